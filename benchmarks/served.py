@@ -103,7 +103,7 @@ def main() -> None:
 
 def visitors(service: Any, settings: ServerSettings, port: int, n: int) -> list[Any]:
     """Begin sessions as links would."""
-    entrance = Entrance.of(service.ledger, service.setting.key, settings)
+    entrance = Entrance.of(service.ledger, service.inputs.key, settings)
     made = []
     for link, _ in entrance.links.make([f"w{k:03d}" for k in range(n)], 30):
         session = entrance.sessions.begin_work(link)

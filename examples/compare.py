@@ -17,7 +17,7 @@ from pathlib import Path
 from statistics import mean
 from typing import NamedTuple
 
-from goldspan.campaign import Campaign, CampaignRecord, open_setting, read_plan
+from goldspan.campaign import Campaign, CampaignRecord, read_inputs, read_plan
 from goldspan.campaign.plan import Plan
 from goldspan.money import from_micro, to_micro
 from goldspan.simulation.crowd import BEGIN
@@ -61,16 +61,16 @@ def fixed(plan: Plan, k: int, method: str) -> Plan:
 
 def run(plan: Plan) -> Line:
     """Run a campaign in a folder that is thrown away."""
-    setting = open_setting(plan, HERE)
+    inputs = read_inputs(plan, HERE)
     cap = to_micro(plan.budget.money)
     with (
         tempfile.TemporaryDirectory() as folder,
         create_ledger(
             Path(folder) / "campaign.sqlite", name=plan.name, cap=cap,
-            currency=plan.prices.currency, tagset=setting.codec, now=BEGIN,
+            currency=plan.prices.currency, tagset=inputs.codec, now=BEGIN,
         ) as ledger,
     ):  # fmt: skip
-        Campaign(setting, ledger).run()
+        Campaign(inputs, ledger).run()
         return Line.of(CampaignRecord.of(ledger).to_dict())
 
 

@@ -360,7 +360,7 @@ def test_a_form_of_before_is_taken(served):
 
 
 def test_workers_keep_their_pseudonyms(served):
-    names = Pseudonyms(served.keys, served.service.setting.key)
+    names = Pseudonyms(served.keys, served.service.inputs.key)
     for worker, facts in served.facts["workers"].items():
         assert names(worker) == facts["pseudonym"]
 

@@ -14,7 +14,7 @@ from goldspan.aggregation import Consensus, aggregate
 from goldspan.crowd import Crowd
 from goldspan.money import to_micro
 from goldspan.protocols import Runner, Serial
-from goldspan.workers.asking import Tape, score_of
+from goldspan.workers.redundancy import RevealedAnswers, score_of
 from goldspan.workers.stopping import Floats
 from studies.campaign_ner.policy import LABELS, Ints, Policy
 
@@ -67,37 +67,41 @@ class Bench:
         tokens = np.diff(self.crowd.offsets)[self.crowd.latest.item]
         return np.asarray(to_micro(PER_ANSWER) + to_micro(PER_TOKEN) * tokens, np.int64)
 
-    def tape(self, seed: int) -> Tape:
+    def revealed(self, seed: int) -> RevealedAnswers:
         """Wind the answers up in a random order."""
-        return Tape.of(self.crowd, "random", seed)
+        return RevealedAnswers.of(self.crowd, "random", seed)
 
-    def labels(self, tape: Tape, dependence: float | str) -> Consensus:
+    def labels(self, revealed: RevealedAnswers, dependence: float | str) -> Consensus:
         """Label all items by the answers so far."""
         more: dict[str, Any] = {} if self.rounds is None else {"rounds": self.rounds}
-        return aggregate(tape.so_far(), LABELS, runner=self.runner, dependence=dependence, **more)
+        return aggregate(
+            revealed.so_far(), LABELS, runner=self.runner, dependence=dependence, **more
+        )
 
-    def point(self, tape: Tape, labels: Consensus, gain: float | None = None) -> Point:
+    def point(
+        self, revealed: RevealedAnswers, labels: Consensus, gain: float | None = None
+    ) -> Point:
         """Score the labels."""
-        bought = tape.asked >= 0
-        told = np.bincount(tape.answers.item[bought], minlength=self.crowd.n_items)
+        bought = revealed.asked >= 0
+        told = np.bincount(revealed.answers.item[bought], minlength=self.crowd.n_items)
         money, unasked = int(self.prices[bought].sum()), int((told == 0).sum())
         return Point(int(bought.sum()), money, score_of(labels), unasked, gain)
 
 
 def play_fixed(bench: Bench, seed: int, k: int, dependence: float | str) -> Point:
     """Buy the first k answers of every item."""
-    tape = bench.tape(seed)
-    tape.ask(k)
-    return bench.point(tape, bench.labels(tape, dependence))
+    revealed = bench.revealed(seed)
+    revealed.ask(k)
+    return bench.point(revealed, bench.labels(revealed, dependence))
 
 
 def play_random(bench: Bench, seed: int, share: float, dependence: float | str) -> Point:
     """Buy a share of all answers at random."""
-    tape = bench.tape(seed)
-    n = len(tape.asked)
+    revealed = bench.revealed(seed)
+    n = len(revealed.asked)
     chosen = np.random.default_rng(seed).permutation(n)[: int(share * n)]
-    tape.asked[chosen] = 0
-    return bench.point(tape, bench.labels(tape, dependence))
+    revealed.asked[chosen] = 0
+    return bench.point(revealed, bench.labels(revealed, dependence))
 
 
 def play_policy(
@@ -115,44 +119,44 @@ def play_policy(
     Yields:
         A point when it begins, and one after every round.
     """
-    tape = bench.tape(seed)
-    begin(tape, policy.least, seed)
-    labels = bench.labels(tape, dependence)
-    yield bench.point(tape, labels)
+    revealed = bench.revealed(seed)
+    begin(revealed, policy.least, seed)
+    labels = bench.labels(revealed, dependence)
+    yield bench.point(revealed, labels)
     for share in shares:
-        missing = int(share * len(tape.asked)) - int((tape.asked >= 0).sum())
+        missing = int(share * len(revealed.asked)) - int((revealed.asked >= 0).sum())
         if missing <= 0:
             continue
-        gain = ask(tape, *policy.promises(labels, tape, bench.prices), missing)
-        labels = bench.labels(tape, dependence)
-        yield bench.point(tape, labels, gain)
+        gain = ask(revealed, *policy.promises(labels, revealed, bench.prices), missing)
+        labels = bench.labels(revealed, dependence)
+        yield bench.point(revealed, labels, gain)
 
 
-def begin(tape: Tape, least: int, seed: int) -> None:
+def begin(revealed: RevealedAnswers, least: int, seed: int) -> None:
     """Ask the first questions, of which nothing is known yet."""
     if least:
-        tape.ask(least)
+        revealed.ask(least)
         return
-    n_items = tape.crowd.n_items
+    n_items = revealed.crowd.n_items
     some = np.zeros(n_items, np.bool_)
     some[np.random.default_rng(seed).permutation(n_items)[: -(-n_items // QUARTER)]] = True
-    first = some[tape.answers.item] & (tape.rank < FIRST_ANSWERS)
-    tape.asked[first] = tape.rank[first]
+    first = some[revealed.answers.item] & (revealed.rank < FIRST_ANSWERS)
+    revealed.asked[first] = revealed.rank[first]
 
 
-def ask(tape: Tape, rest: Ints, promised: Floats, n: int) -> float | None:
+def ask(revealed: RevealedAnswers, rest: Ints, promised: Floats, n: int) -> float | None:
     """Reveal the n answers that promise most, one of an item; give what the last one promised.
 
     Args:
-        tape: The answers.
+        revealed: The answers.
         rest: int64 [n_rest], those that are not asked for yet.
         promised: float64 [n_rest].
         n: How many at most.
     """
-    order = np.lexsort((tape.rank[rest], -promised))
-    first = _first_of_each(tape.answers.item[rest[order]])
+    order = np.lexsort((revealed.rank[rest], -promised))
+    first = _first_of_each(revealed.answers.item[rest[order]])
     chosen = order[first][:n]
-    tape.asked[rest[chosen]] = tape.asked.max() + 1
+    revealed.asked[rest[chosen]] = revealed.asked.max() + 1
     return float(promised[chosen[-1]]) if len(chosen) else None
 
 

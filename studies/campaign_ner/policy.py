@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from goldspan.aggregation import Consensus, aggregate
-from goldspan.workers.asking import Tape
+from goldspan.workers.redundancy import RevealedAnswers
 from goldspan.workers.stopping import (
     Floats,
     Habits,
@@ -67,39 +67,47 @@ class Policy:
     shared: bool = True
     per_price: bool = False
 
-    def promises(self, labels: Consensus, tape: Tape, prices: Ints) -> tuple[Ints, Floats]:
+    def promises(
+        self, labels: Consensus, revealed: RevealedAnswers, prices: Ints
+    ) -> tuple[Ints, Floats]:
         """Return what every answer that is not asked for yet promises.
 
         Args:
             labels: What the answers so far say, by `LABELS`.
-            tape: The answers.
+            revealed: The answers.
             prices: int64 [n_answers], millionths.
 
         Returns:
             int64 [n], the answers, and float64 [n], what each promises.
         """
-        result = labels if self.by == LABELS else aggregate(tape.so_far(), self.by)
-        rest = np.flatnonzero(tape.asked < 0)
-        item = tape.answers.item[rest].astype(np.int64)
-        worker = tape.answers.worker[rest].astype(np.int64)
-        found = self._plain(result, tape, item, worker)
+        result = labels if self.by == LABELS else aggregate(revealed.so_far(), self.by)
+        rest = np.flatnonzero(revealed.asked < 0)
+        item = revealed.answers.item[rest].astype(np.int64)
+        worker = revealed.answers.worker[rest].astype(np.int64)
+        found = self._plain(result, revealed, item, worker)
         if self.shared:
-            told = np.bincount(tape.answers.item[tape.asked >= 0], minlength=tape.crowd.n_items)
+            told = np.bincount(
+                revealed.answers.item[revealed.asked >= 0], minlength=revealed.crowd.n_items
+            )
             found = found * next_share(told, labels.memory.dependence or DEPENDENCE)[item]
         return rest, found / prices[rest] if self.per_price else found
 
-    def _plain(self, result: Consensus, tape: Tape, item: Ints, worker: Ints) -> Floats:
+    def _plain(
+        self, result: Consensus, revealed: RevealedAnswers, item: Ints, worker: Ints
+    ) -> Floats:
         """Return the promise of pairs of item and worker, whatever was asked before."""
         habits = learn_habits(result)
         probs = posterior_of(result, habits)
         if self.doubt == "gain" and self.who == "best":
             return pair_gain(probs, result.crowd.offsets, habits.tables, item, worker)
-        doubt = self._doubt(result, tape, probs, habits)[item]
+        doubt = self._doubt(result, revealed, probs, habits)[item]
         if self.who == "any":
             return doubt
         return doubt * worth(habits, probs[probs.max(axis=1) < CLEAR])[worker]
 
-    def _doubt(self, result: Consensus, tape: Tape, probs: Floats, habits: Habits) -> Floats:
+    def _doubt(
+        self, result: Consensus, revealed: RevealedAnswers, probs: Floats, habits: Habits
+    ) -> Floats:
         """Return the doubt about every item, float64 [n_items]."""
         offsets = result.crowd.offsets
         if self.doubt == "gain":
@@ -109,7 +117,7 @@ class Policy:
         if self.doubt == "entropy":
             assert result.entropy is not None  # bsc methods have it
             return result.entropy.astype(np.float64)
-        crowd = aggregate(tape.so_far(), CROWD)
+        crowd = aggregate(revealed.so_far(), CROWD)
         moved = np.abs(posterior_of(crowd, learn_habits(crowd)) - probs).sum(axis=1) / 2
         return per_item(np.add, moved, offsets, 0.0)
 

@@ -57,7 +57,7 @@ class Experiment(ABC):
         """Do once what all draws need."""
         return self
 
-    def setting(self) -> str:
+    def inputs(self) -> str:
         """Return what the draws depend on beside the source."""
         return ""
 
@@ -76,7 +76,7 @@ class Experiment(ABC):
         name, params = self.effort.params(label)
         made = CrfGold(**params) if name == UPPER else get_aggregator(name, **params)
         tagger = sorted(self.effort.tagger.items())
-        named = [__version__, self.study, self.setting(), tagger, sorted(made.get_params().items())]
+        named = [__version__, self.study, self.inputs(), tagger, sorted(made.get_params().items())]
         return hashlib.blake2b(repr([*named, self._data]).encode(), digest_size=16).hexdigest()
 
     @cached_property

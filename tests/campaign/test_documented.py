@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from goldspan.campaign import open_setting, read_plan
+from goldspan.campaign import read_inputs, read_plan
 from goldspan.campaign.plan import Plan, Section
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -44,8 +44,8 @@ def test_every_source_of_answers_is_told():
 
 
 def test_the_example_for_people_in_browsers_can_be_served():
-    setting = open_setting(read_plan(ROOT / "examples" / "serve.toml"), ROOT / "examples")
-    page = setting.plan.page
-    assert setting.plan.crowd.source == "web"
-    assert len(setting.control) == setting.plan.control.n >= page.training + 1
-    assert (setting.folder / page.instructions).is_file()
+    inputs = read_inputs(read_plan(ROOT / "examples" / "serve.toml"), ROOT / "examples")
+    page = inputs.plan.page
+    assert inputs.plan.crowd.source == "web"
+    assert len(inputs.control) == inputs.plan.control.n >= page.training + 1
+    assert (inputs.folder / page.instructions).is_file()

@@ -8,7 +8,7 @@ from contextlib import suppress
 import pytest
 
 from campaign.tiny import ledger_of, plan_of, write_files
-from goldspan.campaign import Campaign, Waiting, open_setting, read_plan, write_exports
+from goldspan.campaign import Campaign, Waiting, read_inputs, read_plan, write_exports
 from goldspan.campaign.clock import wall_clock
 from goldspan.campaign.plan import key_of
 from goldspan.errors import FaultsError, InputError
@@ -29,11 +29,11 @@ def run(tmp_path):
     write_files(tmp_path)
     plan = plan_of(FILES)
     plan["crowd"] = FILES["crowd"]
-    setting = open_setting(read_plan(plan), tmp_path)
-    ledger = ledger_of(setting, tmp_path / "campaign.sqlite")
+    inputs = read_inputs(read_plan(plan), tmp_path)
+    ledger = ledger_of(inputs, tmp_path / "campaign.sqlite")
 
     def again():
-        return Campaign(setting, ledger).run(), ledger
+        return Campaign(inputs, ledger).run(), ledger
 
     again.ledger = ledger
     return again
@@ -158,13 +158,13 @@ def test_tasks_of_another_campaign_are_neither_kept_nor_lost(tmp_path, name, lin
     write_files(tmp_path)
     plan = plan_of(TEST)
     plan["crowd"] = FILES["crowd"]
-    setting = open_setting(read_plan(plan), tmp_path)
-    ledger = ledger_of(setting, tmp_path / "campaign.sqlite")
+    inputs = read_inputs(read_plan(plan), tmp_path)
+    ledger = ledger_of(inputs, tmp_path / "campaign.sqlite")
     path = tmp_path / "tasks" / f"{name}.jsonl"
     path.parent.mkdir()
     path.write_text(line)
     with pytest.raises(InputError, match=f"{name}.jsonl holds {whose}, and this is 'weather-"):
-        Campaign(setting, ledger).run()
+        Campaign(inputs, ledger).run()
     assert path.read_text() == line
 
 
@@ -195,11 +195,11 @@ def test_when_the_money_is_used_up_nothing_is_awaited(tmp_path):
     write_files(tmp_path)
     plan = plan_of({**FILES, "budget": {"money": "0.10"}})
     plan["crowd"] = FILES["crowd"]
-    setting = open_setting(read_plan(plan), tmp_path)
-    ledger = ledger_of(setting, tmp_path / "campaign.sqlite")
-    assert Campaign(setting, ledger).run().answers == 2
+    inputs = read_inputs(read_plan(plan), tmp_path)
+    ledger = ledger_of(inputs, tmp_path / "campaign.sqlite")
+    assert Campaign(inputs, ledger).run().answers == 2
     answer(tmp_path, "a.jsonl", [(one, w) for w in "ab" for one in tasks(tmp_path, "r001.1")])
-    assert Campaign(setting, ledger).run().stop
+    assert Campaign(inputs, ledger).run().stop
     totals = ledger.totals()
     assert (totals.spent, totals.left) == (100_000, 0)
 
@@ -208,8 +208,8 @@ def test_when_the_time_is_over_nothing_is_awaited_and_no_answer_is_no_trouble(tm
     write_files(tmp_path)
     plan = plan_of({**FILES, "budget": {"hours": 2.0}})
     plan["crowd"] = FILES["crowd"]
-    setting = open_setting(read_plan(plan), tmp_path)
-    campaign = Campaign(setting, ledger_of(setting, tmp_path / "campaign.sqlite"))
+    inputs = read_inputs(read_plan(plan), tmp_path)
+    campaign = Campaign(inputs, ledger_of(inputs, tmp_path / "campaign.sqlite"))
     assert campaign.run().rule == "time"
     assert all(row["places"] == 0 for row in campaign.ledger.slots().to_pylist())
     written = {path.name for path in write_exports(campaign, tmp_path / "out")}
@@ -226,31 +226,31 @@ def test_who_has_not_taken_the_test_waits_and_who_failed_it_is_not_paid_for_more
     write_files(tmp_path)
     plan = plan_of(TEST)
     plan["crowd"] = FILES["crowd"]
-    setting = open_setting(read_plan(plan), tmp_path)
-    ledger = ledger_of(setting, tmp_path / "campaign.sqlite")
-    assert "takes the test first" in Campaign(setting, ledger).run().where
+    inputs = read_inputs(read_plan(plan), tmp_path)
+    ledger = ledger_of(inputs, tmp_path / "campaign.sqlite")
+    assert "takes the test first" in Campaign(inputs, ledger).run().where
     text = (tmp_path / "tasks" / "test.jsonl").read_text()
     test = [json.loads(line) for line in text.splitlines()]
     assert len(test) == 3
-    out = [one for one in tasks(tmp_path, "r001.1") if one["item"] not in setting.control]
+    out = [one for one in tasks(tmp_path, "r001.1") if one["item"] not in inputs.control]
     lines = [{"campaign": one["campaign"], "item": one["item"]} for one in [*out, *test]]
 
     def back(worker, rows, *, good):
         for row in rows:
             tags = ["sun", "rain"]
-            known = setting.control.get(row["item"], ["rain"])[0]
+            known = inputs.control.get(row["item"], ["rain"])[0]
             label = known if good else tags[known == "sun"]
             yield json.dumps({**row, "worker": worker, "labels": [label]}) + "\n"
 
     folder = tmp_path / "answers"
     (folder / "a.jsonl").write_text("".join(back("ann", lines[: len(out)], good=True)))
     (folder / "b.jsonl").write_text("".join(back("bob", lines, good=False)))
-    found = Campaign(setting, ledger).run()
+    found = Campaign(inputs, ledger).run()
     assert "and 6 answers wait for it" in found.where
     assert "6 by workers who are asked no more" in found.where
     assert ledger.records("bar") == {"bob": {"why": "0 of 3 right in the test"}}
     assert ledger.totals().spent == 3 * 50_000
     (folder / "c.jsonl").write_text("".join(back("ann", lines[len(out) :], good=True)))
-    found = Campaign(setting, ledger).run()
+    found = Campaign(inputs, ledger).run()
     assert found.answers == 6
     assert ledger.totals().spent == (3 + 9) * 50_000

@@ -10,7 +10,7 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 import goldspan
-from campaign.tiny import SPANS, campaign_of, ledger_of, setting_of, write_files, write_spans
+from campaign.tiny import SPANS, campaign_of, inputs_of, ledger_of, write_files, write_spans
 from goldspan.campaign import Campaign, CampaignRecord, Decision, Steps, write_exports
 from goldspan.campaign.plan import Redundancy
 from goldspan.errors import InputError
@@ -119,23 +119,23 @@ def whole(tmp_path_factory):
     """A campaign that ran through: its exports, how many calls it took, its files."""
     folder = tmp_path_factory.mktemp("whole")
     write_files(folder, 20)
-    setting = setting_of(folder, **SMALL)
-    ledger = Breaking(ledger_of(setting, folder / "campaign.sqlite"), 10**9, after=True)
-    campaign = Campaign(setting, ledger)
+    inputs = inputs_of(folder, **SMALL)
+    ledger = Breaking(ledger_of(inputs, folder / "campaign.sqlite"), 10**9, after=True)
+    campaign = Campaign(inputs, ledger)
     campaign.run()
     assert ledger.records("bar")
-    return exports(campaign, folder / "out"), 10**9 - ledger.left, setting
+    return exports(campaign, folder / "out"), 10**9 - ledger.left, inputs
 
 
 @pytest.mark.parametrize(("part", "after"), [(0, False), (1, True), (2, False), (3, True)])
 def test_broken_off_at_any_call_it_ends_with_the_same_bytes(whole, tmp_path, part, after):
-    expected, n_calls, setting = whole
-    ledger = ledger_of(setting, tmp_path / "campaign.sqlite")
+    expected, n_calls, inputs = whole
+    ledger = ledger_of(inputs, tmp_path / "campaign.sqlite")
     # Breaks at prime distances, so that the parts break at different calls.
     step = (7, 11, 13, 17)[part]
     for _ in range(n_calls):
         try:
-            campaign = Campaign(setting, Breaking(ledger, step, after=after))
+            campaign = Campaign(inputs, Breaking(ledger, step, after=after))
             campaign.run()
         except Break:
             step += 31
@@ -179,9 +179,9 @@ def test_no_more_than_the_cap_is_ever_reserved_or_spent(tmp_path_factory, **draw
         assert spent <= cap
     totals = campaign.ledger.totals()
     assert (totals.spent, totals.reserved) == (spent, 0)
-    cheapest = min(campaign.setting.costs)
+    cheapest = min(campaign.inputs.costs)
     rows = campaign.ledger.slots().to_pylist()
-    assert len(rows) == 12 or totals.left < drawn["least"] * max(campaign.setting.costs)
+    assert len(rows) == 12 or totals.left < drawn["least"] * max(campaign.inputs.costs)
     assert cheapest > 0
 
 
@@ -211,13 +211,13 @@ def test_control_questions_are_a_share_of_everybodys_answers_and_are_not_labelle
     campaign = campaign_of(folder, control={"n": 6, "gold": "truth.csv", "share": 0.25})
     campaign.run()
     crowd = campaign.progress.crowd
-    control = set(campaign.setting.control)
+    control = set(campaign.inputs.control)
     names = crowd.item_ids.to_pylist()
     for worker in range(crowd.n_workers):
         items = crowd.latest.item[crowd.by_worker[worker]].tolist()
         n = sum(names[item] in control for item in items)
         assert n == min(6, (len(items) - n) // 4) or n == min(6, (len(items) - n - 1) // 4)
-    ids = campaign.setting.ids
+    ids = campaign.inputs.ids
     assert not control & {ids[n] for n in campaign.progress.labelled.items.tolist()}
 
 
@@ -232,18 +232,18 @@ def test_a_step_can_be_replaced_by_an_object(folder):
         def decide(self, rounds):
             return Decision(stop=True, rule="once", why=f"{len(rounds)} round is enough")
 
-    setting = setting_of(folder)
-    ledger = ledger_of(setting, folder / "campaign.sqlite")
-    campaign = Campaign(setting, ledger, Steps.of(setting, ledger, stop=Once()))
+    inputs = inputs_of(folder)
+    ledger = ledger_of(inputs, folder / "campaign.sqlite")
+    campaign = Campaign(inputs, ledger, Steps.of(inputs, ledger, stop=Once()))
     assert campaign.run().why == "1 round is enough"
     assert len(ledger.slots()) == 10
 
 
 def test_an_item_that_nobody_is_left_for_is_closed(folder):
-    setting = setting_of(folder, crowd={"workers": ["flip(0.4) x2"]}, redundancy={"max": 2})
-    asking = setting.plan.model_copy(update={"redundancy": Redundancy(min=2, max=5)})
-    setting = replace(setting, plan=asking)
-    campaign = Campaign(setting, ledger_of(setting, folder / "two.sqlite"))
+    inputs = inputs_of(folder, crowd={"workers": ["flip(0.4) x2"]}, redundancy={"max": 2})
+    asking = inputs.plan.model_copy(update={"redundancy": Redundancy(min=2, max=5)})
+    inputs = replace(inputs, plan=asking)
+    campaign = Campaign(inputs, ledger_of(inputs, folder / "two.sqlite"))
     assert campaign.run().rule == "pool"
     rows = campaign.ledger.slots().to_pylist()
     assert {(row["wanted"], row["filled"]) for row in rows} == {(2, 2)}
@@ -252,10 +252,10 @@ def test_an_item_that_nobody_is_left_for_is_closed(folder):
 def test_a_model_that_cannot_learn_costs_no_label_and_no_bill(folder):
     # Tried on all of the pool, it has neighbours enough; a round of five items has too few.
     model = {"name": "neighbours", "params": {"n_neighbors": 6}}
-    setting = setting_of(folder, model=model, select={"batch": 5})
+    inputs = inputs_of(folder, model=model, select={"batch": 5})
     told = []
-    ledger = ledger_of(setting, folder / "few.sqlite")
-    campaign = Campaign(setting, ledger, tell=told.append)
+    ledger = ledger_of(inputs, folder / "few.sqlite")
+    campaign = Campaign(inputs, ledger, tell=told.append)
     assert campaign.run().rule == "pool"
     rounds = list(ledger.records("round").values())
     assert "neighbours cannot learn from the items: Expected n_neighbors" in told[2]
@@ -289,21 +289,21 @@ def test_a_campaign_that_ended_labels_what_is_added_to_its_pool(folder, monkeypa
     campaign = campaign_of(folder, **free)
     assert campaign.run().rule == "pool"
     write_files(folder, 30)
-    setting, ledger = setting_of(folder, **free), campaign.ledger
+    inputs, ledger = inputs_of(folder, **free), campaign.ledger
     if is_killed:  # after the items were added, before that is kept
 
         def die(*_):
             raise KeyboardInterrupt
 
         with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-            patch.setattr("goldspan.campaign.changing._keep", die)
-            Campaign(setting, ledger).run()
+            patch.setattr("goldspan.campaign.changes._keep", die)
+            Campaign(inputs, ledger).run()
     told = []
-    assert Campaign(setting, ledger, tell=told.append).run().rule == "pool"
+    assert Campaign(inputs, ledger, tell=told.append).run().rule == "pool"
     assert "changed: 10 items were added to the pool" in told
     record = CampaignRecord.of(ledger)
     assert [one["items"] for one in record.rounds] == [10, 20, 30]
     assert "10 items were added to the pool" in record.changes
     before = ledger.n_events
-    Campaign(setting, ledger).run()
+    Campaign(inputs, ledger).run()
     assert ledger.n_events == before

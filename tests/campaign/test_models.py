@@ -7,7 +7,7 @@ import sys
 import numpy as np
 import pytest
 
-from campaign.tiny import SPANS, campaign_of, setting_of, write_files, write_spans
+from campaign.tiny import SPANS, campaign_of, inputs_of, write_files, write_spans
 from goldspan.campaign.model import (
     Best,
     Classifier,
@@ -128,8 +128,8 @@ def test_a_slice_is_measured_on_the_items_drawn_at_random_which_are_not_learned_
         def train(self, items, _):
             asked.append(items.tolist())
 
-    setting = setting_of(folder, evaluate={"by": "slice"})
-    assert Evaluating(setting).measure(Spy(), known).score is None
+    inputs = inputs_of(folder, evaluate={"by": "slice"})
+    assert Evaluating(inputs).measure(Spy(), known).score is None
     assert asked == [list(range(1, 20, 2))]
     campaign = campaign_of(folder, evaluate={"by": "slice"})
     campaign.run()
@@ -141,9 +141,9 @@ def test_a_test_file_measures_the_model(labelled):
     folder, known = labelled
     rows = ['{"text": "wet and wet", "label": "rain"}', '{"text": "blue and dry", "label": "sun"}']
     (folder / "test.jsonl").write_text("\n".join(rows))
-    setting = setting_of(folder, evaluate={"by": "test", "file": "test.jsonl"})
-    model = make_model("naive-bayes", {}, setting.pool, 0, share_right, single=True)
-    found = Evaluating(setting).measure(model, known)
+    inputs = inputs_of(folder, evaluate={"by": "test", "file": "test.jsonl"})
+    model = make_model("naive-bayes", {}, inputs.pool, 0, share_right, single=True)
+    found = Evaluating(inputs).measure(model, known)
     assert (found.score.value, found.score.n) == (1.0, 2)
 
 

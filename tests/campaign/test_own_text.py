@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from campaign.tiny import ledger_of, plan_of
-from goldspan.campaign import Campaign, Waiting, as_begun, open_setting, read_plan
+from goldspan.campaign import Campaign, Waiting, inputs_as_begun, read_inputs, read_plan
 from goldspan.errors import FaultsError, InputError
 from goldspan.protocols import PoolItem
 from goldspan.simulation.crowd import BEGIN
@@ -32,14 +32,14 @@ def sections(file, **more):
     return {**SECTIONS, "task": task, "pool": {"file": file, **more.pop("pool", {})}, **more}
 
 
-def setting_of(folder, file, **more):
-    return open_setting(read_plan(plan_of(**sections(file, **more))), folder)
+def inputs_of(folder, file, **more):
+    return read_inputs(read_plan(plan_of(**sections(file, **more))), folder)
 
 
-def run(setting, ledger):
+def run(inputs, ledger):
     """Run a campaign until it waits, and return what it told."""
     told = []
-    assert isinstance(Campaign(setting, ledger, tell=told.append).run(), Waiting)
+    assert isinstance(Campaign(inputs, ledger, tell=told.append).run(), Waiting)
     return told
 
 
@@ -93,9 +93,9 @@ POOLS = {
 def test_300_texts_come_back_from_the_store_code_point_for_code_point(file, tmp_path):
     texts = own_texts(300)
     POOLS[file](tmp_path / file, texts)
-    setting = setting_of(tmp_path, file)
-    with ledger_of(setting, tmp_path / "c.sqlite") as ledger:
-        run(setting, ledger)
+    inputs = inputs_of(tmp_path, file)
+    with ledger_of(inputs, tmp_path / "c.sqlite") as ledger:
+        run(inputs, ledger)
         crowd = ledger.crowd("pool")
         assert crowd.texts.to_pylist() == texts
         assert crowd.token_start is not None
@@ -109,12 +109,12 @@ def test_300_texts_come_back_from_the_store_code_point_for_code_point(file, tmp_
 def test_a_single_label_is_about_the_text_alone_and_other_columns_are_attributes(tmp_path):
     texts = own_texts(20)
     of_table(tmp_path / "pool.csv", texts)
-    setting = setting_of(
+    inputs = inputs_of(
         tmp_path, "pool.csv", task={"types": [], "labels": ["a", "b"]},
         aggregate={"method": "one-coin"},
     )  # fmt: skip
-    with ledger_of(setting, tmp_path / "c.sqlite") as ledger:
-        run(setting, ledger)
+    with ledger_of(inputs, tmp_path / "c.sqlite") as ledger:
+        run(inputs, ledger)
         crowd = ledger.crowd("pool")
         assert crowd.texts.to_pylist() == texts
         assert crowd.attributes.column("n").to_pylist() == [str(n) for n in range(20)]
@@ -128,9 +128,9 @@ def test_a_single_label_is_about_the_text_alone_and_other_columns_are_attributes
 def test_the_labels_of_a_campaign_have_the_texts(tmp_path):
     texts = own_texts(12)
     of_lines(tmp_path / "pool.txt", texts)
-    setting = setting_of(tmp_path, "pool.txt")
-    with ledger_of(setting, tmp_path / "c.sqlite") as ledger:
-        campaign = Campaign(setting, ledger)
+    inputs = inputs_of(tmp_path, "pool.txt")
+    with ledger_of(inputs, tmp_path / "c.sqlite") as ledger:
+        campaign = Campaign(inputs, ledger)
         campaign.run()
         lines = []
         for path in (tmp_path / "tasks").glob("*.jsonl"):
@@ -154,12 +154,12 @@ def test_the_labels_of_a_campaign_have_the_texts(tmp_path):
 def test_items_can_be_added_to_the_end_of_a_pool(file, tmp_path):
     texts = own_texts(25)
     POOLS[file](tmp_path / file, texts[:9])
-    setting = setting_of(tmp_path, file)
-    with ledger_of(setting, tmp_path / "c.sqlite") as ledger:
-        run(setting, ledger)
+    inputs = inputs_of(tmp_path, file)
+    with ledger_of(inputs, tmp_path / "c.sqlite") as ledger:
+        run(inputs, ledger)
         before = ledger.crowd("pool")
         POOLS[file](tmp_path / file, texts)
-        told = run(setting_of(tmp_path, file), ledger)
+        told = run(inputs_of(tmp_path, file), ledger)
         after = ledger.crowd("pool")
         assert "changed: 16 items were added to the pool" in told
         assert after.texts.to_pylist() == texts
@@ -173,12 +173,12 @@ def test_items_can_be_added_to_the_end_of_a_pool(file, tmp_path):
 def test_an_item_in_the_middle_of_a_pool_without_ids_is_refused_and_explained(file, tmp_path):
     texts = own_texts(9)
     POOLS[file](tmp_path / file, texts[:8])
-    setting = setting_of(tmp_path, file)
-    with ledger_of(setting, tmp_path / "c.sqlite") as ledger:
-        run(setting, ledger)
+    inputs = inputs_of(tmp_path, file)
+    with ledger_of(inputs, tmp_path / "c.sqlite") as ledger:
+        run(inputs, ledger)
         POOLS[file](tmp_path / file, [*texts[:6], texts[8], *texts[6:8]])
         with pytest.raises(FaultsError, match="add new ones at its end") as error:
-            run(setting_of(tmp_path, file), ledger)
+            run(inputs_of(tmp_path, file), ledger)
         assert {fault.item for fault in error.value.faults} >= {"8"}
         assert ledger.crowd("pool").texts.to_pylist() == texts[:8]
 
@@ -188,11 +188,11 @@ def test_items_with_ids_may_be_put_in_another_order_but_not_changed(tmp_path):
     rows = [{"id": f"t{n}", "text": text} for n, text in enumerate(texts)]
     path = tmp_path / "pool.json"
     path.write_text(json.dumps(rows[:8]))
-    setting = setting_of(tmp_path, "pool.json")
-    with ledger_of(setting, tmp_path / "c.sqlite") as ledger:
-        run(setting, ledger)
+    inputs = inputs_of(tmp_path, "pool.json")
+    with ledger_of(inputs, tmp_path / "c.sqlite") as ledger:
+        run(inputs, ledger)
         path.write_text(json.dumps(rows[::-1]))
-        run(setting_of(tmp_path, "pool.json"), ledger)
+        run(inputs_of(tmp_path, "pool.json"), ledger)
         by_id = dict(
             zip(*(ledger.crowd("pool").content()[k] for k in ("items", "texts")), strict=True)
         )
@@ -201,17 +201,17 @@ def test_items_with_ids_may_be_put_in_another_order_but_not_changed(tmp_path):
         with pytest.raises(
             FaultsError, match=r"item t0: is in the store with other content .*text"
         ):
-            run(setting_of(tmp_path, "pool.json"), ledger)
+            run(inputs_of(tmp_path, "pool.json"), ledger)
 
 
-def old_store(setting, place, texts):
+def old_store(inputs, place, texts):
     """Make a store as version 0.1 left it: tokens by its rule, no texts, no rule."""
-    ledger = ledger_of(setting, place)
-    plan = setting.plan.model_dump(mode="json")
+    ledger = ledger_of(inputs, place)
+    plan = inputs.plan.model_dump(mode="json")
     del plan["task"]["tokens"]
     for name in ("text", "id", "document"):
         del plan["pool"][name]
-    ledger.record("plan", "plan", {"id": setting.key, "plan": plan, "versions": {}}, BEGIN)
+    ledger.record("plan", "plan", {"id": inputs.key, "plan": plan, "versions": {}}, BEGIN)
     items = []
     for n, text in enumerate(texts, start=1):
         words = tuple(text[a:b] for a, b in tokenize(text, "words"))
@@ -223,13 +223,13 @@ def old_store(setting, place, texts):
 def test_a_store_of_version_0_1_gets_its_texts_back_and_keeps_its_rule(tmp_path):
     texts = own_texts(40)
     of_lines(tmp_path / "pool.txt", texts)
-    setting = setting_of(tmp_path, "pool.txt")
-    with old_store(setting, tmp_path / "c.sqlite", texts) as ledger:
+    inputs = inputs_of(tmp_path, "pool.txt")
+    with old_store(inputs, tmp_path / "c.sqlite", texts) as ledger:
         assert ledger.crowd("pool").texts is None
-        begun = as_begun(setting, ledger)
-        assert (setting.tokens, begun.tokens) == ("fine", "words")
+        begun = inputs_as_begun(inputs, ledger)
+        assert (inputs.tokens, begun.tokens) == ("fine", "words")
         with pytest.raises(InputError, match="cuts its texts by the rule"):
-            run(setting, ledger)
+            run(inputs, ledger)
         run(begun, ledger)
         crowd = ledger.crowd("pool")
         assert crowd.texts.to_pylist() == texts
@@ -237,7 +237,7 @@ def test_a_store_of_version_0_1_gets_its_texts_back_and_keeps_its_rule(tmp_path)
         assert crowd.token_start.tolist() == [a for t in texts for a, _ in tokenize(t, "words")]
         more = [*texts, "Toyota's new one"]
         of_lines(tmp_path / "pool.txt", more)
-        run(as_begun(setting_of(tmp_path, "pool.txt"), ledger), ledger)
+        run(inputs_as_begun(inputs_of(tmp_path, "pool.txt"), ledger), ledger)
         assert ledger.crowd("pool").tokens_list[-1] == ["Toyota's", "new", "one"]
         ledger.verify()
 
@@ -245,27 +245,27 @@ def test_a_store_of_version_0_1_gets_its_texts_back_and_keeps_its_rule(tmp_path)
 def test_items_of_an_old_store_whose_texts_are_gone_are_told_once(tmp_path):
     texts = own_texts(12)
     of_lines(tmp_path / "pool.txt", texts[:10])
-    setting = setting_of(tmp_path, "pool.txt")
-    with old_store(setting, tmp_path / "c.sqlite", texts) as ledger:
-        told = run(as_begun(setting, ledger), ledger)
+    inputs = inputs_of(tmp_path, "pool.txt")
+    with old_store(inputs, tmp_path / "c.sqlite", texts) as ledger:
+        told = run(inputs_as_begun(inputs, ledger), ledger)
         assert any(
             line.startswith("pool: 2 items were stored without their texts") for line in told
         )
-        again = run(as_begun(setting, ledger), ledger)
+        again = run(inputs_as_begun(inputs, ledger), ledger)
         assert not any("without their texts" in line for line in again)
 
 
 def test_a_campaign_that_has_begun_keeps_its_rule(tmp_path):
     texts = own_texts(9)
     of_lines(tmp_path / "pool.txt", texts)
-    setting = setting_of(tmp_path, "pool.txt")
-    with ledger_of(setting, tmp_path / "c.sqlite") as ledger:
-        run(setting, ledger)
-        run(setting_of(tmp_path, "pool.txt", task={"tokens": "fine"}), ledger)  # as it was
+    inputs = inputs_of(tmp_path, "pool.txt")
+    with ledger_of(inputs, tmp_path / "c.sqlite") as ledger:
+        run(inputs, ledger)
+        run(inputs_of(tmp_path, "pool.txt", task={"tokens": "fine"}), ledger)  # as it was
         with pytest.raises(InputError, match=r"task.tokens was not set and is 'space'"):
-            run(setting_of(tmp_path, "pool.txt", task={"tokens": "space"}), ledger)
-    with old_store(setting, tmp_path / "old.sqlite", texts) as ledger:
-        other = as_begun(setting_of(tmp_path, "pool.txt", task={"tokens": "fine"}), ledger)
+            run(inputs_of(tmp_path, "pool.txt", task={"tokens": "space"}), ledger)
+    with old_store(inputs, tmp_path / "old.sqlite", texts) as ledger:
+        other = inputs_as_begun(inputs_of(tmp_path, "pool.txt", task={"tokens": "fine"}), ledger)
         with pytest.raises(InputError, match=r"task.tokens was not set and is 'fine'"):
             run(other, ledger)
 
@@ -277,8 +277,8 @@ def test_known_labels_in_characters_fit_however_texts_are_cut(rule, expected, tm
     gold = {"id": "1", "text": text, "label": [[2, end, "LOC"]]}
     (tmp_path / "gold.jsonl").write_text(json.dumps(gold) + "\n")
     plan = plan_of(**sections("pool.txt", control={"n": 1, "gold": "gold.jsonl"}))
-    setting = open_setting(read_plan(plan), tmp_path, rule)
-    tags, words = setting.control["1"], setting.words[0]
+    inputs = read_inputs(read_plan(plan), tmp_path, rule)
+    tags, words = inputs.control["1"], inputs.words[0]
     found = [word for word, tag in zip(words, tags, strict=True) if tag == "B-LOC"]
     assert found == [expected]
 
@@ -287,7 +287,7 @@ def test_a_price_per_token_counts_the_tokens_of_the_rule(tmp_path):
     of_lines(tmp_path / "pool.txt", ["Toyota's Apple-Watch-Hülle"])
     prices = {"prices": {"per_answer": "0", "per_token": "0.01"}}
     costs = {
-        rule: setting_of(tmp_path, "pool.txt", task={"tokens": rule}, **prices).costs.tolist()
+        rule: inputs_of(tmp_path, "pool.txt", task={"tokens": rule}, **prices).costs.tolist()
         for rule in ("fine", "space")
     }
     assert costs == {"fine": [80_000], "space": [20_000]}
@@ -301,7 +301,7 @@ def test_a_rule_for_tokens_belongs_to_spans():
 
 def test_what_was_left_out_of_a_pool_is_told_at_the_start(tmp_path):
     (tmp_path / "pool.csv").write_text("id,text\na,Rome is old\nb,\n")
-    setting = setting_of(tmp_path, "pool.csv")
-    with ledger_of(setting, tmp_path / "c.sqlite") as ledger:
-        told = run(setting, ledger)
+    inputs = inputs_of(tmp_path, "pool.csv")
+    with ledger_of(inputs, tmp_path / "c.sqlite") as ledger:
+        told = run(inputs, ledger)
         assert "pool: 1 items are empty, with nothing to label, and left out: b" in told

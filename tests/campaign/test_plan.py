@@ -10,12 +10,12 @@ from typing import get_args
 
 import pytest
 
-from campaign.tiny import plan_of, setting_of, toml, write_files, write_spans
+from campaign.tiny import inputs_of, plan_of, toml, write_files, write_spans
 from goldspan.aggregation.registry import METHODS
-from goldspan.campaign import describe_plan, open_setting, read_plan
-from goldspan.campaign.course import course
+from goldspan.campaign import describe_plan, read_inputs, read_plan
 from goldspan.campaign.plan import Plan, Section
-from goldspan.campaign.trial import try_method
+from goldspan.campaign.preflight import try_method
+from goldspan.campaign.summary import cost_range
 from goldspan.errors import FaultsError, InputError
 
 SINGLE = {"wmv-linear", "wmv-log", "wawa", "zbs", "kos", "glad", "mean", "median"}
@@ -124,7 +124,7 @@ def test_a_plan_read_from_toml_is_the_plan(tmp_path):
 def test_files_that_do_not_fit_are_named(tmp_path, sections, message):
     write_files(tmp_path)
     with pytest.raises(FaultsError, match=message):
-        setting_of(tmp_path, **sections)
+        inputs_of(tmp_path, **sections)
 
 
 @pytest.mark.parametrize(
@@ -144,7 +144,7 @@ def test_files_that_do_not_fit_are_named(tmp_path, sections, message):
 def test_a_model_is_tried_on_the_pool_before_anything_is_bought(tmp_path, sections, message):
     write_files(tmp_path)
     with pytest.raises(FaultsError, match=message):
-        setting_of(tmp_path, **sections)
+        inputs_of(tmp_path, **sections)
 
 
 def test_a_negative_number_is_found_wherever_it_stands_in_a_table(tmp_path):
@@ -152,9 +152,9 @@ def test_a_negative_number_is_found_wherever_it_stands_in_a_table(tmp_path):
     table = tmp_path / "table.csv"
     table.write_text("item,n\n" + "".join(f"d{i},{-1 if i == 411 else 1}\n" for i in range(600)))
     with pytest.raises(FaultsError, match=r'pool.file: .*pool.format = "attributes"'):
-        setting_of(tmp_path, pool={"file": "table.csv"})
+        inputs_of(tmp_path, pool={"file": "table.csv"})
     with pytest.raises(FaultsError, match=r"model: naive-bayes cannot learn .*[Nn]egative"):
-        setting_of(tmp_path, pool={"file": "table.csv", "format": "attributes"})
+        inputs_of(tmp_path, pool={"file": "table.csv", "format": "attributes"})
 
 
 def test_a_test_that_takes_more_than_all_control_questions_is_told_once():
@@ -168,7 +168,7 @@ def test_items_that_stand_twice_are_refused(tmp_path):
     path = tmp_path / "pool.jsonl"
     path.write_text(2 * path.read_text())
     with pytest.raises(FaultsError, match="twice"):
-        setting_of(tmp_path)
+        inputs_of(tmp_path)
 
 
 def test_the_courses_of_a_plan_cost_what_their_answers_cost(tmp_path):
@@ -182,16 +182,16 @@ def test_the_courses_of_a_plan_cost_what_their_answers_cost(tmp_path):
         budget={"money": "0.30"},
         model={"name": "crf"},
     )
-    setting = open_setting(read_plan(plan), tmp_path)
-    found = course(setting)
+    inputs = read_inputs(read_plan(plan), tmp_path)
+    found = cost_range(inputs)
     once = sum(
         10_000 + 1_000 * len(words)
-        for name, words in zip(setting.ids, setting.words, strict=True)
-        if name not in setting.control
+        for name, words in zip(inputs.ids, inputs.words, strict=True)
+        if name not in inputs.control
     )
     assert (found["items"], found["cheapest"], found["dearest"]) == (10, 2 * once, 4 * once)
     assert found["pays_least"] == int(300_000 / (4 * once / 10))
-    lines = "\n".join(describe_plan(setting))
+    lines = "\n".join(describe_plan(inputs))
     assert "control: 2 known items" in lines
     assert "the cheapest course" in lines
 
@@ -207,8 +207,8 @@ def test_no_method_is_refused_for_the_made_up_crowd_that_it_is_tried_on(method):
 
 def test_the_id_of_a_campaign_changes_with_its_plan(tmp_path):
     write_files(tmp_path)
-    same, other = setting_of(tmp_path), setting_of(tmp_path, seed=4)
-    assert same.key == setting_of(tmp_path).key
+    same, other = inputs_of(tmp_path), inputs_of(tmp_path, seed=4)
+    assert same.key == inputs_of(tmp_path).key
     assert same.key != other.key
     assert same.key.startswith("weather-")
 

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import goldspan
-from campaign.tiny import campaign_of, setting_of, write_files
+from campaign.tiny import campaign_of, inputs_of, write_files
 from goldspan.campaign import Campaign, CampaignRecord, write_exports
-from goldspan.campaign.results import CONTROL, HIDDEN, REVIEWED, Findings
+from goldspan.campaign.results import CONTROL, HIDDEN, REVIEWED, ReportData
 from goldspan.campaign.stopping import curve_of
 
 CONTROLS = {"n": 4, "gold": "truth.csv", "share": 0.2}
@@ -74,7 +74,7 @@ def test_a_changed_plan_is_told_as_it_is_in_force_with_its_changes(folder):
     first = campaign_of(folder, folder / "changed.sqlite", stop={"most_rounds": 1})
     first.run()
     assert CampaignRecord.of(first.ledger).changes == ()
-    later = setting_of(folder, stop={"most_rounds": 2}, budget={"money": "9"})
+    later = inputs_of(folder, stop={"most_rounds": 2}, budget={"money": "9"})
     Campaign(later, first.ledger).run()
     record = CampaignRecord.of(first.ledger)
     assert record.changes == (
@@ -95,7 +95,7 @@ def test_a_simulated_answer_takes_its_seconds(campaign, folder):
 
 
 def test_the_curve_that_is_drawn_is_the_one_that_is_forecast(record, campaign):
-    curve = curve_of(campaign.setting.plan, record.rounds)
+    curve = curve_of(campaign.inputs.plan, record.rounds)
     assert record.curve["score"] == pytest.approx([curve.at(n) for n in record.curve["items"]])
     low, high = np.array(record.curve["low"]), np.array(record.curve["high"])
     assert (low <= high).all()
@@ -105,7 +105,7 @@ def test_the_curve_that_is_drawn_is_the_one_that_is_forecast(record, campaign):
 def test_the_labels_are_compared_with_the_hidden_gold_and_not_with_control_questions(
     campaign, record
 ):
-    found = Findings.of(campaign.ledger)
+    found = ReportData.of(campaign.ledger)
     assert found.against == HIDDEN
     known = (found.tested.crowd.gold >= 0).sum()
     assert known == record.counts["items"]
@@ -118,7 +118,7 @@ def test_without_hidden_gold_control_questions_test_labels_that_did_not_know_the
 ):
     ledger, records = campaign.ledger, campaign.ledger.records
     monkeypatch.setattr(ledger, "records", lambda kind: {} if kind == "hidden" else records(kind))
-    found = Findings.of(ledger)
+    found = ReportData.of(ledger)
     assert found.against == CONTROL
     assert (found.tested.crowd.gold >= 0).sum() == record_of_control(ledger)
     blind = goldspan.aggregate(ledger.crowd().with_gold(None), "ds")
@@ -130,7 +130,7 @@ def test_what_the_requester_decided_is_named_as_what_it_is(folder):
     campaign.run()
     ledger, clock = campaign.ledger, campaign.steps.label.now()
     ledger.set_gold({"d3": ["rain"], "d4": ["sun"]}, clock)
-    found = Findings.of(ledger)
+    found = ReportData.of(ledger)
     assert found.against == REVIEWED
     assert (found.tested.crowd.gold >= 0).sum() == 2
     ledger.close()
@@ -142,7 +142,7 @@ def test_control_questions_alone_are_compared_where_there_are_some(campaign, mon
     crowd, n = ledger.crowd(), record_of_control(ledger)
     everything = crowd.with_gold(np.where(crowd.gold < 0, np.int16(0), crowd.gold))
     monkeypatch.setattr(ledger, "crowd", lambda *_: everything)
-    assert (Findings.of(ledger).tested.crowd.gold >= 0).sum() == n
+    assert (ReportData.of(ledger).tested.crowd.gold >= 0).sum() == n
 
 
 def record_of_control(ledger):
@@ -168,5 +168,5 @@ def test_a_campaign_that_has_only_begun_has_a_record(folder):
     begun._begin()
     record = CampaignRecord.of(begun.ledger)
     assert (record.curve, record.spending, record.redundancy) == (None, (), ())
-    assert Findings.of(begun.ledger).result is None
+    assert ReportData.of(begun.ledger).result is None
     begun.ledger.close()

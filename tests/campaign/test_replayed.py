@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from campaign.tiny import campaign_of, plan_of, setting_of, write_files
+from campaign.tiny import campaign_of, inputs_of, plan_of, write_files
 from goldspan.campaign import Campaign, CampaignRecord, read_plan
 from goldspan.campaign.crowds import read_record
 from goldspan.errors import FaultsError, InputError
@@ -80,7 +80,7 @@ def test_a_campaign_that_is_taken_up_again_buys_the_same(folder):
     with pytest.raises(KeyboardInterrupt):
         broken.run()
     del broken.ledger.submit
-    Campaign(broken.setting, broken.ledger).run()
+    Campaign(broken.inputs, broken.ledger).run()
     assert bought(broken.ledger.crowd()) == bought(whole.ledger.crowd())
     times = [
         [event.time for event in campaign.ledger.events() if event.kind == "submit"]
@@ -108,19 +108,19 @@ def test_who_was_dropped_is_asked_no_more(folder):
 def test_a_record_that_does_not_fit_is_refused(folder, text, message):
     (folder / "answers.csv").write_text(text)
     with pytest.raises(InputError, match=message):
-        read_record(setting_of(folder, crowd=REPLAY))
+        read_record(inputs_of(folder, crowd=REPLAY))
 
 
 def test_other_tokens_than_in_the_pool_are_refused(folder):
     (folder / "pool.jsonl").write_text(json.dumps({"id": "1-1", "text": "We saw Rome ."}) + "\n")
     (folder / "crowd.tsv").write_text("doc\tsent\ttoken\ta\n1\t1\tWe\tO\n1\t1\tsaw\tO\n")
     spans = {"types": ["LOC"], "labels": []}
-    setting = setting_of(
+    inputs = inputs_of(
         folder, task=spans, crowd={**REPLAY, "answers": "crowd.tsv", "truth": None},
         aggregate={"method": "ibcc"}, model={"name": "hmm"},
     )  # fmt: skip
     with pytest.raises(InputError, match="2 tokens, and 4 in the pool"):
-        read_record(setting)
+        read_record(inputs)
 
 
 @pytest.mark.parametrize(

@@ -9,12 +9,12 @@ import re
 import pytest
 from typer.testing import CliRunner
 
-from campaign.tiny import SPANS, campaign_of, plan_of, setting_of, toml, write_files, write_spans
+from campaign.tiny import SPANS, campaign_of, inputs_of, plan_of, toml, write_files, write_spans
 from goldspan.campaign import describe_plan, read_plan
-from goldspan.campaign.changing import plan_in_force
-from goldspan.campaign.course import course
-from goldspan.campaign.results import CampaignRecord, Findings, write_exports
+from goldspan.campaign.changes import plan_in_force
+from goldspan.campaign.results import CampaignRecord, ReportData, write_exports
 from goldspan.campaign.stopping import outlook
+from goldspan.campaign.summary import cost_range
 from goldspan.cli import app
 from goldspan.cli.run_view import view
 from goldspan.cli.run_watch import Course
@@ -40,7 +40,7 @@ def folder(tmp_path):
 
 def unpaid_campaign(folder, **sections):
     campaign = campaign_of(folder, prices=None, budget=None, **sections)
-    assert not campaign.setting.plan.is_paid
+    assert not campaign.inputs.plan.is_paid
     return campaign
 
 
@@ -152,7 +152,7 @@ def test_an_unpaid_campaign_labels_its_whole_pool(folder):
     files = {path.name for path in write_exports(campaign, folder / "out")}
     assert "gold.csv" in files
     assert "bill.csv" not in files
-    findings = Findings.of(campaign.ledger, campaign.progress.result)
+    findings = ReportData.of(campaign.ledger, campaign.progress.result)
     page = render(findings.record, result=findings.result, tested=findings.tested, against="x")
     words = re.sub(r"<style.*?</style>|<[^>]*>", " ", page, flags=re.DOTALL)
     assert not MONEY.findall(words)
@@ -175,13 +175,13 @@ def test_rules_that_weigh_by_cost_pick_from_a_pool_of_spans(tmp_path, by):
 
 
 def test_what_a_plan_will_do_is_told_in_answers(folder):
-    setting = setting_of(folder, prices=None, budget=None)
-    lines = "\n".join(describe_plan(setting))
+    inputs = inputs_of(folder, prices=None, budget=None)
+    lines = "\n".join(describe_plan(inputs))
     assert "work: 40 to 80 answers in all, unpaid" in lines
     assert "ends when the pool is labelled" in lines
     assert not MONEY.search(lines.replace("unpaid", ""))
-    assert course(setting) == {"items": 20, "control": 0, "fewest": 40, "most": 80}
-    same = setting_of(folder, prices=None, budget=None, redundancy={"min": 2, "max": 2})
+    assert cost_range(inputs) == {"items": 20, "control": 0, "fewest": 40, "most": 80}
+    same = inputs_of(folder, prices=None, budget=None, redundancy={"min": 2, "max": 2})
     lines = "\n".join(describe_plan(same))
     assert "answers: 2 per item\n" in lines
     assert "work: 40 answers in all" in lines
@@ -223,7 +223,7 @@ def test_the_live_view_has_no_row_of_money(folder):
 
     campaign = unpaid_campaign(folder)
     console = Console(width=100, record=True, file=io.StringIO())
-    console.print(view(Course.of(campaign.setting, campaign.ledger)))
+    console.print(view(Course.of(campaign.inputs, campaign.ledger)))
     shown = console.export_text()
     assert "answers" in shown
     assert "money" not in shown

@@ -9,7 +9,7 @@ import pytest
 
 import goldspan
 from campaign.test_loop import Break, Breaking
-from campaign.tiny import SPANS, ledger_of, setting_of, write_files, write_spans
+from campaign.tiny import SPANS, inputs_of, ledger_of, write_files, write_spans
 from goldspan.campaign import Campaign, CampaignRecord, changing, write_exports
 from goldspan.crowd import write_crowd
 from goldspan.errors import InputError
@@ -25,15 +25,15 @@ def folder(tmp_path):
 
 
 def plan_of(folder, labels=("rain", "sun"), text=RULES):
-    return setting_of(
+    return inputs_of(
         folder, task={"labels": list(labels)}, page={"instructions": text}, crowd=WEB
     )  # fmt: skip
 
 
 def start(folder, labels=("rain", "sun"), text=RULES, wrap=lambda ledger: ledger):
     """Start a campaign of people in a browser, or start it again; return it and what it told."""
-    setting, told = plan_of(folder, labels, text), []
-    campaign = Campaign(setting, wrap(ledger_of(setting, folder / "c.sqlite")), tell=told.append)
+    inputs, told = plan_of(folder, labels, text), []
+    campaign = Campaign(inputs, wrap(ledger_of(inputs, folder / "c.sqlite")), tell=told.append)
     campaign.run()
     return campaign, told
 
@@ -132,7 +132,7 @@ def test_a_column_of_this_name_that_holds_texts_is_left_alone(tmp_path):
 def test_labels_cannot_be_removed_or_renamed_and_the_message_says_what_to_do(folder, labels):
     campaign, _ = start(folder)
     events = campaign.ledger.n_events
-    with pytest.raises(InputError, match=r"missing now: sun\. .*put them back"):
+    with pytest.raises(InputError, match=r"missing now \(sun\)\. .*put them back"):
         start(folder, labels=labels)
     with pytest.raises(
         InputError, match=r"task.labels .*not removed, renamed or reordered: put them back"
@@ -146,14 +146,14 @@ def test_a_type_of_spans_can_be_added(tmp_path):
 
     def run(*types):
         task = {"types": list(types), "labels": []}
-        setting = setting_of(tmp_path, **{**SPANS, "crowd": WEB, "task": task})
-        campaign = Campaign(setting, ledger_of(setting, tmp_path / "c.sqlite"))
+        inputs = inputs_of(tmp_path, **{**SPANS, "crowd": WEB, "task": task})
+        campaign = Campaign(inputs, ledger_of(inputs, tmp_path / "c.sqlite"))
         campaign.run()
         return campaign
 
     def mark(campaign, item, *tags):
-        setting = campaign.setting
-        full = [*tags, *["O"] * (len(setting.words[setting.pool.place[item]]) - len(tags))]
+        inputs = campaign.inputs
+        full = [*tags, *["O"] * (len(inputs.words[inputs.pool.place[item]]) - len(tags))]
         now = campaign.steps.label.now()
         assert campaign.ledger.submit(item, "ann", item, full, now).counts
         return {"ann": full}
@@ -239,7 +239,7 @@ def test_answers_from_before_versions_were_kept_are_of_the_first(folder, monkeyp
 def test_another_process_sees_the_labels_that_were_added(folder):
     campaign, _ = start(folder)
     first, second, *_ = items_of(campaign)
-    other = ledger_of(campaign.setting, folder / "c.sqlite")
+    other = ledger_of(campaign.inputs, folder / "c.sqlite")
     answer(campaign, "ann", first, "rain")
     assert other.crowd().tagset.types == ("rain", "sun")
     campaign, _ = start(folder, labels=("fog", "rain", "sun"))

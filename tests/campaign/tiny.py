@@ -6,7 +6,7 @@ import copy
 import json
 from pathlib import Path
 
-from goldspan.campaign import Campaign, open_setting, read_plan
+from goldspan.campaign import Campaign, read_inputs, read_plan
 from goldspan.simulation.crowd import BEGIN
 from goldspan.store import create_ledger
 
@@ -82,19 +82,19 @@ def toml(plan):
     return "\n".join(plain) + "\n"
 
 
-def setting_of(folder, **sections):
-    return open_setting(read_plan(plan_of(**sections)), folder)
+def inputs_of(folder, **sections):
+    return read_inputs(read_plan(plan_of(**sections)), folder)
 
 
-def ledger_of(setting, place):
-    plan = setting.plan
+def ledger_of(inputs, place):
+    plan = inputs.plan
     return create_ledger(
         place, name=plan.name, cap=plan.cap, currency="", now=BEGIN,
-        tagset=setting.codec,
+        tagset=inputs.codec,
     )  # fmt: skip
 
 
 def campaign_of(folder, place=None, **sections):
     """Make a campaign over a new ledger."""
-    setting = setting_of(folder, **sections)
-    return Campaign(setting, ledger_of(setting, place or folder / "campaign.sqlite"))
+    inputs = inputs_of(folder, **sections)
+    return Campaign(inputs, ledger_of(inputs, place or folder / "campaign.sqlite"))

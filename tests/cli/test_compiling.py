@@ -10,7 +10,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from campaign.tiny import SPANS, plan_of, setting_of, write_spans
+from campaign.tiny import SPANS, inputs_of, plan_of, write_spans
 from goldspan import _compiling
 from goldspan.aggregation.registry import METHODS
 from goldspan.campaign import read_plan, trial
@@ -132,7 +132,7 @@ def test_any_rule_but_those_of_committees_can_ask_a_tagger(tmp_path, model, monk
     monkeypatch.setattr(trial, "_is_known_to_suit", lambda _: False)
     rules = sorted({*SELECTORS} - trial.COMMITTEES)
     by = ", then ".join(rules)
-    assert setting_of(tmp_path, **{**SPANS, "model": {"name": model}, "select": {"by": by}})
+    assert inputs_of(tmp_path, **{**SPANS, "model": {"name": model}, "select": {"by": by}})
 
 
 def test_what_is_not_known_to_suit_is_still_tried():

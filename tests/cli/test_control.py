@@ -36,7 +36,9 @@ def test_questions_are_chosen_written_and_checked(run, answers, tmp_path):
     assert code == 0
     assert out.startswith("10 control questions: ")
     assert "written: control.tsv" in out
-    chosen = goldspan.workers.choose_control(goldspan.read_crowd(answers), 10, random_state=2)
+    chosen = goldspan.workers.choose_gold_questions(
+        goldspan.read_crowd(answers), 10, random_state=2
+    )
     assert set(goldspan.read_crowd("control.tsv").item_ids.to_pylist()) == set(chosen.item_ids)
     goldspan.write_crowd(goldspan.read_crowd(answers).with_gold(None), tmp_path / "answers.tsv")
     code, out, _ = run("answers.tsv", "--gold", "control.tsv", "--check", "--most-shown", 1)

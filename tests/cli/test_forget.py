@@ -41,7 +41,7 @@ def service(tmp_path, clock, monkeypatch):
     monkeypatch.setattr("goldspan.campaign.clock.wall_clock", clock)
     service = serve(tmp_path, clock=clock)
     open_round(service)
-    Entrance.of(service.ledger, service.setting.key, ServerSettings(KEYS, clock=clock)).links.make(
+    Entrance.of(service.ledger, service.inputs.key, ServerSettings(KEYS, clock=clock)).links.make(
         NAMES, 30
     )
     for who in NAMES:
@@ -106,7 +106,7 @@ def test_all_about_a_person_is_shown_and_unknown_ones_are_refused(run, service):
 
 def test_a_running_server_ends_the_session_and_forgets(run, service, clock):
     settings = ServerSettings(KEYS, clock=clock)
-    entrance = Entrance.of(service.ledger, service.setting.key, settings)
+    entrance = Entrance.of(service.ledger, service.inputs.key, settings)
     ((_, old),) = entrance.links.make([ANN], 30)
     url = "http://127.0.0.1:8080"
     browser = TestClient(create_app(service, settings), base_url=url, follow_redirects=False)

@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 
 from cli.test_serve import started
 from goldspan.archives import FREE
-from goldspan.campaign import open_setting, read_plan
+from goldspan.campaign import read_inputs, read_plan
 from goldspan.cli import app
 from goldspan.cli.init import EXAMPLE, example_folder
 from goldspan.errors import FaultsError, InputError
@@ -70,7 +70,7 @@ def test_a_plan_is_short_commented_unpaid_and_can_be_opened(folder):
     assert plan.crowd.annotators == ("ann", "ben", "cleo")
     assert (plan.redundancy.min, plan.redundancy.max) == (2, 2)
     assert not plan.is_paid
-    assert open_setting(plan, folder).pool.n_items == 20
+    assert read_inputs(plan, folder).pool.n_items == 20
     text = (folder / "plan.toml").read_text()
     assert text.count("#") >= 8
     assert len(text.splitlines()) <= 25
@@ -112,7 +112,7 @@ def test_a_plan_elsewhere_names_the_file_from_there(folder):
     (folder / "plans").mkdir()
     plan = made("notes.txt", *LABELS, "--out", "plans/a.toml")
     assert plan.pool.file == "../notes.txt"
-    assert open_setting(plan, folder / "plans").pool.n_items == 20
+    assert read_inputs(plan, folder / "plans").pool.n_items == 20
 
 
 def test_a_name_that_is_no_campaigns_is_made_one(folder):
@@ -183,7 +183,7 @@ def test_the_column_of_the_texts_is_found_and_named_in_the_plan(folder):
         "my reviews.csv",
         "comment",
     )
-    pool = open_setting(plan, folder).pool
+    pool = read_inputs(plan, folder).pool
     assert list(pool.given) == TEXTS
     facts = json.loads(init("my reviews.csv", *LABELS, "--overwrite", "--json").stdout)
     assert facts["columns"][0] == "comment"
@@ -203,7 +203,7 @@ def test_columns_can_be_named():
 def test_the_reviews_of_the_example_are_texts_to_label(folder):
     plan = made(str(ROOT / "examples" / "reviews.csv"), *LABELS)
     assert (plan.pool.text, plan.pool.id) == ("text", "id")
-    assert open_setting(plan, folder).pool.n_items == 20
+    assert read_inputs(plan, folder).pool.n_items == 20
 
 
 def test_the_example_is_written_out(folder):
@@ -214,7 +214,7 @@ def test_the_example_is_written_out(folder):
         assert (folder / "demo" / name).read_bytes() == (ROOT / "examples" / name).read_bytes()
     assert shlex.split(facts["next"][0])[:3] == ["goldspan", "run", "demo/campaign.toml"]
     plan = read_plan(folder / "demo" / "campaign.toml")
-    assert open_setting(plan, folder / "demo").pool.n_items == 150
+    assert read_inputs(plan, folder / "demo").pool.n_items == 150
     again = init("--example", "demo")
     assert "demo/README.md exists already" in str(again.exception)
     assert init("--example", "demo", "--overwrite").exit_code == 0

@@ -45,7 +45,7 @@ def entrance(tmp_path):
     """Give the entrance of a server over the same store."""
     keys = load_keys(tmp_path / "out")
     service = open_service(tmp_path / "campaign.toml", tmp_path / "out", keys)
-    yield Entrance.of(service.ledger, service.setting.key, ServerSettings(keys))
+    yield Entrance.of(service.ledger, service.inputs.key, ServerSettings(keys))
     service.close()
 
 

@@ -8,7 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 from cli.test_links import write_plan
-from goldspan.campaign import open_setting, read_plan
+from goldspan.campaign import read_inputs, read_plan
 from goldspan.campaign.clock import wall_clock
 from goldspan.cli import app
 from goldspan.web import load_keys, open_service
@@ -50,8 +50,8 @@ def run(tmp_path, fake):
 
 def opened(folder):
     """Return the store of the campaign."""
-    setting = open_setting(read_plan(folder / "campaign.toml"), folder)
-    return open_store(setting, folder / "out", None, wall_clock())
+    inputs = read_inputs(read_plan(folder / "campaign.toml"), folder)
+    return open_store(inputs, folder / "out", None, wall_clock())
 
 
 def test_letters_are_written_once_sent_once_and_shown(run, fake):

@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from goldspan.cli import main
-from goldspan.workers import plan_test
+from goldspan.workers import plan_qualification
 
 
 @pytest.fixture
@@ -60,7 +60,7 @@ def test_json_holds_everything(run):
     assert code == 0
     assert facts["n"] == 45
     assert facts["cost"]["fixed"] == "2.25"
-    plan = plan_test(0.6, 0.8)
+    plan = plan_qualification(0.6, 0.8)
     assert facts["sequential"]["limits"] == plan.sequential.table().to_pylist()
     assert facts["after_passing"]["share"] == plan.after_passing((4, 2)).share
 

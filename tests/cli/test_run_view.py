@@ -27,9 +27,9 @@ def ended(tmp_path_factory):
         redundancy={"stop": "clear_majority(ahead=2, least=2)"},
         model={"name": "none"},
     )
-    course = Course.of(first.setting, first.ledger)
+    course = Course.of(first.inputs, first.ledger)
     with watched(first.ledger, course.hear) as ledger:
-        Campaign(first.setting, ledger).run()
+        Campaign(first.inputs, ledger).run()
     yield first, course
     first.ledger.close()
 
@@ -42,7 +42,7 @@ def drawn(course, width=100):
 
 def test_what_was_heard_is_what_the_ledger_says(ended):
     campaign, course = ended
-    read = Course.of(campaign.setting, campaign.ledger)
+    read = Course.of(campaign.inputs, campaign.ledger)
     assert (course.answers, course.spent) == (read.answers, read.spent)
     assert (course.round, course.items) == (2, 16)
     assert course.facts == read.facts

@@ -13,7 +13,7 @@ from typing import Any
 
 from starlette.testclient import TestClient
 
-from campaign.tiny import setting_of, write_files
+from campaign.tiny import inputs_of, write_files
 from goldspan.errors import InputError
 from goldspan.web import Entrance, Keys, ServerSettings, create_app
 
@@ -126,11 +126,11 @@ def tiny_desk():
 
 @cache
 def tiny_setting():
-    """Return the setting of a campaign of twenty items, read once."""
+    """Return the inputs of a campaign of twenty items, read once."""
     with TemporaryDirectory() as folder:
         write_files(Path(folder))
         crowd = {"source": "web", "truth": None, "workers": []}
-        return setting_of(Path(folder), crowd=crowd)
+        return inputs_of(Path(folder), crowd=crowd)
 
 
 @dataclass
@@ -146,11 +146,11 @@ class Played:
     def __post_init__(self):
         base = self.settings or ServerSettings(KEYS)
         self.settings = replace(base, clock=self.clock)
-        setting = SimpleNamespace(
+        inputs = SimpleNamespace(
             key=self.key, plan=tiny_setting().plan, folder=tiny_setting().folder, daily_joins=100
         )
         service = SimpleNamespace(
-            setting=setting, ledger=self.ledger, work=self.work, clock=self.clock, engine=None,
+            inputs=inputs, ledger=self.ledger, work=self.work, clock=self.clock, engine=None,
             desk=LateDesk(),
         )  # fmt: skip
         self.app = create_app(service, self.settings)

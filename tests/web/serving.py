@@ -74,16 +74,16 @@ def key() -> str:
 
 def truth_of(service: Service) -> dict[str, list[str]]:
     """Return the labels that the files know."""
-    from goldspan.campaign.setting import _gold, _items
+    from goldspan.campaign.inputs import _gold, _items
 
-    file = "gold.conll" if not service.setting.plan.is_single else "truth.csv"
-    return _gold(service.setting, _items(service.setting), file).tagged_by_id()
+    file = "gold.conll" if not service.inputs.plan.is_single else "truth.csv"
+    return _gold(service.inputs, _items(service.inputs), file).tagged_by_id()
 
 
 def right_answer(service: Service, item: str):
     """Return the right answer in the form in which a page sends it."""
     tags = truth_of(service)[item]
-    return tags[0] if service.setting.plan.is_single else list(parse(tags, "BIO"))
+    return tags[0] if service.inputs.plan.is_single else list(parse(tags, "BIO"))
 
 
 def answer(service: Service, worker: str, *, wrong: bool = False):

@@ -242,7 +242,7 @@ def test_what_does_not_hold_writes_nothing(site):
 
 
 def test_the_page_about_an_item_stays_small(site):
-    item = site.service.setting.ids[0]
+    item = site.service.inputs.ids[0]
     for n in range(2 * ROWS + 1):  # as older versions kept them
         facts = {"item": item, "worker": "ann", "reason": "garbled", "note": f"n{n}"}
         site.ledger.record("flag", f"web:key-{n}:ann", facts, site.clock())

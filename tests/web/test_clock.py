@@ -22,7 +22,7 @@ from goldspan.campaign.clock import (
     wall_clock,
 )
 from goldspan.campaign.crowds import is_over
-from goldspan.campaign.results import Findings
+from goldspan.campaign.results import ReportData
 from goldspan.cli import app as command
 from goldspan.cli.report import write_page
 from goldspan.store import open_ledger
@@ -215,7 +215,7 @@ def test_nothing_is_refused_because_of_the_time(site, jump, at_boot):
     for name in ("answers.csv", "record.json", "bill.csv", "gold.csv"):
         assert site.service.desk.export(name, names=True, by="").content
     assert write_exports(site.service.campaign, site.folder / "files")
-    found = Findings.of(ledger, site.service.campaign.progress.result)
+    found = ReportData.of(ledger, site.service.campaign.progress.result)
     assert write_page(found, site.folder / "files")
     times = [event.time for event in ledger.events()]
     assert times == sorted(times)
@@ -363,9 +363,9 @@ def test_a_jump_uses_up_no_hours_of_the_campaign(tmp_path, machine, jump, at_boo
         service = open_served(tmp_path, **options)
     else:
         machine.wall += jump
-    assert not is_over(service.setting, service.ledger, service.clock())
+    assert not is_over(service.inputs, service.ledger, service.clock())
     machine.work(3 * HOUR)
-    assert is_over(service.setting, service.ledger, service.clock())
+    assert is_over(service.inputs, service.ledger, service.clock())
     service.close()
 
 

@@ -61,7 +61,7 @@ def test_answers_that_come_while_it_is_looked_at_wait_for_the_next_look(tmp_path
     progress = service.campaign.progress
     for worker in ("ann", "bob"):
         answer(service, worker)
-    with progress.still():
+    with progress.frozen():
         crowd = progress.crowd
         answer(service, "cid")
         assert len(progress.result.crowd.latest) == len(crowd.latest) == 2
@@ -111,7 +111,7 @@ def test_gold_that_another_process_wrote_is_noticed_without_an_answer(tmp_path):
         wait_until(lambda: service.engine.live.state == "waiting")
         answered = [answer(service, "ann")[0] for _ in range(4)]
         wait_until(lambda: service.engine.live.n_answers == 4)
-        item = next(name for name in answered if name not in service.setting.control)
+        item = next(name for name in answered if name not in service.inputs.control)
         said = service.engine.live.result.tagged_by_id()[item]
         beside = serve(tmp_path)
         other = {"rain": "sun", "sun": "rain"}[said[0]]
@@ -124,7 +124,7 @@ def test_gold_that_is_kept_just_after_its_decision_is_noticed(tmp_path):
     service = serve(tmp_path)
     service.campaign.run()
     answered = [answer(service, "ann")[0] for _ in range(4)]
-    item = next(name for name in answered if name not in service.setting.control)
+    item = next(name for name in answered if name not in service.inputs.control)
     service.engine.look()
     other = {"rain": "sun", "sun": "rain"}[service.engine.live.result.tagged_by_id()[item][0]]
     # Another process writes the decision, the engine looks, and then comes the gold.
@@ -190,10 +190,10 @@ def test_what_is_decided_after_the_end_is_in_the_files_and_the_downloads(tmp_pat
         wait_until(lambda: "the campaign has ended: " in caplog.text)
         gold = tmp_path / "out" / "gold.csv"
         found = labels_in(gold.read_text(encoding="utf-8"))
-        mine = [item for item in found if item not in service.setting.control]
+        mine = [item for item in found if item not in service.inputs.control]
         for item in mine[:2]:
             label = found[item]
-            other = next(name for name in service.setting.plan.task.labels if name != label)
+            other = next(name for name in service.inputs.plan.task.labels if name != label)
             service.desk.adjudicate(item, other)
             wait_until(lambda: labels_in(gold.read_text(encoding="utf-8"))[item] == other)  # noqa: B023
             assert labels_in(service.desk.export("gold.csv").content.decode())[item] == other

@@ -23,7 +23,7 @@ import pytest
 from sqlalchemy import select
 
 from campaign.tiny import write_files
-from goldspan.campaign import open_setting, read_plan
+from goldspan.campaign import read_inputs, read_plan
 from goldspan.old_name import variable
 from goldspan.store import faults_of, open_ledger
 from goldspan.store.people import ids
@@ -104,12 +104,12 @@ class Place:
         """Make links with `goldspan links`, and open them."""
         from goldspan.web import Entrance, ServerSettings
 
-        setting = open_setting(read_plan(self.plan), self.plan.parent)
+        inputs = read_inputs(read_plan(self.plan), self.plan.parent)
         keys = load_keys(self.plan.parent / "out")
         with open_ledger(self.store) as ledger:
-            setting = with_id(setting, ledger, 0)
-            self.tasks = Tasks(setting, keys)
-            entrance = Entrance.of(ledger, setting.key, ServerSettings(keys))
+            inputs = with_id(inputs, ledger, 0)
+            self.tasks = Tasks(inputs, keys)
+            entrance = Entrance.of(ledger, inputs.key, ServerSettings(keys))
             links = entrance.links.make([hand.name for hand in self.hands], 30)
         for hand, (_, token) in zip(self.hands, links, strict=True):
             hand.come_in(url, f"/w/{token}")
@@ -149,7 +149,7 @@ class Place:
         self._check_told({row.key: row for row in rows})
 
     def _check_places(self, slots, rows) -> None:
-        control = self.tasks.setting.control
+        control = self.tasks.inputs.control
         counted = Counter(row.item for row in rows if row.counts)
         assert all(counted[slot["item"]] <= slot["wanted"] for slot in slots)
         assert all(n <= MOST for item, n in counted.items() if item not in control)

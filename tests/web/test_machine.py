@@ -147,8 +147,8 @@ class Machine(RuleBasedStateMachine):
         self.clock, self.place = Clock(), self.new_place()
         self.open()
         self.service.campaign.run()
-        control = self.service.setting.control
-        missing = missing_answers(self.service.ledger, self.service.setting.ids)
+        control = self.service.inputs.control
+        missing = missing_answers(self.service.ledger, self.service.inputs.ids)
         self.model = Model({item: Slot(n) for item, n in missing.items()})
         assert {item for item, n in missing.items() if n != K} == set(control)
         self.seen: list[tuple[str, str, str]] = []
@@ -187,7 +187,7 @@ class Machine(RuleBasedStateMachine):
             assert state == "paused"
         else:
             assert state == "wait"
-            others = self.model.slots.keys() - self.service.setting.control.keys()
+            others = self.model.slots.keys() - self.service.inputs.control.keys()
             assert not any(self.model.may_get(worker, item) for item in others)
 
     @precondition(lambda self: self.seen)
@@ -259,7 +259,7 @@ class Machine(RuleBasedStateMachine):
 
     @rule(n=NUMBER, label=LABELS)
     def adjudicate(self, n, label):
-        items = sorted(self.model.slots.keys() - self.service.setting.control.keys())
+        items = sorted(self.model.slots.keys() - self.service.inputs.control.keys())
         item = items[n % len(items)]
         self.service.desk.adjudicate(item, label)
         self.model.gold[item] = label

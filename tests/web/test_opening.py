@@ -9,7 +9,7 @@ from contextlib import closing
 
 import pytest
 
-from goldspan.campaign import open_setting, read_plan
+from goldspan.campaign import read_inputs, read_plan
 from goldspan.store import backup_ledger, restore_ledger
 from goldspan.web import Entrance, ServerSettings, open_service
 from goldspan.web.errors import Refused
@@ -33,7 +33,7 @@ def opened(folder, out="out"):
 
 def entrance_of(service):
     settings = ServerSettings(KEYS, clock=service.clock)
-    return Entrance.of(service.ledger, service.setting.key, settings)
+    return Entrance.of(service.ledger, service.inputs.key, settings)
 
 
 def raise_money(folder):
@@ -81,29 +81,29 @@ def test_the_id_goes_with_a_backup(tmp_path):
     plan_file(tmp_path)
     with opened(tmp_path) as service:
         backup_ledger(service.ledger, tmp_path / "copy.db")
-        before = service.setting.key
+        before = service.inputs.key
     (tmp_path / "new").mkdir()
     restore_ledger(tmp_path / "copy.db", tmp_path / "new" / FILE).close()
     with opened(tmp_path, "new") as service:
-        assert service.setting.key == before
+        assert service.inputs.key == before
 
 
 @pytest.mark.parametrize("begun", ["plan", "link"])
 def test_a_campaign_from_before_there_were_ids_keeps_what_it_was_known_by(tmp_path, begun):
-    setting = open_setting(read_plan(plan_file(tmp_path)), tmp_path)
-    with open_store(setting, tmp_path / "out", None, BEGIN) as ledger:
+    inputs = read_inputs(read_plan(plan_file(tmp_path)), tmp_path)
+    with open_store(inputs, tmp_path / "out", None, BEGIN) as ledger:
         facts = {"id": "weather-0badcafe"} if begun == "plan" else {"worker": "ann"}
         ledger.record(begun, begun, facts, BEGIN)
-        named = with_id(setting, ledger, BEGIN)
-        assert named.key == ("weather-0badcafe" if begun == "plan" else setting.key)
+        named = with_id(inputs, ledger, BEGIN)
+        assert named.key == ("weather-0badcafe" if begun == "plan" else inputs.key)
         assert ledger.records(SERVER)[ID] == {"id": named.key}
 
 
 def test_what_was_worked_out_of_a_setting_is_kept_under_its_id(tmp_path):
-    setting = open_setting(read_plan(plan_file(tmp_path)), tmp_path)
-    words, before = setting.words, setting.key
-    assert setting.named("other").words is words
-    assert (setting.named("other").key, setting.key) == ("other", before)
+    inputs = read_inputs(read_plan(plan_file(tmp_path)), tmp_path)
+    words, before = inputs.words, inputs.key
+    assert inputs.named("other").words is words
+    assert (inputs.named("other").key, inputs.key) == ("other", before)
 
 
 def modes(folder):

@@ -75,13 +75,13 @@ def test_what_is_passed_on_in_one_is_passed_on_in_the_other(opened):
     first.campaign.run()
     services = cycle([first, opened()])
     seen = []
-    for _ in first.setting.control:
+    for _ in first.inputs.control:
         one, other = next(services), next(services)
         task = one.work.next("ann")["task"]["id"]
         seen.append(one.work.tasks.item("ann", task))
         other.work.skip("ann", task, key(), "too hard")
         next(services)
-    assert sorted(seen) == sorted(first.setting.control)
+    assert sorted(seen) == sorted(first.inputs.control)
     assert next(services).work.next("ann")["state"] == "done"
     assert next(services).work.next("ann")["state"] == "done"
 
@@ -150,7 +150,7 @@ def test_at_once_no_solution_is_seen_before_its_question_and_all_is_paid_once(op
     assert not {(w, item) for w, item, training in crowd.shown if not training} & crowd.solved
     for worker in names:
         mine = [row for row in first.ledger.given() if row.worker == worker]
-        asked = dict.fromkeys(row.item for row in mine if row.item in first.setting.control)
+        asked = dict.fromkeys(row.item for row in mine if row.item in first.inputs.control)
         assert {item for w, item in crowd.solved if w == worker} == set(list(asked)[:TRAINING])
         assert sum(row.cost for row in mine) == crowd.paid[worker]
         for service in (*services, opened()):

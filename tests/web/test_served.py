@@ -77,7 +77,7 @@ def test_ids_of_tasks_say_nothing_of_items(served):
     ann, _ = worker_of(served.app, "ann")
     answer = ann.post("/api/work/next", json={})
     task = answer.json()["task"]
-    names = [f'"{name}"' for name in served.service.setting.ids]
+    names = [f'"{name}"' for name in served.service.inputs.ids]
     assert not any(name in answer.text for name in names)
     assert set(task) <= {"id", "tokens", "text", "starts", "kind", "expires", "training"}
 

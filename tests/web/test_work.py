@@ -52,7 +52,7 @@ def test_a_task_shows_nothing_but_what_is_to_be_labelled(service):
         {**task, "id": ""}
     )  # the id is a random word, which may hold any two signs
     assert task["kind"] == "single"
-    assert task["text"] == service.setting.pool.given[service.setting.pool.place[item]]
+    assert task["text"] == service.inputs.pool.given[service.inputs.pool.place[item]]
     assert task["tokens"] == []
 
 
@@ -61,7 +61,7 @@ def test_a_control_question_looks_like_every_other_task(service):
     for _ in range(6):
         task = task_of(service, "ann")
         item = service.work.tasks.item("ann", task["id"])
-        forms.setdefault(item in service.setting.control, set()).add(tuple(task))
+        forms.setdefault(item in service.inputs.control, set()).add(tuple(task))
         answer(service, "ann")
     assert len(forms) == 2
     assert forms[True] == forms[False]
@@ -69,7 +69,7 @@ def test_a_control_question_looks_like_every_other_task(service):
 
 def test_practice_comes_first_and_shows_the_right_answer(service):
     item, first = answer(service, "ann", wrong=True)
-    assert item in service.setting.control
+    assert item in service.inputs.control
     assert first["feedback"] == {"right": False, "label": right_answer(service, item)}
     assert answer(service, "ann")[1]["feedback"] is None
 
@@ -94,19 +94,19 @@ def test_who_fails_the_test_is_told_why_and_what_is_paid(service):
 
 def test_a_control_question_that_is_passed_on_is_followed_by_another(service):
     n_first = 1 + 2  # practice and test
-    for _ in range(len(service.setting.control) - n_first):
+    for _ in range(len(service.inputs.control) - n_first):
         task = task_of(service, "ann")["id"]
-        assert service.work.tasks.item("ann", task) in service.setting.control
+        assert service.work.tasks.item("ann", task) in service.inputs.control
         service.work.skip("ann", task, key(), "too hard")
     for _ in range(n_first):
-        assert answer(service, "ann")[0] in service.setting.control
-    assert answer(service, "ann")[0] not in service.setting.control
+        assert answer(service, "ann")[0] in service.inputs.control
+    assert answer(service, "ann")[0] not in service.inputs.control
 
 
 def test_who_passes_on_the_whole_test_gets_nothing_else(tmp_path, clock):
     service = serve(tmp_path, clock=clock)
     open_round(service)
-    for _ in service.setting.control:
+    for _ in service.inputs.control:
         service.work.skip("eve", task_of(service, "eve")["id"], key(), "too hard")
     assert service.work.next("eve")["state"] == "done"
     service.close()
@@ -129,7 +129,7 @@ def test_the_id_of_a_task_does_not_tell_where_the_item_stands_in_the_pool(servic
     shown = {}
     for worker in ("ann", "bob", "cid"):
         task = task_of(service, worker)["id"]
-        place = service.setting.pool.place[service.work.tasks.item(worker, task)]
+        place = service.inputs.pool.place[service.work.tasks.item(worker, task)]
         shown[worker] = seal.read(task)["n"] ^ place
     assert len(set(shown.values())) == 3
     assert 0 not in shown.values()
@@ -141,7 +141,7 @@ def test_after_the_requester_has_ended_it_nothing_is_handed_out(service):
     got = service.work.next("ann")
     assert (got["state"], got["message"]) == (
         "done",
-        f"The campaign has ended. {service.setting.plan.page.finished}",
+        f"The campaign has ended. {service.inputs.plan.page.finished}",
     )
 
 
@@ -163,7 +163,7 @@ def test_control_questions_keep_their_share(tmp_path):
     control = {"n": 8, "share": 0.25, "first": 0, "least": 0}
     service = serve(tmp_path, control=control, page={"training": 0}, select={"batch": 12})
     open_round(service)
-    asked = [answer(service, "ann")[0] in service.setting.control for _ in range(12)]
+    asked = [answer(service, "ann")[0] in service.inputs.control for _ in range(12)]
     assert [sum(asked[n : n + 4]) for n in (0, 4, 8)] == [1, 1, 1]
     service.close()
 
@@ -329,7 +329,7 @@ def test_the_requester_can_ask_for_more_control_questions(service, clock):
         "decision", "ann-1", {"worker": "ann", "verdict": "test", "questions": 2}, clock()
     )
     for _ in range(2):
-        assert answer(service, "ann")[0] in service.setting.control
+        assert answer(service, "ann")[0] in service.inputs.control
     assert len(service.people["ann"].control) == before + 2
 
 
@@ -391,10 +391,10 @@ def test_a_change_does_not_count_twice_after_a_restart(tmp_path, clock):
 
 def test_every_answer_but_practice_can_be_changed_and_none_tells_what_it_is(service):
     items = [answer(service, "ann")[0] for _ in range(8)]
-    assert {item in service.setting.control for item in items[1:]} == {True, False}
+    assert {item in service.inputs.control for item in items[1:]} == {True, False}
     assert given(service, "ann") == [(item, True) for item in items[:0:-1]] + [(items[0], False)]
     forms = {
-        item in service.setting.control: tuple(
+        item in service.inputs.control: tuple(
             service.work.recall("ann", task_id(service, "ann", item), 0)
         )
         for item in items
@@ -498,7 +498,7 @@ def test_spans_that_were_sent_come_back(spans):
     back = spans.work.recall("ann", task_id(spans, "ann", item), 0)
     right = [{"start": s.start, "end": s.end, "type": s.type} for s in right_answer(spans, item)]
     assert back["spans"] == right
-    assert back["task"]["tokens"] == list(spans.setting.words[spans.setting.pool.place[item]])
+    assert back["task"]["tokens"] == list(spans.inputs.words[spans.inputs.pool.place[item]])
 
 
 def test_progress_is_known_where_every_item_gets_as_many_answers(tmp_path, clock):
@@ -507,7 +507,7 @@ def test_progress_is_known_where_every_item_gets_as_many_answers(tmp_path, clock
     open_round(service)
     totals, seen = [service.work.me("ann")["total"]], []
     while (done := answer(service, "ann")) is not None:
-        seen.append(done[0] in service.setting.control)
+        seen.append(done[0] in service.inputs.control)
         totals.append(service.work.me("ann")["total"])
     assert {True, False} == set(seen[3:])
     assert set(totals) == {len(seen)}  # it never changes, and so tells of no control question

@@ -7,7 +7,7 @@ import pytest
 
 from goldspan.crowd import read_crowd
 from goldspan.errors import InputError
-from goldspan.workers import find_signs, measure_reliability
+from goldspan.workers import find_quality_flags, measure_reliability
 from goldspan.workers.reliability import find_truth
 
 ITEMS = [f"q{n}" for n in range(12)]
@@ -31,7 +31,7 @@ def gold_of(labels: str) -> dict[str, str]:
     ],
 )
 def test_gold_of_which_nobody_gave_any_label_is_refused(crowd, labels, words):
-    for judge in (measure_reliability, lambda crowd, gold: find_signs(crowd, gold=gold)):
+    for judge in (measure_reliability, lambda crowd, gold: find_quality_flags(crowd, gold=gold)):
         with pytest.raises(InputError) as error:
             judge(crowd, gold_of(labels))
         assert words in str(error.value)

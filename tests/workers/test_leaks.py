@@ -9,7 +9,7 @@ import pytest
 
 import goldspan
 from goldspan.errors import InputError
-from goldspan.workers import check_leaks, choose_control
+from goldspan.workers import check_leaks, choose_gold_questions
 from goldspan.workers.gold_questions import later_is_better, middle
 
 
@@ -138,7 +138,7 @@ def test_without_times_the_trend_is_unknown():
 def test_questions_may_be_named_or_chosen():
     crowd = crowd_of_rows(*course("p", [1] * 4), *course("q", [1] * 4))
     assert check_leaks(crowd, ["q"]).item_ids == ("q",)
-    chosen = choose_control(crowd, 1)
+    chosen = choose_gold_questions(crowd, 1)
     assert check_leaks(crowd, chosen).item_ids == tuple(chosen.item_ids)
 
 

@@ -13,7 +13,7 @@ from goldspan.errors import InputError, UnknownNameError
 from goldspan.simulation import draw_truth, simulate_crowd
 from goldspan.workers import Reliability, next_answers
 from goldspan.workers import asking as matching
-from goldspan.workers.asking import AT_MAXIMUM, BY_RULE, NOBODY_LEFT, OPEN
+from goldspan.workers.redundancy import AT_MAXIMUM, BY_RULE, NOBODY_LEFT, OPEN
 from goldspan.workers.stopping import learn_habits, posterior_of, read_prices, token_gain
 
 TEAM = ["a=flip(0.05)", "b=flip(0.15)", "c=flip(0.2)", "d=flip(0.3)", "e=flip(0.35)"]

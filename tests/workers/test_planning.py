@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from goldspan.errors import InputError
-from goldspan.workers import plan_test
+from goldspan.workers import plan_qualification
 
 
 def at_least(n, w, mark):
@@ -27,7 +27,7 @@ def shortest(w_bad, w_good, alpha, beta):
 
 @pytest.mark.parametrize(("w_bad", "w_good", "n", "mark"), [(0.6, 0.8, 45, 33), (0.25, 0.8, 6, 4)])
 def test_the_tests_of_the_mathematics_page_come_out(w_bad, w_good, n, mark):
-    plan = plan_test(w_bad, w_good, 0.05, 0.1)
+    plan = plan_qualification(w_bad, w_good, 0.05, 0.1)
     assert (plan.n, plan.pass_mark) == (n, mark)
 
 
@@ -36,7 +36,7 @@ def test_the_tests_of_the_mathematics_page_come_out(w_bad, w_good, n, mark):
     [(0.6, 0.8, 0.05, 0.1), (0.25, 0.8, 0.05, 0.1), (0.5, 0.9, 0.01, 0.3), (0.1, 0.4, 0.2, 0.05)],
 )
 def test_no_shorter_test_holds_the_rates(rates):
-    plan = plan_test(*rates)
+    plan = plan_qualification(*rates)
     assert (plan.n, plan.pass_mark) == shortest(*rates)
 
 
@@ -44,7 +44,7 @@ def test_no_shorter_test_holds_the_rates(rates):
     ("w_bad", "alpha", "n"), [(0.2, 0.04, 2), (0.1, 0.001, 3), (0.2, 0.008, 3), (0.5, 0.0625, 4)]
 )
 def test_a_rate_that_is_just_kept_counts_as_kept(w_bad, alpha, n):
-    plan = plan_test(w_bad, 1.0, alpha, 0.1)
+    plan = plan_qualification(w_bad, 1.0, alpha, 0.1)
     assert (plan.n, plan.pass_mark) == (n, n)
     assert plan.p_bad_passes == pytest.approx(alpha, rel=1e-12)
     assert plan.sequential.n_max == n
@@ -52,18 +52,18 @@ def test_a_rate_that_is_just_kept_counts_as_kept(w_bad, alpha, n):
 
 @pytest.mark.parametrize(("w_good", "beta", "n"), [(0.7, 0.09, 2), (0.6, 0.16, 2), (0.6, 0.064, 3)])
 def test_that_holds_for_good_workers_too(w_good, beta, n):
-    plan = plan_test(0.0, w_good, 0.05, beta)
+    plan = plan_qualification(0.0, w_good, 0.05, beta)
     assert (plan.n, plan.pass_mark, plan.sequential.n_max) == (n, 1, n)
 
 
 def test_the_real_error_rates_are_the_binomial_sums():
-    plan = plan_test(0.55, 0.8, 0.1, 0.05)
+    plan = plan_qualification(0.55, 0.8, 0.1, 0.05)
     assert plan.p_bad_passes == pytest.approx(at_least(plan.n, 0.55, plan.pass_mark), abs=1e-9)
     assert plan.p_good_fails == pytest.approx(1 - at_least(plan.n, 0.8, plan.pass_mark), abs=1e-9)
 
 
 def test_the_curve_holds_the_chance_of_everybody_to_pass():
-    plan = plan_test(0.62, 0.8, 0.1, 0.2)
+    plan = plan_qualification(0.62, 0.8, 0.1, 0.2)
     curve = plan.curve()
     w = curve.column("w").to_pylist()
     assert {0.0, 0.62, 0.8, 1.0} <= set(w)
@@ -74,14 +74,14 @@ def test_the_curve_holds_the_chance_of_everybody_to_pass():
 
 @pytest.mark.parametrize(("w_bad", "w_good", "n"), [(0, 1, 1), (0, 0.5, 4), (0.5, 1, 5)])
 def test_workers_who_are_never_or_always_right_can_be_planned_for(w_bad, w_good, n):
-    plan = plan_test(w_bad, w_good)
+    plan = plan_qualification(w_bad, w_good)
     assert plan.n == n
     assert plan.sequential.p_bad_passes <= 0.05
     assert plan.sequential.p_good_fails <= 0.1
 
 
 def test_who_passes_is_the_posterior_of_the_pool():
-    plan = plan_test(0.6, 0.8)
+    plan = plan_qualification(0.6, 0.8)
     passed = plan.after_passing((3, 2))
     w = (np.arange(20_000) + 0.5) / 20_000
     weight = w**2 * (1 - w) * 12 / 20_000
@@ -94,12 +94,12 @@ def test_who_passes_is_the_posterior_of_the_pool():
 
 
 def test_the_cost_is_questions_times_price_times_candidates():
-    assert plan_test(0.6, 0.8).cost("0.05", 100) == 225_000_000
-    assert plan_test(0.6, 0.8).cost("0.05", 0) == 0
+    assert plan_qualification(0.6, 0.8).cost("0.05", 100) == 225_000_000
+    assert plan_qualification(0.6, 0.8).cost("0.05", 0) == 0
 
 
 def test_the_plan_says_itself_in_words_and_as_plain_values():
-    plan = plan_test(0.625, 0.8)
+    plan = plan_qualification(0.625, 0.8)
     assert f"{plan.n} questions, pass with {plan.pass_mark} or more" in str(plan)
     assert "right 62.5 % of the time" in str(plan)
     facts = plan.to_dict()
@@ -125,11 +125,11 @@ def test_the_plan_says_itself_in_words_and_as_plain_values():
 )
 def test_what_no_test_can_do_is_refused(words, match):
     with pytest.raises(InputError, match=match):
-        plan_test(**{"w_bad": 0.6, "w_good": 0.8, **words})
+        plan_qualification(**{"w_bad": 0.6, "w_good": 0.8, **words})
 
 
 def test_a_cost_of_fewer_than_no_candidates_is_refused():
-    plan = plan_test(0.6, 0.8)
+    plan = plan_qualification(0.6, 0.8)
     for candidates in (-1, 2.5, True):
         with pytest.raises(InputError, match="candidates must be a whole number"):
             plan.cost("0.05", candidates)
@@ -139,4 +139,4 @@ def test_a_cost_of_fewer_than_no_candidates_is_refused():
 
 def test_a_prior_that_is_none_is_refused():
     with pytest.raises(InputError, match="prior must be"):
-        plan_test(0.6, 0.8).after_passing((0, 1))
+        plan_qualification(0.6, 0.8).after_passing((0, 1))

@@ -12,7 +12,7 @@ import goldspan
 from goldspan.errors import InputError, UnknownNameError
 from goldspan.simulation import draw_truth, simulate_crowd
 from goldspan.workers import get_rule, replay
-from goldspan.workers.asking import AT_MAXIMUM, BY_RULE, NOBODY_LEFT, Tape
+from goldspan.workers.redundancy import AT_MAXIMUM, BY_RULE, NOBODY_LEFT, RevealedAnswers
 from goldspan.workers.stopping import learn_habits, pair_gain, posterior_of
 
 
@@ -110,8 +110,8 @@ def test_neither_the_order_of_the_rows_nor_other_answers_change_who_comes_first(
 
 def test_every_worker_comes_first_about_as_often():
     full = simulate_crowd(draw_truth(900, 2, seed=1), ["flip(0.2) x9"], seed=1)
-    tape = Tape.of(full, "random", 3)
-    counts = np.bincount(tape.answers.worker[tape.rank == 0], minlength=9)
+    revealed = RevealedAnswers.of(full, "random", 3)
+    counts = np.bincount(revealed.answers.worker[revealed.rank == 0], minlength=9)
     assert np.abs(counts - 100).max() < 40
 
 

@@ -8,7 +8,7 @@ from scipy.stats import beta, betabinom
 
 from goldspan.errors import InputError
 from goldspan.workers import Reliability, judge_workers
-from goldspan.workers.signs import Sign
+from goldspan.workers.quality_flags import QualityFlag
 from goldspan.workers.verdicts import (
     SETTLED,
     SIZES,
@@ -101,7 +101,7 @@ def test_what_a_thousand_questions_cannot_settle_has_no_number():
 
 
 def test_a_sign_turns_keep_into_look_at_and_nothing_else(tested):
-    signs = [Sign(name, "copies", 0.9, 0.001, "copies.") for name in ("good", "open", "bad")]
+    signs = [QualityFlag(name, "copies", 0.9, 0.001, "copies.") for name in ("good", "open", "bad")]
     found = judge_workers(tested, threshold=0.7, sure=0.95, signs=signs)
     assert [v.verdict for v in found] == ["look at", "test more", "drop", "test more"]
     assert [len(v.signs) for v in found] == [1, 1, 1, 0]
@@ -121,7 +121,7 @@ def test_reasons_name_threshold_probability_and_unit(tested):
 def test_a_verdict_is_plain_values(tested):
     import json
 
-    sign = Sign("good", "copies", 0.9, 0.001, "copies.", {"other": "bad", "equal": 7})
+    sign = QualityFlag("good", "copies", 0.9, 0.001, "copies.", {"other": "bad", "equal": 7})
     row = judge_workers(tested, signs=[sign])[0].to_dict()
     assert json.loads(json.dumps(row)) == row
     assert row["signs"][0]["other"] == "bad"

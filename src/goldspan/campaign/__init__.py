@@ -7,27 +7,27 @@ from typing import TYPE_CHECKING
 from goldspan._lazy import lazy
 
 if TYPE_CHECKING:
-    from goldspan.campaign.course import describe_plan
+    from goldspan.campaign.inputs import CampaignInputs, inputs_as_begun, read_inputs
     from goldspan.campaign.loop import Campaign, Steps
     from goldspan.campaign.parsing import read_plan
     from goldspan.campaign.plan import Plan
     from goldspan.campaign.protocols import Decision, Waiting
     from goldspan.campaign.results import CampaignRecord, write_exports
-    from goldspan.campaign.setting import Setting, as_begun, open_setting
     from goldspan.campaign.stopping import fit_curve
+    from goldspan.campaign.summary import describe_plan
 
 __all__ = [
     "Campaign",
+    "CampaignInputs",
     "CampaignRecord",
     "Decision",
     "Plan",
-    "Setting",
     "Steps",
     "Waiting",
-    "as_begun",
     "describe_plan",
     "fit_curve",
-    "open_setting",
+    "inputs_as_begun",
+    "read_inputs",
     "read_plan",
     "write_exports",
 ]
@@ -37,13 +37,13 @@ _HOME = {
     "CampaignRecord": "goldspan.campaign.results",
     "Decision": "goldspan.campaign.protocols",
     "Plan": "goldspan.campaign.plan",
-    "Setting": "goldspan.campaign.setting",
+    "CampaignInputs": "goldspan.campaign.inputs",
     "Steps": "goldspan.campaign.loop",
     "Waiting": "goldspan.campaign.protocols",
-    "as_begun": "goldspan.campaign.setting",
-    "describe_plan": "goldspan.campaign.course",
+    "inputs_as_begun": "goldspan.campaign.inputs",
+    "describe_plan": "goldspan.campaign.summary",
     "fit_curve": "goldspan.campaign.stopping",
-    "open_setting": "goldspan.campaign.setting",
+    "read_inputs": "goldspan.campaign.inputs",
     "read_plan": "goldspan.campaign.parsing",
     "write_exports": "goldspan.campaign.results",
 }

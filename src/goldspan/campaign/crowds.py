@@ -17,10 +17,10 @@ import pyarrow.compute as pc
 
 from goldspan.archives import RAISE
 from goldspan.campaign.clock import CampaignClock, open_clock
-from goldspan.campaign.judging import Admission, failure, kept
+from goldspan.campaign.inputs import CampaignInputs
+from goldspan.campaign.judging import QualificationTest, kept, why_failed
 from goldspan.campaign.plan import key_of
 from goldspan.campaign.protocols import Waiting
-from goldspan.campaign.setting import Setting
 from goldspan.crowd import Crowd, read_crowd
 from goldspan.crowd.atomic import write_text
 from goldspan.crowd.gold import recode
@@ -51,32 +51,32 @@ def missing_answers(ledger: Ledger, items: Sequence[str]) -> dict[str, int]:
     return {item: n for item, n in found if item in asked}
 
 
-def awaited(
-    setting: Setting, ledger: Ledger, missing: Mapping[str, int], now: int, where: str
+def still_awaited(
+    inputs: CampaignInputs, ledger: Ledger, missing: Mapping[str, int], now: int, where: str
 ) -> Waiting | None:
-    """Return what is awaited; nothing where the money or the time is used up.
+    """Return what is still_awaited; nothing where the money or the time is used up.
 
     Args:
-        setting: The campaign.
+        inputs: The campaign.
         ledger: Where it is kept.
         missing: Answers that are missing, by item.
         now: The campaign's time, in milliseconds.
         where: What to do, in words.
     """
-    totals, place = ledger.totals(), setting.pool.place
+    totals, place = ledger.totals(), inputs.pool.place
     # What is reserved now pays for answers that are being given.
     left = totals.left + totals.reserved
-    payable = [item for item in missing if setting.costs[place[item]] <= left]
-    if not payable or is_over(setting, ledger, now):
+    payable = [item for item in missing if inputs.costs[place[item]] <= left]
+    if not payable or is_over(inputs, ledger, now):
         return None
     return Waiting(sum(missing[item] for item in payable), len(payable), where)
 
 
-def is_over(setting: Setting, ledger: Ledger, now: int) -> bool:
+def is_over(inputs: CampaignInputs, ledger: Ledger, now: int) -> bool:
     """Whether the time is used up, or somebody ended the campaign."""
     if ledger.records(ENDED):
         return True
-    hours = setting.plan.budget.hours
+    hours = inputs.plan.budget.hours
     if hours is None:
         return False
     return now - next(iter(ledger.events())).time >= hours * HOUR
@@ -90,16 +90,16 @@ TAKEN, FULL, MONEY, BARRED = "taken", "full", "money", "barred"
 """What became of an answer: it counts, or why it does not."""
 
 
-class Places:
+class OpenPlaces:
     """What is free and what was answered, read once and kept while answers are sent.
 
     Args:
-        setting: The campaign.
+        inputs: The campaign.
         ledger: Where it is kept.
     """
 
-    def __init__(self, setting: Setting, ledger: Ledger) -> None:
-        self.setting, self.ledger, self._left = setting, ledger, ledger.totals().left
+    def __init__(self, inputs: CampaignInputs, ledger: Ledger) -> None:
+        self.inputs, self.ledger, self._left = inputs, ledger, ledger.totals().left
         rows, crowd = ledger.slots().to_pylist(), ledger.crowd()
         self._free = {row["item"]: row["places"] - row["leased"] - row["filled"] for row in rows}
         items, workers = crowd.item_ids.to_pylist(), crowd.worker_ids.to_pylist()
@@ -119,7 +119,7 @@ class Places:
         """Send an answer if it finds a place, and say what became of it."""
         if self._free[item] <= 0:
             return FULL
-        if self.setting.costs[self.setting.pool.place[item]] > self._left:
+        if self.inputs.costs[self.inputs.pool.place[item]] > self._left:
             return MONEY
         receipt = self._send(item, worker, labels, now)
         if not receipt.counts:  # there were place and money
@@ -151,7 +151,7 @@ LONGEST = 400
 _HALF = "; the file ends in this line: is it still being written? Run again when it is whole"
 
 
-class Arrived:
+class AnswerReader:
     """What answers to a campaign must be.
 
     Args:
@@ -260,28 +260,28 @@ LEASE_SECONDS = 1e8
 """Longer than any campaign: what a kill leaves reserved is taken up again."""
 
 
-def time_after(setting: Setting, n_answers: int) -> int:
+def time_after(inputs: CampaignInputs, n_answers: int) -> int:
     """Return the time in milliseconds since 1970 when so many answers are given."""
-    return BEGIN + round(1000 * setting.plan.crowd.seconds * n_answers)
+    return BEGIN + round(1000 * inputs.plan.crowd.seconds * n_answers)
 
 
 class Simulated:
     """Simulated workers.
 
     Args:
-        setting: The campaign.
+        inputs: The campaign.
         ledger: Where it is kept.
     """
 
-    def __init__(self, setting: Setting, ledger: Ledger) -> None:
-        self.setting, self.ledger = setting, ledger
-        self.workers = list(read_team(list(setting.plan.crowd.workers)))
+    def __init__(self, inputs: CampaignInputs, ledger: Ledger) -> None:
+        self.inputs, self.ledger = inputs, ledger
+        self.workers = list(read_team(list(inputs.plan.crowd.workers)))
         self._n_answers = ledger.n_answers
         self._asked: dict[str, set[str]] = {}
 
     def now(self) -> int:
         """Return the time that the answers took so far."""
-        return time_after(self.setting, self._n_answers)
+        return time_after(self.inputs, self._n_answers)
 
     def collect(self, name: str, items: Sequence[str]) -> Waiting | None:
         """Ask for every open place, item by item."""
@@ -307,7 +307,7 @@ class Simulated:
         """Get one answer; False where there is no place or no money for it."""
         if not self.ledger.lease(worker, self.now(), LEASE_SECONDS, 1, [item]):
             return False
-        key, given = key_of(item, worker), time_after(self.setting, self._n_answers + 1)
+        key, given = key_of(item, worker), time_after(self.inputs, self._n_answers + 1)
         receipt = self.ledger.submit(key, worker, item, self._answer(worker, item), given)
         self._asked[worker].add(item)
         self._n_answers += not receipt.repeated
@@ -315,7 +315,7 @@ class Simulated:
 
     def _control(self, worker: str) -> None:
         """Ask the control questions that are due, and send away who fails the first ones."""
-        control = self.setting.plan.control
+        control = self.inputs.plan.control
         if control is None:
             return
         order = self._order_control(worker)
@@ -333,9 +333,9 @@ class Simulated:
 
     def _qualify(self, worker: str, items: Sequence[str]) -> None:
         """Bar a worker who failed the test; asked again, it changes nothing."""
-        control, answers = self.setting.control, [self._answer(worker, item) for item in items]
-        least = 0.0 if self.setting.plan.control is None else self.setting.plan.control.least
-        why = failure([control[item] for item in items], answers, least)
+        control, answers = self.inputs.control, [self._answer(worker, item) for item in items]
+        least = 0.0 if self.inputs.plan.control is None else self.inputs.plan.control.least
+        why = why_failed([control[item] for item in items], answers, least)
         if not why:
             return
         self.ledger.record("bar", worker, {"why": why}, self.now())
@@ -354,12 +354,12 @@ class Simulated:
         self._barred = set(self.ledger.records("bar"))
 
     def _order(self, item: str) -> list[str]:
-        seed = self.setting.plan.seed
+        seed = self.inputs.plan.seed
         return sorted(self.workers, key=lambda worker: hash64(f"{seed}\0{item}\0{worker}"))
 
     def _order_control(self, worker: str) -> list[str]:
-        seed = self.setting.plan.seed
-        return sorted(self.setting.control, key=lambda item: hash64(f"{seed}\0{item}\0{worker}"))
+        seed = self.inputs.plan.seed
+        return sorted(self.inputs.control, key=lambda item: hash64(f"{seed}\0{item}\0{worker}"))
 
     def _answer(self, worker: str, item: str) -> list[str | None]:
         place = self._place[item] * len(self.workers) + self._number[worker]
@@ -371,15 +371,15 @@ class Simulated:
     @cached_property
     def _crowd(self) -> Crowd:
         """What everybody would answer to everything, by item and then by worker."""
-        assert self.setting.truth is not None  # the plan was checked
-        team = read_team(list(self.setting.plan.crowd.workers))
-        made = simulate_crowd(self.setting.truth, team, seed=self.setting.plan.seed)
+        assert self.inputs.truth is not None  # the plan was checked
+        team = read_team(list(self.inputs.plan.crowd.workers))
+        made = simulate_crowd(self.inputs.truth, team, seed=self.inputs.plan.seed)
         assert np.array_equal(made.answers.worker[: len(self.workers)], range(len(self.workers)))
         return made
 
     @cached_property
     def _place(self) -> Mapping[str, int]:
-        return {name: n for n, name in enumerate(self.setting.ids)}
+        return {name: n for n, name in enumerate(self.inputs.ids)}
 
     @cached_property
     def _number(self) -> Mapping[str, int]:
@@ -394,23 +394,23 @@ class Replayed:
     """A recorded crowd.
 
     Args:
-        setting: The campaign; `crowd.answers` of its plan is the record.
+        inputs: The campaign; `crowd.answers` of its plan is the record.
         ledger: Where it is kept.
 
     Raises:
         InputError: The record cannot be read, or its tags or items are not those of the campaign.
     """
 
-    def __init__(self, setting: Setting, ledger: Ledger) -> None:
-        self.setting, self.ledger = setting, ledger
-        self.recorded = read_record(setting)
+    def __init__(self, inputs: CampaignInputs, ledger: Ledger) -> None:
+        self.inputs, self.ledger = inputs, ledger
+        self.recorded = read_record(inputs)
         self._n_answers = ledger.n_answers
         self._asked: set[tuple[str, str]] = set()
         self._barred: set[str] = set()
 
     def now(self) -> int:
         """Return the time that the answers took so far."""
-        return time_after(self.setting, self._n_answers)
+        return time_after(self.inputs, self._n_answers)
 
     def collect(self, name: str, items: Sequence[str]) -> Waiting | None:
         """Fill the open places with recorded answers, as far as there are any."""
@@ -433,7 +433,7 @@ class Replayed:
         """Get one answer; False where there is no place or no money for it."""
         if not self.ledger.lease(worker, self.now(), LEASE_SECONDS, 1, [item]):
             return False
-        labels, given = self._answers[item][worker], time_after(self.setting, self._n_answers + 1)
+        labels, given = self._answers[item][worker], time_after(self.inputs, self._n_answers + 1)
         receipt = self.ledger.submit(key_of(item, worker), worker, item, labels, given)
         self._asked.add((item, worker))
         self._n_answers += not receipt.repeated
@@ -449,7 +449,7 @@ class Replayed:
         self._barred = set(self.ledger.records("bar"))
 
     def _order(self, item: str) -> list[str]:
-        seed, known = self.setting.plan.seed, self._answers.get(item, {})
+        seed, known = self.inputs.plan.seed, self._answers.get(item, {})
         return sorted(known, key=lambda worker: hash64(f"{seed}\0{item}\0{worker}"))
 
     @cached_property
@@ -466,7 +466,7 @@ class Replayed:
         return found
 
 
-def read_record(setting: Setting) -> Crowd:
+def read_record(inputs: CampaignInputs) -> Crowd:
     """Read the recorded answers of a plan, in the tags of its task.
 
     Items that the pool lacks are passed over; items of the pool that nobody answered then find
@@ -475,28 +475,28 @@ def read_record(setting: Setting) -> Crowd:
     Raises:
         InputError: The record cannot be read, has other tags, no item of the pool, or other tokens.
     """
-    plan = setting.plan
+    plan = inputs.plan
     assert plan.crowd.answers is not None  # the plan was checked
-    path, key = setting.folder / plan.crowd.answers, f"crowd.answers: {plan.crowd.answers}"
+    path, key = inputs.folder / plan.crowd.answers, f"crowd.answers: {plan.crowd.answers}"
     # Single labels have no encoding that could be named.
     try:
         found = read_crowd(path, encoding=None if plan.is_single else plan.task.encoding)
     except InputError as error:
         raise InputError(str(error).replace(RAISE, "")) from None
-    more = set(found.tagset.tags) - set(setting.codec.tags)
+    more = set(found.tagset.tags) - set(inputs.codec.tags)
     if more:
         raise InputError(f"{key} has labels that the task has not: {', '.join(sorted(more))}")
-    places, shared = setting.pool.place, 0
+    places, shared = inputs.pool.place, 0
     for name, words in zip(found.item_ids.to_pylist(), found.tokens_list, strict=True):
         if name not in places:
             continue
         shared += 1
-        if len(words) != len(setting.words[places[name]]):
-            own = len(setting.words[places[name]])
+        if len(words) != len(inputs.words[places[name]]):
+            own = len(inputs.words[places[name]])
             raise InputError(f"{key}: item {name} has {len(words)} tokens, and {own} in the pool")
     if not shared or not len(found.latest):
         raise InputError(f"{key} has no answer to an item of the pool: do the ids agree?")
-    return recode(found, setting.codec)
+    return recode(found, inputs.codec)
 
 
 # --------------------------------------------------------------------------------------------------
@@ -517,19 +517,19 @@ class Files:
     """Workers who are reached through files.
 
     Args:
-        setting: The campaign.
+        inputs: The campaign.
         ledger: Where it is kept.
 
     Raises:
         InputError: The folders cannot be made.
     """
 
-    def __init__(self, setting: Setting, ledger: Ledger) -> None:
-        self.setting, self.ledger = setting, ledger
-        self.admission, self._told = Admission(setting, ledger), Counter[str]()
+    def __init__(self, inputs: CampaignInputs, ledger: Ledger) -> None:
+        self.inputs, self.ledger = inputs, ledger
+        self.admission, self._told = QualificationTest(inputs, ledger), Counter[str]()
         self._read: dict[str, list[dict[str, Any]]] = {}
-        self.out = setting.folder / setting.plan.crowd.out
-        self.back = setting.folder / setting.plan.crowd.back
+        self.out = inputs.folder / inputs.plan.crowd.out
+        self.back = inputs.folder / inputs.plan.crowd.back
         for folder in (self.out, self.back):
             try:
                 folder.mkdir(parents=True, exist_ok=True)
@@ -552,7 +552,7 @@ class Files:
             self._write(path, name, self._needed(missing))
         where = f"tasks are in {path}; put answers into {self.back}{self._test()}"
         where += self._not_counted()
-        return awaited(self.setting, self.ledger, missing, self.now(), where)
+        return still_awaited(self.inputs, self.ledger, missing, self.now(), where)
 
     def _write(self, path: Path, name: str, needed: Mapping[str, int]) -> None:
         """Write tasks, unless they are there."""
@@ -588,8 +588,8 @@ class Files:
 
     def _needed(self, missing: Mapping[str, int]) -> dict[str, int]:
         """Return the items of a batch and the control questions among them, with their answers."""
-        control = list(self.setting.control)[len(self.admission.items) :]
-        share = 0.0 if self.setting.plan.control is None else self.setting.plan.control.share
+        control = list(self.inputs.control)[len(self.admission.items) :]
+        share = 0.0 if self.inputs.plan.control is None else self.inputs.plan.control.share
         n = min(len(control), -(-round(1000 * share * len(missing)) // 1000))
         # Batches take turns, so that a worker of several batches sees different questions.
         turn = len(list(self.out.glob("tasks-*.jsonl")))
@@ -602,13 +602,13 @@ class Files:
             yield json.dumps({**task, **self._content(item)}, ensure_ascii=False) + "\n"
 
     def _content(self, item: str) -> dict[str, Any]:
-        n, pool = self._place[item], self.setting.pool
-        if not self.setting.plan.is_single:
+        n, pool = self._place[item], self.inputs.pool
+        if not self.inputs.plan.is_single:
             facts = {"tokens": pool.words(n), "text": pool.given[n]}
             return {**facts, "token_start": pool.starts_of(n)}
-        single: dict[str, Any] = {"labels": list(self.setting.codec.tags)}
+        single: dict[str, Any] = {"labels": list(self.inputs.codec.tags)}
         if pool.text is None:
-            return single | {"attributes": self.setting.cells(n)}
+            return single | {"attributes": self.inputs.cells(n)}
         return single | {"text": pool.given[n]}
 
     def _take_all(self) -> None:
@@ -623,7 +623,7 @@ class Files:
 
     def _take(self, rows: Sequence[Mapping[str, Any]]) -> None:
         """Take the answers that find a place, in their order; count those that do not."""
-        places, barred = Places(self.setting, self.ledger), self._barred()
+        places, barred = OpenPlaces(self.inputs, self.ledger), self._barred()
         for row in rows:
             item, worker, labels = row["item"], row["worker"], row["labels"]
             before = places.given(item, worker)
@@ -659,8 +659,8 @@ class Files:
         digest = blake2b(data, digest_size=12).hexdigest()
         if digest not in self._read:
             asked = self.ledger.slots()["item"].to_pylist()
-            lengths = {item: len(self.setting.words[self._place[item]]) for item in asked}
-            self._read[digest] = Arrived(self._id, self.setting.codec, lengths).read(path, data)
+            lengths = {item: len(self.inputs.words[self._place[item]]) for item in asked}
+            self._read[digest] = AnswerReader(self._id, self.inputs.codec, lengths).read(path, data)
         return self._read[digest]
 
     def _test(self) -> str:
@@ -688,7 +688,7 @@ class Files:
 
     @property
     def _place(self) -> Mapping[str, int]:
-        return self.setting.pool.place
+        return self.inputs.pool.place
 
 
 def _whole(row: Mapping[str, Any]) -> str:
@@ -704,15 +704,15 @@ class Web:
     """People in a browser.
 
     Args:
-        setting: The campaign.
+        inputs: The campaign.
         ledger: Where it is kept.
         now: The campaign's clock; opened when it is first asked by default.
     """
 
     def __init__(
-        self, setting: Setting, ledger: Ledger, now: Callable[[], int] | None = None
+        self, inputs: CampaignInputs, ledger: Ledger, now: Callable[[], int] | None = None
     ) -> None:
-        self.setting, self.ledger, self._now = setting, ledger, now
+        self.inputs, self.ledger, self._now = inputs, ledger, now
 
     def now(self) -> int:
         """Return the campaign's time."""
@@ -726,4 +726,4 @@ class Web:
         self.ledger.expire(self.now())
         missing = missing_answers(self.ledger, items)
         where = "people answer in their browsers: goldspan serve"
-        return awaited(self.setting, self.ledger, missing, self.now(), where)
+        return still_awaited(self.inputs, self.ledger, missing, self.now(), where)

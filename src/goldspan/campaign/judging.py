@@ -9,13 +9,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from goldspan.aggregation import Consensus, get_aggregator
+from goldspan.campaign.inputs import CampaignInputs
 from goldspan.campaign.plan import Plan
-from goldspan.campaign.setting import Setting
 from goldspan.crowd import Crowd
 from goldspan.errors import InputError
 from goldspan.protocols import Ledger
 from goldspan.workers import judge_workers, measure_reliability, next_answers
-from goldspan.workers.asking import OPEN, states
+from goldspan.workers.redundancy import OPEN, states
 from goldspan.workers.stopping import get_rule
 from goldspan.workers.verdicts import DROP, state_workers
 
@@ -26,7 +26,7 @@ from goldspan.workers.verdicts import DROP, state_workers
 Given = Sequence[Sequence[str | None]]
 
 
-class Tested(NamedTuple):
+class TestScore(NamedTuple):
     """What a worker did in a test."""
 
     right: int
@@ -38,22 +38,22 @@ class Tested(NamedTuple):
         return self.right / self.total if self.total else 1.0
 
 
-def tested(truth: Given, given: Given) -> Tested:
+def score_test(truth: Given, given: Given) -> TestScore:
     """Count right labels: all single labels, and tokens at which either side has a span.
 
     Args:
         truth: Known labels of the items.
         given: A worker's.
 
-    >>> tested([["O", "B-PER"]], [["O", "O"]])
-    Tested(right=0, total=1)
+    >>> score_test([["O", "B-PER"]], [["O", "O"]])
+    TestScore(right=0, total=1)
     """
     pairs = [pair for a, b in zip(truth, given, strict=True) for pair in zip(a, b, strict=True)]
     counting = [(a, b) for a, b in pairs if (a, b) != ("O", "O")]
-    return Tested(sum(a == b for a, b in counting), len(counting))
+    return TestScore(sum(a == b for a, b in counting), len(counting))
 
 
-def failure(truth: Given, given: Given, least: float) -> str:
+def why_failed(truth: Given, given: Given, least: float) -> str:
     """Return why a test is failed, "" if it is passed.
 
     Args:
@@ -61,7 +61,7 @@ def failure(truth: Given, given: Given, least: float) -> str:
         given: A worker's.
         least: Share that must be right.
     """
-    found = tested(truth, given)
+    found = score_test(truth, given)
     return "" if found.share >= least else f"{found.right} of {found.total} right in the test"
 
 
@@ -94,7 +94,7 @@ class Aggregating:
         return [name for name in items if name in open_]
 
 
-class Asking(NamedTuple):
+class MoreAnswers(NamedTuple):
     """What more answers to the most doubtful items are worth.
 
     Attributes:
@@ -107,7 +107,7 @@ class Asking(NamedTuple):
     right: float
 
 
-def value_of_asking(plan: Plan, crowd: Crowd, result: Consensus, n: int) -> Asking | None:
+def value_of_asking(plan: Plan, crowd: Crowd, result: Consensus, n: int) -> MoreAnswers | None:
     """Return what n more answers to the most doubtful items are worth.
 
     None for methods whose shares are no probabilities.
@@ -120,7 +120,7 @@ def value_of_asking(plan: Plan, crowd: Crowd, result: Consensus, n: int) -> Aski
         )
     except InputError:  # a rule for numbers on labels that are none
         return None
-    return Asking(len(found.gain), float(found.gain.sum()))
+    return MoreAnswers(len(found.gain), float(found.gain.sum()))
 
 
 def right_share(result: Consensus) -> float | None:
@@ -193,18 +193,18 @@ def judge(plan: Plan, crowd: Crowd, result: Consensus, barred: set[str], n_worke
 # A test that comes first, for workers who answer when they like: who has not taken it waits.
 
 
-class Admission:
+class QualificationTest:
     """Who has taken the test, and who failed it; where there is none, everybody is admitted.
 
     Args:
-        setting: The campaign; the test is its first control questions.
+        inputs: The campaign; the test is its first control questions.
         ledger: Where it is kept.
     """
 
-    def __init__(self, setting: Setting, ledger: Ledger) -> None:
-        self.setting, self.ledger = setting, ledger
-        self.control = setting.plan.control
-        self.items = list(setting.control)[: 0 if self.control is None else self.control.first]
+    def __init__(self, inputs: CampaignInputs, ledger: Ledger) -> None:
+        self.inputs, self.ledger = inputs, ledger
+        self.control = inputs.plan.control
+        self.items = list(inputs.control)[: 0 if self.control is None else self.control.first]
         self._taken: set[str] = set()
 
     def judge(self, now: int) -> None:
@@ -215,9 +215,11 @@ class Admission:
         there = set(crowd.item_ids.to_pylist())
         given = {item: crowd.answers_of(item) if item in there else {} for item in self.items}
         self._taken = set.intersection(*(set(answers) for answers in given.values()))
-        truth = [self.setting.control[item] for item in self.items]
+        truth = [self.inputs.control[item] for item in self.items]
         for worker in sorted(self._taken - set(self.ledger.records("bar"))):
-            why = failure(truth, [given[item][worker] for item in self.items], self.control.least)
+            why = why_failed(
+                truth, [given[item][worker] for item in self.items], self.control.least
+            )
             if why:
                 self.ledger.record("bar", worker, {"why": why}, now)
                 self.ledger.bar(worker, now)

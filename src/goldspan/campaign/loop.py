@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 
 from goldspan.aggregation import Consensus
-from goldspan.campaign.changing import begin, reopened
+from goldspan.campaign.changes import begin, reopened
 from goldspan.campaign.crowds import HOUR, Files, Replayed, Simulated, Web
+from goldspan.campaign.inputs import CampaignInputs
 from goldspan.campaign.judging import Aggregating, judge, kept, right_share, value_of_asking
 from goldspan.campaign.model import make_model
 from goldspan.campaign.protocols import (
@@ -31,7 +32,6 @@ from goldspan.campaign.protocols import (
     Trained,
     Waiting,
 )
-from goldspan.campaign.setting import Setting
 from goldspan.campaign.stopping import NEXT, Evaluating, Stopping, ended, kappa, measured
 from goldspan.crowd import Crowd
 from goldspan.errors import InputError
@@ -56,17 +56,17 @@ class Picking:
     A schedule is in its first stage until there is a model, whatever the round.
     """
 
-    setting: Setting
+    inputs: CampaignInputs
 
     def pick(self, number: int, taken: Sequence[str], trained: Trained | None, left: int) -> Picks:
         """Pick as many items as the plan says, and the money pays for with the fewest answers."""
-        plan, pool = self.setting.plan, self.setting.pool
+        plan, pool = self.inputs.plan, self.inputs.pool
         rule = read_selector(plan.select.by)
         if isinstance(rule, Schedule):
             rule.round = number - 1 if trained is not None else 0
         n = plan.select.batch
         n = plan.select.first or n if number == 1 else n
-        closed = [*taken, *self.setting.control]
+        closed = [*taken, *self.inputs.control]
         if len(closed) == pool.n_items:
             return Picks((), (), POOL)
         found = rule.select(
@@ -79,23 +79,23 @@ class Picking:
         )
         items, spent = [], 0
         for index in found.item.tolist():
-            cost = int(self.setting.costs[index]) * plan.redundancy.min
+            cost = int(self.inputs.costs[index]) * plan.redundancy.min
             if spent + cost > left:
                 break
             spent += cost
-            items.append(self.setting.ids[index])
+            items.append(self.inputs.ids[index])
         stopped = "" if items else MONEY if len(found) else POOL
         return Picks(tuple(items), tuple(found.rule[: len(items)]), stopped)
 
     def _costs(self) -> Cost | None:
         """Return what the rules weigh gains against; where nobody is paid, items are alike."""
-        if not self.setting.plan.is_paid:
+        if not self.inputs.plan.is_paid:
             return None
-        prices = self.setting.plan.prices
-        per_token = prices.per_token if self.setting.pool.text is not None else 0
+        prices = self.inputs.plan.prices
+        per_token = prices.per_token if self.inputs.pool.text is not None else 0
         fixed = prices.per_answer
-        if not self.setting.plan.is_single:
-            return Cost(fixed=fixed, per_token=per_token, answers=self.setting.plan.redundancy.min)
+        if not self.inputs.plan.is_single:
+            return Cost(fixed=fixed, per_token=per_token, answers=self.inputs.plan.redundancy.min)
         return None
 
 
@@ -107,23 +107,23 @@ PROBE = 100
 """Items of the pool whose predictions are compared from round to round."""
 
 
-class Progress:
+class CampaignState:
     """What is known, by the ledger as it is when asked.
 
     Args:
-        setting: The campaign.
+        inputs: The campaign.
         ledger: Where it is kept.
         steps: How labels and models are made.
     """
 
-    def __init__(self, setting: Setting, ledger: Ledger, steps: Steps) -> None:
-        self.setting, self.ledger, self.steps = setting, ledger, steps
-        self._moment = Moment(self)
+    def __init__(self, inputs: CampaignInputs, ledger: Ledger, steps: Steps) -> None:
+        self.inputs, self.ledger, self.steps = inputs, ledger, steps
+        self._snapshot = Snapshot(self)
         self._last_answer = -1
         self._still = 0
 
     @contextmanager
-    def still(self) -> Iterator[None]:
+    def frozen(self) -> Iterator[None]:
         """Stay at one moment, for `with`: people answer while it is looked at.
 
         What belongs together – answers, and the labels made of them – is of one moment then.
@@ -187,18 +187,18 @@ class Progress:
             `labels`: the score of the labels; `model`: of the model on the rest of the pool, None
             where there is no model or no rest. None without truth.
         """
-        truth = self.setting.truth
+        truth = self.inputs.truth
         if truth is None or not len(self.labelled.items):
             return None
-        encoding = self.setting.codec.encoding
+        encoding = self.inputs.codec.encoding
         every = truth.tagset.decode_complete(truth.gold_tagged)
         items = self.labelled.items.tolist()
         labels = measured([every[n] for n in items], self.labelled.labels, encoding)
         found: dict[str, Any] = {"labels": labels.value, "model": None}
-        seen = {*items, *(self.setting.pool.place[name] for name in self.setting.control)}
+        seen = {*items, *(self.inputs.pool.place[name] for name in self.inputs.control)}
         rest = np.array([n for n in range(len(every)) if n not in seen], np.int64)
         if self.trained is not None and len(rest):
-            predicted = self.trained.predict(self.setting.pool, rest)
+            predicted = self.trained.predict(self.inputs.pool, rest)
             found["model"] = measured([every[n] for n in rest.tolist()], predicted, encoding).value
         return found
 
@@ -206,8 +206,8 @@ class Progress:
         """Predict some items of the pool, always the same; nothing without a model."""
         if self.trained is None:
             return []
-        items = self.setting.ranks("probe")[:PROBE]
-        return list(chain(*self.trained.predict(self.setting.pool, items)))
+        items = self.inputs.ranks("probe")[:PROBE]
+        return list(chain(*self.trained.predict(self.inputs.pool, items)))
 
     def stability(self, number: int, labels: list[str]) -> float | None:
         """Compare predictions with those of the round before."""
@@ -219,28 +219,28 @@ class Progress:
         return list(self.ledger.records("picks").values())
 
     @property
-    def _now(self) -> Moment:
+    def _now(self) -> Snapshot:
         if not self._still:
             self._refresh()
-        return self._moment
+        return self._snapshot
 
     def _refresh(self) -> None:
         if self._still:
             return
         last = self.ledger.last_answer
         if last != self._last_answer:
-            self._moment, self._last_answer = Moment(self), last
+            self._snapshot, self._last_answer = Snapshot(self), last
 
 
-class Moment:
+class Snapshot:
     """What is known as long as no answer comes or changes.
 
     Args:
         owner: Whose moment it is.
     """
 
-    def __init__(self, owner: Progress) -> None:
-        self.owner, self.setting = owner, owner.setting
+    def __init__(self, owner: CampaignState) -> None:
+        self.owner, self.inputs = owner, owner.inputs
 
     @cached_property
     def crowd(self) -> Crowd:
@@ -259,10 +259,10 @@ class Moment:
         known = {
             name: tags
             for name, tags in found.items()
-            if name not in self.setting.control and None not in tags
+            if name not in self.inputs.control and None not in tags
         }
-        order = [n for n in self.setting.ranks("deal").tolist() if self.setting.ids[n] in known]
-        names, drawn = [self.setting.ids[n] for n in order], self.owner.drawn
+        order = [n for n in self.inputs.ranks("deal").tolist() if self.inputs.ids[n] in known]
+        names, drawn = [self.inputs.ids[n] for n in order], self.owner.drawn
         return Labelled(
             np.array(order, np.int64),
             [known[name] for name in names],
@@ -273,7 +273,7 @@ class Moment:
     def to_learn(self) -> Labelled:
         """Labels that the model may learn from: a slice that measures it is left out."""
         every = self.labelled
-        if self.setting.plan.evaluate.by != "slice":
+        if self.inputs.plan.evaluate.by != "slice":
             return every
         rest = np.flatnonzero(~every.is_random)
         labels = [every.labels[n] for n in rest.tolist()]
@@ -316,28 +316,28 @@ class Steps:
     stop: Stop
 
     @classmethod
-    def of(cls, setting: Setting, ledger: Ledger, **replaced: Any) -> Steps:
+    def of(cls, inputs: CampaignInputs, ledger: Ledger, **replaced: Any) -> Steps:
         """Make the steps of a plan.
 
         Args:
-            setting: The plan and its files.
+            inputs: The plan and its files.
             ledger: Where the campaign is kept.
             replaced: Other steps in their places, by name: `stop=MyRule()`.
         """
-        plan, codec = setting.plan, setting.codec
+        plan, codec = inputs.plan, inputs.codec
 
         def value(truth: Labels, found: Labels) -> float:
             return measured(truth, found, codec.encoding, plan.seed).value
 
         made = cls(
-            Picking(setting),
-            SOURCES[plan.crowd.source](setting, ledger),
+            Picking(inputs),
+            SOURCES[plan.crowd.source](inputs, ledger),
             Aggregating(plan),
             make_model(
-                plan.model.name, plan.model.params, setting.pool, plan.seed, value,
+                plan.model.name, plan.model.params, inputs.pool, plan.seed, value,
                 single=plan.is_single,
             ),
-            Evaluating(setting),
+            Evaluating(inputs),
             Stopping(plan),
         )  # fmt: skip
         return replace(made, **replaced)
@@ -362,19 +362,23 @@ class Campaign:
     """A campaign that runs over a ledger.
 
     Args:
-        setting: The plan and its files.
+        inputs: The plan and its files.
         ledger: Where everything is kept.
         steps: The six steps; the plan's by default.
         tell: Who is told, a line at a time.
     """
 
     def __init__(
-        self, setting: Setting, ledger: Ledger, steps: Steps | None = None, tell: Tell | None = None
+        self,
+        inputs: CampaignInputs,
+        ledger: Ledger,
+        steps: Steps | None = None,
+        tell: Tell | None = None,
     ) -> None:
-        self.setting, self.ledger = setting, ledger
-        self.steps = steps or Steps.of(setting, ledger)
+        self.inputs, self.ledger = inputs, ledger
+        self.steps = steps or Steps.of(inputs, ledger)
         self.tell: Tell = tell or (lambda _: None)
-        self.progress = Progress(setting, ledger, self.steps)
+        self.progress = CampaignState(inputs, ledger, self.steps)
         self._has_begun = False
         self._opened = ""
 
@@ -429,7 +433,7 @@ class Campaign:
         # Where there was nothing to pick, the next round looks again.
         decision = self._kept("stop", f"{name}.{change}", lambda: {**self._decide(), "facts": {}})
         if not decision["stop"] and f"r{number + 1:03d}" not in self.ledger.records("picks"):
-            places = dict.fromkeys(self.setting.control, self._n_places())
+            places = dict.fromkeys(self.inputs.control, self._n_places())
             if places:
                 self.ledger.adjust(places, self.steps.label.now())
         return decision
@@ -439,21 +443,21 @@ class Campaign:
         if self._has_begun:  # a pool is large, and a campaign that waits runs often
             return
         now = self.steps.label.now()
-        for line in begin(self.setting, self.ledger, now):
+        for line in begin(self.inputs, self.ledger, now):
             self.tell(line)
         self.progress.forget()  # labels may have been added
         stay = kept(self.ledger)
         for worker in self.ledger.records("bar"):  # decided, and perhaps not done
             if worker not in stay:
                 self.ledger.bar(worker, now)
-        if self.setting.control:
-            self.ledger.set_gold(self.setting.control, now, control=True)
-            self.ledger.open_batch(CONTROL, list(self.setting.control), self._n_places(), now)
+        if self.inputs.control:
+            self.ledger.set_gold(self.inputs.control, now, control=True)
+            self.ledger.open_batch(CONTROL, list(self.inputs.control), self._n_places(), now)
         self._has_begun = True
 
     def _n_places(self) -> int:
-        workers = self.setting.plan.crowd.workers
-        if self.setting.plan.crowd.source != "simulated":
+        workers = self.inputs.plan.crowd.workers
+        if self.inputs.plan.crowd.source != "simulated":
             return PLACES
         from goldspan.simulation import read_team
 
@@ -469,13 +473,13 @@ class Campaign:
             return None
         if self._opened != name:  # as above: whoever answers would wait meanwhile
             self.tell(f"round {number}: {len(items)} items to label")
-            least = self.setting.plan.redundancy.min
+            least = self.inputs.plan.redundancy.min
             self.ledger.open_batch(name, items, least, self.steps.label.now())
             self._opened = name
         waiting = self._collect(name, items)
         if waiting is not None:
             return waiting
-        with self.progress.still():
+        with self.progress.frozen():
             if self.progress.crowd.n_items:
                 self._judge(name)
             facts = self._kept("round", name, lambda: self._facts(number, name))
@@ -506,7 +510,7 @@ class Campaign:
             if waiting is not None:
                 return waiting
             closed = {item for wave in waves for item in wave["closed"]}
-            with self.progress.still():
+            with self.progress.frozen():
                 waves.append(self._kept("wave", key, partial(self._next_wave, items, closed)))
             self._adjust(waves[-1])
         return None
@@ -549,9 +553,9 @@ class Campaign:
     def _verdicts(self, barred: set[str]) -> dict[str, Any]:
         crowd, result = self.progress.crowd, self.progress.result
         assert result is not None  # there are answers
-        simulated = self.setting.plan.crowd.source == "simulated"
+        simulated = self.inputs.plan.crowd.source == "simulated"
         n = self._n_places() if simulated else crowd.n_workers
-        found: dict[str, Any] = judge(self.setting.plan, crowd, result, barred, n)
+        found: dict[str, Any] = judge(self.inputs.plan, crowd, result, barred, n)
         return found
 
     def _facts(self, number: int, name: str) -> dict[str, Any]:
@@ -567,7 +571,7 @@ class Campaign:
             "items": len(found.labelled.items),
             "answers": len(found.crowd.latest),
             "spent": totals.spent,
-            "cap": totals.cap if self.setting.plan.is_paid else None,
+            "cap": totals.cap if self.inputs.plan.is_paid else None,
             "hours": (self.steps.label.now() - begin) / HOUR,
             "score": _plain(evaluation.score),
             "control": _plain(evaluation.control),
@@ -576,12 +580,12 @@ class Campaign:
             "note": found.note,
             "stable": found.stability(number, probe["labels"]),
             "ask_again": self._ask_again(found.crowd, found.result),
-            "pool": len(self.setting.ids) - len(self.setting.control),
+            "pool": len(self.inputs.ids) - len(self.inputs.control),
             "right": None if found.result is None else right_share(found.result),
         }
 
     def _ask_again(self, crowd: Crowd, result: Consensus | None) -> dict[str, Any] | None:
-        found = None if result is None else value_of_asking(self.setting.plan, crowd, result, NEXT)
+        found = None if result is None else value_of_asking(self.inputs.plan, crowd, result, NEXT)
         if found is None:
             return None
         cost = round(found.answers * self.ledger.totals().spent / len(crowd.latest))

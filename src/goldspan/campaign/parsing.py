@@ -238,7 +238,7 @@ def _gain(plan: Any) -> Iterator[str]:
 
 
 def _select(plan: Any) -> Iterator[str]:
-    from goldspan.campaign.trial import rules_of
+    from goldspan.campaign.preflight import rules_of
 
     try:
         rules = rules_of(plan.select.by)
@@ -264,7 +264,7 @@ def _aggregate(plan: Any) -> Iterator[str]:
 
 def _method_and_rule(plan: Any) -> Iterator[str]:
     """Try the method and the rule where each of them alone is no fault."""
-    from goldspan.campaign.trial import try_method
+    from goldspan.campaign.preflight import try_method
 
     task, chosen = plan.task, plan.aggregate
     if list(_task(plan)) or list(_aggregate(plan)) or list(_redundancy(plan)):

@@ -13,12 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from goldspan.aggregation import Consensus
-from goldspan.campaign.changing import changes, guideline_versions, plan_in_force
+from goldspan.campaign.changes import changes, guideline_versions, plan_in_force
 from goldspan.campaign.crowds import HOUR
+from goldspan.campaign.inputs import CampaignInputs
 from goldspan.campaign.judging import Aggregating
 from goldspan.campaign.loop import Campaign
 from goldspan.campaign.plan import Plan
-from goldspan.campaign.setting import Setting
 from goldspan.campaign.stopping import NEXT, curve_of
 from goldspan.crowd import Crowd
 from goldspan.crowd.atomic import write_text
@@ -291,8 +291,8 @@ REVIEWED = "the reviewed items, which were the least certain ones"
 
 
 @dataclass(frozen=True, eq=False)
-class Findings:
-    """A campaign as its report tells it; made by `Findings.of`.
+class ReportData:
+    """A campaign as its report tells it; made by `ReportData.of`.
 
     Attributes:
         record: The numbers.
@@ -310,7 +310,7 @@ class Findings:
     against: str
 
     @classmethod
-    def of(cls, ledger: Ledger, result: Consensus | None = None) -> Findings:
+    def of(cls, ledger: Ledger, result: Consensus | None = None) -> ReportData:
         """Read them from a ledger.
 
         Args:
@@ -337,12 +337,12 @@ class Findings:
         return cls(record, made, replace(blind, crowd=crowd.with_gold(known)), against)
 
 
-def keep_hidden_gold(setting: Setting, ledger: Ledger, now: int) -> None:
+def keep_hidden_gold(inputs: CampaignInputs, ledger: Ledger, now: int) -> None:
     """Keep the truth of a simulation for the report; nothing else ever reads it."""
-    if setting.truth is None or ledger.records("hidden"):
+    if inputs.truth is None or ledger.records("hidden"):
         return
-    known = setting.truth.tagset.decode_complete(setting.truth.gold_tagged)
-    labels = dict(zip(setting.truth.item_ids.to_pylist(), known, strict=True))
+    known = inputs.truth.tagset.decode_complete(inputs.truth.gold_tagged)
+    labels = dict(zip(inputs.truth.item_ids.to_pylist(), known, strict=True))
     ledger.record("hidden", "gold", {"labels": labels}, now)
 
 
@@ -409,8 +409,8 @@ def write_exports(
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise InputError(f"cannot make {folder}: {error.strerror}") from None
-    keep_hidden_gold(campaign.setting, campaign.ledger, campaign.steps.label.now())
-    with campaign.progress.still():
+    keep_hidden_gold(campaign.inputs, campaign.ledger, campaign.steps.label.now())
+    with campaign.progress.frozen():
         written = [*_labels(campaign, folder, raw_csv), *_model(campaign, folder, raw_csv)]
         written += _bill(campaign, folder)
     record = CampaignRecord.of(campaign.ledger)
@@ -425,10 +425,10 @@ def _labels(campaign: Campaign, folder: Path, raw_csv: bool) -> Iterator[Path]:
     result = campaign.progress.result
     if result is None:
         return
-    gold = folder / ("gold.csv" if campaign.setting.plan.is_single else "gold.conll")
+    gold = folder / ("gold.csv" if campaign.inputs.plan.is_single else "gold.conll")
     result.write(gold, raw_csv=raw_csv)
     yield gold
-    if not campaign.setting.plan.is_single:
+    if not campaign.inputs.plan.is_single:
         result.write(folder / "spans.jsonl")
         yield folder / "spans.jsonl"
 
@@ -441,16 +441,16 @@ def _model(campaign: Campaign, folder: Path, raw_csv: bool) -> Iterator[Path]:
         trained.model.save(folder / "tagger.goldspan")
         yield folder / "tagger.goldspan"
         return
-    pool = campaign.setting.pool
+    pool = campaign.inputs.pool
     labels = trained.predict(pool, np.arange(pool.n_items))
-    rows = zip(campaign.setting.ids, (label[0] for label in labels), strict=True)
+    rows = zip(campaign.inputs.ids, (label[0] for label in labels), strict=True)
     write_text(folder / "predictions.csv", [csv_text(["item", "label"], rows, raw=raw_csv)])
     yield folder / "predictions.csv"
 
 
 def _bill(campaign: Campaign, folder: Path) -> Iterator[Path]:
-    crowd, prices = campaign.progress.crowd, campaign.setting.plan.prices
-    if not len(crowd.latest) or not campaign.setting.plan.is_paid:
+    crowd, prices = campaign.progress.crowd, campaign.inputs.plan.prices
+    if not len(crowd.latest) or not campaign.inputs.plan.is_paid:
         return
     plan = PayPlan(
         per_answer=prices.per_answer, per_token=prices.per_token, currency=prices.currency

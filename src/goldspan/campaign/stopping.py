@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from goldspan.campaign.inputs import CampaignInputs
 from goldspan.campaign.model import cross_predict
 from goldspan.campaign.plan import Plan
 from goldspan.campaign.protocols import Decision, Evaluation, Labelled, Labels, Measure, Model
-from goldspan.campaign.setting import Setting
 from goldspan.errors import InputError
 from goldspan.money import MICRO
 from goldspan.spans import score
@@ -33,20 +33,20 @@ Z = 1.959963984540054
 class Evaluating:
     """Measures as the plan says."""
 
-    setting: Setting
+    inputs: CampaignInputs
 
     def measure(self, model: Model, labelled: Labelled) -> Evaluation:
         """Measure a model."""
-        by = self.setting.plan.evaluate.by
+        by = self.inputs.plan.evaluate.by
         if by == "test":
             return self._test(model, labelled)
         return self._slice(model, labelled) if by == "slice" else self._cross(model, labelled)
 
     def _test(self, model: Model, labelled: Labelled) -> Evaluation:
         trained = model.train(labelled.items, labelled.labels)
-        if trained is None or self.setting.test is None:
+        if trained is None or self.inputs.test is None:
             return Evaluation()
-        pool, truth = self.setting.test
+        pool, truth = self.inputs.test
         found = self._score(truth, trained.predict(pool, np.arange(pool.n_items)))
         return Evaluation(found, found)
 
@@ -57,12 +57,12 @@ class Evaluating:
         if trained is None or int(out.sum()) < LEAST_CONTROL:
             return Evaluation()
         truth = [labelled.labels[n] for n in np.flatnonzero(out).tolist()]
-        found = self._score(truth, trained.predict(self.setting.pool, labelled.items[out]))
+        found = self._score(truth, trained.predict(self.inputs.pool, labelled.items[out]))
         return Evaluation(found, found)
 
     def _cross(self, model: Model, labelled: Labelled) -> Evaluation:
-        folds = self.setting.plan.evaluate.folds
-        found = cross_predict(model, self.setting.pool, labelled.items, labelled.labels, folds)
+        folds = self.inputs.plan.evaluate.folds
+        found = cross_predict(model, self.inputs.pool, labelled.items, labelled.labels, folds)
         known = [n for n, labels in enumerate(found) if labels is not None]
         drawn = [n for n in known if labelled.is_random[n]]
         parts = [known, drawn if len(drawn) >= LEAST_CONTROL else []]
@@ -75,7 +75,7 @@ class Evaluating:
         return Evaluation(*measures)
 
     def _score(self, truth: Labels, found: Labels) -> Measure:
-        return measured(truth, found, self.setting.codec.encoding, self.setting.plan.seed)
+        return measured(truth, found, self.inputs.codec.encoding, self.inputs.plan.seed)
 
 
 def measured(truth: Labels, found: Labels, encoding: str, seed: int = 0) -> Measure:

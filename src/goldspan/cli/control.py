@@ -20,7 +20,7 @@ from goldspan.cli.output import (
 from goldspan.cli.wording import in_options
 
 if TYPE_CHECKING:
-    from goldspan.workers import ControlSet, LeakReport
+    from goldspan.workers import GoldQuestions, LeakReport
 
 _OPTIONS = {"read it with gold=… or a `gold` column": "pass --gold, or add a column gold"}
 """What messages say of arguments, and of options."""
@@ -88,19 +88,19 @@ def control(
         labels=label, missing=missing, delimiter=delimiter, text_encoding=text_encoding,
         max_decompressed=max_decompressed,
     )  # fmt: skip
-    from goldspan.workers import check_leaks, choose_control
+    from goldspan.workers import check_leaks, choose_gold_questions
 
     with steps(2, quiet=json) as step:
         step(f"reading {source}")
         crowd = options.read(source, step.part)
         step("checking" if check else "choosing")
-        found: ControlSet | LeakReport
+        found: GoldQuestions | LeakReport
         if check:
             with in_options(_OPTIONS):
                 found = check_leaks(crowd, **_given(most_shown=most_shown))
         else:
             with in_options(_OPTIONS):
-                found = choose_control(
+                found = choose_gold_questions(
                     crowd, 20 if n is None else n, **_given(hard=hard, random_state=seed)
                 )
             for what in found.write(output, raw_csv=raw_csv) if output else []:

@@ -16,7 +16,7 @@ from goldspan.cli import reading as r
 from goldspan.cli.output import check_part, emit_json, say, warn
 
 if TYPE_CHECKING:
-    from goldspan.campaign import Setting
+    from goldspan.campaign import CampaignInputs
     from goldspan.store import SqlLedger
     from goldspan.store.people import Forgotten
 
@@ -99,18 +99,18 @@ def forget(
     from goldspan.store.people import UnsettledError
     from goldspan.web.opening import open_store
 
-    setting = read_setting(source)
+    inputs = read_setting(source)
     _check_there(source, out, store)
-    with open_store(setting, out, store, wall_clock()) as ledger:
+    with open_store(inputs, out, store, wall_clock()) as ledger:
         if show:
             emit_json(ledger.about(str(worker)))
             return
-        names = _expired(setting, ledger) if worker is None else [worker]
+        names = _expired(inputs, ledger) if worker is None else [worker]
         told = []
         for name in names:
             try:
                 told.append(_forget(
-                    setting, ledger, name, source, out, store,
+                    inputs, ledger, name, source, out, store,
                     dry=dry_run, yes=yes, unsettled=unsettled, old_log=old_log,
                 ))  # fmt: skip
             except UnsettledError as error:
@@ -141,8 +141,8 @@ def _check_there(source: str, out: str, store: str | None) -> None:
 
 
 def _forget(
-    setting: Setting, ledger: SqlLedger, who: str, source: str, out: str, store: str | None, *,
-    dry: bool, yes: bool, unsettled: bool, old_log: OldLog | None,
+    inputs: CampaignInputs, ledger: SqlLedger, who: str, source: str, out: str,
+    store: str | None, *, dry: bool, yes: bool, unsettled: bool, old_log: OldLog | None,
 ) -> dict[str, Any]:  # fmt: skip
     from goldspan.campaign.clock import CampaignClock
     from goldspan.store import export_ledger, scrub, write_list
@@ -171,7 +171,7 @@ def _forget(
         scrub(ledger.database)
     person = _id_of(ledger, who)
     if not unsettled and person is not None:
-        _check_paid(setting, ledger, person)
+        _check_paid(inputs, ledger, person)
     result = ledger.forget(who, clock(), dry=True, unsettled=unsettled)
     if not dry:
         if not result.again:
@@ -182,7 +182,7 @@ def _forget(
     else:
         erased = False
     left = list(_files(Path(out), person or who, result.pseudonym, dry=dry))
-    if (person or who) in setting.plan.crowd.annotators:
+    if (person or who) in inputs.plan.crowd.annotators:
         left.append(f"{source} (crowd.annotators)")
     return _told(who, result, left, old_log=kept_log, erased=erased)
 
@@ -224,7 +224,7 @@ def _id_of(ledger: SqlLedger, who: str) -> str | None:
     return None if found is None else str(found)
 
 
-def _check_paid(setting: Setting, ledger: SqlLedger, worker: str) -> None:
+def _check_paid(inputs: CampaignInputs, ledger: SqlLedger, worker: str) -> None:
     """Reject to forget somebody whose answers earned more than was sent to the provider.
 
     Raises:
@@ -238,15 +238,15 @@ def _check_paid(setting: Setting, ledger: SqlLedger, worker: str) -> None:
     from goldspan.web.providers.registry import open_provider
 
     clock = CampaignClock(ledger)
-    provider = open_provider(setting.plan, ledger, clock)
+    provider = open_provider(inputs.plan, ledger, clock)
     if worker not in provider.workers():
         return
-    owed = provider.owed(worker, People(setting, ledger)[worker].earned)
+    owed = provider.owed(worker, People(inputs, ledger)[worker].earned)
     letters = Outbox(ledger, clock).letters()
     due = owed - sum(one.amount for one in letters if one.id.startswith(f"earned:{worker}:"))
     if due >= UNIT:
         raise UnsettledError(
-            f"{worker} has earned {from_micro(due)} {setting.plan.prices.currency} that was not "
+            f"{worker} has earned {from_micro(due)} {inputs.plan.prices.currency} that was not "
             "sent: `goldspan outbox PLAN --earned --send` pays it, or give --unsettled if it is "
             "settled elsewhere; nothing was changed"
         )
@@ -280,12 +280,12 @@ def _rename(path: Path, who: str, pseudonym: str) -> bool:
     return who.encode() not in path.read_bytes()
 
 
-def _expired(setting: Setting, ledger: SqlLedger) -> list[str]:
+def _expired(inputs: CampaignInputs, ledger: SqlLedger) -> list[str]:
     """Return everybody, if the time is over for which the plan keeps people."""
     from goldspan.campaign.clock import wall_clock
     from goldspan.web.ending import is_expired
 
-    return list(ledger.pseudonyms()) if is_expired(setting, ledger, wall_clock()) else []
+    return list(ledger.pseudonyms()) if is_expired(inputs, ledger, wall_clock()) else []
 
 
 def _words(told: Mapping[str, Any], *, dry: bool) -> str:

@@ -319,9 +319,9 @@ def _check(text: str, folder: Path) -> None:
     """Reject what `goldspan serve` would refuse, before anything is written."""
     import tomllib
 
-    from goldspan.campaign import open_setting, read_plan
+    from goldspan.campaign import read_inputs, read_plan
 
-    open_setting(read_plan(tomllib.loads(text)), folder)
+    read_inputs(read_plan(tomllib.loads(text)), folder)
 
 
 def _name(file: str) -> str:

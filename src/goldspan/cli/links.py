@@ -13,7 +13,7 @@ from goldspan.cli import reading as r
 from goldspan.cli.output import Overwrite, check_part, emit_json, listed, say, table
 
 if TYPE_CHECKING:
-    from goldspan.campaign import Setting
+    from goldspan.campaign import CampaignInputs
     from goldspan.web import Entrance, ServerSettings
     from goldspan.web.security.sessions import Link
 
@@ -81,7 +81,7 @@ def links(
     if not (names or gone or show):
         raise typer.BadParameter("say --workers, --revoke or --list")
     with (
-        _entrance(source, out, store, public_url) as (setting, entrance, settings),
+        _entrance(source, out, store, public_url) as (inputs, entrance, settings),
         _folder(mail, names, overwrite=overwrite) as written,
     ):
         for name in gone:
@@ -90,7 +90,7 @@ def links(
         urls = [(link, settings.address(f"/w/{token}")) for link, token in made]
         every = entrance.links.all() if show else []
         if written is not None:
-            _write_mails(written, setting, known, urls)
+            _write_mails(written, inputs, known, urls)
     if json:
         emit_json({
             "made": [{**_facts(link), "url": url} for link, url in urls],
@@ -109,7 +109,7 @@ def links(
 @contextmanager
 def _entrance(
     source: str, out: str, store: str | None, public_url: str | None
-) -> Iterator[tuple[Setting, Entrance, ServerSettings]]:
+) -> Iterator[tuple[CampaignInputs, Entrance, ServerSettings]]:
     """Open the store and the secret of a campaign that was begun."""
     from dataclasses import replace
 
@@ -118,15 +118,15 @@ def _entrance(
     from goldspan.web import Entrance, ServerSettings, load_keys
     from goldspan.web.opening import open_store, with_id
 
-    setting = read_setting(source)
+    inputs = read_setting(source)
     check_served(source, out, store)
     settings = ServerSettings(load_keys(out))
-    with open_store(setting, out, store, wall_clock()) as ledger:
+    with open_store(inputs, out, store, wall_clock()) as ledger:
         settings = replace(settings, clock=CampaignClock(ledger))
-        setting = with_id(setting, ledger, settings.clock())
-        entrance = Entrance.of(ledger, setting.key, settings)
+        inputs = with_id(inputs, ledger, settings.clock())
+        entrance = Entrance.of(ledger, inputs.key, settings)
         place = public_url or entrance.links.place() or settings.public_url
-        yield setting, entrance, replace(settings, public_url=place)
+        yield inputs, entrance, replace(settings, public_url=place)
 
 
 @contextmanager
@@ -146,13 +146,13 @@ def _folder(mail: str | None, names: list[str], *, overwrite: bool) -> Iterator[
 
 
 def _write_mails(
-    folder: Path, setting: Setting, known: dict[str, str], urls: list[tuple[Link, str]]
+    folder: Path, inputs: CampaignInputs, known: dict[str, str], urls: list[tuple[Link, str]]
 ) -> None:
     from goldspan.web.providers.outbox import Invitation, write_mails
 
-    page = setting.plan.page
-    text = setting.guideline
-    title = page.title or setting.plan.name
+    page = inputs.plan.page
+    text = inputs.guideline
+    title = page.title or inputs.plan.name
     write_mails(folder, [
         Invitation(link.worker, known.get(link.worker, ""), url, link.expires, title, text)
         for link, url in urls

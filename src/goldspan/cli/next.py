@@ -24,7 +24,7 @@ from goldspan.cli.wording import plural
 if TYPE_CHECKING:
     from goldspan.aggregation import Consensus
     from goldspan.crowd import Crowd
-    from goldspan.workers.asking import NextAnswers
+    from goldspan.workers.redundancy import NextAnswers
     from goldspan.workers.stopping import Rule
 
 _SHOWN = 10
@@ -164,7 +164,7 @@ def next(  # noqa: A001 - the command's name
 
 def _rule(rule: str | None, confidence: float | None) -> Rule:
     """Read the stopping rule: of --rule and --confidence only one can hold."""
-    from goldspan.workers.asking import CONFIDENCE
+    from goldspan.workers.redundancy import CONFIDENCE
     from goldspan.workers.stopping import get_rule
 
     if rule is not None and confidence is not None:
@@ -179,7 +179,7 @@ def _rule(rule: str | None, confidence: float | None) -> Rule:
 
 def _most(rule: Rule, fewest: int, most: int | None) -> int:
     """Return the most answers per item: what the rule needs and --min asks for must be allowed."""
-    from goldspan.workers.asking import MAX_ANSWERS
+    from goldspan.workers.redundancy import MAX_ANSWERS
     from goldspan.workers.stopping import Fixed
 
     needed = rule.k if isinstance(rule, Fixed) else 1
@@ -263,7 +263,7 @@ def _finished_right(found: NextAnswers, result: Consensus) -> float | None:
     """Return the share of right items among the finished ones with gold, None without any."""
     import numpy as np
 
-    from goldspan.workers.asking import right_items
+    from goldspan.workers.redundancy import right_items
 
     right, known = right_items(result)
     kept = found.is_finished & known

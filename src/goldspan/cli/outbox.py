@@ -12,7 +12,7 @@ from goldspan.cli import reading as r
 from goldspan.cli.output import check_part, emit_json, key_values, listed, say, table
 
 if TYPE_CHECKING:
-    from goldspan.campaign import Setting
+    from goldspan.campaign import CampaignInputs
     from goldspan.store import SqlLedger
     from goldspan.web.providers.outbox import Letter, Outbox
     from goldspan.web.providers.protocol import Provider
@@ -23,7 +23,7 @@ EVERYBODY = "all"
 class _Desk(NamedTuple):
     """What the command works on."""
 
-    setting: Setting
+    inputs: CampaignInputs
     ledger: SqlLedger
     provider: Provider
     outbox: Outbox
@@ -109,21 +109,21 @@ def _open(source: str, out: str, store: str | None) -> Iterator[_Desk]:
     from goldspan.web.providers.outbox import Outbox
     from goldspan.web.providers.registry import open_provider
 
-    setting = read_setting(source)
+    inputs = read_setting(source)
     check_served(source, out, store)
     with (
         told_of_damage(store or place_in(out)),
-        open_store(setting, out, store, wall_clock()) as ledger,
+        open_store(inputs, out, store, wall_clock()) as ledger,
     ):
         ledger.check_facts()
-        clock = open_clock(ledger, _settling(setting))
-        provider = open_provider(setting.plan, ledger, clock)
-        yield _Desk(setting, ledger, provider, Outbox(ledger, clock))
+        clock = open_clock(ledger, _settling(inputs))
+        provider = open_provider(inputs.plan, ledger, clock)
+        yield _Desk(inputs, ledger, provider, Outbox(ledger, clock))
 
 
-def _settling(setting: Setting) -> int:
+def _settling(inputs: CampaignInputs) -> int:
     """Return how many milliseconds without a server count: a payment may settle meanwhile."""
-    options = {} if setting.plan.provider is None else setting.plan.provider.options
+    options = {} if inputs.plan.provider is None else inputs.plan.provider.options
     minutes = options.get("settle_minutes", 60)
     # What is no number is refused when the provider is opened.
     return round(60_000 * minutes) if isinstance(minutes, int | float) else 0
@@ -157,7 +157,7 @@ def _bonus(desk: _Desk, worker: str, amount: str, why: str) -> str:
 def _earned(desk: _Desk) -> list[str]:
     from goldspan.web.people import People
 
-    people, written = People(desk.setting, desk.ledger), []
+    people, written = People(desk.inputs, desk.ledger), []
     for worker in desk.provider.workers():
         owed = desk.provider.owed(worker, people[worker].earned)
         written.append(desk.outbox.earned(worker, desk.provider.about(worker), owed))

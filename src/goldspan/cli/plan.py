@@ -37,13 +37,13 @@ def check(
     """
     check_part("plan")
     from goldspan.campaign import describe_plan
-    from goldspan.campaign.course import course
+    from goldspan.campaign.summary import cost_range
 
-    setting = read_setting(source)
+    inputs = read_setting(source)
     if json:
-        emit_json({"id": setting.key, **course(setting)})
+        emit_json({"id": inputs.key, **cost_range(inputs)})
         return
-    for line in describe_plan(setting):
+    for line in describe_plan(inputs):
         say(line)
-    for note in setting.notes:
+    for note in inputs.notes:
         say(f"pool: {note}")

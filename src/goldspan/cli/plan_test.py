@@ -11,7 +11,7 @@ from goldspan.cli.output import emit_json, say, table
 from goldspan.cli.wording import in_options, plural
 
 if TYPE_CHECKING:
-    from goldspan.workers import TestPlan
+    from goldspan.workers import QualificationPlan
 
 _BAR = 30
 _OPTIONS = {
@@ -63,7 +63,7 @@ def plan_test(
     from goldspan import workers
 
     with in_options(_OPTIONS):
-        plan = workers.plan_test(bad, good, alpha, beta, most=most)
+        plan = workers.plan_qualification(bad, good, alpha, beta, most=most)
     passed = None if prior is None else plan.after_passing(_pair(prior))
     costs = None if price is None else _costs(plan, price, candidates)
     if json:
@@ -94,7 +94,7 @@ def _pair(text: str) -> tuple[float, float]:
     return a, b
 
 
-def _costs(plan: TestPlan, price: str, candidates: int) -> dict[str, str]:
+def _costs(plan: QualificationPlan, price: str, candidates: int) -> dict[str, str]:
     """Return the costs as text, those of the sequential test on average, to the cent."""
     from goldspan.money import from_micro
 
@@ -104,7 +104,7 @@ def _costs(plan: TestPlan, price: str, candidates: int) -> dict[str, str]:
     return {"fixed": from_micro(whole), "sequential_bad": bad, "sequential_good": good}
 
 
-def _curve(plan: TestPlan, *, plot: bool) -> str:
+def _curve(plan: QualificationPlan, *, plot: bool) -> str:
     """Lay out the operating characteristic."""
     rows = [["right", "passes", "one by one", "questions"] + [""] * plot]
     for row in plan.curve().to_pylist():
@@ -115,7 +115,7 @@ def _curve(plan: TestPlan, *, plot: bool) -> str:
     return table(rows, right=(0, 1, 2, 3))
 
 
-def _limits(plan: TestPlan) -> str:
+def _limits(plan: QualificationPlan) -> str:
     """Lay out when the sequential test stops."""
     rows = [["asked", "pass with", "fail with"]]
     limits: list[dict[str, Any]] = plan.sequential.table().to_pylist()

@@ -11,7 +11,7 @@ from goldspan.cli import reading as r
 from goldspan.cli.output import check_part, emit_json, say
 
 if TYPE_CHECKING:
-    from goldspan.campaign.results import Findings
+    from goldspan.campaign.results import ReportData
     from goldspan.store import SqlLedger
 
 STORE = "campaign.sqlite"
@@ -49,7 +49,7 @@ def report(
     check_part("campaign")
     if not json:
         check_part("report")
-    from goldspan.campaign.results import CampaignRecord, Findings
+    from goldspan.campaign.results import CampaignRecord, ReportData
     from goldspan.cli.served import told_of_damage
 
     with told_of_damage(store or Path(out) / STORE), open_campaign(out, store) as ledger:
@@ -58,7 +58,7 @@ def report(
             record = CampaignRecord.of(ledger)
             emit_json((record if names else without_names(ledger, record)).to_dict())
             return
-        findings = Findings.of(ledger)
+        findings = ReportData.of(ledger)
         page = write_page(findings if names else without_names(ledger, findings), out)
         say(f"written: {page}")
 
@@ -112,7 +112,7 @@ def missing_for_pages() -> str:
     return ""
 
 
-def write_findings(findings: Findings, path: Path) -> None:
+def write_findings(findings: ReportData, path: Path) -> None:
     """Write the report of a campaign to a file: what a server's downloads are given."""
     from goldspan.report.campaign import write_campaign_report
 
@@ -125,7 +125,7 @@ def write_findings(findings: Findings, path: Path) -> None:
     )
 
 
-def write_page(findings: Findings, out: str) -> str:
+def write_page(findings: ReportData, out: str) -> str:
     """Write the report of a campaign into its folder, and give its path.
 
     Raises:

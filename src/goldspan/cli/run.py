@@ -15,7 +15,7 @@ from goldspan.cli.run_watch import Course, watched
 from goldspan.cli.served import command_line, place_in, read_setting, told_of_damage
 
 if TYPE_CHECKING:
-    from goldspan.campaign import CampaignRecord, Setting, Waiting
+    from goldspan.campaign import CampaignInputs, CampaignRecord, Waiting
 
 
 def run(
@@ -48,13 +48,13 @@ def run(
       goldspan run campaign.toml --store postgresql://localhost/campaign --json
     """
     check_part("campaign")
-    from goldspan.campaign import Campaign, Waiting, as_begun
-    from goldspan.campaign.results import Findings, write_exports
+    from goldspan.campaign import Campaign, Waiting, inputs_as_begun
+    from goldspan.campaign.results import ReportData, write_exports
     from goldspan.crowd.atomic import NewPlaces
     from goldspan.store.engine import HeldError
     from goldspan.web.opening import open_store
 
-    setting = read_setting(source, overlap=overlap)
+    inputs = read_setting(source, overlap=overlap)
     again = ["run", source, *([] if overlap is None else ["--overlap", str(overlap)])]
     again += ["--raw-csv"] * raw_csv
     lacks = missing_for_pages()
@@ -64,18 +64,18 @@ def run(
         with (
             told_of_damage(store or place_in(out)),
             NewPlaces(HeldError) as new,
-            open_store(setting, out, store, _begin(setting), private=False, new=new) as ledger,
+            open_store(inputs, out, store, _begin(inputs), private=False, new=new) as ledger,
         ):
-            setting = as_begun(setting, ledger)
-            course = Course.of(setting, ledger)
+            inputs = inputs_as_begun(inputs, ledger)
+            course = Course.of(inputs, ledger)
             with shown(course, quiet=json) as tell, watched(ledger, course.hear) as kept:
-                campaign = Campaign(setting, kept, tell=tell)
+                campaign = Campaign(inputs, kept, tell=tell)
                 campaign.begin()
                 new.keep()
                 found = campaign.run()
                 tell("writing")
                 files = [str(path) for path in write_exports(campaign, out, raw_csv=raw_csv)]
-                findings = Findings.of(ledger, campaign.progress.result)
+                findings = ReportData.of(ledger, campaign.progress.result)
                 files += [] if lacks else [write_page(findings, out)]
             if isinstance(found, Waiting):
                 _wait(found, command_line(again, out, store), files, as_json=json)
@@ -86,12 +86,12 @@ def run(
         raise typer.Exit(130) from None
 
 
-def _begin(setting: Setting) -> int:
+def _begin(inputs: CampaignInputs) -> int:
     """Return the time at which a campaign begins, in milliseconds since 1970."""
     from goldspan.campaign.clock import wall_clock
     from goldspan.simulation.crowd import BEGIN
 
-    by_itself = setting.plan.crowd.source in {"simulated", "replay"}  # on a clock of its own
+    by_itself = inputs.plan.crowd.source in {"simulated", "replay"}  # on a clock of its own
     return BEGIN if by_itself else wall_clock()
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, cast
 
 if TYPE_CHECKING:
-    from goldspan.campaign import Setting
+    from goldspan.campaign import CampaignInputs
     from goldspan.protocols import Ledger
 
 Listen = Callable[[str, tuple[Any, ...], Any], None]
@@ -93,16 +93,16 @@ class Course:
     doing: str = ""
 
     @classmethod
-    def of(cls, setting: Setting, ledger: Ledger) -> Course:
+    def of(cls, inputs: CampaignInputs, ledger: Ledger) -> Course:
         """Read it from a ledger."""
-        totals, plan = ledger.totals(), setting.plan
+        totals, plan = ledger.totals(), inputs.plan
         picks = list(ledger.records("picks").values())
         rounds = list(ledger.records("round").values())
         return cls(
             name=plan.name,
             measure="accuracy" if plan.is_single else "F1",
             currency=totals.currency,
-            pool=len(setting.ids) - len(setting.control),
+            pool=len(inputs.ids) - len(inputs.control),
             cap=totals.cap if plan.is_paid else None,
             round=len(picks),
             items=sum(len(one["items"]) for one in picks),

@@ -89,7 +89,7 @@ def serve(
     check_web(read_plan(source, overlap=overlap))
     if not insecure:
         check_exposure(host, public_url or _url(host, port))
-    setting = read_setting(source, overlap=overlap)
+    inputs = read_setting(source, overlap=overlap)
     lacks = missing_for_pages()
     if lacks:
         warn(f"goldspan: there will be no report: {lacks}")
@@ -105,7 +105,7 @@ def serve(
         settings = ServerSettings(load_keys(out), url)
         report = None if lacks else write_findings
         options: dict[str, Any] = {"report": report, "new": new}
-        service = open_service(setting, out, settings.keys, store, **options)
+        service = open_service(inputs, out, settings.keys, store, **options)
         with _closing(service):
             _log()
             with serving(service.ledger.database, settings.public_url, service.deployment):
@@ -144,7 +144,7 @@ def _closing(service: Service) -> Iterator[None]:
 
 def _still_known(service: Service) -> list[str]:
     """Return the annotators of the plan who were not forgotten, and tell of the others."""
-    named, ledger = service.setting.plan.crowd.annotators, service.ledger
+    named, ledger = service.inputs.plan.crowd.annotators, service.ledger
     gone = [name for name in named if ledger.was_forgotten(name)] if ledger.n_forgotten else []
     if gone:
         warn(

@@ -12,11 +12,11 @@ import click
 import typer
 
 if TYPE_CHECKING:
-    from goldspan.campaign import Setting
+    from goldspan.campaign import CampaignInputs
     from goldspan.errors import GoldspanError
 
 
-def read_setting(source: str, *, overlap: int | None = None) -> Setting:
+def read_setting(source: str, *, overlap: int | None = None) -> CampaignInputs:
     """Read a plan with its files; every command that works on a campaign begins so.
 
     What `goldspan run` refuses is therefore refused by `goldspan serve` in the same words, before
@@ -30,14 +30,14 @@ def read_setting(source: str, *, overlap: int | None = None) -> Setting:
         InputError: The plan or its files are faulty.
         MissingExtraError: What the plan takes is not installed.
     """
-    from goldspan.campaign import open_setting, read_plan
+    from goldspan.campaign import read_inputs, read_plan
 
     plan, folder = read_plan(source, overlap=overlap), Path(source).parent
     if plan.provider is not None:
         from goldspan.web.providers.registry import check_provider
 
         check_provider(plan)
-    return open_setting(plan, folder)
+    return read_inputs(plan, folder)
 
 
 def check_served(source: str, out: str, store: str | None) -> None:

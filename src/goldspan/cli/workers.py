@@ -178,9 +178,9 @@ def _write(found: Review, output: str | None, plot: str | None, target: float | 
         write_text(output, [sheet_text(found_rows.column_names, found_rows.to_pylist())])
     if plot:
         from goldspan.report import save_figure
-        from goldspan.report.workers import cost_curve, hiring_figure
+        from goldspan.report.workers import cost_curve, selection_figure
 
-        figure = hiring_figure(found.verdicts, found.threshold, cost_curve(found, target))
+        figure = selection_figure(found.verdicts, found.threshold, cost_curve(found, target))
         save_figure(figure, plot)
 
 

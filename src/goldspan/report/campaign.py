@@ -15,7 +15,6 @@ from goldspan.crowd.atomic import write_text
 from goldspan.money import MICRO, from_micro
 from goldspan.report import sections
 from goldspan.report import sections as pictures
-from goldspan.report.doubtful import doubtful_places
 from goldspan.report.drawing import (
     BOX,
     DOTS,
@@ -33,6 +32,7 @@ from goldspan.report.drawing import (
     percent_ticks,
 )
 from goldspan.report.sections import Fact, picture
+from goldspan.report.uncertain import uncertain_places
 from goldspan.report.wording import count, percent, plural
 from goldspan.report.workers import worker_habits, worker_table
 from goldspan.spans import Score, score
@@ -977,7 +977,7 @@ def _labels(
         "calibration": calibration,
         "confusion": pictures.confusion_pictures(result, [row.worker for row in workers.rows]),
         "habits": worker_habits(result, workers),
-        "places": [replace(place, group="") for place in doubtful_places(shown)],
+        "places": [replace(place, group="") for place in uncertain_places(shown)],
         "is_model": result.posterior is not None,
         "method": _method(result),
     }

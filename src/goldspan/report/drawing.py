@@ -233,7 +233,7 @@ def count_ticks(axis: Any) -> None:
 
 
 # --------------------------------------------------------------------------------------------------
-# Setting what a report says into its template.
+# CampaignInputs what a report says into its template.
 
 
 def fill_template(name: str, /, **values: Any) -> str:

@@ -13,7 +13,6 @@ from goldspan.aggregation import Consensus
 from goldspan.aggregation.reliability import Reliability, token_cross_entropy
 from goldspan.crowd import Agreement
 from goldspan.crowd.atomic import write_text
-from goldspan.report.doubtful import doubtful_places
 from goldspan.report.drawing import (
     FONT,
     GRID,
@@ -38,6 +37,7 @@ from goldspan.report.heat import (
     unlike_the_others,
     worker_confusions_figure,
 )
+from goldspan.report.uncertain import uncertain_places
 from goldspan.report.wording import count, number, percent, plural, share, shorten
 from goldspan.report.workers import (
     NOUNS,
@@ -593,5 +593,5 @@ def render(
         spammers_lead=spammers_lead(workers),
         is_model=consensus.posterior is not None,
         imported=imported(consensus),
-        places=doubtful_places(consensus),
+        places=uncertain_places(consensus),
     )

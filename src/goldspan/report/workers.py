@@ -478,7 +478,7 @@ def cost_curve(review: Review, target: float | None = None) -> CostCurve | None:
     )
 
 
-def hiring_figure(
+def selection_figure(
     verdicts: Sequence[Verdict], threshold: float, curve: CostCurve | None = None
 ) -> Figure:
     """Draw the workers' intervals and, beside them, the cost curve.
@@ -499,7 +499,7 @@ def hiring_figure(
 
     >>> from goldspan.workers import Reliability, judge_workers
     >>> verdicts = judge_workers(Reliability.from_counts([19, 8, 3], [20, 10, 20]))
-    >>> len(hiring_figure(verdicts, 0.75).axes)
+    >>> len(selection_figure(verdicts, 0.75).axes)
     1
     """
     if not verdicts:

@@ -67,15 +67,15 @@ def pages(house: House) -> APIRouter:
     """Return the pages of a worker."""
     from goldspan.web.routes.pages import LabelPage, Visitor, worker_pages
 
-    setting, sessions = house.service.setting, house.entrance.sessions
-    plan = setting.plan
+    inputs, sessions = house.service.inputs, house.entrance.sessions
+    plan = inputs.plan
     shown = LabelPage(
         paid=plan.is_paid,
-        campaign=setting.key,
+        campaign=inputs.key,
         title=plan.page.title or plan.name,
         kind="single" if plan.is_single else "spans",
         labels=plan.task.labels or plan.task.types,
-        instructions=setting.guideline,
+        instructions=inputs.guideline,
         skip_reasons=plan.page.skip_reasons,
     )
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from goldspan.campaign import Decision, Setting
+from goldspan.campaign import CampaignInputs, Decision
 from goldspan.campaign.clock import WallTimes
 from goldspan.campaign.crowds import ENDED
 from goldspan.campaign.protocols import Stop
@@ -47,13 +47,13 @@ def end(ledger: Ledger, now: int) -> None:
         ledger.record(ENDED, ENDED, {"by": RULE}, now)
 
 
-def is_expired(setting: Setting, ledger: SqlLedger, now: int) -> bool:
+def is_expired(inputs: CampaignInputs, ledger: SqlLedger, now: int) -> bool:
     """Whether the plan's `privacy.keep_days` since the end are over, by the wall clock's `now`.
 
     Raises:
         InputError: The plan has no such key.
     """
-    days = setting.plan.privacy.keep_days
+    days = inputs.plan.privacy.keep_days
     if days is None:
         raise InputError(
             "the plan does not say for how long people are kept: set keep_days in its section "

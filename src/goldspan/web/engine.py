@@ -240,7 +240,7 @@ class Engine:
     def _compute(self) -> None:
         progress, live = self.campaign.progress, self.live
         stale = self._forget_if_stale()
-        with progress.still():
+        with progress.frozen():
             crowd = progress.crowd
             # An answer that was changed makes another crowd of as many answers.
             if stale or crowd is not live.crowd or live.result is None:
@@ -265,13 +265,13 @@ class Engine:
         workers: Mapping[str, Mapping[str, Any]] = {}
         if result is not None:
             barred = set(self.campaign.ledger.records(BAR))
-            plan = self.campaign.setting.plan
+            plan = self.campaign.inputs.plan
             workers = judge(plan, crowd, result, barred, crowd.n_workers)["workers"]
         self._publish(n_answers=len(crowd.latest), crowd=crowd, result=result, workers=workers)
 
     def _end(self, decision: Decision) -> None:
         progress = self.campaign.progress
-        with progress.still():
+        with progress.frozen():
             self._refresh(progress.crowd, progress.result)
             self._tell_end(self.campaign)
         self._work_again()

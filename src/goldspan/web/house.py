@@ -59,7 +59,7 @@ class House:
         return cls(
             service,
             settings,
-            Entrance.of(service.ledger, service.setting.key, settings),
+            Entrance.of(service.ledger, service.inputs.key, settings),
             FormSeal(settings.keys.of("form")),
             {name: Buckets(rate, settings.clock) for name, rate in rates.items()},
             Held() if database is None else database.held,

@@ -6,7 +6,7 @@ import secrets
 from contextlib import suppress
 from pathlib import Path
 
-from goldspan.campaign import Setting
+from goldspan.campaign import CampaignInputs
 from goldspan.crowd.atomic import NewPlaces
 from goldspan.errors import InputError
 from goldspan.protocols import Ledger
@@ -23,13 +23,13 @@ LOCKS = (".lock", ".serve.lock")
 
 
 def open_store(
-    setting: Setting, out: str | Path, store: str | None, now: int, *,
+    inputs: CampaignInputs, out: str | Path, store: str | None, now: int, *,
     private: bool = True, new: NewPlaces | None = None,
 ) -> SqlLedger:  # fmt: skip
     """Open a campaign's store, and make it if it is not there.
 
     Args:
-        setting: The campaign.
+        inputs: The campaign.
         out: The folder of what comes out; the store is there if no other is named.
         store: Path or address of the store.
         now: Milliseconds since 1970.
@@ -43,7 +43,7 @@ def open_store(
         StoreError: It cannot be opened.
     """
     place = store or Path(out) / FILE
-    plan, file = setting.plan, _file_of(place)
+    plan, file = inputs.plan, _file_of(place)
     with new or NewPlaces() as made:
         made.folder(out, 0o700 if private else 0o777)
         if file is not None and file.parent.is_dir():
@@ -53,7 +53,7 @@ def open_store(
                 _make_private(file)
         ledger = create_ledger(
             place, name=plan.name, cap=plan.cap,
-            currency=plan.prices.currency, tagset=setting.codec, now=now,
+            currency=plan.prices.currency, tagset=inputs.codec, now=now,
             private=plan.crowd.source == "web",
         )  # fmt: skip
         try:
@@ -78,24 +78,24 @@ def _honour(ledger: SqlLedger, path: Path) -> None:
         write_list(ledger.database, path)
 
 
-def with_id(setting: Setting, ledger: Ledger, now: int) -> Setting:
-    """Return the setting under the campaign's own id, which is made at the first start.
+def with_id(inputs: CampaignInputs, ledger: Ledger, now: int) -> CampaignInputs:
+    """Return the inputs under the campaign's own id, which is made at the first start.
 
     Links, sessions, tasks and the workers' other names hold for this id. It is random, for two
     campaigns may share a plan and a secret, and kept in the ledger, for the plan may change and the
     ledger be moved.
 
     Args:
-        setting: The campaign.
+        inputs: The campaign.
         ledger: Where the id is kept.
         now: Milliseconds since 1970.
     """
     known = _kept(ledger)
     if known is None:
         with suppress(InputError):  # another process was quicker
-            ledger.record(SERVER, ID, {"id": _first(setting, ledger)}, now)
+            ledger.record(SERVER, ID, {"id": _first(inputs, ledger)}, now)
         known = _kept(ledger)
-    return setting.named(str(known))
+    return inputs.named(str(known))
 
 
 def _kept(ledger: Ledger) -> str | None:
@@ -103,7 +103,7 @@ def _kept(ledger: Ledger) -> str | None:
     return None if found is None else str(found["id"])
 
 
-def _first(setting: Setting, ledger: Ledger) -> str:
+def _first(inputs: CampaignInputs, ledger: Ledger) -> str:
     """Return a new id; a campaign that was served before it had one keeps what it was known by."""
     begun = ledger.records("plan").get("plan")
     if begun is not None:
@@ -112,7 +112,7 @@ def _first(setting: Setting, ledger: Ledger) -> str:
         LINK,  # loads what signs: `goldspan run` needs none
     )
 
-    return setting.key if ledger.records(LINK) else f"{setting.plan.name}-{secrets.token_hex(8)}"
+    return inputs.key if ledger.records(LINK) else f"{inputs.plan.name}-{secrets.token_hex(8)}"
 
 
 def _file_of(place: str | Path) -> Path | None:

@@ -106,7 +106,7 @@ def _ending(name: str) -> str:
 
 
 # --------------------------------------------------------------------------------------------------
-# Setting values into the templates of pages.
+# CampaignInputs values into the templates of pages.
 
 
 def render_page(name: str, **values: Any) -> str:

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 
 from sqlalchemy import Connection
 
-from goldspan.campaign import Setting
-from goldspan.campaign.judging import DECISION, Tested, tested
+from goldspan.campaign import CampaignInputs
+from goldspan.campaign.judging import DECISION, TestScore, score_test
 from goldspan.store import SqlLedger, reading
 from goldspan.store import reading as watching
 from goldspan.store.answers import CHANGED
@@ -46,7 +46,7 @@ class Person:
     """
 
     control: list[str] = field(default_factory=list)
-    right: list[Tested] = field(default_factory=list)
+    right: list[TestScore] = field(default_factory=list)
     regular: int = 0
     counting: int = 0
     drafts: int = 0
@@ -62,12 +62,12 @@ class People:
     another process may take answers of the same store.
 
     Args:
-        setting: The campaign.
+        inputs: The campaign.
         ledger: Where it is kept.
     """
 
-    def __init__(self, setting: Setting, ledger: SqlLedger) -> None:
-        self.setting, self.ledger = setting, ledger
+    def __init__(self, inputs: CampaignInputs, ledger: SqlLedger) -> None:
+        self.inputs, self.ledger = inputs, ledger
         self._turn = threading.Lock()
         self._known: dict[str, Person] = {}
         self._seen = 0
@@ -101,12 +101,12 @@ class People:
             self._forget(connection)
             rows = watching.since(connection, self._seen)
             if rows:
-                control = [row.number for row in rows if row.item in self.setting.control]
+                control = [row.number for row in rows if row.item in self.inputs.control]
                 labels = watching.labels_of(connection, control) if control else {}
                 first: set[tuple[str, str]] = set()
                 for row in rows:
                     self._add(row, labels.get(row.number), first)
-            if self.setting.control:
+            if self.inputs.control:
                 self._count_tests(connection)
             return self._seen
 
@@ -160,11 +160,11 @@ class People:
         person.counting += counts
         person.drafts += not counts
         person.earned += row.cost
-        place = self.setting.pool.place.get(row.item)  # None: it is gone, and the start is refused
+        place = self.inputs.pool.place.get(row.item)  # None: it is gone, and the start is refused
         if counts and place is not None:
             person.given.append(place)
-        if row.item not in self.setting.control:
+        if row.item not in self.inputs.control:
             person.regular += counts
         elif row.item not in person.control:
             person.control.append(row.item)
-            person.right.append(tested([self.setting.control[row.item]], [labels or []]))
+            person.right.append(score_test([self.inputs.control[row.item]], [labels or []]))

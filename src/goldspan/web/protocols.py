@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
-from goldspan.campaign import Setting
+from goldspan.campaign import CampaignInputs
 from goldspan.protocols import Ledger
 from goldspan.spans import Span
 
@@ -65,7 +65,7 @@ class ServiceFace(Protocol):
     """A campaign that is being served."""
 
     @property
-    def setting(self) -> Setting:
+    def inputs(self) -> CampaignInputs:
         """The plan with its files."""
         ...
 

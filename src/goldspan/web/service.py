@@ -13,16 +13,16 @@ from typing import TYPE_CHECKING, Any, Self
 
 from goldspan.campaign import (
     Campaign,
-    Setting,
+    CampaignInputs,
     Steps,
-    as_begun,
-    open_setting,
+    inputs_as_begun,
+    read_inputs,
     read_plan,
     write_exports,
 )
 from goldspan.campaign.clock import CampaignClock, Keeper, wall_clock
 from goldspan.campaign.crowds import Web
-from goldspan.campaign.results import Findings
+from goldspan.campaign.results import ReportData
 from goldspan.campaign.stopping import Stopping
 from goldspan.crowd.atomic import NewPlaces
 from goldspan.errors import InputError
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from goldspan.web.desk import Desk
 
 log = logging.getLogger("goldspan.web")
-Report = Callable[[Findings, Path], None]
+Report = Callable[[ReportData, Path], None]
 TROUBLE = "trouble.json"
 """The file in the campaign's folder that says what stops its loop, while a server runs."""
 
@@ -51,7 +51,7 @@ class Service:
     """A campaign that is served.
 
     Args:
-        setting: The plan and its files; its crowd's source is "web".
+        inputs: The plan and its files; its crowd's source is "web".
         ledger: Where the campaign is kept.
         keys: The server's secret.
         out: The folder of what comes out.
@@ -66,7 +66,7 @@ class Service:
 
     def __init__(
         self,
-        setting: Setting,
+        inputs: CampaignInputs,
         ledger: SqlLedger,
         keys: Keys,
         out: str | Path = "out",
@@ -76,20 +76,20 @@ class Service:
         sending: Sending | None = None,
         report: Report | None = None,
     ) -> None:
-        check_web(setting.plan)
+        check_web(inputs.plan)
         clock = clock or CampaignClock(ledger)
-        self.setting, self.ledger, self.keys, self.out = setting, ledger, keys, Path(out)
+        self.inputs, self.ledger, self.keys, self.out = inputs, ledger, keys, Path(out)
         self.clock, self.report, self.sending = clock, report, sending
         self._keeper = Keeper(clock)
         steps = Steps.of(
-            setting, ledger, label=Web(setting, ledger, clock),
-            stop=Ending(Stopping(setting.plan), setting.plan, ledger),
+            inputs, ledger, label=Web(inputs, ledger, clock),
+            stop=Ending(Stopping(inputs.plan), inputs.plan, ledger),
         )  # fmt: skip
-        self.campaign = Campaign(setting, ledger, steps, tell=log.info)
-        self.people = People(setting, ledger)
+        self.campaign = Campaign(inputs, ledger, steps, tell=log.info)
+        self.people = People(inputs, ledger)
         self.engine = Engine(self.campaign, self._export, TroubleFile(self.out / TROUBLE))
         self.work = Work(
-            setting, ledger, self.people, keys, clock, self.engine.is_over, self.engine.notify,
+            inputs, ledger, self.people, keys, clock, self.engine.is_over, self.engine.notify,
             completion,
         )  # fmt: skip
         ledger.database.held.told.append(self._abandon)
@@ -97,7 +97,7 @@ class Service:
     @property
     def deployment(self) -> str:
         """What processes have in common that may serve the campaign together: plan and secret."""
-        plan = json.dumps(self.setting.plan.model_dump(mode="json"), sort_keys=True)
+        plan = json.dumps(self.inputs.plan.model_dump(mode="json"), sort_keys=True)
         key = self.keys.of("deployment")
         return blake2b(plan.encode(), key=key, digest_size=16).hexdigest()
 
@@ -162,7 +162,7 @@ class Service:
     def _export(self, campaign: Campaign) -> None:
         write_exports(campaign, self.out, self.desk.names.record)
         if self.report is not None:
-            findings = Findings.of(self.ledger, campaign.progress.result)
+            findings = ReportData.of(self.ledger, campaign.progress.result)
             self.report(self.desk.names.findings(findings), self.out / "report.html")
 
 
@@ -180,7 +180,7 @@ def check_web(plan: Plan) -> None:
 
 
 def open_service(
-    plan: str | Path | Setting, out: str | Path, keys: Keys, store: str | None = None, *,
+    plan: str | Path | CampaignInputs, out: str | Path, keys: Keys, store: str | None = None, *,
     new: NewPlaces | None = None, **options: Any,
 ) -> Service:  # fmt: skip
     """Open a campaign to be served; the same call goes on where it was.
@@ -199,23 +199,23 @@ def open_service(
     Raises:
         InputError: The plan or its files are faulty, or the store holds another campaign.
     """
-    if isinstance(plan, Setting):
-        setting = plan
-        check_web(setting.plan)
+    if isinstance(plan, CampaignInputs):
+        inputs = plan
+        check_web(inputs.plan)
     else:
         read = read_plan(plan)
         check_web(read)
-        setting = open_setting(read, Path(plan).parent)
+        inputs = read_inputs(read, Path(plan).parent)
     begin = options.get("clock") or wall_clock
-    ledger = open_store(setting, out, store, begin(), new=new)
+    ledger = open_store(inputs, out, store, begin(), new=new)
     try:
         clock = options.setdefault("clock", None) or CampaignClock(ledger)
         options["clock"] = clock
-        setting = with_id(as_begun(setting, ledger), ledger, clock())
-        provider = open_provider(setting.plan, ledger, clock)
+        inputs = with_id(inputs_as_begun(inputs, ledger), ledger, clock())
+        provider = open_provider(inputs.plan, ledger, clock)
         options.setdefault("completion", provider.completion)
         options.setdefault("sending", open_sending(provider, ledger, clock))
-        return Service(setting, ledger, keys, out, **options)
+        return Service(inputs, ledger, keys, out, **options)
     except BaseException:
         ledger.close()
         raise

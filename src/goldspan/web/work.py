@@ -10,10 +10,10 @@ from typing import Any, TypeVar
 
 from sqlalchemy import Connection
 
-from goldspan.campaign import Setting
+from goldspan.campaign import CampaignInputs
 from goldspan.campaign.clock import wall_of
 from goldspan.campaign.crowds import ENDED
-from goldspan.campaign.judging import Tested, tested
+from goldspan.campaign.judging import TestScore, score_test
 from goldspan.errors import FaultsError, InputError
 from goldspan.money import from_micro
 from goldspan.protocols import Lease, Receipt
@@ -43,25 +43,25 @@ class Tasks:
     item and worker (as in synthetic initialization vectors, so that a task keeps its id).
 
     Args:
-        setting: The campaign.
+        inputs: The campaign.
         keys: The server's.
     """
 
-    def __init__(self, setting: Setting, keys: Keys) -> None:
-        self.setting = setting
-        self._key = keys.of(f"task {setting.key}")
+    def __init__(self, inputs: CampaignInputs, keys: Keys) -> None:
+        self.inputs = inputs
+        self._key = keys.of(f"task {inputs.key}")
         self._seal = Seal(self._key)
 
     def show(self, lease: Lease, *, practice: bool) -> dict[str, Any]:
         """Return what the page needs of a lease."""
-        number = self.setting.pool.place[lease.item]
-        single = self.setting.plan.is_single
+        number = self.inputs.pool.place[lease.item]
+        single = self.inputs.plan.is_single
         return {
             "id": self._seal.sign({**self._masked(number, lease.worker), "w": lease.worker}),
             "kind": "single" if single else "spans",
             "tokens": [] if single else list(lease.tokens),
             "text": self._text(number),
-            "starts": None if single else self.setting.pool.starts_of(number),
+            "starts": None if single else self.inputs.pool.starts_of(number),
             "expires": lease.expires,
             "training": practice,
         }
@@ -77,9 +77,9 @@ class Tasks:
             raise Refused("invalid", "This task is not one of yours: load the page again.", 422)
         number, mark = facts["n"] ^ self._mask(facts["m"]), facts["m"]
         # A pool that was put in another order since has another item in this place.
-        if number >= len(self.setting.ids) or mark not in self._marks(number, worker):
+        if number >= len(self.inputs.ids) or mark not in self._marks(number, worker):
             raise Refused("invalid", "The items changed meanwhile: load the page again.", 422)
-        return str(self.setting.ids[number])
+        return str(self.inputs.ids[number])
 
     def labels(self, item: str, answer: Sequence[Span] | str) -> list[str]:
         """Turn an answer into labels, one per token.
@@ -87,36 +87,36 @@ class Tasks:
         Raises:
             Refused: It does not fit the item.
         """
-        if self.setting.plan.is_single:
+        if self.inputs.plan.is_single:
             return [self._single(answer)]
         if isinstance(answer, str):
             raise Refused("invalid", "This campaign asks for spans, not for one label.", 422)
-        known, length = self.setting.plan.task.types, self._length(item)
+        known, length = self.inputs.plan.task.types, self._length(item)
         wrong = [span.type for span in answer if span.type not in known]
         if wrong:
             raise Refused("invalid", f"{wrong[0]!r} is none of {', '.join(known)}.", 422)
         try:
-            return write(answer, length, self.setting.codec.encoding)
+            return write(answer, length, self.inputs.codec.encoding)
         except InputError as error:
             raise Refused("invalid", f"The spans do not fit: {error}.", 422) from None
 
     def text(self, item: str) -> str:
         """Return an item as text."""
-        return self._text(self.setting.pool.place[item])
+        return self._text(self.inputs.pool.place[item])
 
     def shown(self, item: str) -> dict[str, Any]:
         """Return an item as a page shows it: tokens, text, and where in it the tokens stand."""
-        number = self.setting.pool.place[item]
-        if self.setting.plan.is_single:
+        number = self.inputs.pool.place[item]
+        if self.inputs.plan.is_single:
             return {"tokens": [], "text": self._text(number), "starts": None}
-        words, starts = self.setting.words[number], self.setting.pool.starts_of(number)
+        words, starts = self.inputs.words[number], self.inputs.pool.starts_of(number)
         return {"tokens": list(words), "text": self._text(number), "starts": starts}
 
     def spans(self, labels: Sequence[str]) -> list[dict[str, Any]]:
         """Return known labels as the page shows spans."""
         from goldspan.spans import parse
 
-        found = parse(list(labels), self.setting.codec.encoding)
+        found = parse(list(labels), self.inputs.codec.encoding)
         return [{"start": span.start, "end": span.end, "type": span.type} for span in found]
 
     def _masked(self, number: int, worker: str) -> dict[str, Any]:
@@ -125,7 +125,7 @@ class Tasks:
 
     def _marks(self, number: int, worker: str) -> tuple[str, str]:
         """Return the mark of a worker's task, and that of a task which version 0.1 gave out."""
-        names = (f"item {self.setting.ids[number]} {worker}", f"{number} {worker}")
+        names = (f"item {self.inputs.ids[number]} {worker}", f"{number} {worker}")
         both = (digest(self._key, name.encode(), "sha256")[:12].hex() for name in names)
         return next(both), next(both)
 
@@ -133,17 +133,17 @@ class Tasks:
         return int.from_bytes(digest(self._key, f"mask {mark}".encode(), "sha256")[:6])
 
     def _single(self, answer: Sequence[Span] | str) -> str:
-        known = self.setting.plan.task.labels
+        known = self.inputs.plan.task.labels
         if not isinstance(answer, str) or answer not in known:
             raise Refused("invalid", f"Choose one of {', '.join(known)}.", 422)
         return answer
 
     def _length(self, item: str) -> int:
-        return len(self.setting.words[self.setting.pool.place[item]])
+        return len(self.inputs.words[self.inputs.pool.place[item]])
 
     def _text(self, number: int) -> str:
         """Return an item's own text, or the cells of a row of a table that has no texts."""
-        pool = self.setting.pool
+        pool = self.inputs.pool
         if pool.text is not None:
             return str(pool.given[number])
         cells = {name: values[number] for name, values in (pool.columns or {}).items()}
@@ -165,14 +165,14 @@ class Asking:
     """Decides what a worker gets next.
 
     Args:
-        setting: The campaign.
+        inputs: The campaign.
         ledger: Where it is kept.
         people: What they have done.
     """
 
-    def __init__(self, setting: Setting, ledger: SqlLedger, people: People) -> None:
-        self.setting, self.ledger, self.people = setting, ledger, people
-        self.seconds = 60 * setting.plan.page.lease_minutes
+    def __init__(self, inputs: CampaignInputs, ledger: SqlLedger, people: People) -> None:
+        self.inputs, self.ledger, self.people = inputs, ledger, people
+        self.seconds = 60 * inputs.plan.page.lease_minutes
         self._ready = False
 
     def next(self, worker: str, now: int, bound: Bound | None = None) -> Lease | None:
@@ -242,8 +242,8 @@ class Asking:
 
     def is_practice(self, worker: str, item: str) -> bool:
         """Whether the right answer to an item is shown to the worker afterwards."""
-        person, n = self.people[worker], self.setting.plan.page.training
-        if item not in self.setting.control:
+        person, n = self.people[worker], self.inputs.plan.page.training
+        if item not in self.inputs.control:
             return False
         if item in person.control:
             return person.control.index(item) < n
@@ -251,15 +251,15 @@ class Asking:
 
     def _failure(self, worker: str, item: str, labels: Sequence[str | None]) -> str:
         """Return why a worker has failed the test with an answer that comes now, "" if not."""
-        control, person = self.setting.plan.control, self.people[worker]
+        control, person = self.inputs.plan.control, self.people[worker]
         if control is None or not control.first or not control.least:
             return ""
         given = list(person.right)
-        if item in self.setting.control and item not in person.control:
-            given.append(tested([self.setting.control[item]], [labels]))
-        start = self.setting.plan.page.training
+        if item in self.inputs.control and item not in person.control:
+            given.append(score_test([self.inputs.control[item]], [labels]))
+        start = self.inputs.plan.page.training
         test = given[start : start + control.first]
-        found = Tested(sum(one.right for one in test), sum(one.total for one in test))
+        found = TestScore(sum(one.right for one in test), sum(one.total for one in test))
         if len(test) < control.first or found.share >= control.least:
             return ""
         return f"{found.right} of {found.total} {FAILED_TEST}"
@@ -267,18 +267,18 @@ class Asking:
     def total(self, worker: str, regular: int) -> int:
         """Count a worker's answers after so many to other items, control questions among them."""
         person, due = self.people[worker], 0
-        if self.setting.plan.control is not None:
+        if self.inputs.plan.control is not None:
             due = self._opening + self.people.tests(worker) + self._mixed(worker, regular)
-        return regular + max(len(person.control), min(due, len(self.setting.control)))
+        return regular + max(len(person.control), min(due, len(self.inputs.control)))
 
     @property
     def _opening(self) -> int:
         """Count the control questions that come before everything else: practice and the test."""
-        control = self.setting.plan.control
-        return 0 if control is None else self.setting.plan.page.training + control.first
+        control = self.inputs.plan.control
+        return 0 if control is None else self.inputs.plan.page.training + control.first
 
     def _is_due(self, worker: str, person: Person) -> bool:
-        if self.setting.plan.control is None:
+        if self.inputs.plan.control is None:
             return False
         if len(person.control) < self._opening:
             return True
@@ -290,21 +290,21 @@ class Asking:
 
         Every stretch of R = 1/share − 1 others has one, at a place from 0 to R.
         """
-        control = self.setting.plan.control
+        control = self.inputs.plan.control
         if control is None or not control.share:
             return 0
         others = round(1 / control.share) - 1
         if not others:
-            return regular + len(self.setting.control)
+            return regular + len(self.inputs.control)
         stretch, place = divmod(regular, others)
-        drawn = hash64(f"{self.setting.plan.seed}\0{worker}\0{stretch}") % others
+        drawn = hash64(f"{self.inputs.plan.seed}\0{worker}\0{stretch}") % others
         return stretch + (place >= drawn)
 
     def _questions(self, connection: Connection, worker: str, person: Person) -> list[str]:
         """Order the control questions that the worker has neither answered nor passed on."""
-        seed = self.setting.plan.seed
+        seed = self.inputs.plan.seed
         seen = {*person.control, *watching.passed(connection, worker)}
-        rest = [item for item in self.setting.control if item not in seen]
+        rest = [item for item in self.inputs.control if item not in seen]
         return sorted(rest, key=lambda item: hash64(f"{seed}\0{item}\0{worker}"))
 
 
@@ -351,7 +351,7 @@ class Work:
     """What workers do; every method gives the body of the answer to a page.
 
     Args:
-        setting: The campaign.
+        inputs: The campaign.
         ledger: Where it is kept.
         people: What they have done.
         keys: The server's.
@@ -363,7 +363,7 @@ class Work:
 
     def __init__(
         self,
-        setting: Setting,
+        inputs: CampaignInputs,
         ledger: SqlLedger,
         people: People,
         keys: Keys,
@@ -372,9 +372,9 @@ class Work:
         took: Callable[[], None],
         completion: Completion = lambda _: None,
     ) -> None:
-        self.setting, self.ledger, self.people = setting, ledger, people
+        self.inputs, self.ledger, self.people = inputs, ledger, people
         self.clock, self.is_over, self.took, self.completion = clock, is_over, took, completion
-        self.asking, self.tasks = Asking(setting, ledger, people), Tasks(setting, keys)
+        self.asking, self.tasks = Asking(inputs, ledger, people), Tasks(inputs, keys)
         self._counted: dict[str, tuple[int, int, int]] = {}
 
     def next(self, worker: str) -> dict[str, Any]:
@@ -432,7 +432,7 @@ class Work:
             since: When they logged in, by the campaign's clock, in milliseconds.
         """
         self.people.look()
-        ids, recent = self.setting.ids, self.people[worker].given[-RECENT:]
+        ids, recent = self.inputs.ids, self.people[worker].given[-RECENT:]
         found = self.ledger.own(worker, [str(ids[place]) for place in recent])
         why_closed = self._closing(worker, since)
         rows = [
@@ -452,7 +452,7 @@ class Work:
         own = self._own(worker, self.tasks.item(worker, task))
         why = self._closing(worker, since)(own)
         labels = [label or "O" for label in own.labels]
-        answer = {"label": labels[0]} if self.setting.plan.is_single else {
+        answer = {"label": labels[0]} if self.inputs.plan.is_single else {
             "spans": self.tasks.spans(labels)
         }  # fmt: skip
         return {"task": self._shown(worker, own.item), "open": not why, "why": why, **answer}
@@ -539,13 +539,13 @@ class Work:
             "done": person.counting,
             "total": self._total(worker, person),
             "earned": self._amount(person.earned),
-            "currency": self.setting.plan.prices.currency,
+            "currency": self.inputs.plan.prices.currency,
             "drafts": person.drafts,
         }
 
     def _amount(self, micro: int) -> str | None:
         """Write an amount; nothing where nobody is paid."""
-        return from_micro(micro) if self.setting.plan.is_paid else None
+        return from_micro(micro) if self.inputs.plan.is_paid else None
 
     def _next(self, worker: str) -> Lease | None:
         try:
@@ -565,7 +565,7 @@ class Work:
             raise _enough(error) from None
 
     def _bound(self, worker: str) -> Bound:
-        return Bound("writes", worker, self.setting.daily_writes, wall_of(self.clock)())
+        return Bound("writes", worker, self.inputs.daily_writes, wall_of(self.clock)())
 
     def _own(self, worker: str, item: str) -> Own:
         found = self.ledger.own(worker, [item])
@@ -575,7 +575,7 @@ class Work:
 
     def _shown(self, worker: str, item: str) -> dict[str, Any]:
         """Return an item that was answered as the page shows tasks."""
-        words = self.setting.words[self.setting.pool.place[item]]
+        words = self.inputs.words[self.inputs.pool.place[item]]
         was = Lease(item, worker, tuple(words), taken=0, expires=0, cost=0)
         return self.tasks.show(was, practice=self.asking.is_practice(worker, item))
 
@@ -615,7 +615,7 @@ class Work:
         campaign early. Control questions are counted before they come, so that the sum does not
         tell which they are.
         """
-        plan = self.setting.plan
+        plan = self.inputs.plan
         if plan.redundancy.min != plan.redundancy.max or not self.asking.is_ready():
             return None
         now, known = self.clock(), self._counted.get(worker)
@@ -629,10 +629,10 @@ class Work:
 
     def _left(self, worker: str) -> int:
         """Count the items that a worker may still get: free, held, and not yet asked about."""
-        plan, stop = self.setting.plan, self.setting.plan.stop
+        plan, stop = self.inputs.plan, self.inputs.plan.stop
         held = self.ledger.held(worker, self.clock())
-        n_held = sum(lease.item not in self.setting.control for lease in held)
-        later = len(self.setting.ids) - self.ledger.n_slots
+        n_held = sum(lease.item not in self.inputs.control for lease in held)
+        later = len(self.inputs.ids) - self.ledger.n_slots
         limits = (stop.target, stop.least_gain, stop.stable, stop.most_rounds, plan.budget.hours)
         if later and (plan.is_paid or any(limit is not None for limit in limits)):
             return MANY  # when it ends, nobody knows
@@ -642,9 +642,9 @@ class Work:
         """Show the right answer, in practice alone."""
         if not self.asking.is_practice(worker, item):
             return None
-        truth = self.setting.control[item]
+        truth = self.inputs.control[item]
         right = list(truth) == list(labels)
-        if self.setting.plan.is_single:
+        if self.inputs.plan.is_single:
             return {"right": right, "label": truth[0]}
         return {"right": right, "spans": self.tasks.spans(truth)}
 
@@ -654,7 +654,7 @@ class Work:
         if barred is not None:
             return self._done(worker, _FAILED if FAILED_TEST in barred else _NO_MORE)
         if self.is_over() or self.ledger.count(ENDED):
-            thanks = self.setting.plan.page.finished
+            thanks = self.inputs.plan.page.finished
             return self._done(worker, f"The campaign has ended. {thanks}".strip())
         if self.asking.is_at_an_end(worker):
             return self._done(worker, _NO_MORE)

@@ -707,7 +707,7 @@ def forecast_accuracy(
         ranked: Workers in the order in which they are hired: `team.tested`.
         difficulty: Draws of `fit_difficulty`; None lets workers err independently.
         vote: "linear", weights L m - 1 with the posterior means m; "log"; or "majority".
-        sizes: Team sizes; by default all up to 40 workers, else 40 of them up to 500.
+        sizes: WorkerSelection sizes; by default all up to 40 workers, else 40 of them up to 500.
         prices: Money per answer, as for `select_workers`.
         answering: bool [n_patterns, n_workers], who answers an item; a pattern is drawn for every
             item, and items without an answer do not count. By default everybody answers.

@@ -137,7 +137,7 @@ MOST = 0.5
 
 
 @dataclass(frozen=True, eq=False)
-class ControlSet:
+class GoldQuestions:
     """Control questions, and why each was taken.
 
     Attributes:
@@ -238,7 +238,7 @@ class ControlSet:
         return "\n".join([words, *self.notes])
 
 
-def choose_control(
+def choose_gold_questions(
     crowd: Crowd,
     n: int,
     *,
@@ -246,7 +246,7 @@ def choose_control(
     hard: float = 0.3,
     result: Consensus | None = None,
     random_state: int = 0,
-) -> ControlSet:
+) -> GoldQuestions:
     r"""Choose control questions among the items whose gold is known at every token.
 
     Every label, or type of span, gets the same number as far as there are so many; an item with
@@ -270,7 +270,7 @@ def choose_control(
     >>> import goldspan
     >>> rows = [f"{i},w,no,{'no' if i < 8 else 'yes'}" for i in range(10)]
     >>> crowd = goldspan.read_crowd("\n".join(["task,worker,label,gold", *rows]).encode())
-    >>> sorted(choose_control(crowd, 4, hard=0).stratum)
+    >>> sorted(choose_gold_questions(crowd, 4, hard=0).stratum)
     ['no', 'no', 'yes', 'yes']
     """
     _check(n, hard, random_state)
@@ -292,7 +292,7 @@ def choose_control(
     chosen = np.array(picked, np.int64)
     missing = math.floor(hard * n + 0.5) - int(is_hard[chosen].sum())
     notes = [f"hard questions missing: {missing}, for too few hard items have gold"]
-    return ControlSet(
+    return GoldQuestions(
         crowd, chosen, tuple(names[stratum[i]] for i in picked), hardness[chosen],
         is_hard[chosen], doubtful[chosen], tuple(notes if missing > 0 else []),
     )  # fmt: skip
@@ -529,7 +529,7 @@ class LeakReport:
 
 def check_leaks(
     crowd: Crowd,
-    control: ControlSet | Iterable[str] | None = None,
+    control: GoldQuestions | Iterable[str] | None = None,
     *,
     most_shown: int = MOST_SHOWN,
     level: float = LEVEL,
@@ -576,14 +576,14 @@ def check_leaks(
     )
 
 
-def _control_items(crowd: Crowd, control: ControlSet | Iterable[str] | None) -> Counts:
+def _control_items(crowd: Crowd, control: GoldQuestions | Iterable[str] | None) -> Counts:
     """Return the control questions as indexes of items."""
     unknown = np.concatenate([[0], np.cumsum(crowd.gold_tagged.codes < 0)])
     known = np.diff(unknown[crowd.offsets]) == 0
     if control is None:
         found = np.flatnonzero(known)
     else:
-        names = control.item_ids if isinstance(control, ControlSet) else list(control)
+        names = control.item_ids if isinstance(control, GoldQuestions) else list(control)
         found = np.array([crowd.item_index(name) for name in dict.fromkeys(names)], np.int64)
         without = [crowd.item_ids[int(i)].as_py() for i in found if not known[i]]
         if without:

@@ -146,7 +146,7 @@ class SequentialTest:
         """Sum over all courses: P(pass) and expected questions of every w, float64 [n] each."""
         if not ((w >= 0) & (w <= 1)).all():
             raise InputError("w must be chances in 0 … 1")
-        course = _Course(w, self.n_max)
+        course = _Walk(w, self.n_max)
         passed, questions = np.zeros(len(w)), np.zeros(len(w))
         for top, bottom in zip(self.pass_at.tolist(), self.fail_at.tolist(), strict=True):
             questions += course.undecided.sum(1)
@@ -154,7 +154,7 @@ class SequentialTest:
         return passed, questions
 
 
-def plan_sequential(
+def plan_sequential_test(
     w_bad: float, w_good: float, alpha: float, beta: float, n_max: int
 ) -> SequentialTest:
     """Find a sequential test of at most n_max questions whose exact error rates hold.
@@ -169,7 +169,7 @@ def plan_sequential(
         beta: Largest chance that a good worker fails.
         n_max: Most questions, at least as many as the fixed test needs.
 
-    >>> test = plan_sequential(0.6, 0.8, 0.05, 0.1, 56)
+    >>> test = plan_sequential_test(0.6, 0.8, 0.05, 0.1, 56)
     >>> test.n_max, test.expected([0.6, 0.8]).round(1).tolist()
     (55, [21.7, 28.2])
     >>> test.decide(9, 9), test.decide(14, 14), test.decide(3, 9)
@@ -215,7 +215,7 @@ def _cut(
     w_bad: float, w_good: float, alpha: float, beta: float, top: Counts, bottom: Counts
 ) -> tuple[int, int] | None:
     """Find the fewest questions after which a pass mark holds both rates, and that mark."""
-    course = _Course(np.array([w_bad, w_good]), len(top))
+    course = _Walk(np.array([w_bad, w_good]), len(top))
     passed, failed = np.zeros(2), np.zeros(2)
     for n, (high, low) in enumerate(zip(top.tolist(), bottom.tolist(), strict=True), 1):
         more = course.ask(high, low)
@@ -229,7 +229,7 @@ def _cut(
     return None
 
 
-class _Course:
+class _Walk:
     """The course of a test: the chance of so many right answers and no decision so far.
 
     Only the band between the limits is kept: whatever lies outside has passed or failed.
@@ -305,7 +305,7 @@ class Passed:
 
 
 @dataclass(frozen=True, eq=False)
-class TestPlan:
+class QualificationPlan:
     """A test that tells good workers from bad ones.
 
     Attributes:
@@ -407,7 +407,7 @@ class TestPlan:
         )
 
 
-def plan_test(
+def plan_qualification(
     w_bad: float,
     w_good: float,
     alpha: float = 0.05,
@@ -415,7 +415,7 @@ def plan_test(
     *,
     most: int = MOST,
     longest: float = 1.25,
-) -> TestPlan:
+) -> QualificationPlan:
     """Find the shortest test that tells good workers from bad ones.
 
     A longer test is not always better: where the pass mark must go up by one, good workers fail
@@ -433,7 +433,7 @@ def plan_test(
         InputError: The chances make no sense, or the test would need more than `most` questions;
             the message says how many.
 
-    >>> plan = plan_test(0.6, 0.8)
+    >>> plan = plan_qualification(0.6, 0.8)
     >>> plan.n, plan.pass_mark, plan.sequential.n_max
     (45, 33, 55)
     """
@@ -443,8 +443,8 @@ def plan_test(
     if not 1 <= longest <= 10:
         raise InputError(f"longest must lie in 1 … 10, not {longest}")
     n, mark, p_bad, p_good = _shortest(w_bad, w_good, alpha, beta, int(most))
-    sequential = plan_sequential(w_bad, w_good, alpha, beta, int(n * longest))
-    return TestPlan(w_bad, w_good, alpha, beta, n, mark, p_bad, p_good, sequential)
+    sequential = plan_sequential_test(w_bad, w_good, alpha, beta, int(n * longest))
+    return QualificationPlan(w_bad, w_good, alpha, beta, n, mark, p_bad, p_good, sequential)
 
 
 def check_rates(w_bad: float, w_good: float, alpha: float, beta: float) -> None:

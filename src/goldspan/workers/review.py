@@ -28,9 +28,9 @@ from goldspan.workers.forecast import (
     read_sizes,
     typical_difficulty,
 )
+from goldspan.workers.quality_flags import find_quality_flags
 from goldspan.workers.reliability import find_truth, group_of, measure_reliability
-from goldspan.workers.selection import Team, read_prices, select_workers
-from goldspan.workers.signs import find_signs
+from goldspan.workers.selection import WorkerSelection, read_prices, select_workers
 from goldspan.workers.verdicts import DROP, TEST, Verdict, default_threshold, judge_workers
 
 # --------------------------------------------------------------------------------------------------
@@ -119,8 +119,8 @@ def measure_votes(
         crowd: Tagged text with gold.
         measure: As for `measure_reliability`.
         score: What ranks the workers, as for `select_workers`.
-        sizes: Team sizes; larger ones than every half can rank are left out. By default 1, 2, 3
-            and so on, the larger the fewer.
+        sizes: Numbers of workers; larger ones than every half can rank are left out. By default
+            1, 2, 3 and so on, the larger the fewer.
         prices: int64 [n_workers], millionths of money per answer; they are paid for the answers
             that there are.
         halvings: How often the gold is halved.
@@ -274,7 +274,7 @@ class Expected:
 def expect(
     crowd: Crowd,
     reliability: Reliability,
-    team: Team,
+    team: WorkerSelection,
     result: Consensus | None,
     *,
     prices: Any = None,
@@ -304,7 +304,7 @@ def expect(
     workers = reliability.worker_ids.take(pa.array(wanted))
     difficulty = _difficulty(crowd, result, workers, random_state)
 
-    def forecast(one: Team, sizes: NDArray[np.int64]) -> Curve:
+    def forecast(one: WorkerSelection, sizes: NDArray[np.int64]) -> Curve:
         return forecast_accuracy(
             one.tested, difficulty=difficulty, sizes=sizes, random_state=random_state,
             prices=None if costs is None else costs[one.index] / MICRO,
@@ -318,7 +318,7 @@ def expect(
     return Expected(curve, forecast(team, np.array([size])) if size else None)
 
 
-def is_best(team: Team, best: Team) -> bool:
+def is_best(team: WorkerSelection, best: WorkerSelection) -> bool:
     """Whether a team is the best so many workers, and not, for example, the cheapest good ones."""
     n = min(len(team), len(best))
     return set(team.index[:n].tolist()) == set(best.index[:n].tolist())
@@ -337,7 +337,12 @@ def _difficulty(
 
 
 def _measured(
-    crowd: Crowd, measure: str, team: Team, best: Team, costs: NDArray[np.int64] | None, seed: int
+    crowd: Crowd,
+    measure: str,
+    team: WorkerSelection,
+    best: WorkerSelection,
+    costs: NDArray[np.int64] | None,
+    seed: int,
 ) -> Expected:
     """Measure the votes on tagged text, and say why where that cannot be done."""
     try:
@@ -358,7 +363,7 @@ def _measured(
     return Expected(curve, curve.at(len(team)))
 
 
-def contradiction(team: Team, verdicts: Iterable[Verdict], threshold: float) -> str:
+def contradiction(team: WorkerSelection, verdicts: Iterable[Verdict], threshold: float) -> str:
     """Return how many of a team would be dropped or tested, and why they are in it ("" for none).
 
     >>> from goldspan.workers import judge_workers
@@ -411,7 +416,7 @@ class Review:
     reliability: Reliability
     verdicts: tuple[Verdict, ...]
     threshold: float
-    team: Team
+    team: WorkerSelection
     forecast: Curve | None
     team_forecast: Curve | None
     method: str | None
@@ -546,7 +551,7 @@ def review_workers(
     notes += find_truth(judged_by, None, result).notes
     tell("judging the workers")
     reliability = measure_reliability(judged_by, result=result, measure=measure)
-    signs = find_signs(judged_by, result=result)
+    signs = find_quality_flags(judged_by, result=result)
     limit = default_threshold(reliability) if threshold is None else threshold
     verdicts = judge_workers(reliability, threshold=limit, sure=sure, signs=signs)
     tell("choosing a team")
@@ -605,7 +610,7 @@ def _listed(prices: Prices, reliability: Reliability) -> Any:
 
 def _team(
     reliability: Reliability, budget: Any, prices: Any, score: str, random_state: int
-) -> Team:
+) -> WorkerSelection:
     if budget is None and prices is not None:
         total = int(read_prices(prices, reliability).sum())
         budget = f"{total // MICRO}.{total % MICRO:06d}"

@@ -424,7 +424,7 @@ SHOWN = 20
 
 
 @dataclass(frozen=True, eq=False)
-class Team:
+class WorkerSelection:
     """Workers who shall answer every item.
 
     Attributes:
@@ -580,7 +580,7 @@ def select_workers(
     below: str = "drop",
     strategy: str = "selected",
     random_state: int = 0,
-) -> Team:
+) -> WorkerSelection:
     """Choose workers whose answers every item shall get.
 
     Args:
@@ -628,7 +628,7 @@ def select_workers(
     if not why and strategy == "selected":
         why = _why_uninformative(reliability.take(kept), scores[index], team, score, below)
     index = index[:0] if why else index
-    return Team(
+    return WorkerSelection(
         tested=reliability.take(index),
         index=index,
         scores=scores[index],

@@ -14,8 +14,8 @@ from goldspan.crowd import Crowd
 from goldspan.errors import InputError
 from goldspan.spans import Tagged, find_spans
 from goldspan.workers.beta import Reliability
+from goldspan.workers.quality_flags import QualityFlag
 from goldspan.workers.reliability import Judged, design_effect, measure_reliability
-from goldspan.workers.signs import Sign
 
 # --------------------------------------------------------------------------------------------------
 # Keep, drop, or test more: what the posterior says about every worker, and why.
@@ -64,7 +64,7 @@ class Verdict:
     p_above: float
     more: int | None
     why: str
-    signs: tuple[Sign, ...] = ()
+    signs: tuple[QualityFlag, ...] = ()
     measure: str = "accuracy"
 
     def to_dict(self) -> dict[str, Any]:
@@ -96,7 +96,7 @@ def judge_workers(
     *,
     threshold: float | None = None,
     sure: float = 0.9,
-    signs: Iterable[Sign] = (),
+    signs: Iterable[QualityFlag] = (),
 ) -> list[Verdict]:
     """Say of every worker whether to keep, drop or test more.
 
@@ -105,7 +105,7 @@ def judge_workers(
         threshold: How often workers shall be right, between 0 and 1; by default halfway between
             chance, 1 / n_labels, and 1.
         sure: Probability that settles it, above 0.5.
-        signs: Signs of careless work, from `find_signs`.
+        signs: Signs of careless work, from `find_quality_flags`.
 
     Returns:
         Verdicts in the order of the workers.
@@ -122,7 +122,7 @@ def judge_workers(
         raise InputError(f"threshold lies between 0 and 1, not {limit}")
     if not 0.5 < sure < 1:
         raise InputError(f"sure lies between 0.5 and 1, not {sure}")
-    by_worker: dict[str, list[Sign]] = {}
+    by_worker: dict[str, list[QualityFlag]] = {}
     for sign in signs:
         by_worker.setdefault(sign.worker, []).append(sign)
     above, (low, high) = reliability.p_above(limit), reliability.interval()
@@ -249,7 +249,7 @@ def _what(limit: float, measure: str, source: str) -> str:
 
 
 def _why(
-    kind: str, p: float, what: str, more: int | None, signs: tuple[Sign, ...], total: float,
+    kind: str, p: float, what: str, more: int | None, signs: tuple[QualityFlag, ...], total: float,
     measure: str,
 ) -> str:  # fmt: skip
     if kind == DROP:

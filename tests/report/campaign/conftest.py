@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from campaign.tiny import campaign_of, write_files
-from goldspan.campaign.results import Findings, write_exports
+from goldspan.campaign.results import ReportData, write_exports
 from goldspan.report.campaign import render
 
 
@@ -34,7 +34,7 @@ def ended(tmp_path_factory):
     )
     campaign.run()
     write_exports(campaign, folder / "out")
-    yield Findings.of(campaign.ledger, campaign.progress.result)
+    yield ReportData.of(campaign.ledger, campaign.progress.result)
     campaign.ledger.close()
 
 

@@ -30,27 +30,29 @@ def test_an_answer_costs_by_its_tokens(bench):
 
 
 def test_the_most_promising_answers_are_asked_for_one_of_a_sentence(bench):
-    tape = bench.tape(0)
-    rest = np.arange(len(tape.asked))
+    revealed = bench.revealed(0)
+    rest = np.arange(len(revealed.asked))
     promised = np.random.default_rng(1).random(len(rest))
-    last = ask(tape, rest, promised, 5)
-    asked = np.flatnonzero(tape.asked >= 0)
-    item = tape.answers.item
+    last = ask(revealed, rest, promised, 5)
+    asked = np.flatnonzero(revealed.asked >= 0)
+    item = revealed.answers.item
     best = sorted((max(promised[item == n]) for n in np.unique(item)), reverse=True)[:5]
     assert sorted(promised[asked], reverse=True) == best
     assert last == best[-1]
 
 
 def test_equal_promises_are_taken_in_the_random_order(bench):
-    tape = bench.tape(0)
-    ask(tape, np.arange(len(tape.asked)), np.zeros(len(tape.asked)), bench.crowd.n_items)
-    assert (tape.rank[tape.asked >= 0] == 0).all()
+    revealed = bench.revealed(0)
+    ask(
+        revealed, np.arange(len(revealed.asked)), np.zeros(len(revealed.asked)), bench.crowd.n_items
+    )
+    assert (revealed.rank[revealed.asked >= 0] == 0).all()
 
 
 def test_without_a_least_number_a_quarter_of_the_sentences_gets_two_answers(bench):
-    tape = bench.tape(3)
-    begin(tape, 0, 3)
-    told = np.bincount(tape.answers.item[tape.asked >= 0], minlength=bench.crowd.n_items)
+    revealed = bench.revealed(3)
+    begin(revealed, 0, 3)
+    told = np.bincount(revealed.answers.item[revealed.asked >= 0], minlength=bench.crowd.n_items)
     assert sorted(told.tolist()) == [0] * 18 + [2] * 6
 
 

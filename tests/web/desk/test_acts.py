@@ -46,7 +46,7 @@ def test_spans_are_decided_too(tmp_path):
     [("nothing", "rain", 404), ("control", "rain", 422), ("", "x", 422)],
 )
 def test_a_decision_that_does_not_fit_is_refused(fresh, item, label, status):
-    names = {"control": next(iter(fresh.setting.control)), "": fresh.desk.doubts(1)[0]["item"]}
+    names = {"control": next(iter(fresh.inputs.control)), "": fresh.desk.doubts(1)[0]["item"]}
     with pytest.raises(Refused) as caught:
         fresh.desk.adjudicate(names.get(item, item), label)
     assert caught.value.status == status
@@ -63,19 +63,19 @@ def test_a_dropped_worker_is_asked_nothing_more_and_can_come_back(fresh):
 
 def test_no_rule_undoes_that_a_worker_is_kept(fresh):
     fresh.ledger.record(BAR, "cat.k", {"why": "a rule"}, fresh.clock())
-    Campaign(fresh.setting, fresh.ledger, fresh.campaign.steps).run()  # as after a restart
+    Campaign(fresh.inputs, fresh.ledger, fresh.campaign.steps).run()  # as after a restart
     assert fresh.ledger.standing()["cat.k"]
     fresh.desk.judge("cat.k", "keep")
-    Campaign(fresh.setting, fresh.ledger, fresh.campaign.steps).run()
+    Campaign(fresh.inputs, fresh.ledger, fresh.campaign.steps).run()
     assert not fresh.ledger.standing()["cat.k"]
 
 
 def test_testing_more_asks_control_questions(fresh):
     before = len(fresh.people["ann.k"].control)
     assert fresh.desk.judge("ann.k", "test")["questions"] > 0
-    while len(fresh.people["ann.k"].control) < len(fresh.setting.control):
+    while len(fresh.people["ann.k"].control) < len(fresh.inputs.control):
         item, _ = answer(fresh, "ann.k")
-        assert item in fresh.setting.control
+        assert item in fresh.inputs.control
     assert len(fresh.people["ann.k"].control) > before
 
 

@@ -47,10 +47,10 @@ def test_the_overview_counts_answers_items_and_workers(service):
     now = service.desk.overview()
     rows = service.ledger.given()
     assert now["answers"]["counting"] == sum(row.counts for row in rows) == 18
-    assert now["answers"]["control"] == sum(row.item in service.setting.control for row in rows)
+    assert now["answers"]["control"] == sum(row.item in service.inputs.control for row in rows)
     assert now["answers"]["workers"] == 3
-    labelled = {row.item for row in rows} - set(service.setting.control)
-    pool = service.setting.pool.n_items - len(service.setting.control)
+    labelled = {row.item for row in rows} - set(service.inputs.control)
+    pool = service.inputs.pool.n_items - len(service.inputs.control)
     assert now["items"] == {"pool": pool, "picked": 5, "answered": len(labelled)}
     assert now["hours"] == {"used": round(54 / 3600, 3), "left": None}
 
@@ -60,7 +60,7 @@ def test_workers_are_told_with_money_control_verdict_and_seconds(service):
     assert set(rows) == {"ann.k", "bob.k", "cat.k"}
     assert rows["ann.k"]["earned"] == "0.30"
     assert rows["ann.k"]["control"]["right"] == rows["ann.k"]["control"]["total"] > 0
-    unit = "texts" if service.setting.plan.is_single else "marked words"
+    unit = "texts" if service.inputs.plan.is_single else "marked words"
     assert rows["ann.k"]["control"]["unit"] == unit
     verdict = rows["ann.k"]["verdict"]
     assert 0 <= verdict["low"] <= verdict["mean"] <= verdict["high"] <= 1
@@ -72,7 +72,7 @@ def test_the_least_certain_items_come_first_and_control_questions_never(service)
     rows = service.desk.doubts()
     sure = [row["found"]["confidence"] for row in rows]
     assert sure == sorted(sure)
-    assert not {row["item"] for row in rows} & set(service.setting.control)
+    assert not {row["item"] for row in rows} & set(service.inputs.control)
     assert service.desk.doubts(2) == rows[:2]
     assert all(len(row["found"]["tokens"]) == max(1, len(row["tokens"])) for row in rows)
 
@@ -134,7 +134,7 @@ def test_an_item_shows_every_answer_and_what_they_say(service):
     assert [row["worker"] for row in one["answers"]] == [row.worker for row in given]
     assert one["found"] == service.desk.doubts(1)[0]["found"]
     assert (one["gold"], one["known"], one["skipped"], one["flags"]) == (None, None, [], [])
-    control = next(iter(service.setting.control))
+    control = next(iter(service.inputs.control))
     assert service.desk.item(control)["known"] is not None
 
 

@@ -50,7 +50,7 @@ def test_the_requester_may_have_the_names_and_the_log_keeps_it(fresh):
     assert fresh.ledger.n_events == events
     for name in files(fresh):
         made = fresh.desk.export(name, names=True, by="the requester").content
-        pseudonyms = [Pseudonyms(KEYS, fresh.setting.key)(worker).encode() for worker in NAMES]
+        pseudonyms = [Pseudonyms(KEYS, fresh.inputs.key)(worker).encode() for worker in NAMES]
         assert not any(one in made for one in pseudonyms), name
     for name in ("answers.csv", "record.json"):
         made = fresh.desk.export(name, names=True, by="the requester").content
@@ -72,15 +72,15 @@ def test_a_worker_has_one_pseudonym_in_all_files(service):
     mine = service.ledger.pseudonyms()["ann.k"]
     record = json.loads(shown(service, "record.json"))
     assert set(record["workers"]) == {service.ledger.pseudonyms()[w] for w in NAMES}
-    answers = "answers.csv" if service.setting.plan.is_single else "answers.tsv"
+    answers = "answers.csv" if service.inputs.plan.is_single else "answers.tsv"
     assert mine.encode() in shown(service, answers)
     # A campaign of before has keyed hashes.
-    hashed = Pseudonyms(KEYS, service.setting.key)("ann.k")
+    hashed = Pseudonyms(KEYS, service.inputs.key)("ann.k")
     assert hashed not in {mine, Pseudonyms(KEYS, "another-campaign")("ann.k")}
 
 
 def test_answers_that_were_downloaded_are_the_answers(service, tmp_path):
-    name = "answers.csv" if service.setting.plan.is_single else "answers.tsv"
+    name = "answers.csv" if service.inputs.plan.is_single else "answers.tsv"
     path = tmp_path / name
     path.write_bytes(service.desk.export(name).content)
     crowd = read_crowd(path)

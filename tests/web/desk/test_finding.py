@@ -103,8 +103,8 @@ def test_an_item_is_found_by_its_text_as_it_is_shown(tmp_path):
     open_round(service)
     item = by_hand(service)[2]
     words = " ".join(service.work.tasks.shown(item)["tokens"])
-    place = service.setting.pool.place[item]
-    service.setting.pool.given[place] = words.replace(" ", "  ")
+    place = service.inputs.pool.place[item]
+    service.inputs.pool.given[place] = words.replace(" ", "  ")
     for find, is_found in ((words.replace(" ", "  "), True), (words, False)):
         found = [row["item"] for row in service.desk.items(find=find)["items"]]
         assert found == by_hand(service, find)

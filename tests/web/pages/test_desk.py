@@ -97,7 +97,7 @@ def sees(page, words):
 
 @pytest.mark.parametrize(("look", "scheme"), [("desktop", "light"), ("phone", "dark")])
 def test_axe_finds_no_fault_on_any_page(desk, look, scheme):
-    item = next(iter(desk.service.setting.control))
+    item = next(iter(desk.service.inputs.control))
     page = desk.open(look=look, color_scheme=scheme)
     for path in [*PAGES, f"/items/{item}"]:
         page.goto(f"{desk.served.url}/desk{path}")
@@ -108,7 +108,7 @@ def test_axe_finds_no_fault_on_any_page(desk, look, scheme):
 
 @pytest.mark.parametrize(("look", "width", "height"), [("phone", 360, 740), ("narrow", 320, 640)])
 def test_no_page_is_wider_than_a_phone(desk, look, width, height):
-    item = next(iter(desk.service.setting.control))
+    item = next(iter(desk.service.inputs.control))
     page = desk.open(look=look)
     for path in [*PAGES, f"/items/{item}"]:
         page.goto(f"{desk.served.url}/desk{path}")

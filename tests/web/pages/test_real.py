@@ -59,7 +59,7 @@ def test_a_single_label_reaches_the_store(visit, open_server):
     page.keyboard.press("Enter")
     page.locator("#card-title", has_text="Text 2").wait_for()
     ((_, labels),) = given(service)
-    assert labels == [service.setting.plan.task.labels[0]]
+    assert labels == [service.inputs.plan.task.labels[0]]
 
 
 def test_skipping_and_reporting_reach_the_store(visit, open_server):
@@ -91,7 +91,7 @@ def test_an_answer_is_changed_in_the_store_and_paid_once(visit, open_server):
     page.locator("#card-title", has_text="Text 2").wait_for()
     assert page.text_content("#me") == earned
     first, second = service.ledger.given(service.ledger.given()[0].item)
-    labels = service.setting.plan.task.labels
+    labels = service.inputs.plan.task.labels
     assert (first.labels, first.counts) == ([labels[0]], False)
     assert (second.labels, second.counts, second.status) == ([labels[1]], True, "changed")
     assert service.ledger.totals().spent == second.cost == 50_000

@@ -50,8 +50,8 @@ class Site(Played):
     def __init__(self, monkeypatch, **options):
         section = Provider(name="prolific", options={"study": STUDY, "code": "DONE1", **options})
         plan = houses.tiny_setting().plan.model_copy(update={"provider": section})
-        setting = SimpleNamespace(plan=plan, folder=houses.tiny_setting().folder)
-        monkeypatch.setattr(houses, "tiny_setting", lambda: setting)
+        inputs = SimpleNamespace(plan=plan, folder=houses.tiny_setting().folder)
+        monkeypatch.setattr(houses, "tiny_setting", lambda: inputs)
         monkeypatch.setenv("GOLDSPAN_PROLIFIC_TOKEN", TOKEN)
         monkeypatch.setenv("GOLDSPAN_PROLIFIC_WEBHOOK_SECRET", SECRET)
         clock = houses.Clock()

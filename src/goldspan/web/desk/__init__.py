@@ -34,7 +34,7 @@ class Desk:
     def __init__(self, service: Service) -> None:
         self.service = service
         known = service.ledger.pseudonyms if service.ledger.is_private else None
-        self.names = Pseudonyms(service.keys, service.setting.key, known)
+        self.names = Pseudonyms(service.keys, service.inputs.key, known)
         self.finder = Finder(service)
 
     def mark(self) -> tuple[int, int]:

@@ -17,7 +17,7 @@ import pyarrow as pa
 from goldspan.aggregation import Consensus
 from goldspan.campaign import CampaignRecord
 from goldspan.campaign.clock import WallTimes
-from goldspan.campaign.results import Findings
+from goldspan.campaign.results import ReportData
 from goldspan.crowd import Crowd
 from goldspan.errors import InputError
 from goldspan.web.errors import Refused
@@ -83,7 +83,7 @@ class Pseudonyms:
         workers = {name(worker): facts for worker, facts in record.workers.items()}
         return replace(record, workers=dict(sorted(workers.items())))
 
-    def findings(self, findings: Findings) -> Findings:
+    def findings(self, findings: ReportData) -> ReportData:
         """Return what a report tells with these names."""
         result, tested = findings.result, findings.tested
         return replace(
@@ -157,7 +157,7 @@ def _gold_as_crowd(service: Service, path: Path, names: bool) -> list[str]:
 
 def _bill(service: Service, path: Path, names: bool) -> None:
     del names  # it pays people
-    prices = service.setting.plan.prices
+    prices = service.inputs.plan.prices
     plan = PayPlan(
         per_answer=prices.per_answer, per_token=prices.per_token, currency=prices.currency
     )
@@ -173,7 +173,7 @@ def _record(service: Service, path: Path, names: bool) -> None:
 def _report(service: Service, path: Path, names: bool) -> None:
     if service.report is None:
         raise Refused("unknown", "This server makes no reports.", 404)
-    findings = Findings.of(service.ledger, service.engine.live.result)
+    findings = ReportData.of(service.ledger, service.engine.live.result)
     service.report(findings if names else service.desk.names.findings(findings), path)
 
 
@@ -242,10 +242,10 @@ def made(service: Service, name: str, *, names: bool = False, by: str = "") -> D
 
 
 def _all(service: Service) -> dict[str, tuple[str, str, Make]]:
-    found = {**(_SINGLE if service.setting.plan.is_single else _SPANS), **_BOTH}
+    found = {**(_SINGLE if service.inputs.plan.is_single else _SPANS), **_BOTH}
     if service.report is None:
         found.pop("report.html")
-    if not service.setting.plan.is_paid:
+    if not service.inputs.plan.is_paid:
         found.pop("bill.csv")
     return found
 

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from goldspan.campaign.changing import VERSION, changes, pending, plan_in_force
+from goldspan.campaign.changes import VERSION, changes, pending, plan_in_force
 from goldspan.campaign.clock import WallTimes
 from goldspan.campaign.crowds import ENDED, HOUR
 from goldspan.campaign.judging import DECISION
@@ -89,12 +89,12 @@ def learning(service: Service, rounds: list[dict[str, Any]]) -> dict[str, Any]:
     """
     kept: tuple[int, Any] | None = service.__dict__.get("_learning")
     if kept is None or kept[0] != len(rounds):
-        kept = len(rounds), drawn_curve(service.setting.plan, rounds) if rounds else None
+        kept = len(rounds), drawn_curve(service.inputs.plan, rounds) if rounds else None
         service.__dict__["_learning"] = kept
     return {
         "points": [_point(one) for one in rounds if one["control"] or one["score"]],
         "curve": kept[1],
-        "target": service.setting.plan.stop.target,
+        "target": service.inputs.plan.stop.target,
         "forecast": _forecast(service),
     }
 
@@ -114,7 +114,7 @@ def _forecast(service: Service) -> dict[str, Any] | None:
     if not stops:
         return None
     found = {name: stops[-1].get(name) for name in ("next", "to_target", "ask_again")}
-    paid = service.setting.plan.is_paid
+    paid = service.inputs.plan.is_paid
     return {
         name: facts and {**facts, "cost": _money(facts.get("cost")) if paid else None}
         for name, facts in found.items()
@@ -136,10 +136,10 @@ FACTS = ("items", "answers", "hours", "score", "control", "model", "stable")
 
 def overview(service: Service) -> dict[str, Any]:
     """Return how far it is."""
-    live, plan, ledger = service.engine.live, service.setting.plan, service.ledger
+    live, plan, ledger = service.engine.live, service.inputs.plan, service.ledger
     rounds = list(ledger.records("round").values())
     return {
-        "campaign": service.setting.key,
+        "campaign": service.inputs.key,
         "title": plan.page.title or plan.name,
         "kind": "single" if plan.is_single else "spans",
         "version": live.version,
@@ -165,7 +165,7 @@ def _plan(service: Service) -> dict[str, Any]:
     return {
         "budget": limits["budget"], "stop": limits["stop"],
         "guideline": service.ledger.count(VERSION),
-        "changes": changes(service.ledger), "pending": pending(service.setting, service.ledger),
+        "changes": changes(service.ledger), "pending": pending(service.inputs, service.ledger),
     }  # fmt: skip
 
 
@@ -173,7 +173,7 @@ def _in_force(service: Service) -> dict[str, Any]:
     """Return the plan by which the campaign runs: before it begins, that of the file."""
     if service.ledger.count("plan"):
         return plan_in_force(service.ledger)
-    return service.setting.plan.model_dump(mode="json")
+    return service.inputs.plan.model_dump(mode="json")
 
 
 def trouble_of(service: Service) -> dict[str, str]:
@@ -209,7 +209,7 @@ def _round(number: int, one: dict[str, Any]) -> dict[str, Any]:
 
 def _items(service: Service) -> dict[str, int]:
     """Count the items that are to be labelled: control questions are none of them."""
-    pool = service.setting.pool.n_items - len(service.setting.control)
+    pool = service.inputs.pool.n_items - len(service.inputs.control)
     return {"pool": pool, "picked": _picked(service), "answered": _answered(service)}
 
 
@@ -221,7 +221,7 @@ def _answered(service: Service) -> int:
         items = slots.filter(pc.greater(slots["filled"], 0))["item"]
     else:
         items = crowd.item_ids
-    known = pc.is_in(items, value_set=pa.array(list(service.setting.control), pa.string()))
+    known = pc.is_in(items, value_set=pa.array(list(service.inputs.control), pa.string()))
     return len(items) - int(pc.sum(known).as_py() or 0)
 
 
@@ -250,7 +250,7 @@ def _money_spent(service: Service) -> dict[str, str] | None:
 
     None where nobody is paid.
     """
-    if not service.setting.plan.is_paid:
+    if not service.inputs.plan.is_paid:
         return None
     totals, control = service.ledger.totals(), _paid_for_control(service)
     earned = sum(person.earned for person in service.people.all().values())
@@ -263,12 +263,12 @@ def _money_spent(service: Service) -> dict[str, str] | None:
 
 def _paid_for_control(service: Service) -> int:
     """Return what answers to control questions cost, in millionths; their batch is the first."""
-    setting = service.setting
-    rows = service.ledger.page(limit=len(setting.control)) if setting.control else []
+    inputs = service.inputs
+    rows = service.ledger.page(limit=len(inputs.control)) if inputs.control else []
     return sum(
-        row.filled * int(setting.costs[setting.pool.place[row.item]])
+        row.filled * int(inputs.costs[inputs.pool.place[row.item]])
         for row in rows
-        if row.item in setting.control
+        if row.item in inputs.control
     )
 
 
@@ -311,12 +311,12 @@ def _did(service: Service, worker: str) -> dict[str, Any]:
     return {
         "answers": person.counting,
         "drafts": person.drafts,
-        "earned": from_micro(person.earned) if service.setting.plan.is_paid else None,
+        "earned": from_micro(person.earned) if service.inputs.plan.is_paid else None,
         "control": {
             "answered": len(person.right),
             "right": sum(one.right for one in person.right),
             "total": sum(one.total for one in person.right),
-            "unit": "texts" if service.setting.plan.is_single else "marked words",
+            "unit": "texts" if service.inputs.plan.is_single else "marked words",
         },
     }
 
@@ -423,8 +423,8 @@ def one(service: Service, item: str, page: int = 1) -> dict[str, Any]:
         Refused: There is no such item.
     """
     number_of(service, item)
-    setting, live = service.setting, service.engine.live
-    single = setting.plan.is_single
+    inputs, live = service.inputs, service.engine.live
+    single = inputs.plan.is_single
     answers, skipped = service.ledger.given(item), service.ledger.skipped(item)
     wall, reports = WallTimes(service.ledger), flags(service).get(item, [])
     longest = max(len(answers), len(skipped), len(reports), 1)
@@ -433,14 +433,14 @@ def one(service: Service, item: str, page: int = 1) -> dict[str, Any]:
         "item": item,
         "kind": "single" if single else "spans",
         **service.work.tasks.shown(item),
-        "control": item in setting.control,
+        "control": item in inputs.control,
         "gold": shown_labels(service, gold(service).get(item)),
-        "known": shown_labels(service, setting.control.get(item)),
+        "known": shown_labels(service, inputs.control.get(item)),
         "answers": [
             {
                 "worker": row.worker,
                 "status": "replaced" if row.is_replaced else row.status, "counts": row.counts,
-                "paid": from_micro(row.cost) if service.setting.plan.is_paid else None,
+                "paid": from_micro(row.cost) if service.inputs.plan.is_paid else None,
                 "submitted": wall(row.submitted),
                 "seconds": None if row.started < 0 else (row.submitted - row.started) / 1000,
                 "labels": shown_labels(service, row.labels),
@@ -463,7 +463,7 @@ def number_of(service: Service, item: str) -> int:
     Raises:
         Refused: There is no such item.
     """
-    number = service.setting.pool.place.get(item)
+    number = service.inputs.pool.place.get(item)
     if number is None:
         raise Refused("unknown", f"There is no item {item!r} in the pool.", 404)
     return number
@@ -487,7 +487,7 @@ def shown_labels(service: Service, labels: Any) -> Any:
     """Return labels as a page shows them: spans, or one label; None where there are none."""
     if labels is None:
         return None
-    if service.setting.plan.is_single:
+    if service.inputs.plan.is_single:
         return labels[0]
     return service.work.tasks.spans([label or "O" for label in labels])
 
@@ -568,7 +568,7 @@ class _Rows:
             "leased": slot.leased,
             "state": "done" if slot.filled >= slot.wanted else "open",
             "confidence": None if sure is None else round(float(sure), 4),
-            "control": item in self.service.setting.control,
+            "control": item in self.service.inputs.control,
             "flags": len(self.flagged.get(item, ())),
             "gold": item in self.decided,
         }
@@ -583,7 +583,7 @@ def doubts(service: Service, limit: int) -> list[dict[str, Any]]:
     result = service.engine.live.result
     if result is None:
         return []
-    settled = {*gold(service), *service.setting.control}
+    settled = {*gold(service), *service.inputs.control}
     bounds = result.crowd.by_item.bounds
     counts = bounds[1:] - bounds[:-1]
     found: list[dict[str, Any]] = []
@@ -702,7 +702,7 @@ def adjudicate(service: Service, item: str, answer: Sequence[Span] | str) -> dic
         Refused: There is no such item, it is a control question, or the labels do not fit it.
     """
     number_of(service, item)
-    if item in service.setting.control:
+    if item in service.inputs.control:
         raise Refused("invalid", "The labels of a control question stand in the plan's file.", 422)
     labels = service.work.tasks.labels(item, answer)
     now, ledger = service.clock(), service.ledger
@@ -722,7 +722,7 @@ def judge(service: Service, worker: str, verdict: str, why: str) -> dict[str, An
         raise Refused("invalid", f"{verdict!r} is none of {', '.join(VERDICTS)}.", 422)
     if worker not in service.ledger.standing():
         raise Refused("unknown", f"There is no worker {worker!r} here yet.", 404)
-    if verdict == TEST and not service.setting.control:
+    if verdict == TEST and not service.inputs.control:
         raise Refused("invalid", "The plan has no control questions to ask.", 422)
     now, ledger = service.clock(), service.ledger
     body: dict[str, Any] = {"worker": worker, "verdict": verdict, "why": why}

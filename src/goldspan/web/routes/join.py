@@ -297,7 +297,7 @@ def _admit(house: House, address: str) -> None:
     Raises:
         Refused: As many came in today as may, from this address or from all.
     """
-    most, now = house.service.setting.daily_joins, wall_of(house.settings.clock)()
+    most, now = house.service.inputs.daily_joins, wall_of(house.settings.clock)()
     # An address could be found from a plain hash of it.
     name = blake2b(
         address.encode(), key=house.settings.keys.of("joins"), digest_size=16
@@ -312,11 +312,11 @@ def _admit(house: House, address: str) -> None:
 def outside(house: House) -> APIRouter:
     """Return the routes of the plan's provider; none where people come by personal links."""
     router = APIRouter(include_in_schema=False)
-    provider = house.service.setting.plan.provider
+    provider = house.service.inputs.plan.provider
     if provider is None or provider.name == "link":
         return router
     store, clock = cast("Store", house.service.ledger), house.settings.clock
-    opened = open_provider(house.service.setting.plan, store, clock)
+    opened = open_provider(house.service.inputs.plan, store, clock)
     admit = (lambda _: None) if opened.checks_people else partial(_admit, house)
     reception = Reception(opened, store, house.entrance.links, clock, admit)
 

@@ -170,14 +170,14 @@ def _page(request: Request, house: House, here: str, template: str = "", **more:
         if refused.status != 401:
             raise
         raise HTTPException(303, headers={"Location": "/login"}) from None
-    plan, csrf = house.service.setting.plan, house.entrance.sessions.csrf(session)
+    plan, csrf = house.service.inputs.plan, house.entrance.sessions.csrf(session)
     data = {
         "csrf": csrf,
         "kind": "single" if plan.is_single else "spans",
         "labels": label_keys(plan.task.labels or plan.task.types),
         "currency": plan.prices.currency,
         "paid": plan.is_paid,
-        "control": bool(house.service.setting.control),
+        "control": bool(house.service.inputs.control),
         **more,
     }
     name = template or f"desk_{here}"

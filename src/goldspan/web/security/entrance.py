@@ -133,7 +133,7 @@ class Entrance:
 
         Args:
             ledger: Where links, passwords and ended sessions are kept.
-            campaign: The campaign's id: `setting.key`.
+            campaign: The campaign's id: `inputs.key`.
             settings: The server's secret and clock, and how long things hold.
         """
         keys, notes = settings.keys, Notes(ledger, settings.clock)

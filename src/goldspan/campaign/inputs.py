@@ -33,7 +33,7 @@ from goldspan.tagger.features import hash64
 
 
 @dataclass(frozen=True, eq=False)
-class Setting:
+class CampaignInputs:
     """A plan with its files.
 
     Attributes:
@@ -101,8 +101,8 @@ class Setting:
         text = json.dumps(self.plan.model_dump(mode="json"), sort_keys=True)
         return f"{self.plan.name}-{hash64(text) % 16**8:08x}"
 
-    def named(self, key: str) -> Setting:
-        """Return the same setting under an id that stays when the plan changes."""
+    def named(self, key: str) -> CampaignInputs:
+        """Return the same inputs under an id that stays when the plan changes."""
         found = copy(self)  # with all that was worked out
         vars(found)["key"] = key
         return found
@@ -137,14 +137,14 @@ class Setting:
         return found
 
 
-def open_setting(plan: Plan, folder: str | Path = ".", tokens: str = "fine") -> Setting:
+def read_inputs(plan: Plan, folder: str | Path = ".", tokens: str = "fine") -> CampaignInputs:
     """Read the files of a plan.
 
     Args:
         plan: The plan.
         folder: Where its files lie: the folder of the plan's own file.
         tokens: The rule by which texts without tokens are cut, unless the plan names one; a
-            campaign that has begun keeps its own, see `as_begun`.
+            campaign that has begun keeps its own, see `inputs_as_begun`.
 
     Raises:
         FaultsError: Files are missing or do not fit; all that is wrong is listed.
@@ -155,7 +155,7 @@ def open_setting(plan: Plan, folder: str | Path = ".", tokens: str = "fine") -> 
     if read is None:
         raise FaultsError(faults, "the plan's files are refused")
     facts = {"tokens": tokens, "notes": read.notes, "numbered": read.numbered}
-    bare = Setting(plan, base, read.pool, plan.codec, {}, **facts)
+    bare = CampaignInputs(plan, base, read.pool, plan.codec, {}, **facts)
     items = _items(bare)
     control = _attempt("control.gold", faults, lambda: _control(bare, items)) or {}
     truth = _attempt("crowd.truth", faults, lambda: _truth(bare, items))
@@ -169,20 +169,20 @@ def open_setting(plan: Plan, folder: str | Path = ".", tokens: str = "fine") -> 
     return found
 
 
-def as_begun(setting: Setting, ledger: Ledger) -> Setting:
-    """Return the setting with its texts cut as they were when the campaign began.
+def inputs_as_begun(inputs: CampaignInputs, ledger: Ledger) -> CampaignInputs:
+    """Return the inputs with its texts cut as they were when the campaign began.
 
     Args:
-        setting: The plan with its files.
+        inputs: The plan with its files.
         ledger: Where the campaign is kept, or will be.
 
     Raises:
         FaultsError: The files do not fit.
     """
     rule = begun_tokens(ledger)
-    if rule is None or rule == setting.tokens:
-        return setting
-    return open_setting(setting.plan, setting.folder, rule)
+    if rule is None or rule == inputs.tokens:
+        return inputs
+    return read_inputs(inputs.plan, inputs.folder, rule)
 
 
 def begun_tokens(ledger: Ledger) -> str | None:
@@ -227,37 +227,37 @@ def _guideline(plan: Plan, folder: Path) -> str:
         raise InputError(f"cannot read {given}: {error}") from None
 
 
-def _items(setting: Setting) -> Crowd:
+def _items(inputs: CampaignInputs) -> Crowd:
     """Return the pool as a crowd that nobody has answered."""
-    bounds = np.concatenate([[0], np.cumsum([len(words) for words in setting.words])])
-    flat = pa.array([word for words in setting.words for word in words], pa.string())
+    bounds = np.concatenate([[0], np.cumsum([len(words) for words in inputs.words])])
+    flat = pa.array([word for words in inputs.words for word in words], pa.string())
     none, codes = np.zeros(0, np.int32), np.zeros(0, np.int16)
-    has_texts = setting.pool.text is not None and not setting.plan.is_single
+    has_texts = inputs.pool.text is not None and not inputs.plan.is_single
     return Crowd(
-        item_ids=setting.pool.item_ids,
+        item_ids=inputs.pool.item_ids,
         tokens=list_array(flat, bounds),
-        texts=pa.array(setting.pool.given, pa.string()) if has_texts else None,
-        token_start=setting.pool.starts if has_texts else None,
+        texts=pa.array(inputs.pool.given, pa.string()) if has_texts else None,
+        token_start=inputs.pool.starts if has_texts else None,
         worker_ids=pa.array([], pa.string()),
-        tagset=setting.codec,
+        tagset=inputs.codec,
         answers=Answers(none, none, np.zeros(1, np.int64), codes, codes),
     )
 
 
-def _gold(setting: Setting, items: Crowd, file: str) -> Crowd:
+def _gold(inputs: CampaignInputs, items: Crowd, file: str) -> Crowd:
     """Return the items with the gold of a file."""
-    options = ReadOptions(encoding=setting.codec.encoding)
-    path = str(setting.folder / file)
+    options = ReadOptions(encoding=inputs.codec.encoding)
+    path = str(inputs.folder / file)
     try:
         found = attach_gold(items, path, options)
     except FormatError as error:
-        if setting.plan.is_single or any(fault.kind != "tokens" for fault in error.faults):
+        if inputs.plan.is_single or any(fault.kind != "tokens" for fault in error.faults):
             raise
         # The same texts, cut in another way: spans are the same characters.
-        cut: Cut = "expand" if setting.tokens == "words" else "error"
+        cut: Cut = "expand" if inputs.tokens == "words" else "error"
         known = _on_tokens_of(items, read_crowd(path, encoding=options.encoding), cut)
         found = attach_gold(items, known, options)
-    more = set(found.tagset.tags) - set(setting.codec.tags)
+    more = set(found.tagset.tags) - set(inputs.codec.tags)
     if more:
         raise InputError(f"{file} has labels that the task has not: {', '.join(sorted(more))}")
     return found
@@ -310,60 +310,60 @@ def _starts(crowd: Crowd) -> list[list[int]]:
     return [[] if starts is None else starts[a:b].tolist() for a, b in pairwise(bounds)]
 
 
-def _truth(setting: Setting, items: Crowd) -> Crowd | None:
-    file = setting.plan.crowd.truth
+def _truth(inputs: CampaignInputs, items: Crowd) -> Crowd | None:
+    file = inputs.plan.crowd.truth
     if file is None:
         return None
     from goldspan.simulation.base import known_truth
 
-    return known_truth(_gold(setting, items, file))
+    return known_truth(_gold(inputs, items, file))
 
 
-def _control(setting: Setting, items: Crowd) -> dict[str, list[str]]:
-    control = setting.plan.control
+def _control(inputs: CampaignInputs, items: Crowd) -> dict[str, list[str]]:
+    control = inputs.plan.control
     if control is None or control.gold is None:
         return {}
-    every = _gold(setting, items, control.gold).tagged_by_id()
+    every = _gold(inputs, items, control.gold).tagged_by_id()
     known = {
         name: [tag for tag in tags if tag is not None]
         for name, tags in every.items()
         if None not in tags
     }
-    order = [setting.ids[n] for n in setting.ranks("control").tolist()]
+    order = [inputs.ids[n] for n in inputs.ranks("control").tolist()]
     usable = [name for name in order if name in known]
     if len(usable) < control.n:
         raise InputError(f"holds labels of {len(usable)} items, and control.n is {control.n}")
     return {name: known[name] for name in usable[: control.n]}
 
 
-def _test(setting: Setting) -> tuple[Pool, Labels] | None:
-    name = setting.plan.evaluate.file
+def _test(inputs: CampaignInputs) -> tuple[Pool, Labels] | None:
+    name = inputs.plan.evaluate.file
     if name is None:
         return None
-    path = str(setting.folder / name)
-    if not setting.plan.is_single:
-        crowd = read_crowd(path, encoding=setting.codec.encoding)
+    path = str(inputs.folder / name)
+    if not inputs.plan.is_single:
+        crowd = read_crowd(path, encoding=inputs.codec.encoding)
         return Pool.of(crowd), crowd.tagset.decode_complete(crowd.gold_tagged)
     read = read_pool(path)
     labels = [str(one.get("label", "")) for one in read.fields]
-    if not labels or not set(labels) <= set(setting.codec.tags):
+    if not labels or not set(labels) <= set(inputs.codec.tags):
         raise InputError('a test of single labels is a .jsonl file with "text" and "label"')
     return read.pool, [[label] for label in labels]
 
 
-def _untrained(setting: Setting) -> Iterator[str]:
-    from goldspan.campaign.trial import model_faults  # loads what trains
+def _untrained(inputs: CampaignInputs) -> Iterator[str]:
+    from goldspan.campaign.preflight import model_faults  # loads what trains
 
-    yield from model_faults(setting.plan, setting.pool, setting.test)
+    yield from model_faults(inputs.plan, inputs.pool, inputs.test)
 
 
-def _too_little(setting: Setting) -> Iterator[str]:
-    plan, money = setting.plan, setting.plan.cap
-    least = int(setting.costs.min()) * plan.redundancy.min
+def _too_little(inputs: CampaignInputs) -> Iterator[str]:
+    plan, money = inputs.plan, inputs.plan.cap
+    least = int(inputs.costs.min()) * plan.redundancy.min
     if money < least:
         yield (
             f"budget.money: {from_micro(money)} do not pay for the cheapest item, whose "
             f"{plan.redundancy.min} answers cost {from_micro(least)}"
         )
-    if len(setting.control) >= setting.pool.n_items:
+    if len(inputs.control) >= inputs.pool.n_items:
         yield "control.n: all items of the pool are control questions, and none is left to label"

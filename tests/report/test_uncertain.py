@@ -10,13 +10,13 @@ import pytest
 
 import goldspan
 from goldspan.crowd import CrowdBuilder
-from goldspan.report.doubtful import (
+from goldspan.report.uncertain import (
     MAX_NAMES,
     MAX_PLACES,
     NOTABLE,
     WINDOW,
-    doubtful_places,
     rejected_spans,
+    uncertain_places,
 )
 
 
@@ -25,14 +25,14 @@ def _said(place):
 
 
 def test_the_spans_with_the_lowest_confidence_come_in_order(consensus):
-    places = doubtful_places(consensus)
+    places = uncertain_places(consensus)
     assert [place.confidence for place in places] == sorted(consensus.span_confidence)[:MAX_PLACES]
 
 
 def test_equal_confidence_keeps_the_order_of_the_text(consensus):
     flat = replace(consensus, span_confidence=np.full_like(consensus.span_confidence, 0.5))
     first = consensus.spans.slice(0, MAX_PLACES)
-    places = doubtful_places(flat)
+    places = uncertain_places(flat)
     assert [place.item for place in places] == first.column("item").to_pylist()
     assert [place.label for place in places] == first.column("type").to_pylist()
 
@@ -54,7 +54,7 @@ def test_a_place_shows_its_words_and_every_answer(build):
         },
         gold={"s": ["B-ORG", "I-ORG", "I-ORG", "I-ORG", "O"]},
     )
-    (place,) = doubtful_places(goldspan.aggregate(crowd, "mv-token", ties="inside"))
+    (place,) = uncertain_places(goldspan.aggregate(crowd, "mv-token", ties="inside"))
     assert (place.before, place.words, place.after) == ("The", "Bank of Rome", "fell")
     assert (place.item, place.label, place.n_answers) == ("s", "ORG", 5)
     assert _said(place) == [
@@ -82,26 +82,26 @@ def test_answers_with_the_same_words_at_other_places_are_kept_apart(build):
             )
         }
     )
-    (place,) = doubtful_places(goldspan.aggregate(crowd, "mv-token"))
+    (place,) = uncertain_places(goldspan.aggregate(crowd, "mv-token"))
     assert [(g.n_workers, g.is_result) for g in place.answers] == [(2, True), (1, False)]
 
 
 def test_what_all_agree_on_is_not_doubtful(build):
     answers = {"a": ["B-X", "O"], "b": ["B-X", "O"]}
     crowd = build({"s": (["x", "y"], answers)})
-    assert doubtful_places(goldspan.aggregate(crowd, "mv-token")) == []
+    assert uncertain_places(goldspan.aggregate(crowd, "mv-token")) == []
 
 
 def test_a_result_without_spans_has_no_doubtful_span(build):
     crowd = build({"s": (["x", "y"], {"a": ["O", "O"], "b": ["O", "B-X"]})})
-    assert doubtful_places(goldspan.aggregate(crowd, "mv-token")) == []
+    assert uncertain_places(goldspan.aggregate(crowd, "mv-token")) == []
 
 
 def test_a_long_item_is_cut_around_the_place(build):
     tokens = [f"t{n}" for n in range(200)]
     tags = ["O"] * 100 + ["B-X"] + ["O"] * 99
     crowd = build({"s": (tokens, {"a": tags, "b": ["O"] * 200})})
-    (place,) = doubtful_places(goldspan.aggregate(crowd, "mv-token", ties="inside"))
+    (place,) = uncertain_places(goldspan.aggregate(crowd, "mv-token", ties="inside"))
     assert place.before.split() == ["…", *tokens[100 - WINDOW : 100]]
     assert place.words == "t100"
     assert place.after.split() == [*tokens[101 : 101 + WINDOW], "…"]
@@ -110,7 +110,7 @@ def test_a_long_item_is_cut_around_the_place(build):
 def test_long_words_and_many_names_are_cut(build):
     answers = {f"w{n:02}": ["B-X"] for n in range(40)} | {"other": ["O"]}
     crowd = build({"s": (["y" * 1000], answers)})
-    (place,) = doubtful_places(goldspan.aggregate(crowd, "mv-token"))
+    (place,) = uncertain_places(goldspan.aggregate(crowd, "mv-token"))
     assert len(place.words) <= 80
     assert len(place.answers[0].workers) == MAX_NAMES
     assert place.answers[0].n_workers == 40
@@ -118,7 +118,7 @@ def test_long_words_and_many_names_are_cut(build):
 
 def test_single_labels_give_the_items_with_their_votes(labels):
     result = goldspan.aggregate(labels, "mv-token")
-    (place,) = doubtful_places(result)
+    (place,) = uncertain_places(result)
     assert (place.item, place.label, place.words) == ("q2", "x", "")
     assert place.confidence == pytest.approx(2 / 3)
     assert _said(place) == [((("x", ""),), ("ann", "bob")), ((("y", ""),), ("cem",))]
@@ -126,7 +126,7 @@ def test_single_labels_give_the_items_with_their_votes(labels):
 
 def test_a_single_label_shows_the_text_of_its_item(labels):
     crowd = replace(labels, texts=pa.array(["one", "two words", None]))
-    (place,) = doubtful_places(goldspan.aggregate(crowd, "mv-token"))
+    (place,) = uncertain_places(goldspan.aggregate(crowd, "mv-token"))
     assert place.words == "two words"
 
 
@@ -135,7 +135,7 @@ def test_labels_on_every_token_give_tokens_in_their_sentence():
     item = builder.add_item("s", ["time", "flies"])
     for worker, tags in {"a": ["N", "V"], "b": ["N", "V"], "c": ["N", "N"]}.items():
         builder.add_answer(item, worker, tags)
-    (place,) = doubtful_places(goldspan.aggregate(builder.build(), "mv-token"))
+    (place,) = uncertain_places(goldspan.aggregate(builder.build(), "mv-token"))
     assert (place.before, place.words, place.label) == ("time", "flies", "V")
 
 
@@ -145,7 +145,7 @@ def test_a_place_says_whether_it_is_the_gold(crowd, consensus):
         for wrong in goldspan.score(crowd, consensus, wrong=True).wrong
         if wrong.side == "spurious"
     }
-    places = doubtful_places(consensus)
+    places = uncertain_places(consensus)
     wrong = {(place.item, place.label) for place in places if not place.is_gold}
     assert 0 < len(wrong) < len(places)
     assert wrong <= spurious
@@ -176,7 +176,7 @@ def test_rejected_spans_are_those_outside_the_result_with_their_posterior(model)
 
 
 def test_the_most_probably_wrong_come_first(model):
-    places = doubtful_places(model)
+    places = uncertain_places(model)
     wrong = [p.confidence if p.is_rejected else 1 - p.confidence for p in places]
     assert wrong == sorted(wrong, reverse=True)
     assert len(places) == MAX_PLACES
@@ -193,7 +193,7 @@ def test_a_rejected_span_that_touches_a_place_is_its_rival(build):
         }
     )
     result = goldspan.aggregate(crowd, "bsc-seq")
-    place = next(place for place in doubtful_places(result) if place.item == "s")
+    place = next(place for place in uncertain_places(result) if place.item == "s")
     alternatives = result.posterior.alternatives(0)
     assert not place.is_rejected
     ((type_, words, mass), *_) = place.rivals
@@ -203,7 +203,7 @@ def test_a_rejected_span_that_touches_a_place_is_its_rival(build):
 
 
 def test_a_rejected_span_on_its_own_is_a_place(model):
-    place = next(place for place in doubtful_places(model) if place.is_rejected)
+    place = next(place for place in uncertain_places(model) if place.is_rejected)
     item = model.crowd.item_ids.to_pylist().index(place.item)
     spans = {(s.type, s.confidence) for s in model.posterior.alternatives(item)}
     assert any(t == place.label and c == pytest.approx(place.confidence) for t, c in spans)
@@ -212,7 +212,7 @@ def test_a_rejected_span_on_its_own_is_a_place(model):
 
 def test_votes_reject_nothing(consensus):
     assert rejected_spans(consensus) == []
-    assert not any(place.is_rejected or place.rivals for place in doubtful_places(consensus))
+    assert not any(place.is_rejected or place.rivals for place in uncertain_places(consensus))
 
 
 def test_single_labels_of_a_model_have_no_rejected_spans(labels):

@@ -30,7 +30,7 @@ _NONE, _SKIPPED = "no span here", "skipped"
 
 
 @dataclass(frozen=True)
-class Given:
+class GivenAnswer:
     """One answer and who gave it.
 
     Attributes:
@@ -77,7 +77,7 @@ class Place:
     before: str
     words: str
     after: str
-    answers: tuple[Given, ...]
+    answers: tuple[GivenAnswer, ...]
     n_answers: int
     gold: tuple[tuple[str, str], ...] | None
     is_gold: bool
@@ -85,7 +85,7 @@ class Place:
     rivals: tuple[tuple[str, str, float], ...] = ()
 
 
-def doubtful_places(consensus: Consensus) -> list[Place]:
+def uncertain_places(consensus: Consensus) -> list[Place]:
     """Return the places that are most probably wrong; what is certain is not among them.
 
     Wrong is a span of the result with one minus its confidence, and a rejected one with its
@@ -252,7 +252,7 @@ class _Reading:
 
 def _answers(
     crowd: Crowd, n: int, reading: _Reading, result: Read, truth: Read | None
-) -> tuple[Given, ...]:
+) -> tuple[GivenAnswer, ...]:
     answers = crowd.latest
     by_answer: dict[Read, list[str]] = {}
     for a in crowd.by_item[n].tolist():
@@ -260,7 +260,7 @@ def _answers(
         worker = crowd.worker_ids[int(answers.worker[a])].as_py()
         by_answer.setdefault(reading.read(codes), []).append(worker)
     given = [
-        Given(
+        GivenAnswer(
             spans=reading.name(said[0]),
             note=said[1],
             workers=tuple(sorted(workers)[:MAX_NAMES]),
@@ -274,7 +274,7 @@ def _answers(
     return tuple(given)
 
 
-def _rank(given: Given) -> tuple[bool, int, bool, bool, tuple[tuple[str, str], ...]]:
+def _rank(given: GivenAnswer) -> tuple[bool, int, bool, bool, tuple[tuple[str, str], ...]]:
     """Order answers: the most frequent first, the result and spans before nothing."""
     skipped, nothing = given.note == _SKIPPED, bool(given.note)
     return skipped, -given.n_workers, not given.is_result, nothing, given.spans

@@ -28,12 +28,12 @@ from goldspan.workers.reliability import (
 
 
 @dataclass(frozen=True)
-class Sign:
+class QualityFlag:
     """Something about a worker's answers that honest work seldom shows.
 
     Attributes:
         worker: Id of the worker.
-        kind: Name of the sign in `goldspan.workers.signs.SIGNS`.
+        kind: Name of the sign in `goldspan.workers.quality_flags.SIGNS`.
         strength: How marked it is, 0 to 1; every kind says what of.
         p_value: How probable it is that any worker without it would show so much: times the
             number of workers (or pairs) that were tested (Bonferroni), at most 1.
@@ -86,7 +86,7 @@ class Thresholds:
 
 
 @dataclass(frozen=True, eq=False)
-class Scene:
+class FlagContext:
     """What signs are looked for in.
 
     Attributes:
@@ -155,22 +155,22 @@ def percent(value: float) -> str:
 # Constant answers: nearly always the same, where the others' answers differ.
 
 
-def constant(scene: Scene) -> list[Sign]:
+def constant(context: FlagContext) -> list[QualityFlag]:
     """Find the workers who give nearly always the same answer."""
-    label, words = summaries(scene.crowd)
-    own, others, compared = _shares(scene.crowd, label, len(words))
+    label, words = summaries(context.crowd)
+    own, others, compared = _shares(context.crowd, label, len(words))
     usual = own.argmax(axis=1)
     row = np.arange(len(usual))
     share = own[row, usual] / np.maximum(compared, 1)
     rate = np.clip(others[row, usual] / np.maximum(compared, 1), 0, 1)
     departs = compared - own[row, usual]
-    p_value = at_most(departs, compared, scene.limits.departs * (1 - rate))
-    tested = compared >= scene.limits.least
-    corrected, passes = scene.significant(p_value, int(tested.sum()))
-    found = tested & passes & (share >= scene.limits.constant)
+    p_value = at_most(departs, compared, context.limits.departs * (1 - rate))
+    tested = compared >= context.limits.least
+    corrected, passes = context.significant(p_value, int(tested.sum()))
+    found = tested & passes & (share >= context.limits.constant)
     return [
-        Sign(
-            scene.name(n),
+        QualityFlag(
+            context.name(n),
             "constant",
             float(share[n]),
             float(corrected[n]),
@@ -329,12 +329,12 @@ def others_choice(
 # Answers at base rate: the labels do not depend on the truth, whatever their shares.
 
 
-def base_rate(scene: Scene) -> list[Sign]:
+def base_rate(context: FlagContext) -> list[QualityFlag]:
     """Find the workers whose labels tell next to nothing about the truth."""
     from scipy.special import chndtr
 
-    told = _information(scene)
-    able = (told.n >= scene.limits.least) & (told.entropy > 0)
+    told = _information(context)
+    able = (told.n >= context.limits.least) & (told.entropy > 0)
     if able.sum() < 3:
         return []
     median = float(np.median(told.share[able]))
@@ -342,13 +342,13 @@ def base_rate(scene: Scene) -> list[Sign]:
         return []
     # Somebody who gave one label alone is a case for `constant`.
     tested = able & (told.freedom > 0)
-    least = 2 * told.n_effective * scene.limits.information * median * told.entropy
+    least = 2 * told.n_effective * context.limits.information * median * told.entropy
     p_value = np.ones(len(tested))
     p_value[tested] = chndtr(told.g[tested], told.freedom[tested], least[tested])
-    corrected, passes = scene.significant(p_value, int(tested.sum()))
+    corrected, passes = context.significant(p_value, int(tested.sum()))
     return [
-        Sign(
-            scene.name(n),
+        QualityFlag(
+            context.name(n),
             "base rate",
             float(np.clip(1 - told.share[n] / median, 0, 1)),
             float(corrected[n]),
@@ -371,8 +371,8 @@ class _Told(NamedTuple):
     share: NDArray[np.float64]
 
 
-def _information(scene: Scene) -> _Told:
-    joint = _joint(scene)
+def _information(context: FlagContext) -> _Told:
+    joint = _joint(context)
     n = joint.sum(axis=(1, 2))
     whole = np.maximum(n, 1)[:, None, None]
     rows, columns = joint.sum(axis=2), joint.sum(axis=1)
@@ -384,8 +384,8 @@ def _information(scene: Scene) -> _Told:
         (columns > 0).sum(axis=1) - 1, 0
     )
     effect = np.ones(len(n))
-    if not scene.crowd.is_classification:
-        effect = design_effect(scene.crowd, scene.judged)
+    if not context.crowd.is_classification:
+        effect = design_effect(context.crowd, context.judged)
     g = 2 * terms.sum(axis=(1, 2)) / effect
     # G exceeds 2 n I by its degrees of freedom on average.
     bits = (g - freedom) * effect / np.maximum(2 * n, 1)
@@ -393,20 +393,20 @@ def _information(scene: Scene) -> _Told:
     return _Told(n, n / effect, g, freedom, entropy, share)
 
 
-def _joint(scene: Scene) -> NDArray[np.int64]:
+def _joint(context: FlagContext) -> NDArray[np.int64]:
     """Count truth and label given, [n_workers, n_labels, n_labels]."""
-    crowd = scene.crowd
+    crowd = context.crowd
     codes, width = crowd.latest.codes, len(crowd.tagset.tags)
-    truth = true_labels(scene)
+    truth = true_labels(context)
     used = (truth >= 0) & (codes >= 0)
     cell = (crowd.worker_of[used] * np.int64(width) + truth[used]) * width + codes[used]
     counts = np.bincount(cell, minlength=crowd.n_workers * width**2)
     return np.asarray(counts.reshape(-1, width, width), np.int64)
 
 
-def true_labels(scene: Scene) -> NDArray[np.int64]:
+def true_labels(context: FlagContext) -> NDArray[np.int64]:
     """Return the truth beside every label of `crowd.latest`, int64 [n_labels], -1 unknown."""
-    crowd = scene.crowd
+    crowd = context.crowd
     token, codes, width = crowd.token_of, crowd.latest.codes, len(crowd.tagset.tags)
     label = token * width + codes
     given = codes >= 0
@@ -417,9 +417,9 @@ def true_labels(scene: Scene) -> NDArray[np.int64]:
     best[:, : top.shape[1]] = np.arange(crowd.n_tokens)[:, None] * width + top
     chosen = others_choice(token, np.where(given, label, -2), size, best)
     others = np.where(chosen >= 0, chosen % width, -1)
-    if not scene.truth.known.any():
+    if not context.truth.known.any():
         return others
-    gold = scene.truth.gold[0].astype(np.int64)[token]
+    gold = context.truth.gold[0].astype(np.int64)[token]
     return np.where(gold >= 0, gold, others)
 
 
@@ -457,13 +457,13 @@ class WrongRows(NamedTuple):
     later: NDArray[np.int8]
 
 
-def wrong_rows(scene: Scene, groups: Groups) -> WrongRows:
+def wrong_rows(context: FlagContext, groups: Groups) -> WrongRows:
     """Compare all pairs of answers to the same item.
 
     An answer is wrong that is not the gold; without gold, one that another answer outnumbers among
     those of third workers.
     """
-    judge = _Judge(scene, groups)
+    judge = _Judge(context, groups)
     blocks = [judge.rows(*block) for block in _blocks(judge.answers, judge.suspect)]
     none = np.zeros(0, np.int32)
     empty = WrongRows(none, none, none.astype(np.bool_), none, none, none.astype(np.int8))
@@ -492,23 +492,23 @@ def _blocks(
 class _Judge:
     """What is needed to say of a pair of answers whether the first is wrong."""
 
-    scene: Scene
+    context: FlagContext
     groups: Groups
 
     @property
     def answers(self) -> Answers:
-        return self.scene.crowd.latest
+        return self.context.crowd.latest
 
     @cached_property
     def n_answers(self) -> NDArray[np.int64]:
         """Answers to every item."""
-        return np.bincount(self.answers.item, minlength=self.scene.crowd.n_items)
+        return np.bincount(self.answers.item, minlength=self.context.crowd.n_items)
 
     @cached_property
     def known(self) -> NDArray[np.bool_]:
         """Whether an item has gold at every token."""
-        unknown = np.concatenate([[0], np.cumsum(~self.scene.truth.known)])
-        return np.asarray(np.diff(unknown[self.scene.crowd.offsets]) == 0)
+        unknown = np.concatenate([[0], np.cumsum(~self.context.truth.known)])
+        return np.asarray(np.diff(unknown[self.context.crowd.offsets]) == 0)
 
     @cached_property
     def suspect(self) -> NDArray[np.bool_]:
@@ -521,7 +521,7 @@ class _Judge:
         most = self._most_of_others(groups.of, item, np.full(len(item), -2))
         found = most > size - 2
         if self.known.any():
-            gold = sequence_keys(self.scene.truth.gold[0], self.scene.crowd.offsets)
+            gold = sequence_keys(self.context.truth.gold[0], self.context.crowd.offsets)
             found = np.where(self.known[item], groups.key[groups.of] != gold[item], found)
         return np.asarray(found & self._marks())
 
@@ -562,7 +562,7 @@ class _Judge:
         return np.where((mine >= 0) & (theirs >= 0), np.sign(mine - theirs), 0).astype(np.int8)
 
     def _marks(self) -> NDArray[np.bool_]:
-        answers, codec = self.answers, self.scene.crowd.tagset
+        answers, codec = self.answers, self.context.crowd.tagset
         if codec.rules.is_plain:
             return np.ones(len(answers), np.bool_)
         inside = (answers.codes >= 0) & (answers.codes != codec.outside)
@@ -574,11 +574,11 @@ class _Judge:
 # Too fast: half of the answers took less than a third of the median worker's time per token.
 
 
-def fast(scene: Scene) -> list[Sign]:
+def fast(context: FlagContext) -> list[QualityFlag]:
     """Find the workers who are too fast; none where times are not known."""
-    seconds, worker = seconds_per_token(scene.crowd)
-    n = np.bincount(worker, minlength=scene.crowd.n_workers)
-    tested = n >= scene.limits.least
+    seconds, worker = seconds_per_token(context.crowd)
+    n = np.bincount(worker, minlength=context.crowd.n_workers)
+    tested = n >= context.limits.least
     if tested.sum() < 3:
         return []
     order = np.lexsort((seconds, worker))
@@ -586,17 +586,17 @@ def fast(scene: Scene) -> list[Sign]:
     medians = np.full(len(n), np.nan)
     medians[tested] = seconds[order][(begin + n // 2)[tested]]
     usual = float(np.nanmedian(medians))
-    below = np.bincount(worker, seconds < scene.limits.fast * usual, len(n)).astype(np.int64)
-    corrected, passes = scene.significant(at_least(below, n, 0.5), int(tested.sum()))
-    what = "an answer" if scene.crowd.is_classification else "a token"
+    below = np.bincount(worker, seconds < context.limits.fast * usual, len(n)).astype(np.int64)
+    corrected, passes = context.significant(at_least(below, n, 0.5), int(tested.sum()))
+    what = "an answer" if context.crowd.is_classification else "a token"
     return [
-        Sign(
-            scene.name(w),
+        QualityFlag(
+            context.name(w),
             "too fast",
             float(np.clip(1 - medians[w] / usual, 0, 1)),
             float(corrected[w]),
             f"{medians[w]:.2g} s for {what} in the median, the median worker {usual:.2g} s"
-            f"{_quality(scene, w)}",
+            f"{_quality(context, w)}",
             {"seconds": float(medians[w]), "median": usual, "answers": int(n[w])},
         )
         for w in np.flatnonzero(tested & passes).tolist()
@@ -613,9 +613,9 @@ def seconds_per_token(crowd: Crowd) -> tuple[NDArray[np.float64], NDArray[np.int
     return np.asarray(spent / answers.lengths[known]), answers.worker[known]
 
 
-def _quality(scene: Scene, worker: int) -> str:
-    own = scene.crowd.latest.worker == worker
-    right, total = scene.judged.right, scene.judged.total
+def _quality(context: FlagContext, worker: int) -> str:
+    own = context.crowd.latest.worker == worker
+    right, total = context.judged.right, context.judged.total
     if not total[own].sum() or not total[~own].sum():
         return ""
     shares = right[own].sum() / total[own].sum(), right[~own].sum() / total[~own].sum()
@@ -626,17 +626,17 @@ def _quality(scene: Scene, worker: int) -> str:
 # Drift: a worker is right more seldom (or more often) from some point of the work on.
 
 
-def drift(scene: Scene) -> list[Sign]:
+def drift(context: FlagContext) -> list[QualityFlag]:
     """Find the workers whose share right changes over the course of their work."""
     from scipy.special import kolmogorov
 
-    work = _course(scene)
-    bounds = np.searchsorted(work.worker, np.arange(scene.crowd.n_workers + 1))
-    tested = np.flatnonzero(np.diff(bounds) >= scene.limits.least)
+    work = _course(context)
+    bounds = np.searchsorted(work.worker, np.arange(context.crowd.n_workers + 1))
+    tested = np.flatnonzero(np.diff(bounds) >= context.limits.least)
     parts = [slice(bounds[n], bounds[n + 1]) for n in tested.tolist()]
     changes = [_change(work.rest[part]) for part in parts]
     p_value = np.asarray(kolmogorov(np.array([height for _, height, _ in changes])), np.float64)
-    corrected, passes = scene.significant(p_value, len(tested))
+    corrected, passes = context.significant(p_value, len(tested))
     found = []
     for n, part, change, p, is_found in zip(
         tested.tolist(), parts, changes, corrected.tolist(), passes.tolist(), strict=True
@@ -644,12 +644,12 @@ def drift(scene: Scene) -> list[Sign]:
         share, (at, _, gap) = work.share[part], change
         # What is seen and what the items do not explain must both be a change, the same way.
         seen = float(share[at:].mean() - share[:at].mean())
-        if is_found and min(abs(gap), seen * np.sign(gap)) >= scene.limits.drift:
-            found.append(_sign(scene, n, share, change, p))
+        if is_found and min(abs(gap), seen * np.sign(gap)) >= context.limits.drift:
+            found.append(_sign(context, n, share, change, p))
     return found
 
 
-class _Course(NamedTuple):
+class _History(NamedTuple):
     """Answers by worker and, within, in their order; texts of one document are one answer.
 
     Worker, share right, and the share less what the others had on the item.
@@ -660,25 +660,25 @@ class _Course(NamedTuple):
     rest: NDArray[np.float64]
 
 
-def _course(scene: Scene) -> _Course:
-    crowd, answers, judged = scene.crowd, scene.crowd.latest, scene.judged
+def _course(context: FlagContext) -> _History:
+    crowd, answers, judged = context.crowd, context.crowd.latest, context.judged
     kept = np.flatnonzero(judged.total > 0)
     share = judged.right[kept] / judged.total[kept]
     rest = share - _others(answers.item[kept], share, crowd.n_items)
     if crowd.is_classification:
-        rest = _beside_label(scene, kept, rest)
+        rest = _beside_label(context, kept, rest)
     order = in_order(answers, kept)
     worker = answers.worker[kept][order].astype(np.int64)
     share, rest = share[order], rest[order]
     if crowd.groups is None:
-        return _Course(worker, share, rest)
+        return _History(worker, share, rest)
     group = group_of(crowd)[answers.item[kept][order]]
     key = worker * 2 * crowd.n_items + group
     first, which = np.unique(key, return_index=True, return_inverse=True)[1:]
     n = np.bincount(which)
     by_time = np.argsort(first)
     means = [np.bincount(which, values) / n for values in (share, rest)]
-    return _Course(worker[first][by_time], means[0][by_time], means[1][by_time])
+    return _History(worker[first][by_time], means[0][by_time], means[1][by_time])
 
 
 def in_order(answers: Answers, which: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -698,13 +698,13 @@ def _others(
 
 
 def _beside_label(
-    scene: Scene, kept: NDArray[np.int64], rest: NDArray[np.float64]
+    context: FlagContext, kept: NDArray[np.int64], rest: NDArray[np.float64]
 ) -> NDArray[np.float64]:
     """Take off a worker's mean on items of the same true label, for they may stand together."""
-    answers, codes = scene.crowd.latest, scene.truth.codes()
-    width = len(scene.crowd.tagset.tags)
+    answers, codes = context.crowd.latest, context.truth.codes()
+    width = len(context.crowd.tagset.tags)
     cell = answers.worker[kept] * np.int64(width) + codes[answers.item[kept]]
-    n = np.bincount(cell, minlength=scene.crowd.n_workers * width)
+    n = np.bincount(cell, minlength=context.crowd.n_workers * width)
     return np.asarray(rest - (np.bincount(cell, rest, len(n)) / np.maximum(n, 1))[cell])
 
 
@@ -718,20 +718,20 @@ def _change(rest: NDArray[np.float64]) -> tuple[int, float, float]:
 
 
 def _sign(
-    scene: Scene,
+    context: FlagContext,
     worker: int,
     share: NDArray[np.float64],
     change: tuple[int, float, float],
     p_value: float,
-) -> Sign:
+) -> QualityFlag:
     at, height, gap = change
     before, after = float(share[:at].mean()), float(share[at:].mean())
     half = len(share) // 2
     first, second = float(share[:half].mean()), float(share[half:].mean())
-    words = "right" if scene.crowd.is_classification else "of the labels right"
-    unit = "answers" if scene.crowd.groups is None else "documents"
-    return Sign(
-        scene.name(worker),
+    words = "right" if context.crowd.is_classification else "of the labels right"
+    unit = "answers" if context.crowd.groups is None else "documents"
+    return QualityFlag(
+        context.name(worker),
         "drift",
         min(1.0, abs(gap)),
         float(p_value),
@@ -760,26 +760,26 @@ SURE = 0.01
 """Chance of being wrong about who copied whom."""
 
 
-def copies(scene: Scene) -> list[Sign]:
+def copies(context: FlagContext) -> list[QualityFlag]:
     """Find the workers who share wrong answers with another one, one sign each."""
-    groups = equal_answers(scene.crowd)
-    pairs = _pairs(wrong_rows(scene, groups), scene.crowd.n_workers)
+    groups = equal_answers(context.crowd)
+    pairs = _pairs(wrong_rows(context, groups), context.crowd.n_workers)
     if pairs is None:
         return []
-    corrected, passes = scene.significant(pairs.p_value, _n_tests(scene))
+    corrected, passes = context.significant(pairs.p_value, _n_tests(context))
     # Two who always say the same are alike without copying: that is another sign.
-    one_note = _one_note(scene, groups)
-    least = scene.limits.copies * pairs.expected.max(axis=0)
+    one_note = _one_note(context, groups)
+    least = context.limits.copies * pairs.expected.max(axis=0)
     marked = pairs.equal >= np.maximum(LEAST_EQUAL, least)
     marked &= pairs.equal >= LEAST_SHARE * (pairs.wrong.sum(axis=0) - pairs.equal)
     marked &= ~one_note[pairs.workers].all(axis=0)
     found = np.flatnonzero(passes & marked)
-    strongest: dict[int, Sign] = {}
+    strongest: dict[int, QualityFlag] = {}
     for n in found[np.argsort(corrected[found], kind="stable")].tolist():
-        for side, words in _direction(scene, pairs, n):
+        for side, words in _direction(context, pairs, n):
             worker = int(pairs.workers[side, n])
             if worker not in strongest:
-                strongest[worker] = _copy_sign(scene, pairs, n, side, words, float(corrected[n]))
+                strongest[worker] = _copy_sign(context, pairs, n, side, words, float(corrected[n]))
     return list(strongest.values())
 
 
@@ -803,20 +803,20 @@ class _Pairs(NamedTuple):
     p_value: NDArray[np.float64]
 
 
-def _n_tests(scene: Scene) -> int:
-    able = int((scene.n_answers >= LEAST_EQUAL).sum())
+def _n_tests(context: FlagContext) -> int:
+    able = int((context.n_answers >= LEAST_EQUAL).sum())
     return able * (able - 1) // 2
 
 
-def _one_note(scene: Scene, groups: Groups) -> NDArray[np.bool_]:
+def _one_note(context: FlagContext, groups: Groups) -> NDArray[np.bool_]:
     """Return who gives nearly always the same answer, bool [n_workers]."""
-    worker = scene.crowd.latest.worker
+    worker = context.crowd.latest.worker
     key = np.unique(groups.key, return_inverse=True)[1][groups.of]
     width = int(key.max(initial=0)) + 1
     pairs, size = np.unique(worker * np.int64(width) + key, return_counts=True)
-    most = np.zeros(scene.crowd.n_workers, np.int64)
+    most = np.zeros(context.crowd.n_workers, np.int64)
     np.maximum.at(most, pairs // width, size)
-    return np.asarray(most >= scene.limits.constant * scene.n_answers)
+    return np.asarray(most >= context.limits.constant * context.n_answers)
 
 
 def _pairs(rows: WrongRows, n_workers: int) -> _Pairs | None:
@@ -888,24 +888,26 @@ def _p_value(equal: NDArray[np.float64], expected: NDArray[np.float64]) -> NDArr
     return np.where(scale > 1, np.maximum(p_value, ndtr(-distance / scale)), p_value)
 
 
-def _direction(scene: Scene, pairs: _Pairs, n: int) -> list[tuple[int, str]]:
+def _direction(context: FlagContext, pairs: _Pairs, n: int) -> list[tuple[int, str]]:
     """Return who copied whom: the side of the pair, and words; both sides if times do not tell."""
     counts = pairs.later[:, n]
     tail = at_least(counts, counts.sum(), 0.5)
     for side in (0, 1):
         if counts.sum() and tail[side] < SURE:
             share, other = percent(counts[side] / counts.sum()), pairs.workers[1 - side, n]
-            return [(side, f", {share} of them after {scene.name(other)}")]
+            return [(side, f", {share} of them after {context.name(other)}")]
     words = "; who copied whom is not known"
     return [(0, words), (1, words)]
 
 
-def _copy_sign(scene: Scene, pairs: _Pairs, n: int, side: int, words: str, p_value: float) -> Sign:
-    worker, other = (scene.name(pairs.workers[at, n]) for at in (side, 1 - side))
+def _copy_sign(
+    context: FlagContext, pairs: _Pairs, n: int, side: int, words: str, p_value: float
+) -> QualityFlag:
+    worker, other = (context.name(pairs.workers[at, n]) for at in (side, 1 - side))
     equal, wrong = int(pairs.equal[n]), int(pairs.wrong[side, n])
     expected = float(pairs.expected[side, n])
-    what = "" if scene.crowd.tagset.rules.is_plain else " that mark something"
-    return Sign(
+    what = "" if context.crowd.tagset.rules.is_plain else " that mark something"
+    return QualityFlag(
         worker,
         "copies",
         equal / max(1, wrong),
@@ -921,11 +923,11 @@ def _copy_sign(scene: Scene, pairs: _Pairs, n: int, side: int, words: str, p_val
 
 
 SIGNS: dict[str, tuple[str, str]] = {
-    "constant": ("goldspan.workers.signs:constant", "nearly always the same answer"),
-    "base rate": ("goldspan.workers.signs:base_rate", "labels do not depend on the item"),
-    "copies": ("goldspan.workers.signs:copies", "another worker's wrong answers"),
-    "too fast": ("goldspan.workers.signs:fast", "a third of the usual time"),
-    "drift": ("goldspan.workers.signs:drift", "right more seldom, or more often, later on"),
+    "constant": ("goldspan.workers.quality_flags:constant", "nearly always the same answer"),
+    "base rate": ("goldspan.workers.quality_flags:base_rate", "labels do not depend on the item"),
+    "copies": ("goldspan.workers.quality_flags:copies", "another worker's wrong answers"),
+    "too fast": ("goldspan.workers.quality_flags:fast", "a third of the usual time"),
+    "drift": ("goldspan.workers.quality_flags:drift", "right more seldom, or more often, later on"),
 }
 
 
@@ -933,14 +935,14 @@ SIGNS: dict[str, tuple[str, str]] = {
 # Looking for all signs of careless work at once.
 
 
-def find_signs(
+def find_quality_flags(
     crowd: Crowd,
     *,
     gold: Any = None,
     result: Consensus | None = None,
     kinds: str | Iterable[str] | None = None,
     thresholds: Thresholds | None = None,
-) -> list[Sign]:
+) -> list[QualityFlag]:
     r"""Look for signs of careless work; each comes with its evidence.
 
     A sign is a reason to look, not a proof: the chance that a crowd of honest workers shows one of
@@ -964,7 +966,7 @@ def find_signs(
     >>> import goldspan
     >>> truth = goldspan.simulation.draw_truth(200, seed=1)
     >>> crowd = goldspan.simulation.simulate_crowd(truth, ["flip(0.2) x4", "eve=spammer(constant)"])
-    >>> [sign.worker for sign in find_signs(crowd, kinds=["constant"])]
+    >>> [sign.worker for sign in find_quality_flags(crowd, kinds=["constant"])]
     ['eve']
     """
     names = list(SIGNS) if kinds is None else [kinds] if isinstance(kinds, str) else list(kinds)
@@ -974,11 +976,11 @@ def find_signs(
     if not len(crowd.latest):
         return []
     known = result or aggregate(crowd, "ds")
-    scene = Scene(find_truth(crowd, gold, known), thresholds or Thresholds())
-    found: list[Sign] = []
+    context = FlagContext(find_truth(crowd, gold, known), thresholds or Thresholds())
+    found: list[QualityFlag] = []
     for name in names:
         module, _, function = SIGNS[name][0].partition(":")
-        found += getattr(import_module(module), function)(scene)
+        found += getattr(import_module(module), function)(context)
     return sorted(found, key=lambda sign: (-sign.strength, sign.p_value, sign.worker))
 
 
@@ -986,4 +988,4 @@ def find_signs(
 # Signs of careless work: one search per file, each sign with its evidence.
 
 
-__all__ = ["Sign", "Thresholds", "find_signs"]
+__all__ = ["QualityFlag", "Thresholds", "find_quality_flags"]

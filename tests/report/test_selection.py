@@ -8,8 +8,8 @@ import pytest
 from goldspan.errors import InputError
 from goldspan.report import save_figure
 from goldspan.report.workers import MOST_IN_TEAM as MAX_WORKERS
-from goldspan.report.workers import CostCurve, hiring_figure, ranked
-from goldspan.workers import Reliability, Sign, judge_workers
+from goldspan.report.workers import CostCurve, ranked, selection_figure
+from goldspan.workers import QualityFlag, Reliability, judge_workers
 from goldspan.workers.verdicts import best_first
 
 
@@ -19,7 +19,7 @@ def verdicts():
     tested = Reliability.from_counts(
         [38, 8, 12, 39], [40, 10, 30, 40], worker_ids=names, prior=(1, 1)
     )
-    return judge_workers(tested, signs=[Sign("odd", "copies", 1.0, 0.0, "copies")])
+    return judge_workers(tested, signs=[QualityFlag("odd", "copies", 1.0, 0.0, "copies")])
 
 
 @pytest.fixture
@@ -30,7 +30,7 @@ def curve():
 
 
 def test_workers_stand_by_rank_with_their_intervals(verdicts, curve):
-    left, right = hiring_figure(verdicts, 0.75, curve).axes
+    left, right = selection_figure(verdicts, 0.75, curve).axes
     assert [label.get_text() for label in left.get_yticklabels()] == [
         "odd",
         "good",
@@ -44,7 +44,7 @@ def test_workers_stand_by_rank_with_their_intervals(verdicts, curve):
 
 
 def test_the_curve_shows_its_numbers(verdicts, curve):
-    right = hiring_figure(verdicts, 0.75, curve).axes[1]
+    right = selection_figure(verdicts, 0.75, curve).axes[1]
     line, target, ring = right.get_lines()
     assert line.get_ydata().tolist() == curve.accuracy.tolist()
     assert target.get_ydata()[0] == 0.9
@@ -64,23 +64,23 @@ def test_of_many_workers_those_on_top_of_the_table_are_drawn():
     assert shown[0].worker == "w198"
     means = [v.mean for v in shown]
     assert means == sorted(means, reverse=True)
-    title = hiring_figure(verdicts, 0.75).axes[0].texts[0].get_text()
+    title = selection_figure(verdicts, 0.75).axes[0].texts[0].get_text()
     assert title == "first 40 of 200 workers: how often right, %"
 
 
 def test_the_picture_of_spans_shows_their_f1():
     tested = Reliability.from_counts([8], [10], measure="span_f1", n_labels=5)
-    axes = hiring_figure(judge_workers(tested), 0.6).axes[0]
+    axes = selection_figure(judge_workers(tested), 0.6).axes[0]
     assert axes.texts[0].get_text() == "1 worker: span F1, %"
     assert axes.get_xlabel().startswith("span F1, %")
 
 
 def test_a_picture_is_the_same_every_time(verdicts, curve, tmp_path):
     for name in ("a.svg", "b.svg"):
-        save_figure(hiring_figure(verdicts, 0.75, curve), tmp_path / name)
+        save_figure(selection_figure(verdicts, 0.75, curve), tmp_path / name)
     assert (tmp_path / "a.svg").read_bytes() == (tmp_path / "b.svg").read_bytes()
 
 
 def test_nobody_cannot_be_drawn():
     with pytest.raises(InputError, match="no worker"):
-        hiring_figure([], 0.75)
+        selection_figure([], 0.75)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from campaign.tiny import plan_of, setting_of, write_files
-from goldspan.campaign import describe_plan, open_setting, read_plan
-from goldspan.campaign.course import course
+from campaign.tiny import inputs_of, plan_of, write_files
+from goldspan.campaign import describe_plan, read_inputs, read_plan
+from goldspan.campaign.summary import cost_range
 
 CONTROL = {"n": 6, "gold": "truth.csv", "share": 0.2, "first": 3, "least": 0.5}
 
@@ -16,12 +16,12 @@ def served(folder, **sections):
     write_files(folder)
     made = plan_of(**{"control": CONTROL, "page": {"training": 2}, **sections})
     made["crowd"] = {"source": "web"}
-    return open_setting(read_plan(made), folder)
+    return read_inputs(read_plan(made), folder)
 
 
 def test_people_in_a_browser_are_told_as_such(tmp_path):
-    setting = served(tmp_path, page={"training": 2, "title": "The weather"})
-    lines = describe_plan(setting)
+    inputs = served(tmp_path, page={"training": 2, "title": "The weather"})
+    lines = describe_plan(inputs)
     assert "crowd: people in a browser: `goldspan serve`" in lines
     assert "title: The weather" in lines
     assert "provider: personal links: `goldspan links`" in lines
@@ -38,11 +38,11 @@ def test_the_provider_is_named_and_the_title_is_the_campaigns_name(tmp_path):
 
 
 def test_what_a_workers_practice_and_test_cost_is_told_with_how_many_the_budget_bears(tmp_path):
-    setting = served(tmp_path)
-    found = course(setting)
+    inputs = served(tmp_path)
+    found = cost_range(inputs)
     # Two answers to 14 items are four fifths of the answers: 8 - 1.40 / 0.8 is left for tests.
     assert (found["opening"], found["bears"], found["bears_most"]) == (250_000, 25, 32)
-    (line,) = [line for line in describe_plan(setting) if line.startswith("workers: ")]
+    (line,) = [line for line in describe_plan(inputs) if line.startswith("workers: ")]
     assert line == (
         "workers: every worker's practice and test costs 0.25: the budget bears 25 beside the "
         "cheapest course, and 32 workers would leave nothing for labels"
@@ -66,6 +66,6 @@ def test_only_what_there_is_costs(tmp_path, control, page, what):
 
 def test_a_campaign_without_a_test_says_nothing_of_it(tmp_path):
     write_files(tmp_path)
-    setting = setting_of(tmp_path)
-    assert (course(setting)["opening"], course(setting)["bears"]) == (0, None)
-    assert not any(line.startswith("workers: ") for line in describe_plan(setting))
+    inputs = inputs_of(tmp_path)
+    assert (cost_range(inputs)["opening"], cost_range(inputs)["bears"]) == (0, None)
+    assert not any(line.startswith("workers: ") for line in describe_plan(inputs))

@@ -14,8 +14,15 @@ import goldspan
 from goldspan.crowd import Crowd, read_crowd
 from goldspan.errors import InputError, UnknownNameError
 from goldspan.simulation import draw_truth, simulate_crowd
-from goldspan.workers import find_signs
-from goldspan.workers.signs import Sign, Thresholds, at_least, at_most, equal_answers, others_choice
+from goldspan.workers import find_quality_flags
+from goldspan.workers.quality_flags import (
+    QualityFlag,
+    Thresholds,
+    at_least,
+    at_most,
+    equal_answers,
+    others_choice,
+)
 
 TEAM = (
     "flip(0.2) x14",
@@ -31,7 +38,7 @@ def crowd_of(team: tuple[str, ...], n_labels: int, seed: int, **options: object)
     return simulate_crowd(draw_truth(items, n_labels, seed=seed), team, seed=seed, **options)
 
 
-def kinds_of(signs: list[Sign], worker: str) -> set[str]:
+def kinds_of(signs: list[QualityFlag], worker: str) -> set[str]:
     return {sign.kind for sign in signs if sign.worker == worker}
 
 
@@ -45,7 +52,7 @@ def reread(crowd: Crowd, **columns: np.ndarray) -> Crowd:
 def test_the_careless_are_found_and_nobody_else(shape, seed, has_gold):
     n_labels, options = shape
     crowd = crowd_of(TEAM, n_labels, seed, times=True, **options)
-    signs = find_signs(crowd if has_gold else crowd.with_gold(None))
+    signs = find_quality_flags(crowd if has_gold else crowd.with_gold(None))
     assert "constant" in kinds_of(signs, "con")
     assert "base rate" in kinds_of(signs, "ran")
     if has_gold:
@@ -64,7 +71,7 @@ def test_honest_crowds_are_left_alone(team):
     for seed in range(6):
         crowd = crowd_of((team,), 3, seed, per_item=5, workload="zipf")
         for one in (crowd, crowd.with_gold(None)):
-            marked += len({sign.worker for sign in find_signs(one)})
+            marked += len({sign.worker for sign in find_quality_flags(one)})
             n += crowd.n_workers
     assert marked / n < 0.03
 
@@ -72,14 +79,14 @@ def test_honest_crowds_are_left_alone(team):
 def test_a_rare_label_does_not_make_careful_workers_constant():
     truth = draw_truth(400, ["no", "yes"], shares=[9, 1], seed=3)
     team = ["flip(0.05) x10", "con=spammer(frequent)"]
-    signs = find_signs(simulate_crowd(truth, team, seed=3), kinds=["constant", "base rate"])
+    signs = find_quality_flags(simulate_crowd(truth, team, seed=3), kinds=["constant", "base rate"])
     assert {sign.worker for sign in signs} == {"con"}
 
 
 def test_the_constant_sign_says_what_was_seen():
     truth = draw_truth(300, ["no", "yes"], seed=4)
     crowd = simulate_crowd(truth, ["flip(0.1) x4", "con=spammer(constant, label=yes)"], seed=4)
-    sign = find_signs(crowd, kinds=["constant"])[0]
+    sign = find_quality_flags(crowd, kinds=["constant"])[0]
     assert sign.evidence.startswith("100 % of 300 answers say yes, of the others'")
     assert (sign.strength, sign.numbers["answers"]) == (1.0, 300)
     assert str(sign).startswith("constant: 100 %")
@@ -95,7 +102,7 @@ def texts(root) -> Crowd:
 
 
 def test_texts_have_signs_too(texts):
-    signs = find_signs(texts)
+    signs = find_quality_flags(texts)
     assert kinds_of(signs, "con") == {"constant"}
     assert "base rate" in kinds_of(signs, "ran")
     assert "copies" in kinds_of(signs, "cop")
@@ -112,7 +119,7 @@ def test_times_tell_who_copied_whom():
     taken = crowd.answers.worker == copier
     # The copier answers a minute after the source; both answered everything.
     submitted[taken] = submitted[crowd.answers.worker == source] + 60_000
-    signs = find_signs(reread(crowd, submitted=submitted), kinds=["copies"])
+    signs = find_quality_flags(reread(crowd, submitted=submitted), kinds=["copies"])
     assert [sign.worker for sign in signs] == ["cop"]
     assert "100 % of them after w2" in signs[0].evidence
     assert signs[0].numbers["other"] == "w2"
@@ -122,7 +129,7 @@ def test_times_tell_who_copied_whom():
 def test_copies_are_counted_among_the_wrong_answers_of_their_worker(has_gold):
     crowd = crowd_of(("flip(0.25) x9", "cop=flip(0.02) + copier(w2, 0.6)"), 2, 6)
     crowd = crowd if has_gold else crowd.with_gold(None)
-    signs = {sign.worker: sign for sign in find_signs(crowd, kinds=["copies"])}
+    signs = {sign.worker: sign for sign in find_quality_flags(crowd, kinds=["copies"])}
     assert set(signs) == {"cop", "w2"}
     answers = crowd.answers
     table = np.full((crowd.n_items, crowd.n_workers), -1)
@@ -143,7 +150,7 @@ def test_copies_are_counted_among_the_wrong_answers_of_their_worker(has_gold):
 
 def test_half_copies_are_found_with_gold():
     crowd = crowd_of(("flip(0.3) x9", "cop=flip(0.3) + copier(w2, 0.5)"), 4, 6)
-    assert "copies" in kinds_of(find_signs(crowd, kinds=["copies"]), "cop")
+    assert "copies" in kinds_of(find_quality_flags(crowd, kinds=["copies"]), "cop")
 
 
 def test_hard_items_make_no_copies():
@@ -157,17 +164,17 @@ def test_hard_items_make_no_copies():
             wrong = rng.random() < (0.7 if hard[n] else 0.1)
             label = "x" if not wrong else "y" if hard[n] else rng.choice(["y", "z"])
             rows.append(f"{n},{w},{label},x")
-    assert not find_signs(read_crowd("\n".join(rows).encode()), kinds=["copies"])
+    assert not find_quality_flags(read_crowd("\n".join(rows).encode()), kinds=["copies"])
 
 
 def test_too_fast_needs_times_and_gives_the_quality_beside():
     crowd = crowd_of(("flip(0.1) x9", "eve=flip(0.4)"), 2, 8, times=True)
     rng = np.random.default_rng(8)
-    assert not find_signs(crowd, kinds=["too fast"])
+    assert not find_quality_flags(crowd, kinds=["too fast"])
     seconds = rng.lognormal(np.log(8), 0.5, len(crowd.answers))
     seconds[crowd.answers.worker == crowd.worker_index("eve")] /= 8
     started = crowd.answers.submitted - (1000 * seconds).astype(np.int64)
-    sign, *others = find_signs(reread(crowd, started=started), kinds=["too fast"])
+    sign, *others = find_quality_flags(reread(crowd, started=started), kinds=["too fast"])
     assert not others
     assert sign.worker == "eve"
     assert sign.numbers["seconds"] == pytest.approx(1, rel=0.2)
@@ -177,15 +184,15 @@ def test_too_fast_needs_times_and_gives_the_quality_beside():
 
 def test_drift_goes_by_time_and_not_by_the_order_in_the_file():
     crowd = crowd_of(("flip(0.1) x6", "dri=drift(flip(0.05), flip(0.5), at=0.5)"), 2, 9, times=True)
-    sign = find_signs(crowd, kinds=["drift"])[0]
+    sign = find_quality_flags(crowd, kinds=["drift"])[0]
     assert sign.worker == "dri"
     assert sign.numbers["before"] == pytest.approx(0.95, abs=0.05)
     assert sign.numbers["after"] == pytest.approx(0.5, abs=0.1)
     assert sign.numbers["before_change"] == pytest.approx(200, abs=30)
     order = np.argsort(crowd.answers.submitted)
     shuffled = replace(crowd, answers=crowd.answers.take(order))
-    assert find_signs(shuffled, kinds=["drift"])[0].evidence == sign.evidence
-    assert not find_signs(reread(crowd, submitted=None), kinds=["drift"])
+    assert find_quality_flags(shuffled, kinds=["drift"])[0].evidence == sign.evidence
+    assert not find_quality_flags(reread(crowd, submitted=None), kinds=["drift"])
 
 
 def test_items_that_become_harder_are_no_drift():
@@ -199,7 +206,7 @@ def test_items_that_become_harder_are_no_drift():
         for w, tags in part.answers_of(n).items()
     ]
     crowd = read_crowd(("task,worker,label,gold\n" + "\n".join(rows)).encode())
-    assert not find_signs(crowd, kinds=["drift"])
+    assert not find_quality_flags(crowd, kinds=["drift"])
 
 
 @given(st.lists(st.tuples(*[st.integers(0, 3)] * 3), min_size=1, max_size=40, unique=True))
@@ -230,16 +237,18 @@ def test_tails_are_those_of_the_binomial():
 
 def test_signs_come_strongest_first_and_always_the_same():
     crowd = crowd_of(TEAM, 2, 0, times=True)
-    signs = find_signs(crowd)
+    signs = find_quality_flags(crowd)
     assert [s.strength for s in signs] == sorted([s.strength for s in signs], reverse=True)
-    assert find_signs(crowd) == signs
+    assert find_quality_flags(crowd) == signs
     assert all(0 <= s.strength <= 1 and s.p_value < 0.05 for s in signs)
 
 
 def test_a_result_says_what_is_right_where_there_is_no_gold():
     crowd = crowd_of(TEAM, 2, 0, times=True).with_gold(None)
-    by_default = find_signs(crowd, kinds=["drift"])
-    assert by_default == find_signs(crowd, result=goldspan.aggregate(crowd, "ds"), kinds=["drift"])
+    by_default = find_quality_flags(crowd, kinds=["drift"])
+    assert by_default == find_quality_flags(
+        crowd, result=goldspan.aggregate(crowd, "ds"), kinds=["drift"]
+    )
 
 
 @pytest.mark.parametrize(
@@ -248,16 +257,16 @@ def test_a_result_says_what_is_right_where_there_is_no_gold():
     ids=["one answer", "one label"],
 )
 def test_tiny_crowds_have_no_signs(text):
-    assert find_signs(read_crowd(text.encode()), thresholds=Thresholds(least=2)) == []
+    assert find_quality_flags(read_crowd(text.encode()), thresholds=Thresholds(least=2)) == []
 
 
 def test_a_crowd_without_answers_has_no_signs():
-    assert find_signs(draw_truth(5)) == []
+    assert find_quality_flags(draw_truth(5)) == []
 
 
 def test_unknown_signs_and_impossible_thresholds_are_refused():
     with pytest.raises(UnknownNameError, match="constant, base rate, copies, too fast, drift"):
-        find_signs(draw_truth(5), kinds=["bot"])
+        find_quality_flags(draw_truth(5), kinds=["bot"])
     with pytest.raises(InputError, match="alpha lies between 0 and 1"):
         Thresholds(alpha=2)
     with pytest.raises(InputError, match="at least 2 answers"):
@@ -270,11 +279,11 @@ def test_few_real_workers_have_signs(data):
     for name in ("dog", "face_sentiment", "snow_rte", "web", "weather_tweets_amt"):
         folder = data / "classification" / name
         crowd = read_crowd(folder / "labels.csv", gold=folder / "truth.csv")
-        flagged += len({sign.worker for sign in find_signs(crowd)})
+        flagged += len({sign.worker for sign in find_quality_flags(crowd)})
         n += crowd.n_workers
     assert 0 < flagged / n < 0.05
 
 
 def test_one_sign_can_be_named_alone():
     crowd = read_crowd(b"task,worker,label\n1,a,x\n1,b,x\n2,a,y\n2,b,y\n")
-    assert find_signs(crowd, kinds="drift") == find_signs(crowd, kinds=["drift"])
+    assert find_quality_flags(crowd, kinds="drift") == find_quality_flags(crowd, kinds=["drift"])

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from goldspan.campaign.clock import WallTimes
+from goldspan.campaign.inputs import CampaignInputs, begun_tokens
 from goldspan.campaign.plan import Plan
-from goldspan.campaign.setting import Setting, begun_tokens
 from goldspan.crowd import Crowd
 from goldspan.errors import FaultsError, InputError
 from goldspan.money import from_micro
@@ -69,7 +69,7 @@ _WHY = {
 }
 
 
-def begin(setting: Setting, ledger: Ledger, now: int) -> list[str]:
+def begin(inputs: CampaignInputs, ledger: Ledger, now: int) -> list[str]:
     """Put plan, pool and guideline in force, and return what is to be told of it, a line each.
 
     Everything is checked before anything is kept. Items of a campaign that version 0.1 began get
@@ -80,27 +80,27 @@ def begin(setting: Setting, ledger: Ledger, now: int) -> list[str]:
             they were, or the cap is below what is used up.
     """
     plan, cap, has_begun = (
-        setting.plan.model_dump(mode="json"),
-        setting.plan.cap,
+        inputs.plan.model_dump(mode="json"),
+        inputs.plan.cap,
         _has_begun(ledger),
     )
-    changed = _changed(setting, ledger) if has_begun else []
-    guideline = describe_guideline(setting.plan, setting.guideline)
+    changed = _changed(inputs, ledger) if has_begun else []
+    guideline = describe_guideline(inputs.plan, inputs.guideline)
     if has_begun:
-        _check_tokens(setting, ledger)
-        _check_items(setting, ledger)
+        _check_tokens(inputs, ledger)
+        _check_items(inputs, ledger)
         _refuse(changed)
         _check_cap(cap, ledger)
-    lines, n_items = [_line(*one) for one in changed], len(setting.ids)
-    added, notes = _add_pool(setting, ledger, now, is_new=not has_begun)
+    lines, n_items = [_line(*one) for one in changed], len(inputs.ids)
+    added, notes = _add_pool(inputs, ledger, now, is_new=not has_begun)
     if not has_begun:
-        facts = {"id": setting.key, "plan": plan, "versions": versions(), "tokens": setting.tokens}
+        facts = {"id": inputs.key, "plan": plan, "versions": versions(), "tokens": inputs.tokens}
         ledger.record("plan", "plan", {**facts, "items": n_items}, now)
     else:  # a kill may have come after they were added
         added = max(added, n_items - _n_items(ledger, n_items))
         lines += [f"{added} items were added to the pool"] if added else []
     # Before the plan, which says which labels there were: a kill may come between the two.
-    told = _begin_version(guideline, setting, ledger, now)
+    told = _begin_version(guideline, inputs, ledger, now)
     if lines:
         _keep(plan, lines, n_items, ledger, now)
     if ledger.totals().cap != cap:
@@ -129,29 +129,29 @@ def describe_guideline(plan: Plan, text: str | None) -> dict[str, Any]:
 
 
 def _begin_version(
-    now_valid: dict[str, Any], setting: Setting, ledger: Ledger, now: int
+    now_valid: dict[str, Any], inputs: CampaignInputs, ledger: Ledger, now: int
 ) -> list[str]:
     """Begin a version if labels or guideline changed; return a line about it."""
     before = list(ledger.records(VERSION).values())
     if not before:
-        old = _unmarked(setting, ledger)
+        old = _unmarked(inputs, ledger)
         first = now_valid if old is None else describe_guideline(old, None)
-        codec = (setting.plan if old is None else old).codec
+        codec = (inputs.plan if old is None else old).codec
         ledger.begin_version(first, codec, now)
         before = [first]
     if before[-1]["hash"] == now_valid["hash"]:
         return []
-    number = ledger.begin_version(now_valid, setting.plan.codec, now)
+    number = ledger.begin_version(now_valid, inputs.plan.codec, now)
     return [f"guideline: version {number} from now on: {_what_changed(before[-1], now_valid)}"]
 
 
-def _unmarked(setting: Setting, ledger: Ledger) -> Plan | None:
+def _unmarked(inputs: CampaignInputs, ledger: Ledger) -> Plan | None:
     """Return the plan of a campaign from before versions were kept, if it said otherwise.
 
     Its guideline is not known then.
     """
     old = plan_in_force(ledger)
-    new = setting.plan.model_dump(mode="json")
+    new = inputs.plan.model_dump(mode="json")
     labels = [key.partition(".")[2] for key in LABELS]
     if all(old["task"].get(key, []) == new["task"][key] for key in labels) and (
         old.get("page", {}).get("instructions") == new["page"]["instructions"]
@@ -199,28 +199,30 @@ def guideline_versions(ledger: Ledger, crowd: Crowd) -> list[dict[str, Any]]:
 # What changed, what may change, and how it is kept.
 
 
-def _add_pool(setting: Setting, ledger: Ledger, now: int, *, is_new: bool) -> tuple[int, list[str]]:
+def _add_pool(
+    inputs: CampaignInputs, ledger: Ledger, now: int, *, is_new: bool
+) -> tuple[int, list[str]]:
     """Add the items of the pool that the ledger lacks; return how many, and what is to be told.
 
     Raises:
         FaultsError: An item is faulty, or is not what it was when the campaign took it.
     """
     try:
-        added = ledger.add_items(setting.items(), now)
+        added = ledger.add_items(inputs.items(), now)
     except FaultsError as error:
         if is_new or not any(fault.kind == "duplicate-item" for fault in error.faults):
             raise
-        raise FaultsError(error.faults, _unlike(setting)) from None
+        raise FaultsError(error.faults, _unlike(inputs)) from None
     if is_new:
-        return added, list(setting.notes)
+        return added, list(inputs.notes)
     told = []
     if "tokens" not in ledger.records("plan")["plan"] and not ledger.records(TOLD):
-        lost = _without_text(setting, ledger)
+        lost = _without_text(inputs, ledger)
         ledger.record(TOLD, "texts", {"lost": lost}, now)
         if lost:
             told.append(
                 f"{lost} items were stored without their texts by an older version, and are gone "
-                f"from {setting.plan.pool.file}: what is written of them shows their tokens with "
+                f"from {inputs.plan.pool.file}: what is written of them shows their tokens with "
                 "blanks between"
             )
     return added, told
@@ -231,9 +233,9 @@ def _n_items(ledger: Ledger, otherwise: int) -> int:
     return int({**ledger.records("plan")["plan"], **_last(ledger)}.get("items", otherwise))
 
 
-def _unlike(setting: Setting) -> str:
-    file = setting.plan.pool.file
-    if not setting.numbered:
+def _unlike(inputs: CampaignInputs) -> str:
+    file = inputs.plan.pool.file
+    if not inputs.numbered:
         return f"{file}: items are not what they were when the campaign took them"
     return (
         f"{file}: items are not what they were when the campaign took them. They have no ids, and "
@@ -242,38 +244,38 @@ def _unlike(setting: Setting) -> str:
     )
 
 
-def _without_text(setting: Setting, ledger: Ledger) -> int:
-    if setting.pool.text is None:
+def _without_text(inputs: CampaignInputs, ledger: Ledger) -> int:
+    if inputs.pool.text is None:
         return 0
-    return len(set(ledger.crowd("pool").item_ids.to_pylist()) - set(setting.ids))
+    return len(set(ledger.crowd("pool").item_ids.to_pylist()) - set(inputs.ids))
 
 
-def pending(setting: Setting, ledger: Ledger) -> list[str]:
+def pending(inputs: CampaignInputs, ledger: Ledger) -> list[str]:
     """Return what of the plan file comes in force at the next start, a line each.
 
     What may not change is left out: it is refused then, or an option was given in its place.
     """
     if not _has_begun(ledger):
         return []
-    lines = [_line(*one) for one in _changed(setting, ledger) if _may_change(*one)]
+    lines = [_line(*one) for one in _changed(inputs, ledger) if _may_change(*one)]
     known = list(ledger.records(VERSION).values())
-    found = describe_guideline(setting.plan, setting.guideline)
+    found = describe_guideline(inputs.plan, inputs.guideline)
     if known and known[-1]["hash"] != found["hash"]:
         lines.append(f"guideline, version {len(known) + 1}: {_what_changed(known[-1], found)}")
     return lines
 
 
-def _changed(setting: Setting, ledger: Ledger) -> list[tuple[str, Any, Any]]:
+def _changed(inputs: CampaignInputs, ledger: Ledger) -> list[tuple[str, Any, Any]]:
     """Return the keys in which the plan differs from the one in force, with both values."""
     kept = plan_in_force(ledger)
-    plan, in_force = setting.plan.model_dump(mode="json"), _completed(kept)
+    plan, in_force = inputs.plan.model_dump(mode="json"), _completed(kept)
     if "annotators" not in kept.get(
         "crowd", {}
     ):  # a store that can forget people keeps no names of them
         plan["crowd"].pop("annotators")
         in_force.get("crowd", {}).pop("annotators", None)
     found = _differences(in_force, plan)
-    return [one for one in found if not _is_the_same(*one, setting)]
+    return [one for one in found if not _is_the_same(*one, inputs)]
 
 
 def _has_begun(ledger: Ledger) -> bool:
@@ -330,33 +332,34 @@ def _check_cap(cap: int, ledger: Ledger) -> None:
         )
 
 
-def _check_tokens(setting: Setting, ledger: Ledger) -> None:
+def _check_tokens(inputs: CampaignInputs, ledger: Ledger) -> None:
     """Reject texts that are cut by another rule than the campaign's."""
     rule = begun_tokens(ledger)
-    if rule != setting.tokens:
+    if rule != inputs.tokens:
         raise InputError(
             f"this campaign cuts its texts by the rule {rule!r}, and they were read by "
-            f"{setting.tokens!r}: open its files with goldspan.campaign.as_begun(setting, ledger)"
+            f"{inputs.tokens!r}: open its files with "
+            "goldspan.campaign.inputs_as_begun(inputs, ledger)"
         )
 
 
-def _check_items(setting: Setting, ledger: Ledger) -> None:
+def _check_items(inputs: CampaignInputs, ledger: Ledger) -> None:
     """Reject a pool from which items are gone that were asked about."""
-    there = set(setting.ids)
+    there = set(inputs.ids)
     gone = [item for item in ledger.slots()["item"].to_pylist() if item not in there]
     if gone:
         raise InputError(
             f"pool.file: {len(gone)} items that were asked about are gone from "
-            f"{setting.plan.pool.file}: {', '.join(gone[:5])}: give them back; nothing was changed"
+            f"{inputs.plan.pool.file}: {', '.join(gone[:5])}: give them back; nothing was changed"
         )
 
 
-def _is_the_same(key: str, old: Any, new: Any, setting: Setting) -> bool:
+def _is_the_same(key: str, old: Any, new: Any, inputs: CampaignInputs) -> bool:
     """Return whether a key may only say what held without it: the store compares the items."""
     if key == "task.tokens":
-        return setting.tokens == "fine" and {old, new} <= {None, "fine", "given"}
+        return inputs.tokens == "fine" and {old, new} <= {None, "fine", "given"}
     if key == "pool.format":
-        return {old, new} == {None, "text"} and setting.plan.pool.file.lower().endswith(".txt")
+        return {old, new} == {None, "text"} and inputs.plan.pool.file.lower().endswith(".txt")
     return key in {"pool.text", "pool.id", "pool.document"}
 
 

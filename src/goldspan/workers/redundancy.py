@@ -436,7 +436,7 @@ def _answer(
 
 
 # --------------------------------------------------------------------------------------------------
-# A crowd's real answers as a tape: which of them are revealed so far, and which comes next.
+# A crowd's recorded answers: which of them are revealed so far, and which comes next.
 
 
 ORDERS = ("random", "time", "given")
@@ -444,7 +444,7 @@ _FIRST, _SECOND = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 
 
 @dataclass(eq=False)
-class Tape:
+class RevealedAnswers:
     """The answers of a crowd, and which of them are revealed, in which order.
 
     Attributes:
@@ -460,7 +460,7 @@ class Tape:
     asked: NDArray[np.int64]
 
     @classmethod
-    def of(cls, crowd: Crowd, order: str, seed: int) -> Tape:
+    def of(cls, crowd: Crowd, order: str, seed: int) -> RevealedAnswers:
         """Wind a crowd's answers up in an order of `ORDERS`.
 
         Raises:
@@ -655,20 +655,20 @@ def replay(
     _check(max_answers, min_answers, order, choose)
     if gold is not None:
         crowd = attach_gold(crowd.with_gold(None), gold, ReadOptions(), refine=True)
-    tape = Tape.of(crowd, order, random_state)
-    tape.ask(min(min_answers, max_answers))
+    revealed = RevealedAnswers.of(crowd, order, random_state)
+    revealed.ask(min(min_answers, max_answers))
     rounds = []
     while True:
-        result = _aggregate(tape.so_far(), method)
+        result = _aggregate(revealed.so_far(), method)
         status = states(result.crowd, result, stop, min_answers, max_answers)
-        status[(status == OPEN) & ~tape.has_more()] = NOBODY_LEFT
+        status[(status == OPEN) & ~revealed.has_more()] = NOBODY_LEFT
         is_open = status == OPEN
         rounds.append(_stage(result, int(is_open.sum())))
         if progress:
             progress(rounds[-1].n_open)
         if not is_open.any():
             break
-        tape.ask_more(is_open, _gains(result, tape) if choose == "gain" else None)
+        revealed.ask_more(is_open, _gains(result, revealed) if choose == "gain" else None)
     return Replay(
         stop,
         result,
@@ -693,14 +693,15 @@ def _aggregate(crowd: Crowd, method: Method) -> Consensus:
     return aggregate(crowd, method) if isinstance(method, str) else method(crowd)
 
 
-def _gains(result: Consensus, tape: Tape) -> NDArray[np.float64]:
+def _gains(result: Consensus, revealed: RevealedAnswers) -> NDArray[np.float64]:
     """Return the expected gain of every answer that is not revealed, float64 [n_answers]."""
     habits = learn_habits(result)
-    rest = np.flatnonzero(tape.asked < 0)
-    gains = np.zeros(len(tape.asked))
+    rest = np.flatnonzero(revealed.asked < 0)
+    gains = np.zeros(len(revealed.asked))
     gains[rest] = pair_gain(
         posterior_of(result, habits), result.crowd.offsets, habits.tables,
-        tape.answers.item[rest].astype(np.int64), tape.answers.worker[rest].astype(np.int64),
+        revealed.answers.item[rest].astype(np.int64),
+        revealed.answers.worker[rest].astype(np.int64),
     )  # fmt: skip
     return gains
 
@@ -710,9 +711,9 @@ def _fixed(
 ) -> tuple[Stage, ...]:
     stages = []
     for k in range(1, max_answers + 1):
-        tape = Tape.of(crowd, order, seed)
-        tape.ask(k)
-        stages.append(_stage(_aggregate(tape.so_far(), method), 0))
+        revealed = RevealedAnswers.of(crowd, order, seed)
+        revealed.ask(k)
+        stages.append(_stage(_aggregate(revealed.so_far(), method), 0))
     return tuple(stages)
 
 

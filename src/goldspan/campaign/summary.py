@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from goldspan.campaign.inputs import CampaignInputs
 from goldspan.campaign.plan import Control, Plan
-from goldspan.campaign.setting import Setting
 from goldspan.money import from_micro
 
 
-def course(setting: Setting) -> dict[str, Any]:
+def cost_range(inputs: CampaignInputs) -> dict[str, Any]:
     """Return the numbers of a plan.
 
     Returns:
@@ -22,18 +22,18 @@ def course(setting: Setting) -> dict[str, Any]:
         nobody is paid, in place of the money `fewest` and `most`, the answers of the shortest and
         the longest course.
     """
-    plan = setting.plan
-    own = [n for n, name in enumerate(setting.ids) if name not in setting.control]
+    plan = inputs.plan
+    own = [n for n, name in enumerate(inputs.ids) if name not in inputs.control]
     low, high = plan.redundancy.min, plan.redundancy.max
     if not plan.is_paid:
-        facts = {"items": len(own), "control": len(setting.control)}
+        facts = {"items": len(own), "control": len(inputs.control)}
         return {**facts, "fewest": low * len(own), "most": high * len(own)}
-    once, opening = int(setting.costs[own].sum()), _opening(setting)
+    once, opening = int(inputs.costs[own].sum()), _opening(inputs)
     cap, each = plan.cap, once / len(own)
     rest = max(0, cap - round(once * low / _labelling(plan)))
     return {
         "items": len(own),
-        "control": len(setting.control),
+        "control": len(inputs.control),
         "cheapest": once * low,
         "dearest": once * high,
         "cap": cap,
@@ -45,14 +45,14 @@ def course(setting: Setting) -> dict[str, Any]:
     }
 
 
-def _opening(setting: Setting) -> int:
+def _opening(inputs: CampaignInputs) -> int:
     """Return what a worker is paid, in millionths, before the first answer that makes a label."""
-    control, plan = setting.plan.control, setting.plan
+    control, plan = inputs.plan.control, inputs.plan
     if control is None:
         return 0
     questions = control.first + (plan.page.training if plan.crowd.source == "web" else 0)
-    known = [n for n, name in enumerate(setting.ids) if name in setting.control]
-    return round(questions * int(setting.costs[known].sum()) / len(known))
+    known = [n for n, name in enumerate(inputs.ids) if name in inputs.control]
+    return round(questions * int(inputs.costs[known].sum()) / len(known))
 
 
 def _labelling(plan: Plan) -> float:
@@ -61,18 +61,18 @@ def _labelling(plan: Plan) -> float:
     return 1 - share if share < 1 else 1.0
 
 
-def describe_plan(setting: Setting) -> list[str]:
+def describe_plan(inputs: CampaignInputs) -> list[str]:
     """Return what a plan will do, a line each."""
-    costs = _costs(setting) if setting.plan.is_paid else _answers(setting)
-    return [*_work(setting), *costs, *_end(setting)]
+    costs = _costs(inputs) if inputs.plan.is_paid else _answers(inputs)
+    return [*_work(inputs), *costs, *_end(inputs)]
 
 
-def _work(setting: Setting) -> Iterator[str]:
-    plan = setting.plan
+def _work(inputs: CampaignInputs) -> Iterator[str]:
+    plan = inputs.plan
     what = "one of the labels " if plan.is_single else "spans of the types "
     names = ", ".join(plan.task.labels or plan.task.types)
     yield f"task: {what}{names}" + ("" if plan.is_single else f", written as {plan.task.encoding}")
-    n = len(setting.ids)
+    n = len(inputs.ids)
     yield f"pool: {n} items of {plan.pool.file}"
     yield f"crowd: {_crowd(plan)}"
     if plan.crowd.source == "web":
@@ -126,8 +126,8 @@ def _test(control: Control) -> str:
     return f", the first {control.first} as a test{least}"
 
 
-def _costs(setting: Setting) -> Iterator[str]:
-    found, plan = course(setting), setting.plan
+def _costs(inputs: CampaignInputs) -> Iterator[str]:
+    found, plan = cost_range(inputs), inputs.plan
     unit = f" {plan.prices.currency}" if plan.prices.currency else ""
     cheap, dear = from_micro(found["cheapest"]), from_micro(found["dearest"])
     yield (
@@ -143,9 +143,9 @@ def _costs(setting: Setting) -> Iterator[str]:
         yield f"workers: {_entry(found, plan, unit)}"
 
 
-def _answers(setting: Setting) -> Iterator[str]:
+def _answers(inputs: CampaignInputs) -> Iterator[str]:
     """Return how much work it is where nobody is paid."""
-    found = course(setting)
+    found = cost_range(inputs)
     few, most = found["fewest"], found["most"]
     yield f"work: {few if few == most else f'{few} to {most}'} answers in all, unpaid"
 
@@ -161,9 +161,9 @@ def _entry(found: dict[str, Any], plan: Plan, unit: str) -> str:
     return f"{each}: the budget bears {bears} beside the cheapest course, and {most}"
 
 
-def _end(setting: Setting) -> Iterator[str]:
-    stop, hours = setting.plan.stop, setting.plan.budget.hours
-    hard = ["the money is spent"] if setting.plan.is_paid else []
+def _end(inputs: CampaignInputs) -> Iterator[str]:
+    stop, hours = inputs.plan.stop, inputs.plan.budget.hours
+    hard = ["the money is spent"] if inputs.plan.is_paid else []
     hard += ["the pool is labelled"]
     hard += [] if hours is None else [f"{hours:g} hours are over"]
     hard += [] if stop.most_rounds is None else [f"{stop.most_rounds} rounds are done"]
