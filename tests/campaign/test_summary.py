@@ -25,7 +25,7 @@ def test_people_in_a_browser_are_told_as_such(tmp_path):
     assert "crowd: people in a browser: `goldspan serve`" in lines
     assert "title: The weather" in lines
     assert "provider: personal links: `goldspan links`" in lines
-    assert "practice: 2 control questions, with the right answer shown" in lines
+    assert "practice: 2 gold questions, with the right answer shown" in lines
     assert any(
         line.endswith("the first 3 as a test, in which 50 % must be right") for line in lines
     )

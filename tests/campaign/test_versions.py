@@ -10,7 +10,7 @@ import pytest
 import goldspan
 from campaign.test_loop import Break, Breaking
 from campaign.tiny import SPANS, inputs_of, ledger_of, write_files, write_spans
-from goldspan.campaign import Campaign, CampaignRecord, changing, write_exports
+from goldspan.campaign import Campaign, CampaignRecord, changes, write_exports
 from goldspan.crowd import write_crowd
 from goldspan.errors import InputError
 
@@ -215,14 +215,14 @@ def test_a_process_that_ends_at_any_call_of_the_change_leaves_one_version(tmp_pa
         campaign, _ = start(folder, **CHANGED)
         answer(campaign, "ann", second, "fog")
         assert marks(campaign.ledger) == {(first, "ann"): 1, (second, "ann"): 2}
-        assert len(campaign.ledger.records(changing.VERSION)) == 2
-        assert changing.plan_in_force(campaign.ledger)["task"]["labels"] == ["rain", "sun", "fog"]
+        assert len(campaign.ledger.records(changes.VERSION)) == 2
+        assert changes.plan_in_force(campaign.ledger)["task"]["labels"] == ["rain", "sun", "fog"]
 
 
 @pytest.mark.parametrize("is_changed", [False, True])
 def test_answers_from_before_versions_were_kept_are_of_the_first(folder, monkeypatch, is_changed):
     with monkeypatch.context() as old:
-        old.setattr(changing, "_begin_version", lambda *_: [])
+        old.setattr(changes, "_begin_version", lambda *_: [])
         campaign, _ = start(folder)
     first, second, *_ = items_of(campaign)
     answer(campaign, "ann", first, "rain")

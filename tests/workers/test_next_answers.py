@@ -12,7 +12,7 @@ import goldspan
 from goldspan.errors import InputError, UnknownNameError
 from goldspan.simulation import draw_truth, simulate_crowd
 from goldspan.workers import Reliability, next_answers
-from goldspan.workers import asking as matching
+from goldspan.workers import redundancy as matching
 from goldspan.workers.redundancy import AT_MAXIMUM, BY_RULE, NOBODY_LEFT, OPEN
 from goldspan.workers.stopping import learn_habits, posterior_of, read_prices, token_gain
 

@@ -308,7 +308,7 @@ def reopened(ledger: Ledger) -> dict[str, int]:
 def _keep(
     plan: Mapping[str, Any], lines: list[str], n_items: int, ledger: Ledger, now: int
 ) -> None:
-    """Keep what changed; a campaign that had stopped decides anew whether to."""
+    """Keep what changed; a stopped campaign decides again whether to stop."""
     stops = list(ledger.records("stop").items())
     stopped = stops[-1][0].partition(".")[0] if stops and stops[-1][1]["stop"] else ""
     sections = {key.partition(".")[0] for key in (*FREE, *LABELS)}

@@ -208,7 +208,7 @@ class AnswerReader:
         return self._malformed(item, labels)
 
     def _malformed(self, item: str, labels: Sequence[str | None]) -> str:
-        """Return where the tags between skipped tokens are no spans, "" if they are."""
+        """Return where the tags between skipped tokens are malformed, "" if they are not."""
         start = 0
         for end in [*(n for n, label in enumerate(labels) if label is None), len(labels)]:
             part = [str(label) for label in labels[start:end]]
@@ -242,7 +242,7 @@ def _parsed(line: bytes) -> Any:
     try:
         return json.loads(line.decode("utf-8"))
     except (ValueError, RecursionError) as error:
-        raise InputError(f"it is no JSON: {error}") from None
+        raise InputError(f"it is not valid JSON: {error}") from None
 
 
 def _is_name(word: Any) -> bool:
@@ -314,7 +314,7 @@ class Simulated:
         return receipt.counts
 
     def _control(self, worker: str) -> None:
-        """Ask the control questions that are due, and send away who fails the first ones."""
+        """Ask the gold questions that are due, and send away who fails the first ones."""
         control = self.inputs.plan.control
         if control is None:
             return
@@ -587,7 +587,7 @@ class Files:
         return True
 
     def _needed(self, missing: Mapping[str, int]) -> dict[str, int]:
-        """Return the items of a batch and the control questions among them, with their answers."""
+        """Return the items of a batch and the gold questions among them, with their answers."""
         control = list(self.inputs.control)[len(self.admission.items) :]
         share = 0.0 if self.inputs.plan.control is None else self.inputs.plan.control.share
         n = min(len(control), -(-round(1000 * share * len(missing)) // 1000))

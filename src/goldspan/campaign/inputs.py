@@ -41,7 +41,7 @@ class CampaignInputs:
         folder: Where its files lie.
         pool: The items.
         codec: The tags.
-        control: Known labels of the control questions by item id.
+        control: Known labels of the gold questions by item id.
         truth: The items with the gold that simulated workers know, or None.
         test: Items and their labels to measure the model on, or None.
         tokens: The rule by which texts without tokens are cut: "fine", or "words" of a campaign
@@ -366,4 +366,4 @@ def _too_little(inputs: CampaignInputs) -> Iterator[str]:
             f"{plan.redundancy.min} answers cost {from_micro(least)}"
         )
     if len(inputs.control) >= inputs.pool.n_items:
-        yield "control.n: all items of the pool are control questions, and none is left to label"
+        yield "control.n: all items of the pool are gold questions, and none is left to label"

@@ -49,7 +49,7 @@ def make_classifier(name: str, params: Mapping[str, Any], seed: int) -> Any:
         seed: Of one that draws.
 
     Raises:
-        UnknownNameError: There is no such class, or no such parameter.
+        UnknownNameError: Unknown class or parameter.
         InputError: It is no classifier.
         MissingExtraError: scikit-learn is not installed.
     """
@@ -152,8 +152,8 @@ def _unknown(name: str) -> UnknownNameError:
 
 def _no_classifier(name: str) -> str:
     return (
-        f"{name} is no classifier: choose one of {', '.join(CLASSIFIERS)}, or give the whole name "
-        "of a classifier of scikit-learn, for example sklearn.svm.SVC"
+        f"{name} is not a classifier: choose one of {', '.join(CLASSIFIERS)}, or give the whole "
+        "name of a classifier of scikit-learn, for example sklearn.svm.SVC"
     )
 
 
@@ -365,7 +365,7 @@ def check_model(name: str, params: Mapping[str, Any], *, single: bool) -> None:
     """Reject a model that there is not, or parameters that it has not.
 
     Raises:
-        UnknownNameError: There is no such model, or no such parameter.
+        UnknownNameError: Unknown model or parameter.
         InputError: It is of the other kind, no classifier, or "auto" has parameters.
     """
     if name in {"auto", "none"}:

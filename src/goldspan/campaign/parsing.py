@@ -66,7 +66,7 @@ def _task(plan: Any) -> Iterator[str]:
         return
     names = task.types or task.labels
     if len(set(names)) < len(names):
-        yield f"task: a name stands twice in {', '.join(names)}"
+        yield f"task: a name appears twice in {', '.join(names)}"
     if task.labels and len(task.labels) < 2:
         yield "task.labels: there must be at least two to choose from"
     if task.labels and task.tokens:
@@ -165,7 +165,7 @@ def _page(plan: Any) -> Iterator[str]:
     most = 0 if control is None else control.n - control.first
     if training > most:
         yield (
-            f"page.training: {training} control questions to practise on, and control has {most} "
+            f"page.training: {training} gold questions to practise on, and control has {most} "
             "besides those of the test"
         )
 
@@ -175,7 +175,7 @@ def _unasked(plan: Any) -> Iterator[str]:
         return
     if not (plan.control.share or plan.control.first or plan.page.training):
         yield (
-            "control.share: is 0 and there is no test, so no control question would be asked: "
+            "control.share: is 0 and there is no test, so no gold question would be asked: "
             "give a share above 0, or set control.first"
         )
 
@@ -194,7 +194,7 @@ def _control(plan: Any) -> Iterator[str]:
     if plan.crowd.source == "replay":
         yield "control: a recorded crowd can be asked nothing but what it was asked then"
     if control.gold is None:
-        yield "control.gold: is missing: control questions need known labels"
+        yield "control.gold: is missing: gold questions need known labels"
     if control.first > control.n:
         yield f"control.first: is {control.first}, more than control.n, {control.n}"
     if control.least > 0 and not control.first:
@@ -263,7 +263,7 @@ def _aggregate(plan: Any) -> Iterator[str]:
 
 
 def _method_and_rule(plan: Any) -> Iterator[str]:
-    """Try the method and the rule where each of them alone is no fault."""
+    """Check that method and stopping rule fit each other, where neither is faulty by itself."""
     from goldspan.campaign.preflight import try_method
 
     task, chosen = plan.task, plan.aggregate
@@ -384,7 +384,7 @@ def _content(source: str | Path | Mapping[str, Any]) -> tuple[str, Mapping[str, 
     except OSError as error:
         raise InputError(f"cannot read {source}: {error.strerror}") from None
     except ValueError as error:  # TOMLDecodeError, UnicodeDecodeError, integers of too many digits
-        raise InputError(f"{source}: it is no TOML: {error}") from None
+        raise InputError(f"{source}: it is not valid TOML: {error}") from None
     except RecursionError:
         message = "lists or tables are nested too deeply: a plan has tables of keys and values"
         raise InputError(f"{source}: {message}") from None
@@ -436,7 +436,7 @@ def _unknown(keys: tuple[int | str, ...]) -> str:
     known = list(_section_of(keys[:-1]).model_fields)
     near = difflib.get_close_matches(str(keys[-1]), known, n=1)
     hint = f" (did you mean {near[0]!r}?)" if near else ""
-    return f"there is no such key: choose from {', '.join(known)}{hint}"
+    return f"unknown key: choose from {', '.join(known)}{hint}"
 
 
 def _section_of(keys: tuple[int | str, ...]) -> type[BaseModel]:
@@ -456,5 +456,5 @@ def _is_model(kind: Any) -> bool:
 
 
 def _is_type(key: int | str) -> bool:
-    """Whether part of a path is no key of the file but names one type of several."""
+    """Whether part of a path names a type of a union rather than a key of the file."""
     return str(key) in {"str", "int", "float"} or "function-after" in str(key)

@@ -308,7 +308,7 @@ class Page(Section):
         title: Above the task; the campaign's name by default.
         instructions: Text or Markdown file beside the plan: what is to be labelled, with examples.
         lease_minutes: How long a task is held for who has it before them.
-        training: So many control questions come first as practice, with the right answer shown.
+        training: So many gold questions come first as practice, with the right answer shown.
         skip_reasons: What can be said when a task is passed.
         finished: What is said to who has no more to do.
         daily_writes: Requests of one worker on one day that change something, at most; by default

@@ -101,7 +101,7 @@ class Numbers(Protocol):
 
     @property
     def redundancy(self) -> Sequence[int]:
-        """Items with 0, 1, … answers, control questions aside."""
+        """Items with 0, 1, … answers, gold questions aside."""
         ...
 
     @property
@@ -319,7 +319,7 @@ def outlook(record: Numbers) -> list[tuple[str, str]]:
         gain = f"{100 * again['right_tokens']:.2f}"
         what = "labels" if measure_of(record) == "accuracy" else "tokens"
         words = f"expected to set right {gain}\u00a0% of the {what} there are"
-        rows.append((f"{again['answers']} more answers on doubtful items", words))
+        rows.append((f"{again['answers']} more answers on uncertain items", words))
     return rows
 
 
@@ -811,7 +811,7 @@ def lead(record: Numbers) -> str:
     )
     if not counts["control_answers"]:
         return f"{text}."
-    asked = plural(counts["control_items"], "control question")
+    asked = plural(counts["control_items"], "gold question")
     return f"{text}, and {count(counts['control_answers'])} are to {asked}."
 
 
@@ -857,7 +857,7 @@ def _work(record: Numbers) -> Iterator[Fact]:
     yield Fact("items labelled", count(counts["items"]), whole, counts["items"] / counts["pool"])
     regular = counts["answers"] - counts["control_answers"]
     each = f"{regular / counts['items']:.1f} per item" if counts["items"] else ""
-    control = f"{count(counts['control_answers'])} to control questions"
+    control = f"{count(counts['control_answers'])} to gold questions"
     more = control if counts["control_answers"] else ""
     detail = "; ".join(part for part in (each, more) if part)
     name = "answers" if money is None else "answers bought"

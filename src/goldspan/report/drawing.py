@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 # --------------------------------------------------------------------------------------------------
-# What all pictures share: colours, letters, and how they are saved or set into a page.
+# What all pictures share: colours, fonts, and how they are saved or set into a page.
 
 
 INK, MUTED, GRID, BOX, POINT = "#1b2631", "#5c6875", "#dde3e8", "#d9e8f4", "#0072b2"
@@ -85,7 +85,7 @@ def write(ax: Axes, x: float, y: float, words: str, **look: Any) -> None:
 
 
 def bare(ax: Axes) -> None:
-    """Take away the frame and the ground of axes, and set the letters of their ticks."""
+    """Take away the frame and the ground of axes, and set the size of their tick labels."""
     for side in ("top", "right", "bottom", "left"):
         ax.spines[side].set_visible(False)
     ax.set_facecolor("none")
@@ -155,7 +155,7 @@ def _for_page(tag: str, prefix: str, used: set[str]) -> str:
 def _save(
     figure: Figure, out: Any, *, svg_text: Literal["path", "none"] = "path", **options: Any
 ) -> None:
-    """Save so that the bytes are always the same; `svg_text` says whether letters become paths."""
+    """Save so that the bytes are always the same; `svg_text` says whether text becomes paths."""
     import matplotlib as mpl
 
     with (
@@ -395,7 +395,7 @@ MAX_POINTS = 200
 
 
 def agreement_figure(crowd: Crowd, agreement: Agreement) -> Figure:
-    """Draw three box plots side by side, as in paper 000, figure 2.
+    """Draw three box plots side by side, as in figure 2 of Rodrigues et al. (2013).
 
     Answers per worker, answers per item (per document where workers answered whole documents),
     and the workers' span F1: against gold if there is some, else against the others; for single
@@ -416,13 +416,13 @@ def agreement_figure(crowd: Crowd, agreement: Agreement) -> Figure:
     with own_settings():
         axes = figure.subplots(1, 3)
         figure.subplots_adjust(left=0.085, right=0.885, top=0.84, bottom=0.04, wspace=1.05)
-        for letter, ax, shown in zip("abc", axes, distributions(crowd, agreement), strict=True):
-            _draw(ax, shown, letter)
+        for mark, ax, shown in zip("abc", axes, distributions(crowd, agreement), strict=True):
+            _draw(ax, shown, mark)
     return figure
 
 
-def _draw(ax: Axes, shown: Distribution, letter: str) -> None:
-    title = f"({letter}) {shown.what}" + (", %" if shown.is_rate else "")
+def _draw(ax: Axes, shown: Distribution, mark: str) -> None:
+    title = f"({mark}) {shown.what}" + (", %" if shown.is_rate else "")
     write(ax, -0.4, 1.14, title, weight="bold")
     write(ax, -0.4, 1.065, shown.per, color=MUTED)
     bare(ax)
@@ -473,7 +473,7 @@ def _short_count(value: float) -> str:
 
 
 def _box(ax: Axes, values: NDArray[np.float64]) -> None:
-    """Draw box, median and whiskers by hand: `Axes.boxplot` loads pyplot and chooses a backend."""
+    """Draw box, median and whiskers without `Axes.boxplot`, which loads pyplot."""
     from matplotlib.patches import Rectangle
 
     first, median, third = np.percentile(values, [25, 50, 75])

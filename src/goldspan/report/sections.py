@@ -380,7 +380,7 @@ def _number(value: float, digits: int) -> str:
 MAX_LABELS = 12
 """Labels with rows of their own in the heat maps of the report."""
 REM_PER_INCH = 6.3
-"""Makes the letters of a picture nearly as large as the page's small print."""
+"""Makes the text of a picture nearly as large as the page's small print."""
 SLIGHT = 0.01
 """Mean confidence and share right are called equal if they differ by less."""
 
@@ -548,8 +548,8 @@ def write_report(
     The file needs no network and no script. Sections without content are left out: without
     `agreement` its measures and the picture, without `score` the score; what only models know –
     calibration against the crowd's gold, confusions, rejected spans – for votes. At most 200
-    workers, 20 doubtful places and 20 faults are listed and 12 labels drawn, so that the file stays
-    small for large crowds. The same arguments give the same bytes.
+    workers, 20 uncertain places and 20 faults are listed and 12 labels drawn, so that the file
+    stays small for large crowds. The same arguments give the same bytes.
 
     Args:
         consensus: The result to report on.

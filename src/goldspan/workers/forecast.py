@@ -295,7 +295,7 @@ class Curve:
         """
         place = np.flatnonzero(self.sizes == size)
         if not len(place):
-            raise InputError(f"there is no size {size}: choose from {self.sizes.tolist()}")
+            raise InputError(f"unknown size {size}: choose from {self.sizes.tolist()}")
         return replace(
             self, sizes=self.sizes[place], accuracy=self.accuracy[place], low=self.low[place],
             high=self.high[place], cost=self.cost[place],
@@ -704,7 +704,7 @@ def forecast_accuracy(
     """Forecast the accuracy of the vote of the first workers of a ranking, for every size.
 
     Args:
-        ranked: Workers in the order in which they are hired: `team.tested`.
+        ranked: Workers in the order in which they are selected: `team.tested`.
         difficulty: Draws of `fit_difficulty`; None lets workers err independently.
         vote: "linear", weights L m - 1 with the posterior means m; "log"; or "majority".
         sizes: WorkerSelection sizes; by default all up to 40 workers, else 40 of them up to 500.
@@ -719,7 +719,7 @@ def forecast_accuracy(
     Raises:
         InputError: There is no worker, a size is none of 1 … n_workers, or the difficulty is of
             other workers or labels.
-        UnknownNameError: There is no such vote.
+        UnknownNameError: Unknown vote.
 
     >>> found = forecast_accuracy(Reliability.from_counts([18, 17, 17], 20, prior=(1, 1)))
     >>> found.sizes.tolist(), found.accuracy.round(2).tolist()
@@ -758,7 +758,7 @@ def read_sizes(sizes: ArrayLike | None, n_workers: int) -> NDArray[np.int64]:
     """
     most = min(n_workers, MOST_WORKERS)
     if not n_workers:
-        raise InputError("there is no worker whose votes could be forecast: the team is empty")
+        raise InputError("no worker whose votes could be forecast: the selection is empty")
     if sizes is None:
         spread = np.geomspace(1, most, MOST_SIZES)
         return np.unique(np.rint(spread if most > MOST_SIZES else np.arange(1, most + 1))).astype(
@@ -905,7 +905,7 @@ def check_forecast(
     none in the forecast either.
 
     Args:
-        ranked: Workers in the order in which they are hired, tested on other items.
+        ranked: Workers in the order in which they are selected, tested on other items.
         crowd: Answers of the same workers to the held-out items: single labels.
         gold: Known labels as for `measure_reliability`; the crowd's own by default.
         difficulty: As for `forecast_accuracy`, learnt from other items.

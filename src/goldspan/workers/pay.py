@@ -23,7 +23,7 @@ from goldspan.workers.beta import Reliability
 
 
 LEAST_JUDGED = 10
-"""Answers that must be judged before a bonus is due: one lucky answer is no merit."""
+"""Answers that must be judged before a bonus is due: one lucky answer earns nothing."""
 ROUNDING = 1e-9
 """Share of the judged answers by which counts may miss a mark: effective numbers are quotients."""
 BONUS_HELP = "0.90:10% (percent of the pay) or 0.90:2.50 (an amount), :20 behind it for at least 20"
@@ -402,7 +402,7 @@ def make_bill(
     Raises:
         InputError: There is no answer, a floor but no time, a bonus but nothing to judge by, or
             "use" without recorded costs.
-        UnknownNameError: There is no such rule.
+        UnknownNameError: Unknown rule.
 
     >>> import goldspan
     >>> from goldspan.workers import PayPlan

@@ -230,7 +230,7 @@ def _cut(
 
 
 class _Walk:
-    """The course of a test: the chance of so many right answers and no decision so far.
+    """A running test: the chance of so many right answers and no decision so far.
 
     Only the band between the limits is kept: whatever lies outside has passed or failed.
     """
@@ -270,7 +270,7 @@ class _Walk:
 
 
 # --------------------------------------------------------------------------------------------------
-# How long a qualification test must be, before anybody is paid (MATH section 8).
+# How long a qualification test must be, before anybody is paid (docs/math.md, section 8).
 
 
 MOST = 1000

@@ -1,4 +1,4 @@
-"""Which answers to ask for next, by whom, and the replay of a recorded crowd under such a rule."""
+"""Adaptive redundancy: which answers to ask for next, and the replay of a recorded crowd."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ def match_workers(
     crowd: Crowd, probs: Floats, habits: Habits, pool: Pool, is_open: NDArray[np.bool_],
     *, n: int | None = None, random_state: int = 0,
 ) -> Match:  # fmt: skip
-    """Choose for the most promising open items whom to ask.
+    """Choose the workers who are asked about the most promising open items.
 
     Args:
         crowd: Who answered what so far.
@@ -359,7 +359,7 @@ def next_answers(
     Raises:
         InputError: The result is of other items, a number makes no sense, or prices or workers do
             not fit.
-        UnknownNameError: There is no such rule.
+        UnknownNameError: Unknown rule.
 
     >>> import goldspan
     >>> rows = "".join(f"q{i},{w},{'yn'[i % 2]}\n" for i in range(8) for w in "abc")
@@ -528,7 +528,7 @@ def _scattered(crowd: Crowd, answers: Answers, seed: int) -> NDArray[np.uint64]:
 
 
 # --------------------------------------------------------------------------------------------------
-# What a stopping rule would have saved: real answers are revealed one by one, as if asked anew.
+# What a stopping rule would have saved: recorded answers are revealed one by one.
 
 
 CHOICES = ("queue", "gain")
@@ -642,7 +642,7 @@ def replay(
 
     Raises:
         InputError: The crowd has no answer or no times, or a number makes no sense.
-        UnknownNameError: There is no such rule, order, choice or method.
+        UnknownNameError: Unknown rule, order, choice or method.
 
     >>> import goldspan
     >>> rows = "".join(f"q{i},{w},{'yn'[i % 2]}\n" for i in range(8) for w in "abcde")

@@ -333,7 +333,7 @@ def choose_measure(crowd: Crowd, measure: str) -> str:
     """Return the measure that "auto" stands for, and refuse one that does not suit the crowd.
 
     Raises:
-        UnknownNameError: There is no such measure.
+        UnknownNameError: Unknown measure.
         InputError: It does not suit the crowd.
     """
     if measure not in {"auto", *MEASURES}:
@@ -428,7 +428,7 @@ def _confidence(truth: Truth) -> NDArray[np.float64]:
 
 
 # --------------------------------------------------------------------------------------------------
-# How often every worker is right, from control questions, from the crowd alone, or from both.
+# How often every worker is right, from gold questions, from the crowd alone, or from both.
 
 
 def measure_reliability(
@@ -601,7 +601,7 @@ def confusion(crowd: Crowd, worker: str, gold: Any = None) -> Confusion:
         gold: As for `measure_reliability`.
 
     Raises:
-        InputError: There is no such worker, or no gold.
+        InputError: Unknown worker, or no gold.
 
     >>> import goldspan
     >>> crowd = goldspan.read_crowd(b"task,worker,label\n1,ann,x\n2,ann,x\n")

@@ -261,7 +261,7 @@ class Expected:
     """What votes are expected to be worth.
 
     Attributes:
-        curve: Of the best 1, 2, … workers; None where nothing is known or nobody can be hired.
+        curve: Of the best 1, 2, … workers; None where nothing is known or nobody can be selected.
         team: Of the team, a point of the curve where the team is the best so many workers.
         notes: Why there is none, in sentences.
     """
@@ -385,7 +385,7 @@ def contradiction(team: WorkerSelection, verdicts: Iterable[Verdict], threshold:
 
 
 # --------------------------------------------------------------------------------------------------
-# All about the workers of a crowd at once: how good, what to do with them, whom to hire.
+# All about the workers of a crowd at once: how good, what to do with them, whom to select.
 
 
 SOURCES = ("auto", "gold", "crowd", "both")
@@ -406,7 +406,7 @@ class Review:
         team: The best team within the budget.
         forecast: The accuracy of votes of the best 1, 2, … workers: the cost curve. Of single
             labels a model's, of tagged text measured on gold; None where there is neither, or
-            nobody can be hired.
+            nobody can be selected.
         team_forecast: The same of the whole team alone: a point of the curve where the team is the
             best so many workers.
         method: What aggregated the answers, None where gold alone judges.
@@ -523,7 +523,7 @@ def review_workers(
 
     Raises:
         InputError: There is no answer, nothing to judge by, or an option is out of its range.
-        UnknownNameError: There is no such source, method, measure or score.
+        UnknownNameError: Unknown source, method, measure or score.
 
     >>> import goldspan
     >>> truth = goldspan.simulation.draw_truth(60, seed=1)

@@ -37,7 +37,7 @@ def worker_scores(reliability: Reliability, score: str = "posterior") -> NDArray
         for "unbiased".
 
     Raises:
-        UnknownNameError: There is no such score.
+        UnknownNameError: Unknown score.
 
     >>> tested = Reliability.from_counts([18, 2, 0], [20, 2, 0], prior=(2, 2))
     >>> [worker_scores(tested, name).round(3).tolist() for name in SCORES]
@@ -168,7 +168,7 @@ def vote_weights(tested: Reliability, vote: str) -> NDArray[np.float64]:
     "linear": L m - 1; "log": ln((L - 1) m / (1 - m)); "majority": 1.
 
     Raises:
-        UnknownNameError: There is no such vote.
+        UnknownNameError: Unknown vote.
     """
     if vote not in VOTES:
         raise UnknownNameError("vote", vote, VOTES)
@@ -349,7 +349,7 @@ def relaxed_choice(
     """Find a good affordable team of at most `most` workers, and bound what it falls short by."""
     search = _Search(scores, prices, limit, most)
     rates = scores[prices > 0] / prices[prices > 0]
-    # Beyond the largest score per price, nobody who costs anything is worth hiring.
+    # Beyond the largest score per price, nobody who costs anything is worth selecting.
     grid = [0.0, *np.geomspace(rates.min() / 4, rates.max(), GRID - 1).tolist()]
     for rate in grid:
         search.look(rate)
@@ -560,7 +560,7 @@ class WorkerSelection:
 
 
 # --------------------------------------------------------------------------------------------------
-# Whom to hire: the team whose weighted vote promises most (Li and Liu 2015, Algorithm 1).
+# Worker selection: the workers whose weighted vote promises most (Li & Liu 2015, Algorithm 1).
 
 
 BELOW = ("drop", "negative")
@@ -600,7 +600,7 @@ def select_workers(
 
     Raises:
         InputError: The budget or a price is no number, or negative; prices do not fit the workers.
-        UnknownNameError: There is no such score, rule or strategy.
+        UnknownNameError: Unknown score, rule or strategy.
 
     >>> tested = Reliability.from_counts([19, 18, 17, 11, 10], 20)
     >>> team = select_workers(tested, budget=4)
@@ -745,7 +745,7 @@ def _why_nobody(
 def _why_uninformative(
     candidates: Reliability, scores: NDArray[np.float64], team: Reliability, score: str, below: str
 ) -> str:
-    """Return why the best team is not worth hiring, "" where it is."""
+    """Return why the best selection is not worth its price, "" where it is."""
     if scores.sum() <= 0:
         return "nobody's score is above 0: all may be guessing"
     if score != "posterior":
@@ -754,7 +754,10 @@ def _why_uninformative(
     sure = float(np.maximum(above, 1 - above).max() if below == "negative" else above.max())
     if sure >= EVIDENCE or _informs(team, below) >= TEAM_EVIDENCE:
         return ""
-    return f"the surest worker is no guesser with probability {sure:.2f} only, less than {EVIDENCE}"
+    return (
+        f"the surest worker is better than guessing with probability {sure:.2f} only, less than "
+        f"{EVIDENCE}"
+    )
 
 
 def _informs(team: Reliability, below: str) -> float:
@@ -830,7 +833,7 @@ def score_interval(
 
     Raises:
         InputError: The level does not lie between 0 and 1.
-        UnknownNameError: There is no such interval.
+        UnknownNameError: Unknown interval.
 
     >>> team = Reliability.from_counts([18, 17, 15], 20)
     >>> [round(end, 2) for end in score_interval(team, kind="hoeffding")]

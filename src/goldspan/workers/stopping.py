@@ -310,7 +310,7 @@ class Confident(Rule):
 
     Raises:
         InputError: The threshold lies elsewhere.
-        UnknownNameError: There is no such unit.
+        UnknownNameError: Unknown unit.
     """
 
     at: float = 0.95
@@ -630,7 +630,7 @@ def get_rule(rule: str | Rule) -> Rule:
 
     Raises:
         InputError: It is not written like one, or an argument is wrong.
-        UnknownNameError: There is no such rule; the message names them all.
+        UnknownNameError: Unknown rule; the message names them all.
 
     >>> get_rule("clear_majority(3, least=4)")
     ClearMajority(ahead=3, least=4)

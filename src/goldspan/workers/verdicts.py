@@ -51,7 +51,7 @@ class Verdict:
         more: Questions that would settle it as likely as not; 0 where it is settled, None for
             more than 1,000.
         why: A sentence.
-        signs: Signs of careless work, the strongest first.
+        signs: Quality flags, the strongest first.
         measure: What right is: the reliability's measure.
     """
 
@@ -105,7 +105,7 @@ def judge_workers(
         threshold: How often workers shall be right, between 0 and 1; by default halfway between
             chance, 1 / n_labels, and 1.
         sure: Probability that settles it, above 0.5.
-        signs: Signs of careless work, from `find_quality_flags`.
+        signs: Quality flags, from `find_quality_flags`.
 
     Returns:
         Verdicts in the order of the workers.
