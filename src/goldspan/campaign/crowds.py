@@ -91,12 +91,7 @@ TAKEN, FULL, MONEY, BARRED = "taken", "full", "money", "barred"
 
 
 class OpenPlaces:
-    """What is free and what was answered, read once and kept while answers are sent.
-
-    Args:
-        inputs: The campaign.
-        ledger: Where it is kept.
-    """
+    """What is free and what was answered, read once and kept while answers are sent."""
 
     def __init__(self, inputs: CampaignInputs, ledger: Ledger) -> None:
         self.inputs, self.ledger, self._left = inputs, ledger, ledger.totals().left
@@ -152,13 +147,7 @@ _HALF = "; the file ends in this line: is it still being written? Run again when
 
 
 class AnswerReader:
-    """What answers to a campaign must be.
-
-    Args:
-        key: The campaign's id.
-        codec: Its tags.
-        lengths: Items that were asked about, and how many labels an answer to each has.
-    """
+    """What answers to a campaign must be."""
 
     def __init__(self, key: str, codec: Codec, lengths: Mapping[str, int]) -> None:
         self.key, self.codec, self.lengths = key, codec, lengths
@@ -234,11 +223,7 @@ def campaign_in(line: bytes) -> str | None:
 
 
 def _parsed(line: bytes) -> Any:
-    """Read a line.
-
-    Raises:
-        InputError: It is no JSON in UTF-8.
-    """
+    """Read a line."""
     try:
         return json.loads(line.decode("utf-8"))
     except (ValueError, RecursionError) as error:
@@ -266,12 +251,7 @@ def time_after(inputs: CampaignInputs, n_answers: int) -> int:
 
 
 class Simulated:
-    """Simulated workers.
-
-    Args:
-        inputs: The campaign.
-        ledger: Where it is kept.
-    """
+    """Simulated workers."""
 
     def __init__(self, inputs: CampaignInputs, ledger: Ledger) -> None:
         self.inputs, self.ledger = inputs, ledger
@@ -396,9 +376,6 @@ class Replayed:
     Args:
         inputs: The campaign; `crowd.answers` of its plan is the record.
         ledger: Where it is kept.
-
-    Raises:
-        InputError: The record cannot be read, or its tags or items are not those of the campaign.
     """
 
     def __init__(self, inputs: CampaignInputs, ledger: Ledger) -> None:
@@ -471,9 +448,6 @@ def read_record(inputs: CampaignInputs) -> Crowd:
 
     Items that the pool lacks are passed over; items of the pool that nobody answered then find
     nobody now.
-
-    Raises:
-        InputError: The record cannot be read, has other tags, no item of the pool, or other tokens.
     """
     plan = inputs.plan
     assert plan.crowd.answers is not None  # the plan was checked
@@ -514,15 +488,7 @@ _WHY = {
 
 
 class Files:
-    """Workers who are reached through files.
-
-    Args:
-        inputs: The campaign.
-        ledger: Where it is kept.
-
-    Raises:
-        InputError: The folders cannot be made.
-    """
+    """Workers who are reached through files."""
 
     def __init__(self, inputs: CampaignInputs, ledger: Ledger) -> None:
         self.inputs, self.ledger = inputs, ledger
@@ -564,11 +530,7 @@ class Files:
             raise InputError(f"cannot write {path}: {error.strerror}") from None
 
     def _is_there(self, path: Path) -> bool:
-        """Whether tasks are written.
-
-        Raises:
-            InputError: What is there are no tasks of this campaign.
-        """
+        """Whether tasks are written."""
         try:
             with path.open("rb") as file:
                 line = file.readline()
@@ -646,12 +608,7 @@ class Files:
         return list(unique.values())
 
     def _open(self, path: Path) -> list[dict[str, Any]]:
-        """Return the answers of a file.
-
-        Raises:
-            FaultsError: It holds faults.
-            InputError: It cannot be read.
-        """
+        """Return the answers of a file."""
         try:
             data = path.read_bytes()
         except OSError as error:

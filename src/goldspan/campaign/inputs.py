@@ -264,11 +264,7 @@ def _gold(inputs: CampaignInputs, items: Crowd, file: str) -> Crowd:
 
 
 def _on_tokens_of(items: Crowd, known: Crowd, cut: Cut) -> Crowd:
-    """Return the gold of texts on the tokens by which items have them; others stay as they are.
-
-    Raises:
-        FaultsError: A span begins or ends inside a token, and `cut` is "error".
-    """
+    """Return the gold of texts on the tokens by which items have them; others stay as they are."""
     made = CrowdBuilder(ReadOptions(encoding=known.tagset.encoding))
     faults: list[Fault] = []
     place = items.item_ids.to_pylist()

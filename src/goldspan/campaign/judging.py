@@ -41,10 +41,6 @@ class TestScore(NamedTuple):
 def score_test(truth: Given, given: Given) -> TestScore:
     """Count right labels: all single labels, and tokens at which either side has a span.
 
-    Args:
-        truth: Known labels of the items.
-        given: A worker's.
-
     >>> score_test([["O", "B-PER"]], [["O", "O"]])
     TestScore(right=0, total=1)
     """
@@ -76,11 +72,7 @@ class Aggregating:
     plan: Plan
 
     def labels(self, crowd: Crowd) -> Consensus:
-        """Aggregate.
-
-        Raises:
-            InputError: There is no answer.
-        """
+        """Aggregate."""
         aggregator = get_aggregator(self.plan.method, **self.plan.aggregate.params)
         known = None if crowd.gold is None or not (crowd.gold >= 0).any() else crowd
         return aggregator.fit(crowd.with_gold(None), known).result_

@@ -108,13 +108,7 @@ PROBE = 100
 
 
 class CampaignState:
-    """What is known, by the ledger as it is when asked.
-
-    Args:
-        inputs: The campaign.
-        ledger: Where it is kept.
-        steps: How labels and models are made.
-    """
+    """What is known, by the ledger as it is when asked."""
 
     def __init__(self, inputs: CampaignInputs, ledger: Ledger, steps: Steps) -> None:
         self.inputs, self.ledger, self.steps = inputs, ledger, steps
@@ -233,11 +227,7 @@ class CampaignState:
 
 
 class Snapshot:
-    """What is known as long as no answer comes or changes.
-
-    Args:
-        owner: Whose moment it is.
-    """
+    """What is known as long as no answer comes or changes."""
 
     def __init__(self, owner: CampaignState) -> None:
         self.owner, self.inputs = owner, owner.inputs

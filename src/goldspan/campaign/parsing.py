@@ -12,7 +12,7 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from goldspan.campaign.plan import Plan, Section
 from goldspan.errors import Fault, FaultsError, InputError
-from goldspan.money import from_micro, to_micro
+from goldspan.money import from_micro
 
 # --------------------------------------------------------------------------------------------------
 # What the keys of a plan say against each other, and names that nothing has.
@@ -32,11 +32,7 @@ class Sections:
         self._whole = whole
 
     def __getattr__(self, name: str) -> Any:
-        """Return a section.
-
-        Raises:
-            FaultySectionError: It is faulty, which is told already.
-        """
+        """Return a section."""
         if name not in self._whole:
             raise FaultySectionError(name)
         return self._whole[name]
@@ -47,11 +43,7 @@ class FaultySectionError(Exception):
 
 
 def contradictions(plan: Any) -> Iterator[str]:
-    """List what contradicts itself; every message begins with a key.
-
-    Args:
-        plan: A plan, or its `Sections` where some are faulty.
-    """
+    """List what contradicts itself; every message begins with a key."""
     for check in _CHECKS:
         try:
             yield from check(plan)
@@ -203,14 +195,14 @@ def _control(plan: Any) -> Iterator[str]:
 
 def _money(plan: Any) -> Iterator[str]:
     each = _least_price(plan)
-    if plan.budget.money is None:
+    money = plan.budget.micro
+    if money is None:
         if each:
             yield (
                 "budget.money: is missing: answers cost something, so say what may be spent at "
                 "most; if nobody is paid, leave out prices"
             )
         return
-    money = to_micro(plan.budget.money)
     if not each:
         yield (
             "prices: an answer must cost something where there is a budget.money: set per_answer, "
@@ -225,7 +217,7 @@ def _money(plan: Any) -> Iterator[str]:
 
 def _least_price(plan: Any) -> int:
     """Return what an answer to a single token costs, in millionths."""
-    return to_micro(plan.prices.per_answer) + to_micro(plan.prices.per_token)
+    return int(plan.prices.answer_micro + plan.prices.token_micro)
 
 
 def _gain(plan: Any) -> Iterator[str]:

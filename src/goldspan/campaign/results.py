@@ -311,15 +311,7 @@ class ReportData:
 
     @classmethod
     def of(cls, ledger: Ledger, result: Consensus | None = None) -> ReportData:
-        """Read them from a ledger.
-
-        Args:
-            ledger: Of a campaign that has run, runs or waits.
-            result: The labels, where they are known already.
-
-        Raises:
-            KeyError: No campaign was ever run over it.
-        """
+        """Read them from a ledger."""
         record = CampaignRecord.of(ledger)
         aggregate = Aggregating(Plan.model_validate(record.plan))
         crowd = ledger.crowd()

@@ -177,9 +177,6 @@ def learning_figure(record: Numbers) -> Figure:
     Points are the model as measured, diamonds the same on items drawn at random, each with its
     95 % interval; the line is the power law through the diamonds, dashed where it is forecast.
     Squares are the labels against the truth of a simulation.
-
-    Raises:
-        MissingExtraError: Matplotlib is not installed.
     """
     name = measure_of(record)
     figure = new_figure(4.7, 3.1)
@@ -385,11 +382,7 @@ MAX_TICKS = 16
 
 
 def spending_figure(record: Numbers) -> Figure:
-    """Draw the money spent over time; points are the ends of rounds, the dotted line is the cap.
-
-    Raises:
-        MissingExtraError: Matplotlib is not installed.
-    """
+    """Draw the money spent over time; points are the ends of rounds, the dotted line is the cap."""
     assert record.money is not None
     unit, scale = _time_unit(record)
     currency = currency_of(record)
@@ -455,11 +448,7 @@ def bill_rows(record: Numbers) -> list[tuple[str, str]]:
 
 
 def redundancy_figure(record: Numbers) -> Figure:
-    """Draw how many items took how many answers.
-
-    Raises:
-        MissingExtraError: Matplotlib is not installed.
-    """
+    """Draw how many items took how many answers."""
     figure = new_figure(4.4, 2.6)
     with own_settings():
         ax = figure.subplots()
@@ -500,11 +489,7 @@ def redundancy_picture(record: Numbers) -> dict[str, Any] | None:
 
 
 def coverage_figure(record: Numbers) -> Figure:
-    """Draw the share of the attribute–value pairs covered by what was picked, and at random.
-
-    Raises:
-        MissingExtraError: Matplotlib is not installed.
-    """
+    """Draw the share of the attribute–value pairs covered by what was picked, and at random."""
     assert record.coverage is not None
     rounds = [{"items": 0, "covered": 0.0, "random": 0.0}, *record.coverage["rounds"]]
     items = np.array([one["items"] for one in rounds])
@@ -901,10 +886,6 @@ def write_campaign_report(
         result: The labels.
         tested: Labels in whose crowd stands gold that their method has not seen.
         against: What that gold is, in words such as "the hidden gold".
-
-    Raises:
-        MissingExtraError: Jinja2 or Matplotlib is not installed.
-        InputError: The path cannot be written.
     """
     write_text(path, [render(record, result=result, tested=tested, against=against)])
 

@@ -53,15 +53,7 @@ FONT = "DejaVu Sans"
 
 
 def new_figure(width: float, height: float) -> Figure:
-    """Return an empty figure.
-
-    Args:
-        width: Inches.
-        height: Inches.
-
-    Raises:
-        MissingExtraError: Matplotlib is not installed.
-    """
+    """Return an empty figure."""
     try:
         from matplotlib.figure import Figure
     except ImportError:
@@ -113,11 +105,6 @@ def inline_svg(figure: Figure, title: str, description: str) -> str:
 
     Its text takes the page's font, its colours are the page's CSS variables (`COLOURS`), its
     ground is transparent, and it has no ids, so that a page may hold many.
-
-    Args:
-        figure: The figure.
-        title: Its short name, read aloud in place of the picture.
-        description: What it shows, in sentences.
     """
     from html import escape
 
@@ -184,16 +171,7 @@ def ground(
     shift: float = 0.0,
     room: float = 0.3,
 ) -> None:
-    """Set title, grid and the words beneath; above the axes there is room for the legend.
-
-    Args:
-        ax: The axes.
-        title: Above them.
-        label: Beneath them.
-        grid: Which lines are drawn.
-        shift: Inches that the title begins to the left of the axes.
-        room: Inches for the legend.
-    """
+    """Set title, grid and the words beneath; above the axes there is room for the legend."""
     bare(ax)
     above = 1 + room / (ax.bbox.height / ax.figure.dpi)
     left = -shift / (ax.bbox.width / ax.figure.dpi)
@@ -242,9 +220,6 @@ def fill_template(name: str, /, **values: Any) -> str:
     Args:
         name: Of the template; the parts that it includes lie beside it.
         values: What stands in its places; a name without a value is an error.
-
-    Raises:
-        MissingExtraError: Jinja2 is not installed.
     """
     try:
         from jinja2 import Environment, FunctionLoader, StrictUndefined
@@ -330,12 +305,7 @@ class Distribution:
 
 
 def distributions(crowd: Crowd, agreement: Agreement) -> tuple[Distribution, ...]:
-    """Collect the three distributions of a crowd.
-
-    Args:
-        crowd: The crowd.
-        agreement: Its agreement.
-    """
+    """Collect the three distributions of a crowd."""
     whole = _documents(crowd)
     if whole is None:
         answers = crowd.latest

@@ -118,9 +118,6 @@ def confusions(consensus: Consensus, worker: str | None = None) -> Confusions:
     Args:
         consensus: The result.
         worker: Id, or None for all.
-
-    Raises:
-        InputError: Unknown worker.
     """
     crowd, probs = consensus.crowd, consensus.token_probs
     if worker is None:

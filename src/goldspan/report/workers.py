@@ -493,10 +493,6 @@ def selection_figure(
         threshold: That they were judged by.
         curve: The cost curve; without one there is one panel.
 
-    Raises:
-        InputError: There is no worker.
-        MissingExtraError: Matplotlib is not installed.
-
     >>> from goldspan.workers import Reliability, judge_workers
     >>> verdicts = judge_workers(Reliability.from_counts([19, 8, 3], [20, 10, 20]))
     >>> len(selection_figure(verdicts, 0.75).axes)

@@ -198,12 +198,7 @@ class Sampler:
         self.twist.mean = np.tile(self.rng.normal(*twist), workers)
 
     def _turn(self, *, fresh: bool) -> None:
-        """Propose for every item that it misleads if it did not, and the other way round.
-
-        Args:
-            fresh: Propose a new difficulty from its prior with it: what an item is taken for
-                fixes its difficulty, and would keep it from ever turning.
-        """
+        """Propose for every item that it misleads if it did not, and the other way round."""
         item, block, n = self.answers.item, self.difficulty, len(self.misled)
         step = block.spread * self.rng.standard_normal(n) - block.value if fresh else np.zeros(n)
         moved, other = self.log_odds - step[item], ~self.misled
@@ -288,11 +283,7 @@ class Curve:
         return "accuracy"
 
     def at(self, size: int) -> Self:
-        """Return the same curve of one size.
-
-        Raises:
-            InputError: It is none of the sizes.
-        """
+        """Return the same curve of one size."""
         place = np.flatnonzero(self.sizes == size)
         if not len(place):
             raise InputError(f"unknown size {size}: choose from {self.sizes.tolist()}")
@@ -302,15 +293,7 @@ class Curve:
         )  # fmt: skip
 
     def cost_to(self, target: float, *, surely: bool = False) -> Reach:
-        """Find the smallest team that reaches an accuracy.
-
-        Args:
-            target: Accuracy, between 0 and 1.
-            surely: Its low end must reach the target, not just its mean.
-
-        Raises:
-            InputError: The target does not lie between 0 and 1.
-        """
+        """Find the smallest team that reaches an accuracy."""
         if not 0 < target <= 1:
             raise InputError(f"a target is an accuracy between 0 and 1, not {target}")
         reached = np.flatnonzero((self.low if surely else self.accuracy) >= target)
@@ -751,11 +734,7 @@ def forecast_accuracy(
 
 
 def read_sizes(sizes: ArrayLike | None, n_workers: int) -> NDArray[np.int64]:
-    """Return the team sizes, increasing.
-
-    Raises:
-        InputError: There is no worker, or a size is none of 1 … n_workers.
-    """
+    """Return the team sizes, increasing."""
     most = min(n_workers, MOST_WORKERS)
     if not n_workers:
         raise InputError("no worker whose votes could be forecast: the selection is empty")
@@ -772,11 +751,7 @@ def read_sizes(sizes: ArrayLike | None, n_workers: int) -> NDArray[np.int64]:
 
 
 def check_labels(difficulty: Difficulty, ranked: Reliability) -> None:
-    """Reject a difficulty of other labels.
-
-    Raises:
-        InputError: See above.
-    """
+    """Reject a difficulty of other labels."""
     if difficulty.n_labels != ranked.n_labels:
         raise InputError(
             f"the difficulty is of {difficulty.n_labels} labels and the reliability of "
@@ -947,11 +922,7 @@ def check_forecast(
 
 
 def answer_table(crowd: Crowd, ranked: Reliability) -> NDArray[np.int64]:
-    """Return the labels of single-label items, int64 [n_items, n_ranked], -1 for none.
-
-    Raises:
-        InputError: A worker is not in the crowd.
-    """
+    """Return the labels of single-label items, int64 [n_items, n_ranked], -1 for none."""
     places = [crowd.worker_index(name) for name in ranked.worker_ids.to_pylist()]
     column = np.full(crowd.n_workers, -1)
     column[places] = np.arange(len(places))

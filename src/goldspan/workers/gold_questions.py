@@ -652,12 +652,6 @@ def middle(times: Counts) -> int:
 def later_is_better(early: int, n_early: int, late: int, n_late: int) -> float:
     """Return Fisher's one-sided p-value: P(so many or more right among the late | right in all).
 
-    Args:
-        early: Right answers among the early ones.
-        n_early: Early answers.
-        late: Right answers among the late ones.
-        n_late: Late answers.
-
     >>> round(later_is_better(0, 6, 6, 6), 6)
     0.001082
     """

@@ -146,7 +146,7 @@ class PayPlan:
 
     def micro(self, name: str) -> int:
         """Return one of the amounts in millionths."""
-        return to_micro(getattr(self, name), name)
+        return int(getattr(self, name) * MICRO)
 
     def bonus(self, earned: int, right: float, judged: float) -> int:
         """Return the largest bonus that is due, in millionths; 0 if none is.
@@ -180,9 +180,6 @@ class PayPlan:
 
 def to_percent(value: Any, what: str = "a percentage") -> Decimal:
     """Read a percentage, 20 or "20%".
-
-    Raises:
-        InputError: It is no number of at least 0, or a bare one below 1, which may be a share.
 
     >>> to_percent("12.5%")
     Decimal('12.5')

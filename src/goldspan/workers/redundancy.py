@@ -461,11 +461,7 @@ class RevealedAnswers:
 
     @classmethod
     def of(cls, crowd: Crowd, order: str, seed: int) -> RevealedAnswers:
-        """Wind a crowd's answers up in an order of `ORDERS`.
-
-        Raises:
-            InputError: There is no answer, or the order is "time" and not all have one.
-        """
+        """Wind a crowd's answers up in an order of `ORDERS`."""
         answers = crowd.latest
         if not len(answers):
             raise InputError("the crowd has no answer: there is nothing to replay")

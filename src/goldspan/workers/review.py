@@ -280,16 +280,7 @@ def expect(
     prices: Any = None,
     random_state: int = 0,
 ) -> Expected:
-    """Return what the votes of a team and of the best workers are expected to be worth.
-
-    Args:
-        crowd: What judged the workers.
-        reliability: Of all of them.
-        team: Chosen among them.
-        result: The crowd's result where it judged.
-        prices: As for `select_workers`.
-        random_state: Seed of the team and of everything here.
-    """
+    """Return what the votes of a team and of the best workers are expected to be worth."""
     best = select_workers(
         reliability, budget=min(len(reliability), MOST_WORKERS), score=team.score, strategy="top",
         random_state=random_state,

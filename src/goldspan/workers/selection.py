@@ -166,9 +166,6 @@ def vote_weights(tested: Reliability, vote: str) -> NDArray[np.float64]:
     """Return what answers count, float64 [n_workers], by the posterior means m.
 
     "linear": L m - 1; "log": ln((L - 1) m / (1 - m)); "majority": 1.
-
-    Raises:
-        UnknownNameError: Unknown vote.
     """
     if vote not in VOTES:
         raise UnknownNameError("vote", vote, VOTES)
@@ -671,11 +668,7 @@ def choose(
 
 
 def read_size(budget: Any) -> int:
-    """Take a number of workers.
-
-    Raises:
-        InputError: It is no whole number, or negative.
-    """
+    """Take a number of workers."""
     whole = isinstance(budget, int | np.integer) and not isinstance(budget, bool)
     if not whole or budget < 0:
         raise InputError(
@@ -688,11 +681,7 @@ def read_size(budget: Any) -> int:
 def read_prices(
     prices: Mapping[str, Any] | Sequence[Any] | NDArray[Any], reliability: Reliability
 ) -> NDArray[np.int64]:
-    """Return what an answer of every worker costs, in millionths, int64 [n_workers].
-
-    Raises:
-        InputError: A worker has no price, or it is no amount of money.
-    """
+    """Return what an answer of every worker costs, in millionths, int64 [n_workers]."""
     if isinstance(prices, Mapping):
         ids = reliability.worker_ids.to_pylist()
         missing = [name for name in ids if name not in prices]

@@ -326,10 +326,6 @@ class Statement:
     def opinion(self, verdict: str, sure: float) -> str:
         """Return in a word what is thought of the worker.
 
-        Args:
-            verdict: The verdict of the rules, for agreement that is no accuracy.
-            sure: As for `state_workers`.
-
         >>> found = Statement("w", "others", "right", 0.95, 0.8, 1, 15, 0, 0.999, 20, False)
         >>> found.opinion("keep", 0.9)
         'agrees with the others'
@@ -345,9 +341,6 @@ class Statement:
 
     def words(self, unit: str) -> str:
         """Return the statement as words.
-
-        Args:
-            unit: What is compared, in the plural: "texts", "spans".
 
         >>> found = Statement("w", "others", "right", 0.95, 0.8, 1, 15, 0, 0.999, 20, False)
         >>> print(found.words("texts"))
