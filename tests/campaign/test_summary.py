@@ -45,13 +45,13 @@ def test_what_a_workers_practice_and_test_cost_is_told_with_how_many_the_budget_
     (line,) = [line for line in describe_plan(inputs) if line.startswith("workers: ")]
     assert line == (
         "workers: every worker's practice and test costs 0.25: the budget bears 25 beside the "
-        "cheapest course, and 32 workers would leave nothing for labels"
+        "minimum, and 32 workers would leave nothing for labels"
     )
 
 
 def test_a_budget_that_bears_nobody_says_so(tmp_path):
     lines = describe_plan(served(tmp_path, budget={"money": "1.50"}))
-    assert any("the budget bears none beside the cheapest course, and 6" in line for line in lines)
+    assert any("the budget bears none beside the minimum, and 6" in line for line in lines)
 
 
 @pytest.mark.parametrize(

@@ -76,7 +76,7 @@ def by(**sections):
 
 FAULTY = {
     "no plan": (str, "cannot read"),
-    "no TOML": (spoil("campaign.toml", "name = "), "it is no TOML"),
+    "no TOML": (spoil("campaign.toml", "name = "), "it is not valid TOML"),
     "unknown key": (by(select={"bach": 3}), "select.bach"),
     "misspelt source": (by(crowd={"source": "webb"}), "crowd.source: must be 'simulated'"),
     "missing section": (by(budget=None), "budget.money: is missing"),
