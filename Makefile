@@ -84,8 +84,15 @@ lint: $(STAMP) ## Mend style where a tool can
 docs: $(STAMP) ## Build the documentation into site/
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
-bench: $(STAMP) ## Run all benchmarks against the peers (long)
-	$(BIN)/python benchmarks/run.py
+# crowd-kit brings transformers along: the peers have an environment of their own. OLD= a checkout
+# of an earlier version compares the two instead.
+bench: $(STAMP) ## Run all benchmarks against the peers (long), or against OLD=checkout
+	test -x .venv-bench/bin/python || $(PYTHON) -m venv .venv-bench
+	.venv-bench/bin/python -m pip install --quiet --disable-pip-version-check \
+		--constraint constraints.txt "pip>=25.1"
+	.venv-bench/bin/python -m pip install --quiet --disable-pip-version-check \
+		--constraint constraints.txt --editable ".[postgres,server]" --group test --group bench
+	.venv-bench/bin/python $(if $(OLD),benchmarks/versions.py $(OLD) . --data $(DATA),benchmarks/run.py)
 
 # NAME= one of `python -m studies --help`; all of them without it.
 NAME ?= bsc campaign-ner classification li-liu ntoulas-spambase ntoulas-text redundancy selection-ner \
@@ -105,4 +112,4 @@ torture: $(STAMP) ## Kill, damage, flood and fuzz all that can be, for half an h
 		--hypothesis-profile=torture $(TABLES)
 
 clean: ## Remove everything that was made
-	rm -rf .venv .venv-wheel $(OUT) site .coverage .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv .venv-bench .venv-wheel $(OUT) site .coverage .pytest_cache .mypy_cache .ruff_cache .hypothesis

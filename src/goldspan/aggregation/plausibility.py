@@ -1,0 +1,131 @@
+"""Signs, without any gold, that a consensus has run away from the answers that it was made of.
+
+A method that fails does not say so: it returns labels with high confidence. But annotators who all
+say the same are rarely all wrong, and a span that is longer than any that was ever annotated is
+hardly one. Counting both needs no gold and takes one pass over the answers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+
+import numpy as np
+from numpy.typing import NDArray
+
+from goldspan.crowd import Crowd
+from goldspan.spans import SpanArray, Tagged, find_spans
+
+ENOUGH = 3
+"""Annotators who agree on a token for it to count as unanimous."""
+OVERRULED = 0.02
+"""Share of unanimous tokens that may be overruled without a warning."""
+UNSUPPORTED = 0.2
+"""Share of spans that no annotator gave, without a warning."""
+
+
+@dataclass(frozen=True)
+class Plausibility:
+    """How far a consensus is from the answers.
+
+    Attributes:
+        n_unanimous: Tokens to which at least three annotators all gave the same tag.
+        n_overruled: Those of them that have another tag in the consensus.
+        n_spans: Spans of the consensus.
+        n_unsupported: Those of them that no annotator gave with these ends and this type.
+        longest_span: Tokens of the longest span of the consensus, 0 without any.
+        longest_answer: Tokens of the longest span that an annotator gave, 0 without any.
+        answers_per_item: Mean number of annotators per item that has an answer.
+    """
+
+    n_unanimous: int
+    n_overruled: int
+    n_spans: int
+    n_unsupported: int
+    longest_span: int
+    longest_answer: int
+    answers_per_item: float
+
+    @property
+    def warnings(self) -> list[str]:
+        """What a person should know before trusting the labels; empty if nothing is conspicuous."""
+        found = []
+        if self.longest_span > self.longest_answer:
+            found.append(
+                f"the longest span has {self.longest_span} tokens, the longest that any annotator "
+                f"gave has {self.longest_answer}: compare with another method"
+            )
+        if self.n_overruled > OVERRULED * self.n_unanimous:
+            share = self.n_overruled / self.n_unanimous
+            found.append(
+                f"{share:.1%} of the tokens on which at least {ENOUGH} annotators all agree have "
+                "another label here: compare with another method"
+            )
+        if self.n_unsupported > UNSUPPORTED * self.n_spans:
+            share = self.n_unsupported / self.n_spans
+            found.append(
+                f"{share:.1%} of the spans were given by no annotator with these ends and this "
+                "type: look at some of them"
+            )
+        return found
+
+    def to_dict(self) -> dict[str, int | float]:
+        """Return the counts by name."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}
+
+
+def check_plausibility(crowd: Crowd, codes: NDArray[np.int16]) -> Plausibility:
+    r"""Compare a consensus with the answers that it was made of.
+
+    Args:
+        crowd: The answers; the latest of every annotator and item count.
+        codes: int16 [n_tokens], the tags of the consensus, -1 where there is none.
+
+    Returns:
+        The counts; their `warnings` are sentences.
+
+    >>> import goldspan
+    >>> crowd = goldspan.read_crowd(b"token\tann\tbob\tcy\nAnn\tB-PER\tB-PER\tB-PER\n")
+    >>> outside = crowd.tagset.index["O"]
+    >>> check_plausibility(crowd, np.array([outside], np.int16)).n_overruled
+    1
+    """
+    answers = crowd.latest
+    given = answers.codes >= 0
+    token, code = crowd.token_of[given], answers.codes[given].astype(np.int64)
+    count = np.bincount(token, minlength=crowd.n_tokens)
+    # All equal if and only if the variance is zero; sums of small integers are exact in float64.
+    total = np.bincount(token, weights=code, minlength=crowd.n_tokens)
+    square = np.bincount(token, weights=code * code, minlength=crowd.n_tokens)
+    unanimous = (count >= ENOUGH) & (count * square == total * total) & (codes >= 0)
+    overruled = unanimous & (codes * count != total)
+    ours = theirs = np.empty((0, 3), np.int64)
+    if not crowd.is_classification:
+        shift = crowd.offsets[answers.item] - answers.offset[:-1]
+        ours = _rows(find_spans(Tagged(codes, crowd.offsets), crowd.tagset))
+        theirs = _rows(find_spans(Tagged(answers.codes, answers.offset), crowd.tagset), shift)
+    return Plausibility(
+        n_unanimous=int(np.count_nonzero(unanimous)),
+        n_overruled=int(np.count_nonzero(overruled)),
+        n_spans=len(ours),
+        n_unsupported=_count_missing(ours, theirs),
+        longest_span=int(ours[:, 1].max(initial=0)),
+        longest_answer=int(theirs[:, 1].max(initial=0)),
+        answers_per_item=len(answers) / max(1, len(np.unique(answers.item))),
+    )
+
+
+def _rows(spans: SpanArray, shift: NDArray[np.int64] | None = None) -> NDArray[np.int64]:
+    """Return first token, length and type of every span, int64 [n_spans, 3].
+
+    `shift` takes the places in an answer to those of the crowd, int64 [n_answers].
+    """
+    start = spans.start if shift is None else spans.start + shift[spans.item]
+    return np.column_stack([start, spans.end - spans.start, spans.type]).astype(np.int64)
+
+
+def _count_missing(spans: NDArray[np.int64], known: NDArray[np.int64]) -> int:
+    """Count the spans that are not among others."""
+    both = np.concatenate([spans, known])
+    _, number = np.unique(both, axis=0, return_inverse=True)
+    number = number.ravel()
+    return int(np.count_nonzero(~np.isin(number[: len(spans)], number[len(spans) :])))
