@@ -160,7 +160,7 @@ def test_what_cannot_be_checked_is_refused():
         check_leaks(crowd, ["1", "2"])
     with pytest.raises(InputError, match="there is no item '9'"):
         check_leaks(crowd, ["9"])
-    with pytest.raises(InputError, match="there is no gold question"):
+    with pytest.raises(InputError, match="no gold question"):
         check_leaks(crowd, [])
     with pytest.raises(InputError, match="most_shown must be at least 1"):
         check_leaks(crowd, most_shown=0)
