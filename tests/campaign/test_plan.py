@@ -51,7 +51,10 @@ FAULTS = [
     ({"model": {"name": "none"}, "stop": {"target": 0.9}}, "stop.target: there is no model"),
     ({"model": {"name": "crf"}}, "model: unknown model 'crf'"),
     ({"model": {"name": "collections.OrderedDict"}}, "unknown model 'collections.OrderedDict'"),
-    ({"model": {"name": "sklearn.linear_model.LinearRegression"}}, "Regression is not a classifier"),
+    (
+        {"model": {"name": "sklearn.linear_model.LinearRegression"}},
+        "Regression is not a classifier",
+    ),
     ({"model": {"name": "sklearn.preprocessing.StandardScaler"}}, "Scaler is not a classifier"),
     ({"model": {"name": "sklearn.ensemble.VotingClassifier"}}, "cannot be made without arguments"),
     ({"model": {"params": {"alfa": 1}}}, "model: unknown parameter of naive-bayes 'alfa'"),
