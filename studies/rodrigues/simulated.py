@@ -53,7 +53,7 @@ class Simulated(Experiment):
     is_repeated: bool = True
     tagger: TruthTagger | None = None
 
-    def setting(self) -> str:
+    def inputs(self) -> str:
         """Name workers, allotment and penalty."""
         return f"{self.workers} {self.is_repeated} {WORKER_C2}"
 

@@ -20,7 +20,7 @@ from goldspan.errors import FaultsError, InputError
 
 SINGLE = {"wmv-linear", "wmv-log", "wawa", "zbs", "kos", "glad", "mean", "median"}
 FAULTS = [
-    ({"mdel": {"name": "crf"}}, r"mdel: there is no such key: .*did you mean 'model'"),
+    ({"mdel": {"name": "crf"}}, r"mdel: unknown key: .*did you mean 'model'"),
     ({"select": {"bach": 3}}, r"select.bach: .*did you mean 'batch'"),
     ({"name": 3}, "name: must be text, not 3"),
     ({"name": ""}, "name: must be 1 to 100 letters"),
@@ -51,8 +51,11 @@ FAULTS = [
     ({"model": {"name": "none"}, "stop": {"target": 0.9}}, "stop.target: there is no model"),
     ({"model": {"name": "crf"}}, "model: unknown model 'crf'"),
     ({"model": {"name": "collections.OrderedDict"}}, "unknown model 'collections.OrderedDict'"),
-    ({"model": {"name": "sklearn.linear_model.LinearRegression"}}, "Regression is no classifier"),
-    ({"model": {"name": "sklearn.preprocessing.StandardScaler"}}, "Scaler is no classifier"),
+    (
+        {"model": {"name": "sklearn.linear_model.LinearRegression"}},
+        "Regression is not a classifier",
+    ),
+    ({"model": {"name": "sklearn.preprocessing.StandardScaler"}}, "Scaler is not a classifier"),
     ({"model": {"name": "sklearn.ensemble.VotingClassifier"}}, "cannot be made without arguments"),
     ({"model": {"params": {"alfa": 1}}}, "model: unknown parameter of naive-bayes 'alfa'"),
     ({"aggregate": {"method": "dss"}}, "aggregate: .*'dss'"),
@@ -93,7 +96,7 @@ def test_a_file_that_is_no_plan_is_refused(tmp_path):
         read_plan(tmp_path / "nothing.toml")
     path = tmp_path / "plan.toml"
     path.write_text("name = ")
-    with pytest.raises(InputError, match="it is no TOML"):
+    with pytest.raises(InputError, match="it is not valid TOML"):
         read_plan(path)
 
 
@@ -193,7 +196,7 @@ def test_the_courses_of_a_plan_cost_what_their_answers_cost(tmp_path):
     assert found["pays_least"] == int(300_000 / (4 * once / 10))
     lines = "\n".join(describe_plan(inputs))
     assert "control: 2 known items" in lines
-    assert "the cheapest course" in lines
+    assert "the minimum" in lines
 
 
 @pytest.mark.parametrize("method", sorted(METHODS))
@@ -266,9 +269,9 @@ def test_what_stands_in_place_of_a_section_is_refused_or_read(odd):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("a = " + "[" * 5000, "nested too deeply|no TOML"),
-        ("seed = " + "9" * 5000, "no TOML"),
-        ('name = "\udc00"', "no TOML"),
+        ("a = " + "[" * 5000, "nested too deeply|not valid TOML"),
+        ("seed = " + "9" * 5000, "not valid TOML"),
+        ('name = "\udc00"', "not valid TOML"),
     ],
 )
 def test_a_file_that_is_no_toml_is_refused(text, message, tmp_path):

@@ -25,7 +25,7 @@ def test_people_in_a_browser_are_told_as_such(tmp_path):
     assert "crowd: people in a browser: `goldspan serve`" in lines
     assert "title: The weather" in lines
     assert "provider: personal links: `goldspan invite`" in lines
-    assert "practice: 2 control questions, with the right answer shown" in lines
+    assert "practice: 2 gold questions, with the right answer shown" in lines
     assert any(
         line.endswith("the first 3 as a test, in which 50 % must be right") for line in lines
     )
@@ -45,13 +45,13 @@ def test_what_a_workers_practice_and_test_cost_is_told_with_how_many_the_budget_
     (line,) = [line for line in describe_plan(inputs) if line.startswith("workers: ")]
     assert line == (
         "workers: every worker's practice and test costs 0.25: the budget bears 25 beside the "
-        "cheapest course, and 32 workers would leave nothing for labels"
+        "minimum, and 32 workers would leave nothing for labels"
     )
 
 
 def test_a_budget_that_bears_nobody_says_so(tmp_path):
     lines = describe_plan(served(tmp_path, budget={"money": "1.50"}))
-    assert any("the budget bears none beside the cheapest course, and 6" in line for line in lines)
+    assert any("the budget bears none beside the minimum, and 6" in line for line in lines)
 
 
 @pytest.mark.parametrize(

@@ -132,7 +132,7 @@ def test_a_column_of_this_name_that_holds_texts_is_left_alone(tmp_path):
 def test_labels_cannot_be_removed_or_renamed_and_the_message_says_what_to_do(folder, labels):
     campaign, _ = start(folder)
     events = campaign.ledger.n_events
-    with pytest.raises(InputError, match=r"missing now: sun\. .*put them back"):
+    with pytest.raises(InputError, match=r"missing now \(sun\)\. .*put them back"):
         start(folder, labels=labels)
     with pytest.raises(
         InputError, match=r"task.labels .*not removed, renamed or reordered: put them back"

@@ -77,7 +77,7 @@ def by(**sections):
 
 FAULTY = {
     "no plan": (str, "cannot read"),
-    "no TOML": (spoil("campaign.toml", "name = "), "it is no TOML"),
+    "no TOML": (spoil("campaign.toml", "name = "), "it is not valid TOML"),
     "unknown key": (by(select={"bach": 3}), "select.bach"),
     "misspelt source": (by(crowd={"source": "webb"}), "crowd.source: must be 'simulated'"),
     "missing section": (by(budget=None), "budget.money: is missing"),
@@ -183,7 +183,9 @@ CHANGED = {
     "another price": (by(prices={"per_answer": "0.06"}), "answers were paid at these prices"),
     "another method": (by(aggregate={"method": "ds"}), "aggregate.method was"),
     "another name": (by(name="other"), "with other settings (name 'weather', not 'other')"),
-    "other labels": (by(task={"labels": ["sun", "fog"]}), "are missing now: rain."),
+    "other labels": (
+        by(task={"labels": ["sun", "fog"]}, control=None, page={"training": 0}),
+        "labels are missing now (rain)"),
     "labels in another order": (by(task={"labels": ["sun", "rain"]}), "answers are of this task"),
     "a cap below what is spent": (by(budget={"money": "0.15"}), "are less than the 0.30"),
     "an item with another text": (other_day, "d7: is in the store with other content"),

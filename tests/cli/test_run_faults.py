@@ -87,7 +87,7 @@ def results(out):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"select": {"bach": 3}}, "select.bach: there is no such key"),
+        ({"select": {"bach": 3}}, "select.bach: unknown key"),
         ({"redundancy": {"min": 5, "max": 2}}, "redundancy: min is 5, more than max, 2"),
         ({"aggregate": {"method": "dss"}}, "unknown method 'dss'"),
         ({"model": {"name": "crfs"}}, "unknown model 'crfs'"),
@@ -312,8 +312,8 @@ def test_a_file_that_is_half_written_or_none_is_taken_when_it_is_whole(campaign,
     file, whole = tmp_path / "answers" / "a.jsonl", answers(tmp_path).encode()
     for spoiled, message in [
         (whole[:-20], "the file ends in this line: is it still being written?"),
-        (whole.replace(b"ann", b"\xff\xfe", 1), "line 1: it is no JSON: 'utf-8'"),
-        (b"[" * 100_000 + b"\n" + whole, "line 1: it is no JSON: maximum recursion"),
+        (whole.replace(b"ann", b"\xff\xfe", 1), "line 1: it is not valid JSON: 'utf-8'"),
+        (b"[" * 100_000 + b"\n" + whole, "line 1: it is not valid JSON: maximum recursion"),
         (b"[1]\n" + whole, "an answer has campaign, worker, item and labels"),
     ]:
         file.write_bytes(spoiled)

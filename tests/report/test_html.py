@@ -219,7 +219,7 @@ def test_sections_without_content_are_left_out(consensus, page):
     assert found.faults == []
     headings = ("How good the result is", "How well the workers agree", "What was read")
     assert not any(words in found.text for words in headings)
-    assert {attrs["href"] for attrs in found.all("a")} == {"#workers", "#doubtful", "#method"}
+    assert {attrs["href"] for attrs in found.all("a")} == {"#workers", "#uncertain", "#method"}
 
 
 @pytest.fixture
@@ -268,7 +268,7 @@ def test_single_labels_get_their_own_words(labels, page):
     text = found.text.replace("\u00a0", " ")
     assert found.faults == []
     assert "accuracy 100.0 % over 2 labels with gold" in text
-    assert "The most doubtful items" in text
+    assert "The least certain items" in text
     assert "= result" in text
     assert found.row("2 of 3")[2] == "ann, bob"
     assert not any(

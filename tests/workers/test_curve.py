@@ -17,7 +17,7 @@ def test_a_point_of_the_curve_is_the_curve_of_one_size():
 
 
 def test_a_size_that_is_not_in_the_curve_is_refused():
-    with pytest.raises(InputError, match=r"no size 4: choose from \[1, 2\]"):
+    with pytest.raises(InputError, match=r"unknown size 4: choose from \[1, 2\]"):
         forecast_accuracy(Reliability.from_counts([9, 8], 10)).at(4)
 
 

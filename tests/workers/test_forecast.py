@@ -159,7 +159,7 @@ def test_sizes_outside_of_the_ranking_are_refused(sizes):
 
 
 def test_an_empty_team_has_no_forecast():
-    with pytest.raises(InputError, match="the team is empty"):
+    with pytest.raises(InputError, match="the selection is empty"):
         forecast_accuracy(Reliability.from_counts([], []))
 
 

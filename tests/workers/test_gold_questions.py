@@ -1,4 +1,4 @@
-"""Which items serve as control questions."""
+"""Which items serve as gold questions."""
 
 from __future__ import annotations
 
@@ -195,7 +195,7 @@ def goldspan_file(crowd, folder):
 def test_a_file_that_does_not_suit_is_refused(fixture, request, tmp_path):
     crowd = request.getfixturevalue(fixture)
     name = "x.tsv" if crowd.is_classification else "x.csv"
-    with pytest.raises(InputError, match="write control questions that are"):
+    with pytest.raises(InputError, match="write gold questions that are"):
         choose_gold_questions(crowd, 3).write(tmp_path / name)
 
 

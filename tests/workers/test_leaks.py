@@ -1,4 +1,4 @@
-"""Whether control questions have leaked."""
+"""Whether gold questions have leaked."""
 
 from __future__ import annotations
 
@@ -156,11 +156,11 @@ def test_the_p_value_is_that_of_all_tables(early, n, late, m):
 
 def test_what_cannot_be_checked_is_refused():
     crowd = goldspan.read_crowd(b"task,worker,label,gold\n1,a,yes,yes\n2,b,no,\n")
-    with pytest.raises(InputError, match=r"1 control questions have tokens without gold .first: 2"):
+    with pytest.raises(InputError, match=r"1 gold questions have tokens without gold .first: 2"):
         check_leaks(crowd, ["1", "2"])
     with pytest.raises(InputError, match="there is no item '9'"):
         check_leaks(crowd, ["9"])
-    with pytest.raises(InputError, match="there is no control question"):
+    with pytest.raises(InputError, match="no gold question"):
         check_leaks(crowd, [])
     with pytest.raises(InputError, match="most_shown must be at least 1"):
         check_leaks(crowd, most_shown=0)

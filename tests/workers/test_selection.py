@@ -109,7 +109,11 @@ def test_the_posterior_score_beats_the_unbiased_one_when_tests_differ_in_length(
         (POOL, 0, "the budget is 0"),
         (Reliability.from_counts([0, 0], [0, 0]), 3, "enough judged answers"),
         (Reliability.from_counts([1, 0], [20, 20], prior=(1, 1)), 3, "below chance"),
-        (Reliability.from_counts([10, 11, 9], 20, prior=(1, 1)), 3, "is no guesser"),
+        (
+            Reliability.from_counts([10, 11, 9], 20, prior=(1, 1)),
+            3,
+            "is better than guessing with probability",
+        ),
     ],
 )
 def test_nobody_is_chosen_where_nobody_is_worth_it_and_it_says_why(pool, budget, why):

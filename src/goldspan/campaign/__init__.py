@@ -1,4 +1,4 @@
-"""The whole campaign: pool + crowd + budget → gold, a model and the bill (paper 003)."""
+"""Campaigns: from a pool of texts, a crowd and a budget to gold labels, a model and the bill."""
 
 from __future__ import annotations
 

@@ -74,10 +74,6 @@ def begin(inputs: CampaignInputs, ledger: Ledger, now: int) -> list[str]:
 
     Everything is checked before anything is kept. Items of a campaign that version 0.1 began get
     their texts, which it did not keep.
-
-    Raises:
-        InputError: It is another plan, texts are cut by another rule, items are gone or other than
-            they were, or the cap is below what is used up.
     """
     plan, cap, has_begun = (
         inputs.plan.model_dump(mode="json"),
@@ -174,10 +170,6 @@ def _what_changed(old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
 def guideline_versions(ledger: Ledger, crowd: Crowd) -> list[dict[str, Any]]:
     """Return the versions of label set and guideline, the first one first.
 
-    Args:
-        ledger: Of the campaign.
-        crowd: Its answers, which are counted.
-
     Returns:
         Plain values: `version`, `labels`, `hash`, `time` (milliseconds since 1970) and `answers`.
     """
@@ -202,11 +194,7 @@ def guideline_versions(ledger: Ledger, crowd: Crowd) -> list[dict[str, Any]]:
 def _add_pool(
     inputs: CampaignInputs, ledger: Ledger, now: int, *, is_new: bool
 ) -> tuple[int, list[str]]:
-    """Add the items of the pool that the ledger lacks; return how many, and what is to be told.
-
-    Raises:
-        FaultsError: An item is faulty, or is not what it was when the campaign took it.
-    """
+    """Add the items of the pool that the ledger lacks; return how many, and what is to be told."""
     try:
         added = ledger.add_items(inputs.items(), now)
     except FaultsError as error:
@@ -283,11 +271,7 @@ def _has_begun(ledger: Ledger) -> bool:
 
 
 def plan_in_force(ledger: Ledger) -> dict[str, Any]:
-    """Return the plan that a campaign began with, with all that changed since.
-
-    Raises:
-        KeyError: None has begun.
-    """
+    """Return the plan that a campaign began with, with all that changed since."""
     return {**ledger.records("plan")["plan"]["plan"], **_last(ledger).get("sections", {})}
 
 
@@ -308,7 +292,7 @@ def reopened(ledger: Ledger) -> dict[str, int]:
 def _keep(
     plan: Mapping[str, Any], lines: list[str], n_items: int, ledger: Ledger, now: int
 ) -> None:
-    """Keep what changed; a campaign that had stopped decides anew whether to."""
+    """Keep what changed; a stopped campaign decides again whether to stop."""
     stops = list(ledger.records("stop").items())
     stopped = stops[-1][0].partition(".")[0] if stops and stops[-1][1]["stop"] else ""
     sections = {key.partition(".")[0] for key in (*FREE, *LABELS)}
@@ -338,7 +322,8 @@ def _check_tokens(inputs: CampaignInputs, ledger: Ledger) -> None:
     if rule != inputs.tokens:
         raise InputError(
             f"this campaign cuts its texts by the rule {rule!r}, and they were read by "
-            f"{inputs.tokens!r}: open its files with goldspan.campaign.inputs_as_begun(inputs, ledger)"
+            f"{inputs.tokens!r}: open its files with "
+            "goldspan.campaign.inputs_as_begun(inputs, ledger)"
         )
 
 

@@ -175,11 +175,7 @@ class Keeper:
 
 
 class WallTimes:
-    """What the wall clock showed at times of a campaign's clock.
-
-    Args:
-        ledger: Where the campaign is kept.
-    """
+    """What the wall clock showed at times of a campaign's clock."""
 
     def __init__(self, ledger: Ledger) -> None:
         notes = list(ledger.records(CLOCK).values())

@@ -156,13 +156,7 @@ _HALF = "; the file ends in this line: is it still being written? Run again when
 
 
 class AnswerReader:
-    """What answers to a campaign must be.
-
-    Args:
-        key: The campaign's id.
-        codec: Its tags.
-        lengths: Items that were asked about, and how many labels an answer to each has.
-    """
+    """What answers to a campaign must be."""
 
     def __init__(self, key: str, codec: Codec, lengths: Mapping[str, int]) -> None:
         self.key, self.codec, self.lengths = key, codec, lengths
@@ -212,7 +206,7 @@ class AnswerReader:
         return self._malformed(item, labels)
 
     def _malformed(self, item: str, labels: Sequence[str | None]) -> str:
-        """Return where the tags between skipped tokens are no spans, "" if they are."""
+        """Return where the tags between skipped tokens are malformed, "" if they are not."""
         start = 0
         for end in [*(n for n, label in enumerate(labels) if label is None), len(labels)]:
             part = [str(label) for label in labels[start:end]]
@@ -238,15 +232,11 @@ def campaign_in(line: bytes) -> str | None:
 
 
 def _parsed(line: bytes) -> Any:
-    """Read a line.
-
-    Raises:
-        InputError: It is no JSON in UTF-8.
-    """
+    """Read a line."""
     try:
         return json.loads(line.decode("utf-8"))
     except (ValueError, RecursionError) as error:
-        raise InputError(f"it is no JSON: {error}") from None
+        raise InputError(f"it is not valid JSON: {error}") from None
 
 
 def _is_name(word: Any) -> bool:
@@ -276,12 +266,7 @@ def _tell(receipt: Receipt, on_event: OnEvent) -> None:
 
 
 class Simulated:
-    """Simulated workers.
-
-    Args:
-        inputs: The campaign.
-        ledger: Where it is kept.
-    """
+    """Simulated workers."""
 
     def __init__(self, inputs: CampaignInputs, ledger: Ledger) -> None:
         self.inputs, self.ledger = inputs, ledger
@@ -329,7 +314,7 @@ class Simulated:
         return receipt.counts
 
     def _control(self, worker: str) -> None:
-        """Ask the control questions that are due, and send away who fails the first ones."""
+        """Ask the gold questions that are due, and send away who fails the first ones."""
         control = self.inputs.plan.control
         if control is None:
             return
@@ -412,9 +397,6 @@ class Replayed:
     Args:
         inputs: The campaign; `crowd.answers` of its plan is the record.
         ledger: Where it is kept.
-
-    Raises:
-        InputError: The record cannot be read, or its tags or items are not those of the campaign.
     """
 
     def __init__(self, inputs: CampaignInputs, ledger: Ledger) -> None:
@@ -492,9 +474,6 @@ def read_record(inputs: CampaignInputs) -> Crowd:
 
     Items that the pool lacks are passed over; items of the pool that nobody answered then find
     nobody now.
-
-    Raises:
-        InputError: The record cannot be read, has other tags, no item of the pool, or other tokens.
     """
     plan = inputs.plan
     assert plan.crowd.answers is not None  # the plan was checked
@@ -535,15 +514,7 @@ _WHY = {
 
 
 class Files:
-    """Workers who are reached through files.
-
-    Args:
-        inputs: The campaign.
-        ledger: Where it is kept.
-
-    Raises:
-        InputError: The folders cannot be made.
-    """
+    """Workers who are reached through files."""
 
     def __init__(self, inputs: CampaignInputs, ledger: Ledger) -> None:
         self.inputs, self.ledger = inputs, ledger
@@ -587,11 +558,7 @@ class Files:
             raise InputError(f"cannot write {path}: {error.strerror}") from None
 
     def _is_there(self, path: Path) -> bool:
-        """Whether tasks are written.
-
-        Raises:
-            InputError: What is there are no tasks of this campaign.
-        """
+        """Whether tasks are written."""
         try:
             with path.open("rb") as file:
                 line = file.readline()
@@ -610,7 +577,7 @@ class Files:
         return True
 
     def _needed(self, missing: Mapping[str, int]) -> dict[str, int]:
-        """Return the items of a batch and the control questions among them, with their answers."""
+        """Return the items of a batch and the gold questions among them, with their answers."""
         control = list(self.inputs.control)[len(self.admission.items) :]
         share = 0.0 if self.inputs.plan.control is None else self.inputs.plan.control.share
         n = min(len(control), -(-round(1000 * share * len(missing)) // 1000))
@@ -669,12 +636,7 @@ class Files:
         return list(unique.values())
 
     def _open(self, path: Path) -> list[dict[str, Any]]:
-        """Return the answers of a file.
-
-        Raises:
-            FaultsError: It holds faults.
-            InputError: It cannot be read.
-        """
+        """Return the answers of a file."""
         try:
             data = path.read_bytes()
         except OSError as error:

@@ -45,7 +45,7 @@ class CampaignInputs:
         folder: Where its files lie.
         pool: The items.
         codec: The tags.
-        control: Known labels of the control questions by item id.
+        control: Known labels of the gold questions by item id.
         truth: The items with the gold that simulated workers know, or None.
         test: Items and their labels to measure the model on, or None.
         tokens: The rule by which texts without tokens are cut: "fine", or "words" of a campaign
@@ -268,11 +268,7 @@ def _gold(inputs: CampaignInputs, items: Crowd, file: str) -> Crowd:
 
 
 def _on_tokens_of(items: Crowd, known: Crowd, cut: Cut) -> Crowd:
-    """Return the gold of texts on the tokens by which items have them; others stay as they are.
-
-    Raises:
-        FaultsError: A span begins or ends inside a token, and `cut` is "error".
-    """
+    """Return the gold of texts on the tokens by which items have them; others stay as they are."""
     made = CrowdBuilder(ReadOptions(encoding=known.tagset.encoding))
     faults: list[Fault] = []
     place = items.item_ids.to_pylist()
@@ -370,4 +366,4 @@ def _too_little(inputs: CampaignInputs) -> Iterator[str]:
             f"{plan.redundancy.min} answers cost {from_micro(least)}"
         )
     if len(inputs.control) >= inputs.pool.n_items:
-        yield "control.n: all items of the pool are control questions, and none is left to label"
+        yield "control.n: all items of the pool are gold questions, and none is left to label"

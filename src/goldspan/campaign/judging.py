@@ -41,10 +41,6 @@ class TestScore(NamedTuple):
 def score_test(truth: Given, given: Given) -> TestScore:
     """Count right labels: all single labels, and tokens at which either side has a span.
 
-    Args:
-        truth: Known labels of the items.
-        given: A worker's.
-
     >>> score_test([["O", "B-PER"]], [["O", "O"]])
     TestScore(right=0, total=1)
     """
@@ -76,11 +72,7 @@ class Aggregating:
     plan: Plan
 
     def labels(self, crowd: Crowd) -> Consensus:
-        """Aggregate.
-
-        Raises:
-            InputError: There is no answer.
-        """
+        """Aggregate."""
         aggregator = get_aggregator(self.plan.method, **self.plan.aggregate.params)
         known = None if crowd.gold is None or not (crowd.gold >= 0).any() else crowd
         return aggregator.fit(crowd.with_gold(None), known).result_
@@ -95,7 +87,7 @@ class Aggregating:
 
 
 class MoreAnswers(NamedTuple):
-    """What more answers to the most doubtful items are worth.
+    """What more answers to the least certain items are worth.
 
     Attributes:
         answers: How many there can be, at most as many as were asked for.
@@ -108,7 +100,7 @@ class MoreAnswers(NamedTuple):
 
 
 def value_of_asking(plan: Plan, crowd: Crowd, result: Consensus, n: int) -> MoreAnswers | None:
-    """Return what n more answers to the most doubtful items are worth.
+    """Return what n more answers to the least certain items are worth.
 
     None for methods whose shares are no probabilities.
     """
@@ -142,17 +134,17 @@ DECISION = "decision"
 
 
 def kept(ledger: Ledger) -> set[str]:
-    """Return the workers of whom the requester last said that they go on: no rule bars them."""
+    """Return the workers whom the requester decided to keep: no rule bars them."""
     last = {row["worker"]: row["verdict"] for row in ledger.records(DECISION).values()}
     return {worker for worker, verdict in last.items() if verdict != DROP}
 
 
 def judge(plan: Plan, crowd: Crowd, result: Consensus, barred: set[str], n_workers: int) -> Any:
-    """Judge all workers by the control questions and by the crowd.
+    """Judge all workers by the gold questions and by the crowd.
 
     Args:
         plan: The plan.
-        crowd: All answers; its gold is that of the control questions.
+        crowd: All answers; its gold is that of the gold questions.
         result: Of the same crowd.
         barred: Workers who are asked nothing more already.
         n_workers: Workers in all; at least as many as an item may need are kept.
@@ -197,7 +189,7 @@ class QualificationTest:
     """Who has taken the test, and who failed it; where there is none, everybody is admitted.
 
     Args:
-        inputs: The campaign; the test is its first control questions.
+        inputs: The campaign; the test is its first gold questions.
         ledger: Where it is kept.
     """
 

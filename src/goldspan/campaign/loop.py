@@ -1,4 +1,4 @@
-"""The loop: pick, have labelled, aggregate, judge, train, evaluate, stop."""
+"""The loop: select, label, aggregate, judge workers, train, evaluate, stop."""
 
 from __future__ import annotations
 
@@ -118,13 +118,7 @@ PROBE = 100
 
 
 class CampaignState:
-    """What is known, by the ledger as it is when asked.
-
-    Args:
-        inputs: The campaign.
-        ledger: Where it is kept.
-        steps: How labels and models are made.
-    """
+    """What is known, by the ledger as it is when asked."""
 
     def __init__(self, inputs: CampaignInputs, ledger: Ledger, steps: Steps) -> None:
         self.inputs, self.ledger, self.steps = inputs, ledger, steps
@@ -161,7 +155,7 @@ class CampaignState:
 
     @property
     def labelled(self) -> Labelled:
-        """The labels, control questions aside."""
+        """The labels, gold questions aside."""
         return self._now.labelled
 
     @property
@@ -243,11 +237,7 @@ class CampaignState:
 
 
 class Snapshot:
-    """What is known as long as no answer comes or changes.
-
-    Args:
-        owner: Whose moment it is.
-    """
+    """What is known as long as no answer comes or changes."""
 
     def __init__(self, owner: CampaignState) -> None:
         self.owner, self.inputs = owner, owner.inputs
@@ -264,7 +254,7 @@ class Snapshot:
 
     @cached_property
     def labelled(self) -> Labelled:
-        """Labels of all answered items but the control questions."""
+        """Labels of all answered items but the gold questions."""
         found = {} if self.result is None else self.result.tagged_by_id()
         known = {
             name: tags
@@ -358,9 +348,9 @@ class Steps:
 
 
 CONTROL = "control"
-"""The batch of the control questions."""
+"""The batch of the gold questions."""
 PLACES = 1_000
-"""Places of a control question where the number of workers is not known."""
+"""Places of a gold question where the number of workers is not known."""
 _WHY = {
     MONEY: "the money does not pay for another item",
     POOL: "no item of the pool is left to pick",
@@ -510,8 +500,8 @@ class Campaign:
     def _collect(self, name: str, items: list[str]) -> Waiting | None:
         """Get answers, and more of them where the rule is not content; give back what is free.
 
-        A wave asks for one answer more about every open item. What could not be filled in a wave –
-        money short, nobody left – is closed.
+        Adaptive redundancy: every wave asks for one more answer to every open item. Places that no
+        worker fills, for lack of money or workers, are closed.
         """
         waves = [w for k, w in self.ledger.records("wave").items() if k.startswith(f"{name}.")]
         if waves:  # acting on the last one may be half done

@@ -40,19 +40,7 @@ _SKLEARN = re.compile(r"sklearn(\.(?!tests?\b|conftest\b)[a-z][a-z0-9_]*)+\.[A-Z
 
 
 def make_classifier(name: str, params: Mapping[str, Any], seed: int) -> Any:
-    """Make a classifier by its short name, or by its whole one.
-
-    Args:
-        name: In `CLASSIFIERS`, an entry point of the group `goldspan.models`, or the whole name of
-            a classifier of scikit-learn ("sklearn.svm.SVC").
-        params: Its parameters.
-        seed: Of one that draws.
-
-    Raises:
-        UnknownNameError: There is no such class, or no such parameter.
-        InputError: It is no classifier.
-        MissingExtraError: scikit-learn is not installed.
-    """
+    """Make a classifier by its short name, or by its whole one."""
     kind = _class(name)
     if not all(hasattr(kind, one) for one in ("fit", "predict", "get_params", "set_params")):
         raise InputError(_no_classifier(name))
@@ -94,11 +82,7 @@ def make_pipeline(pool: Pool, classifier: Any) -> Any:
 
 @contextmanager
 def told(doing: str) -> Iterator[None]:
-    """Turn whatever a classifier raises into a fault that says what it was doing.
-
-    Raises:
-        InputError: Something was raised.
-    """
+    """Turn whatever a classifier raises into a fault that says what it was doing."""
     try:
         yield
     except GoldspanError:
@@ -113,10 +97,6 @@ def _class(name: str) -> type[Any]:
 
     A plan is data: only registered names, entry points of installed packages and estimators of
     scikit-learn are looked up, and nothing is imported before the name was checked.
-
-    Raises:
-        UnknownNameError: It is none of these.
-        MissingExtraError: scikit-learn is not installed.
     """
     place = CLASSIFIERS.get(name, name)
     if _SKLEARN.fullmatch(place):
@@ -152,8 +132,8 @@ def _unknown(name: str) -> UnknownNameError:
 
 def _no_classifier(name: str) -> str:
     return (
-        f"{name} is no classifier: choose one of {', '.join(CLASSIFIERS)}, or give the whole name "
-        "of a classifier of scikit-learn, for example sklearn.svm.SVC"
+        f"{name} is not a classifier: choose one of {', '.join(CLASSIFIERS)}, or give the whole "
+        "name of a classifier of scikit-learn, for example sklearn.svm.SVC"
     )
 
 
@@ -236,11 +216,7 @@ class Classifier:
     seed: int
 
     def train(self, items: NDArray[np.int64], labels: Sequence[Sequence[str]]) -> Trained | None:
-        """Train it; None where there is too little to learn from.
-
-        Raises:
-            InputError: It cannot learn from these, or not say what it learned.
-        """
+        """Train it; None where there is too little to learn from."""
         words = [label[0] for label in labels]
         if len(items) < LEAST or len(set(words)) < 2:
             return None
@@ -262,11 +238,7 @@ class TrainedClassifier:
     model: Any
 
     def predict(self, pool: Pool, items: NDArray[np.int64]) -> list[list[str]]:
-        """Label items of a pool.
-
-        Raises:
-            InputError: It cannot.
-        """
+        """Label items of a pool."""
         if not len(items):
             return []
         with told(f"{self.name} cannot label the items"):
@@ -362,12 +334,7 @@ def _clusters(pool: Pool, items: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def check_model(name: str, params: Mapping[str, Any], *, single: bool) -> None:
-    """Reject a model that there is not, or parameters that it has not.
-
-    Raises:
-        UnknownNameError: There is no such model, or no such parameter.
-        InputError: It is of the other kind, no classifier, or "auto" has parameters.
-    """
+    """Reject a model that there is not, or parameters that it has not."""
     if name in {"auto", "none"}:
         if params:
             raise InputError(f"{name} takes no params")
@@ -389,11 +356,7 @@ def make_model(
     *,
     single: bool,
 ) -> Model:
-    """Make the model step of a plan.
-
-    Raises:
-        MissingExtraError: scikit-learn is not installed, and it is needed.
-    """
+    """Make the model step of a plan."""
     if name == "none":
         return NoModel()
     kind = "spans" if not single else "text" if pool.text is not None else "table"

@@ -12,7 +12,7 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from goldspan.campaign.plan import Plan, Section
 from goldspan.errors import Fault, FaultsError, InputError
-from goldspan.money import from_micro, to_micro
+from goldspan.money import from_micro
 
 # --------------------------------------------------------------------------------------------------
 # What the keys of a plan say against each other, and names that nothing has.
@@ -32,11 +32,7 @@ class Sections:
         self._whole = whole
 
     def __getattr__(self, name: str) -> Any:
-        """Return a section.
-
-        Raises:
-            FaultySectionError: It is faulty, which is told already.
-        """
+        """Return a section."""
         if name not in self._whole:
             raise FaultySectionError(name)
         return self._whole[name]
@@ -47,11 +43,7 @@ class FaultySectionError(Exception):
 
 
 def contradictions(plan: Any) -> Iterator[str]:
-    """List what contradicts itself; every message begins with a key.
-
-    Args:
-        plan: A plan, or its `Sections` where some are faulty.
-    """
+    """List what contradicts itself; every message begins with a key."""
     for check in _CHECKS:
         try:
             yield from check(plan)
@@ -66,7 +58,7 @@ def _task(plan: Any) -> Iterator[str]:
         return
     names = task.types or task.labels
     if len(set(names)) < len(names):
-        yield f"task: a name stands twice in {', '.join(names)}"
+        yield f"task: a name appears twice in {', '.join(names)}"
     if task.labels and len(task.labels) < 2:
         yield "task.labels: there must be at least two to choose from"
     if task.labels and task.tokens:
@@ -165,7 +157,7 @@ def _page(plan: Any) -> Iterator[str]:
     most = 0 if control is None else control.n - control.first
     if training > most:
         yield (
-            f"page.training: {training} control questions to practise on, and control has {most} "
+            f"page.training: {training} gold questions to practise on, and control has {most} "
             "besides those of the test"
         )
 
@@ -175,7 +167,7 @@ def _unasked(plan: Any) -> Iterator[str]:
         return
     if not (plan.control.share or plan.control.first or plan.page.training):
         yield (
-            "control.share: is 0 and there is no test, so no control question would be asked: "
+            "control.share: is 0 and there is no test, so no gold question would be asked: "
             "give a share above 0, or set control.first"
         )
 
@@ -194,7 +186,7 @@ def _control(plan: Any) -> Iterator[str]:
     if plan.crowd.source == "replay":
         yield "control: a recorded crowd can be asked nothing but what it was asked then"
     if control.gold is None:
-        yield "control.gold: is missing: control questions need known labels"
+        yield "control.gold: is missing: gold questions need known labels"
     if control.first > control.n:
         yield f"control.first: is {control.first}, more than control.n, {control.n}"
     if control.least > 0 and not control.first:
@@ -203,14 +195,14 @@ def _control(plan: Any) -> Iterator[str]:
 
 def _money(plan: Any) -> Iterator[str]:
     each = _least_price(plan)
-    if plan.budget.money is None:
+    money = plan.budget.micro
+    if money is None:
         if each:
             yield (
                 "budget.money: is missing: answers cost something, so say what may be spent at "
                 "most; if nobody is paid, leave out prices"
             )
         return
-    money = to_micro(plan.budget.money)
     if not each:
         yield (
             "prices: an answer must cost something where there is a budget.money: set per_answer, "
@@ -225,7 +217,7 @@ def _money(plan: Any) -> Iterator[str]:
 
 def _least_price(plan: Any) -> int:
     """Return what an answer to a single token costs, in millionths."""
-    return to_micro(plan.prices.per_answer) + to_micro(plan.prices.per_token)
+    return int(plan.prices.answer_micro + plan.prices.token_micro)
 
 
 def _gain(plan: Any) -> Iterator[str]:
@@ -263,7 +255,7 @@ def _aggregate(plan: Any) -> Iterator[str]:
 
 
 def _method_and_rule(plan: Any) -> Iterator[str]:
-    """Try the method and the rule where each of them alone is no fault."""
+    """Check that method and stopping rule fit each other, where neither is faulty by itself."""
     from goldspan.campaign.preflight import try_method
 
     task, chosen = plan.task, plan.aggregate
@@ -384,7 +376,7 @@ def _content(source: str | Path | Mapping[str, Any]) -> tuple[str, Mapping[str, 
     except OSError as error:
         raise InputError(f"cannot read {source}: {error.strerror}") from None
     except ValueError as error:  # TOMLDecodeError, UnicodeDecodeError, integers of too many digits
-        raise InputError(f"{source}: it is no TOML: {error}") from None
+        raise InputError(f"{source}: it is not valid TOML: {error}") from None
     except RecursionError:
         message = "lists or tables are nested too deeply: a plan has tables of keys and values"
         raise InputError(f"{source}: {message}") from None
@@ -436,7 +428,7 @@ def _unknown(keys: tuple[int | str, ...]) -> str:
     known = list(_section_of(keys[:-1]).model_fields)
     near = difflib.get_close_matches(str(keys[-1]), known, n=1)
     hint = f" (did you mean {near[0]!r}?)" if near else ""
-    return f"there is no such key: choose from {', '.join(known)}{hint}"
+    return f"unknown key: choose from {', '.join(known)}{hint}"
 
 
 def _section_of(keys: tuple[int | str, ...]) -> type[BaseModel]:
@@ -456,5 +448,5 @@ def _is_model(kind: Any) -> bool:
 
 
 def _is_type(key: int | str) -> bool:
-    """Whether part of a path is no key of the file but names one type of several."""
+    """Whether part of a path names a type of a union rather than a key of the file."""
     return str(key) in {"str", "int", "float"} or "function-after" in str(key)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from functools import cached_property
 from hashlib import blake2b
 from typing import Annotated, Any, Literal
 from unicodedata import category
@@ -221,6 +222,16 @@ class Prices(Section):
     per_token: Money = 0
     currency: Annotated[str, AfterValidator(_currency)] = ""
 
+    @cached_property
+    def answer_micro(self) -> int:
+        """`per_answer` in millionths of the currency unit."""
+        return to_micro(self.per_answer)
+
+    @cached_property
+    def token_micro(self) -> int:
+        """`per_token` in millionths of the currency unit."""
+        return to_micro(self.per_token)
+
 
 class Budget(Section):
     """What may be used up: money, and hours from the first question on.
@@ -232,6 +243,11 @@ class Budget(Section):
 
     money: Money | None = None
     hours: Annotated[float, Field(gt=0)] | None = None
+
+    @cached_property
+    def micro(self) -> int | None:
+        """`money` in millionths of the currency unit."""
+        return None if self.money is None else to_micro(self.money)
 
 
 class Selecting(Section):
@@ -308,7 +324,7 @@ class Page(Section):
         title: Above the task; the campaign's name by default.
         instructions: Text or Markdown file beside the plan: what is to be labelled, with examples.
         lease_minutes: How long a task is held for who has it before them.
-        training: So many control questions come first as practice, with the right answer shown.
+        training: So many gold questions come first as practice, with the right answer shown.
         skip_reasons: What can be said when a task is passed.
         finished: What is said to who has no more to do.
         daily_writes: Requests of one worker on one day that change something, at most; by default
@@ -403,9 +419,8 @@ class Plan(Section):
     @property
     def cap(self) -> int:
         """What may be spent, in millionths of the currency unit; unpaid work has no limit."""
-        return UNLIMITED if self.budget.money is None else to_micro(self.budget.money)
+        return UNLIMITED if self.budget.micro is None else self.budget.micro
 
     def cost(self, n_tokens: int) -> int:
         """Return what an answer to an item costs, in millionths of the currency unit."""
-        each = to_micro(self.prices.per_token) * n_tokens
-        return to_micro(self.prices.per_answer) + each
+        return self.prices.answer_micro + self.prices.token_micro * n_tokens

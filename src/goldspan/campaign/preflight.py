@@ -57,9 +57,6 @@ def try_method(
         params: Its parameters.
         rule: The stopping rule.
 
-    Raises:
-        InputError: They do not suit.
-
     >>> try_method(["no", "yes"], [], "", "mv-token", {}, "confident(0.9)")
     Traceback (most recent call last):
     ...
@@ -108,9 +105,6 @@ def _is_known_to_suit(plan: Plan) -> bool:
 
 def rules_of(by: str) -> list[Selector]:
     """Return the rules that a text names, those of the stages and shares of a schedule.
-
-    Raises:
-        InputError: It names none.
 
     >>> [rule.name for rule in rules_of("coverage, then mnlp, 10% random")]
     ['coverage', 'mnlp', 'random']

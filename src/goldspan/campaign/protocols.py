@@ -1,4 +1,4 @@
-"""The six steps of a campaign (paper 003, section 2), each of which can be replaced.
+"""The six steps of a campaign each of which can be replaced.
 
 Select → label → aggregate → model → evaluate → stop → select …. A step decides; the loop keeps the
 decision in the ledger before it acts on it. So a step must be a function of its arguments and of

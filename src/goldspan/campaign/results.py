@@ -120,7 +120,7 @@ class CampaignRecord:
             `high`, a list each; None while there are too few points.
         spending: The course of the money: hours since the beginning, answers and what was paid
             for them; at most 200 moments, none where nobody is paid.
-        redundancy: How many picked items have 0, 1, … answers, control questions aside.
+        redundancy: How many picked items have 0, 1, … answers, gold questions aside.
         coverage: Of the pool after every round, see `goldspan.campaign.results`; None where it is
             not known.
         stop: The rule that stopped the campaign, why, and its facts; None while it runs.
@@ -128,7 +128,7 @@ class CampaignRecord:
             each; `saving`: the share of that which was not spent, below 0 if more was;
             `everything`: what the whole pool costs with the most answers each. None where nobody
             is paid.
-        counts: items, answers and control questions; items of the pool; `awaited`: answers that
+        counts: items, answers and gold questions; items of the pool; `awaited`: answers that
             are still to come to what was picked.
         guidelines: The versions of label set and guideline: `version`, `labels`, `hash`, `time`
             (milliseconds since 1970) from which on it was in force, and the `answers` of it that
@@ -285,7 +285,7 @@ def _counts(ledger: Ledger, crowd: Crowd, pool: Crowd) -> dict[str, int]:
 # What a report says besides the record: the labels, and how far they can be trusted.
 
 
-HIDDEN, CONTROL = "the hidden gold", "the control questions"
+HIDDEN, CONTROL = "the hidden gold", "the gold questions"
 REVIEWED = "the reviewed items, which were the least certain ones"
 """What labels are compared with."""
 
@@ -298,7 +298,7 @@ class ReportData:
         record: The numbers.
         result: The labels, None without answers.
         tested: Labels in whose crowd stands gold that their method has not seen: that of a
-            simulation, the control questions aside; else the control questions themselves, else
+            simulation, the gold questions aside; else the gold questions themselves, else
             the items that the requester decided on, and labels made without knowing them. None
             where there is none of it.
         against: What that gold is, in words; "" for none.
@@ -311,15 +311,7 @@ class ReportData:
 
     @classmethod
     def of(cls, ledger: Ledger, result: Consensus | None = None) -> ReportData:
-        """Read them from a ledger.
-
-        Args:
-            ledger: Of a campaign that has run, runs or waits.
-            result: The labels, where they are known already.
-
-        Raises:
-            KeyError: No campaign was ever run over it.
-        """
+        """Read them from a ledger."""
         record = CampaignRecord.of(ledger)
         aggregate = Aggregating(Plan.model_validate(record.plan))
         crowd = ledger.crowd()
@@ -347,7 +339,7 @@ def keep_hidden_gold(inputs: CampaignInputs, ledger: Ledger, now: int) -> None:
 
 
 def _hidden_gold(ledger: Ledger, crowd: Crowd) -> NDArray[np.int16] | None:
-    """Return the truth of the simulation, int16 [n_tokens], -1 at control questions."""
+    """Return the truth of the simulation, int16 [n_tokens], -1 at gold questions."""
     kept = ledger.records("hidden")
     if not kept:
         return None
@@ -362,7 +354,7 @@ def _hidden_gold(ledger: Ledger, crowd: Crowd) -> NDArray[np.int16] | None:
 
 
 def _on_control(ledger: Ledger, crowd: Crowd) -> NDArray[np.int16] | None:
-    """Return the gold of the control questions alone, int16 [n_tokens]; None without any."""
+    """Return the gold of the gold questions alone, int16 [n_tokens]; None without any."""
     control = _control_items(ledger)
     is_control = [name in control for name in crowd.item_ids.to_pylist()]
     if crowd.gold is None or not any(is_control):

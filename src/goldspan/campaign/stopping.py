@@ -315,14 +315,14 @@ def outlook(plan: Plan, rounds: Sequence[Round]) -> dict[str, Any]:
 
     Returns:
         Plain values: `curve` (None while there are too few points), `next` (of the next 100 items
-        the score, its interval, gain, cost and answers), `ask_again` (of 100 answers to doubtful
+        the score, its interval, gain, cost and answers), `ask_again` (of 100 answers to uncertain
         items the tokens they set right, and the cost), `per_money` (both in one unit: the rise of
         the share of right labels in the whole pool per unit of money; None where it is not known),
         and `to_target`.
     """
     last, curve = rounds[-1], curve_of(plan, rounds)
     each = last["spent"] / max(1, last["items"])
-    answers = last["answers"] / max(1, last["items"])  # control questions among them
+    answers = last["answers"] / max(1, last["items"])  # gold questions among them
     facts: dict[str, Any] = {"curve": None, "next": None, "per_money": None, "to_target": None}
     facts["ask_again"] = last["ask_again"]
     if curve is None:

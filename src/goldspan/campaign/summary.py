@@ -1,4 +1,4 @@
-"""What a plan will do, in words, and what its cheapest and dearest courses cost."""
+"""What a plan will do, in words, and what it costs at least and at most."""
 
 from __future__ import annotations
 
@@ -16,11 +16,10 @@ def cost_range(inputs: CampaignInputs) -> dict[str, Any]:
     Returns:
         `items` to label; `cheapest` and `dearest`, millionths for all of them with the fewest and
         the most answers; `cap`; `pays_least` and `pays_most`, the items that the cap pays for;
-        `opening`, what practice and test of a worker cost, on average over the control questions;
-        `bears`, the workers whose openings the cap pays beside the cheapest course, and
+        `opening`, what practice and test of a worker cost, on average over the gold questions;
+        `bears`, the workers whose openings the cap pays beside the minimum, and
         `bears_most`, those whose openings alone use it up; None where there is no opening. Where
-        nobody is paid, in place of the money `fewest` and `most`, the answers of the shortest and
-        the longest course.
+        nobody is paid, in place of the money `fewest` and `most`, the fewest and the most answers.
     """
     plan = inputs.plan
     own = [n for n, name in enumerate(inputs.ids) if name not in inputs.control]
@@ -108,7 +107,7 @@ def _crowd(plan: Plan) -> str:
 
 
 def _page(plan: Plan) -> Iterator[str]:
-    """Return what is particular to people in a browser."""
+    """Return what applies to people in a browser."""
     page, provider = plan.page, plan.provider
     yield f"title: {page.title or plan.name}"
     name = "link" if provider is None else provider.name
@@ -116,7 +115,7 @@ def _page(plan: Plan) -> Iterator[str]:
     links = f"personal links for {named}" if named else "personal links: `goldspan invite`"
     yield f"provider: {links if name == 'link' else name}"
     if page.training:
-        yield f"practice: {page.training} control questions, with the right answer shown"
+        yield f"practice: {page.training} gold questions, with the right answer shown"
 
 
 def _test(control: Control) -> str:
@@ -132,11 +131,11 @@ def _costs(inputs: CampaignInputs) -> Iterator[str]:
     cheap, dear = from_micro(found["cheapest"]), from_micro(found["dearest"])
     yield (
         f"cost: all {found['items']} items take {cheap}{unit} with {plan.redundancy.min} answers "
-        f"each (the cheapest course) and {dear}{unit} with {plan.redundancy.max} (the dearest)"
+        f"each (the minimum) and {dear}{unit} with {plan.redundancy.max} (the maximum)"
     )
     cap, least, most = from_micro(found["cap"]), found["pays_least"], found["pays_most"]
     if least == found["items"]:
-        yield f"budget: {cap}{unit}, which pays for everything in any course"
+        yield f"budget: {cap}{unit}, which pays for everything in any case"
     else:
         yield f"budget: {cap}{unit}, which pays for about {least} to {most} items"
     if found["opening"]:
@@ -158,7 +157,7 @@ def _entry(found: dict[str, Any], plan: Plan, unit: str) -> str:
     each = f"every worker's {' and '.join(parts)} costs {from_micro(found['opening'])}{unit}"
     most = f"{found['bears_most']} workers would leave nothing for labels"
     bears = found["bears"] or "none"
-    return f"{each}: the budget bears {bears} beside the cheapest course, and {most}"
+    return f"{each}: the budget bears {bears} beside the minimum, and {most}"
 
 
 def _end(inputs: CampaignInputs) -> Iterator[str]:

@@ -102,7 +102,7 @@ class Numbers(Protocol):
 
     @property
     def redundancy(self) -> Sequence[int]:
-        """Items with 0, 1, … answers, control questions aside."""
+        """Items with 0, 1, … answers, gold questions aside."""
         ...
 
     @property
@@ -178,9 +178,6 @@ def learning_figure(record: Numbers) -> Figure:
     Points are the model as measured, diamonds the same on items drawn at random, each with its
     95 % interval; the line is the power law through the diamonds, dashed where it is forecast.
     Squares are the labels against the truth of a simulation.
-
-    Raises:
-        MissingExtraError: Matplotlib is not installed.
     """
     name = measure_of(record)
     figure = new_figure(4.7, 3.1)
@@ -320,7 +317,7 @@ def outlook(record: Numbers) -> list[tuple[str, str]]:
         gain = f"{100 * again['right_tokens']:.2f}"
         what = "labels" if measure_of(record) == "accuracy" else "tokens"
         words = f"expected to set right {gain}\u00a0% of the {what} there are"
-        rows.append((f"{again['answers']} more answers on doubtful items", words))
+        rows.append((f"{again['answers']} more answers on uncertain items", words))
     return rows
 
 
@@ -386,11 +383,7 @@ MAX_TICKS = 16
 
 
 def spending_figure(record: Numbers) -> Figure:
-    """Draw the money spent over time; points are the ends of rounds, the dotted line is the cap.
-
-    Raises:
-        MissingExtraError: Matplotlib is not installed.
-    """
+    """Draw the money spent over time; points are the ends of rounds, the dotted line is the cap."""
     assert record.money is not None
     unit, scale = _time_unit(record)
     currency = currency_of(record)
@@ -456,11 +449,7 @@ def bill_rows(record: Numbers) -> list[tuple[str, str]]:
 
 
 def redundancy_figure(record: Numbers) -> Figure:
-    """Draw how many items took how many answers.
-
-    Raises:
-        MissingExtraError: Matplotlib is not installed.
-    """
+    """Draw how many items took how many answers."""
     figure = new_figure(4.4, 2.6)
     with own_settings():
         ax = figure.subplots()
@@ -501,11 +490,7 @@ def redundancy_picture(record: Numbers) -> dict[str, Any] | None:
 
 
 def coverage_figure(record: Numbers) -> Figure:
-    """Draw the share of the attribute–value pairs covered by what was picked, and at random.
-
-    Raises:
-        MissingExtraError: Matplotlib is not installed.
-    """
+    """Draw the share of the attribute–value pairs covered by what was picked, and at random."""
     assert record.coverage is not None
     rounds = [{"items": 0, "covered": 0.0, "random": 0.0}, *record.coverage["rounds"]]
     items = np.array([one["items"] for one in rounds])
@@ -812,7 +797,7 @@ def lead(record: Numbers) -> str:
     )
     if not counts["control_answers"]:
         return f"{text}."
-    asked = plural(counts["control_items"], "control question")
+    asked = plural(counts["control_items"], "gold question")
     return f"{text}, and {count(counts['control_answers'])} are to {asked}."
 
 
@@ -858,7 +843,7 @@ def _work(record: Numbers) -> Iterator[Fact]:
     yield Fact("items labelled", count(counts["items"]), whole, counts["items"] / counts["pool"])
     regular = counts["answers"] - counts["control_answers"]
     each = f"{regular / counts['items']:.1f} per item" if counts["items"] else ""
-    control = f"{count(counts['control_answers'])} to control questions"
+    control = f"{count(counts['control_answers'])} to gold questions"
     more = control if counts["control_answers"] else ""
     detail = "; ".join(part for part in (each, more) if part)
     name = "answers" if money is None else "answers bought"
@@ -902,10 +887,6 @@ def write_campaign_report(
         result: The labels.
         tested: Labels in whose crowd stands gold that their method has not seen.
         against: What that gold is, in words such as "the hidden gold".
-
-    Raises:
-        MissingExtraError: Jinja2 or Matplotlib is not installed.
-        InputError: The path cannot be written.
     """
     write_text(path, [render(record, result=result, tested=tested, against=against)])
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 # --------------------------------------------------------------------------------------------------
-# What all pictures share: colours, letters, and how they are saved or set into a page.
+# What all pictures share: colours, fonts, and how they are saved or set into a page.
 
 
 INK, MUTED, GRID, BOX, POINT = "#1b2631", "#5c6875", "#dde3e8", "#d9e8f4", "#0072b2"
@@ -53,15 +53,7 @@ FONT = "DejaVu Sans"
 
 
 def new_figure(width: float, height: float) -> Figure:
-    """Return an empty figure.
-
-    Args:
-        width: Inches.
-        height: Inches.
-
-    Raises:
-        MissingExtraError: Matplotlib is not installed.
-    """
+    """Return an empty figure."""
     try:
         from matplotlib.figure import Figure
     except ImportError:
@@ -85,7 +77,7 @@ def write(ax: Axes, x: float, y: float, words: str, **look: Any) -> None:
 
 
 def bare(ax: Axes) -> None:
-    """Take away the frame and the ground of axes, and set the letters of their ticks."""
+    """Take away the frame and the ground of axes, and set the size of their tick labels."""
     for side in ("top", "right", "bottom", "left"):
         ax.spines[side].set_visible(False)
     ax.set_facecolor("none")
@@ -113,11 +105,6 @@ def inline_svg(figure: Figure, title: str, description: str) -> str:
 
     Its text takes the page's font, its colours are the page's CSS variables (`COLOURS`), its
     ground is transparent, and it has no ids, so that a page may hold many.
-
-    Args:
-        figure: The figure.
-        title: Its short name, read aloud in place of the picture.
-        description: What it shows, in sentences.
     """
     from html import escape
 
@@ -155,7 +142,7 @@ def _for_page(tag: str, prefix: str, used: set[str]) -> str:
 def _save(
     figure: Figure, out: Any, *, svg_text: Literal["path", "none"] = "path", **options: Any
 ) -> None:
-    """Save so that the bytes are always the same; `svg_text` says whether letters become paths."""
+    """Save so that the bytes are always the same; `svg_text` says whether text becomes paths."""
     import matplotlib as mpl
 
     with (
@@ -184,16 +171,7 @@ def ground(
     shift: float = 0.0,
     room: float = 0.3,
 ) -> None:
-    """Set title, grid and the words beneath; above the axes there is room for the legend.
-
-    Args:
-        ax: The axes.
-        title: Above them.
-        label: Beneath them.
-        grid: Which lines are drawn.
-        shift: Inches that the title begins to the left of the axes.
-        room: Inches for the legend.
-    """
+    """Set title, grid and the words beneath; above the axes there is room for the legend."""
     bare(ax)
     above = 1 + room / (ax.bbox.height / ax.figure.dpi)
     left = -shift / (ax.bbox.width / ax.figure.dpi)
@@ -242,9 +220,6 @@ def fill_template(name: str, /, **values: Any) -> str:
     Args:
         name: Of the template; the parts that it includes lie beside it.
         values: What stands in its places; a name without a value is an error.
-
-    Raises:
-        MissingExtraError: Jinja2 is not installed.
     """
     try:
         from jinja2 import Environment, FunctionLoader, StrictUndefined
@@ -330,12 +305,7 @@ class Distribution:
 
 
 def distributions(crowd: Crowd, agreement: Agreement) -> tuple[Distribution, ...]:
-    """Collect the three distributions of a crowd.
-
-    Args:
-        crowd: The crowd.
-        agreement: Its agreement.
-    """
+    """Collect the three distributions of a crowd."""
     whole = _documents(crowd)
     if whole is None:
         answers = crowd.latest
@@ -395,7 +365,7 @@ MAX_POINTS = 200
 
 
 def agreement_figure(crowd: Crowd, agreement: Agreement) -> Figure:
-    """Draw three box plots side by side, as in paper 000, figure 2.
+    """Draw three box plots side by side, as in figure 2 of Rodrigues et al. (2013).
 
     Answers per worker, answers per item (per document where workers answered whole documents),
     and the workers' span F1: against gold if there is some, else against the others; for single
@@ -416,13 +386,13 @@ def agreement_figure(crowd: Crowd, agreement: Agreement) -> Figure:
     with own_settings():
         axes = figure.subplots(1, 3)
         figure.subplots_adjust(left=0.085, right=0.885, top=0.84, bottom=0.04, wspace=1.05)
-        for letter, ax, shown in zip("abc", axes, distributions(crowd, agreement), strict=True):
-            _draw(ax, shown, letter)
+        for mark, ax, shown in zip("abc", axes, distributions(crowd, agreement), strict=True):
+            _draw(ax, shown, mark)
     return figure
 
 
-def _draw(ax: Axes, shown: Distribution, letter: str) -> None:
-    title = f"({letter}) {shown.what}" + (", %" if shown.is_rate else "")
+def _draw(ax: Axes, shown: Distribution, mark: str) -> None:
+    title = f"({mark}) {shown.what}" + (", %" if shown.is_rate else "")
     write(ax, -0.4, 1.14, title, weight="bold")
     write(ax, -0.4, 1.065, shown.per, color=MUTED)
     bare(ax)
@@ -473,7 +443,7 @@ def _short_count(value: float) -> str:
 
 
 def _box(ax: Axes, values: NDArray[np.float64]) -> None:
-    """Draw box, median and whiskers by hand: `Axes.boxplot` loads pyplot and chooses a backend."""
+    """Draw box, median and whiskers without `Axes.boxplot`, which loads pyplot."""
     from matplotlib.patches import Rectangle
 
     first, median, third = np.percentile(values, [25, 50, 75])

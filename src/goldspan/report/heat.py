@@ -118,9 +118,6 @@ def confusions(consensus: Consensus, worker: str | None = None) -> Confusions:
     Args:
         consensus: The result.
         worker: Id, or None for all.
-
-    Raises:
-        InputError: There is no such worker.
     """
     crowd, probs = consensus.crowd, consensus.token_probs
     if worker is None:
@@ -190,7 +187,7 @@ LEAST = 0.005
 DARK = 0.75
 """From this share on the words in a cell are light."""
 LETTER, BOLD = 0.0072, 1.2
-"""Inches that a letter takes per point of its size, and how much wider bold ones are."""
+"""Inches that a character takes per point of its size, and how much wider bold ones are."""
 MAX_LETTERS = 16
 MARGIN = 0.12
 """Inches around the labels."""
@@ -215,7 +212,7 @@ def confusion_figure(
         max_labels: The most frequent labels have rows of their own, the others share the last.
 
     Raises:
-        InputError: There is no such worker.
+        InputError: Unknown worker.
         MissingExtraError: Matplotlib is not installed.
 
     >>> import goldspan
@@ -259,7 +256,7 @@ def worker_confusions_figure(
         max_labels: The most frequent labels have rows of their own, the others share the last.
 
     Raises:
-        InputError: There is no such worker.
+        InputError: Unknown worker.
         MissingExtraError: Matplotlib is not installed.
 
     >>> import goldspan
@@ -310,7 +307,7 @@ class _Inches:
 
 
 def _cells(ax: Axes, found: Confusions, *, size: float) -> None:
-    """Draw the cells; their shares are written if the size of the letters is not 0."""
+    """Draw the cells; their shares are written if the font size is not 0."""
     from matplotlib.patches import Rectangle
 
     n, rates = len(found.labels), found.rates
@@ -390,8 +387,8 @@ def _room(labels: Sequence[str], size: float) -> float:
 
 
 def _length(words: str, size: float) -> float:
-    """Inches that words take, roughly; Chinese letters, for example, are wide."""
-    return sum(1 + (east_asian_width(letter) in "WF") for letter in words) * LETTER * size
+    """Inches that words take, roughly; Chinese characters, for example, are wide."""
+    return sum(1 + (east_asian_width(char) in "WF") for char in words) * LETTER * size
 
 
 def _short(label: str) -> str:

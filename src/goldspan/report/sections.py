@@ -380,7 +380,7 @@ def _number(value: float, digits: int) -> str:
 MAX_LABELS = 12
 """Labels with rows of their own in the heat maps of the report."""
 REM_PER_INCH = 6.3
-"""Makes the letters of a picture nearly as large as the page's small print."""
+"""Makes the text of a picture nearly as large as the page's small print."""
 SLIGHT = 0.01
 """Mean confidence and share right are called equal if they differ by less."""
 
@@ -408,12 +408,7 @@ def agreement_picture(consensus: Consensus, agreement: Agreement | None) -> dict
 def calibration_picture(
     consensus: Consensus, against: str = "the gold of the crowd"
 ) -> dict[str, Any] | None:
-    """Return the reliability diagrams with ECE; None for votes, and without gold.
-
-    Args:
-        consensus: The result.
-        against: What the gold is, in words.
-    """
+    """Return the reliability diagrams with ECE; None for votes, and without gold."""
     if consensus.posterior is None or consensus.crowd.gold is None:
         return None
     panels = reliabilities(consensus)
@@ -444,12 +439,7 @@ def trace_picture(consensus: Consensus) -> dict[str, Any] | None:
 
 
 def confusion_pictures(consensus: Consensus, workers: list[str]) -> dict[str, Any] | None:
-    """Return the heat map of all workers and those of the most unlike ones; None for votes.
-
-    Args:
-        consensus: The result.
-        workers: Ids among which the unlike ones are chosen.
-    """
+    """Return the heat map of all workers and those of the most unlike ones; None for votes."""
     if consensus.posterior is None:
         return None
     whole = confusions(consensus)
@@ -479,13 +469,7 @@ def confusion_pictures(consensus: Consensus, workers: list[str]) -> dict[str, An
 
 
 def picture(figure: Figure, title: str, description: str) -> dict[str, Any]:
-    """Return a figure as a template takes it: `svg`, and `width` in rem.
-
-    Args:
-        figure: The figure.
-        title: Its short name, read aloud in place of the picture.
-        description: What it shows, in sentences.
-    """
+    """Return a figure as a template takes it: `svg`, and `width` in rem."""
     from markupsafe import Markup
 
     svg = inline_svg(figure, title, description)
@@ -548,8 +532,8 @@ def write_report(
     The file needs no network and no script. Sections without content are left out: without
     `agreement` its measures and the picture, without `score` the score; what only models know –
     calibration against the crowd's gold, confusions, rejected spans – for votes. At most 200
-    workers, 20 doubtful places and 20 faults are listed and 12 labels drawn, so that the file stays
-    small for large crowds. The same arguments give the same bytes.
+    workers, 20 uncertain places and 20 faults are listed and 12 labels drawn, so that the file
+    stays small for large crowds. The same arguments give the same bytes.
 
     Args:
         consensus: The result to report on.

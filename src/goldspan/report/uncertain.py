@@ -1,4 +1,4 @@
-"""The most doubtful places of a consensus, each in its sentence, with what every worker said there.
+"""The least certain places of a consensus, each in its sentence, with what every worker said there.
 
 In a crowd of spans a place is a span of the result, or – where the method knows their posterior –
 one that was rejected; with PLAIN labels it is a token.
@@ -52,7 +52,7 @@ class GivenAnswer:
 
 @dataclass(frozen=True)
 class Place:
-    """A doubtful place.
+    """An uncertain place.
 
     Attributes:
         item: Id of the item.

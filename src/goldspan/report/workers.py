@@ -419,7 +419,7 @@ def worker_habits(consensus: Consensus, table: WorkerTable) -> list[tuple[str, l
 
 
 # --------------------------------------------------------------------------------------------------
-# The pictures of hiring: how good every worker is, and what accuracy a team costs.
+# Worker selection: how good every worker is, and what accuracy how many of them cost.
 
 
 MOST_IN_TEAM = 40
@@ -460,7 +460,7 @@ class CostCurve:
 
 
 def cost_curve(review: Review, target: float | None = None) -> CostCurve | None:
-    """Take the curve out of a review of the workers; None where nobody can be hired."""
+    """Take the curve out of a review of the workers; None where nobody can be selected."""
     forecast, team = review.forecast, review.team_forecast
     if forecast is None:
         return None
@@ -493,17 +493,13 @@ def selection_figure(
         threshold: That they were judged by.
         curve: The cost curve; without one there is one panel.
 
-    Raises:
-        InputError: There is no worker.
-        MissingExtraError: Matplotlib is not installed.
-
     >>> from goldspan.workers import Reliability, judge_workers
     >>> verdicts = judge_workers(Reliability.from_counts([19, 8, 3], [20, 10, 20]))
     >>> len(selection_figure(verdicts, 0.75).axes)
     1
     """
     if not verdicts:
-        raise InputError("there is no worker to draw")
+        raise InputError("no worker to draw")
     shown = ranked(verdicts)
     wide = 3.4 if curve is None else 6.8
     height = 1.25 + 0.16 * max(10, len(shown))

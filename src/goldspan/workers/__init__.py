@@ -1,4 +1,4 @@
-"""Whom to hire, how many to ask, and what it costs (Li and Liu 2015; MATH section 8)."""
+"""Worker quality: reliability, verdicts, quality flags, selection, gold questions, pay."""
 
 from __future__ import annotations
 

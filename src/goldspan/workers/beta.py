@@ -319,11 +319,7 @@ class Reliability:
 
 
 def check_counts(right: NDArray[np.float64], total: NDArray[np.float64], n_labels: int) -> None:
-    """Reject counts that make no sense.
-
-    Raises:
-        InputError: See `Reliability.from_counts`.
-    """
+    """Reject counts that make no sense."""
     if isinstance(n_labels, bool) or not isinstance(n_labels, int | np.integer) or n_labels < 2:
         raise InputError(f"n_labels must be a whole number of at least 2, not {n_labels!r}")
     if right.ndim != 1:
@@ -338,11 +334,7 @@ def check_counts(right: NDArray[np.float64], total: NDArray[np.float64], n_label
 
 
 def read_pair(prior: Any) -> tuple[float, float]:
-    """Take the parameters of a Beta.
-
-    Raises:
-        InputError: They are no pair of positive numbers.
-    """
+    """Take the parameters of a Beta."""
     try:
         a, b = (float(value) for value in prior)
     except (TypeError, ValueError):

@@ -198,12 +198,7 @@ class Sampler:
         self.twist.mean = np.tile(self.rng.normal(*twist), workers)
 
     def _turn(self, *, fresh: bool) -> None:
-        """Propose for every item that it misleads if it did not, and the other way round.
-
-        Args:
-            fresh: Propose a new difficulty from its prior with it: what an item is taken for
-                fixes its difficulty, and would keep it from ever turning.
-        """
+        """Propose for every item that it misleads if it did not, and the other way round."""
         item, block, n = self.answers.item, self.difficulty, len(self.misled)
         step = block.spread * self.rng.standard_normal(n) - block.value if fresh else np.zeros(n)
         moved, other = self.log_odds - step[item], ~self.misled
@@ -288,29 +283,17 @@ class Curve:
         return "accuracy"
 
     def at(self, size: int) -> Self:
-        """Return the same curve of one size.
-
-        Raises:
-            InputError: It is none of the sizes.
-        """
+        """Return the same curve of one size."""
         place = np.flatnonzero(self.sizes == size)
         if not len(place):
-            raise InputError(f"there is no size {size}: choose from {self.sizes.tolist()}")
+            raise InputError(f"unknown size {size}: choose from {self.sizes.tolist()}")
         return replace(
             self, sizes=self.sizes[place], accuracy=self.accuracy[place], low=self.low[place],
             high=self.high[place], cost=self.cost[place],
         )  # fmt: skip
 
     def cost_to(self, target: float, *, surely: bool = False) -> Reach:
-        """Find the smallest team that reaches an accuracy.
-
-        Args:
-            target: Accuracy, between 0 and 1.
-            surely: Its low end must reach the target, not just its mean.
-
-        Raises:
-            InputError: The target does not lie between 0 and 1.
-        """
+        """Find the smallest team that reaches an accuracy."""
         if not 0 < target <= 1:
             raise InputError(f"a target is an accuracy between 0 and 1, not {target}")
         reached = np.flatnonzero((self.low if surely else self.accuracy) >= target)
@@ -704,7 +687,7 @@ def forecast_accuracy(
     """Forecast the accuracy of the vote of the first workers of a ranking, for every size.
 
     Args:
-        ranked: Workers in the order in which they are hired: `team.tested`.
+        ranked: Workers in the order in which they are selected: `team.tested`.
         difficulty: Draws of `fit_difficulty`; None lets workers err independently.
         vote: "linear", weights L m - 1 with the posterior means m; "log"; or "majority".
         sizes: WorkerSelection sizes; by default all up to 40 workers, else 40 of them up to 500.
@@ -719,7 +702,7 @@ def forecast_accuracy(
     Raises:
         InputError: There is no worker, a size is none of 1 … n_workers, or the difficulty is of
             other workers or labels.
-        UnknownNameError: There is no such vote.
+        UnknownNameError: Unknown vote.
 
     >>> found = forecast_accuracy(Reliability.from_counts([18, 17, 17], 20, prior=(1, 1)))
     >>> found.sizes.tolist(), found.accuracy.round(2).tolist()
@@ -751,14 +734,10 @@ def forecast_accuracy(
 
 
 def read_sizes(sizes: ArrayLike | None, n_workers: int) -> NDArray[np.int64]:
-    """Return the team sizes, increasing.
-
-    Raises:
-        InputError: There is no worker, or a size is none of 1 … n_workers.
-    """
+    """Return the team sizes, increasing."""
     most = min(n_workers, MOST_WORKERS)
     if not n_workers:
-        raise InputError("there is no worker whose votes could be forecast: the team is empty")
+        raise InputError("no worker whose votes could be forecast: the selection is empty")
     if sizes is None:
         spread = np.geomspace(1, most, MOST_SIZES)
         return np.unique(np.rint(spread if most > MOST_SIZES else np.arange(1, most + 1))).astype(
@@ -772,11 +751,7 @@ def read_sizes(sizes: ArrayLike | None, n_workers: int) -> NDArray[np.int64]:
 
 
 def check_labels(difficulty: Difficulty, ranked: Reliability) -> None:
-    """Reject a difficulty of other labels.
-
-    Raises:
-        InputError: See above.
-    """
+    """Reject a difficulty of other labels."""
     if difficulty.n_labels != ranked.n_labels:
         raise InputError(
             f"the difficulty is of {difficulty.n_labels} labels and the reliability of "
@@ -905,7 +880,7 @@ def check_forecast(
     none in the forecast either.
 
     Args:
-        ranked: Workers in the order in which they are hired, tested on other items.
+        ranked: Workers in the order in which they are selected, tested on other items.
         crowd: Answers of the same workers to the held-out items: single labels.
         gold: Known labels as for `measure_reliability`; the crowd's own by default.
         difficulty: As for `forecast_accuracy`, learnt from other items.
@@ -947,11 +922,7 @@ def check_forecast(
 
 
 def answer_table(crowd: Crowd, ranked: Reliability) -> NDArray[np.int64]:
-    """Return the labels of single-label items, int64 [n_items, n_ranked], -1 for none.
-
-    Raises:
-        InputError: A worker is not in the crowd.
-    """
+    """Return the labels of single-label items, int64 [n_items, n_ranked], -1 for none."""
     places = [crowd.worker_index(name) for name in ranked.worker_ids.to_pylist()]
     column = np.full(crowd.n_workers, -1)
     column[places] = np.arange(len(places))

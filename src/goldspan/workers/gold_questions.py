@@ -121,11 +121,11 @@ def hard_quotas(
 
 
 # --------------------------------------------------------------------------------------------------
-# Choosing control questions: items whose truth is known, hidden among the others or asked first.
+# Choosing gold questions: items whose truth is known, hidden among the others or asked first.
 
 
 BY = ("auto", "label", "type")
-"""What control questions are spread over."""
+"""What gold questions are spread over."""
 NO_SPANS = "no spans"
 """Items in which there is nothing to find."""
 TOP = 3
@@ -138,7 +138,7 @@ MOST = 0.5
 
 @dataclass(frozen=True, eq=False)
 class GoldQuestions:
-    """Control questions, and why each was taken.
+    """Gold questions, and why each was taken.
 
     Attributes:
         crowd: The crowd that they were chosen from.
@@ -205,7 +205,7 @@ class GoldQuestions:
         single = self.crowd.is_classification
         if single != (Path(path).suffix == ".csv"):
             rule = "single labels as .csv" if single else "tagged tokens as .tsv or .jsonl"
-            raise InputError(f"{path}: write control questions that are {rule}")
+            raise InputError(f"{path}: write gold questions that are {rule}")
         if not single:
             return write_crowd(self.questions(), path)
         # The stratum of a single label is its gold.
@@ -232,7 +232,7 @@ class GoldQuestions:
     def __str__(self) -> str:
         """Return what they are."""
         counts = ", ".join(f"{name} {n}" for name, n in Counter(self.stratum).items())
-        words = f"{len(self)} control questions: {counts}; {int(self.is_hard.sum())} hard"
+        words = f"{len(self)} gold questions: {counts}; {int(self.is_hard.sum())} hard"
         doubtful = int(self.is_doubtful.sum())
         words += f"; {doubtful} whose gold most answers contradict: check them" if doubtful else ""
         return "\n".join([words, *self.notes])
@@ -247,7 +247,7 @@ def choose_gold_questions(
     result: Consensus | None = None,
     random_state: int = 0,
 ) -> GoldQuestions:
-    r"""Choose control questions among the items whose gold is known at every token.
+    r"""Choose gold questions among the items whose gold is known at every token.
 
     Every label, or type of span, gets the same number as far as there are so many; an item with
     several types stands for the rarest. Within a label, items of documents that have few questions
@@ -265,7 +265,7 @@ def choose_gold_questions(
     Raises:
         InputError: The gold is missing, there are too few items with gold, or those are all from
             one document of several.
-        UnknownNameError: There is no such `by`.
+        UnknownNameError: Unknown `by`.
 
     >>> import goldspan
     >>> rows = [f"{i},w,no,{'no' if i < 8 else 'yes'}" for i in range(10)]
@@ -313,7 +313,7 @@ def _known_items(crowd: Crowd, n: int) -> NDArray[np.int64]:
     found = np.flatnonzero(np.diff(unknown[crowd.offsets]) == 0)
     if len(found) < n:
         raise InputError(
-            f"{n} control questions are asked for, but only {len(found)} of {crowd.n_items} items "
+            f"{n} gold questions are asked for, but only {len(found)} of {crowd.n_items} items "
             "have gold at every token: label more of them, or ask for fewer"
         )
     return found
@@ -324,7 +324,7 @@ def _strata(
 ) -> tuple[list[str], NDArray[np.int64]]:
     """Return the names of the strata, and every item's stratum, int64 [n_items], −1 for none."""
     if by not in BY:
-        raise UnknownNameError("way to spread control questions", by, BY)
+        raise UnknownNameError("way to spread gold questions", by, BY)
     single = crowd.is_classification
     if by == ("type" if single else "label"):
         raise InputError(
@@ -363,7 +363,7 @@ def _check_groups(
         assert crowd.groups is not None
         raise InputError(
             f"all {len(eligible)} items with gold are from document "
-            f"{crowd.groups[int(eligible[0])].as_py()!r}: control questions from one document test "
+            f"{crowd.groups[int(eligible[0])].as_py()!r}: gold questions from one document test "
             "who knows it; get gold for items of another one"
         )
 
@@ -403,11 +403,11 @@ def _random_rank(crowd: Crowd, random_state: int) -> NDArray[np.int64]:
 
 
 # --------------------------------------------------------------------------------------------------
-# Whether control questions have leaked: how often each was shown, and who suddenly knows them.
+# Whether gold questions have leaked: how often each was shown, and who suddenly knows them.
 
 
 MOST_SHOWN = 100
-"""Answers after which a control question is retired."""
+"""Answers after which a gold question is retired."""
 LEVEL = 0.05
 """Chance of a false sign of a leak, over all questions together (Bonferroni)."""
 
@@ -417,7 +417,7 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class LeakReport:
-    """How worn every control question is; n questions.
+    """How worn every gold question is; n questions.
 
     Attributes:
         item_ids: Their ids.
@@ -508,7 +508,7 @@ class LeakReport:
         """Return which questions to replace, and why."""
         most = int(self.shown.max(initial=0))
         head = (
-            f"{len(self.item_ids)} control questions, shown up to {most} times to "
+            f"{len(self.item_ids)} gold questions, shown up to {most} times to "
             f"{self.n_workers} workers; {int(self.repeats.sum())} answers by workers who had "
             "answered the question before"
         )
@@ -534,14 +534,14 @@ def check_leaks(
     most_shown: int = MOST_SHOWN,
     level: float = LEVEL,
 ) -> LeakReport:
-    r"""See how worn control questions are.
+    r"""See how worn gold questions are.
 
     An answer is right if all its labels are the gold's; skipped tokens are wrong. Answers without a
     time of submission are left out of the comparison of early and late; without two different times
     there is none, and `early`, `late` and `p_value` are NaN.
 
     Args:
-        crowd: The answers so far, with the gold of the control questions.
+        crowd: The answers so far, with the gold of the gold questions.
         control: The questions, chosen or by id; by default all items with gold at every token.
         most_shown: Answers after which a question is retired, at least 1.
         level: Chance of a false sign of a leak, over all questions.
@@ -577,7 +577,7 @@ def check_leaks(
 
 
 def _control_items(crowd: Crowd, control: GoldQuestions | Iterable[str] | None) -> Counts:
-    """Return the control questions as indexes of items."""
+    """Return the gold questions as indexes of items."""
     unknown = np.concatenate([[0], np.cumsum(crowd.gold_tagged.codes < 0)])
     known = np.diff(unknown[crowd.offsets]) == 0
     if control is None:
@@ -588,11 +588,11 @@ def _control_items(crowd: Crowd, control: GoldQuestions | Iterable[str] | None) 
         without = [crowd.item_ids[int(i)].as_py() for i in found if not known[i]]
         if without:
             raise InputError(
-                f"{len(without)} control questions have tokens without gold (first: "
+                f"{len(without)} gold questions have tokens without gold (first: "
                 f"{without[0]}): read the crowd with their gold"
             )
     if not len(found):
-        raise InputError("there is no control question: no item has gold at every token")
+        raise InputError("no gold question: no item has gold at every token")
     return found
 
 
@@ -651,12 +651,6 @@ def middle(times: Counts) -> int:
 
 def later_is_better(early: int, n_early: int, late: int, n_late: int) -> float:
     """Return Fisher's one-sided p-value: P(so many or more right among the late | right in all).
-
-    Args:
-        early: Right answers among the early ones.
-        n_early: Early answers.
-        late: Right answers among the late ones.
-        n_late: Late answers.
 
     >>> round(later_is_better(0, 6, 6, 6), 6)
     0.001082

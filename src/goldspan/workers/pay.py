@@ -23,7 +23,7 @@ from goldspan.workers.beta import Reliability
 
 
 LEAST_JUDGED = 10
-"""Answers that must be judged before a bonus is due: one lucky answer is no merit."""
+"""Answers that must be judged before a bonus is due: one lucky answer earns nothing."""
 ROUNDING = 1e-9
 """Share of the judged answers by which counts may miss a mark: effective numbers are quotients."""
 BONUS_HELP = "0.90:10% (percent of the pay) or 0.90:2.50 (an amount), :20 behind it for at least 20"
@@ -146,7 +146,7 @@ class PayPlan:
 
     def micro(self, name: str) -> int:
         """Return one of the amounts in millionths."""
-        return to_micro(getattr(self, name), name)
+        return int(getattr(self, name) * MICRO)
 
     def bonus(self, earned: int, right: float, judged: float) -> int:
         """Return the largest bonus that is due, in millionths; 0 if none is.
@@ -180,9 +180,6 @@ class PayPlan:
 
 def to_percent(value: Any, what: str = "a percentage") -> Decimal:
     """Read a percentage, 20 or "20%".
-
-    Raises:
-        InputError: It is no number of at least 0, or a bare one below 1, which may be a share.
 
     >>> to_percent("12.5%")
     Decimal('12.5')
@@ -402,7 +399,7 @@ def make_bill(
     Raises:
         InputError: There is no answer, a floor but no time, a bonus but nothing to judge by, or
             "use" without recorded costs.
-        UnknownNameError: There is no such rule.
+        UnknownNameError: Unknown rule.
 
     >>> import goldspan
     >>> from goldspan.workers import PayPlan

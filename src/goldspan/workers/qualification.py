@@ -230,7 +230,7 @@ def _cut(
 
 
 class _Walk:
-    """The course of a test: the chance of so many right answers and no decision so far.
+    """A running test: the chance of so many right answers and no decision so far.
 
     Only the band between the limits is kept: whatever lies outside has passed or failed.
     """
@@ -270,7 +270,7 @@ class _Walk:
 
 
 # --------------------------------------------------------------------------------------------------
-# How long a qualification test must be, before anybody is paid (MATH section 8).
+# How long a qualification test must be, before anybody is paid (docs/math.md, section 8).
 
 
 MOST = 1000
@@ -448,11 +448,7 @@ def plan_qualification(
 
 
 def check_rates(w_bad: float, w_good: float, alpha: float, beta: float) -> None:
-    """Reject chances that no test can have.
-
-    Raises:
-        InputError: One lies outside its range, or the good worker is not the better one.
-    """
+    """Reject chances that no test can have."""
     for name, w in (("w_bad", w_bad), ("w_good", w_good)):
         if not 0 <= w <= 1:
             raise InputError(f"must be a chance in 0 … 1, such as 0.6, not {w}", parameter=name)
@@ -476,11 +472,7 @@ def check_rates(w_bad: float, w_good: float, alpha: float, beta: float) -> None:
 
 
 def check_candidates(candidates: int) -> int:
-    """Take a number of candidates.
-
-    Raises:
-        InputError: It is no whole number of at least 0.
-    """
+    """Take a number of candidates."""
     whole = isinstance(candidates, int | np.integer) and not isinstance(candidates, bool)
     if not whole or candidates < 0:
         raise InputError(f"candidates must be a whole number of at least 0, not {candidates!r}")

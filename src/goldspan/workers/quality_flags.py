@@ -1,4 +1,4 @@
-"""Signs of careless work: constant answers, copies, drift, haste, a wrong base rate."""
+"""Quality flags: constant answers, copying, drift, too fast, answers at base rate."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from goldspan.workers.reliability import (
 )
 
 # --------------------------------------------------------------------------------------------------
-# A sign of careless work, and what all searches for signs are given.
+# A quality flag, and the context in which all flags are looked for.
 
 
 @dataclass(frozen=True)
 class QualityFlag:
-    """Something about a worker's answers that honest work seldom shows.
+    """Something in a worker's answers that good work seldom shows.
 
     Attributes:
         worker: Id of the worker.
@@ -747,7 +747,7 @@ def _sign(
 
 
 LEAST_EQUAL = 5
-"""Fewer equal wrong answers are no sign."""
+"""Fewer equal wrong answers are not flagged."""
 LEAST_SHARE = 0.25
 """Nor is a smaller share of what one or the other, or both, answered wrongly."""
 LEAST_PAIRS = 20
@@ -932,7 +932,7 @@ SIGNS: dict[str, tuple[str, str]] = {
 
 
 # --------------------------------------------------------------------------------------------------
-# Looking for all signs of careless work at once.
+# All quality flags of a crowd at once.
 
 
 def find_quality_flags(
@@ -943,9 +943,9 @@ def find_quality_flags(
     kinds: str | Iterable[str] | None = None,
     thresholds: Thresholds | None = None,
 ) -> list[QualityFlag]:
-    r"""Look for signs of careless work; each comes with its evidence.
+    r"""Look for quality flags; each comes with its evidence.
 
-    A sign is a reason to look, not a proof: the chance that a crowd of honest workers shows one of
+    A flag is a reason to review, not a proof: the chance that a crowd of good workers shows one of
     a kind at all is `thresholds.alpha`, as far as its test holds.
 
     Args:
@@ -960,7 +960,7 @@ def find_quality_flags(
         The signs, the strongest first.
 
     Raises:
-        UnknownNameError: There is no such sign.
+        UnknownNameError: Unknown flag.
         InputError: The gold or the result does not suit the crowd.
 
     >>> import goldspan
@@ -982,10 +982,6 @@ def find_quality_flags(
         module, _, function = SIGNS[name][0].partition(":")
         found += getattr(import_module(module), function)(context)
     return sorted(found, key=lambda sign: (-sign.strength, sign.p_value, sign.worker))
-
-
-# --------------------------------------------------------------------------------------------------
-# Signs of careless work: one search per file, each sign with its evidence.
 
 
 __all__ = ["QualityFlag", "Thresholds", "find_quality_flags"]

@@ -1,4 +1,4 @@
-"""Which answers to ask for next, by whom, and the replay of a recorded crowd under such a rule."""
+"""Adaptive redundancy: which answers to ask for next, and the replay of a recorded crowd."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ def match_workers(
     crowd: Crowd, probs: Floats, habits: Habits, pool: Pool, is_open: NDArray[np.bool_],
     *, n: int | None = None, random_state: int = 0,
 ) -> Match:  # fmt: skip
-    """Choose for the most promising open items whom to ask.
+    """Choose the workers who are asked about the most promising open items.
 
     Args:
         crowd: Who answered what so far.
@@ -361,7 +361,7 @@ def next_answers(
     Raises:
         InputError: The result is of other items, a number makes no sense, or prices or workers do
             not fit.
-        UnknownNameError: There is no such rule.
+        UnknownNameError: Unknown rule.
 
     >>> import goldspan
     >>> rows = "".join(f"q{i},{w},{'yn'[i % 2]}\n" for i in range(8) for w in "abc")
@@ -438,7 +438,7 @@ def _answer(
 
 
 # --------------------------------------------------------------------------------------------------
-# A crowd's real answers as a revealed: which of them are revealed so far, and which comes next.
+# A crowd's recorded answers: which of them are revealed so far, and which comes next.
 
 
 ORDERS = ("random", "time", "given")
@@ -463,11 +463,7 @@ class RevealedAnswers:
 
     @classmethod
     def of(cls, crowd: Crowd, order: str, seed: int) -> RevealedAnswers:
-        """Wind a crowd's answers up in an order of `ORDERS`.
-
-        Raises:
-            InputError: There is no answer, or the order is "time" and not all have one.
-        """
+        """Wind a crowd's answers up in an order of `ORDERS`."""
         answers = crowd.latest
         if not len(answers):
             raise InputError("the crowd has no answer: there is nothing to replay")
@@ -530,7 +526,7 @@ def _scattered(crowd: Crowd, answers: Answers, seed: int) -> NDArray[np.uint64]:
 
 
 # --------------------------------------------------------------------------------------------------
-# What a stopping rule would have saved: real answers are revealed one by one, as if asked anew.
+# What a stopping rule would have saved: recorded answers are revealed one by one.
 
 
 CHOICES = ("queue", "gain")
@@ -644,7 +640,7 @@ def replay(
 
     Raises:
         InputError: The crowd has no answer or no times, or a number makes no sense.
-        UnknownNameError: There is no such rule, order, choice or method.
+        UnknownNameError: Unknown rule, order, choice or method.
 
     >>> import goldspan
     >>> rows = "".join(f"q{i},{w},{'yn'[i % 2]}\n" for i in range(8) for w in "abcde")
@@ -702,7 +698,8 @@ def _gains(result: Consensus, revealed: RevealedAnswers) -> NDArray[np.float64]:
     gains = np.zeros(len(revealed.asked))
     gains[rest] = pair_gain(
         posterior_of(result, habits), result.crowd.offsets, habits.tables,
-        revealed.answers.item[rest].astype(np.int64), revealed.answers.worker[rest].astype(np.int64),
+        revealed.answers.item[rest].astype(np.int64),
+        revealed.answers.worker[rest].astype(np.int64),
     )  # fmt: skip
     return gains
 

@@ -37,10 +37,6 @@ def notes_on_gold(crowd: Crowd, gold: NDArray[np.int16]) -> tuple[str, ...]:
     Args:
         crowd: The crowd, its tags joined with those of the gold.
         gold: int16 [n_truths, n_tokens], known tags, -1 unknown.
-
-    Raises:
-        InputError: Nobody gave any of the known labels, and there are answers enough, or a label
-            that differs in case or space alone, to say that they are written otherwise.
     """
     what, names, of = _vocabulary(crowd)
     given, known = np.unique(of[crowd.latest.codes]), of[gold]
@@ -173,10 +169,6 @@ def find_truth(crowd: Crowd, gold: Any, result: Consensus | None, several: str =
         gold: Known labels, as `measure_reliability` takes them; None for the crowd's own.
         result: A result of this crowd, or None.
         several: "refuse" or "any".
-
-    Raises:
-        InputError: Nothing is known, the result is of other items, gold cannot be read, or nobody
-            gave any of its labels.
     """
     if several not in SEVERAL:
         raise UnknownNameError("rule for several truths", several, SEVERAL)
@@ -331,12 +323,7 @@ class Judged(NamedTuple):
 
 
 def choose_measure(crowd: Crowd, measure: str) -> str:
-    """Return the measure that "auto" stands for, and refuse one that does not suit the crowd.
-
-    Raises:
-        UnknownNameError: There is no such measure.
-        InputError: It does not suit the crowd.
-    """
+    """Return the measure that "auto" stands for, and refuse one that does not suit the crowd."""
     if measure not in {"auto", *MEASURES}:
         raise UnknownNameError("measure of reliability", measure, ("auto", *MEASURES))
     plain, single = crowd.tagset.rules.is_plain, crowd.is_classification
@@ -429,7 +416,7 @@ def _confidence(truth: Truth) -> NDArray[np.float64]:
 
 
 # --------------------------------------------------------------------------------------------------
-# How often every worker is right, from control questions, from the crowd alone, or from both.
+# How often every worker is right, from gold questions, from the crowd alone, or from both.
 
 
 def measure_reliability(
@@ -504,10 +491,6 @@ def design_effect(crowd: Crowd, judged: Judged) -> NDArray[np.float64]:
 
     The variance of a ratio of sums over clusters (Kish 1965) is put beside that of independent
     answers, over all workers with two clusters or more; that gives rho.
-
-    Args:
-        crowd: The crowd.
-        judged: Right and total per answer.
     """
     right, total, worker = _per_cluster(crowd, judged)
     n = crowd.n_workers
@@ -602,7 +585,7 @@ def confusion(crowd: Crowd, worker: str, gold: Any = None) -> Confusion:
         gold: As for `measure_reliability`.
 
     Raises:
-        InputError: There is no such worker, or no gold.
+        InputError: Unknown worker, or no gold.
 
     >>> import goldspan
     >>> crowd = goldspan.read_crowd(b"task,worker,label\n1,ann,x\n2,ann,x\n")

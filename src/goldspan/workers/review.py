@@ -119,8 +119,8 @@ def measure_votes(
         crowd: Tagged text with gold.
         measure: As for `measure_reliability`.
         score: What ranks the workers, as for `select_workers`.
-        sizes: WorkerSelection sizes; larger ones than every half can rank are left out. By default 1, 2, 3
-            and so on, the larger the fewer.
+        sizes: Numbers of workers; larger ones than every half can rank are left out. By default
+            1, 2, 3 and so on, the larger the fewer.
         prices: int64 [n_workers], millionths of money per answer; they are paid for the answers
             that there are.
         halvings: How often the gold is halved.
@@ -261,7 +261,7 @@ class Expected:
     """What votes are expected to be worth.
 
     Attributes:
-        curve: Of the best 1, 2, … workers; None where nothing is known or nobody can be hired.
+        curve: Of the best 1, 2, … workers; None where nothing is known or nobody can be selected.
         team: Of the team, a point of the curve where the team is the best so many workers.
         notes: Why there is none, in sentences.
     """
@@ -280,16 +280,7 @@ def expect(
     prices: Any = None,
     random_state: int = 0,
 ) -> Expected:
-    """Return what the votes of a team and of the best workers are expected to be worth.
-
-    Args:
-        crowd: What judged the workers.
-        reliability: Of all of them.
-        team: Chosen among them.
-        result: The crowd's result where it judged.
-        prices: As for `select_workers`.
-        random_state: Seed of the team and of everything here.
-    """
+    """Return what the votes of a team and of the best workers are expected to be worth."""
     best = select_workers(
         reliability, budget=min(len(reliability), MOST_WORKERS), score=team.score, strategy="top",
         random_state=random_state,
@@ -385,7 +376,7 @@ def contradiction(team: WorkerSelection, verdicts: Iterable[Verdict], threshold:
 
 
 # --------------------------------------------------------------------------------------------------
-# All about the workers of a crowd at once: how good, what to do with them, whom to hire.
+# All about the workers of a crowd at once: how good, what to do with them, whom to select.
 
 
 SOURCES = ("auto", "gold", "crowd", "both")
@@ -406,7 +397,7 @@ class Review:
         team: The best team within the budget.
         forecast: The accuracy of votes of the best 1, 2, … workers: the cost curve. Of single
             labels a model's, of tagged text measured on gold; None where there is neither, or
-            nobody can be hired.
+            nobody can be selected.
         team_forecast: The same of the whole team alone: a point of the curve where the team is the
             best so many workers.
         method: What aggregated the answers, None where gold alone judges.
@@ -523,7 +514,7 @@ def review_workers(
 
     Raises:
         InputError: There is no answer, nothing to judge by, or an option is out of its range.
-        UnknownNameError: There is no such source, method, measure or score.
+        UnknownNameError: Unknown source, method, measure or score.
 
     >>> import goldspan
     >>> truth = goldspan.simulation.draw_truth(60, seed=1)

@@ -37,7 +37,7 @@ def worker_scores(reliability: Reliability, score: str = "posterior") -> NDArray
         for "unbiased".
 
     Raises:
-        UnknownNameError: There is no such score.
+        UnknownNameError: Unknown score.
 
     >>> tested = Reliability.from_counts([18, 2, 0], [20, 2, 0], prior=(2, 2))
     >>> [worker_scores(tested, name).round(3).tolist() for name in SCORES]
@@ -166,9 +166,6 @@ def vote_weights(tested: Reliability, vote: str) -> NDArray[np.float64]:
     """Return what answers count, float64 [n_workers], by the posterior means m.
 
     "linear": L m - 1; "log": ln((L - 1) m / (1 - m)); "majority": 1.
-
-    Raises:
-        UnknownNameError: There is no such vote.
     """
     if vote not in VOTES:
         raise UnknownNameError("vote", vote, VOTES)
@@ -349,7 +346,7 @@ def relaxed_choice(
     """Find a good affordable team of at most `most` workers, and bound what it falls short by."""
     search = _Search(scores, prices, limit, most)
     rates = scores[prices > 0] / prices[prices > 0]
-    # Beyond the largest score per price, nobody who costs anything is worth hiring.
+    # Beyond the largest score per price, nobody who costs anything is worth selecting.
     grid = [0.0, *np.geomspace(rates.min() / 4, rates.max(), GRID - 1).tolist()]
     for rate in grid:
         search.look(rate)
@@ -560,7 +557,7 @@ class WorkerSelection:
 
 
 # --------------------------------------------------------------------------------------------------
-# Whom to hire: the team whose weighted vote promises most (Li and Liu 2015, Algorithm 1).
+# Worker selection: the workers whose weighted vote promises most (Li & Liu 2015, Algorithm 1).
 
 
 BELOW = ("drop", "negative")
@@ -600,7 +597,7 @@ def select_workers(
 
     Raises:
         InputError: The budget or a price is no number, or negative; prices do not fit the workers.
-        UnknownNameError: There is no such score, rule or strategy.
+        UnknownNameError: Unknown score, rule or strategy.
 
     >>> tested = Reliability.from_counts([19, 18, 17, 11, 10], 20)
     >>> team = select_workers(tested, budget=4)
@@ -671,11 +668,7 @@ def choose(
 
 
 def read_size(budget: Any) -> int:
-    """Take a number of workers.
-
-    Raises:
-        InputError: It is no whole number, or negative.
-    """
+    """Take a number of workers."""
     whole = isinstance(budget, int | np.integer) and not isinstance(budget, bool)
     if not whole or budget < 0:
         raise InputError(
@@ -688,11 +681,7 @@ def read_size(budget: Any) -> int:
 def read_prices(
     prices: Mapping[str, Any] | Sequence[Any] | NDArray[Any], reliability: Reliability
 ) -> NDArray[np.int64]:
-    """Return what an answer of every worker costs, in millionths, int64 [n_workers].
-
-    Raises:
-        InputError: A worker has no price, or it is no amount of money.
-    """
+    """Return what an answer of every worker costs, in millionths, int64 [n_workers]."""
     if isinstance(prices, Mapping):
         ids = reliability.worker_ids.to_pylist()
         missing = [name for name in ids if name not in prices]
@@ -745,7 +734,7 @@ def _why_nobody(
 def _why_uninformative(
     candidates: Reliability, scores: NDArray[np.float64], team: Reliability, score: str, below: str
 ) -> str:
-    """Return why the best team is not worth hiring, "" where it is."""
+    """Return why the best selection is not worth its price, "" where it is."""
     if scores.sum() <= 0:
         return "nobody's score is above 0: all may be guessing"
     if score != "posterior":
@@ -754,7 +743,10 @@ def _why_uninformative(
     sure = float(np.maximum(above, 1 - above).max() if below == "negative" else above.max())
     if sure >= EVIDENCE or _informs(team, below) >= TEAM_EVIDENCE:
         return ""
-    return f"the surest worker is no guesser with probability {sure:.2f} only, less than {EVIDENCE}"
+    return (
+        f"the surest worker is better than guessing with probability {sure:.2f} only, less than "
+        f"{EVIDENCE}"
+    )
 
 
 def _informs(team: Reliability, below: str) -> float:
@@ -830,7 +822,7 @@ def score_interval(
 
     Raises:
         InputError: The level does not lie between 0 and 1.
-        UnknownNameError: There is no such interval.
+        UnknownNameError: Unknown interval.
 
     >>> team = Reliability.from_counts([18, 17, 15], 20)
     >>> [round(end, 2) for end in score_interval(team, kind="hoeffding")]

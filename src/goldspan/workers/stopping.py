@@ -203,15 +203,8 @@ def mean_moves(crowd: Crowd, last: int = 1) -> NDArray[np.float64]:
     Answers count in the order of their times where all have one, else in the order in which they
     stand.
 
-    Args:
-        crowd: Single labels that are numbers.
-        last: How many answers to look at.
-
     Returns:
         float64 [n_items]; infinite where there are not more than `last` answers.
-
-    Raises:
-        InputError: The items are not single labels, or a label is no number.
 
     >>> import goldspan
     >>> crowd = goldspan.read_crowd(b"task,worker,label\n1,a,4\n1,b,2\n1,c,3\n")
@@ -310,7 +303,7 @@ class Confident(Rule):
 
     Raises:
         InputError: The threshold lies elsewhere.
-        UnknownNameError: There is no such unit.
+        UnknownNameError: Unknown unit.
     """
 
     at: float = 0.95
@@ -471,11 +464,7 @@ def per_item(
 
 
 def check_whole(value: object, what: str, least: int = 1) -> None:
-    """Reject what is no whole number of at least `least`.
-
-    Raises:
-        InputError: It is none.
-    """
+    """Reject what is no whole number of at least `least`."""
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
         raise InputError(f"{what} must be a whole number of at least {least}, not {value!r}")
 
@@ -538,10 +527,6 @@ def make_pool(
             right as often as they were; by default the crowd's workers.
         prices: Money per answer by worker id, or one amount for all, or None.
         per_worker_limit: Most answers that may be asked of one worker.
-
-    Raises:
-        InputError: Nobody can be asked, an id occurs twice, prices do not fit the workers, or the
-            limit is no whole number.
     """
     ids = _ids(crowd, workers)
     place = {name: i for i, name in enumerate(ids)}
@@ -567,14 +552,6 @@ def make_pool(
 
 def read_prices(prices: Mapping[str, Any] | Any, ids: Sequence[str]) -> NDArray[np.int64]:
     """Return the price of every worker in millionths, int64 [n].
-
-    Args:
-        prices: Money per answer by worker id, or one amount for all. Other workers may have a
-            price too: one table serves several crowds.
-        ids: The workers.
-
-    Raises:
-        InputError: A price is no amount of at least 0, or is missing.
 
     >>> read_prices({"ann": "0.05", "bob": 0, "else": 1}, ["ann", "bob"]).tolist()
     [50000, 0]
@@ -630,7 +607,7 @@ def get_rule(rule: str | Rule) -> Rule:
 
     Raises:
         InputError: It is not written like one, or an argument is wrong.
-        UnknownNameError: There is no such rule; the message names them all.
+        UnknownNameError: Unknown rule; the message names them all.
 
     >>> get_rule("clear_majority(3, least=4)")
     ClearMajority(ahead=3, least=4)

@@ -51,7 +51,7 @@ class Verdict:
         more: Questions that would settle it as likely as not; 0 where it is settled, None for
             more than 1,000.
         why: A sentence.
-        signs: Signs of careless work, the strongest first.
+        signs: Quality flags, the strongest first.
         measure: What right is: the reliability's measure.
     """
 
@@ -105,7 +105,7 @@ def judge_workers(
         threshold: How often workers shall be right, between 0 and 1; by default halfway between
             chance, 1 / n_labels, and 1.
         sure: Probability that settles it, above 0.5.
-        signs: Signs of careless work, from `find_quality_flags`.
+        signs: Quality flags, from `find_quality_flags`.
 
     Returns:
         Verdicts in the order of the workers.
@@ -326,10 +326,6 @@ class Statement:
     def opinion(self, verdict: str, sure: float) -> str:
         """Return in a word what is thought of the worker.
 
-        Args:
-            verdict: The verdict of the rules, for agreement that is no accuracy.
-            sure: As for `state_workers`.
-
         >>> found = Statement("w", "others", "right", 0.95, 0.8, 1, 15, 0, 0.999, 20, False)
         >>> found.opinion("keep", 0.9)
         'agrees with the others'
@@ -345,9 +341,6 @@ class Statement:
 
     def words(self, unit: str) -> str:
         """Return the statement as words.
-
-        Args:
-            unit: What is compared, in the plural: "texts", "spans".
 
         >>> found = Statement("w", "others", "right", 0.95, 0.8, 1, 15, 0, 0.999, 20, False)
         >>> print(found.words("texts"))

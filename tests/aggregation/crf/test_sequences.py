@@ -35,7 +35,7 @@ def enumerated(scores, codec, begin, stop):
         return oracle.enumerate_item(scores.unary[begin:stop], *logs, paths)
 
 
-def setting(codec, seed):
+def inputs(codec, seed):
     rng = np.random.default_rng(seed)
     crowd = oracle.crowd_of(codec, oracle.random_items(rng, codec, n_items=6, skip=0.3))
     masks = Masks.of(codec, hard=True)
@@ -46,7 +46,7 @@ def setting(codec, seed):
 @every_codec
 @pytest.mark.parametrize("seed", range(5))
 def test_the_probability_of_an_answer_is_that_of_all_paths_that_agree_with_it(codec, seed):
-    crowd, sequences, scores, _ = setting(codec, seed)
+    crowd, sequences, scores, _ = inputs(codec, seed)
     found = sequences.log_probs(scores)
     for a, item in enumerate(sequences.item.tolist()):
         own = sequences.codes[sequences.offset[a] : sequences.offset[a + 1]]
@@ -58,7 +58,7 @@ def test_the_probability_of_an_answer_is_that_of_all_paths_that_agree_with_it(co
 @every_codec
 @pytest.mark.parametrize("seed", range(5))
 def test_the_sums_are_expected_counts_given_the_answers(codec, seed):
-    crowd, sequences, scores, rng = setting(codec, seed)
+    crowd, sequences, scores, rng = inputs(codec, seed)
     weight = rng.random(len(sequences.item))
     sums = TokenTargets.zeros(crowd.offsets, len(codec.tags))
     sequences.add_to(sums, weight, scores)
@@ -84,7 +84,7 @@ def test_the_sums_are_expected_counts_given_the_answers(codec, seed):
 @every_codec
 @pytest.mark.parametrize("seed", range(8))
 def test_every_answer_is_possible_and_possible_ones_are_left_as_they_are(codec, seed):
-    crowd, sequences, _, _ = setting(codec, seed)
+    crowd, sequences, _, _ = inputs(codec, seed)
     even = Scores.even(crowd.n_tokens, Masks.of(codec, hard=True))
     assert np.isfinite(sequences.log_masses(even)).all()
     raw = crowd.latest

@@ -135,7 +135,7 @@ def test_spans_are_shown_in_their_sentences(consensus, ended, page):
     html = render(replace(ended.record, plan=plan), result=consensus)
     found = page(html)
     assert found.faults == []
-    assert "The most doubtful spans" in found.text
+    assert "The least certain spans" in found.text
     assert len(found.all("mark")) == 20
 
 
