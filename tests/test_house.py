@@ -162,3 +162,69 @@ def test_no_case_of_a_test_is_named_by_the_order_of_a_set():
     # The order changes from process to process, and the workers of a test run must agree on names.
     found = {str(path): _parametrized_sets(path) for path in Path(__file__).parent.rglob("*.py")}
     assert {path: lines for path, lines in found.items() if lines} == {}
+
+
+def _modules() -> dict[str, Path]:
+    """Return the modules of the package by name."""
+    found = {}
+    for path in SRC.rglob("*.py"):
+        parts = path.relative_to(SRC.parent).with_suffix("").parts
+        found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
+    return found
+
+
+def _imported_modules(name: str, known: dict[str, Path]) -> set[str]:
+    """Return the modules that a module imports anywhere: at its top, in functions, for types."""
+    tree, found = ast.parse(known[name].read_text(encoding="utf-8")), set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and node.module:
+            whole = {f"{node.module}.{alias.name}" for alias in node.names}
+            found |= (whole & known.keys()) or {node.module}
+        elif isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+    return {other for other in found if other in known and other != name}
+
+
+def _cycle(imports: dict[str, set[str]]) -> list[str]:
+    """Return modules that import each other in a ring, empty if there are none."""
+    done: set[str] = set()
+
+    def visit(name: str, way: list[str]) -> list[str]:
+        if name in way:
+            return [*way[way.index(name) :], name]
+        if name in done:
+            return []
+        for other in sorted(imports[name]):
+            ring = visit(other, [*way, name])
+            if ring:
+                return ring
+        done.add(name)
+        return []
+
+    return next(filter(None, (visit(name, []) for name in sorted(imports))), [])
+
+
+def test_no_modules_import_each_other():
+    known = _modules()
+    # A package's own file hands its public names on: nothing is known there that could be needed.
+    fronts = {name for name, path in known.items() if path.name == "__init__.py"}
+    imports = {name: _imported_modules(name, known) for name in known}
+    for name in fronts:
+        imports[name] = {other for other in imports[name] if not other.startswith(f"{name}.")}
+    assert _cycle(imports) == []
+
+
+def test_a_ring_of_imports_is_found():
+    assert _cycle({"a": {"b"}, "b": {"c"}, "c": {"b"}}) == ["b", "c", "b"]
+    assert _cycle({"a": {"b", "c"}, "b": {"c"}, "c": set()}) == []
+
+
+@pytest.mark.parametrize(
+    "path", sorted(SRC.rglob("*.py")), ids=lambda path: str(path.relative_to(SRC))
+)
+def test_nothing_is_hidden_in_other_objects(path):
+    """No callable module, no rewritten text of an error, nothing in the `__dict__` of another."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        written = node.targets if isinstance(node, ast.Assign) else []
+        texts = [ast.unparse(target) for target in written]
+        assert not [t for t in texts if ".__dict__[" in t or t.endswith((".args", ".__class__"))]

@@ -15,6 +15,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from goldspan._notebook import counted
+from goldspan.aggregation.plausibility import check_plausibility
 from goldspan.crowd import Crowd
 from goldspan.crowd.atomic import new_file, write_text
 from goldspan.crowd.cells import any_formula, guard, marked
@@ -84,6 +85,14 @@ class Consensus:
     def workers(self) -> pa.Table:
         """One row per worker: answers, labels, and how good they are by this result."""
         return self.make_workers(self)
+
+    @cached_property
+    def warnings(self) -> list[str]:
+        """Signs that the labels have run away from the answers, in sentences; they need no gold.
+
+        See `goldspan.aggregation.plausibility`.
+        """
+        return check_plausibility(self.crowd, self.codes).warnings
 
     @property
     def values(self) -> NDArray[np.float64] | None:

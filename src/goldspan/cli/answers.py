@@ -266,8 +266,11 @@ def _tell(
     *,
     as_json: bool,
 ) -> None:
+    for warning in result.warnings:
+        warn(f"goldspan: warning: {warning}")
     if as_json:
         facts = {"output": output, "report": report, "lost": lost, "result": result.summary()}
+        facts["warnings"] = result.warnings
         facts["import"] = crowd.import_report.to_dict(max_faults=20)
         facts["score"] = scored.to_dict() if scored else None
         emit_json(facts)

@@ -162,6 +162,8 @@ def method(consensus: Consensus) -> list[tuple[str, list[str]]]:
         rows.append(("Parameters", shown))
     if consensus.notes:
         rows.append(("Notes", [_text(note) for note in consensus.notes]))
+    if consensus.warnings:
+        rows.append(("Warnings", [_text(warning) for warning in consensus.warnings]))
     if consensus.trace:
         first, last = consensus.trace[0], consensus.trace[-1]
         steps = f"{plural(len(consensus.trace), 'step')}, objective from {first:.6g} to {last:.6g}"
