@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from goldspan.aggregation import Aggregator, Consensus
-from goldspan.aggregation.base import Given
+from goldspan.aggregation.base import FitContext
 from goldspan.aggregation.votes import agreement_table, item_shares, span_shares, vote_counts
 from goldspan.crowd import Crowd
 
@@ -24,7 +24,7 @@ class MostExperienced(Aggregator):
     def __init__(self, *, least: int = 1) -> None:
         self.least = least
 
-    def _aggregate(self, crowd: Crowd, given: Given) -> Consensus:
+    def _aggregate(self, crowd: Crowd, given: FitContext) -> Consensus:
         n_answers = np.bincount(crowd.latest.worker, minlength=crowd.n_workers)
         codes = np.full(crowd.n_tokens, -1, np.int16)
         for worker in np.argsort(n_answers, kind="stable"):  # the most experienced comes last

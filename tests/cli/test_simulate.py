@@ -148,7 +148,7 @@ def test_the_kinds_of_workers_are_listed(run):
     [
         (["GOLD"], 1, "no worker"),
         (["GOLD", "-w", "filp(1)"], 1, "did you mean 'flip'"),
-        (["GOLD", "-w", "flip(2)"], 1, "from 0 to 1"),
+        (["GOLD", "-w", "flip(2)"], 1, "at least 0 and at most 1"),
         (["GOLD", "-w", "acc", "--per-item", "2"], 1, "per_item"),
         (["GOLD", "-w", "acc", "-o", "no/where.tsv"], 1, "folder"),
         (["GOLD", "-w", "acc", "--tagger", "no.goldspan"], 1, "no such file"),

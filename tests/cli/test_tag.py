@@ -324,7 +324,7 @@ def test_bad_input_is_refused_and_nothing_is_left_behind(model, tmp_path, conten
 
 def test_files_that_are_not_there_or_no_tagger(model, tmp_path):
     assert "cannot read" in refused("tag", model, tmp_path / "none.txt")
-    assert "no tagger of goldspan" in refused("tag", EXAMPLE, EXAMPLE)
+    assert "is not a tagger of goldspan" in refused("tag", EXAMPLE, EXAMPLE)
     assert "no such file" in refused("tagger", "inspect", tmp_path / "none.goldspan")
     for words in (["-f", "xml"], ["--to-format", "xml"]):
         assert "choose from" in refused("tag", model, EXAMPLE, *words)

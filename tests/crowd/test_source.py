@@ -209,7 +209,7 @@ def test_two_text_encodings_in_one_file_are_refused_with_the_lines():
 
 def test_bytes_of_no_known_encoding_are_refused_with_the_option():
     message = refused(
-        b"a\n\x81\n", "<bytes> line 2: the line is neither UTF-8 nor cp1252", "text_encoding="
+        b"a\n\x81\n", "<bytes> line 2: the line is neither UTF-8 nor cp1252", "text_encoding"
     )
     assert "mixed" not in message
 

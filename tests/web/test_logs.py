@@ -11,6 +11,7 @@ from contextlib import closing
 
 import pytest
 
+from goldspan.campaign.events import WorkerDropped
 from goldspan.web.logs import LogFormatter, request_id
 from web.desk.conftest import worked
 from web.played import Played
@@ -107,7 +108,7 @@ def test_without_a_request_there_is_no_id():
 
 def test_who_is_asked_no_more_has_a_pseudonym_in_the_log(caplog, tmp_path):
     with closing(worked(tmp_path)) as service, caplog.at_level("INFO", logger="goldspan"):
-        service.campaign.tell("  cat.k is asked no more: right in 2 of 6")
+        service.campaign.on_event(WorkerDropped("cat.k", "right in 2 of 6"))
         pseudonym = service.desk.names("cat.k")
     assert "cat.k" not in caplog.text
     assert f"{pseudonym} is asked no more: right in 2 of 6" in caplog.text

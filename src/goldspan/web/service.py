@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Callable
+from dataclasses import replace
 from hashlib import blake2b
 from pathlib import Path
 from types import TracebackType
@@ -21,7 +22,7 @@ from goldspan.campaign import (
 )
 from goldspan.campaign.clock import CampaignClock, Keeper, wall_clock
 from goldspan.campaign.crowds import Web
-from goldspan.campaign.events import CampaignEvent
+from goldspan.campaign.events import CampaignEvent, WorkerDropped
 from goldspan.campaign.results import ReportData
 from goldspan.campaign.stopping import Stopping
 from goldspan.crowd.atomic import NewPlaces
@@ -157,10 +158,9 @@ class Service:
 
     def _log_event(self, event: CampaignEvent) -> None:
         """Log what the loop tells; a worker whom it is about is named by pseudonym."""
+        if isinstance(event, WorkerDropped):
+            event = replace(event, worker=self.desk.names(event.worker))
         for line in event.lines():
-            for worker in self.people.all():
-                if line.strip().startswith(f"{worker} "):
-                    line = line.replace(worker, self.desk.names(worker), 1)  # noqa: PLW2901
             log.info("%s", line.strip())
 
     def _export(self, campaign: Campaign) -> None:
