@@ -56,12 +56,13 @@ demo: $(STAMP) ## Run a whole campaign on the example: pool, crowd and budget to
 	@echo "The labels are in $(OUT)/demo/gold.conll, spans with confidence in spans.jsonl, the money in"
 	@echo "bill.csv, the tagger in tagger.goldspan. Change examples/campaign.toml and run it again."
 
-# Each worker begins with one half of the tests, so that most fixtures of modules are made once.
+# Three workers for two cores: many tests wait for processes. Each begins with a third of the tests, so
+# that most fixtures of modules are made once.
 test: test-setup ## Check style and types, and run all tests
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not wheel"
+	$(BIN)/python -m pytest -n 3 --dist worksteal -m "not wheel"
 
 # A fresh environment with nothing but the wheel, as every user has it.
 wheel-test: WHEEL = $$(echo $(OUT)/wheel/goldspan-*.whl)

@@ -9,7 +9,7 @@ import pytest
 
 import goldspan
 from campaign.test_loop import Break, Breaking
-from campaign.tiny import SPANS, inputs_of, ledger_of, write_files, write_spans
+from campaign.tiny import SPANS, inputs_of, ledger_of, telling, write_files, write_spans
 from goldspan.campaign import Campaign, CampaignRecord, changes, write_exports
 from goldspan.crowd import write_crowd
 from goldspan.errors import InputError
@@ -33,7 +33,8 @@ def plan_of(folder, labels=("rain", "sun"), text=RULES):
 def start(folder, labels=("rain", "sun"), text=RULES, wrap=lambda ledger: ledger):
     """Start a campaign of people in a browser, or start it again; return it and what it told."""
     inputs, told = plan_of(folder, labels, text), []
-    campaign = Campaign(inputs, wrap(ledger_of(inputs, folder / "c.sqlite")), tell=told.append)
+    ledger = wrap(ledger_of(inputs, folder / "c.sqlite"))
+    campaign = Campaign(inputs, ledger, on_event=telling(told))
     campaign.run()
     return campaign, told
 

@@ -149,8 +149,9 @@ class Played:
         base = self.settings or ServerSettings(KEYS)
         self.settings = replace(base, clock=self.clock)
         inputs = SimpleNamespace(
-            key=self.key, plan=tiny_setting().plan, folder=tiny_setting().folder, daily_joins=100
-        )
+            key=self.key, plan=tiny_setting().plan, folder=tiny_setting().folder, daily_joins=100,
+            guideline="",
+        )  # fmt: skip
         service = SimpleNamespace(
             inputs=inputs, ledger=self.ledger, work=self.work, clock=self.clock, engine=None,
             desk=LateDesk(),

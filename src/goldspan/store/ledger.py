@@ -633,11 +633,11 @@ def _found(database: Database, body: dict[str, object], tagset: Codec, now: int)
     if lost:
         gone = ", ".join(label for label in ledger.tagset.types if label not in tagset.types)
         raise InputError(
-            f"{database.where} holds the campaign {first['name']!r} with labels that are missing "
-            f"now: {gone}. Labels can be added while a campaign runs, but not removed or renamed: "
-            "put them back (the guideline may tell annotators not to use them), or rename labels "
-            "in what you export; for another task give another place (on the command line --out or "
-            "--store)"
+            f"{database.where} holds the campaign {first['name']!r} with other settings: labels "
+            f"are missing now ({gone}). Labels can be added while a campaign runs, but not removed "
+            "or renamed: put them back (the guideline may tell annotators not to use them), and "
+            "rename labels in what you export; for another task give another place (on the "
+            "command line --out or --store)"
         )
 
 
