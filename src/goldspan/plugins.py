@@ -16,7 +16,8 @@ def plugins(group: str) -> dict[str, str]:
     when a name is not goldspan's own. A package that still uses the group's old name is warned of.
 
     Args:
-        group: "goldspan.formats", "goldspan.methods" or "goldspan.workers".
+        group: "goldspan.formats", "goldspan.methods", "goldspan.selectors", "goldspan.workers" or
+            "goldspan.models".
 
     >>> plugins("goldspan.no-such-group")
     {}

@@ -149,7 +149,7 @@ class Codec:
 
     @cached_property
     def pairs(self) -> NDArray[np.uint8]:
-        """The pair table, uint8 [V + 1, V + 1], the boundary first (see `pairs.py`)."""
+        """The pair table, uint8 [V + 1, V + 1], the boundary first (see `pair_table`)."""
         return pair_table(self.roles, self.type_of, self.rules)
 
     @cached_property

@@ -344,7 +344,7 @@ class Score:
     def schemes(self) -> Mapping[str, SchemeScore]:
         """Counts in the sense of SemEval-2013 task 9: "strict", "exact", "partial", "type".
 
-        Computed at first use. They need overlapping spans to be paired; see `schemes.py`.
+        Computed at first use. They need overlapping spans to be paired; see `score_schemes`.
         """
         return score_schemes(*self.sides) if self.sides else {}
 
