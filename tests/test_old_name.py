@@ -244,6 +244,9 @@ def test_a_run_of_before_that_was_killed_ends_with_the_same_bytes(tmp_path, monk
     records = [json.loads((out / "record.json").read_text()) for out in (folder / "out", whole)]
     assert OLD_NAME in records[0].pop("versions")
     assert "goldspan" in records[1].pop("versions")
+    for record in records:  # the first version begins when goldspan knows of versions
+        (version,) = record["guidelines"]
+        del version["time"]
     assert {**records[0], "id": "", "plan": {}} == {**records[1], "id": "", "plan": {}}
     with open_ledger(folder / "out" / "campaign.sqlite") as ledger:
         ledger.verify()

@@ -238,10 +238,10 @@ class Ledger(Protocol):
         """Keep a fact of any kind under a name: the version of a model, a verdict, a note."""
         ...
 
-    def begin_version(self, facts: Mapping[str, Any], tagset: Codec, now: int) -> int:
+    def begin_version(self, about: Mapping[str, Any], tagset: Codec, now: int) -> int:
         """Begin a version of the label set and guideline; answers received from now on are of it.
 
-        Labels may be added, not removed. The same `hash` among the facts begins nothing.
+        Labels may be added, not removed. The same `hash` in `about` begins nothing.
         """
         ...
 

@@ -13,7 +13,7 @@ import pytest
 from campaign.tiny import SPANS, inputs_of, plan_of, write_spans
 from goldspan import _compiling
 from goldspan.aggregation.registry import METHODS
-from goldspan.campaign import read_plan, trial
+from goldspan.campaign import preflight, read_plan
 from goldspan.cli import compiling
 from goldspan.cli.compiling import TEXT, CompileNotice
 from goldspan.selection.schedule import SELECTORS
@@ -117,26 +117,26 @@ def test_a_bar_that_begins_takes_the_line_away(terminal):
         _compiling.tell(begins=False)
 
 
-@pytest.mark.parametrize("rule", sorted(trial.ANY_METHOD))
-@pytest.mark.parametrize("method", sorted(trial.ANY_TASK))
+@pytest.mark.parametrize("rule", sorted(preflight.ANY_METHOD))
+@pytest.mark.parametrize("method", sorted(preflight.ANY_TASK))
 def test_what_a_plan_is_not_tried_for_does_suit(method, rule, monkeypatch):
-    monkeypatch.setattr(trial, "ANY_TASK", set())
+    monkeypatch.setattr(preflight, "ANY_TASK", set())
     written = {"confident": "confident(0.9)", "fixed": "fixed(3)"}.get(rule, "clear_majority(2)")
-    trial.try_method(["no", "yes"], [], "", method, {}, written)
-    trial.try_method([], ["PER", "LOC"], "IOBES", method, {}, written)
+    preflight.try_method(["no", "yes"], [], "", method, {}, written)
+    preflight.try_method([], ["PER", "LOC"], "IOBES", method, {}, written)
 
 
 @pytest.mark.parametrize("model", ["auto", "crf", "hmm"])
 def test_any_rule_but_those_of_committees_can_ask_a_tagger(tmp_path, model, monkeypatch):
     write_spans(tmp_path)
-    monkeypatch.setattr(trial, "_is_known_to_suit", lambda _: False)
-    rules = sorted({*SELECTORS} - trial.COMMITTEES)
+    monkeypatch.setattr(preflight, "_is_known_to_suit", lambda _: False)
+    rules = sorted({*SELECTORS} - preflight.COMMITTEES)
     by = ", then ".join(rules)
     assert inputs_of(tmp_path, **{**SPANS, "model": {"name": model}, "select": {"by": by}})
 
 
 def test_what_is_not_known_to_suit_is_still_tried():
-    rest = {name for name in METHODS if name not in trial.ANY_TASK}
+    rest = {name for name in METHODS if name not in preflight.ANY_TASK}
     assert {"mv-token", "crf-ma", "mean", "glad"} <= rest
     sections = {"aggregate": {"method": "ds", "params": {"tol": "x"}}}
     with pytest.raises(ValueError, match="aggregate"):

@@ -34,7 +34,7 @@ def answers(root):
 def test_questions_are_chosen_written_and_checked(run, answers, tmp_path):
     code, out, _ = run(answers, "-n", 10, "--seed", 2, "-o", "control.tsv")
     assert code == 0
-    assert out.startswith("10 control questions: ")
+    assert out.startswith("10 gold questions: ")
     assert "written: control.tsv" in out
     chosen = goldspan.workers.choose_gold_questions(
         goldspan.read_crowd(answers), 10, random_state=2
@@ -43,7 +43,7 @@ def test_questions_are_chosen_written_and_checked(run, answers, tmp_path):
     goldspan.write_crowd(goldspan.read_crowd(answers).with_gold(None), tmp_path / "answers.tsv")
     code, out, _ = run("answers.tsv", "--gold", "control.tsv", "--check", "--max-shown", 1)
     assert code == 0
-    assert out.startswith("10 control questions, shown up to")
+    assert out.startswith("10 gold questions, shown up to")
     assert out.count("retire ") == 10
 
 
