@@ -150,7 +150,7 @@ class SqlLedger:
     def set_gold(
         self, gold: Mapping[str, Sequence[str | None]], now: int, *, control: bool = False
     ) -> None:
-        """Keep known labels of items, and whether these are control questions."""
+        """Keep known labels of items, and whether these are gold questions."""
         self.database.write(now, facts.set_gold, gold, self.tagset, control=control)
 
     def record(self, kind: str, name: str, body: Mapping[str, Any], now: int) -> None:
@@ -357,7 +357,7 @@ class SqlLedger:
         return self.database.query(queries.is_sent, key)
 
     def n_left(self, worker: str, most: int) -> int:
-        """Count the free places that a worker could take, control questions aside.
+        """Count the free places that a worker could take, gold questions aside.
 
         Args:
             worker: The worker.

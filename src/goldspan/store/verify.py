@@ -231,7 +231,7 @@ _SUMS = {
         "(SELECT 1 FROM leases l WHERE l.item = slots.item AND l.worker = workers.number) "
         "AND NOT EXISTS "
         "(SELECT 1 FROM skips s WHERE s.item = slots.item AND s.worker = workers.number) "
-        # Control questions are given by name alone.
+        # Gold questions are given by name alone.
         "AND NOT EXISTS (SELECT 1 FROM gold g WHERE g.item = slots.item AND g.control = 1)"
     ),
 }
