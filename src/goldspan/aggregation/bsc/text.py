@@ -18,6 +18,7 @@ from goldspan.aggregation.legal import check_words, text_of
 from goldspan.crowd import Crowd
 from goldspan.errors import InputError
 from goldspan.protocols import Runner, Serial
+from goldspan.spans import Codec
 from goldspan.tagger.base import potentials_of
 from goldspan.tagger.crf import CRF, Masks, Targets, train
 from goldspan.tagger.features import FeatureMap, Features, Merged, Template, read_templates
@@ -133,6 +134,22 @@ class Scores:
         return cls(power * unary, np.vstack([start, step]), end)
 
 
+@dataclass(frozen=True, eq=False)
+class SoftLabels:
+    """What the items are believed to be: the marginals of a posterior chain.
+
+    A CRF needs the expected steps, too: taking neighbours as independent tells it that a long span
+    of which one is not sure begins and ends at every token, and it then marks whole documents.
+
+    Attributes:
+        probs: float32 [n_tokens, J].
+        steps: float64 [n_folds, J, J], expected steps between labels, summed over a fold's items.
+    """
+
+    probs: NDArray[np.float32]
+    steps: Floats
+
+
 class Folds:
     """The features of a crowd's words, dealt into folds.
 
@@ -156,22 +173,46 @@ class Folds:
             text, settings.templates, min_count=settings.min_count
         )
         size = self.numbers.n_features
+        self.fold = fold
         self.parts = [_Part(self.features, fold, k, active, size) for k in range(fold.max() + 1)]
 
     def train(
-        self, probs: NDArray[np.float32], start: Sequence[Weights | None], steps: int,
-        runner: Runner,
-    ) -> list[Weights]:  # fmt: skip
+        self, labels: SoftLabels, start: Sequence[Weights | None], steps: int, runner: Runner
+    ) -> list[Weights]:
         """Train the CRF of every fold on the soft labels of the others.
 
         Args:
-            probs: float32 [n_tokens, J].
+            labels: What the items are believed to be.
             start: Weights of every fold to begin with.
             steps: Steps of L-BFGS.
             runner: Where to work.
         """
-        jobs = list(zip(self.parts, start, strict=True))
-        return runner.map(_train, jobs, (self, probs, steps))
+        others = labels.steps.sum(axis=0) - labels.steps
+        jobs = list(zip(self.parts, start, others, strict=True))
+        return runner.map(_train, jobs, (self, labels.probs, steps))
+
+    def soft_labels(
+        self, shards: Sequence[Evidence], tables: Tables, codec: Codec, runner: Runner
+    ) -> SoftLabels:
+        """Return what the items are believed to be: marginals of tokens, and steps by fold."""
+        probs = Posterior(shards, tables, codec, runner).marginals(np.inf).probs
+        steps = np.stack(
+            [
+                runner.map_reduce(e_step, self._of_fold(shards, k), tables, Sums.add).truth[1:]
+                for k in range(len(self.parts))
+            ]
+        )
+        return SoftLabels(probs, steps)
+
+    def _of_fold(self, shards: Sequence[Evidence], k: int) -> list[Evidence]:
+        """Return the evidence with only the items of a fold that teach."""
+        found, first = [], 0
+        for shard in shards:
+            last = first + len(shard.active)
+            own = self.active[first:last] & (self.fold[first:last] == k)
+            found.append(replace(shard, active=own))
+            first = last
+        return found
 
     def scores(self, weights: Sequence[Weights]) -> Scores:
         """Score all tokens; steps have the mean weights of the folds, by the tokens they score.
@@ -185,14 +226,12 @@ class Folds:
         sizes = [len(part.own_tokens) for part in self.parts]
         return Scores.of(unary, _mean(weights, sizes), self.masks, self.settings.power)
 
-    def tagger(self, probs: NDArray[np.float32], weights: Sequence[Weights], runner: Runner) -> CRF:
+    def tagger(self, labels: SoftLabels, weights: Sequence[Weights], runner: Runner) -> CRF:
         """Train the CRF that the user keeps on all items, from the mean of the folds'."""
         start, crf = self.untrained(weights), self.untrained(weights)
         items = np.flatnonzero(self.active)
         every = self.features.select(items)
-        sharp = probs**SHARPER
-        sharp /= sharp.sum(axis=1, keepdims=True)
-        targets = self.targets(every, items, sharp)
+        targets = self.targets(every, items, labels.probs, labels.steps.sum(axis=0))
         return crf.fit_targets(every, targets, start=start, runner=runner)
 
     def untrained(self, weights: Sequence[Weights]) -> CRF:
@@ -208,18 +247,14 @@ class Folds:
         return crf
 
     def targets(
-        self, features: Features, items: NDArray[np.int64], probs: NDArray[np.float32]
+        self,
+        features: Features,
+        items: NDArray[np.int64],
+        probs: NDArray[np.float32],
+        steps: Floats,
     ) -> Targets:
-        """Take marginals as soft targets; steps between neighbours as independent, made legal."""
+        """Take marginals of tokens, and the steps of the items together, as soft targets."""
         own = probs[_tokens(items, self.features.offsets)].astype(np.float64)
-        first = np.zeros(len(own) + 1, np.bool_)
-        first[features.offsets[:-1]] = True
-        inside = np.flatnonzero(~first[1 : len(own)])
-        before, now = own[inside], own[inside + 1]
-        # What the encoding forbids is taken out of every pair.
-        lost = before @ (1 - self.masks.step)
-        kept = np.maximum(1 - (lost * now).sum(axis=1, keepdims=True), 1e-6)
-        steps = (before / kept).T @ now * self.masks.step
         n_features, weight = self.numbers.n_features, np.ones(len(items))
         return Targets.of_marginals(features, n_features, own, steps, weight)
 
@@ -239,13 +274,13 @@ class _Part:
 
 
 def _train(
-    job: tuple[_Part, Weights | None], params: tuple[Folds, NDArray[np.float32], int]
+    job: tuple[_Part, Weights | None, Floats], params: tuple[Folds, NDArray[np.float32], int]
 ) -> Weights:
-    (part, start), (folds, probs, steps) = job, params
-    targets = folds.targets(part.others, part.items, probs)
+    (part, start, steps), (folds, probs, max_iter) = job, params
+    targets = folds.targets(part.others, part.items, probs, steps)
     weights, _ = train(
         part.others, targets, folds.masks, c2=folds.settings.c2, runner=Serial(), start=start,
-        max_iter=steps, tol=0.0, merged=part.merged,
+        max_iter=max_iter, tol=0.0, merged=part.merged,
     )  # fmt: skip
     return weights
 
@@ -332,7 +367,7 @@ class _Round:
     sums: Sums
     posterior: Any
     tables: Tables
-    probs: NDArray[np.float32]
+    labels: SoftLabels
 
 
 def refine(inputs: EngineInputs, fit: Fit, settings: Settings, given: FitContext) -> Refined:
@@ -343,22 +378,24 @@ def refine(inputs: EngineInputs, fit: Fit, settings: Settings, given: FitContext
     """
     active = np.concatenate([shard.active for shard in inputs.shards])
     folds = Folds(inputs.crowd, active, settings)
-    probs = _probs(inputs, inputs.shards, fit.tables, given)
+    codec, runner = inputs.crowd.tagset, given.runner
+    labels = folds.soft_labels(inputs.shards, fit.tables, codec, runner)
     none = [None] * len(folds.parts)
-    last = _Round(none, _discounted(inputs), fit.sums, fit.posterior, fit.tables, probs)
+    last = _Round(none, _discounted(inputs), fit.sums, fit.posterior, fit.tables, labels)
     trace: list[float] = []
     reason, begin = "rounds", time.perf_counter()
     try:
         while len(trace) < settings.rounds and reason == "rounds":
             new = _round(inputs, folds, last, given, FIRST_STEPS if not trace else NEXT_STEPS)
-            moved = float(np.abs(new.probs - last.probs).sum(axis=1).mean() / 2)
+            moved = float(np.abs(new.labels.probs - last.labels.probs).sum(axis=1).mean() / 2)
             last = new
             trace.append(new.sums.log_z)
             if given.progress:
                 left = (settings.rounds / len(trace) - 1) * (time.perf_counter() - begin)
                 given.progress(len(trace), settings.rounds, trace[-1], left)
             reason = "labels stand still" if moved < STILL else "rounds"
-        tagger = folds.tagger(last.probs, _known(last.weights), given.runner)
+        sharp = folds.soft_labels(*_sharper(last.shards, last.tables), codec, runner)
+        tagger = folds.tagger(sharp, _known(last.weights), runner)
     except KeyboardInterrupt:
         if not trace:
             raise
@@ -372,7 +409,7 @@ def _round(
     inputs: EngineInputs, folds: Folds, last: _Round, given: FitContext, steps: int
 ) -> _Round:
     """Update the CRFs once, then the workers and the labels a few times."""
-    weights = folds.train(last.probs, last.weights, steps, given.runner)
+    weights = folds.train(last.labels, last.weights, steps, given.runner)
     scores = folds.scores(weights)
     shards = _with_unary(last.shards, scores.unary)
     sums, posterior, tables = last.sums, last.posterior, last.tables
@@ -380,7 +417,8 @@ def _round(
         posterior, made, _ = inputs.model.update(sums, posterior)
         tables = _with_text(made, scores)
         sums = given.runner.map_reduce(e_step, shards, tables, Sums.add)
-    return _Round(weights, shards, sums, posterior, tables, _probs(inputs, shards, tables, given))
+    labels = folds.soft_labels(shards, tables, inputs.crowd.tagset, given.runner)
+    return _Round(weights, shards, sums, posterior, tables, labels)
 
 
 def with_tagger(
@@ -393,10 +431,11 @@ def with_tagger(
     return _with_unary(_discounted(inputs), scores.unary), _with_text(tables, scores)
 
 
-def _probs(
-    inputs: EngineInputs, shards: Sequence[Evidence], tables: Tables, given: FitContext
-) -> NDArray[np.float32]:
-    return Posterior(shards, tables, inputs.crowd.tagset, given.runner).marginals(np.inf).probs
+def _sharper(shards: Sequence[Evidence], tables: Tables) -> tuple[list[Evidence], Tables]:
+    """Raise all evidence and the chain to the power `SHARPER`."""
+    logs = SHARPER * tables.log_table
+    raised = Tables(logs, np.exp(logs), tables.truth**SHARPER, tables.end**SHARPER)
+    return [replace(shard, unary=SHARPER * shard.unary) for shard in shards], raised
 
 
 def _discounted(inputs: EngineInputs) -> list[Evidence]:
