@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
 
@@ -218,6 +218,15 @@ class Posterior:
     def first_item(self) -> NDArray[np.int64]:
         """First item of every shard, and their number."""
         return np.cumsum([0, *(len(shard.active) for shard in self.shards)])
+
+    def cooled(self, temperature: float) -> Posterior:
+        """Return the posterior with all log-scores divided by a temperature: p ** (1 / T)."""
+        if temperature == 1:
+            return self
+        logs, power = self.tables.log_table / temperature, 1 / temperature
+        tables = Tables(logs, np.exp(logs), self.tables.truth**power, self.tables.end**power)
+        shards = [replace(shard, unary=shard.unary / temperature) for shard in self.shards]
+        return replace(self, shards=shards, tables=tables)
 
     def marginals(self, least: float = LEAST_MASS) -> Marginals:
         """Do the last pass; spans with less than `least` posterior are left out."""
