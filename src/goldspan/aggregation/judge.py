@@ -16,6 +16,7 @@ Weights of several candidates are those of the mixture that makes the hidden lab
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -32,6 +33,8 @@ TEMPERATURES = (0.7, 1.0, 1.4, 2.0, 2.8, 4.0, 5.6)
 """Tried on every candidate: steps of a factor sqrt(2)."""
 LEAST_PROB = 1e-12
 ROUNDS = 500
+PRIOR_LABELS = 50.0
+"""Hidden labels that the prior weights of the candidates count as."""
 LEAST_WEIGHT = 0.01
 """Candidates with less weight in the mixture are left out."""
 
@@ -123,6 +126,7 @@ class Judge:
         # A row is (worker, label before, label): all rows of a worker and label before are one
         # distribution; those of a label before and label are the population's.
         context, label = np.divmod(rows, self.n_labels)
+        self.answer = np.repeat(np.arange(len(hidden)), hidden.lengths)[hidden.codes >= 0]
         self._context = np.unique(context, return_inverse=True)[1].ravel()
         self._habit = (context % (self.n_labels + 1)) * self.n_labels + label
 
@@ -182,24 +186,45 @@ def _labels(
     return token[given], key[given]
 
 
-def stack(likelihoods: list[Floats]) -> Floats:
+def stack(likelihoods: Sequence[Floats], prior: Floats, answers: NDArray[np.int64]) -> Floats:
     """Return the weights of the mixture under which the hidden labels are likeliest.
+
+    Candidates that predict clearly worse than the best one are left out first: the mean difference
+    in log-likelihood is more than two standard errors over hidden answers away from 0.
 
     Args:
         likelihoods: float64 [n_hidden] of every candidate.
+        prior: float64 [n_candidates], weights before anything is known, sum 1; they count like
+            `PRIOR_LABELS` hidden labels.
+        answers: int64 [n_hidden], number of the answer that a hidden label is part of.
 
     Returns:
-        float64 [n_candidates], at least 0, sum 1; equal weights where nothing was hidden.
+        float64 [n_candidates], at least 0, sum 1.
 
-    >>> stack([np.array([0.9, 0.8]), np.array([0.1, 0.3])]).round(2).tolist()
+    >>> good, bad = np.array([0.9, 0.8, 0.7]), np.array([0.1, 0.2, 0.3])
+    >>> stack([good, bad], np.array([0.5, 0.5]), np.arange(3)).round(2).tolist()
     [1.0, 0.0]
     """
-    every = np.array(likelihoods)
-    weights = np.full(len(every), 1 / len(every))
-    if every.shape[1] == 0:
-        return weights
+    every, weights = np.array(likelihoods), prior / prior.sum()
+    n_hidden = every.shape[1]
+    if not n_hidden:
+        return np.asarray(weights)
+    logs = np.log(every)
+    best = logs[int(logs.sum(axis=1).argmax())]
+    kept = np.array([not _is_clearly_worse(one - best, answers) for one in logs])
+    start = np.where(kept, prior + 1 / len(prior), 0.0)
+    weights = start / start.sum()
+    believed = PRIOR_LABELS * np.where(kept, prior, 0.0)
     for _ in range(ROUNDS):
         shares = weights[:, None] * every
-        weights = (shares / shares.sum(axis=0)).mean(axis=1)
+        weights = (shares / shares.sum(axis=0)).sum(axis=1) + believed
+        weights /= weights.sum()
     weights = np.where(weights < LEAST_WEIGHT, 0.0, weights)
     return np.asarray(weights / weights.sum())
+
+
+def _is_clearly_worse(difference: Floats, answers: NDArray[np.int64]) -> bool:
+    """Return whether a sum over answers is more than two standard errors below 0."""
+    each = np.bincount(np.unique(answers, return_inverse=True)[1].ravel(), difference)
+    total, error = each.sum(), np.sqrt(len(each) * each.var(ddof=1)) if len(each) > 1 else np.inf
+    return bool(total < -2 * error)

@@ -64,7 +64,8 @@ class Mixture:
         spans, place = np.unique(keys, axis=0, return_inverse=True)
         mass = np.bincount(place.ravel(), share, len(spans))
         kept = mass >= least
-        return Marginals(known, probs, entropy, *spans[kept].T, mass[kept])
+        item, begin, stop, kind = spans[kept].T
+        return Marginals(known, probs, entropy, item, begin, stop, kind, mass[kept])
 
     def confidences(
         self,

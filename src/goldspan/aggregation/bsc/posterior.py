@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -288,9 +288,25 @@ class Posterior:
         return sorted(found, key=lambda s: (-s.confidence, s.start, s.end, s.type))
 
 
+class Believed(Protocol):
+    """What a result is made of: a `Posterior`, or a mixture of several."""
+
+    def marginals(self, least: float = LEAST_MASS) -> Marginals:
+        """Do the last pass."""
+
+    def confidences(
+        self,
+        codes: NDArray[np.int16],
+        spans: SpanArray,
+        offsets: NDArray[np.int64],
+        probs: NDArray[np.float32],
+    ) -> tuple[Floats, Floats]:
+        """Return the probability of paths and of spans."""
+
+
 def consensus_of(
     crowd: Crowd,
-    posterior: Posterior,
+    posterior: Believed,
     *,
     decode: str,
     method: str,
