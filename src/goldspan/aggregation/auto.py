@@ -41,7 +41,7 @@ from goldspan.aggregation.bsc.text import (
     beside_text,
 )
 from goldspan.aggregation.consensus import Consensus
-from goldspan.aggregation.judge import Candidate, Judge, Judged, hold_out, stack
+from goldspan.aggregation.judge import Candidate, Judge, Judged, hold_out, weigh
 from goldspan.aggregation.legal import has_words
 from goldspan.aggregation.mixture import Mixture, posterior_of_labels
 from goldspan.aggregation.votes import TokenVote
@@ -104,7 +104,7 @@ class Auto(Aggregator):
             [cut.answers + n * len(crowd.answers) for n, cut in enumerate(cuts)]
         )
         likelihoods = [merged[name].likelihood for name in names]
-        weights = stack(likelihoods, _prior(names), answers)
+        weights = weigh(likelihoods, _prior(names), answers)
         candidates = [
             Candidate(name, merged[name].score, merged[name].temperature, float(weight))
             for name, weight in zip(names, weights, strict=True)

@@ -10,8 +10,8 @@ from his other answers under the same candidate and smoothed towards the populat
 before: whoever has begun a span goes on with it, so that a long span counts once and not with every
 token (without b the order of good methods is lost on crowds with long spans).
 A method that runs away from its workers predicts them badly, and so does one that is too sure.
-Weights of several candidates are those of the mixture that makes the hidden labels likeliest
-(stacking of predictive distributions, Yao et al. 2018; docs/math.md, section 12).
+The weights of the candidates say how often each would predict best if other answers had been
+hidden (pseudo-BMA+, Yao et al. 2018; docs/math.md, section 12).
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ POPULATION = 10.0
 TEMPERATURES = (0.7, 1.0, 1.4, 2.0, 2.8, 4.0, 5.6)
 """Tried on every candidate: steps of a factor sqrt(2)."""
 LEAST_PROB = 1e-12
-ROUNDS = 500
-PRIOR_LABELS = 50.0
-"""Hidden labels that the prior weights of the candidates count as."""
+DRAWS = 1000
+LEAST_PRIOR = 0.01
+"""Prior of a candidate that should not count without hidden answers, times their number."""
 LEAST_WEIGHT = 0.01
 """Candidates with less weight in the mixture are left out."""
 
@@ -186,45 +186,39 @@ def _labels(
     return token[given], key[given]
 
 
-def stack(likelihoods: Sequence[Floats], prior: Floats, answers: NDArray[np.int64]) -> Floats:
-    """Return the weights of the mixture under which the hidden labels are likeliest.
+def weigh(
+    likelihoods: Sequence[Floats], prior: Floats, answers: NDArray[np.int64], *, seed: int = 0
+) -> Floats:
+    """Return the weights of candidates: how often each would predict best (pseudo-BMA+).
 
-    Candidates that predict clearly worse than the best one are left out first: the mean difference
-    in log-likelihood is more than two standard errors over hidden answers away from 0.
+    The hidden answers are weighted at random, as if others had been hidden (Bayesian bootstrap);
+    every time a candidate's weight is proportional to its prior times its likelihood. The mean over
+    many draws shares the weight among those that the hidden answers cannot tell apart, and leaves
+    out what predicts clearly worse (Yao et al. 2018, section 3.4).
 
     Args:
         likelihoods: float64 [n_hidden] of every candidate.
-        prior: float64 [n_candidates], weights before anything is known, sum 1; they count like
-            `PRIOR_LABELS` hidden labels.
+        prior: float64 [n_candidates], weights before anything is known; at least 0, sum 1.
         answers: int64 [n_hidden], number of the answer that a hidden label is part of.
+        seed: Of the draws.
 
     Returns:
         float64 [n_candidates], at least 0, sum 1.
 
     >>> good, bad = np.array([0.9, 0.8, 0.7]), np.array([0.1, 0.2, 0.3])
-    >>> stack([good, bad], np.array([0.5, 0.5]), np.arange(3)).round(2).tolist()
-    [1.0, 0.0]
+    >>> weigh([good, bad], np.array([0.5, 0.5]), np.arange(3)).round(2).tolist()
+    [0.98, 0.02]
     """
-    every, weights = np.array(likelihoods), prior / prior.sum()
-    n_hidden = every.shape[1]
-    if not n_hidden:
-        return np.asarray(weights)
-    logs = np.log(every)
-    best = logs[int(logs.sum(axis=1).argmax())]
-    kept = np.array([not _is_clearly_worse(one - best, answers) for one in logs])
-    start = np.where(kept, prior + 1 / len(prior), 0.0)
-    weights = start / start.sum()
-    believed = PRIOR_LABELS * np.where(kept, prior, 0.0)
-    for _ in range(ROUNDS):
-        shares = weights[:, None] * every
-        weights = (shares / shares.sum(axis=0)).sum(axis=1) + believed
-        weights /= weights.sum()
+    place = np.unique(answers, return_inverse=True)[1].ravel()
+    n_answers = int(place.max(initial=-1)) + 1
+    if not n_answers:
+        return np.asarray(prior / prior.sum())
+    totals = np.array([np.bincount(place, np.log(one), n_answers) for one in likelihoods])
+    drawn = np.random.default_rng(seed).standard_exponential((DRAWS, n_answers))
+    drawn *= n_answers / drawn.sum(axis=1, keepdims=True)
+    with np.errstate(divide="ignore"):
+        logs = drawn @ totals.T + np.log(np.maximum(prior, LEAST_PRIOR / len(prior)))
+    shares = np.exp(logs - logs.max(axis=1, keepdims=True))
+    weights = (shares / shares.sum(axis=1, keepdims=True)).mean(axis=0)
     weights = np.where(weights < LEAST_WEIGHT, 0.0, weights)
     return np.asarray(weights / weights.sum())
-
-
-def _is_clearly_worse(difference: Floats, answers: NDArray[np.int64]) -> bool:
-    """Return whether a sum over answers is more than two standard errors below 0."""
-    each = np.bincount(np.unique(answers, return_inverse=True)[1].ravel(), difference)
-    total, error = each.sum(), np.sqrt(len(each) * each.var(ddof=1)) if len(each) > 1 else np.inf
-    return bool(total < -2 * error)

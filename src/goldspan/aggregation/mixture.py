@@ -62,7 +62,7 @@ class Mixture:
         keys = np.concatenate([np.stack(one[3:7], axis=1) for one in found])
         share = np.concatenate([w * one.mass for w, one in zip(self.weights, found, strict=True)])
         spans, place = np.unique(keys, axis=0, return_inverse=True)
-        mass = np.bincount(place.ravel(), share, len(spans))
+        mass = np.bincount(place.ravel(), share, len(spans)).astype(np.float64)
         kept = mass >= least
         item, begin, stop, kind = spans[kept].T
         return Marginals(known, probs, entropy, item, begin, stop, kind, mass[kept])
