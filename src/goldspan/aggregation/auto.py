@@ -54,8 +54,9 @@ VOTES = {"votes, ties outside": "outside", "votes, ties inside": "inside"}
 MODELS = ("mace", "ds", "bsc-mace", "bsc-cm", "bsc-seq", "bsc-cm+words", "bsc-seq+words")
 BESIDE_TEXT = ("bsc-mace", "bsc-cm", "bsc-seq")
 """Whose worker models are tried beside the CRF."""
-POWERS = (0.7, 1.0, 1.4)
-DEPENDENCES = (0.0, 0.1, 0.3)
+POWERS = (1.0, 1.4)
+"""Of the text; below 1 the CRFs learn from ever softer labels and begin to see spans everywhere."""
+DEPENDENCES = (0.1, 0.3)
 ENOUGH = 2000
 """Hidden labels that judge well enough; smaller crowds are cut several times."""
 MOST_CUTS = 5
@@ -90,7 +91,7 @@ class Auto(Aggregator):
     c2: Annotated[float, Number(0, MOST)] = 4.0
     min_count: Annotated[int, Whole(1)] = 2
     folds: Annotated[int, Whole(2)] = 5
-    rounds: Rounds = 3
+    rounds: Rounds = 4
     random_state: Seed = 0
 
     def _aggregate(self, crowd: Crowd, given: FitContext) -> Consensus:
@@ -100,11 +101,7 @@ class Auto(Aggregator):
         cuts = [self._cut(crowd, given, n, folds, progress) for n in range(n_cuts)]
         names = [name for name in cuts[0].judged if all(name in cut.judged for cut in cuts)]
         merged = {name: _joined([cut.judged[name] for cut in cuts]) for name in names}
-        answers = np.concatenate(
-            [cut.answers + n * len(crowd.answers) for n, cut in enumerate(cuts)]
-        )
-        likelihoods = [merged[name].likelihood for name in names]
-        weights = weigh(likelihoods, _prior(names), answers)
+        weights = weigh(np.array([merged[name].score for name in names]), _prior(names))
         candidates = [
             Candidate(name, merged[name].score, merged[name].temperature, float(weight))
             for name, weight in zip(names, weights, strict=True)
@@ -123,7 +120,7 @@ class Auto(Aggregator):
             candidates=tuple(candidates),
             trace=tuple(progress.scores),
             stop_reason="rounds",
-            notes=tuple(_notes(candidates, len(answers))),
+            notes=tuple(_notes(candidates, len(merged[names[0]].likelihood))),
         )
 
     def _n_cuts(self, crowd: Crowd) -> int:
@@ -153,7 +150,7 @@ class Auto(Aggregator):
         posteriors = {name: fit.posterior for name, fit in fits.items()}
         posteriors |= _votes(shown, given)
         judged = {name: judge.judge(_probs(post)) for name, post in posteriors.items()}
-        cut = _Cut(judged, judge.answer)
+        cut = _Cut(judged)
         best = max((n for n in fits if fits[n].is_chain), key=lambda name: judged[name].score)
         progress.tell(judged[best].score)
         if folds is None:
@@ -175,7 +172,7 @@ class Auto(Aggregator):
                 break
             last = score
             labels = folds.soft_labels(*beside[best].state, crowd.tagset, given.runner)
-            cut = _Cut({**judged, **found}, judge.answer, dict(beside), best, tuple(weights), text)
+            cut = _Cut({**judged, **found}, dict(beside), best, tuple(weights), text)
         return cut
 
     def _fitted(
@@ -310,7 +307,6 @@ class _Cut:
 
     Attributes:
         judged: The candidates by name.
-        answers: int64 [n_hidden], the answer that a hidden label is part of.
         beside: The worker models beside the text; none without text.
         best: The best of them.
         weights: Of the CRFs.
@@ -318,7 +314,6 @@ class _Cut:
     """
 
     judged: dict[str, Judged]
-    answers: NDArray[np.int64]
     beside: Mapping[str, _Beside] = field(default_factory=dict)
     best: str = ""
     weights: tuple[Weights | None, ...] = ()

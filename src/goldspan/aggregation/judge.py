@@ -10,13 +10,11 @@ from his other answers under the same candidate and smoothed towards the populat
 before: whoever has begun a span goes on with it, so that a long span counts once and not with every
 token (without b the order of good methods is lost on crowds with long spans).
 A method that runs away from its workers predicts them badly, and so does one that is too sure.
-The weights of the candidates say how often each would predict best if other answers had been
-hidden (pseudo-BMA+, Yao et al. 2018; docs/math.md, section 12).
+The candidates that predict best are averaged (docs/math.md, section 12).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -32,9 +30,8 @@ POPULATION = 10.0
 TEMPERATURES = (0.7, 1.0, 1.4, 2.0, 2.8, 4.0, 5.6)
 """Tried on every candidate: steps of a factor sqrt(2)."""
 LEAST_PROB = 1e-12
-DRAWS = 1000
-LEAST_PRIOR = 0.01
-"""Prior of a candidate that should not count without hidden answers, times their number."""
+TELLING = 0.02
+"""Share of the best candidate's loss by which another's is larger, to have 1/e of its weight."""
 LEAST_WEIGHT = 0.01
 """Candidates with less weight in the mixture are left out."""
 
@@ -126,7 +123,6 @@ class Judge:
         # A row is (worker, label before, label): all rows of a worker and label before are one
         # distribution; those of a label before and label are the population's.
         context, label = np.divmod(rows, self.n_labels)
-        self.answer = np.repeat(np.arange(len(hidden)), hidden.lengths)[hidden.codes >= 0]
         self._context = np.unique(context, return_inverse=True)[1].ravel()
         self._habit = (context % (self.n_labels + 1)) * self.n_labels + label
 
@@ -186,39 +182,28 @@ def _labels(
     return token[given], key[given]
 
 
-def weigh(
-    likelihoods: Sequence[Floats], prior: Floats, answers: NDArray[np.int64], *, seed: int = 0
-) -> Floats:
-    """Return the weights of candidates: how often each would predict best (pseudo-BMA+).
+def weigh(scores: Floats, prior: Floats) -> Floats:
+    """Return the weights of candidates in the mixture.
 
-    The hidden answers are weighted at random, as if others had been hidden (Bayesian bootstrap);
-    every time a candidate's weight is proportional to its prior times its likelihood. The mean over
-    many draws shares the weight among those that the hidden answers cannot tell apart, and leaves
-    out what predicts clearly worse (Yao et al. 2018, section 3.4).
+    A candidate whose loss (its score without the sign) is larger than that of the best by the share
+    `TELLING` has 1/e of its weight. The likelihood of thousands of labels would choose a single
+    one; but labels of an answer are no independent evidence, and methods that predict about as well
+    make different mistakes, so that their mean is better than the best.
 
     Args:
-        likelihoods: float64 [n_hidden] of every candidate.
-        prior: float64 [n_candidates], weights before anything is known; at least 0, sum 1.
-        answers: int64 [n_hidden], number of the answer that a hidden label is part of.
-        seed: Of the draws.
+        scores: float64 [n_candidates], mean log-probability of the hidden labels.
+        prior: float64 [n_candidates], weights before anything is known, for crowds in which
+            nothing was hidden: all scores are 0.
 
     Returns:
         float64 [n_candidates], at least 0, sum 1.
 
-    >>> good, bad = np.array([0.9, 0.8, 0.7]), np.array([0.1, 0.2, 0.3])
-    >>> weigh([good, bad], np.array([0.5, 0.5]), np.arange(3)).round(2).tolist()
-    [0.98, 0.02]
+    >>> weigh(np.array([-0.20, -0.21, -0.50]), np.ones(3) / 3).round(2).tolist()
+    [0.92, 0.08, 0.0]
     """
-    place = np.unique(answers, return_inverse=True)[1].ravel()
-    n_answers = int(place.max(initial=-1)) + 1
-    if not n_answers:
+    best = scores.max()
+    if best == 0:
         return np.asarray(prior / prior.sum())
-    totals = np.array([np.bincount(place, np.log(one), n_answers) for one in likelihoods])
-    drawn = np.random.default_rng(seed).standard_exponential((DRAWS, n_answers))
-    drawn *= n_answers / drawn.sum(axis=1, keepdims=True)
-    with np.errstate(divide="ignore"):
-        logs = drawn @ totals.T + np.log(np.maximum(prior, LEAST_PRIOR / len(prior)))
-    shares = np.exp(logs - logs.max(axis=1, keepdims=True))
-    weights = (shares / shares.sum(axis=1, keepdims=True)).mean(axis=0)
+    weights = np.exp((scores - best) / (TELLING * -best))
     weights = np.where(weights < LEAST_WEIGHT, 0.0, weights)
     return np.asarray(weights / weights.sum())
