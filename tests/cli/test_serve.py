@@ -15,7 +15,7 @@ import urllib.request
 import pytest
 from typer.testing import CliRunner
 
-from cli.test_links import write_plan
+from cli.test_invite import write_plan
 from goldspan.cli import app
 
 GOLDSPAN = [sys.executable, "-c", "from goldspan.cli import main; main()"]

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import typer
 
@@ -20,13 +20,16 @@ from goldspan.cli.options import (
     PublicUrl,
     RawCsv,
     Store,
+    argument,
     at_campaign,
+    flag,
+    option,
     told_of_damage,
 )
-from goldspan.cli.output import check_part, emit_json, say, warn
+from goldspan.cli.output import check_part, emit_json, print_result, say, warn
 
 if TYPE_CHECKING:
-    from goldspan.campaign import CampaignInputs, CampaignRecord, Waiting
+    from goldspan.campaign import CampaignInputs, CampaignRecord
     from goldspan.campaign.results import ReportData
     from goldspan.store import SqlLedger
     from goldspan.web import Auth, ServerSettings
@@ -50,7 +53,7 @@ def root() -> None:
 
 @plan.command(short_help="What a plan will do, and what it costs at least and at most.")
 def check(
-    source: Annotated[str, typer.Argument(metavar="PLAN", help="A plan, campaign.toml.")],
+    source: str = argument("A plan, campaign.toml.", "PLAN"),
     json: AsJson = False,
 ) -> None:
     """Show what a plan will do, and what it costs at least and at most.
@@ -66,13 +69,8 @@ def check(
     from goldspan.campaign.summary import cost_range
 
     inputs = Place(source, "out", None).inputs()
-    if json:
-        emit_json({"id": inputs.key, **cost_range(inputs)})
-        return
-    for line in describe_plan(inputs):
-        say(line)
-    for note in inputs.notes:
-        say(f"pool: {note}")
+    lines = [*describe_plan(inputs), *(f"pool: {note}" for note in inputs.notes)]
+    print_result({"id": inputs.key, **cost_range(inputs)}, lines, as_json=json)
 
 
 # --------------------------------------------------------------------------------------------------
@@ -136,9 +134,17 @@ def run(
                 findings = ReportData.of(ledger, result)
                 files += [] if lacks else [write_page(findings, place.out)]
             if isinstance(found, Waiting):
-                _wait(found, place.command(again), files, as_json=json)
+                awaited = {"answers": found.answers, "items": found.items}
+                facts: dict[str, Any] = {"waiting": awaited, "files": files}
+                lines = [
+                    f"waiting for {found.answers} answers to {found.items} items: {found.where}",
+                    f"written so far: {', '.join(files)}",
+                    f"then run again: {place.command(again)}",
+                ]
             else:
-                _tell(findings.record, files, as_json=json)
+                facts = {**findings.record.to_dict(), "files": files}
+                lines = [*_summary(findings.record), f"written: {', '.join(files)}"]
+            print_result(facts, lines, as_json=json)
     except KeyboardInterrupt:
         warn("goldspan: interrupted; everything is saved, the same command goes on where it was")
         raise typer.Exit(130) from None
@@ -151,25 +157,6 @@ def _begin(inputs: CampaignInputs) -> int:
 
     by_itself = inputs.plan.crowd.source in {"simulated", "replay"}  # on a clock of its own
     return BEGIN if by_itself else wall_clock()
-
-
-def _wait(found: Waiting, command: str, files: list[str], *, as_json: bool) -> None:
-    if as_json:
-        awaited = {"answers": found.answers, "items": found.items}
-        emit_json({"waiting": awaited, "files": files})
-        return
-    say(f"waiting for {found.answers} answers to {found.items} items: {found.where}")
-    say(f"written so far: {', '.join(files)}")
-    say(f"then run again: {command}")
-
-
-def _tell(record: CampaignRecord, files: list[str], *, as_json: bool) -> None:
-    if as_json:
-        emit_json({**record.to_dict(), "files": files})
-        return
-    for line in _summary(record):
-        say(line)
-    say(f"written: {', '.join(files)}")
 
 
 def _summary(record: CampaignRecord) -> Iterator[str]:
@@ -219,37 +206,24 @@ DAYS = 30
 @at_campaign
 def serve(
     place: Place,
-    host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=0, max=65535, help="0 is any free one.")] = 8080,
+    host: str = option("Address to listen on.", default="127.0.0.1"),
+    port: int = option("0 is any free one.", default=8080, min=0, max=65535),
     public_url: PublicUrl = None,
-    insecure: Annotated[
-        bool, typer.Option("--insecure", help="Allow other machines to connect without HTTPS.")
-    ] = False,
-    reset_password: Annotated[
-        bool,
-        typer.Option(
-            "--reset-password", help="Take the requester's password away and end all sessions."
-        ),
-    ] = False,
+    insecure: bool = flag("Allow other machines to connect without HTTPS.", "--insecure"),
+    reset_password: bool = flag(
+        "Take the requester's password away and end all sessions.", "--reset-password"
+    ),
     overlap: Overlap = None,
-    no_loop: Annotated[
-        bool, typer.Option("--no-loop", help="Accept answers, but decide nothing new.")
-    ] = False,
-    metrics_port: Annotated[
-        int | None,
-        typer.Option(
-            min=0,
-            max=65535,
-            show_default=False,
-            help="Offer metrics for Prometheus at this port of 127.0.0.1, path /metrics.",
-        ),
-    ] = None,
-    log_format: Annotated[
-        Literal["text", "json"], typer.Option(help="Lines of the log: logfmt or JSON.")
-    ] = "text",
-    log_level: Annotated[
-        Literal["info", "debug"], typer.Option(help="debug also logs requests that succeed.")
-    ] = "info",
+    no_loop: bool = flag("Accept answers, but decide nothing new.", "--no-loop"),
+    metrics_port: int | None = option(
+        "Offer metrics for Prometheus at this port of 127.0.0.1, path /metrics.", min=0, max=65535
+    ),
+    log_format: Literal["text", "json"] = option(
+        "Lines of the log: logfmt or JSON.", default="text"
+    ),
+    log_level: Literal["info", "debug"] = option(
+        "debug also logs requests that succeed.", default="info"
+    ),
 ) -> None:
     """Serve a campaign: workers label in their browsers, the requester watches and decides.
 
@@ -403,11 +377,9 @@ PAGE = "report.html"
 
 
 def report(
-    out: Annotated[str, typer.Argument(metavar="OUT", help="The folder of `goldspan run --out`.")],
+    out: str = argument("The folder of `goldspan run --out`.", "OUT"),
     store: Store = None,
-    names: Annotated[
-        bool, typer.Option("--names", help="With the workers' ids in place of pseudonyms.")
-    ] = False,
+    names: bool = flag("With the workers' ids in place of pseudonyms.", "--names"),
     json: AsJson = False,
 ) -> None:
     """Make the report of a campaign again: OUT/report.html, also while it runs or waits.

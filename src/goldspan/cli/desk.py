@@ -12,8 +12,24 @@ import typer
 
 from goldspan.cli.campaign import write_findings
 from goldspan.cli.commands import Group, command_with
-from goldspan.cli.options import AsJson, Overwrite, Place, at_campaign, told_of_damage
-from goldspan.cli.output import check_outputs, check_part, emit_json, not_held, say, table, warn
+from goldspan.cli.options import (
+    AsJson,
+    Overwrite,
+    Place,
+    argument,
+    at_campaign,
+    flag,
+    option,
+    told_of_damage,
+)
+from goldspan.cli.output import (
+    check_outputs,
+    check_part,
+    not_held,
+    print_result,
+    table,
+    warn,
+)
 
 if TYPE_CHECKING:
     from goldspan.web.desk import Desk
@@ -98,9 +114,9 @@ def uncertain(place: Place, limit: Limit = 20, json: AsJson = False) -> None:
 @at_campaign
 def items(
     place: Place,
-    after: Annotated[str, typer.Option(help="Only those behind this item.")] = "",
-    find: Annotated[str, typer.Option(help="Only those whose id or text holds this.")] = "",
-    state: Annotated[str, typer.Option(help="all, open, done, flagged or gold.")] = "all",
+    after: str = option("Only those behind this item.", default=""),
+    find: str = option("Only those whose id or text holds this.", default=""),
+    state: str = option("all, open, done, flagged or gold.", default="all"),
     limit: Limit = 50, json: AsJson = False,
 ) -> None:  # fmt: skip
     """List the items that were asked about, a page at a time.
@@ -118,7 +134,7 @@ def items(
 def item(
     place: Place,
     name: Item,
-    page: Annotated[int, typer.Option(min=1, help="Page of its answers, 50 on each.")] = 1,
+    page: int = option("Page of its answers, 50 on each.", default=1, min=1),
     json: AsJson = False,
 ) -> None:
     """Show an item: its answers, their consensus, and alternatives.
@@ -161,7 +177,7 @@ def resume(place: Place, json: AsJson = False) -> None:
 @at_campaign
 def stop(
     place: Place,
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    yes: bool = flag("Do not ask.", "--yes"),
     json: AsJson = False,
 ) -> None:  # fmt: skip
     """End the campaign for good: no new tasks, no new round.
@@ -180,8 +196,8 @@ def stop(
 @at_campaign
 def judge(
     place: Place, worker: WorkerId,
-    verdict: Annotated[str, typer.Argument(metavar="VERDICT", help="keep, drop or test.")],
-    reason: Annotated[str, typer.Option(help="For your own record.")] = "",
+    verdict: str = argument("keep, drop or test.", "VERDICT"),
+    reason: str = option("For your own record.", default=""),
     json: AsJson = False,
 ) -> None:  # fmt: skip
     """Decide about a worker; this overrides the verdict of the rules.
@@ -198,16 +214,10 @@ def judge(
 @at_campaign
 def gold(
     place: Place, name: Item,
-    label: Annotated[
-        str | None, typer.Option(help="The label, where an item has one.", show_default=False)
-    ] = None,
-    span: Annotated[
-        list[str] | None,
-        typer.Option(metavar="START:END:TYPE",
-                     help="A span: tokens from 0, the end exclusive; repeat it.",
-                     show_default=False),
-    ] = None,
-    nothing: Annotated[bool, typer.Option("--nothing", help="There is no span.")] = False,
+    label: str | None = option("The label, where an item has one."),
+    span: list[str] | None = option("A span: tokens from 0, the end exclusive; repeat it.",
+                                    metavar="START:END:TYPE"),
+    nothing: bool = flag("There is no span.", "--nothing"),
     json: AsJson = False,
 ) -> None:  # fmt: skip
     """Decide what an item's labels are: from now on they are gold.
@@ -230,14 +240,9 @@ def gold(
 @at_campaign
 def export(
     place: Place,
-    name: Annotated[str, typer.Argument(metavar="FILE", help="gold.conll, answers.tsv, …")] = "",
-    output: Annotated[
-        str | None, typer.Option("--output", "-o", help="Where to.", show_default=False)
-    ] = None,
-    names: Annotated[
-        bool,
-        typer.Option("--names", help="Name the workers; the campaign's log keeps that you did."),
-    ] = False,
+    name: str = argument("gold.conll, answers.tsv, …", "FILE", default=""),
+    output: str | None = option("Where to.", "--output", "-o"),
+    names: bool = flag("Name the workers; the campaign's log keeps that you did.", "--names"),
     overwrite: Overwrite = False,
     json: AsJson = False,
 ) -> None:  # fmt: skip
@@ -316,10 +321,7 @@ def _show(found: Any, words: Any, *, as_json: bool) -> None:
     """Print a view of the desk, or a list of them, as JSON or in words."""
     if not isinstance(found, dict):
         found = [one.to_dict() for one in found] if isinstance(found, list) else found.to_dict()
-    if as_json:
-        emit_json(found)
-    else:
-        say(words(found))
+    print_result(found, (words(one) for one in [found]), as_json=as_json)
 
 
 def _span(text: str) -> Any:

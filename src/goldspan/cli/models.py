@@ -5,11 +5,11 @@ from __future__ import annotations
 import gzip
 import io
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TextIO, cast
+from typing import TYPE_CHECKING, Any, TextIO, cast
 
 import typer
 
@@ -20,9 +20,20 @@ from goldspan.cli.options import (
     Overwrite,
     Reading,
     ThreadCount,
+    argument,
+    flag,
+    option,
     reads_crowd,
 )
-from goldspan.cli.output import check_files, check_outputs, emit_json, say, steps, table, warn
+from goldspan.cli.output import (
+    check_files,
+    check_outputs,
+    print_result,
+    say,
+    steps,
+    table,
+    warn,
+)
 
 if TYPE_CHECKING:
     from goldspan.crowd import Crowd
@@ -40,40 +51,27 @@ if TYPE_CHECKING:
 def train(
     reading: Reading,
     source: Input,
-    output: Annotated[
-        str, typer.Option("--output", "-o", help="Where to write the tagger, such as ner.goldspan.")
-    ],
+    output: str = option(
+        "Where to write the tagger, such as ner.goldspan.", "--output", "-o", default=...
+    ),
     overwrite: Overwrite = False,
-    model: Annotated[str, typer.Option("--model", "-m", help="crf or hmm.")] = "crf",
-    templates: Annotated[
-        str | None,
-        typer.Option(
-            help="Features: default, rodrigues, hmm, or a TOML file with a list `templates`."
-        ),
-    ] = None,
-    c2: Annotated[
-        float | None, typer.Option(help="crf: penalty of the squared weights (0.5 by default).")
-    ] = None,
-    min_count: Annotated[
-        int, typer.Option(min=1, help="Leave out features that occur less often.")
-    ] = 1,
-    hash_bits: Annotated[
-        int, typer.Option(min=0, max=26, help="Hash features into 2 ** N numbers; 0 for none.")
-    ] = 0,
-    soft: Annotated[
-        bool, typer.Option("--soft", help="Allow tag sequences that the encoding forbids.")
-    ] = False,
-    max_iter: Annotated[
-        int | None,
-        typer.Option(min=1, help="Most steps of training (200 by default; hmm: 50 rounds)."),
-    ] = None,
-    validation: Annotated[
-        str | None,
-        typer.Option(metavar="FILE", help="Items to score; crf: training stops early on them."),
-    ] = None,
-    start: Annotated[
-        str | None, typer.Option(metavar="FILE", help="crf: a trained tagger to begin with.")
-    ] = None,
+    model: str = option("crf or hmm.", "--model", "-m", default="crf"),
+    templates: str | None = option(
+        "Features: default, rodrigues, hmm, or a TOML file with a list `templates`."
+    ),
+    c2: float | None = option("crf: penalty of the squared weights (0.5 by default)."),
+    min_count: int = option("Leave out features that occur less often.", default=1, min=1),
+    hash_bits: int = option(
+        "Hash features into 2 ** N numbers; 0 for none.", default=0, min=0, max=26
+    ),
+    soft: bool = flag("Allow tag sequences that the encoding forbids.", "--soft"),
+    max_iter: int | None = option(
+        "Most steps of training (200 by default; hmm: 50 rounds).", min=1
+    ),
+    validation: str | None = option(
+        "Items to score; crf: training stops early on them.", metavar="FILE"
+    ),
+    start: str | None = option("crf: a trained tagger to begin with.", metavar="FILE"),
     threads: ThreadCount = None,
     json: AsJson = False,
 ) -> None:
@@ -114,11 +112,12 @@ def train(
         step("writing")
         tagger.save(output)
     facts = _facts_train(tagger, data, held_out)
-    if json:
-        emit_json({"input": source, "output": output, **_counts(tagger, data), **facts})
-    else:
-        _tell(tagger, data, facts)
-        say(f"written: {output} ({Path(output).stat().st_size / 1e6:.1f} MB)")
+    if not json:
+        _warn_of(tagger, data)
+    size = f"{Path(output).stat().st_size / 1e6:.1f} MB"
+    lines = [f"  {name.replace('_', ' ')}: {value}" for name, value in facts.items()]
+    found = {"input": source, "output": output, **_counts(tagger, data), **facts}
+    print_result(found, [*lines, f"written: {output} ({size})"], as_json=json)
     if interrupted:
         n_steps = facts.get("steps")
         warn(f"goldspan: interrupted after {n_steps} steps; what is written is their result")
@@ -218,15 +217,14 @@ def _fit(tagger: Tagger, data: _Data, around: dict[str, Any]) -> bool:
     return False
 
 
-def _tell(tagger: Tagger, data: _Data, facts: dict[str, Any]) -> None:
+def _warn_of(tagger: Tagger, data: _Data) -> None:
+    """Tell of items and tags that were not learned from as they are."""
     if data.n_left_out:
         warn(f"{data.n_left_out} items without any tag were left out")
     if data.n_in_part:
         warn(f"{data.n_in_part} items are tagged in part: what is known of them counts")
     if tagger.n_repaired_:
         warn(f"{tagger.n_repaired_} tags were made well-formed (--soft trains on them as they are)")
-    for name, value in facts.items():
-        say(f"  {name.replace('_', ' ')}: {value}")
 
 
 def _counts(tagger: Tagger, data: _Data) -> dict[str, int]:
@@ -285,33 +283,17 @@ _WHOLE = {
 
 
 def tag(
-    tagger: Annotated[str, typer.Argument(metavar="TAGGER", help="A file of `goldspan train`.")],
-    source: Annotated[
-        str, typer.Argument(metavar="FILE", help="Text, CoNLL or .jsonl (.gz too), or - for stdin.")
-    ],
-    output: Annotated[
-        str | None,
-        typer.Option("--output", "-o", help="Where to write (.gz too); stdout by default."),
-    ] = None,
+    tagger: str = argument("A file of `goldspan train`.", "TAGGER"),
+    source: str = argument("Text, CoNLL or .jsonl (.gz too), or - for stdin.", "FILE"),
+    output: str | None = option("Where to write (.gz too); stdout by default.", "--output", "-o"),
     overwrite: Overwrite = False,
-    format: Annotated[  # noqa: A002 - the word users know
-        str | None,
-        typer.Option(
-            "--format", "-f", help="Of the input: text, conll or jsonl; by its ending by default."
-        ),
-    ] = None,
-    to_format: Annotated[
-        str | None,
-        typer.Option(help="Of the output: conll or jsonl; by its ending by default."),
-    ] = None,
-    tokens: Annotated[
-        str | None,
-        typer.Option(
-            help="How texts are cut: fine, space or words; by default as the tagger's training "
-            "texts were.",
-            show_default=False,
-        ),
-    ] = None,
+    format: str | None = option(  # noqa: A002 - the word users know
+        "Of the input: text, conll or jsonl; by its ending by default.", "--format", "-f"
+    ),
+    to_format: str | None = option("Of the output: conll or jsonl; by its ending by default."),
+    tokens: str | None = option(
+        "How texts are cut: fine, space or words; by default as the tagger's training texts were."
+    ),
     max_decompressed: MaxDecompressed = None,
     json: AsJson = False,
 ) -> None:
@@ -350,24 +332,25 @@ def tag(
     model = load_tagger(tagger)
     if tokens is not None and tokens not in RULES:
         raise UnknownNameError("rule for tokens", tokens, RULES)
-    count = _Count()
-    with _opened(source) as file:
+    count, to_stdout = _Count(), output in {None, "-"}
+    shown = steps(1, quiet=json or (to_stdout and sys.stdout.isatty()))
+    with shown as step, _opened(source) as (file, position):
+        step(f"tagging {source}")
         is_free = given == "jsonl" or format == "text"
         checked = file if is_free else cast("TextIO", _NoTable(file, source))
         rule = tokens or model.tokens_
         is_whole = format is None and _is_pool(source)
         whole = _of_pool(source, rule, max_decompressed) if is_whole else None
         found = label(model, whole or read_items(checked, given, source, rule))
-        chunks = writers[wanted](count.of(found))
-        if output in {None, "-"}:
+        chunks = writers[wanted](count.of(found, lambda: step.part(*position())))
+        if to_stdout:
             for chunk in chunks:
                 say(chunk.removesuffix("\n"))
             return
         write_text(str(output), chunks)
-    if json:
-        emit_json({"input": source, "output": output, **vars(count)})
-        return
-    say(f"written: {output} ({count.items} items, {count.tokens} tokens, {count.spans} spans)")
+    size = f"{count.items} items, {count.tokens} tokens, {count.spans} spans"
+    facts = {"input": source, "output": output, **vars(count)}
+    print_result(facts, [f"written: {output} ({size})"], as_json=json)
 
 
 def _is_pool(source: str) -> bool:
@@ -448,8 +431,9 @@ class _Count:
     def __init__(self) -> None:
         self.items = self.tokens = self.spans = 0
 
-    def of(self, labelled: Iterator[Labelled]) -> Iterator[Labelled]:
+    def of(self, labelled: Iterator[Labelled], passed: Callable[[], None]) -> Iterator[Labelled]:
         for one in labelled:
+            passed()
             self.items += 1
             self.tokens += len(one.tags)
             self.spans += len(one.spans)
@@ -463,20 +447,26 @@ def _by_ending(name: str | None) -> str | None:
 
 
 @contextmanager
-def _opened(source: str) -> Iterator[TextIO]:
-    """Open a file or standard input as UTF-8, with or without a byte order mark."""
+def _opened(source: str) -> Iterator[tuple[TextIO, Callable[[], tuple[int, int]]]]:
+    """Open a file or standard input as UTF-8, with or without a byte order mark.
+
+    Yields it with a function that returns how many bytes were read, and of how many; of 0 where the
+    end is not known.
+    """
     from goldspan.errors import InputError
 
     if source == "-":
-        yield io.TextIOWrapper(sys.stdin.buffer, encoding="utf-8-sig")
+        yield io.TextIOWrapper(sys.stdin.buffer, encoding="utf-8-sig"), lambda: (0, 0)
         return
-    opener = gzip.open if source.endswith(".gz") else open
-    try:
-        raw = opener(source, "rb")
-    except OSError as error:
-        raise InputError(f"cannot read {source}: {error.strerror or error}") from None
-    with raw, io.TextIOWrapper(raw, encoding="utf-8-sig") as file:
-        yield file
+    with ExitStack() as also:
+        try:
+            raw = also.enter_context(Path(source).open("rb"))
+        except OSError as error:
+            raise InputError(f"cannot read {source}: {error.strerror or error}") from None
+        size = Path(source).stat().st_size
+        plain = also.enter_context(gzip.open(raw)) if source.endswith(".gz") else raw
+        file = also.enter_context(io.TextIOWrapper(plain, encoding="utf-8-sig"))
+        yield file, lambda: (raw.tell(), size) if raw.seekable() else (0, 0)
 
 
 # --------------------------------------------------------------------------------------------------
@@ -493,9 +483,9 @@ def _root() -> None:
 
 @tagger.command()
 def inspect(
-    source: Annotated[str, typer.Argument(metavar="TAGGER", help="A file of `goldspan train`.")],
-    top: Annotated[int, typer.Option(min=0, help="Features to show per tag.")] = 8,
-    label: Annotated[list[str] | None, typer.Option(help="Show this tag only. Repeatable.")] = None,
+    source: str = argument("A file of `goldspan train`.", "TAGGER"),
+    top: int = option("Features to show per tag.", default=8, min=0),
+    label: list[str] | None = option("Show this tag only. Repeatable."),
     json: AsJson = False,
 ) -> None:
     """Show what a tagger is: its tags, parameters, largest weights per tag, and steps.
@@ -519,19 +509,18 @@ def inspect(
             raise UnknownNameError("tag", name, tags)
     facts = _facts_tagger(model)
     largest = {name: _largest(model, tags.index(name), top) for name in label or tags}
-    steps = _steps(model)
-    if json:
-        emit_json({**facts, "weights": largest, "steps": steps})
-        return
+    found = _steps(model)
+    lines = []
     for name, value in facts.items():
         shown = ", ".join(map(str, value)) if isinstance(value, list) else value
-        say(f"{name.replace('_', ' ')}: {shown}")
+        lines.append(f"{name.replace('_', ' ')}: {shown}")
     for name, rows in largest.items():
-        say(f"\n{name}")
+        lines.append(f"\n{name}")
         if rows:
-            say(table([["  " + feature, f"{w:+.3f}"] for feature, w in rows], right=(1,)))
-    say("\nsteps from (row) to (column)")
-    say(table(_step_rows(steps), right=tuple(range(1, len(tags) + 2))))
+            lines.append(table([["  " + feature, f"{w:+.3f}"] for feature, w in rows], right=(1,)))
+    lines += ["\nsteps from (row) to (column)"]
+    lines += [table(_step_rows(found), right=tuple(range(1, len(tags) + 2)))]
+    print_result({**facts, "weights": largest, "steps": found}, lines, as_json=json)
 
 
 def _facts_tagger(model: Tagger) -> dict[str, Any]:

@@ -1,7 +1,9 @@
 """Options that several commands have: single ones, and groups that a decorator adds.
 
-A group takes the place of one parameter of the function: `@reads_crowd()` gives the option of every
-field of `goldspan.crowd.options.ReadOptions` to a command with a parameter `reading`.
+A command declares its own options in the place of defaults, with `option`, `flag` and `argument`.
+Options of several commands are types (`AsJson`). A group takes the place of one parameter:
+`@reads_crowd()` gives the option of every field of `goldspan.crowd.options.ReadOptions` to a
+command with a parameter `reading`.
 """
 
 from __future__ import annotations
@@ -29,6 +31,31 @@ STORE = "campaign.sqlite"
 """The file of a campaign's folder that is its store, if no other is named."""
 
 # Single options.
+
+
+def option(
+    help: str,  # noqa: A002 - the word of the command line
+    *names: str,
+    default: Any = None,
+    panel: str | None = None,
+    **more: Any,
+) -> Any:
+    """Declare an option by its help text; without `names` it is called as its parameter is."""
+    return typer.Option(default, *names, help=help, rich_help_panel=panel, **more)
+
+
+def flag(help: str, *names: str, **more: Any) -> Any:  # noqa: A002 - as above
+    """Declare an option without a value, which is off by default."""
+    return option(help, *names, default=False, **more)
+
+
+def argument(
+    help: str,  # noqa: A002 - the word of the command line
+    metavar: str | None = None,
+    default: Any = ...,
+) -> Any:
+    """Declare an argument, by default one that must be given."""
+    return typer.Argument(default, metavar=metavar, help=help)
 
 
 def method_names(incomplete: str) -> list[str]:

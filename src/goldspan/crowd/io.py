@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import tempfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from inspect import signature
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ from goldspan.crowd.losses import lost_in_file
 from goldspan.crowd.model import Crowd
 from goldspan.crowd.options import ReadOptions, reading_options
 from goldspan.crowd.registry import FORMATS, get_writer
-from goldspan.errors import FormatError, InputError, UnknownNameError
+from goldspan.errors import InputError, UnknownNameError
 
 READING = frozenset(reading_options())
 """The names of the options of `read_crowd`."""
@@ -76,7 +76,11 @@ def to_crowd(data: Any, argument: str = "crowd", **reading: Any) -> Crowd:
     if hasattr(type(data), "as_gold"):
         data = data.as_gold()
     if not isinstance(data, Crowd):
-        return _read_argument(data, argument, reading)
+        try:
+            return read_crowd(data, **reading)
+        except InputError as error:
+            error.where = argument
+            raise
     gold = reading.pop("gold", None)
     if reading:
         raise InputError(
@@ -86,19 +90,6 @@ def to_crowd(data: Any, argument: str = "crowd", **reading: Any) -> Crowd:
     if gold is None:
         return data
     return attach_gold(data, gold, ReadOptions(), refine=True)
-
-
-def _read_argument(data: Any, argument: str, reading: Mapping[str, Any]) -> Crowd:
-    """Read a crowd; what is wrong is told with the name of the argument."""
-    try:
-        return read_crowd(data, **reading)
-    except FormatError as error:
-        headline = f"{argument} cannot be read" + (f": {error.headline}" if error.headline else ":")
-        raise FormatError(error.faults, headline, hint=error.hint) from None
-    except InputError as error:
-        if type(error) is not InputError:
-            raise
-        raise InputError(f"{argument}: {error.message}", hint=error.hint) from None
 
 
 def write_crowd(
