@@ -468,6 +468,7 @@ def all_cases() -> dict[str, Case]:
         "backup-json": Case("backup weather/out weather-2.sqlite", needs=("run-labels",)),
         "restore": Case("restore weather.sqlite restored", needs=("backup",)),
         "verify": Case("verify weather.sqlite", needs=("backup",)),
+        "methods": Case("methods one-coin"),
         "links-make": Case(f"links {DESK} --workers fay,gus", before=answer_all),
         "links-list": Case(f"invite {DESK} --list", needs=("links-make",)),
     }  # fmt: skip
@@ -520,7 +521,7 @@ QUICK = (
     "control-*", "next-votes", "workers-votes", "convert-*", "simulate-l*", "init*", "format-*",
     "run-labels", "backup*", "restore", "verify", "links-*", "desk-*", "forget*", "method-mv-*",
     "method-ds", "method-mean", "method-bsc-seq", "labels-[gidm]*", "train-hmm", "tag-hmm",
-    "tag-json", "tagger-hmm",
+    "tag-json", "tagger-hmm", "methods",
 )  # fmt: skip
 """The cases of `make test`; `--check` does all."""
 

@@ -81,7 +81,7 @@ def aggregate(
     raw: bool = flag("Votes: do not make the result well-formed.", "--raw"),
     seed: int | None = option("Seed of everything random."),
     param: list[str] | None = option(
-        "Another parameter of the method. Repeatable.", metavar="NAME=VALUE"
+        "Another parameter of the method, see `goldspan methods`. Repeatable.", metavar="NAME=VALUE"
     ),
     no_text: NoText = False,
     policy: Policy = "conlleval",

@@ -68,6 +68,9 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
         "convert": ("files", "Convert to another encoding or another format."),
         "check": ("files", "Check whether tags are well-formed."),
     },
+    "Reference": {
+        "methods": ("methods", "Methods, rules and simulated workers, with their parameters."),
+    },
 }
 """The commands as `--help` lists them: the module of `goldspan.cli` and a summary of each."""
 OLD_COMMANDS = {
@@ -105,7 +108,8 @@ def _epilog(name: str) -> str | None:
 
     methods = [f"{name}: {text}" for name, (_, text) in METHODS.items()]
     methods += [f"bsc-…+{name}: {text}" for name, text in TEXTS.items()]
-    return "\n\n".join(["Methods:", *methods, formats])
+    more = "The parameters of a method: goldspan methods NAME"
+    return "\n\n".join(["Methods:", *methods, more, formats])
 
 
 class _Loaded(MutableMapping[str, Any]):

@@ -224,13 +224,15 @@ def serve(
     log_level: Literal["info", "debug"] = option(
         "debug also logs requests that succeed.", default="info"
     ),
+    json: AsJson = False,
 ) -> None:
     """Serve a campaign: workers label in their browsers, the requester watches and decides.
 
     At the first start it prints a link that holds once, to choose the requester's password, and a
     personal link for each of the plan's annotators: links are shown once and stored nowhere.
     Ctrl-C ends it; what was acknowledged is saved, and the same command goes on. A campaign has one
-    server.
+    server. With --json the address and the links are one JSON object, printed once it listens; the
+    log is on standard error.
 
     Examples:
 
@@ -281,6 +283,7 @@ def serve(
             ):
                 service.begin()
                 app = create_app(service, settings)
+                address = None
                 if metrics_port is not None:
                     metrics = app.state.context.metrics
                     address = beside.enter_context(offer_metrics(metrics, metrics_port))
@@ -289,10 +292,13 @@ def serve(
                 auth.links.move(settings.public_url)
                 people = _still_known(service)
                 names = "NAME" if people else "ann,bob"
-                links = place.command(["invite", place.plan, "--workers", names])
-                if metrics_port is not None:
-                    say(f"metrics, for this machine alone: {address}")
-                _greet(auth, settings, place.plan, links, people, reset=reset_password)
+                invite = place.command(["invite", place.plan, "--workers", names])
+                facts = {
+                    "plan": place.plan, "url": settings.public_url, "metrics": address,
+                    **_new_links(auth, settings, people, reset=reset_password), "invite": invite,
+                }  # fmt: skip
+                print_result(facts, _greeting(facts, settings, people), as_json=json)
+                sys.stdout.flush()  # links must be seen now, also where the output is a file
                 beside.callback(service.stop)
                 service.start(loop=not no_loop)
                 beside.enter_context(notice.beside_another_display())  # the log
@@ -339,34 +345,41 @@ def _url(host: str, port: int) -> str:
     return f"http://{f'[{host}]' if ':' in host else host}:{port}"
 
 
-def _greet(
-    auth: Auth,
-    settings: ServerSettings,
-    source: str,
-    links: str,
-    annotators: Sequence[str],
-    *,
-    reset: bool,
-) -> None:
-    """Print where the server is, and the links of the requester and the annotators."""
+def _new_links(
+    auth: Auth, settings: ServerSettings, annotators: Sequence[str], *, reset: bool
+) -> dict[str, Any]:
+    """Make the requester's link, if they have no password, and those of annotators without one."""
     account = auth.account
-    say(f"goldspan serves {Path(source).name} at {settings.public_url}")
+    setup, known = None, {link.worker for link in auth.links.all()}
     if reset or not account.has_password:
         token = account.reset() if reset else account.open_setup()
-        say(f"choose the requester's password, once, within {settings.setup_minutes:.0f} minutes:")
-        say(f"  {settings.address(f'/setup/{token}')}")
-    else:
-        say(f"the requester logs in at {settings.address('/login')}")
-    known = {link.worker for link in auth.links.all()}
+        setup = settings.address(f"/setup/{token}")
     new = [name for name in annotators if name not in known]
-    if new:
-        say(f"a personal link for each annotator, shown only now; it holds for {DAYS} days:")
-        width = max(map(len, new))
-        for link, token in auth.links.make(new, DAYS):
-            say(f"  {link.worker.ljust(width)}  {settings.address(f'/w/{token}')}")
-    say(f"links for {'more annotators, or lost ones' if annotators else 'workers'}: {links}")
-    say("Ctrl-C ends it")
-    sys.stdout.flush()  # the link must be seen now, also where the output is a file
+    made = auth.links.make(new, DAYS) if new else []
+    links = {link.worker: settings.address(f"/w/{token}") for link, token in made}
+    return {"login": settings.address("/login"), "setup": setup, "links": links}
+
+
+def _greeting(
+    facts: dict[str, Any], settings: ServerSettings, annotators: Sequence[str]
+) -> Iterator[str]:
+    """Say where the server is, with the links of the requester and the annotators."""
+    if facts["metrics"]:
+        yield f"metrics, for this machine alone: {facts['metrics']}"
+    yield f"goldspan serves {Path(facts['plan']).name} at {facts['url']}"
+    if facts["setup"]:
+        minutes = f"{settings.setup_minutes:.0f} minutes"
+        yield f"choose the requester's password, once, within {minutes}:"
+        yield f"  {facts['setup']}"
+    else:
+        yield f"the requester logs in at {facts['login']}"
+    if facts["links"]:
+        yield f"a personal link for each annotator, shown only now; it is valid for {DAYS} days:"
+        width = max(map(len, facts["links"]))
+        yield from (f"  {name.ljust(width)}  {url}" for name, url in facts["links"].items())
+    whom = "more annotators, or lost ones" if annotators else "workers"
+    yield f"links for {whom}: {facts['invite']}"
+    yield "Ctrl-C ends it"
 
 
 # --------------------------------------------------------------------------------------------------
