@@ -20,7 +20,7 @@ NOW = {
 def test_the_overview_says_what_the_money_went_for():
     said = view.overview_text(NOW)
     assert "items: 8 of 159 have answers" in said
-    assert "spent on labels: 0.32, on practice, test and control: 0.28" in said
+    assert "spent on labels: 0.32\nspent on practice, test and gold questions: 0.28\n" in said
 
 
 def test_what_stops_the_campaign_stands_first_with_what_to_do():

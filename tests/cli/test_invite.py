@@ -80,7 +80,7 @@ def test_links_lead_to_where_the_server_is(run, auth):
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        ([], "say --workers, --revoke or --list"),
+        ([], "give --workers, --revoke or --list"),
         (["--workers", "ann,ann"], "appears twice"),
         (["--workers", "ann", "--days", "0"], "up to 366 days"),
         (["--workers", "ann", "--public-url", "labels"], "not the address of a server"),

@@ -66,12 +66,16 @@ def test_it_serves_until_ctrl_c(tmp_path):
 
 def test_the_address_and_the_links_are_json_for_a_program(tmp_path):
     plan = write_plan(tmp_path)
-    plan.write_text(plan.read_text().replace("[crowd]\n", '[crowd]\nannotators = ["ann", "bob"]\n'))
+    plan.write_text(
+        plan.read_text().replace(
+            "[crowd]\n", '[crowd]\nannotators = ["ann", "bob", "cid", "dee"]\n'
+        )
+    )
     words = ["--no-loop", "--json", "--metrics-port", "0"]
     process, said = started(plan, tmp_path / "out", *words, until="\n}\n")
     try:
         facts = json.loads(said)
-        assert list(facts["links"]) == ["ann", "bob"]
+        assert list(facts["links"]) == ["ann", "bob", "cid", "dee"]
         for url in (facts["setup"], facts["login"], facts["metrics"]):
             assert status_of(url) == 200
         process.send_signal(signal.SIGINT)
@@ -139,7 +143,7 @@ def test_a_second_server_of_a_campaign_is_refused_until_the_first_has_ended(tmp_
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (["--host", "0.0.0.0"], "say which with --public-url"),
+        (["--host", "0.0.0.0"], "name the one that people use with --public-url"),
         (["--host", "0.0.0.0", "--public-url", "http://labels.example.org"], "--insecure"),
         (["--public-url", "http://labels.example.org"], "--insecure"),
         (["--host", "192.0.2.1"], "--insecure"),

@@ -57,29 +57,37 @@ def aggregate(
         autocompletion=method_names,
     ),
     output: str | None = option(
-        "gold.conll, .jsonl, .parquet or .csv (text also .gz); - for stdout.", "--output", "-o"
+        "Where to write the gold: .conll, .jsonl, .parquet or .csv (text also .gz); - for"
+        " standard output.",
+        "--output",
+        "-o",
     ),
     overwrite: Overwrite = False,
-    report: str | None = option("Write a report with pictures, report.html."),
+    report: str | None = option("Write a report with figures to this file, such as report.html."),
     workers_table: str | None = option(
-        "Write the table of workers: .csv, or .jsonl with their habits.", metavar="FILE"
+        "Write the table of workers: .csv, or .jsonl, which adds their typical errors.",
+        metavar="FILE",
     ),
     known: str | None = option(
-        "Known truth: it is kept and learned from; --gold is only scored.", metavar="FILE"
+        "Known labels: they are kept, and learned from. (--gold is only for scoring.)",
+        metavar="FILE",
     ),
     calibrate: str | None = option(
-        "Known truth to calibrate confidences with; labels stay (not votes).", metavar="FILE"
+        "Known labels to calibrate confidences with; the labels do not change. Not for votes.",
+        metavar="FILE",
     ),
     threads: ThreadCount = None,
     tagger: str | None = option(
-        "Write the tagger that methods with a CRF train, .goldspan.", metavar="FILE"
+        "Write the tagger that a method with a CRF trains, such as ner.goldspan.", metavar="FILE"
     ),
     checkpoint: str | None = option(
-        "Keep the state after every round, and resume from it.", metavar="FILE"
+        "Save the state to this file after every round, and resume from it.", metavar="FILE"
     ),
-    ties: str | None = option("Votes: first, random, outside or inside."),
-    raw: bool = flag("Votes: do not make the result well-formed.", "--raw"),
-    seed: int | None = option("Seed of everything random."),
+    ties: str | None = option(
+        "Votes: which of several top labels wins: first, random, outside or inside."
+    ),
+    raw: bool = flag("Votes: leave malformed tag sequences in the result as they are.", "--raw"),
+    seed: int | None = option("Seed of the random numbers."),
     param: list[str] | None = option(
         "Another parameter of the method, see `goldspan methods`. Repeatable.", metavar="NAME=VALUE"
     ),
@@ -90,7 +98,8 @@ def aggregate(
 ) -> None:
     """Aggregate the answers of a crowd to one label per token, with a confidence.
 
-    If the crowd comes with gold, the result is scored against it; gold is never used to decide.
+    If the crowd comes with gold, the result is scored against it; the gold is never used
+    to aggregate.
 
     Examples:
 
@@ -148,10 +157,7 @@ def aggregate(
     lines = _lines(crowd, result, scored, output, report)
     print_result(facts, lines, as_json=json, to_stderr=output == "-")
     if result.stop_reason == "interrupted":
-        warn(
-            f"goldspan: interrupted after {len(result.trace)} rounds; what is written is "
-            "their result"
-        )
+        warn(f"goldspan: interrupted after {len(result.trace)} rounds; their result was written")
         raise typer.Exit(130)
 
 
@@ -282,11 +288,13 @@ def _end(result: Consensus) -> str:
 @reads_crowd()
 def score(
     reading: Reading,
-    predicted: str = argument("The labels to score: CoNLL or a crowd's gold."),
+    predicted: str = argument("The labels to score: a CoNLL file, or the gold of a crowd."),
     truth: str = argument("The truth, in any format with gold."),
     policy: Policy = "conlleval",
     bootstrap: int = option(
-        "Resamples of items for a 95 % interval of F1, at least 100; 0 for none.", default=0, min=0
+        "Resamples of the items for a 95 % interval of F1: at least 100, or 0 for none.",
+        default=0,
+        min=0,
     ),
     seed: int = option("Seed of the resampling.", default=0),
     wrong: bool = flag("List every wrong span.", "--wrong"),
@@ -294,8 +302,8 @@ def score(
 ) -> None:
     """Compare tags with the truth: precision, recall and F1 of spans, and token accuracy.
 
-    Items are matched by their ids (by order where no id is shared and the tokens are the same).
-    The policy for malformed tags and the encoding are printed above the numbers.
+    Items are matched by their ids, or by their order if no id is shared and the tokens are the
+    same. The policy for malformed tags and the encoding are printed above the numbers.
 
     Examples:
 
@@ -342,7 +350,7 @@ def _score_lines(result: Score, gold: Crowd) -> Iterator[str]:
 def agreement(
     reading: Reading,
     source: Input,
-    plot: str | None = option("Write the box plots: a .svg, .png or .pdf."),
+    plot: str | None = option("Draw box plots of the workers to a .svg, .png or .pdf file."),
     overwrite: Overwrite = False,
     policy: Policy = "conlleval",
     json: AsJson = False,
@@ -351,8 +359,8 @@ def agreement(
 
     Also known as inter-annotator agreement.
 
-    Prints Krippendorff's alpha, Cohen's and Fleiss' kappa, the span F1 between workers, and per
-    worker the answers and the F1.
+    Prints Krippendorff's alpha, Cohen's and Fleiss' kappa, the span F1 between workers, and the
+    answers and the F1 of every worker.
 
     Examples:
 

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 
 plan = typer.Typer(
-    help="Campaigns' plans.",
+    help="Look at the plan of a campaign.",
     no_args_is_help=True,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
@@ -58,7 +58,7 @@ def check(
 ) -> None:
     """Show what a plan will do, and what it costs at least and at most.
 
-    All that is wrong with it is listed.
+    If the plan has faults, all of them are listed.
 
     Examples:
 
@@ -84,9 +84,9 @@ def run(
     raw_csv: RawCsv = False,
     json: AsJson = False,
 ) -> None:
-    """Run a campaign until it stops, or until answers from outside are awaited.
+    """Run a campaign until it stops, or until it has to wait for answers from outside.
 
-    It can be interrupted or killed at any moment: the same command goes on where it was, and ends
+    It can be interrupted or killed at any moment: the same command continues where it was, and ends
     with the same files.
 
     Examples:
@@ -146,7 +146,9 @@ def run(
                 lines = [*_summary(findings.record), f"written: {', '.join(files)}"]
             print_result(facts, lines, as_json=json)
     except KeyboardInterrupt:
-        warn("goldspan: interrupted; everything is saved, the same command goes on where it was")
+        warn(
+            "goldspan: interrupted; everything is saved, and the same command goes on where it was"
+        )
         raise typer.Exit(130) from None
 
 
@@ -163,7 +165,7 @@ def _summary(record: CampaignRecord) -> Iterator[str]:
     from goldspan.money import from_micro
 
     money, counts = record.money, record.counts
-    control = f", {counts['control_answers']} of them to control questions"
+    control = f", {counts['control_answers']} of them to gold questions"
     shown = control if counts["control_answers"] else ""
     items = f"{counts['items']} of {counts['pool']} items"
     yield f"labelled: {items} by {counts['answers']} answers{shown}"
@@ -207,32 +209,33 @@ DAYS = 30
 def serve(
     place: Place,
     host: str = option("Address to listen on.", default="127.0.0.1"),
-    port: int = option("0 is any free one.", default=8080, min=0, max=65535),
+    port: int = option("Port to listen on; 0 picks a free one.", default=8080, min=0, max=65535),
     public_url: PublicUrl = None,
     insecure: bool = flag("Allow other machines to connect without HTTPS.", "--insecure"),
     reset_password: bool = flag(
-        "Take the requester's password away and end all sessions.", "--reset-password"
+        "Remove the requester's password and end all sessions.", "--reset-password"
     ),
     overlap: Overlap = None,
-    no_loop: bool = flag("Accept answers, but decide nothing new.", "--no-loop"),
+    no_loop: bool = flag("Only accept answers: begin no round, take no decision.", "--no-loop"),
     metrics_port: int | None = option(
-        "Offer metrics for Prometheus at this port of 127.0.0.1, path /metrics.", min=0, max=65535
+        "Offer Prometheus metrics at this port of 127.0.0.1, path /metrics.", min=0, max=65535
     ),
     log_format: Literal["text", "json"] = option(
-        "Lines of the log: logfmt or JSON.", default="text"
+        "Format of the log: text (logfmt) or json.", default="text"
     ),
     log_level: Literal["info", "debug"] = option(
-        "debug also logs requests that succeed.", default="info"
+        "What is logged: debug adds the requests that succeed.", default="info"
     ),
     json: AsJson = False,
 ) -> None:
     """Serve a campaign: workers label in their browsers, the requester watches and decides.
 
-    At the first start it prints a link that holds once, to choose the requester's password, and a
-    personal link for each of the plan's annotators: links are shown once and stored nowhere.
-    Ctrl-C ends it; what was acknowledged is saved, and the same command goes on. A campaign has one
-    server. With --json the address and the links are one JSON object, printed once it listens; the
-    log is on standard error.
+    At the first start it prints a link, valid once, with which the requester chooses a password,
+    and a personal link for each of the plan's annotators. Links are shown once and stored nowhere.
+
+    Ctrl-C stops the server: all acknowledged answers are saved, and the same command starts it
+    again. A campaign has one server at a time. With --json the address and the links are printed as
+    one JSON object; the log goes to standard error.
 
     Examples:
 
@@ -315,7 +318,7 @@ def _closing(service: Service) -> Iterator[None]:
     except LostError:  # the log has said why
         raise typer.Exit(1) from None
     except KeyboardInterrupt:
-        warn("goldspan: stopped; all answers are saved, the same command goes on")
+        warn("goldspan: stopped; all answers are saved, and the same command goes on")
         raise typer.Exit(130) from None
     finally:
         service.close()
@@ -339,8 +342,8 @@ def _url(host: str, port: int) -> str:
 
     if host in {"0.0.0.0", "::"}:  # noqa: S104 - to reject it
         raise InputError(
-            f"{host} is every address of this machine, and none that people can type: say which "
-            "with --public-url https://…"
+            f"{host} stands for every address of this machine, which nobody can type: name the "
+            "one that people use with --public-url https://…"
         )
     return f"http://{f'[{host}]' if ':' in host else host}:{port}"
 
@@ -392,10 +395,10 @@ PAGE = "report.html"
 def report(
     out: str = argument("The folder of `goldspan run --out`.", "OUT"),
     store: Store = None,
-    names: bool = flag("With the workers' ids in place of pseudonyms.", "--names"),
+    names: bool = flag("Show the workers' ids instead of pseudonyms.", "--names"),
     json: AsJson = False,
 ) -> None:
-    """Make the report of a campaign again: OUT/report.html, also while it runs or waits.
+    """Write the report of a campaign, OUT/report.html, also while it runs or waits.
 
     Workers who came by a browser appear by pseudonyms, unless --names is given.
 

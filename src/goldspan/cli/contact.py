@@ -36,24 +36,26 @@ if TYPE_CHECKING:
 @at_campaign
 def invite(
     place: Place,
-    workers: list[str] | None = option("Make a link for each: ann,bob", metavar="NAMES"),
+    workers: list[str] | None = option(
+        "Make a link for each of these workers: ann,bob.", metavar="NAMES"
+    ),
     addresses: str | None = option(
-        "Workers and their e-mail addresses: worker,address a line.", metavar="FILE"
+        "A table of workers and e-mail addresses, one worker,address per line.", metavar="FILE"
     ),
     mail: str | None = option(
-        "Write a message to send per worker, with their link.", metavar="FOLDER"
+        "Write a message for each worker, with their link, into this folder.", metavar="FOLDER"
     ),
     overwrite: Overwrite = False,
     days: float = option("How many days the links are valid.", default=30),
     revoke: list[str] | None = option("Revoke links, by id.", metavar="ID"),
-    show: bool = flag("Show all links that were made.", "--list"),
+    show: bool = flag("List all links that were made.", "--list"),
     public_url: PublicUrl = None,
     json: AsJson = False,
 ) -> None:
     """Make personal links for annotators, list or revoke them (after `goldspan serve`).
 
-    Whoever has a link is the worker: send each to one person. A link is shown once and stored
-    nowhere; if somebody has lost theirs, make a new one and revoke the old one.
+    Whoever opens a link works as that worker: send each to one person only. A link is shown once
+    and stored nowhere; for somebody who has lost theirs, make a new one and revoke the old one.
 
     Examples:
 
@@ -71,7 +73,7 @@ def invite(
     known = {} if addresses is None else read_addresses(addresses)
     names, gone = listed(workers, "--workers") or list(known), listed(revoke, "--revoke") or []
     if not (names or gone or show):
-        raise typer.BadParameter("say --workers, --revoke or --list")
+        raise typer.BadParameter("give --workers, --revoke or --list")
     with (
         _auth(place, public_url) as (inputs, auth, settings),
         _folder(mail, names, overwrite=overwrite) as written,
@@ -193,27 +195,27 @@ class _Desk(NamedTuple):
 def payments(
     place: Place,
     approve: list[str] | None = option(
-        "Approve the work of these; `all` for everybody.", metavar="NAMES"
+        "Approve the work of these workers; `all` for everybody.", metavar="NAMES"
     ),
     reject: list[str] | None = option(
-        "Reject the work of these; with --reason and --category.", metavar="NAMES"
+        "Reject the work of these workers; with --reason and --category.", metavar="NAMES"
     ),
     bonus: list[str] | None = option(
-        "Pay more, once for every --reason: ann=1.50", metavar="NAME=AMOUNT"
+        "Pay a bonus, once for every --reason: ann=1.50.", metavar="NAME=AMOUNT"
     ),
-    earned: bool = flag("Pay what answers earned beyond the rewards.", "--earned"),
+    earned: bool = flag("Pay what answers have earned beyond the provider's reward.", "--earned"),
     reason: str = option("The reason of a rejection or a bonus.", default=""),
-    category: str = option("Of a rejection: LOW_EFFORT, …", default="OTHER"),
+    category: str = option("Category of a rejection: LOW_EFFORT, …", default="OTHER"),
     retry: list[str] | None = option(
-        "Send requests again that the provider refused, by id.", metavar="ID"
+        "Queue requests again that the provider refused, by id.", metavar="ID"
     ),
-    send: bool = flag("Send the requests that wait.", "--send"),
+    send: bool = flag("Send the queued requests.", "--send"),
     show: bool = flag("List all requests.", "--list"),
     json: AsJson = False,
 ) -> None:
     """Queue payment requests to the provider of a campaign's workers, list them, and send them.
 
-    A request that was queued is carried out once, however often this is run: a bonus has a reason,
+    A queued request is carried out once, however often the command is run: a bonus has a reason,
     and nobody is paid twice for the same reason. Without options the queue is listed.
 
     Examples:

@@ -47,14 +47,15 @@ desk = typer.Typer(
 )
 Item = Annotated[str, typer.Argument(metavar="ITEM", help="An item's id.")]
 WorkerId = Annotated[str, typer.Argument(metavar="WORKER", help="A worker's id.")]
-Limit = Annotated[int, typer.Option(min=1, max=200, help="At most so many.")]
+Limit = Annotated[int, typer.Option(min=1, max=200, help="List at most this many.")]
 
 
 @desk.callback()
 def root() -> None:
     """Watch and steer a campaign that is served, as at its desk in the browser.
 
-    The commands act on the store: the server need not run; if it does, it sees what was decided.
+    The commands work on the campaign's store. The server need not run; if it does, it sees what was
+    decided.
     """
 
 
@@ -114,12 +115,13 @@ def uncertain(place: Place, limit: Limit = 20, json: AsJson = False) -> None:
 @at_campaign
 def items(
     place: Place,
-    after: str = option("Only those behind this item.", default=""),
-    find: str = option("Only those whose id or text holds this.", default=""),
-    state: str = option("all, open, done, flagged or gold.", default="all"),
+    after: str = option("Only items after this one.", default=""),
+    find: str = option("Only items whose id or text contains this.", default=""),
+    state: str = option("Only items in this state: all, open, done, flagged or gold.",
+                        default="all"),
     limit: Limit = 50, json: AsJson = False,
 ) -> None:  # fmt: skip
-    """List the items that were asked about, a page at a time.
+    """List the items that annotators were asked about, a page at a time.
 
     Examples:
 
@@ -134,7 +136,7 @@ def items(
 def item(
     place: Place,
     name: Item,
-    page: int = option("Page of its answers, 50 on each.", default=1, min=1),
+    page: int = option("Page of its answers, 50 per page.", default=1, min=1),
     json: AsJson = False,
 ) -> None:
     """Show an item: its answers, their consensus, and alternatives.
@@ -177,7 +179,7 @@ def resume(place: Place, json: AsJson = False) -> None:
 @at_campaign
 def stop(
     place: Place,
-    yes: bool = flag("Do not ask.", "--yes"),
+    yes: bool = flag("Do not ask for confirmation.", "--yes"),
     json: AsJson = False,
 ) -> None:  # fmt: skip
     """End the campaign for good: no new tasks, no new round.
@@ -187,7 +189,7 @@ def stop(
       goldspan desk stop campaign.toml --yes
     """
     if not yes:
-        typer.confirm("End the campaign? This cannot be taken back.", abort=True, err=True)
+        typer.confirm("End the campaign? This cannot be undone.", abort=True, err=True)
     with _open(place) as at:
         _show(at.stop(), lambda _: "ending: the server writes the files", as_json=json)
 
@@ -197,7 +199,7 @@ def stop(
 def judge(
     place: Place, worker: WorkerId,
     verdict: str = argument("keep, drop or test.", "VERDICT"),
-    reason: str = option("For your own record.", default=""),
+    reason: str = option("Your reason, for the record.", default=""),
     json: AsJson = False,
 ) -> None:  # fmt: skip
     """Decide about a worker; this overrides the verdict of the rules.
@@ -214,10 +216,11 @@ def judge(
 @at_campaign
 def gold(
     place: Place, name: Item,
-    label: str | None = option("The label, where an item has one."),
-    span: list[str] | None = option("A span: tokens from 0, the end exclusive; repeat it.",
+    label: str | None = option("The label, in a task with one label per item."),
+    span: list[str] | None = option("A span by its tokens, counted from 0, without the end. "
+                                    "Repeatable.",
                                     metavar="START:END:TYPE"),
-    nothing: bool = flag("There is no span.", "--nothing"),
+    nothing: bool = flag("The item has no span.", "--nothing"),
     json: AsJson = False,
 ) -> None:  # fmt: skip
     """Decide what an item's labels are: from now on they are gold.
@@ -230,7 +233,7 @@ def gold(
     """
     given = [label is not None, bool(span), nothing]
     if sum(given) != 1:
-        raise typer.BadParameter("say one of --label, --span and --nothing")
+        raise typer.BadParameter("give one of --label, --span and --nothing")
     answer = label if label is not None else [_span(text) for text in span or []]
     with _open(place) as at:
         _show(at.adjudicate(name, answer), gold_text, as_json=json)
@@ -241,15 +244,16 @@ def gold(
 def export(
     place: Place,
     name: str = argument("gold.conll, answers.tsv, …", "FILE", default=""),
-    output: str | None = option("Where to.", "--output", "-o"),
-    names: bool = flag("Name the workers; the campaign's log keeps that you did.", "--names"),
+    output: str | None = option("Where to write; by default FILE. - for standard output.",
+                                "--output", "-o"),
+    names: bool = flag("Name the workers; the campaign's log records that you did.", "--names"),
     overwrite: Overwrite = False,
     json: AsJson = False,
 ) -> None:  # fmt: skip
-    """Write a file as the desk's downloads do, with pseudonyms but in bill.csv; or list them.
+    """Write a file that can be downloaded at the desk; without FILE, list them.
 
-    With --names it has the workers' own ids. Give such a file only to people who may know who
-    labelled what.
+    Workers appear by pseudonyms, except in bill.csv. With --names the file has their own ids: give
+    it only to people who may know who labelled what.
 
     Examples:
 
@@ -354,7 +358,7 @@ def overview_text(now: dict[str, Any]) -> str:
         f"{now['title']}: {state}{f' ({why})' if why else ''}",
         *([f"THE CAMPAIGN DOES NOT GO ON: {now['error']}", now["advice"]] if now["error"] else []),
         f"items: {items['answered']} of {items['pool']} have answers",
-        f"answers: {answers['counting']}, {answers['control']} of them control",
+        f"answers: {answers['counting']}, {answers['control']} of them to gold questions",
         f"workers: {answers['workers']}",
         *([] if money is None else _money(money)),
         f"time: {_time(hours['used'])}{left}",
@@ -372,7 +376,8 @@ def overview_text(now: dict[str, Any]) -> str:
 def _money(money: dict[str, Any]) -> list[str]:
     return [
         f"money: {money['spent']} of {money['cap']} {money['currency']}".rstrip(),
-        f"spent on labels: {money['labels']}, on practice, test and control: {money['control']}",
+        f"spent on labels: {money['labels']}",
+        f"spent on practice, test and gold questions: {money['control']}",
         f"reserved: {money['reserved']}, left: {money['left']}",
     ]
 

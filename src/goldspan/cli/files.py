@@ -46,13 +46,13 @@ def inspect(
     reading: Reading,
     pool: dict[str, Any],
     source: Input,
-    show: int = option("Faults to print.", default=10, min=0),
+    show: int = option("How many faults to print.", default=10, min=0),
     json: AsJson = False,
 ) -> None:
     """Show what a file holds, answers or texts to label, and the command to run next.
 
-    Of answers it prints the format, tags, counts and first faults; of texts to label the columns
-    that were found, the items, their tokens, and what was left out.
+    For answers it prints the format, the tags, counts and the first faults; for texts to label, the
+    columns that it found, the items, their tokens, and what was left out.
 
     Examples:
 
@@ -193,31 +193,38 @@ def _next_command(crowd: Crowd, source: str, reading: Reading) -> str:
 # goldspan convert
 
 
-_TO = "Encoding of the output; the same by default. A format's name is understood as --to-format."
+_TO = (
+    "Encoding of the output; by default that of the input. The name of a format is taken as "
+    "--to-format."
+)
 
 
 @reads_crowd(without=("encoding",), unlabelled="keep")
 def convert(
     reading: Reading,
     source: Input,
-    output: str | None = option("Where to write; - or nothing for stdout.", "--output", "-o"),
+    output: str | None = option(
+        "Where to write; by default, or with -, to standard output.", "--output", "-o"
+    ),
     overwrite: Overwrite = False,
     from_: str | None = option("Encoding of the input; guessed by default.", "--from"),
     to: str | None = option(_TO, "--to"),
     to_format: str | None = option(
-        "Format of the output; by its ending by default.", autocompletion=format_names
+        "Format of the output; by default the ending of its name decides.",
+        autocompletion=format_names,
     ),
     no_text: NoText = False,
     repair: str | None = option(
-        "Read malformed tags by a policy (conlleval, strict, boundaries), not reject them."
+        "Repair malformed tags by a policy (conlleval, strict, boundaries) instead of "
+        "rejecting them."
     ),
     raw_csv: RawCsv = False,
     json: AsJson = False,
 ) -> None:
     """Convert tags to another encoding, and crowds to another format.
 
-    Malformed tags are rejected, all of them listed, unless --repair says how to read them. What the
-    output format cannot hold is found by reading it back, and reported.
+    Malformed tags are rejected and listed, unless --repair says how to read them. The output is
+    read back, and what its format cannot hold is reported.
 
     Examples:
 
@@ -295,13 +302,13 @@ def _sorted_out(
 def check(
     reading: Reading,
     source: Input,
-    show: int = option("Faults to print.", default=20, min=0),
+    show: int = option("How many faults to print.", default=20, min=0),
     json: AsJson = False,
 ) -> None:
     """Check tags against the rules of their encoding: a CoNLL file, or a crowd with its gold.
 
-    Prints every fault with its place and exits with 1 if there is one. A tag that is not in the
-    encoding counts as O for the rules that its neighbours must keep.
+    Prints the faults with their places, and exits with code 1 if there is one. A tag that is not in
+    the encoding is taken for O when its neighbours are checked.
 
     Examples:
 

@@ -78,30 +78,31 @@ class Campaign:
 
 def init(
     source: str = argument(
-        "The texts: a table (.csv, .tsv, .parquet), .txt, .jsonl, a folder of .txt. With "
-        "--example the folder to write to.",
+        "The texts: a table (.csv, .tsv, .parquet), a .txt or .jsonl file, or a folder of"
+        " .txt files. With --example: the folder to write to.",
         "FILE",
         default="",
     ),
     labels: list[str] | None = option(
-        "What annotators choose from: PRODUCT,COMPANY.", metavar="NAMES"
+        "The labels that annotators choose from: PRODUCT,COMPANY.", metavar="NAMES"
     ),
     kind: Kind = option(
-        "spans: they mark parts of a text; single: they give it one label.", default=Kind.SPANS
+        "spans: annotators mark parts of a text; single: they give it one label.",
+        default=Kind.SPANS,
     ),
     text_column: str | None = option(
-        "The column of a table with the texts, if not clear.", metavar="NAME"
+        "The column with the texts, if it is not clear which one.", metavar="NAME"
     ),
     id_column: str | None = option("The column with the ids of the texts.", metavar="NAME"),
     annotators: str | None = option(
-        "How many people label, or their names: ann,ben,cleo. 3 by default.", metavar="N|NAMES"
+        "How many people label, or their names: ann,ben,cleo. By default 3.", metavar="N|NAMES"
     ),
     overlap: int | None = option(
-        "Answers per text, each by another annotator. 2 by default.", min=1
+        "Answers per text, each by a different annotator. By default 2.", min=1
     ),
-    out: str = option("The plan that is written.", default="plan.toml"),
+    out: str = option("The plan to write.", default="plan.toml"),
     overwrite: Overwrite = False,
-    example: bool = flag("Write the example of the package to a folder.", "--example"),
+    example: bool = flag("Write the example that comes with the package to a folder.", "--example"),
     json: AsJson = False,
 ) -> None:
     """Look at a file of texts, write a plan to label them, and print the next steps.

@@ -60,31 +60,34 @@ def _show_rules(value: bool) -> None:
 @reads_pool
 def select(
     pool: dict[str, Any],
-    source: str = argument("Items to choose from (.gz too), or - for stdin.", "POOL"),
+    source: str = argument("Items to choose from (also .gz), or - for standard input.", "POOL"),
     budget: str | None = option(
-        "What may be spent: 100items, 5000tokens or 12.50money.", "--budget", "-b"
+        "The budget: 100items, 5000tokens or 12.50money.", "--budget", "-b"
     ),
-    number: int | None = option("Most items.", "-n", min=0),
-    by: str = option("A rule, or a schedule of rules.", default=DEFAULT),
+    number: int | None = option("Choose at most this many items.", "-n", min=0),
+    by: str = option("A rule, or a schedule of rules; --list names them.", default=DEFAULT),
     labelled: str | None = option(
-        "Items that are labelled already, as POOL is written.", metavar="FILE"
+        "Items that are labelled already, in the format of POOL.", metavar="FILE"
     ),
     model: list[str] | None = option(
-        "A tagger of `goldspan train`; several are a committee.", metavar="FILE"
+        "A tagger written by `goldspan train`; several form a committee.", metavar="FILE"
     ),
     errors: str | None = option(
-        "Errors of a model on labelled items it was not trained on: item, error (0–1).",
+        "A model's errors on labelled items it was not trained on: a table of item and "
+        "error (0 to 1).",
         metavar="FILE",
     ),
     round_: int | None = option(
-        "Round of the schedule; by default 0, with a model 1.", "--round", min=0
+        "Round of the schedule; by default 0, or 1 with a model.", "--round", min=0
     ),
-    output: str | None = option("Where to write: .jsonl or .csv; - for stdout.", "--output", "-o"),
+    output: str | None = option(
+        "Where to write: .jsonl or .csv; - for standard output.", "--output", "-o"
+    ),
     overwrite: Overwrite = False,
-    attributes: bool = flag("POOL is a table with a row per item.", "--attributes"),
+    attributes: bool = flag("POOL is a table of attributes, with a row per item.", "--attributes"),
     format: str | None = option(  # noqa: A002 - the word users know
-        "text, folder, table, jsonl, json, conll, attributes or crowd; by the name and "
-        "the content by default.",
+        "text, folder, table, jsonl, json, conll, attributes or crowd; by default guessed from "
+        "name and content.",
         "--format",
         "-f",
     ),
@@ -92,29 +95,29 @@ def select(
     per_token: str | None = option("Money per answer and token.", panel=_COST),
     answers: int = option("Planned answers per item.", default=1, min=1, panel=_COST),
     templates: str | None = option(
-        "Of texts: a named set of the tagger's, or FILE.toml.", panel=_VALUES
+        "For texts: a named set of features of the taggers, or FILE.toml.", panel=_VALUES
     ),
     numeric: str = option(
-        "Numbers become values by nearest(10), quantile(10), log2 or categorical.",
+        "How numbers become attribute values: nearest(10), quantile(10), log2 or categorical.",
         default="quantile(10)",
         panel=_VALUES,
     ),
     column: list[str] | None = option(
-        "Another rule for a column: age=log2; label=skip leaves it out. Repeatable.",
+        "Another rule for one column: age=log2; label=skip leaves it out. Repeatable.",
         metavar="NAME=RULE",
         panel=_VALUES,
     ),
     missing: str = option(
-        "A missing cell has no value (skip), or one of its own (value).",
+        "Whether a missing cell has no value (skip) or a value of its own (value).",
         default="skip",
         panel=_VALUES,
     ),
     features: str | None = option(
-        "Values that were fitted before; if it is not there they are written to it.",
+        "Attribute values fitted before; if there is no such file, it is written.",
         metavar="FILE.json",
         panel=_VALUES,
     ),
-    seed: int = option("Seed of everything random, ties too.", default=0),
+    seed: int = option("Seed of the random numbers, also for ties.", default=0),
     list_: bool = flag("List the rules.", "--list", callback=_show_rules, is_eager=True),
     max_decompressed: MaxDecompressed = None,
     raw_csv: RawCsv = False,
@@ -124,9 +127,9 @@ def select(
 
     A pool is a .txt file with an item per line, a folder of .txt files, a table with a column of
     texts (.csv, .tsv, .parquet), .jsonl with `text` or `tokens`, .conll with a token per line, or
-    any crowd. The first round needs no model: coverage picks items with much
-    that is frequent in the pool and new. Later rounds ask a tagger what it is unsure of. Random
-    picks are marked in the output (`is_control`): they are the fair sample to measure on.
+    any crowd. The first round needs no model: coverage picks items with much that is frequent in
+    the pool and not covered yet. Later rounds pick what a tagger is unsure of. Random picks are
+    marked in the output (`is_control`): they are the unbiased sample to measure quality on.
 
     Examples:
 
@@ -203,7 +206,9 @@ def _check_usage_select(attributes: bool, format_: str | None, templates: str | 
 def _cost(fixed: str | None, per_token: str | None, answers: int) -> Cost | None:
     if fixed is None and per_token is None:
         if answers != 1:
-            raise typer.BadParameter("--answers multiplies --fixed or --per-token: give one")
+            raise typer.BadParameter(
+                "--answers multiplies --fixed or --per-token: give one of these too"
+            )
         return None
     from goldspan.selection import Cost
 
@@ -318,7 +323,7 @@ def _show_kinds(value: bool) -> None:
 def simulate(
     reading: Reading,
     source: str | None = argument(
-        "Items with gold, in any format that holds it; - for stdin.", "FILE", default=None
+        "Items with gold, in any format that holds it; - for standard input.", "FILE", default=None
     ),
     worker: list[str] | None = option(
         'A worker: "flip(0.1)", "ana=acc", "flip(0.1) x3". Repeatable.',
@@ -329,33 +334,42 @@ def simulate(
     workers: str | None = option(
         'A TOML file of workers: workers = ["flip(0.1) x3", …].', metavar="FILE"
     ),
-    output: str | None = option("Where to write; - or nothing for stdout.", "--output", "-o"),
+    output: str | None = option(
+        "Where to write; by default, or with -, to standard output.", "--output", "-o"
+    ),
     overwrite: Overwrite = False,
     per_item: int | None = option("Workers per item; by default all.", min=1),
-    workload: str = option("equal, zipf, or a weight per worker: 5,3,1.", default="equal"),
+    workload: str = option(
+        "How the answers are shared out: equal, zipf, or a weight per worker: 5,3,1.",
+        default="equal",
+    ),
     seed: Seed = 0,
     legal: bool = flag("Make malformed answers well-formed.", "--legal"),
     times: bool = flag("Give every answer a time (for .csv and .parquet).", "--times"),
     tagger: str | None = option(
-        "A trained CRF for crf_noise; else one is trained.", metavar="FILE"
+        "A trained CRF for crf_noise workers; without it one is trained.", metavar="FILE"
     ),
-    items: int | None = option("Draw the truth of so many single labels.", min=1, panel=_DRAWN),
+    items: int | None = option(
+        "Draw this many items with single labels instead of reading FILE.", min=1, panel=_DRAWN
+    ),
     classes: str | None = option(
         "How many labels (2 by default), or their names: no,yes.",
         "--labels",
         metavar="N|NAMES",
         panel=_DRAWN,
     ),
-    shares: str | None = option("How frequent every label is: 3,1.", panel=_DRAWN),
-    to_format: str | None = option("Format of the output; by its ending by default."),
+    shares: str | None = option("Relative frequency of every label: 3,1.", panel=_DRAWN),
+    to_format: str | None = option(
+        "Format of the output; by default the ending of its name decides."
+    ),
     threads: ThreadCount = None,
     list_: bool = flag("List the kinds of workers.", "--list", callback=_show_kinds, is_eager=True),
     json: AsJson = False,
 ) -> None:
     """Let simulated workers answer items whose truth is known.
 
-    Answers depend on the seed, the worker's id and the item's id alone. Malformed
-    tags stay as they are, unless --legal repairs them.
+    An answer depends only on the seed, the worker's id and the item's id. Malformed tags stay as
+    they are, unless --legal repairs them.
 
     Examples:
 

@@ -55,31 +55,33 @@ def train(
         "Where to write the tagger, such as ner.goldspan.", "--output", "-o", default=...
     ),
     overwrite: Overwrite = False,
-    model: str = option("crf or hmm.", "--model", "-m", default="crf"),
+    model: str = option("The model: crf or hmm.", "--model", "-m", default="crf"),
     templates: str | None = option(
         "Features: default, rodrigues, hmm, or a TOML file with a list `templates`."
     ),
-    c2: float | None = option("crf: penalty of the squared weights (0.5 by default)."),
-    min_count: int = option("Leave out features that occur less often.", default=1, min=1),
+    c2: float | None = option("crf: penalty of the squared weights; by default 0.5."),
+    min_count: int = option(
+        "Leave out features that occur less often than this.", default=1, min=1
+    ),
     hash_bits: int = option(
         "Hash features into 2 ** N numbers; 0 for none.", default=0, min=0, max=26
     ),
     soft: bool = flag("Allow tag sequences that the encoding forbids.", "--soft"),
     max_iter: int | None = option(
-        "Most steps of training (200 by default; hmm: 50 rounds).", min=1
+        "Most steps of training; by default 200 (hmm: 50 rounds).", min=1
     ),
     validation: str | None = option(
-        "Items to score; crf: training stops early on them.", metavar="FILE"
+        "Labelled items to score the tagger on; a crf stops training early by them.", metavar="FILE"
     ),
-    start: str | None = option("crf: a trained tagger to begin with.", metavar="FILE"),
+    start: str | None = option("crf: a trained tagger to start from.", metavar="FILE"),
     threads: ThreadCount = None,
     json: AsJson = False,
 ) -> None:
     """Train a tagger on items whose tags are known, and write it to one file.
 
-    The file is read with every format that holds gold. Items tagged in part count for what is
-    known of them; items without any tag are left out. The result does not depend on the number of
-    threads. Ctrl-C ends training; the model as trained so far is written.
+    FILE may have any format that holds gold. Items that are tagged in part count with the tags that
+    are known; items without any tag are left out. The result does not depend on the number of
+    threads. Ctrl-C ends training, and the model as trained so far is written.
 
     Examples:
 
@@ -120,7 +122,7 @@ def train(
     print_result(found, [*lines, f"written: {output} ({size})"], as_json=json)
     if interrupted:
         n_steps = facts.get("steps")
-        warn(f"goldspan: interrupted after {n_steps} steps; what is written is their result")
+        warn(f"goldspan: interrupted after {n_steps} steps; their result was written")
         raise typer.Exit(130)
 
 
@@ -284,15 +286,21 @@ _WHOLE = {
 
 def tag(
     tagger: str = argument("A file of `goldspan train`.", "TAGGER"),
-    source: str = argument("Text, CoNLL or .jsonl (.gz too), or - for stdin.", "FILE"),
-    output: str | None = option("Where to write (.gz too); stdout by default.", "--output", "-o"),
+    source: str = argument("Text, CoNLL or .jsonl (also .gz), or - for standard input.", "FILE"),
+    output: str | None = option(
+        "Where to write (also .gz); by default standard output.", "--output", "-o"
+    ),
     overwrite: Overwrite = False,
     format: str | None = option(  # noqa: A002 - the word users know
-        "Of the input: text, conll or jsonl; by its ending by default.", "--format", "-f"
+        "Format of the input: text, conll or jsonl; by default its ending decides.",
+        "--format",
+        "-f",
     ),
-    to_format: str | None = option("Of the output: conll or jsonl; by its ending by default."),
+    to_format: str | None = option(
+        "Format of the output: conll or jsonl; by default its ending decides."
+    ),
     tokens: str | None = option(
-        "How texts are cut: fine, space or words; by default as the tagger's training texts were."
+        "How texts are split: fine, space or words; by default like the tagger's training texts."
     ),
     max_decompressed: MaxDecompressed = None,
     json: AsJson = False,
@@ -301,8 +309,8 @@ def tag(
 
     In plain text a line is an item, and a blank line ends a document. CoNLL has a token in the
     first column; JSON lines have `tokens` or `text`, and their other fields are kept. Tables with a
-    column of texts (.csv, .parquet) are read as a whole. The output
-    has every tag's probability (CoNLL) or every span's (JSON lines).
+    column of texts (.csv, .parquet) are read as a whole. The output has the probability of every
+    tag (CoNLL) or span (JSON lines).
 
     Examples:
 
@@ -473,7 +481,9 @@ def _opened(source: str) -> Iterator[tuple[TextIO, Callable[[], tuple[int, int]]
 # goldspan tagger inspect
 
 
-tagger = typer.Typer(help="Look into trained taggers.", no_args_is_help=True, rich_markup_mode=None)
+tagger = typer.Typer(
+    help="Look into a trained tagger.", no_args_is_help=True, rich_markup_mode=None
+)
 
 
 @tagger.callback()
@@ -484,7 +494,7 @@ def _root() -> None:
 @tagger.command()
 def inspect(
     source: str = argument("A file of `goldspan train`.", "TAGGER"),
-    top: int = option("Features to show per tag.", default=8, min=0),
+    top: int = option("How many features to show per tag.", default=8, min=0),
     label: list[str] | None = option("Show this tag only. Repeatable."),
     json: AsJson = False,
 ) -> None:

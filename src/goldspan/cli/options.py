@@ -73,7 +73,10 @@ def format_names(incomplete: str) -> list[str]:
 
 
 Input = Annotated[
-    str, typer.Argument(metavar="FILE", help="A file (.gz too), a folder, a .zip, or - for stdin.")
+    str,
+    typer.Argument(
+        metavar="FILE", help="A file (also .gz), a folder, a .zip, or - for standard input."
+    ),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace outputs that exist.")]
@@ -81,29 +84,33 @@ NoText = Annotated[
     bool,
     typer.Option(
         "--no-text",
-        help="Columns of tokens (conll, wide, long) without the items' texts and offsets.",
+        help="Write columns of tokens (conll, wide, long) without the original texts and "
+        "character offsets.",
     ),
 ]
 RawCsv = Annotated[
     bool,
     typer.Option(
         "--raw-csv",
-        help="Write cells of CSV as they are, also what a spreadsheet may take for a formula.",
+        help="Write CSV cells unchanged, even those that a spreadsheet may take for formulas.",
     ),
 ]
 Policy = Annotated[
     str,
-    typer.Option(help="How malformed tags are read: conlleval, strict, boundaries or raise."),
+    typer.Option(
+        help="How malformed tag sequences are read: conlleval, strict, boundaries or raise."
+    ),
 ]
-Seed = Annotated[int, typer.Option(help="Seed of everything random.")]
+Seed = Annotated[int, typer.Option(help="Seed of the random numbers.")]
 ThreadCount = Annotated[
-    int | None, typer.Option(min=1, help="Threads; by default all cores.", show_default=False)
+    int | None,
+    typer.Option(min=1, help="Number of threads; by default one per core.", show_default=False),
 ]
 Overlap = Annotated[
     int | None,
     typer.Option(
         min=1,
-        help="Answers per item, in place of what the plan says in redundancy.",
+        help="Answers per item; overrides redundancy.overlap of the plan.",
         show_default=False,
     ),
 ]
@@ -112,7 +119,7 @@ Store = Annotated[
     typer.Option(
         metavar="URL",
         help="Where the campaign is stored: sqlite:///FILE or postgresql://…; by default "
-        f"{STORE} in the folder.",
+        f"{STORE} in its folder.",
         show_default=False,
     ),
 ]
@@ -120,8 +127,8 @@ PublicUrl = Annotated[
     str | None,
     typer.Option(
         metavar="URL",
-        help="What people type: https://labels.example.org behind a proxy; by default the address "
-        "that the server listens on.",
+        help="Address at which people reach the server, such as https://labels.example.org "
+        "behind a proxy; by default the one that it listens on.",
         show_default=False,
     ),
 ]
@@ -130,8 +137,8 @@ MaxDecompressed = Annotated[
     typer.Option(
         "--max-decompressed",
         metavar="SIZE",
-        help="Most bytes that compressed input may grow to, such as 20GiB; by default 4GiB, and "
-        "beyond 256MiB at most 100 times its size.",
+        help="Largest size to which compressed input may unpack, such as 20GiB; by default "
+        "4GiB, and beyond 256MiB at most 100 times the compressed size.",
         show_default=False,
     ),
 ]
@@ -297,7 +304,7 @@ reads_pool = adds(
         _pool_option("text_column", "Column that holds the texts.", metavar="NAME"),
         _pool_option("id_column", "Column that holds the items' ids.", metavar="NAME"),
         _pool_option(
-            "document_column", "Column that holds the documents of the items.", metavar="NAME"
+            "document_column", "Column that names the document of each item.", metavar="NAME"
         ),
         _pool_option(
             "tokens",
@@ -401,7 +408,9 @@ at_campaign = adds(
         ),
         _parameter(
             "out",
-            Annotated[str, typer.Option(help="Folder of the campaign: its files and server.key.")],
+            Annotated[
+                str, typer.Option(help="The campaign's folder, with its files and server.key.")
+            ],
             "out",
         ),
         _parameter("store", Store, None),

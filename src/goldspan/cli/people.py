@@ -55,8 +55,8 @@ _NAME = 14
 """Characters of a worker's name that a line of 80 has room for."""
 _TEAM = "Team"
 _NO_GOLD = (
-    "no known labels: workers are compared with what the crowd says together, their own answers\n"
-    "among it; who errs as the others do agrees with them too. --gold tells who is right"
+    "no known labels: workers are compared with the consensus, to which their own answers belong;\n"
+    "a worker with the same errors as the others agrees with them too. --gold shows who is right"
 )
 
 
@@ -65,33 +65,43 @@ def workers(
     reading: Reading,
     source: Input,
     by: str = option(
-        "What judges: gold, crowd, both, or auto: gold if there is enough.", default="auto"
+        "Judge workers by gold, crowd, both, or auto: by gold if there is enough of it.",
+        default="auto",
     ),
     method: str | None = option(
-        "How the crowd judges; by default ds, for tags bsc-seq.",
+        "Method by which the crowd judges; by default ds, for tags bsc-seq.",
         "--method",
         "-m",
         autocompletion=method_names,
     ),
     measure: str = option(
-        "accuracy, token_accuracy or span_f1; by default what suits.", default="auto"
+        "What is measured: accuracy, token_accuracy or span_f1; auto takes what suits the labels.",
+        default="auto",
     ),
     threshold: float | None = option(
-        "How often workers shall be right; by default halfway from chance to always."
+        "How often workers should be right; by default halfway between chance and always."
     ),
-    confidence: float = option("Probability that settles keep and drop.", default=0.9),
-    budget: str | None = option("Workers per item, or with --prices money per item.", panel=_TEAM),
+    confidence: float = option("Probability at which keep or drop is decided.", default=0.9),
+    budget: str | None = option(
+        "Budget per item: a number of workers, or with --prices an amount of money.", panel=_TEAM
+    ),
     prices: str | None = option(
         "Money per answer: one amount, or a table with columns worker and price.",
         metavar="AMOUNT|FILE",
         panel=_TEAM,
     ),
     score: str = option(
-        "posterior, unbiased (the paper's) or plugin.", default="posterior", panel=_TEAM
+        "Score of workers by which teams are chosen: posterior, unbiased or plugin.",
+        default="posterior",
+        panel=_TEAM,
     ),
-    target: float | None = option("Accuracy to reach: what it costs.", panel=_TEAM),
-    plot: str | None = option("Draw intervals and cost curve: a .svg, .png or .pdf."),
-    output: str | None = option("Write the table of workers, workers.csv.", "--output", "-o"),
+    target: float | None = option("Print what it costs to reach this accuracy.", panel=_TEAM),
+    plot: str | None = option(
+        "Draw the intervals and the cost curve to a .svg, .png or .pdf file."
+    ),
+    output: str | None = option(
+        "Write the table of workers, such as workers.csv.", "--output", "-o"
+    ),
     overwrite: Overwrite = False,
     seed: Seed = 0,
     threads: ThreadCount = None,
@@ -99,10 +109,10 @@ def workers(
 ) -> None:
     """Show whom to keep, drop or test more and why, and which team of workers to select.
 
-    Prints the best team within the budget and what its vote is worth: of single labels a model's
-    forecast, of tagged text measured on held-out gold. Then how often every worker is right, with a
-    95 % interval, quality flags (too fast, always the same label, answers at base rate, copying,
-    drift), and the cost curve.
+    Prints the best team within the budget and how accurate its vote is: for single labels as a
+    model forecasts, for tagged text as measured on held-out gold. Then how often every worker is
+    right, with a 95 % interval, quality flags (too fast, always the same label, answers at base
+    rate, copying, drift), and the cost curve.
 
     Examples:
 
@@ -123,7 +133,9 @@ def workers(
     if plot:
         check_part("picture")
     if by == "gold" and method is not None:
-        raise typer.BadParameter("--method: by gold alone no method judges; --by both uses it")
+        raise typer.BadParameter(
+            "--method is for judging by the crowd: leave it out, or use --by both"
+        )
     from goldspan.runners import Threads
     from goldspan.workers import review_workers
 
@@ -272,10 +284,10 @@ def next_answers(
         'Another rule: "clear_majority(2)", "stable_average(0.5)", "fixed(5)".'
     ),
     most: int | None = option(
-        "Most answers of an item; 7 by default, of fixed(n) n.", "--max", min=1
+        "Most answers per item; by default 7, or n with fixed(n).", "--max", min=1
     ),
     fewest: int = option(
-        "The rule finishes no item with fewer answers.", "--min", default=1, min=1
+        "Fewest answers of an item that the rule may finish.", "--min", default=1, min=1
     ),
     method: str | None = option(
         "How to aggregate; by default ds, for tagged tokens bsc-seq.",
@@ -284,30 +296,32 @@ def next_answers(
         autocompletion=method_names,
     ),
     known: str | None = option(
-        "Known truth to learn from; --gold is only compared.", metavar="FILE"
+        "Known labels to learn from. (--gold is only for comparison.)", metavar="FILE"
     ),
-    calibrate: str | None = option("Known truth to calibrate confidences with.", metavar="FILE"),
+    calibrate: str | None = option("Known labels to calibrate confidences with.", metavar="FILE"),
     prices: str | None = option(
         "Money per answer: one amount, or a table with columns worker and price.",
         metavar="AMOUNT|FILE",
     ),
     ask: list[str] | None = option(
-        "Who can be asked, newcomers too; by default all workers of FILE. Repeatable.",
+        "Workers who can be asked, also new ones; by default all workers of FILE. Repeatable.",
         metavar="ID,ID,…",
     ),
     per_worker: int | None = option("Most answers to ask of one worker.", min=1),
     number: int | None = option("Most items to ask about; all open ones by default.", "-n", min=0),
-    output: str | None = option("Write the list, .csv; - for stdout.", "--output", "-o"),
+    output: str | None = option(
+        "Write the list to a .csv file; - for standard output.", "--output", "-o"
+    ),
     overwrite: Overwrite = False,
-    seed: int = option("Seed of the order among equals.", default=0),
+    seed: int = option("Seed of the order of items that are equal.", default=0),
     threads: ThreadCount = None,
     raw_csv: RawCsv = False,
     json: AsJson = False,
 ) -> None:
     """Show which items need another answer, whom to ask, and what it costs.
 
-    Items come in the order of what another answer is expected to tell; each takes the worker who
-    is expected to tell most for the money, of those who have not answered it.
+    Items are ordered by how much another answer is expected to tell. Each is given to the worker
+    who is expected to tell most for the money, among those who have not answered it.
 
     Examples:
 
@@ -466,29 +480,33 @@ def bill(
     source: Input,
     per_answer: str | None = option("For every answer, such as 0.05.", panel=_PAY),
     per_token: str | None = option("For every labelled token.", panel=_PAY),
-    per_minute_floor: str | None = option("Least pay per minute of work.", panel=_PAY),
+    per_minute_floor: str | None = option("Minimum pay per minute of work.", panel=_PAY),
     bonus: list[str] | None = option(
-        "0.90:10% or 0.90:2.50, :20 behind it for at least 20 judged answers. Repeatable.",
+        "Bonus for an accuracy: 0.90:10% or 0.90:2.50; a third part, :20, asks for at "
+        "least 20 judged answers. Repeatable.",
         metavar="RULE",
         panel=_PAY,
     ),
-    fee: str | None = option("Of the platform, such as 20%.", panel=_PAY),
-    idle_minutes: str | None = option("The most that one answer counts as.", panel=_PAY),
-    round_to: str | None = option("Round every worker's pay up to this, 0.01.", panel=_PAY),
-    currency: str | None = option("Its name, for print.", panel=_PAY),
-    plan: str | None = option("A TOML file with all that.", metavar="FILE", panel=_PAY),
+    fee: str | None = option("Fee of the platform, such as 20%.", panel=_PAY),
+    idle_minutes: str | None = option("Most minutes that are counted for one answer.", panel=_PAY),
+    round_to: str | None = option(
+        "Round every worker's pay up to a multiple of this, such as 0.01.", panel=_PAY
+    ),
+    currency: str | None = option("Name of the currency, as it is printed.", panel=_PAY),
+    plan: str | None = option("A TOML file with these settings.", metavar="FILE", panel=_PAY),
     attempts: str = option("Which repeated answers are paid: every or latest.", default="every"),
     recorded: str = option(
-        "Costs that answers come with: compare, use or ignore.", default="compare"
+        "What becomes of costs that were recorded with the answers: compare, use or ignore.",
+        default="compare",
     ),
-    output: str | None = option("Write a row per worker, bill.csv.", "--output", "-o"),
+    output: str | None = option("Write a row per worker, such as bill.csv.", "--output", "-o"),
     overwrite: Overwrite = False,
     json: AsJson = False,
 ) -> None:
     """Make the bill of a crowd's answers, exact to the millionth.
 
-    Options here go before those of --plan. Of several bonuses that are due the largest is paid; who
-    deserves one is measured against the gold. A fee in percent is on all pay.
+    Options override the settings of --plan. If several bonuses are due, the largest is paid; who
+    has earned one is measured against the gold. The fee is a percentage of all pay.
 
     Examples:
 
@@ -510,7 +528,9 @@ def bill(
     chosen = _plan(plan, {name: value for name, value in given.items() if value is not None})
     said = {"per_answer", "per_token", "per_minute_floor"} & {n for n, v in given.items() if v}
     if not chosen.pays and not said and recorded != "use":
-        raise typer.BadParameter("say what is paid: --per-answer 0.05, or --plan pay.toml")
+        raise typer.BadParameter(
+            "say what is paid for, such as --per-answer 0.05, or give --plan pay.toml"
+        )
     from goldspan.workers import make_bill
 
     with steps(2, quiet=json) as step:

@@ -39,7 +39,9 @@ _BAR = 30
 
 def qualification(
     w_bad: float = option(
-        "How often a bad worker is right: a guesser 1 / number of labels.", "--bad", default=...
+        "How often a bad worker is right; somebody who guesses: 1 / number of labels.",
+        "--bad",
+        default=...,
     ),
     w_good: float = option("How often a good worker is right.", "--good", default=...),
     alpha: float = option("Largest chance that a bad worker passes.", default=0.05),
@@ -47,16 +49,20 @@ def qualification(
     price: str | None = option("What one answered question costs, such as 0.05."),
     candidates: int = option("Workers who take the test.", default=1, min=0),
     prior: str | None = option(
-        "The pool is Beta(A, B): say how good those are who pass.", metavar="A,B"
+        "Print how good those are who pass if all candidates' accuracies are Beta(A, B).",
+        metavar="A,B",
     ),
-    most: int = option("Questions that a test may have.", "--max", default=1000, min=1),
-    sequential: bool = flag("List when the test that stops early stops.", "--sequential"),
-    plot: bool = flag("Draw the share that passes, in characters.", "--plot"),
+    most: int = option("Most questions that a test may have.", "--max", default=1000, min=1),
+    sequential: bool = flag(
+        "List when a test that is asked question by question stops.", "--sequential"
+    ),
+    plot: bool = flag("Draw the share that passes as bars of characters.", "--plot"),
     json: AsJson = False,
 ) -> None:
     """Compute how many questions tell good workers from bad ones, and the pass mark.
 
-    Sums over all outcomes, no approximation. Asked one by one, most tests are much shorter.
+    Computed exactly, by summing over all outcomes. A test that is asked question by question, and
+    stops when the result is clear, is mostly much shorter.
 
     Examples:
 
@@ -134,21 +140,23 @@ def _limits(plan: QualificationPlan) -> str:
 def gold_questions(
     reading: Reading,
     source: Input,
-    n: int | None = option("How many questions to choose; 20 by default.", "-n", min=1),
-    hard: float | None = option("Share of hard ones; 0.3 by default.", min=0, max=1),
-    seed: int | None = option("Seed of the choice; 0 by default."),
+    n: int | None = option("How many questions to choose; by default 20.", "-n", min=1),
+    hard: float | None = option("Share of hard ones; by default 0.3.", min=0, max=1),
+    seed: int | None = option("Seed of the choice; by default 0."),
     output: str | None = option("Write the questions with their gold.", "--output", "-o"),
     overwrite: Overwrite = False,
-    check: bool = flag("Choose none: see whether those with gold have leaked.", "--check"),
+    check: bool = flag(
+        "Choose none, but check whether the answers to those with gold have leaked.", "--check"
+    ),
     max_shown: int | None = option(
-        "With --check: answers after which a question is retired; 100 by default.", min=1
+        "With --check: retire a question after this many answers; by default 100.", min=1
     ),
     raw_csv: RawCsv = False,
     json: AsJson = False,
 ) -> None:
     """Choose gold questions among the items with known labels, or check those in use.
 
-    They are spread over labels, or types of spans and items without any, and over documents.
+    They are spread over documents, and over labels (or over types of spans, and items without any).
 
     Examples:
 

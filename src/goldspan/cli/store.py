@@ -48,20 +48,20 @@ def verify(
         "or postgresql://….",
         "PLAN|STORE",
     ),
-    out: str = option("With a plan: the folder of the campaign.", default="out"),
+    out: str = option("With a plan: the campaign's folder.", default="out"),
     store: Store = None,
     head: str | None = option(
-        "A head that was noted before: it must be that of an entry of the log.", metavar="HASH"
+        "A head noted earlier: the log must still have an entry with it.", metavar="HASH"
     ),
-    limit: int = option("Rows named of each table.", default=20, min=1),
+    limit: int = option("How many differing rows of a table to name.", default=20, min=1),
     json: AsJson = False,
 ) -> None:
     """Compare a campaign's tables with its log, and run the database's own check.
 
-    The log's chain of hashes is followed from its first entry to its last, its entries are done
-    again in a temporary database, and every row of every table is compared. It may run beside
-    `goldspan serve`. Note the head that it prints, outside of the store: --head shows later
-    whether the log was written anew.
+    The log's chain of hashes is followed from its first entry to its last, its entries are replayed
+    in a temporary database, and every row of every table is compared. `goldspan serve` may run
+    meanwhile. Keep the head that is printed, outside of the store: given as --head later, it shows
+    whether the log was rewritten.
 
     Exit codes: 0 the store is whole, 3 it is not, 1 it cannot be opened, 2 wrong usage.
 
@@ -139,19 +139,19 @@ def _counted(rows: dict[str, Any]) -> str:
 
 def backup(
     out: str = argument("The campaign's folder.", "OUT"),
-    file: str = argument("The copy.", "FILE"),
+    file: str = argument("The file to write.", "FILE"),
     store: Store = None,
-    damaged: bool = flag("Copy also what is not whole, and say what is wrong.", "--damaged"),
+    damaged: bool = flag("Copy a damaged store too, and say what is wrong with it.", "--damaged"),
     overwrite: Overwrite = False,
     json: AsJson = False,
 ) -> None:
-    """Copy a campaign into one file, also while it is served: one moment of it, checked.
+    """Copy a campaign into one file, also while it is served; the copy is one moment of it.
 
     The copy's tables are compared with its log, as by `goldspan verify`; if they differ, nothing is
-    written, so that a damaged store does not replace a backup that is whole.
+    written, so that a damaged store does not replace a good backup.
 
-    The server's secret is not in it: keep server.key of the folder too, or all links and sessions
-    end with a restore. For PostgreSQL use its own pg_dump.
+    The server's secret is not in the copy: keep the folder's server.key too, or all links and
+    sessions end with a restore. For PostgreSQL use its own pg_dump.
 
     Examples:
 
@@ -178,7 +178,8 @@ def restore(
     file: str = argument("A backup, written by `goldspan backup`.", "FILE"),
     out: str = argument("A folder without a campaign.", "OUT"),
     forgotten: list[str] | None = option(
-        "A list of the forgotten that is elsewhere: campaign.sqlite.forgotten.", metavar="FILE"
+        "A list of forgotten people, campaign.sqlite.forgotten, that is kept elsewhere.",
+        metavar="FILE",
     ),
     json: AsJson = False,
 ) -> None:
@@ -186,10 +187,10 @@ def restore(
 
     A damaged backup is rejected, and nothing is written.
 
-    Who was forgotten since is forgotten again: files `*.forgotten` beside the backup and in the
-    folder are read for that.
+    People who were forgotten since the backup are forgotten again: files `*.forgotten` beside the
+    backup and in the folder are read for that.
 
-    Then `goldspan serve` or `goldspan run` with this folder as --out goes on from there.
+    Afterwards `goldspan serve` or `goldspan run` with this folder as --out goes on from there.
 
     Examples:
 
@@ -238,25 +239,25 @@ def forget(
     worker: str | None = argument(
         "The worker's id, pseudonym, or id of their work at the provider.", "WORKER", default=None
     ),
-    show: bool = flag("Print all that is stored of the person, as JSON.", "--show"),
+    show: bool = flag("Print everything that is stored about the person, as JSON.", "--show"),
     expired: bool = flag(
-        "Forget everybody, if privacy.keep_days since the end are over.", "--expired"
+        "Forget everybody, if privacy.keep_days have passed since the end.", "--expired"
     ),
     dry_run: bool = flag("Show what would be removed, and change nothing.", "--dry-run"),
-    yes: bool = flag("Do not ask.", "--yes"),
+    yes: bool = flag("Do not ask for confirmation.", "--yes"),
     unsettled: bool = flag(
-        "Also if a payment is under way: it is settled elsewhere.", "--unsettled"
+        "Forget also if a payment is still open, because it is settled elsewhere.", "--unsettled"
     ),
     old_log: OldLog | None = option(
-        "For a campaign begun before people were kept apart: begin a new log, and remove "
-        "the old one or keep it in a folder of its own."
+        "For a campaign of an older version, whose log names people: begin a new log, and"
+        " remove the old one or keep it in a folder of its own."
     ),
     json: AsJson = False,
 ) -> None:
     """Erase a person: id, links, provider records, words. Labels and amounts stay, by pseudonym.
 
-    A server may be running: the person's session ends. Backups that were made before still hold the
-    person; restoring one forgets them again as long as the list beside the store is kept.
+    A server may be running: the person's session ends. Backups that were made before still contain
+    the person; restoring one forgets them again as long as the list beside the store is kept.
 
     Examples:
 
@@ -267,7 +268,7 @@ def forget(
       goldspan forget campaign.toml ann --show
     """
     if (worker is None) != expired:
-        raise typer.BadParameter("name a WORKER, or say --expired, not both")
+        raise typer.BadParameter("give a WORKER or --expired, not both")
     if show and worker is None:
         raise typer.BadParameter("--show takes a WORKER")
     check_part("server")
@@ -476,10 +477,10 @@ def _words(told: Mapping[str, Any], *, dry: bool) -> str:
     lines += [f"still names them, and is yours to remove: {path}" for path in told["files"]]
     if not dry:
         if not told["erased"]:
-            warn("others are reading the store: give the command again to erase the last bytes")
+            warn("others are reading the store: run the command again to erase the last bytes")
         lines.append(
-            "backups and downloads of before still hold them: let them age out, and keep the file "
-            "NAME.forgotten beside the store, which `goldspan restore` reads"
+            "earlier backups and downloads still contain them: let those age out, and keep the "
+            "file NAME.forgotten beside the store, which `goldspan restore` reads"
         )
     return "\n".join(lines)
 

@@ -261,8 +261,8 @@ class ReadOptions:
     max_decompressed: int | str | None = field(
         default=None,
         metadata=option(
-            "Most bytes that compressed input may grow to, such as 20GiB; by default 4GiB, and "
-            "beyond 256MiB at most 100 times its size.",
+            "Largest size to which compressed input may unpack, such as 20GiB; by default "
+            "4GiB, and beyond 256MiB at most 100 times the compressed size.",
             "--max-decompressed",
             metavar="SIZE",
         ),
