@@ -260,7 +260,8 @@ def _run(commands: typer.Typer) -> int | str | None:
     except SystemExit as end:
         return end.code
     except GoldspanError as error:
-        warn(f"goldspan: {error}")
+        for line in (f"goldspan: {error}", *getattr(error, "__notes__", ())):
+            warn(line)
         return 1
     except KeyboardInterrupt:
         warn(_INTERRUPTED)

@@ -40,8 +40,8 @@ if TYPE_CHECKING:
 
 
 plan = typer.Typer(
-    help="Look at the plan of a campaign.",
     no_args_is_help=True,
+    add_completion=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
@@ -400,7 +400,7 @@ def report(
 ) -> None:
     """Write the report of a campaign, OUT/report.html, also while it runs or waits.
 
-    Workers who came by a browser appear by pseudonyms, unless --names is given.
+    Workers who labelled in a browser appear by pseudonyms, unless --names is given.
 
     With --json the campaign's numbers are printed, and nothing is written.
 

@@ -41,8 +41,8 @@ class _Commands(Group):
 
 desk = typer.Typer(
     cls=_Commands,
-    help="The requester's desk, without a browser.",
     no_args_is_help=True,
+    add_completion=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 Item = Annotated[str, typer.Argument(metavar="ITEM", help="An item's id.")]
@@ -59,7 +59,7 @@ def root() -> None:
     """
 
 
-@desk.command(short_help="How far it is: state, money, time, rounds.")
+@desk.command(short_help="How far the campaign is: state, money, time, rounds.")
 @at_campaign
 def overview(place: Place, json: AsJson = False) -> None:
     """Show how far a campaign is.

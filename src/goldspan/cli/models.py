@@ -481,14 +481,12 @@ def _opened(source: str) -> Iterator[tuple[TextIO, Callable[[], tuple[int, int]]
 # goldspan tagger inspect
 
 
-tagger = typer.Typer(
-    help="Look into a trained tagger.", no_args_is_help=True, rich_markup_mode=None
-)
+tagger = typer.Typer(no_args_is_help=True, add_completion=False, rich_markup_mode=None)
 
 
 @tagger.callback()
 def _root() -> None:
-    """Look into trained taggers."""
+    """Look into a trained tagger."""
 
 
 @tagger.command()

@@ -78,8 +78,8 @@ Input = Annotated[
         metavar="FILE", help="A file (also .gz), a folder, a .zip, or - for standard input."
     ),
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace outputs that exist.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
+Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace output files that exist.")]
 NoText = Annotated[
     bool,
     typer.Option(
@@ -380,7 +380,8 @@ class Place:
         try:
             open_ledger(self.address).close()
         except InputError as error:
-            raise InputError(f"{str(error).removesuffix(': create one first')}; {start}") from None
+            error.add_note(start)
+            raise
         if not (variable(VARIABLE) or (Path(self.out) / SECRET).is_file()):
             raise InputError(
                 f"{self.out} holds no {SECRET}, the server's secret, and links signed by another "
