@@ -214,8 +214,8 @@ class ReadOptions:
     overlapping: str = field(
         default="longest",
         metadata=option(
-            "Which of several overlapping spans of one answer stay: longest, outermost (the one that "
-            "begins first) or refuse.",
+            "Which of several overlapping spans of one answer stay: longest, outermost (the one "
+            "that begins first) or refuse.",
             "--overlapping",
             shape="choice",
             what="rule for overlapping spans",
