@@ -162,8 +162,8 @@ def test_what_cannot_be_a_campaign_is_refused_and_nothing_is_written(folder, wor
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        ([], "FILE is missing: goldspan init"),
-        (["notes.txt"], "--labels is missing: goldspan init"),
+        ([], "FILE is missing, as in: goldspan init"),
+        (["notes.txt"], "--labels is missing, as in: goldspan init"),
         (["notes.txt", *LABELS, "--annotators", "0"], "from 1 to 1000 people, not 0"),
         (["notes.txt", *LABELS, "--annotators", "2", "--overlap", "3"], "there are 2"),
         (["notes.txt", *LABELS, "--annotators", "ann", "--overlap", "2"], "there is 1"),

@@ -221,7 +221,7 @@ def root(
 def study(words: Annotated[list[str] | None, typer.Argument(hidden=True)] = None) -> None:
     """Raise an error that says where the replications of papers are: a command until 0.2."""
     raise InputError(
-        "the replications of papers are beside the package now: in a checkout of goldspan, run "
+        "the replications of papers are no command any more: in a checkout of goldspan, run "
         f"`python -m studies {' '.join(words or ['NAME', '--data', 'DIR'])}`"
     )
 

@@ -127,7 +127,7 @@ def init(
     if not source or not names:
         missing = "FILE" if not source else "--labels"
         raise typer.BadParameter(
-            f"{missing} is missing: goldspan init reviews.csv --labels PRODUCT,COMPANY"
+            f"{missing} is missing, as in: goldspan init reviews.csv --labels PRODUCT,COMPANY"
         )
     people, each = _people(annotators, overlap)
     path = Path(out)

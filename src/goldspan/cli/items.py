@@ -200,7 +200,7 @@ def _check_usage_select(attributes: bool, format_: str | None, templates: str | 
     if attributes and format_ not in {None, "attributes"}:
         raise typer.BadParameter("--attributes says how POOL is read: leave out --format")
     if templates and (attributes or format_ == "attributes"):
-        raise typer.BadParameter("--templates are for texts: a table has columns")
+        raise typer.BadParameter("--templates is for texts: a table has columns instead")
 
 
 def _cost(fixed: str | None, per_token: str | None, answers: int) -> Cost | None:
@@ -399,7 +399,9 @@ def simulate(
             "--tagger is for crf_noise workers, and there is none that uses it"
         )
     if items and any(reading.words()):
-        raise typer.BadParameter("--items draws the truth: leave out the options of reading a FILE")
+        raise typer.BadParameter(
+            "--items draws the truth: leave out the options for reading a FILE"
+        )
     with steps(3, quiet=json) as step:
         step(f"reading {source}" if source else "drawing the truth")
         if source:
@@ -467,7 +469,7 @@ def _known(crowd: Crowd) -> tuple[Crowd, int]:
 
     unknown = has_unknown(crowd)
     if unknown.all() and crowd.n_items:
-        raise InputError("there is no item whose tags are all known: read it with its gold")
+        raise InputError("no item has tags that are all known: give a FILE with gold, or --gold")
     return (crowd.select_items(~unknown) if unknown.any() else crowd), int(unknown.sum())
 
 

@@ -148,7 +148,7 @@ def _labelled_items(crowd: Crowd) -> _Data:
     unknown = count[crowd.offsets[1:]] - count[crowd.offsets[:-1]]
     useless = (unknown > 0) & (unknown == np.diff(crowd.offsets))
     if useless.all():
-        raise InputError("there is no item of which a tag is known: read it with its gold")
+        raise InputError("no item has a known tag: give a FILE with gold, or --gold")
     kept = crowd.select_items(~useless) if useless.any() else crowd
     groups = None if kept.groups is None else [str(name) for name in kept.groups.to_pylist()]
     tags = kept.tagset.decode(kept.gold_tagged)
@@ -203,7 +203,7 @@ def _held_out(crowd: Crowd) -> tuple[Text, list[list[str | None]]]:
     data = _labelled_items(crowd)
     whole = np.array([None not in item for item in data.tags])
     if not whole.any():
-        raise InputError("there is no item to validate on: their tags must all be known")
+        raise InputError("there is no item to validate on: all tags of such an item must be known")
     items = np.flatnonzero(whole)
     return data.text.select(items), [data.tags[n] for n in items]
 
@@ -489,7 +489,7 @@ def _root() -> None:
     """Look into a trained tagger."""
 
 
-@tagger.command()
+@tagger.command(short_help="What a tagger is: tags, parameters, largest weights.")
 def inspect(
     source: str = argument("A file of `goldspan train`.", "TAGGER"),
     top: int = option("How many features to show per tag.", default=8, min=0),

@@ -385,7 +385,7 @@ class Place:
         if not (variable(VARIABLE) or (Path(self.out) / SECRET).is_file()):
             raise InputError(
                 f"{self.out} holds no {SECRET}, the server's secret, and links signed by another "
-                f"would not hold; {start}"
+                f"would not work; {start}"
             )
 
     def command(self, words: Sequence[str]) -> str:

@@ -377,8 +377,8 @@ def _rule(rule: str | None, confidence: float | None) -> Rule:
 
     if rule is not None and confidence is not None:
         raise typer.BadParameter(
-            f'--confidence {confidence:g} is the rule "confident({confidence:g})": leave it or '
-            "--rule out"
+            f'--confidence {confidence:g} is the rule "confident({confidence:g})": give it or '
+            "--rule, not both"
         )
     if rule is None:
         rule = f"confident({CONFIDENCE if confidence is None else confidence})"
