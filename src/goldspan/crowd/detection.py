@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -16,9 +17,9 @@ from goldspan.crowd.grid import header_names
 from goldspan.crowd.model import Crowd
 from goldspan.crowd.names import check_names
 from goldspan.crowd.options import ReadOptions
-from goldspan.crowd.registry import FORMATS, formats, get_format, of_kind
+from goldspan.crowd.registry import FORMATS, formats, get_format, of_kind, plugin_formats
 from goldspan.crowd.source import Source, open_source
-from goldspan.errors import Fault, FormatError, InputError
+from goldspan.errors import Fault, FormatError, GoldspanError, InputError
 
 
 def read_source(source: Any, options: ReadOptions) -> Crowd:
@@ -40,13 +41,15 @@ def read_source(source: Any, options: ReadOptions) -> Crowd:
 def guess_format(source: Source, columns: Mapping[str, str] | None = None) -> str:
     """Guess the format of a source from its content, and from the columns that the user named.
 
+    Formats of other packages are asked first: `conll`, the last one, accepts almost any table.
+
     Raises:
         FormatError: It looks like none of them.
     """
-    named = _table_with(source, columns or {})
-    if named:
-        return named
-    for name in formats():
+    found = _of_plugin(source) or _table_with(source, columns or {})
+    if found:
+        return found
+    for name in FORMATS:
         if get_format(name).sniff(source):
             return name
     # A broken JSON file looks like nothing; its reader says where it is broken.
@@ -55,6 +58,22 @@ def guess_format(source: Source, columns: Mapping[str, str] | None = None) -> st
             return name
     message = f"the format is not recognised: pass format=… ({', '.join(formats())})"
     raise FormatError([Fault(message, file=source.name, kind="format")])
+
+
+def _of_plugin(source: Source) -> str | None:
+    """Return the first format of another package that recognises a source."""
+    for name in plugin_formats():
+        try:
+            if get_format(name).sniff(source):
+                return name
+        except GoldspanError:
+            continue  # it asked for the text of what is not text
+        except Exception as error:  # noqa: BLE001 - a broken package must not keep others from reading
+            message = (
+                f"format {name!r} of another package is left out: {type(error).__name__}: {error}"
+            )
+            warnings.warn(message, RuntimeWarning, stacklevel=2)
+    return None
 
 
 def _table_with(source: Source, columns: Mapping[str, str]) -> str | None:

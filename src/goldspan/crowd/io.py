@@ -9,6 +9,8 @@ from inspect import signature
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from goldspan.crowd.detection import read_source
 from goldspan.crowd.gold import attach_gold
 from goldspan.crowd.losses import lost_in_file
@@ -108,6 +110,7 @@ def write_crowd(
     format: str | None = None,  # noqa: A002 - the word users know
     text: bool = True,
     raw_csv: bool = False,
+    predicted: Mapping[str, float] | None = None,
     **reading: Any,
 ) -> list[str]:
     """Write a crowd; reading it back gives an equal one, but for what the format cannot hold.
@@ -124,6 +127,10 @@ def write_crowd(
             other readers of such files may want neither.
         raw_csv: Whether cells of CSV stay as they are. By default an apostrophe goes before those
             that a spreadsheet may take for formulas; goldspan's reader takes it off.
+        predicted: Ids of items whose gold nobody confirmed, such as labels of a method, with their
+            confidence in [0, 1]. Label Studio gets them as predictions, Prodigy as ignored tasks,
+            doccano with a field `predicted`, brat in a folder of their own; other formats have no
+            place for it. Read back, they are neither answers nor gold.
         reading: How to read `crowd` if it is not one yet, as for `read_crowd`; its format is
             guessed.
 
@@ -138,7 +145,15 @@ def write_crowd(
     name = format or _format_of(Path(path))
     module = get_writer(name)
     takes = signature(module.write).parameters
-    given = {"raw_csv": True} if raw_csv and "raw_csv" in takes else {}
+    given: dict[str, Any] = {"raw_csv": True} if raw_csv and "raw_csv" in takes else {}
+    if predicted is not None:
+        if "predicted" not in takes:
+            raise InputError(
+                f"format {name!r} cannot mark what nobody confirmed: it is for label-studio, "
+                "prodigy, doccano and brat",
+                parameter="predicted",
+            )
+        given["predicted"] = predicted
     if text:
         module.write(crowd, Path(path), **given)
     elif "text" in takes:
@@ -146,7 +161,17 @@ def write_crowd(
     else:
         rule = "text=False (--no-text) is for conll, wide and long"
         raise InputError(f"format {name!r} always has the text: {rule}")
-    return lost_in_file(crowd, Path(path), module)
+    return lost_in_file(_confirmed(crowd, predicted), Path(path), module)
+
+
+def _confirmed(crowd: Crowd, predicted: Mapping[str, float] | None) -> Crowd:
+    """Return the crowd without the gold of items that are only predicted."""
+    if crowd.gold is None or not predicted:
+        return crowd
+    is_predicted = [name in predicted for name in crowd.item_ids.to_pylist()]
+    gold = crowd.gold.copy()
+    gold[np.repeat(is_predicted, np.diff(crowd.offsets))] = -1
+    return crowd.with_gold(gold if (gold >= 0).any() else None)
 
 
 def write_to_stdout(

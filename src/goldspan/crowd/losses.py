@@ -224,7 +224,8 @@ class _Compared:
     def texts(self) -> list[str]:
         lost = []
         mine, back = known_texts(self.mine), known_texts(self.back)
-        if self.mine.is_classification and self.back.is_classification:
+        single = self.mine.is_classification and self.back.is_classification
+        if single:
             # The text of a single label may come back as its token, and the other way round.
             mine = _or_token(mine, self.mine)
             back = _or_token(back, self.back)
@@ -244,7 +245,7 @@ class _Compared:
         if made:
             what = "the tokens with blanks between stand for it"
             lost.append(f"that the text of {_count(made, 'item')} is not known ({what})")
-        if _is_empty(self.mine.texts) and self.back.texts is None:
+        if _is_empty(self.mine.texts) and self.back.texts is None and not single:
             lost.append("a column of texts without a value")
         return lost + self._starts(kept=not changed)
 

@@ -20,7 +20,7 @@ There are two front ends to build on, so that most modules only say where things
 What a format cannot hold needs no code: `write_crowd` reads the file back and compares
 (`losses.py`). Only a module of another package that cannot read may have
 `cannot_hold(crowd: Crowd) -> list[str]`. Other packages add formats under the entry-point group
-"goldspan.formats", name = module.
+"goldspan.formats", name = module; theirs are asked first whether a file is of them.
 
 This module imports no format, so that help texts stay fast.
 """
@@ -131,7 +131,12 @@ FORMATS: dict[str, Format] = {
 
 def formats() -> list[str]:
     """Return the names of all formats, those of other packages last."""
-    return list({**FORMATS, **plugins("goldspan.formats")})
+    return [*FORMATS, *plugin_formats()]
+
+
+def plugin_formats() -> list[str]:
+    """Return the names of the formats of other packages; a name of goldspan's own stays its own."""
+    return [name for name in plugins("goldspan.formats") if name not in FORMATS]
 
 
 def of_kind(kind: str) -> list[str]:

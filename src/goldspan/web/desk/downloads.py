@@ -207,35 +207,16 @@ class Downloads:
         return write_crowd(crowd, path, format=_format(path))
 
     def write_crowd_with_gold(self, path: Path, names: bool) -> list[str]:
-        """Write the consensus as gold of the items, in a format of another tool."""
+        """Write labels in a format of another tool: gold where the requester reviewed them."""
         result = self._result(names)
-        lost = write_crowd(
-            WallTimes(self._ledger).crowd(result.crowd).with_gold(result.codes),
-            path,
-            format=_format(path),
-        )
-        if path.name == "label-studio.json":
-            self._mark_predictions(path, result)
+        crowd = WallTimes(self._ledger).crowd(result.crowd).with_gold(result.codes)
+        reviewed = {row["item"] for row in self._ledger.records(GOLD).values()}
+        scores = zip(crowd.item_ids.to_pylist(), result.confidence.tolist(), strict=True)
+        predicted = {item: score for item, score in scores if item not in reviewed}
+        lost = write_crowd(crowd, path, format=_format(path), predicted=predicted)
         # A crowd has no place for it, so that reading the file again cannot tell.
         n_spans = len(result.span_array)
         return [*lost, f"the confidence of {n_spans:,} spans"] if n_spans else lost
-
-    def _mark_predictions(self, path: Path, result: Consensus) -> None:
-        """Make the consensus a prediction of Label Studio, but where the requester reviewed it."""
-        reviewed = {row["item"] for row in self._ledger.records(GOLD).values()}
-        tasks = json.loads(path.read_text(encoding="utf-8"))
-        items, confidence = result.crowd.item_ids.to_pylist(), result.confidence.tolist()
-        for item, score, task in zip(items, confidence, tasks, strict=True):
-            if item in reviewed:
-                continue
-            found = [one for one in task["annotations"] if one["ground_truth"]]
-            task["annotations"] = [one for one in task["annotations"] if not one["ground_truth"]]
-            task["predictions"] = [
-                {"model_version": "goldspan", "score": round(score, 4), "result": one["result"]}
-                for one in found
-            ]
-        lines = ",\n".join(json.dumps(task, ensure_ascii=False) for task in tasks)
-        path.write_text(f"[\n{lines}\n]\n", encoding="utf-8")
 
     def write_bill(self, path: Path, names: bool) -> None:
         """Write what every worker earned."""
