@@ -360,8 +360,8 @@ def _forget(
     old_log: OldLog | None,
 ) -> dict[str, Any]:
     from goldspan.campaign.clock import CampaignClock
-    from goldspan.store import export_ledger, scrub, write_list
-    from goldspan.store.erasing import Forgotten, rebase
+    from goldspan.store import export_ledger
+    from goldspan.store.erasing import Forgotten, rebase, scrub, write_list
     from goldspan.web.opening import list_of
 
     is_old, kept_log = not ledger.is_private, ""

@@ -10,8 +10,9 @@ from goldspan.campaign import CampaignInputs
 from goldspan.crowd.atomic import NewPlaces
 from goldspan.errors import InputError
 from goldspan.protocols import Ledger
-from goldspan.store import SqlLedger, create_ledger, forget_listed, list_beside, write_list
+from goldspan.store import SqlLedger, create_ledger
 from goldspan.store.engine import to_url
+from goldspan.store.erasing import forget_listed, list_beside, write_list
 
 FILE = "campaign.sqlite"
 SERVER, ID = "server", "id"
