@@ -83,9 +83,6 @@ def aligned_sides(predicted: Crowd, truth: Crowd) -> tuple[Crowd, Crowd]:
     """Return two crowds whose golds can be compared by item id.
 
     Where no id is shared and the tokens are the same, the ids of the truth are taken for both.
-
-    Raises:
-        InputError: Nothing fits.
     """
     shared = set(predicted.item_ids.to_pylist()) & set(truth.item_ids.to_pylist())
     if shared:

@@ -76,15 +76,7 @@ def encoding_faults(crowd: Crowd) -> list[Fault]:
 
 
 def all_faults(crowd: Crowd) -> list[Fault]:
-    """List the tags that are not in the encoding, and those that break its rules, in one.
-
-    Args:
-        crowd: A crowd that was read with `unknown="outside"`: the unknown tags stand in its
-            import report.
-
-    Returns:
-        The faults by item, token and column (gold first), as they stand in a wide table.
-    """
+    """List the tags that are not in the encoding, and those that break its rules, in one."""
     unknown = [f for f in crowd.import_report.faults if f.kind == "unknown-label"]
     items = {name: n for n, name in enumerate(crowd.item_ids.to_pylist())}
     columns = {name: n for n, name in enumerate(crowd.worker_ids.to_pylist())}

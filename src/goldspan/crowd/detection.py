@@ -23,11 +23,7 @@ from goldspan.errors import Fault, FormatError, GoldspanError, InputError
 
 
 def read_source(source: Any, options: ReadOptions) -> Crowd:
-    """Read a crowd from anything that `read_crowd` takes; `options.gold` is left to the caller.
-
-    Raises:
-        FormatError: The input is rejected; every fault is listed with its place.
-    """
+    """Read a crowd from anything that `read_crowd` takes; `options.gold` is left to the caller."""
     source = _opened_rows(source, options.format)
     if is_dataframe(source):
         crowd = read_table(source, options, options.format)
@@ -42,9 +38,6 @@ def guess_format(source: Source, columns: Mapping[str, str] | None = None) -> st
     """Guess the format of a source from its content, and from the columns that the user named.
 
     Formats of other packages are asked first: `conll`, the last one, accepts almost any table.
-
-    Raises:
-        FormatError: It looks like none of them.
     """
     found = _of_plugin(source) or _table_with(source, columns or {})
     if found:
@@ -100,11 +93,7 @@ def is_dataframe(source: Any) -> bool:
 
 
 def rows_as_table(source: Any) -> Any:
-    """Return a list of dicts as an Arrow table; anything else as it is.
-
-    Raises:
-        InputError: The list is empty, or a column mixes types.
-    """
+    """Return a list of dicts as an Arrow table; anything else as it is."""
     if not isinstance(source, list | tuple) or not all(isinstance(r, Mapping) for r in source):
         return source
     if not source:
@@ -120,11 +109,7 @@ def rows_as_table(source: Any) -> Any:
 
 
 def _opened_rows(source: Any, name: str | None) -> Any:
-    """Return a list of dicts as the JSON of an annotation tool or as a table, else the source.
-
-    Raises:
-        InputError: It is a list of something else, or a dict.
-    """
+    """Return a list of dicts as the JSON of an annotation tool or as a table, else the source."""
     if isinstance(source, Mapping):
         names = ", ".join(map(str, list(source)[:5]))
         hint = "pass one of its values, such as data['train'], if these are splits of a data set"
@@ -152,9 +137,6 @@ def _with_labels(crowd: Crowd, unlabelled: str) -> Crowd:
     """Reject what holds neither answers nor gold; where there is gold only, say so.
 
     goldspan's own formats may hold items alone: pools are written in them.
-
-    Raises:
-        FormatError: Nobody labelled anything.
     """
     report = crowd.import_report
     if crowd.n_workers:

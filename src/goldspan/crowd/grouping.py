@@ -24,8 +24,6 @@ def sorted_by(
 
     Args:
         key: int32 [n_answers], the group of every answer, from 0 to n_groups - 1.
-        n_groups: Number of groups.
-        kind: Type of `order`.
 
     Returns:
         order: int32 or int64 [n_answers], the answers sorted.
@@ -69,13 +67,9 @@ def number_attempts(
     Args:
         item: int32 [n_answers], indices from 0.
         worker: int32 [n_answers], indices from 0.
-        repeated: Which one counts: "last" or "first" in the order given.
 
     Returns:
         int16 [n_answers], from 0; all 0 where nothing is repeated.
-
-    Raises:
-        InputError: A worker has more answers to an item than int16 can count.
 
     >>> number_attempts(np.array([0, 0, 0]), np.array([1, 1, 2])).tolist()
     [0, 1, 0]

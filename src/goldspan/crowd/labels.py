@@ -47,13 +47,7 @@ class Labels:
 
 
 def read_labels(raw: Sequence[str], options: ReadOptions, *, single: bool = False) -> Labels:
-    """Read the distinct labels of an input.
-
-    Args:
-        raw: Distinct strings.
-        options: `labels`, `missing`, `encoding` and `unknown` are used.
-        single: Whether items are single labels; then the encoding is PLAIN unless it is named.
-    """
+    """Read the distinct labels of an input."""
     names = [options.rename(label) for label in raw]
     known = [name for name in names if name is not None]
     wanted = options.encoding or ("PLAIN" if single else guess_encoding(known))
@@ -91,9 +85,6 @@ def settle(crowd: Crowd, options: ReadOptions) -> Crowd:
     The tags of BIO and IOB are the same strings. If most spans of the gold (without gold: of the
     answers) open with I-, the encoding is IOB. Where some columns close their spans with end tags
     and others never do, two encodings are mixed.
-
-    Raises:
-        FormatError: Two encodings are mixed; each column is named.
     """
     if options.encoding or crowd.tagset.rules.is_plain:
         return crowd
@@ -118,9 +109,7 @@ def missing_notes(
     """Return how many cells were taken for missing labels, `?` aside.
 
     Args:
-        raw: Distinct strings.
         counts: How often each one stands in the input, [n_labels].
-        options: `missing` is used.
     """
     return [
         f"{count} cells {label!r} mean no label; pass missing=… (--missing) if they are labels"
@@ -132,13 +121,7 @@ def missing_notes(
 
 
 def stripped_faults(strings: Iterable[str], file: str, options: ReadOptions) -> list[Fault]:
-    """List labels with white space at their ends, which is not part of a label.
-
-    Args:
-        strings: Distinct labels as the file has them.
-        file: Its name.
-        options: With `strip` nothing is listed: it was asked for.
-    """
+    """List labels with white space at their ends, which is not part of a label."""
     if options.strip:
         return []
     return [
@@ -155,16 +138,7 @@ def stripped_faults(strings: Iterable[str], file: str, options: ReadOptions) -> 
 def listed_bad_labels(
     bad: dict[int, str], places: Iterable[tuple[int, Fault]], options: ReadOptions
 ) -> list[Fault]:
-    """Return every place of every bad label, for the import report.
-
-    Args:
-        bad: Reasons by the index of the distinct label.
-        places: (index of the distinct label, a fault that holds the place).
-        options: `unknown` and `strict` are used.
-
-    Raises:
-        FormatError: Unknown tags are rejected.
-    """
+    """Return every place of every bad label, for the import report."""
     if bad and (options.unknown == "raise" or options.strict):
         raise FormatError(bad_label_faults(bad, places))
     return bad_label_faults(bad, places, max_each=None)
@@ -173,13 +147,7 @@ def listed_bad_labels(
 def bad_label_faults(
     bad: dict[int, str], places: Iterable[tuple[int, Fault]], max_each: int | None = 100
 ) -> list[Fault]:
-    """Put the reason into the place of every bad label, at most `max_each` of a label.
-
-    Args:
-        bad: Reasons by the index of the distinct label.
-        places: (index of the distinct label, a fault that holds the place).
-        max_each: Places listed per distinct label; None for all.
-    """
+    """Put the reason into the place of every bad label, at most `max_each` of a label."""
     listed: dict[int, int] = {}
     faults = []
     for index, place in places:
@@ -243,11 +211,7 @@ def types_of(labels: Iterable[str], rules: Encoding) -> set[str]:
 
 
 def joined(left: Codec, right: Codec) -> Codec:
-    """Return the tag set that holds the types of two.
-
-    Raises:
-        InputError: They are in different encodings.
-    """
+    """Return the tag set that holds the types of two."""
     if left.encoding != right.encoding:
         raise InputError(
             f"the tags of one side are {left.encoding}, those of the other {right.encoding}: "
@@ -270,14 +234,7 @@ def with_gold_labels(
     """Return the crowd known tags from strings, one per token; None where unknown.
 
     Args:
-        crowd: The crowd.
         labels: [n_tokens].
-        options: How labels are read.
-        name: Where they are from, for messages.
-        lines: Line of every label in the file, 0 unknown, if they are from one.
-
-    Raises:
-        FormatError: A string is not a tag of the crowd's encoding.
     """
     distinct = [label for label in dict.fromkeys(labels) if label is not None]
     read = read_labels(

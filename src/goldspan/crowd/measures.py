@@ -222,11 +222,7 @@ class Agreement:
         }
 
     def to_pandas(self) -> pd.DataFrame:
-        """Return the table of workers as a pandas DataFrame, one row per worker.
-
-        Raises:
-            MissingExtraError: pandas is not installed.
-        """
+        """Return the table of workers as a pandas DataFrame, one row per worker."""
         from goldspan._notebook import data_frame
 
         return data_frame(self.workers)
@@ -320,9 +316,7 @@ def worker_rates(crowd: Crowd, truth: NDArray[np.int16], policy: str = "conlleva
     whose truth is unknown, are left out.
 
     Args:
-        crowd: The crowd.
         truth: int16 [n_tokens], -1 where unknown.
-        policy: How malformed tags are read.
 
     Returns:
         Rates by worker index.

@@ -557,7 +557,6 @@ def marked_texts(
     """Return the text of every item with the spans of some tags marked.
 
     Args:
-        crowd: The items.
         codes: int16 [n_tokens], their tags.
         confidence: [n_spans], of the spans in order; None where there is none.
     """

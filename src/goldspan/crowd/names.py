@@ -28,12 +28,7 @@ _ODD_ITEM = r"^[\s'\"=]|\s$|^[+-]?\d+\.0+$"
 
 
 def check_names(crowd: Crowd, options: ReadOptions) -> Crowd:
-    """Rename workers as the options say, and list names that look alike in the import report.
-
-    Raises:
-        FormatError: There are such names, and faults are rejected (`options.strict`).
-        InputError: A worker to rename is not there.
-    """
+    """Rename workers as the options say, and list names that look alike in the import report."""
     crowd = _with_workers(crowd, options)
     labels = crowd.tagset.tags if crowd.tagset.rules.is_plain else crowd.tagset.types
     faults = [
@@ -149,13 +144,7 @@ def _with_workers(crowd: Crowd, options: ReadOptions) -> Crowd:
 
 
 def merge_workers(crowd: Crowd, new: Mapping[str, str], options: ReadOptions) -> Crowd:
-    """Return workers other ids, several of which may be the same.
-
-    Args:
-        crowd: The crowd.
-        new: The id of every worker.
-        options: `repeated` says which answer counts where one worker now has several.
-    """
+    """Return workers other ids, several of which may be the same."""
     names = crowd.worker_ids.to_pylist()
     kept = list(dict.fromkeys(new[name] for name in names))
     if not all(kept):
@@ -188,11 +177,7 @@ def merge_workers(crowd: Crowd, new: Mapping[str, str], options: ReadOptions) ->
 
 
 def keep_workers(crowd: Crowd, options: ReadOptions) -> Crowd:
-    """Leave out the answers of workers whom `options.workers` does not name; all items stay.
-
-    Raises:
-        FormatError: There is no worker of such a name.
-    """
+    """Leave out the answers of workers whom `options.workers` does not name; all items stay."""
     if options.workers is None:
         return crowd
     names = crowd.worker_ids.to_pylist()
@@ -212,11 +197,7 @@ def keep_workers(crowd: Crowd, options: ReadOptions) -> Crowd:
 
 
 def check_workers(wanted: Collection[str], there: Collection[str], file: str) -> None:
-    """Reject names that no worker has.
-
-    Raises:
-        FormatError: Every such name is listed.
-    """
+    """Reject names that no worker has."""
     shown = ", ".join(list(there)[:20])
     faults = [
         Fault(f"there is no worker {name!r}: the workers are {shown}", file=file, kind="worker")

@@ -145,11 +145,7 @@ def of_kind(kind: str) -> list[str]:
 
 
 def get_format(name: str) -> Any:
-    """Import the module of a format.
-
-    Raises:
-        UnknownNameError: There is no such format; the message names them all.
-    """
+    """Import the module of a format."""
     if name in FORMATS:
         return import_module(FORMATS[name].module)
     if name not in plugins("goldspan.formats"):
@@ -158,12 +154,7 @@ def get_format(name: str) -> Any:
 
 
 def get_writer(name: str) -> Any:
-    """Import the module of a format that can be written.
-
-    Raises:
-        UnknownNameError: There is no such format.
-        InputError: The format can only be read.
-    """
+    """Import the module of a format that can be written."""
     module = get_format(name)
     if not hasattr(module, "write"):
         raise InputError(f"format {name!r} can only be read")

@@ -48,11 +48,7 @@ def end(ledger: Ledger, now: int) -> None:
 
 
 def is_expired(inputs: CampaignInputs, ledger: SqlLedger, now: int) -> bool:
-    """Whether the plan's `privacy.keep_days` since the end are over, by the wall clock's `now`.
-
-    Raises:
-        InputError: The plan has no such key.
-    """
+    """Whether the plan's `privacy.keep_days` since the end are over, by the wall clock's `now`."""
     days = inputs.plan.privacy.keep_days
     if days is None:
         raise InputError(

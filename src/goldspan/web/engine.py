@@ -88,9 +88,6 @@ class TroubleFile:
     It is written once with room to spare and then overwritten in place, which also works on a full
     disk and without the database. The server holds a lock on it, which ends with its process: what
     a server that was killed has left is not believed.
-
-    Args:
-        path: Of the file, in an existing folder.
     """
 
     SIZE = 4_096
@@ -143,13 +140,7 @@ class TroubleFile:
 
 
 class Engine:
-    """Runs a campaign in a thread of its own.
-
-    Args:
-        campaign: The campaign.
-        ended: Who is told when it ends, in the same thread: writes the files, for example.
-        trouble: Where it is kept what stops the loop.
-    """
+    """Runs a campaign in a thread of its own."""
 
     def __init__(
         self, campaign: Campaign, ended: Callable[[Campaign], None] = lambda _: None,

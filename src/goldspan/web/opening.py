@@ -30,18 +30,7 @@ def open_store(
     """Open a campaign's store, and make it if it is not there.
 
     Args:
-        inputs: The campaign.
-        out: The folder of what comes out; the store is there if no other is named.
-        store: Path or address of the store.
         now: Milliseconds since 1970.
-        private: What is made can be read by its owner alone, as the store of a server must be: it
-            holds answers and the password's hash.
-        new: Remembers what was made, to remove it if the command is refused later; by default
-            that is removed where the store cannot be opened.
-
-    Raises:
-        InputError: The folder or the file cannot be made, or the store holds another campaign.
-        StoreError: It cannot be opened.
     """
     place = store or Path(out) / FILE
     plan, file = inputs.plan, _file_of(place)
@@ -87,8 +76,6 @@ def with_id(inputs: CampaignInputs, ledger: Ledger, now: int) -> CampaignInputs:
     ledger be moved.
 
     Args:
-        inputs: The campaign.
-        ledger: Where the id is kept.
         now: Milliseconds since 1970.
     """
     known = _kept(ledger)

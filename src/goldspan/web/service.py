@@ -171,11 +171,7 @@ class Service:
 
 
 def check_web(plan: Plan) -> None:
-    """Reject the plan of another crowd.
-
-    Raises:
-        InputError: Its crowd's source is not "web".
-    """
+    """Reject the plan of another crowd."""
     if plan.crowd.source != "web":
         raise InputError(
             f'crowd.source is {plan.crowd.source!r}: people in a browser are "web"; campaigns of '

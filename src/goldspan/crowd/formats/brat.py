@@ -41,8 +41,6 @@ def text_bound(
     """Yield the text-bound annotations of a file, each with its pieces.
 
     Args:
-        record: Names the file and the worker.
-        file: The file, which may be empty.
         faults: Lines that cannot be read are added here.
         not_used: The places of all other lines are added here, by their kind.
     """
@@ -166,11 +164,7 @@ def _note(row: ItemRow) -> str:
 
 
 def fill(crowd: Crowd, folder: Path, predicted: Mapping[str, float] | None = None) -> None:
-    """Write the texts, and for every worker the texts that were annotated with the annotations.
-
-    Raises:
-        InputError: A name is too long for a file.
-    """
+    """Write the texts, and for every worker the texts that were annotated with the annotations."""
     rows = list(item_rows(crowd, predicted))
     said = _by_worker(rows)
     for document in _folders(rows):
@@ -248,13 +242,7 @@ def sniff(source: Source) -> bool:
 
 
 def read(source: Source, options: ReadOptions) -> Crowd:
-    """Read a folder or a zip archive.
-
-    Raises:
-        FormatError: There is no `.ann` file, or one without its text; a line is not brat's; an
-            offset lies outside the text, or the text reads otherwise there; annotators have
-            different texts of one document.
-    """
+    """Read a folder or a zip archive."""
     crowd = SpanCrowd(source, "brat", replace(options, offsets="codepoint"))
     reader = _Reader(crowd, options.offsets)
     files = source.files or {}
@@ -278,11 +266,7 @@ def read(source: Source, options: ReadOptions) -> Crowd:
 
 
 def write(crowd: Crowd, path: Path, predicted: Mapping[str, float] | None = None) -> None:
-    """Write a folder of texts, and one folder per worker of texts and annotations.
-
-    Raises:
-        InputError: The folder exists already, or a worker is called "gold".
-    """
+    """Write a folder of texts, and one folder per worker of texts and annotations."""
     reject_gold_worker(crowd)
     write_folder(path, lambda folder: fill(crowd, folder, predicted))
 

@@ -27,15 +27,7 @@ _WHOLE = re.compile(r"[+-]?\d{1,18}(\.0*)?")
 
 
 def frame_columns(frame: Any, choose: Callable[[tuple[str, ...]], Iterable[str]]) -> pa.Table:
-    """Take some columns of a DataFrame of any make as an Arrow table.
-
-    Args:
-        frame: pandas, Polars, Arrow, ….
-        choose: Gives the names that are wanted out of all names.
-
-    Raises:
-        InputError: It is lazy, or a column mixes types.
-    """
+    """Take some columns of a DataFrame of any make as an Arrow table."""
     import narwhals as nw
 
     try:
@@ -52,11 +44,7 @@ def frame_columns(frame: Any, choose: Callable[[tuple[str, ...]], Iterable[str]]
 
 
 def parquet_table(source: Source) -> pa.Table:
-    """Read a Parquet file and check that it holds what it says.
-
-    Raises:
-        FormatError: It is truncated or damaged, or larger in memory than allowed.
-    """
+    """Read a Parquet file and check that it holds what it says."""
     allowance = Allowance(len(source.data), source.max_decompressed)
     try:
         _check_footer(source.data, allowance)
@@ -85,11 +73,7 @@ _FEW = 1 << 7
 
 
 def _check_footer(data: bytes, allowance: Allowance) -> None:
-    """Reject a Parquet file that says of itself that it is too large.
-
-    Raises:
-        TooLargeError: It is.
-    """
+    """Reject a Parquet file that says of itself that it is too large."""
     about = pq.read_metadata(io.BytesIO(data))
     groups = [about.row_group(n) for n in range(about.num_row_groups)]
     # What is said of a single column must not be asked for: Arrow ends the process where that is
@@ -103,9 +87,6 @@ def _check_words(data: bytes, allowance: Allowance) -> None:
 
     What its footer says is right then, and small: the words stand in a dictionary. They are read
     as that, without being repeated; first only the dictionaries, which mostly is enough.
-
-    Raises:
-        TooLargeError: It is such a file.
     """
     with pq.ParquetFile(io.BytesIO(data)) as file:
         names = file.schema_arrow.names
@@ -176,9 +157,6 @@ def as_strings(values: Any, column: str, name: str) -> pa.Array:
 
     Whole numbers stay whole though the column is of floats, as pandas makes it where a value is
     missing: 1.0 is "1".
-
-    Raises:
-        FormatError: The column holds lists or other things that are not cells.
     """
     cells = _one_chunk(values)
     try:
@@ -211,9 +189,6 @@ def numbered(values: Any, column: str, name: str) -> pa.DictionaryArray:
 
     Only the distinct values become strings. Their numbers are int32, in the order in which the
     strings come, without gaps.
-
-    Raises:
-        FormatError: As `as_strings`.
     """
     kind = values.type
     if pa.types.is_dictionary(kind):
@@ -257,15 +232,9 @@ def numbers(
 
     Args:
         cells: Strings [n_rows].
-        role: What the column is.
-        place: Gives the place of a row.
-        blank: What an empty cell stands for.
 
     Returns:
         int64 [n_rows].
-
-    Raises:
-        FormatError: A cell is neither; every one is listed.
     """
     empty = pc.equal(cells, "")
     try:

@@ -69,12 +69,7 @@ def sniff(source: Source) -> bool:
 
 
 def read(source: Source, options: ReadOptions) -> Crowd:
-    """Read the export of one annotator or of several.
-
-    Raises:
-        FormatError: A line is broken, a field is missing or of the wrong type, an offset lies
-            outside its text, or annotators have different texts under one id.
-    """
+    """Read the export of one annotator or of several."""
     crowd = SpanCrowd(source, "doccano", options)
     records = list(read_records(source, crowd.faults))
     keys = keys_of(options, "label", *_LABEL)
@@ -94,11 +89,7 @@ def read(source: Source, options: ReadOptions) -> Crowd:
 
 
 def write(crowd: Crowd, path: Path, predicted: Mapping[str, float] | None = None) -> None:
-    """Write one line per answer with its annotator, gold under the name "gold".
-
-    Raises:
-        InputError: A worker has that name.
-    """
+    """Write one line per answer with its annotator, gold under the name "gold"."""
     reject_gold_worker(crowd)
     write_text(path, _lines(crowd, predicted))
 

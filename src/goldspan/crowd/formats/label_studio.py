@@ -149,13 +149,7 @@ def sniff(source: Source) -> bool:
 
 
 def read(source: Source, options: ReadOptions) -> Crowd:
-    """Read a JSON or JSON-MIN export.
-
-    Raises:
-        FormatError: The JSON is broken, a field is missing or of the wrong type, an offset lies
-            outside its text or a region covers another text, a task appears twice, the choices of
-            several controls are mixed, or two ground truths differ.
-    """
+    """Read a JSON or JSON-MIN export."""
     crowd = SpanCrowd(source, "label-studio", options)
     records = [as_task(record, options) for record in read_records(source, crowd.faults)]
     reader = _Reader(crowd, single=_has_choices_only(records, options))
@@ -273,11 +267,7 @@ def _is_task(one: Mapping[str, Any]) -> bool:
 
 
 def _has_choices_only(records: list[Record], options: ReadOptions) -> bool:
-    """Return whether the results are choices; regions of labels go before them.
-
-    Raises:
-        FormatError: They are choices of several controls.
-    """
+    """Return whether the results are choices; regions of labels go before them."""
     wanted, found = options.columns.get("label"), set()
     for record in records:
         for one in _objects(record.find("annotations", "completions")):

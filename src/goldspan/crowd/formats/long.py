@@ -116,11 +116,7 @@ def rows_of_table(table: pa.Table, name: str, found: dict[str, str]) -> Rows:
 
 
 def find_roles(header: tuple[str, ...], file: str, options: ReadOptions) -> dict[str, str]:
-    """Find the column of every role, by the user's name for it or by the usual ones.
-
-    Raises:
-        FormatError: There is no such column, or no column for items or labels.
-    """
+    """Find the column of every role, by the user's name for it or by the usual ones."""
     _reject_spans(header, file, options)
     found: dict[str, str] = {}
     lower = {name.lower(): name for name in reversed(header)}
@@ -148,11 +144,7 @@ def find_roles(header: tuple[str, ...], file: str, options: ReadOptions) -> dict
 
 
 def _reject_spans(header: tuple[str, ...], file: str, options: ReadOptions) -> None:
-    """Reject a table of spans, of which single labels would be half the truth.
-
-    Raises:
-        FormatError: There are columns start and end, and no row per token.
-    """
+    """Reject a table of spans, of which single labels would be half the truth."""
     from goldspan.crowd.formats.span_table import is_span_table, span_columns
 
     found = span_columns(header, options.columns)
@@ -166,11 +158,7 @@ def _reject_spans(header: tuple[str, ...], file: str, options: ReadOptions) -> N
 
 
 def integers(rows: Rows, role: str) -> NDArray[np.int64]:
-    """A column of integers; empty cells are -1, an empty attempt the first.
-
-    Raises:
-        FormatError: A cell is not an integer; ISO times are read as milliseconds.
-    """
+    """A column of integers; empty cells are -1, an empty attempt the first."""
     blank = 0 if role == "attempt" else -1
     found = numbers(rows.columns[role], role, lambda i: place_of(rows, i), blank=blank)
     most = {"position": MAX_POSITION, "attempt": MAX_ATTEMPT}.get(role)
@@ -182,11 +170,7 @@ def integers(rows: Rows, role: str) -> NDArray[np.int64]:
 
 
 def reject_empty(rows: Rows, roles: tuple[str, ...]) -> None:
-    """Reject empty cells in some columns.
-
-    Raises:
-        FormatError: There are some; every one is listed.
-    """
+    """Reject empty cells in some columns."""
     faults = []
     for role in roles:
         cells = rows.columns[role]
@@ -276,11 +260,7 @@ def _fold_repeats(
 def row_attempts(
     table: Table, position: NDArray[np.int64], options: ReadOptions
 ) -> NDArray[np.int16]:
-    """Number the answer that every row of a sequence belongs to, int16 [n_rows].
-
-    Raises:
-        FormatError: A worker has two labels for one token in one attempt.
-    """
+    """Number the answer that every row of a sequence belongs to, int16 [n_rows]."""
     if "attempt" in table.rows.columns:
         attempt = integers(table.rows, "attempt").astype(np.int16)
         _reject_twice(table, np.arange(len(attempt)), attempt, position)
@@ -292,11 +272,7 @@ def row_attempts(
 
 
 def shown_tokens(table: Table, position: NDArray[np.int64], offsets: NDArray[np.int64]) -> pa.Array:
-    """Tokens of all items; every worker must have seen the same ones.
-
-    Raises:
-        FormatError: Two workers have different tokens at one place, or a place has none.
-    """
+    """Tokens of all items; every worker must have seen the same ones."""
     rows = table.rows
     flat = offsets[table.item] + position
     n_tokens = int(offsets[-1])
@@ -338,14 +314,9 @@ def attempts(
     """Number answers of one label, int16 [n_answers].
 
     Args:
-        table: The rows.
         given: bool [n_rows], whether a row holds an answer.
         item: int32 [n_answers], of the answers.
         worker: int32 [n_answers], of the answers.
-        options: `repeated` is used.
-
-    Raises:
-        FormatError: A worker has two answers with one number.
     """
     if "attempt" in table.rows.columns:
         attempt = integers(table.rows, "attempt").astype(np.int16)[given]
@@ -437,12 +408,7 @@ def sniff(source: Source) -> bool:
 
 
 def read(source: Source, options: ReadOptions) -> Crowd:
-    """Read a long table.
-
-    Raises:
-        FormatError: A column is missing, a cell that must not be is empty, the workers disagree
-            on an item's tokens, or a label is not a tag.
-    """
+    """Read a long table."""
     if source.is_parquet:
         table = parquet_table(source)
         found = find_roles(tuple(table.column_names), source.name, options)
@@ -460,11 +426,7 @@ def read(source: Source, options: ReadOptions) -> Crowd:
 
 
 def read_frame(frame: Any, options: ReadOptions) -> Crowd:
-    """Read a DataFrame of any make (pandas, Polars, Arrow, …) as a long table.
-
-    Raises:
-        FormatError: As `read`.
-    """
+    """Read a DataFrame of any make (pandas, Polars, Arrow, …) as a long table."""
     name = "<DataFrame>"
     found: dict[str, str] = {}
 
@@ -658,11 +620,7 @@ _QUOTED = re.compile(r'"(?:[^"]|"")*"')
 def _starts(
     table: Table, texts: pa.Array, tokens: pa.Array, offsets: NDArray[np.int64]
 ) -> NDArray[np.int32] | None:
-    """Where the tokens begin in the texts, if the table says so of all of them.
-
-    Raises:
-        FormatError: The text does not have a token there.
-    """
+    """Where the tokens begin in the texts, if the table says so of all of them."""
     cells = table.rows.columns.get("offsets")
     if cells is None or not are_offsets(iter(cells.dictionary.to_pylist())):
         return None
@@ -742,14 +700,7 @@ def _report(
 
 
 def write(crowd: Crowd, path: Path, *, text: bool = True, raw_csv: bool = False) -> None:
-    """Write a long CSV (TSV for `.tsv`): every answer's every token on a row.
-
-    Args:
-        crowd: What to write.
-        path: Where to.
-        text: Whether to write columns text and, for sequences, offsets, where texts are known.
-        raw_csv: Whether cells of CSV that a spreadsheet may take for formulas stay as they are.
-    """
+    """Write a long CSV (TSV for `.tsv`): every answer's every token on a row."""
     mark = "\t" if path.suffixes[:1] == [".tsv"] or path.suffix == ".tsv" else ","
     is_guarded = mark == "," and not raw_csv and _needs_guard(crowd)
     write_text(path, _lines(crowd, mark, text=text, is_guarded=is_guarded))

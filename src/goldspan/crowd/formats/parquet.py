@@ -57,11 +57,7 @@ def sniff(source: Source) -> bool:
 
 
 def read(source: Source, options: ReadOptions) -> Crowd:
-    """Read goldspan's layout, or any other Parquet file as the sort of table that it is.
-
-    Raises:
-        FormatError: The file is damaged, or written by a newer goldspan.
-    """
+    """Read goldspan's layout, or any other Parquet file as the sort of table that it is."""
     table = parquet_table(source)
     known = table.schema.metadata or {}
     metadata = known.get(_KEY, known.get(_OLD_KEY))
@@ -199,11 +195,7 @@ def _read(table: pa.Table, about: dict[str, Any], name: str) -> Crowd:
 
 
 def _read_labels(table: pa.Table, name: str, options: ReadOptions) -> Crowd:
-    """Read what `Consensus.to_arrow` made: the labels are gold, the confidence is an attribute.
-
-    Raises:
-        FormatError: The columns are not those that the metadata speak of.
-    """
+    """Read what `Consensus.to_arrow` made: the labels are gold, the confidence is an attribute."""
     try:
         about = table.schema.metadata
         tags = json.loads(about[_TAGS])

@@ -59,12 +59,7 @@ def sniff(source: Source) -> bool:
 
 
 def read(source: Source, options: ReadOptions) -> Crowd:
-    """Read annotated tasks.
-
-    Raises:
-        FormatError: A line is broken, a field is missing or of the wrong type, an offset lies
-            outside its text or a span covers another text, or spans and single labels are mixed.
-    """
+    """Read annotated tasks."""
     crowd = SpanCrowd(source, "prodigy", options)
     numbers: dict[str, str] = {}
     for record in read_records(source, crowd.faults, options.progress):
@@ -77,11 +72,7 @@ def read(source: Source, options: ReadOptions) -> Crowd:
 
 
 def write(crowd: Crowd, path: Path, predicted: Mapping[str, float] | None = None) -> None:
-    """Write one accepted task per answer; gold is annotated by "gold".
-
-    Raises:
-        InputError: A worker has that name.
-    """
+    """Write one accepted task per answer; gold is annotated by "gold"."""
     reject_gold_worker(crowd)
     write_text(path, _lines(crowd, predicted))
 

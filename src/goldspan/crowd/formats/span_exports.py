@@ -214,11 +214,7 @@ def is_prediction(worker: str | None, record: Mapping[str, Any]) -> bool:
 
 
 def reject_gold_worker(crowd: Crowd) -> None:
-    """Reject a worker whose name means gold where the file is read.
-
-    Raises:
-        InputError: There is one.
-    """
+    """Reject a worker whose name means gold where the file is read."""
     named = sorted(GOLD_NAMES & set(crowd.worker_ids.to_pylist()))
     if named:
         raise InputError(f"worker {named[0]!r} would be read as gold from this format: rename it")

@@ -27,17 +27,7 @@ from goldspan.errors import InputError, UnknownNameError
 
 
 def read_table(frame: Any, options: ReadOptions, format: str | None = None) -> Crowd:  # noqa: A002
-    """Read a table that comes as an object.
-
-    Args:
-        frame: A DataFrame of any make, an Arrow table, or a Hugging Face `Dataset`.
-        options: How to read it.
-        format: A format of tables; guessed by default.
-
-    Raises:
-        InputError: The format is not one of a table, or the object cannot be read.
-        FormatError: As the format's own reader.
-    """
+    """Read a table that comes as an object."""
     if format is not None and format not in of_kind("table"):
         _reject_format(format, type(frame).__name__)
     names: Mapping[str, Sequence[str]] = {}
@@ -55,13 +45,7 @@ def read_table(frame: Any, options: ReadOptions, format: str | None = None) -> C
 
 
 def read_parquet(table: pa.Table, source: Source, options: ReadOptions) -> Crowd:
-    """Read a Parquet file that goldspan did not write.
-
-    Args:
-        table: Its content.
-        source: The file.
-        options: How to read it.
-    """
+    """Read a Parquet file that goldspan did not write."""
     name = guess_table({field.name: field.type for field in table.schema}, options)
     found: Crowd = get_format(name).read(source, options)
     return found

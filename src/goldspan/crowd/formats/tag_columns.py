@@ -80,12 +80,7 @@ def _is_row(one: Mapping[str, Any]) -> bool:
 
 
 def read(source: Source, options: ReadOptions) -> Crowd:
-    """Read a Parquet file, or JSON lines.
-
-    Raises:
-        FormatError: There are no tokens or no tags, numbers have no names, a row has not one tag
-            per token, or it is not clear which columns are annotators.
-    """
+    """Read a Parquet file, or JSON lines."""
     if source.is_parquet:
         table = parquet_table(source)
         return _read(table, source.name, options, names_in_metadata(table.schema))
@@ -106,16 +101,7 @@ def read(source: Source, options: ReadOptions) -> Crowd:
 def read_frame(
     frame: Any, options: ReadOptions, names: Mapping[str, Sequence[str]] | None = None
 ) -> Crowd:
-    """Read a DataFrame of any make whose cells are lists.
-
-    Args:
-        frame: The DataFrame, or an Arrow table.
-        options: How to read it.
-        names: Names of integer tags by column.
-
-    Raises:
-        FormatError: As `read`.
-    """
+    """Read a DataFrame of any make whose cells are lists."""
     table = frame
     if not isinstance(frame, pa.Table):
         table = frame_columns(frame, lambda header: header)
@@ -194,11 +180,7 @@ def _sides(
     refuse: Callable[[str], FormatError],
     shown: Callable[[str], set[str]],
 ) -> tuple[str | None, list[str]]:
-    """Choose the column of the gold, and those of annotators.
-
-    Raises:
-        FormatError: There is no column of tags, or it is not clear what they are.
-    """
+    """Choose the column of the gold, and those of annotators."""
     absent = [name for name in options.workers or () if name not in layers]
     if absent:
         raise refuse(
@@ -250,15 +232,7 @@ def _shown(table: pa.Table, column: str, names: Mapping[str, Sequence[str]]) -> 
 
 
 class _Reader:
-    """Reads the rows of a table.
-
-    Args:
-        table: The table.
-        name: For messages.
-        options: How labels are read.
-        names: Names of integer tags by column.
-        token: The column of tokens.
-    """
+    """Reads the rows of a table."""
 
     def __init__(
         self,
@@ -311,11 +285,7 @@ class _Reader:
         return builder.build()
 
     def _check_numbers(self, column: str) -> None:
-        """Reject numbers without names.
-
-        Raises:
-            FormatError: There are such numbers.
-        """
+        """Reject numbers without names."""
         kind = self.table.schema.field(column).type.value_type
         if not pa.types.is_integer(kind) or column in self.names:
             return

@@ -66,9 +66,6 @@ def are_offsets(cells: Iterator[str]) -> bool:
 def read_offsets(cells: Sequence[str], text: str, tokens: Sequence[str]) -> list[int] | None:
     """Read where tokens begin; None where the cells do not say.
 
-    Raises:
-        InputError: The text does not have the tokens there.
-
     >>> read_offsets(["0:2", "3:5"], "to be", ["to", "be"])
     [0, 3]
     """

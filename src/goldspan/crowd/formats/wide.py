@@ -64,11 +64,7 @@ class Columns:
 
 
 def find_columns(grid: Grid, options: ReadOptions) -> Columns:
-    """Find the columns by the user's names for them or by the usual ones.
-
-    Raises:
-        FormatError: There is no token column, or no column of a name that the user gave.
-    """
+    """Find the columns by the user's names for them or by the usual ones."""
 
     def find(role: str, names: tuple[str, ...]) -> int | None:
         wanted = options.columns.get(role)
@@ -109,13 +105,7 @@ def find_columns(grid: Grid, options: ReadOptions) -> Columns:
 
 
 def write(crowd: Crowd, path: Path, *, text: bool = True) -> None:
-    """Write a wide table with columns doc, sent (or item), attributes, token, gold, workers.
-
-    Args:
-        crowd: What to write.
-        path: Where to.
-        text: Whether to write columns text and offsets before the token, where texts are known.
-    """
+    """Write a wide table with columns doc, sent (or item), attributes, token, gold, workers."""
     write_text(path, _lines(crowd if text else replace(crowd, texts=None, token_start=None)))
 
 
@@ -203,21 +193,12 @@ def sniff(source: Source) -> bool:
 
 
 def read(source: Source, options: ReadOptions) -> Crowd:
-    """Read a wide table.
-
-    Raises:
-        FormatError: Ragged rows, no token column, an item that appears twice, labels that are not
-            tags; all faults are listed.
-    """
+    """Read a wide table."""
     return _read(read_grid(source, options.delimiter), options, source.text.notes)
 
 
 def read_frame(frame: Any, options: ReadOptions) -> Crowd:
-    """Read a DataFrame of any make as a wide table; without an item column it is one item.
-
-    Raises:
-        FormatError: As `read`.
-    """
+    """Read a DataFrame of any make as a wide table; without an item column it is one item."""
     table, name = frame_columns(frame, lambda header: header), "<DataFrame>"
     cells = [as_strings(table.column(one), one, name).to_pylist() for one in table.column_names]
     if not len(table):
@@ -348,12 +329,7 @@ def _check_unique(grid: Grid, ids: pa.Array, starts: NDArray[np.int64]) -> None:
 def _labels(
     grid: Grid, columns: Columns
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int32], list[str]]:
-    """Find all label cells that are not `?` or empty.
-
-    Returns:
-        rows and places (0 is gold, 1 + w worker w) of the cells, the index of each one's string,
-        and the distinct strings.
-    """
+    """Find all label cells that are not `?` or empty."""
     gold = -1 if columns.gold is None else columns.gold
     wanted = np.array([gold, *columns.workers], np.int64)
     used = wanted[wanted >= 0]
@@ -401,15 +377,7 @@ def _answers(
 def _texts(
     grid: Grid, columns: Columns, starts: NDArray[np.int64], tokens: pa.ListArray
 ) -> tuple[pa.Array | None, NDArray[np.int32] | None, set[int]]:
-    """Read the texts and where the tokens begin, as goldspan writes them (`text_columns.py`).
-
-    Returns:
-        The texts, the places, and the columns that hold them; a column `text` with anything but a
-        JSON string on the first row of an item and nothing on the others is an attribute.
-
-    Raises:
-        FormatError: Offsets that the text contradicts.
-    """
+    """Read the texts and where the tokens begin, as goldspan writes them (`text_columns.py`)."""
     place = {grid.header[c]: c for c in columns.attributes}
     if TEXT not in place:
         return None, None, set()

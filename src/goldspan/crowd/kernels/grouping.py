@@ -45,8 +45,6 @@ def fill_attempts(order, bounds, worker, n_workers, backwards, attempt):
         order: int32 [n_answers], the answers sorted by item.
         bounds: int64 [n_items + 1], of the items in `order`.
         worker: int32 [n_answers].
-        n_workers: Number of workers.
-        backwards: Whether the last answer is number 0, not the first.
         attempt: int16 [n_answers], zeros; written where it is not 0, so that the pages of a crowd
             without repeats stay untouched.
     """
@@ -77,7 +75,6 @@ def fill_latest(order, bounds, worker, attempt, n_workers, keep):
         bounds: int64 [n_items + 1], of the items in `order`.
         worker: int32 [n_answers].
         attempt: int16 [n_answers]; of two equal ones the later answer counts.
-        n_workers: Number of workers.
         keep: bool [n_answers], all False; written.
     """
     stamp = np.full(n_workers, -1, np.int32)

@@ -60,14 +60,7 @@ class Desk:
     """What the requester sees and does.
 
     Args:
-        inputs: The plan and its files.
-        ledger: The campaign's.
-        people: What every worker has done.
-        engine: The loop beside the pages, which computes the consensus.
-        tasks: Shows items, and turns answers into labels.
         clock: The campaign's clock, in milliseconds.
-        keys: The server's, for pseudonyms.
-        report: Writes the report; None where the server writes none.
     """
 
     def __init__(
@@ -128,11 +121,7 @@ class Desk:
         )  # fmt: skip
 
     def learning(self, rounds: Sequence[Mapping[str, Any]]) -> m.Learning:
-        """Return points, curve, target and forecast.
-
-        Args:
-            rounds: The records of the campaign's rounds.
-        """
+        """Return points, curve, target and forecast."""
         if self._curve[0] != len(rounds):
             drawn = drawn_curve(self.inputs.plan, rounds) if rounds else None
             self._curve = len(rounds), drawn
@@ -320,17 +309,7 @@ class Desk:
     def items(
         self, after: str = "", find: str = "", state: str = "all", limit: int = 50
     ) -> m.ItemPage:
-        """Return a page of the items that were asked about, in their order.
-
-        Args:
-            after: Id of the last item of the page before; "" for the first page.
-            find: Only items whose text or id contains this, ignoring case.
-            state: Only items that are "open", "done", "flagged" or "gold".
-            limit: Most items of the page.
-
-        Raises:
-            Refused: The state is unknown.
-        """
+        """Return a page of the items that were asked about, in their order."""
         if state not in STATES:
             raise Refused("invalid", f"{state!r} is not one of {', '.join(STATES)}.", 422)
         flags, decided = self._flags(), self.gold_labels()
@@ -369,15 +348,7 @@ class Desk:
         )
 
     def item(self, item: str, page: int = 1) -> m.Item:
-        """Return all that is known of an item.
-
-        Args:
-            item: The item.
-            page: Page of its answers, skips and reports; the first is 1.
-
-        Raises:
-            Refused: There is no such item.
-        """
+        """Return all that is known of an item."""
         self.check_item(item)
         inputs, paid = self.inputs, self.inputs.plan.is_paid
         answers, skipped = self.ledger.given(item), self.ledger.skipped(item)
@@ -470,11 +441,7 @@ class Desk:
     # Decisions: each is in the log before it takes effect
 
     def adjudicate(self, item: str, answer: Sequence[Span] | str) -> m.Gold:
-        """Decide an item's labels: they are gold from now on.
-
-        Raises:
-            Refused: There is no such item, it is a gold question, or the labels do not fit it.
-        """
+        """Decide an item's labels: they are gold from now on."""
         self.check_item(item)
         if item in self.inputs.control:
             words = "The labels of a gold question are those of the plan's file."
@@ -487,11 +454,7 @@ class Desk:
         return m.Gold(item=item, gold=self._labels(labels))
 
     def judge(self, worker: str, verdict: str, why: str = "") -> m.Decided:
-        """Keep a worker, drop them, or ask them more gold questions.
-
-        Raises:
-            Refused: There is no such worker or verdict, or there are no gold questions.
-        """
+        """Keep a worker, drop them, or ask them more gold questions."""
         if verdict not in VERDICTS:
             raise Refused("invalid", f"{verdict!r} is not one of {', '.join(VERDICTS)}.", 422)
         if worker not in self.ledger.standing():
@@ -506,22 +469,14 @@ class Desk:
         return decided
 
     def pause(self, *, paused: bool = True) -> m.Paused:
-        """Assign no new tasks, or assign them again; answers are taken all the time.
-
-        Raises:
-            Refused: The campaign is ending, or has ended.
-        """
+        """Assign no new tasks, or assign them again; answers are taken all the time."""
         self._check_goes_on("be paused" if paused else "be resumed", {ENDING, OVER})
         self.ledger.pause(self.clock(), paused=paused)
         self.engine.notify()
         return m.Paused(paused=paused)
 
     def stop(self) -> m.Ended:
-        """End the campaign; nobody gets a new task from now on.
-
-        Raises:
-            Refused: It has ended.
-        """
+        """End the campaign; nobody gets a new task from now on."""
         self._check_goes_on("be stopped", {OVER})
         self.ledger.pause(self.clock(), paused=True)
         end(self.ledger, self.clock())
@@ -542,11 +497,7 @@ class Desk:
         return self.downloads.listed()
 
     def export(self, name: str, *, names: bool = False, by: str = "") -> Download:
-        """Make a file; with `names` it names the workers, and the log keeps that `by` asked for it.
-
-        Raises:
-            Refused: There is no such file, or nothing for it yet.
-        """
+        """Make a file; with `names` it names the workers, and the log keeps that `by` asked for it."""
         return self.downloads.make(name, names=names, by=by)
 
 
@@ -556,11 +507,6 @@ class Desk:
 
 def standing(*, barred: bool, decided: str, opinion: str) -> str:
     """Return a worker's standing in a word.
-
-    Args:
-        barred: Whether the worker gets no more tasks.
-        decided: The requester's last decision, "" for none.
-        opinion: The opinion of `goldspan.workers.verdicts`; "" for none.
 
     >>> standing(barred=True, decided="drop", opinion="reliable")
     'dropped'
@@ -575,9 +521,6 @@ def standing(*, barred: bool, decided: str, opinion: str) -> str:
 
 def brief(found: Mapping[str, Any]) -> str:
     """Return what is known of a worker's quality, and how many gold questions would settle it.
-
-    Args:
-        found: As `goldspan.campaign.judging.judge` returns it.
 
     >>> brief({"said": "right in 93 % (85–98 %) by known labels", "more": 0})
     'right in 93 % (85–98 %) by known labels'

@@ -40,13 +40,7 @@ if TYPE_CHECKING:
 
 
 class Pseudonyms:
-    """Gives workers other names.
-
-    Args:
-        keys: The server's; not needed with `known`.
-        campaign: The campaign's id: a worker has another name in every campaign.
-        known: Returns the store's pseudonyms by id; None where it has none.
-    """
+    """Gives workers other names."""
 
     def __init__(
         self, keys: Keys | None, campaign: str,
@@ -139,12 +133,7 @@ class Downloads:
     """Makes the files of a campaign.
 
     Args:
-        inputs: The plan and its files.
-        ledger: The campaign's.
-        engine: Has the consensus.
-        names: Pseudonyms.
         clock: The campaign's clock, in milliseconds.
-        report: Writes the report; None where the server writes none.
     """
 
     def __init__(
@@ -159,11 +148,7 @@ class Downloads:
         return [Export(name=name, what=what) for name, (what, _, _) in self._all().items()]
 
     def make(self, name: str, *, names: bool = False, by: str = "") -> Download:
-        """Make a file; with `names` it names the workers, and the log keeps that `by` asked for it.
-
-        Raises:
-            Refused: There is no such file, or nothing for it yet.
-        """
+        """Make a file; with `names` it names the workers, and the log keeps that `by` asked for it."""
         known = self._all()
         if name not in known:
             raise Refused("unknown", f"There is no file {name!r}: {', '.join(known)}.", 404)

@@ -27,12 +27,7 @@ LIKELY = 8
 
 
 class ItemSearch:
-    """Searches items by text, id and state; safe to use from several threads.
-
-    Args:
-        ledger: The campaign's.
-        tasks: Knows the texts of the items.
-    """
+    """Searches items by text, id and state; safe to use from several threads."""
 
     def __init__(self, ledger: SqlLedger, tasks: Tasks) -> None:
         self._ledger, self._tasks, self._lock = ledger, tasks, threading.Lock()
@@ -41,15 +36,7 @@ class ItemSearch:
     def rows(
         self, after: str, find: str, names: Collection[str] | None, state: str, limit: int
     ) -> list[Slot]:
-        """Return the first matching items after another one.
-
-        Args:
-            after: Id of that item; "" or an unknown id: from the beginning.
-            find: What id or text contain, ignoring case; "" for all.
-            names: Only these items; None for all.
-            state: "all", "open" or "done".
-            limit: Most items.
-        """
+        """Return the first matching items after another one."""
         ledger, word = self._ledger, find.casefold()
         position = ledger.position(after) if after else None
         begin = -1 if position is None else position
