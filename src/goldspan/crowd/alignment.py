@@ -671,7 +671,7 @@ def place(
     rule: it was given to this token alone, and the makers of ner_mturk kept it. A line with an
     empty token belongs to no token; it does not spoil its sentence.
 
-    Args:
+    Where:
         reference_offsets: int64 [n_sentences + 1], where sentences start among the tokens.
         altered: What becomes of labels on cut, merged and changed tokens. "missing": they do not
             count. "keep": that of the first part that is not outside counts for the whole token;

@@ -30,7 +30,7 @@ _LABEL = ("label", "gold", "truth", "answer", "tag")
 def attach_gold(crowd: Crowd, gold: Any, options: ReadOptions, *, refine: bool = False) -> Crowd:
     """Return the crowd known tags from a second source.
 
-    Args:
+    Where:
         gold: A file with columns item and label (single labels), a file of any format that
             holds gold with tokens (CoNLL, wide, …), a DataFrame or list of dicts, a `Crowd`, or
             a `Consensus`.

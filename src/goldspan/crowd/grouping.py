@@ -22,7 +22,7 @@ def sorted_by(
 ) -> tuple[NDArray[Any], NDArray[np.int64]]:
     """Sort answers by group, within a group as they stand.
 
-    Args:
+    Where:
         key: int32 [n_answers], the group of every answer, from 0 to n_groups - 1.
 
     Returns:
@@ -64,7 +64,7 @@ def number_attempts(
 ) -> NDArray[np.int16]:
     """Number the answers of every worker to every item, so that the highest number counts.
 
-    Args:
+    Where:
         item: int32 [n_answers], indices from 0.
         worker: int32 [n_answers], indices from 0.
 

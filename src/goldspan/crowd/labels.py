@@ -108,7 +108,7 @@ def missing_notes(
 ) -> list[str]:
     """Return how many cells were taken for missing labels, `?` aside.
 
-    Args:
+    Where:
         counts: How often each one stands in the input, [n_labels].
     """
     return [
@@ -233,7 +233,7 @@ def with_gold_labels(
 ) -> Crowd:
     """Return the crowd known tags from strings, one per token; None where unknown.
 
-    Args:
+    Where:
         labels: [n_tokens].
     """
     distinct = [label for label in dict.fromkeys(labels) if label is not None]

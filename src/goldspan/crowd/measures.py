@@ -315,7 +315,7 @@ def worker_rates(crowd: Crowd, truth: NDArray[np.int16], policy: str = "conlleva
     True spans that touch a token which the worker skipped, and given spans that touch a token
     whose truth is unknown, are left out.
 
-    Args:
+    Where:
         truth: int16 [n_tokens], -1 where unknown.
 
     Returns:

@@ -232,7 +232,7 @@ def fault_message(
 def write_codes(spans: SpanArray, offsets: NDArray[np.int64], codec: Codec) -> NDArray[np.int16]:
     """Write spans as codes; the inverse of `find_spans` on well-formed tags.
 
-    Args:
+    Where:
         offsets: int64 [n_items + 1].
 
     Returns:

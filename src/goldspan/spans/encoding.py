@@ -199,7 +199,7 @@ def pair_table(
 ) -> NDArray[np.uint8]:
     """Build the table of an encoding and a set of tags.
 
-    Args:
+    Where:
         roles: int8 [V], the `Role` of every tag.
         types: int16 [V], the index of every tag's type; -1 for `O`.
 

@@ -120,7 +120,7 @@ def submit(
 def change(
     entry: Entry, key: str, worker: str, item: str, labels: Sequence[str | None], tagset: Codec
 ) -> Receipt:
-    """Put another version of an answer in the place of the one that counts; nothing more is paid."""
+    """Put another version of an answer in the place of the one that counts; pay nothing more."""
     key = _kept_key(entry, key, worker)
     sent = Sent(key, worker, item, canonical(list(labels)))
     replayed = _replay(entry, sent)

@@ -374,7 +374,7 @@ _NOT_IN_SNAPSHOT = {*BESIDE_THE_LOG, "campaign", "events", "notes", "tombstones"
 
 
 def rebase(database: Database, now: int) -> int:
-    """Begin a new log without people's ids, all or nothing, and return the number of its entries."""
+    """Begin a new log without people's ids, all or nothing; return the number of its entries."""
     check_whole(database)
     return database.write(now, _rebase)
 

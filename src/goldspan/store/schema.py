@@ -393,7 +393,7 @@ def version_of(connection: Connection) -> str | None:
 
 
 def upgrade(engine: Engine, where: str, *, steps: Steps = STEPS, head: str = HEAD) -> None:
-    """Make the tables, or bring those of an older goldspan to the newest version: all or nothing."""
+    """Make the tables, or bring those of an older goldspan up to date: all or nothing."""
     with engine.connect() as connection, connection.begin():
         if version_of(connection) == head:
             return

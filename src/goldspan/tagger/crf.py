@@ -80,7 +80,7 @@ def minimise(
 ) -> Minimum:
     """Minimise a smooth function.
 
-    Args:
+    Where:
         start: float64 [n], where to begin.
     """
     search = _Search(objective, start, memory)

@@ -89,7 +89,7 @@ def decode(
 ) -> Tagging:
     """Decode: best path, marginals, entropy and span posteriors.
 
-    Args:
+    Where:
         forced: int16 [n_tokens], tags that are known, -1 unknown; or None.
     """
     p = potentials

@@ -38,7 +38,7 @@ def in_document(
     `doc_title`: whether it is capitalised somewhere that does not begin an item; `doc_lower`:
     whether it is written in small letters; `doc_kinds` holds both.
 
-    Args:
+    Where:
         offsets: int64 [n_items + 1].
         group: int64 [n_items], document of every item; None: every item is one.
         code: int [n_tokens], index into them.

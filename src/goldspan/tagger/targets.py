@@ -139,7 +139,7 @@ class Targets:
     ) -> Targets:
         """Sum up soft targets.
 
-        Args:
+        Where:
             probs: float [n_tokens, J], marginals times the item's weight.
             steps: float64 [J, J], expected numbers of steps, weighted and summed.
             weight: float64 [n_items].
@@ -194,7 +194,7 @@ class Targets:
         Items of which all is known are counted as `of_codes` does it; items of which nothing is
         known are left out.
 
-        Args:
+        Where:
             allowed: bool [n_tokens, J].
             weight: float64 [n_items]; 1 by default.
         """

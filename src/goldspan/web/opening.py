@@ -29,7 +29,7 @@ def open_store(
 ) -> SqlLedger:  # fmt: skip
     """Open a campaign's store, and make it if it is not there.
 
-    Args:
+    Where:
         now: Milliseconds since 1970.
     """
     place = store or Path(out) / FILE
@@ -75,7 +75,7 @@ def with_id(inputs: CampaignInputs, ledger: Ledger, now: int) -> CampaignInputs:
     campaigns may share a plan and a secret, and kept in the ledger, for the plan may change and the
     ledger be moved.
 
-    Args:
+    Where:
         now: Milliseconds since 1970.
     """
     known = _kept(ledger)

@@ -400,7 +400,7 @@ class Work:
     def given(self, worker: str, since: int) -> dict[str, Any]:
         """Return the answers that a worker has given since a time, the last one first.
 
-        Args:
+        Where:
             since: When they logged in, by the campaign's clock, in milliseconds.
         """
         self.people.look()
@@ -415,7 +415,7 @@ class Work:
         return {"answers": rows}
 
     def recall(self, worker: str, task: str, since: int) -> dict[str, Any]:
-        """Return a task that a worker has answered, with the answer and why it is closed, if it is."""
+        """Return a task that a worker has answered, the answer, and why it is closed, if it is."""
         self.people.look()
         own = self._own(worker, self.tasks.item(worker, task))
         why = self._closing(worker, since)(own)

@@ -40,7 +40,7 @@ def text_bound(
 ) -> Iterator[tuple[Record, list[CharSpan]]]:
     """Yield the text-bound annotations of a file, each with its pieces.
 
-    Args:
+    Where:
         faults: Lines that cannot be read are added here.
         not_used: The places of all other lines are added here, by their kind.
     """

@@ -230,7 +230,7 @@ def numbers(
 ) -> NDArray[np.int64]:
     """Read a column of whole numbers; `MOMENTS` may hold ISO times, read as milliseconds (UTC).
 
-    Args:
+    Where:
         cells: Strings [n_rows].
 
     Returns:

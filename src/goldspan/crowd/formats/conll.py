@@ -125,7 +125,7 @@ def conll_lines(
 ) -> Iterator[str]:
     """Write the lines of a `gold.conll`, one chunk per item.
 
-    Args:
+    Where:
         confidence: float [n_tokens], a last column if given.
     """
     ids, tokens = crowd.item_ids.to_pylist(), crowd.tokens_list

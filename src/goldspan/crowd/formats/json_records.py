@@ -110,7 +110,7 @@ class Record:
     def moment(self, key: str, scale: int = 1) -> int | None:
         """Return a time in milliseconds since 1970, written as a number or in ISO 8601 (else UTC).
 
-        Args:
+        Where:
             scale: Milliseconds per unit of a number, which may have a fraction if it is not 1.
         """
         found, moment = self.find(key), -1
@@ -170,7 +170,7 @@ class Record:
 def read_records(source: Source, faults: list[Fault], tell: Tell | None = None) -> Iterator[Record]:
     """Yield the objects of a file, or of the JSON files of a folder in the order of their paths.
 
-    Args:
+    Where:
         faults: What cannot be read is added here.
     """
     files = json_files(source)

@@ -313,7 +313,7 @@ def attempts(
 ) -> NDArray[np.int16]:
     """Number answers of one label, int16 [n_answers].
 
-    Args:
+    Where:
         given: bool [n_rows], whether a row holds an answer.
         item: int32 [n_answers], of the answers.
         worker: int32 [n_answers], of the answers.

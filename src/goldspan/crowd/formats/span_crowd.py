@@ -359,7 +359,7 @@ class SpanCrowd:
     def _fit(self, item: Item, record: Record, span: CharSpan, given: CharSpan) -> list[CharSpan]:
         """Make a span one that the item can have: its tokens are cut, or it is snapped to them.
 
-        Args:
+        Where:
             span: In code points of the item's text.
         """
         if span.start in item.starts and span.end in item.stops:
@@ -546,7 +546,7 @@ def _misplaced(text: str, span: CharSpan, unit: str) -> str:
 def settle_attributes(rows: Sequence[Mapping[str, Any]], notes: list[str]) -> list[dict[str, Any]]:
     """Turn the values of an attribute into text if they are of several types.
 
-    Args:
+    Where:
         notes: What was done is added here.
     """
     settled = [dict(row) for row in rows]

@@ -497,7 +497,7 @@ class Desk:
         return self.downloads.listed()
 
     def export(self, name: str, *, names: bool = False, by: str = "") -> Download:
-        """Make a file; with `names` it names the workers, and the log keeps that `by` asked for it."""
+        """Make a file; with `names` it names the workers, and the log keeps who asked: `by`."""
         return self.downloads.make(name, names=names, by=by)
 
 

@@ -148,7 +148,7 @@ class Downloads:
         return [Export(name=name, what=what) for name, (what, _, _) in self._all().items()]
 
     def make(self, name: str, *, names: bool = False, by: str = "") -> Download:
-        """Make a file; with `names` it names the workers, and the log keeps that `by` asked for it."""
+        """Make a file; with `names` it names the workers, and the log keeps who asked: `by`."""
         known = self._all()
         if name not in known:
             raise Refused("unknown", f"There is no file {name!r}: {', '.join(known)}.", 404)

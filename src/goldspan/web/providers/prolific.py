@@ -459,7 +459,7 @@ def sign(secret: str, timestamp: str, body: bytes) -> str:
 def read_message(headers: Mapping[str, str], body: bytes, secret: str, now: int) -> Message:
     """Read a message.
 
-    Args:
+    Where:
         now: Milliseconds since 1970.
     """
     timestamp = headers.get("x-prolific-request-timestamp", "")
