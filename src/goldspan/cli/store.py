@@ -493,7 +493,7 @@ def _rename(path: Path, who: str, pseudonym: str) -> bool:
 def _expired(inputs: CampaignInputs, ledger: SqlLedger) -> list[str]:
     """Return everybody, if the time is over for which the plan keeps people."""
     from goldspan.campaign.clock import wall_clock
-    from goldspan.web.ending import is_expired
+    from goldspan.web.engine import is_expired
 
     return list(ledger.pseudonyms()) if is_expired(inputs, ledger, wall_clock()) else []
 

@@ -10,9 +10,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from goldspan.crowd.detection import guess_format, is_dataframe, rows_as_table
+from goldspan.crowd.detection import guess_format, is_dataframe, read_table, rows_as_table
 from goldspan.crowd.formats.columns import as_strings, frame_columns
-from goldspan.crowd.formats.tables import read_table
 from goldspan.crowd.grid import read_grid
 from goldspan.crowd.labels import joined, recode, translate, with_gold_labels
 from goldspan.crowd.model import Crowd, list_array

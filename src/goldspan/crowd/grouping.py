@@ -37,7 +37,7 @@ def sorted_by(
         counts = np.bincount(key, minlength=n_groups)
         order = np.argsort(key, kind="stable").astype(kind, copy=False)
         return order, np.concatenate([[0], np.cumsum(counts)])
-    from goldspan.crowd.kernels.grouping import fill_groups
+    from goldspan.crowd.kernels import fill_groups
 
     order, bounds = np.empty(len(key), kind), np.zeros(n_groups + 1, np.int64)
     fill_groups(fixed(key, np.int32), bounds, order)
@@ -99,7 +99,7 @@ def latest_answers(
         head = _heads(item[order], worker[order])
         keep[order[np.append(head, len(item))[1:] - 1]] = True
         return keep
-    from goldspan.crowd.kernels.grouping import fill_latest
+    from goldspan.crowd.kernels import fill_latest
 
     order, bounds = sorted_by(item, int(item.max()) + 1, np.int32)
     columns = fixed(worker, np.int32), fixed(attempt, np.int16)
@@ -146,7 +146,7 @@ def _fill_linear(
     attempt: NDArray[np.int16],
 ) -> int:
     """Write the attempts and give the highest, as `_fill_sorting`."""
-    from goldspan.crowd.kernels.grouping import fill_attempts
+    from goldspan.crowd.kernels import fill_attempts
 
     order, bounds = sorted_by(item, int(item.max()) + 1, np.int32)
     workers, n_workers = fixed(worker, np.int32), int(worker.max()) + 1

@@ -3,10 +3,10 @@
 How to add a format: write one module in `formats/` and one line in `FORMATS`. The module has
 
 * `sniff(source: Source) -> bool` - whether the content looks like this format;
-* `read(source: Source, options: ReadOptions) -> Crowd`;
+* `read(source: Source, options: ReadOptions) -> Crowd`; a kind of table may find a DataFrame or an
+  Arrow table in `source.table`;
 * `write(crowd: Crowd, path: Path) -> None`, unless the format can only be read. With a parameter
-  `text` or `raw_csv` it takes those options of `write_crowd`;
-* `read_frame(frame, options) -> Crowd` if it is a kind of table, for DataFrames and Arrow tables.
+  `text`, `raw_csv` or `predicted` it takes those options of `write_crowd`.
 
 There are two front ends to build on, so that most modules only say where things are in a file:
 

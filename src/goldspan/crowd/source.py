@@ -97,6 +97,8 @@ class Source:
         files: The files of a folder or of a zip archive by relative path; None for a single file.
         text_encoding: The encoding of the text, if it was named.
         max_decompressed: Most bytes that what is in it may decompress to, if it was named.
+        table: What came as an object, a DataFrame of any make or an Arrow table; also the rows of a
+            Parquet file that were decoded already.
     """
 
     name: str
@@ -104,6 +106,7 @@ class Source:
     files: dict[str, Source] | None = field(default=None, repr=False)
     text_encoding: str | None = None
     max_decompressed: int | str | None = None
+    table: Any = field(default=None, repr=False, compare=False)
 
     @property
     def is_folder(self) -> bool:

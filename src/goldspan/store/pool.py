@@ -9,7 +9,7 @@ from typing import Any
 from sqlalchemy import BindParameter, bindparam, case, func, select
 
 from goldspan.crowd import Crowd
-from goldspan.crowd.entries import Item, item_faults
+from goldspan.crowd.builder import Item, item_faults
 from goldspan.errors import Fault, FaultsError, InputError
 from goldspan.protocols import PoolItem
 from goldspan.store.journal import Entry, canonical, read_json

@@ -17,8 +17,8 @@ from goldspan.crowd.alignment import Fault as AlignmentFault
 from goldspan.crowd.atomic import write_folder
 from goldspan.crowd.builder import CrowdBuilder
 from goldspan.crowd.grid import cell_text, is_comment
+from goldspan.crowd.labels import check_workers
 from goldspan.crowd.model import Crowd
-from goldspan.crowd.names import check_workers
 from goldspan.crowd.options import ReadOptions
 from goldspan.crowd.report import counted
 from goldspan.crowd.source import Source

@@ -40,6 +40,7 @@ from goldspan.crowd.grid import cell_text, first_line, guess_delimiter, header_n
 from goldspan.crowd.grouping import MAX_ATTEMPT, count_first, number_attempts
 from goldspan.crowd.labels import (
     guess_encoding,
+    keep_workers,
     listed_bad_labels,
     missing_notes,
     read_labels,
@@ -48,7 +49,6 @@ from goldspan.crowd.labels import (
     with_gold_labels,
 )
 from goldspan.crowd.model import ANSWER_COLUMNS, Answers, Crowd, known_texts, list_array
-from goldspan.crowd.names import keep_workers
 from goldspan.crowd.options import ReadOptions
 from goldspan.crowd.report import ImportReport
 from goldspan.crowd.source import Source
@@ -413,6 +413,8 @@ def read(source: Source, options: ReadOptions) -> Crowd:
         table = parquet_table(source)
         found = find_roles(tuple(table.column_names), source.name, options)
         return _read(rows_of_table(table, source.name, found), options, ())
+    if source.table is not None:
+        return _read_frame(source, options)
     grid = read_grid(source, options.delimiter)
     found = find_roles(grid.header, grid.name, options)
     columns = {
@@ -425,18 +427,17 @@ def read(source: Source, options: ReadOptions) -> Crowd:
     return _read(rows, options, (*source.text.notes, *grid.notes))
 
 
-def read_frame(frame: Any, options: ReadOptions) -> Crowd:
+def _read_frame(source: Source, options: ReadOptions) -> Crowd:
     """Read a DataFrame of any make (pandas, Polars, Arrow, …) as a long table."""
-    name = "<DataFrame>"
     found: dict[str, str] = {}
 
     def choose(header: tuple[str, ...]) -> Iterable[str]:
-        found.update(find_roles(header, name, options))
+        found.update(find_roles(header, source.name, options))
         return found.values()
 
-    table = frame_columns(frame, choose)
+    table = frame_columns(source.table, choose)
     label_type = type_of(table.column(found["label"]).type)
-    rows = rows_of_table(table, name, found)
+    rows = rows_of_table(table, source.name, found)
     del table  # only the columns that are read stay in memory
     crowd = _read(rows, options, ())
     pa.default_memory_pool().release_unused()  # the room of the columns

@@ -25,9 +25,8 @@ from numpy.typing import NDArray
 from goldspan.crowd.atomic import new_file
 from goldspan.crowd.formats.columns import parquet_table
 from goldspan.crowd.grouping import count_first
-from goldspan.crowd.labels import guess_encoding
+from goldspan.crowd.labels import guess_encoding, keep_workers
 from goldspan.crowd.model import ANSWER_COLUMNS, Answers, Crowd, list_array
-from goldspan.crowd.names import keep_workers
 from goldspan.crowd.options import ReadOptions
 from goldspan.crowd.report import ImportReport
 from goldspan.crowd.source import Source
@@ -64,7 +63,7 @@ def read(source: Source, options: ReadOptions) -> Crowd:
     if metadata is None and _TAGS in known:
         return _read_labels(table, source.name, options)
     if metadata is None:
-        from goldspan.crowd.formats.tables import read_parquet
+        from goldspan.crowd.detection import read_parquet
 
         return read_parquet(table, source, options)
     try:

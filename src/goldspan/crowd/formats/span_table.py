@@ -114,19 +114,21 @@ def read(source: Source, options: ReadOptions) -> Crowd:
     if source.is_parquet:
         table = parquet_table(source)
         return _read_arrow(table, table.column_names, source, options)
+    if source.table is not None:
+        return _read_frame(source, options)
     header, rows = _csv_rows(source, options.delimiter)
     return _read(header, rows, source, options)
 
 
-def read_frame(frame: Any, options: ReadOptions) -> Crowd:
+def _read_frame(source: Source, options: ReadOptions) -> Crowd:
     """Read a DataFrame of any make as a table of spans."""
     header: list[str] = []
 
     def choose(names: tuple[str, ...]) -> list[str]:
         header.extend(names)
-        return list(dict.fromkeys(find_columns(names, "<DataFrame>", options).values()))
+        return list(dict.fromkeys(find_columns(names, source.name, options).values()))
 
-    return _read_arrow(frame_columns(frame, choose), header, Source("<DataFrame>"), options)
+    return _read_arrow(frame_columns(source.table, choose), header, source, options)
 
 
 def _read_arrow(

@@ -80,9 +80,11 @@ def _is_row(one: Mapping[str, Any]) -> bool:
 
 
 def read(source: Source, options: ReadOptions) -> Crowd:
-    """Read a Parquet file, or JSON lines."""
-    if source.is_parquet:
-        table = parquet_table(source)
+    """Read a Parquet file, a DataFrame of any make whose cells are lists, or JSON lines."""
+    table = parquet_table(source) if source.is_parquet else source.table
+    if table is not None:
+        if not isinstance(table, pa.Table):
+            table = frame_columns(table, lambda header: header)
         return _read(table, source.name, options, names_in_metadata(table.schema))
     faults: list[Fault] = []
     rows = [record.value for record in read_records(source, faults)]
@@ -98,16 +100,6 @@ def read(source: Source, options: ReadOptions) -> Crowd:
     return _read(table, source.name, options, {})
 
 
-def read_frame(
-    frame: Any, options: ReadOptions, names: Mapping[str, Sequence[str]] | None = None
-) -> Crowd:
-    """Read a DataFrame of any make whose cells are lists."""
-    table = frame
-    if not isinstance(frame, pa.Table):
-        table = frame_columns(frame, lambda header: header)
-    return _read(table, "<DataFrame>", options, names or {})
-
-
 def names_in_metadata(schema: pa.Schema) -> dict[str, list[str]]:
     """Return the names of integer labels by column, as Hugging Face's `datasets` writes them."""
     try:
@@ -119,6 +111,13 @@ def names_in_metadata(schema: pa.Schema) -> dict[str, list[str]]:
         return {}
     found = {name: names_of(feature) for name, feature in features.items()}
     return {name: listed for name, listed in found.items() if listed}
+
+
+def with_names(table: pa.Table, names: Mapping[str, Sequence[str]]) -> pa.Table:
+    """Return a table that tells the names of its integer labels, for `names_in_metadata`."""
+    features = {column: {"names": list(listed)} for column, listed in names.items()}
+    about = json.dumps({"info": {"features": features}}).encode()
+    return table.replace_schema_metadata({b"huggingface": about})
 
 
 def names_of(feature: Any) -> list[str]:

@@ -193,24 +193,25 @@ def sniff(source: Source) -> bool:
 
 
 def read(source: Source, options: ReadOptions) -> Crowd:
-    """Read a wide table."""
+    """Read a wide table; a DataFrame without an item column is one item."""
+    if source.table is not None:
+        return _read(_grid_of(source), options, ())
     return _read(read_grid(source, options.delimiter), options, source.text.notes)
 
 
-def read_frame(frame: Any, options: ReadOptions) -> Crowd:
-    """Read a DataFrame of any make as a wide table; without an item column it is one item."""
-    table, name = frame_columns(frame, lambda header: header), "<DataFrame>"
+def _grid_of(source: Source) -> Grid:
+    """The cells of a DataFrame of any make."""
+    table, name = frame_columns(source.table, lambda header: header), source.name
     cells = [as_strings(table.column(one), one, name).to_pylist() for one in table.column_names]
     if not len(table):
         raise FormatError([Fault("the table has no row", file=name, kind="empty")])
-    grid = Grid(
+    return Grid(
         name,
         tuple(table.column_names),
         pa.array([cell for row in zip(*cells, strict=True) for cell in row], pa.string()),
         np.arange(1, len(table) + 1),
         np.zeros(len(table), np.int64),
     )
-    return _read(grid, options, ())
 
 
 def _read(grid: Grid, options: ReadOptions, notes_before: tuple[str, ...]) -> Crowd:
