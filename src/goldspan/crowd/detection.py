@@ -164,7 +164,9 @@ def _with_labels(crowd: Crowd, unlabelled: str) -> Crowd:
 
 
 # --------------------------------------------------------------------------------------------------
-# Tables that come as objects, or as Parquet: which format they are in, and reading them by it.
+# Tables that come as objects, or as Parquet: which format they are in, and reading them by it. A
+# DataFrame of any make, an Arrow table, or a Hugging Face `Dataset` (anything with `column_names`,
+# `features` and `to_pandas`); goldspan does not import any of those packages.
 
 
 def read_table(frame: Any, options: ReadOptions, format: str | None = None) -> Crowd:  # noqa: A002

@@ -1,4 +1,4 @@
-"""Reading and writing crowds in any format."""
+"""Reading and writing crowds in any format, and converting them to another encoding."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""From label strings to a tag set: renaming, guessing the encoding, rejecting what is not a tag."""
+"""From label strings to a tag set: renaming, guessing the encoding, rejecting what is not a tag.
+
+Also which names of labels, workers and items look alike, and which workers are kept.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +24,6 @@ from goldspan.spans.encoding import (
     BAD_OPEN,
     ENCODINGS,
     STARTS,
-    Encoding,
     Role,
     TagFault,
     get_encoding,
@@ -206,12 +208,6 @@ def _reject_mixture(crowd: Crowd) -> None:
             f"a span: convert one side first, or pass encoding='{name}' if this is meant"
         )
         raise FormatError([Fault(message, file=file, kind="mixed-encodings")])
-
-
-def types_of(labels: Iterable[str], rules: Encoding) -> set[str]:
-    """Return the span types of some tags; strings that are not tags are passed over."""
-    read = (read_tag(label, rules) for label in labels)
-    return {pair[1] for pair in read if not isinstance(pair, TagFault) and pair[1]}
 
 
 def joined(left: Codec, right: Codec) -> Codec:

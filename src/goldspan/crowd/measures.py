@@ -1,4 +1,7 @@
-"""Inter-annotator agreement: of pairs of workers, chance-corrected, on tokens and on spans."""
+"""Inter-annotator agreement, of pairs of workers, chance-corrected, on tokens and on spans; scores.
+
+A score compares two sides, such as predictions and the truth, whatever they are given as.
+"""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ from numpy.typing import NDArray
 
 from goldspan.crowd.atomic import write_text
 from goldspan.crowd.builder import CrowdBuilder
-from goldspan.crowd.formats.text_columns import (
+from goldspan.crowd.formats.columns import (
     are_offsets,
     has_texts,
     json_text,

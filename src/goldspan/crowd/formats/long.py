@@ -18,23 +18,21 @@ from goldspan.crowd.atomic import write_text
 from goldspan.crowd.builder import CrowdBuilder
 from goldspan.crowd.cells import any_formula, guard, marked
 from goldspan.crowd.formats.columns import (
-    as_strings,
-    frame_columns,
-    numbered,
-    numbers,
-    parquet_table,
-    type_of,
-)
-from goldspan.crowd.formats.text_columns import (
     OFFSETS,
     TEXT,
     UNKNOWN,
     are_offsets,
+    as_strings,
+    frame_columns,
     has_texts,
     json_text,
+    numbered,
+    numbers,
+    parquet_table,
     read_json_text,
     read_offsets,
     texts_with_offsets,
+    type_of,
 )
 from goldspan.crowd.grid import cell_text, first_line, guess_delimiter, header_names, read_grid
 from goldspan.crowd.grouping import MAX_ATTEMPT, count_first, number_attempts

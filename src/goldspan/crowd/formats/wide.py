@@ -14,11 +14,12 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from goldspan.crowd.atomic import write_text
-from goldspan.crowd.formats.columns import as_strings, frame_columns
-from goldspan.crowd.formats.text_columns import (
+from goldspan.crowd.formats.columns import (
     OFFSETS,
     TEXT,
     are_offsets,
+    as_strings,
+    frame_columns,
     has_texts,
     json_text,
     read_json_text,
@@ -378,7 +379,7 @@ def _answers(
 def _texts(
     grid: Grid, columns: Columns, starts: NDArray[np.int64], tokens: pa.ListArray
 ) -> tuple[pa.Array | None, NDArray[np.int32] | None, set[int]]:
-    """Read the texts and where the tokens begin, as goldspan writes them (`text_columns.py`)."""
+    """Read the texts and where the tokens begin, as goldspan writes them."""
     place = {grid.header[c]: c for c in columns.attributes}
     if TEXT not in place:
         return None, None, set()
