@@ -506,7 +506,9 @@ PATIENCE = 10.0
 def scrub(database: Database, patience: float = PATIENCE) -> bool:
     """Write a SQLite file anew without what was deleted, and empty its write-ahead log.
 
-    It may be done again at any time. A server may be running; it waits for it meanwhile.
+    It may be done again at any time. A server may be running; it waits for it meanwhile. Return
+    False if somebody else reads all the time. PostgreSQL does it in its own time (autovacuum,
+    `VACUUM FULL`, the rotation of its write-ahead log): True.
     """
     if not is_sqlite(database.engine):
         return True

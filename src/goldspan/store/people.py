@@ -257,7 +257,11 @@ def unsealed(connection: Connection) -> list[int]:
 
 
 def misplaced_people(connection: Connection) -> tuple[list[str], int]:
-    """Return the pseudonyms of people who are here although they were forgotten, and the others."""
+    """Return who was forgotten and has an id, and how many workers are not known.
+
+    Those are workers of a private campaign with neither an id nor a tombstone, as after an import
+    without `people.jsonl`.
+    """
     here = set(connection.execute(select(people.c.pseudonym)).scalars())
     gone = set(connection.execute(select(tombstones.c.person)).scalars())
     names = set(connection.execute(select(workers.c.id)).scalars())

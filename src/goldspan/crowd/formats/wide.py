@@ -331,7 +331,12 @@ def _check_unique(grid: Grid, ids: pa.Array, starts: NDArray[np.int64]) -> None:
 def _labels(
     grid: Grid, columns: Columns
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int32], list[str]]:
-    """Find all label cells that are not `?` or empty."""
+    """Find all label cells that are not `?` or empty.
+
+    Returns:
+        rows and places (0 is gold, 1 + w worker w) of the cells, the index of each one's string,
+        and the distinct strings.
+    """
     gold = -1 if columns.gold is None else columns.gold
     wanted = np.array([gold, *columns.workers], np.int64)
     used = wanted[wanted >= 0]
@@ -379,7 +384,11 @@ def _answers(
 def _texts(
     grid: Grid, columns: Columns, starts: NDArray[np.int64], tokens: pa.ListArray
 ) -> tuple[pa.Array | None, NDArray[np.int32] | None, set[int]]:
-    """Read the texts and where the tokens begin, as goldspan writes them."""
+    """Read the texts and where the tokens begin, as goldspan writes them, and their columns.
+
+    A column `text` with anything but a JSON string on the first row of an item and nothing on the
+    others is an attribute.
+    """
     place = {grid.header[c]: c for c in columns.attributes}
     if TEXT not in place:
         return None, None, set()
