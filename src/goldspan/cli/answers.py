@@ -311,7 +311,7 @@ def score(
 
       goldspan score gold.conll answers.tsv.gz --bootstrap 1000 --wrong
     """
-    from goldspan.crowd.compare import aligned_sides
+    from goldspan.crowd.measures import aligned_sides
     from goldspan.spans import score as compare
     from goldspan.spans.scoring import MIN_RESAMPLES
 

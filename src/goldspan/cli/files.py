@@ -240,8 +240,7 @@ def convert(
     reading = reading.but(format=given, encoding=from_)
     to_format, to = _sorted_out(to_format, to, "--to-format", "--to")
     check_outputs(output, inputs=[source, reading.gold], overwrite=overwrite)
-    from goldspan.crowd.convert import convert_crowd
-    from goldspan.crowd.io import write_crowd, write_to_stdout
+    from goldspan.crowd.io import convert_crowd, write_crowd, write_to_stdout
 
     with steps(3, quiet=json) as step:
         step(f"reading {source}")
@@ -316,7 +315,7 @@ def check(
 
       goldspan check answers.tsv.gz --show 5
     """
-    from goldspan.crowd.convert import all_faults
+    from goldspan.crowd.io import all_faults
 
     with steps(2, quiet=json) as step:
         step(f"reading {source}")

@@ -324,8 +324,8 @@ def _forget(
     old_log: OldLog | None,
 ) -> dict[str, Any]:
     from goldspan.campaign.clock import CampaignClock
-    from goldspan.store import export_ledger, scrub, write_list
-    from goldspan.store.erasing import Forgotten, rebase
+    from goldspan.store import export_ledger
+    from goldspan.store.erasing import Forgotten, rebase, scrub, write_list
     from goldspan.web.opening import list_of
 
     is_old, kept_log = not ledger.is_private, ""
@@ -457,7 +457,7 @@ def _rename(path: Path, who: str, pseudonym: str) -> bool:
 def _expired(inputs: CampaignInputs, ledger: SqlLedger) -> list[str]:
     """Return everybody, if the time is over for which the plan keeps people."""
     from goldspan.campaign.clock import wall_clock
-    from goldspan.web.ending import is_expired
+    from goldspan.web.engine import is_expired
 
     return list(ledger.pseudonyms()) if is_expired(inputs, ledger, wall_clock()) else []
 

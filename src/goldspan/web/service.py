@@ -31,8 +31,7 @@ from goldspan.store import SqlLedger
 from goldspan.store.engine import LostError
 from goldspan.web.desk import Desk
 from goldspan.web.desk.downloads import Report
-from goldspan.web.ending import Ending
-from goldspan.web.engine import Engine, TroubleFile
+from goldspan.web.engine import Ending, Engine, TroubleFile
 from goldspan.web.opening import open_store, with_id
 from goldspan.web.people import People
 from goldspan.web.providers.payments import PaymentQueue, PaymentThread
@@ -171,11 +170,7 @@ class Service:
 
 
 def check_web(plan: Plan) -> None:
-    """Reject the plan of another crowd.
-
-    Raises:
-        InputError: Its crowd's source is not "web".
-    """
+    """Reject the plan of another crowd."""
     if plan.crowd.source != "web":
         raise InputError(
             f'crowd.source is {plan.crowd.source!r}: people in a browser are "web"; campaigns of '

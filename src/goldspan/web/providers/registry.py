@@ -100,24 +100,14 @@ PROVIDERS: dict[str, str] = {
 
 
 def open_provider(plan: Plan, store: SqlLedger, clock: Callable[[], int]) -> Provider:
-    """Return the provider of a plan; "link" if it names none.
-
-    Raises:
-        UnknownNameError: There is no such provider.
-        FaultsError: Its options are faulty; all that is wrong is listed.
-    """
+    """Return the provider of a plan; "link" if it names none."""
     kind, options = _read(plan)
     provider: Provider = kind(options, store, clock)
     return provider
 
 
 def check_provider(plan: Plan) -> None:
-    """Reject a plan whose provider cannot be opened.
-
-    Raises:
-        UnknownNameError: There is no such provider.
-        FaultsError: Its options are faulty; all that is wrong is listed.
-    """
+    """Reject a plan whose provider cannot be opened."""
     _read(plan)
 
 
