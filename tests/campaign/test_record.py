@@ -11,8 +11,8 @@ import pytest
 import goldspan
 from campaign.tiny import campaign_of, inputs_of, write_files
 from goldspan.campaign import Campaign, CampaignRecord, write_exports
+from goldspan.campaign.curve import curve_of
 from goldspan.campaign.results import CONTROL, HIDDEN, REVIEWED, ReportData
-from goldspan.campaign.stopping import curve_of
 
 CONTROLS = {"n": 4, "gold": "truth.csv", "share": 0.2}
 
@@ -95,7 +95,7 @@ def test_a_simulated_answer_takes_its_seconds(campaign, folder):
 
 
 def test_the_curve_that_is_drawn_is_the_one_that_is_forecast(record, campaign):
-    curve = curve_of(campaign.inputs.plan, record.rounds)
+    curve = curve_of(record.rounds, campaign.inputs.plan.seed)
     assert record.curve["score"] == pytest.approx([curve.at(n) for n in record.curve["items"]])
     low, high = np.array(record.curve["low"]), np.array(record.curve["high"])
     assert (low <= high).all()

@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 
 from campaign.tiny import plan_of
-from goldspan.campaign import fit_curve, read_plan
-from goldspan.campaign.stopping import Stopping, kappa, measured, outlook, pool_gain, wilson
+from goldspan.campaign import read_plan
+from goldspan.campaign.curve import fit_curve, pool_gain
+from goldspan.campaign.evaluating import kappa, measured, wilson
+from goldspan.campaign.outlook import CampaignStopping, outlook
 from goldspan.errors import InputError
 
 
@@ -27,7 +29,7 @@ def rounds_of(values, **more):
 
 def decide(rounds, stop=None, **budget):
     plan = read_plan(plan_of(stop=stop or {}, budget=budget))
-    return Stopping(plan).decide(rounds)
+    return CampaignStopping(plan).decide(rounds)
 
 
 def test_without_a_rule_it_goes_on():

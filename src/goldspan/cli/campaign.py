@@ -26,7 +26,9 @@ from goldspan.cli.options import (
 from goldspan.cli.output import check_part, emit_json, say, warn
 
 if TYPE_CHECKING:
-    from goldspan.campaign import CampaignInputs, CampaignRecord, Waiting
+    from goldspan.campaign import CampaignRecord
+    from goldspan.campaign.inputs import CampaignInputs
+    from goldspan.campaign.protocols import Waiting
     from goldspan.campaign.results import ReportData
     from goldspan.store import SqlLedger
     from goldspan.web import Auth, ServerSettings
@@ -62,8 +64,7 @@ def check(
       goldspan plan check campaign.toml
     """
     check_part("plan")
-    from goldspan.campaign import describe_plan
-    from goldspan.campaign.summary import cost_range
+    from goldspan.campaign.summary import cost_range, describe_plan
 
     inputs = Place(source, "out", None).inputs()
     if json:
@@ -100,7 +101,8 @@ def run(
       goldspan run campaign.toml --store postgresql://localhost/campaign --json
     """
     check_part("campaign")
-    from goldspan.campaign import Campaign, Waiting, inputs_as_begun
+    from goldspan.campaign import Campaign, inputs_as_begun
+    from goldspan.campaign.protocols import Waiting
     from goldspan.campaign.results import ReportData, write_exports
     from goldspan.crowd.atomic import NewPlaces
     from goldspan.store.engine import HeldError
@@ -136,7 +138,7 @@ def run(
                 findings = ReportData.of(ledger, result)
                 files += [] if lacks else [write_page(findings, place.out)]
             if isinstance(found, Waiting):
-                _wait(found, place.command(again), files, as_json=json)
+                _wait(found, findings.record, place.command(again), files, as_json=json)
             else:
                 _tell(findings.record, files, as_json=json)
     except KeyboardInterrupt:
@@ -153,11 +155,15 @@ def _begin(inputs: CampaignInputs) -> int:
     return BEGIN if by_itself else wall_clock()
 
 
-def _wait(found: Waiting, command: str, files: list[str], *, as_json: bool) -> None:
+def _wait(
+    found: Waiting, record: CampaignRecord, command: str, files: list[str], *, as_json: bool
+) -> None:
     if as_json:
         awaited = {"answers": found.answers, "items": found.items}
-        emit_json({"waiting": awaited, "files": files})
+        emit_json({"waiting": awaited, "warnings": record.warnings, "files": files})
         return
+    for line in _warnings(record):
+        say(line)
     say(f"waiting for {found.answers} answers to {found.items} items: {found.where}")
     say(f"written so far: {', '.join(files)}")
     say(f"then run again: {command}")
@@ -176,7 +182,7 @@ def _summary(record: CampaignRecord) -> Iterator[str]:
     from goldspan.money import from_micro
 
     money, counts = record.money, record.counts
-    control = f", {counts['control_answers']} of them to control questions"
+    control = f", {counts['control_answers']} of them to gold questions"
     shown = control if counts["control_answers"] else ""
     items = f"{counts['items']} of {counts['pool']} items"
     yield f"labelled: {items} by {counts['answers']} answers{shown}"
@@ -194,6 +200,11 @@ def _summary(record: CampaignRecord) -> Iterator[str]:
         yield f"everything: {from_micro(money['everything'])}{unit}, all items with {each}"
     if record.stop is not None:
         yield f"stopped: {record.stop['why']}"
+    yield from _warnings(record)
+
+
+def _warnings(record: CampaignRecord) -> list[str]:
+    return [f"warning: {warning}" for warning in record.warnings]
 
 
 def _quality(last: Any, name: str) -> Iterator[str]:

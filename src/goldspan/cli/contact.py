@@ -13,7 +13,7 @@ from goldspan.cli.options import AsJson, Overwrite, Place, PublicUrl, at_campaig
 from goldspan.cli.output import check_part, emit_json, key_values, listed, say, table
 
 if TYPE_CHECKING:
-    from goldspan.campaign import CampaignInputs
+    from goldspan.campaign.inputs import CampaignInputs
     from goldspan.store import SqlLedger
     from goldspan.web import Auth, ServerSettings
     from goldspan.web.providers.base import Provider

@@ -17,7 +17,7 @@ from goldspan.cli.options import STORE, AsJson, Overwrite, Place, Store, at_camp
 from goldspan.cli.output import check_outputs, check_part, emit_json, say, steps, warn
 
 if TYPE_CHECKING:
-    from goldspan.campaign import CampaignInputs
+    from goldspan.campaign.inputs import CampaignInputs
     from goldspan.store import SqlLedger
     from goldspan.store.erasing import Forgotten
     from goldspan.store.verify import Tell, Verification

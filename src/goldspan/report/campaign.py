@@ -125,6 +125,16 @@ class Numbers(Protocol):
         """Items and answers."""
         ...
 
+    @property
+    def warnings(self) -> Sequence[str]:
+        """Signs that the labels have run away from the answers."""
+        ...
+
+    @property
+    def limits(self) -> Sequence[Mapping[str, str]]:
+        """The rules of `[stop]`: `rule`, `limit` and `now`."""
+        ...
+
 
 def measure_of(record: Numbers) -> str:
     """Name the score of models and labels."""
@@ -705,9 +715,9 @@ class Limit:
 
 
 def limits(record: Numbers) -> list[Limit]:
-    """List the rules that the plan sets, the hard ones first."""
+    """List the limits of money, pool and time, and the rules of `[stop]` that the plan sets."""
     fired = "" if record.stop is None else record.stop["rule"]
-    rows = [*_hard(record), *_soft(record)]
+    rows = [*_hard(record), *((row["rule"], row["limit"], row["now"]) for row in record.limits)]
     return [Limit(rule, limit, now, rule == fired) for rule, limit, now in rows]
 
 
@@ -724,33 +734,6 @@ def _hard(record: Numbers) -> Iterator[tuple[str, str, str]]:
     if hours is not None:
         now = "\u2013" if last is None else f"{last['hours']:,.1f} hours"
         yield "time", f"{hours:g} hours at most", now
-    if plan["stop"]["most_rounds"] is not None:
-        most = plural(plan["stop"]["most_rounds"], "round")
-        yield "rounds", f"{most} at most", count(len(record.rounds))
-
-
-def _soft(record: Numbers) -> Iterator[tuple[str, str, str]]:
-    rules = record.plan["stop"]
-    last = record.rounds[-1] if record.rounds else {}
-    often = f"{plural(rules['rounds'], 'round')} in a row"
-    if rules["target"] is not None:
-        best = last.get("control") or last.get("score")
-        now = "\u2013" if best is None else percent(best["low"])
-        yield "target", f"lower bound of the score {percent(rules['target'])}, {often}", now
-    if rules["least_gain"] is not None:
-        limit = f"less than {100 * rules['least_gain']:g} points per unit of money, {often}"
-        yield "gain", limit, _gain(record)
-    if rules["stable"] is not None:
-        now = "\u2013" if last.get("stable") is None else f"{last['stable']:.3f}"
-        yield "stable", f"κ of two rounds' predictions {rules['stable']:g}, {often}", now
-
-
-def _gain(record: Numbers) -> str:
-    facts = list(record.forecasts.values())[-1] if record.forecasts else {}
-    ahead = facts.get("next")
-    if ahead is None or not ahead["cost"]:
-        return "\u2013"
-    return f"{100 * ahead['gain'] * MICRO / ahead['cost']:.2g} points"
 
 
 # --------------------------------------------------------------------------------------------------
@@ -907,6 +890,7 @@ def render(
         measure=measure_of(record),
         status=status(record),
         lead=lead(record),
+        warnings=record.warnings,
         facts=facts(record, result, scored, against),
         score_title=f"How good the labels are, against {against}",
         **_course(record),
@@ -966,8 +950,8 @@ def _labels(
 
 
 def _method(result: Consensus) -> list[tuple[str, list[str]]]:
-    """Return how the labels were made; how long it took is another time different."""
-    rows = [row for row in sections.method(result) if row[0] != "Time"]
+    """Return how the labels were made; how long it took differs, and warnings stand on top."""
+    rows = [row for row in sections.method(result) if row[0] not in {"Time", "Warnings"}]
     return [(name, [", ".join(lines)] if name == "Parameters" else lines) for name, lines in rows]
 
 

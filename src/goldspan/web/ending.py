@@ -6,11 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from goldspan.campaign import CampaignInputs, Decision
+from goldspan.campaign import Decision
 from goldspan.campaign.clock import WallTimes
 from goldspan.campaign.crowds import ENDED
+from goldspan.campaign.inputs import CampaignInputs
+from goldspan.campaign.outlook import ended, outlook
 from goldspan.campaign.protocols import Stop
-from goldspan.campaign.stopping import ended, outlook
 from goldspan.errors import InputError
 from goldspan.protocols import Ledger
 from goldspan.store import SqlLedger

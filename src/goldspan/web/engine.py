@@ -20,8 +20,9 @@ from pathlib import Path
 from typing import IO, Any
 
 from goldspan.aggregation import Consensus
-from goldspan.campaign import Campaign, Decision, Waiting
+from goldspan.campaign import Campaign, Decision
 from goldspan.campaign.judging import judge
+from goldspan.campaign.protocols import Waiting
 from goldspan.crowd import Crowd
 from goldspan.errors import FaultsError, GoldspanError, InputError
 from goldspan.store.engine import LostError, StoreError
