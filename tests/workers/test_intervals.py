@@ -4,7 +4,7 @@ import pytest
 from goldspan.errors import InputError, UnknownNameError
 from goldspan.workers import Reliability, score_interval
 from goldspan.workers import selection as intervals
-from goldspan.workers.selection import INTERVALS, hoeffding_width
+from goldspan.workers.scores import INTERVALS, hoeffding_width
 
 POOLS = [
     (2, [10] * 5, 4, 2),

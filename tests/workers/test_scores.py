@@ -4,7 +4,7 @@ from scipy.stats import binom
 
 from goldspan.errors import UnknownNameError
 from goldspan.workers import Reliability, worker_scores
-from goldspan.workers.selection import SCORES, error_bound, score_ranges, team_values
+from goldspan.workers.scores import SCORES, error_bound, score_ranges, team_values
 
 
 def _all_results(n, labels, **options):

@@ -8,15 +8,9 @@ from goldspan._lazy import lazy
 
 if TYPE_CHECKING:
     from goldspan.workers.beta import Reliability
-    from goldspan.workers.forecast import (
-        Difficulty,
-        Forecast,
-        ForecastCheck,
-        check_forecast,
-        fit_difficulty,
-        forecast_accuracy,
-        typical_difficulty,
-    )
+    from goldspan.workers.difficulty import Difficulty, fit_difficulty, typical_difficulty
+    from goldspan.workers.flag_context import QualityFlag, Thresholds
+    from goldspan.workers.forecast import Forecast, ForecastCheck, check_forecast, forecast_accuracy
     from goldspan.workers.gold_questions import (
         GoldQuestions,
         LeakReport,
@@ -31,16 +25,12 @@ if TYPE_CHECKING:
         plan_qualification,
         plan_sequential_test,
     )
-    from goldspan.workers.quality_flags import QualityFlag, Thresholds, find_quality_flags
+    from goldspan.workers.quality_flags import find_quality_flags
     from goldspan.workers.redundancy import NextAnswers, Replay, next_answers, replay
     from goldspan.workers.reliability import Confusion, base_rates, confusion, measure_reliability
     from goldspan.workers.review import HeldOutCurve, Review, measure_votes, review_workers
-    from goldspan.workers.selection import (
-        WorkerSelection,
-        score_interval,
-        select_workers,
-        worker_scores,
-    )
+    from goldspan.workers.scores import score_interval, worker_scores
+    from goldspan.workers.selection import WorkerSelection, select_workers
     from goldspan.workers.stopping import (
         ClearMajority,
         Confident,
@@ -112,7 +102,7 @@ _HOME = {
     "Confident": "goldspan.workers.stopping",
     "Confusion": "goldspan.workers.reliability",
     "GoldQuestions": "goldspan.workers.gold_questions",
-    "Difficulty": "goldspan.workers.forecast",
+    "Difficulty": "goldspan.workers.difficulty",
     "Fixed": "goldspan.workers.stopping",
     "Forecast": "goldspan.workers.forecast",
     "ForecastCheck": "goldspan.workers.forecast",
@@ -126,11 +116,11 @@ _HOME = {
     "Review": "goldspan.workers.review",
     "Rule": "goldspan.workers.stopping",
     "SequentialTest": "goldspan.workers.qualification",
-    "QualityFlag": "goldspan.workers.quality_flags",
+    "QualityFlag": "goldspan.workers.flag_context",
     "StableAverage": "goldspan.workers.stopping",
     "WorkerSelection": "goldspan.workers.selection",
     "QualificationPlan": "goldspan.workers.qualification",
-    "Thresholds": "goldspan.workers.quality_flags",
+    "Thresholds": "goldspan.workers.flag_context",
     "Verdict": "goldspan.workers.verdicts",
     "base_rates": "goldspan.workers.reliability",
     "check_forecast": "goldspan.workers.forecast",
@@ -138,7 +128,7 @@ _HOME = {
     "choose_gold_questions": "goldspan.workers.gold_questions",
     "confusion": "goldspan.workers.reliability",
     "find_quality_flags": "goldspan.workers.quality_flags",
-    "fit_difficulty": "goldspan.workers.forecast",
+    "fit_difficulty": "goldspan.workers.difficulty",
     "forecast_accuracy": "goldspan.workers.forecast",
     "get_rule": "goldspan.workers.stopping",
     "judge_workers": "goldspan.workers.verdicts",
@@ -151,10 +141,10 @@ _HOME = {
     "read_plan": "goldspan.workers.pay",
     "replay": "goldspan.workers.redundancy",
     "review_workers": "goldspan.workers.review",
-    "score_interval": "goldspan.workers.selection",
+    "score_interval": "goldspan.workers.scores",
     "select_workers": "goldspan.workers.selection",
-    "typical_difficulty": "goldspan.workers.forecast",
-    "worker_scores": "goldspan.workers.selection",
+    "typical_difficulty": "goldspan.workers.difficulty",
+    "worker_scores": "goldspan.workers.scores",
 }
 
 __getattr__ = lazy(__name__, _HOME)
