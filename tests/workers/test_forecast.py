@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from goldspan.errors import InputError
-from goldspan.workers import Difficulty, Reliability, forecast_accuracy, select_workers
+from goldspan.workers import Reliability, forecast_accuracy, select_workers
+from goldspan.workers.difficulty import Difficulty
 from goldspan.workers.forecast import draw_labels, prefix_accuracy, read_sizes, vote_weights
 
 

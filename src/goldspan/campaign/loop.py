@@ -55,10 +55,9 @@ from goldspan.campaign.protocols import (
 from goldspan.crowd import Crowd
 from goldspan.errors import InputError
 from goldspan.protocols import Ledger
-from goldspan.selection import read_selector
 from goldspan.selection.base import CONTROL as RANDOM
 from goldspan.selection.base import Cost
-from goldspan.selection.schedule import Schedule
+from goldspan.selection.schedule import Schedule, read_selector
 
 # --------------------------------------------------------------------------------------------------
 # The default step "select": a rule or a schedule, as much as the money pays for.
