@@ -12,7 +12,7 @@ import pytest
 import goldspan
 from goldspan.cli import main
 from goldspan.simulation import draw_truth, simulate_crowd
-from goldspan.workers import forecast as difficulty
+from goldspan.workers import difficulty
 
 
 @pytest.fixture

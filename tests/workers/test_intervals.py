@@ -3,7 +3,7 @@ import pytest
 
 from goldspan.errors import InputError, UnknownNameError
 from goldspan.workers import Reliability
-from goldspan.workers import selection as intervals
+from goldspan.workers import scores as intervals
 from goldspan.workers.scores import INTERVALS, hoeffding_width, score_interval
 
 POOLS = [

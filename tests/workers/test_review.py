@@ -10,8 +10,13 @@ from goldspan.crowd import Crowd, read_crowd
 from goldspan.errors import InputError, UnknownNameError
 from goldspan.report.workers import cost_curve
 from goldspan.simulation import draw_truth, simulate_crowd
-from goldspan.workers import forecast as difficulty
-from goldspan.workers import judge_workers, measure_reliability, review_workers, select_workers
+from goldspan.workers import (
+    difficulty,
+    judge_workers,
+    measure_reliability,
+    review_workers,
+    select_workers,
+)
 from goldspan.workers.review import Review
 
 
