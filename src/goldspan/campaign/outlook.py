@@ -25,16 +25,12 @@ class CampaignStopping:
         if hours is not None and last["hours"] >= hours:
             return ended("time", f"{last['hours']:.1f} hours are over", facts)
         for rule in stop.rules:
-            if rule.is_hard:
-                why = rule.holds(rounds, self.plan.seed)
-            else:
-                first = len(rounds) - stop.rounds + 1  # of the rounds in a row, counted from 1
-                parts = [rounds[:n] for n in range(max(1, first), len(rounds) + 1)]
-                each = [rule.holds(part, self.plan.seed) for part in parts]
-                holds = first >= 1 and all(each)
-                why = f"{each[-1]}, {stop.rounds} rounds in a row" if holds else ""
-            if why:
-                return ended(rule.name, why, facts)
+            n = 1 if rule.is_hard else stop.rounds
+            ends = range(max(1, len(rounds) - n + 1), len(rounds) + 1)
+            whys = [rule.holds(rounds[:end], self.plan.seed) for end in ends]
+            if len(whys) == n and all(whys):
+                often = "" if rule.is_hard else f", {n} rounds in a row"
+                return ended(rule.name, whys[-1] + often, facts)
         return Decision(stop=False, facts=facts)
 
 

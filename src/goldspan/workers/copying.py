@@ -238,13 +238,13 @@ SURE = 0.01
 
 
 def copies(context: FlagContext) -> list[QualityFlag]:
-    """Find the workers who share wrong answers with another one, one sign each."""
+    """Find the workers who share wrong answers with another one, one flag each."""
     groups = equal_answers(context.crowd)
     pairs = _pairs(wrong_rows(context, groups), context.crowd.n_workers)
     if pairs is None:
         return []
     corrected, passes = context.significant(pairs.p_value, _n_tests(context))
-    # Two who always say the same are alike without copying: that is another sign.
+    # Two who always say the same are alike without copying: that is another flag.
     one_note = _one_note(context, groups)
     least = context.limits.copies * pairs.expected.max(axis=0)
     marked = pairs.equal >= np.maximum(LEAST_EQUAL, least)
@@ -256,7 +256,7 @@ def copies(context: FlagContext) -> list[QualityFlag]:
         for side, words in _direction(context, pairs, n):
             worker = int(pairs.workers[side, n])
             if worker not in strongest:
-                strongest[worker] = _copy_sign(context, pairs, n, side, words, float(corrected[n]))
+                strongest[worker] = _copy_flag(context, pairs, n, side, words, float(corrected[n]))
     return list(strongest.values())
 
 
@@ -377,7 +377,7 @@ def _direction(context: FlagContext, pairs: _Pairs, n: int) -> list[tuple[int, s
     return [(0, words), (1, words)]
 
 
-def _copy_sign(
+def _copy_flag(
     context: FlagContext, pairs: _Pairs, n: int, side: int, words: str, p_value: float
 ) -> QualityFlag:
     worker, other = (context.name(pairs.workers[at, n]) for at in (side, 1 - side))

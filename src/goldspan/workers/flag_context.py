@@ -21,7 +21,7 @@ class QualityFlag:
 
     Attributes:
         worker: Id of the worker.
-        kind: Name of the sign in `goldspan.workers.quality_flags.FLAGS`.
+        kind: Name of the flag in `goldspan.workers.quality_flags.FLAGS`.
         strength: How marked it is, 0 to 1; every kind says what of.
         p_value: How probable it is that any worker without it would show so much: times the
             number of workers (or pairs) that were tested (Bonferroni), at most 1.
@@ -43,10 +43,10 @@ class QualityFlag:
 
 @dataclass(frozen=True, kw_only=True)
 class Thresholds:
-    """From where on something is a sign.
+    """From where on something is flagged.
 
     Attributes:
-        alpha: Chance that a crowd without it shows a sign of one kind at all.
+        alpha: Chance that a crowd without it shows a flag of one kind at all.
         least: Fewest answers of a worker that are tested.
         constant: Share of equal answers, at least.
         departs: Departs from them less than this share of how often the others do.
@@ -75,11 +75,11 @@ class Thresholds:
 
 @dataclass(frozen=True, eq=False)
 class FlagContext:
-    """What signs are looked for in.
+    """What flags are looked for in.
 
     Attributes:
         truth: The crowd, its gold, and a result for where there is no gold.
-        limits: From where on something is a sign.
+        limits: From where on something is flagged.
     """
 
     truth: Truth

@@ -310,7 +310,7 @@ def drift(context: FlagContext) -> list[QualityFlag]:
         # What is seen and what the items do not explain must both be a change, the same way.
         seen = float(share[at:].mean() - share[:at].mean())
         if is_found and min(abs(gap), seen * np.sign(gap)) >= context.limits.drift:
-            found.append(_sign(context, n, share, change, p))
+            found.append(_flag(context, n, share, change, p))
     return found
 
 
@@ -382,7 +382,7 @@ def _change(rest: NDArray[np.float64]) -> tuple[int, float, float]:
     return at, float(height), float(rest[at:].mean() - rest[:at].mean())
 
 
-def _sign(
+def _flag(
     context: FlagContext,
     worker: int,
     share: NDArray[np.float64],
@@ -438,11 +438,11 @@ def find_quality_flags(
         gold: Known labels as for `measure_reliability`; by default the crowd's own.
         result: A result of the crowd, which says what is right where there is no gold; by default
             that of `ds`.
-        kinds: Which signs, by name, or one of them; all by default.
-        thresholds: From where on something is a sign.
+        kinds: Which flags, by name, or one of them; all by default.
+        thresholds: From where on something is flagged.
 
     Returns:
-        The signs, the strongest first.
+        The flags, the strongest first.
 
     Raises:
         UnknownNameError: Unknown flag.
@@ -451,7 +451,7 @@ def find_quality_flags(
     >>> import goldspan
     >>> truth = goldspan.simulation.draw_truth(200, seed=1)
     >>> crowd = goldspan.simulation.simulate_crowd(truth, ["flip(0.2) x4", "eve=spammer(constant)"])
-    >>> [sign.worker for sign in find_quality_flags(crowd, kinds=["constant"])]
+    >>> [flag.worker for flag in find_quality_flags(crowd, kinds=["constant"])]
     ['eve']
     """
     names = list(FLAGS) if kinds is None else [kinds] if isinstance(kinds, str) else list(kinds)
@@ -465,4 +465,4 @@ def find_quality_flags(
     found: list[QualityFlag] = []
     for name in names:
         found += FLAGS[name](context)
-    return sorted(found, key=lambda sign: (-sign.strength, sign.p_value, sign.worker))
+    return sorted(found, key=lambda flag: (-flag.strength, flag.p_value, flag.worker))
