@@ -23,8 +23,8 @@ from goldspan.selection.registry import SELECTORS
 from goldspan.simulation.crowd import BEGIN
 from goldspan.store import create_ledger
 from goldspan.web.routes.pages import PAGES
-from goldspan.workers import get_rule, next_answers
-from goldspan.workers.stopping import RULES
+from goldspan.workers import next_answers
+from goldspan.workers.stopping import RULES, get_rule
 
 EXAMPLES = ("worker_model", "method", "pipe_format", "selection_rule", "stopping_rule", "study")
 LABELS = b"task,worker,label\n" + b"".join(

@@ -29,7 +29,8 @@ from goldspan.cli.options import (
 from goldspan.cli.output import check_part, emit_json, print_result, say, warn
 
 if TYPE_CHECKING:
-    from goldspan.campaign import CampaignInputs, CampaignRecord
+    from goldspan.campaign import CampaignRecord
+    from goldspan.campaign.inputs import CampaignInputs
     from goldspan.campaign.results import ReportData
     from goldspan.store import SqlLedger
     from goldspan.web import Auth, ServerSettings
@@ -65,8 +66,7 @@ def check(
       goldspan plan check campaign.toml
     """
     check_part("plan")
-    from goldspan.campaign import describe_plan
-    from goldspan.campaign.summary import cost_range
+    from goldspan.campaign.summary import cost_range, describe_plan
 
     inputs = Place(source, "out", None).inputs()
     lines = [*describe_plan(inputs), *(f"pool: {note}" for note in inputs.notes)]
@@ -98,7 +98,8 @@ def run(
       goldspan run campaign.toml --store postgresql://localhost/campaign --json
     """
     check_part("campaign")
-    from goldspan.campaign import Campaign, Waiting, inputs_as_begun
+    from goldspan.campaign import Campaign, inputs_as_begun
+    from goldspan.campaign.protocols import Waiting
     from goldspan.campaign.results import ReportData, write_exports
     from goldspan.crowd.atomic import NewPlaces
     from goldspan.store.engine import HeldError
@@ -135,8 +136,14 @@ def run(
                 files += [] if lacks else [write_page(findings, place.out)]
             if isinstance(found, Waiting):
                 awaited = {"answers": found.answers, "items": found.items}
-                facts: dict[str, Any] = {"waiting": awaited, "files": files}
+                record = findings.record
+                facts: dict[str, Any] = {
+                    "waiting": awaited,
+                    "warnings": record.warnings,
+                    "files": files,
+                }
                 lines = [
+                    *_warnings(record),
                     f"waiting for {found.answers} answers to {found.items} items: {found.where}",
                     f"written so far: {', '.join(files)}",
                     f"then run again: {place.command(again)}",
@@ -183,6 +190,11 @@ def _summary(record: CampaignRecord) -> Iterator[str]:
         yield f"everything: {from_micro(money['everything'])}{unit}, all items with {each}"
     if record.stop is not None:
         yield f"stopped: {record.stop['why']}"
+    yield from _warnings(record)
+
+
+def _warnings(record: CampaignRecord) -> list[str]:
+    return [f"warning: {warning}" for warning in record.warnings]
 
 
 def _quality(last: Any, name: str) -> Iterator[str]:

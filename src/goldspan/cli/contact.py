@@ -22,7 +22,7 @@ from goldspan.cli.options import (
 from goldspan.cli.output import check_part, key_values, listed, print_result, table
 
 if TYPE_CHECKING:
-    from goldspan.campaign import CampaignInputs
+    from goldspan.campaign.inputs import CampaignInputs
     from goldspan.store import SqlLedger
     from goldspan.web import Auth, ServerSettings
     from goldspan.web.providers.base import Provider

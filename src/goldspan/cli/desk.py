@@ -364,6 +364,7 @@ def overview_text(now: dict[str, Any]) -> str:
         f"time: {_time(hours['used'])}{left}",
     ]
     lines += [f"reports: {now['flags']}"] if now["flags"] else []
+    lines += [f"warning: {line}" for line in now["warnings"]]
     lines += [f"changed: {line}" for line in now["plan"]["changes"]]
     lines += [
         f"in the plan file, not in force until `goldspan serve` starts again: {line}"

@@ -40,7 +40,8 @@ from goldspan.selection.registry import DEFAULT, SELECTORS
 
 if TYPE_CHECKING:
     from goldspan.crowd import Crowd
-    from goldspan.selection import Cost, Features, Pool, Selection
+    from goldspan.selection import Cost, Features, Pool
+    from goldspan.selection.base import Selection
     from goldspan.simulation import SimulatedWorker
 
 # --------------------------------------------------------------------------------------------------

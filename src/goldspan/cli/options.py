@@ -22,7 +22,7 @@ import typer
 from goldspan.cli.output import key_values, listed
 
 if TYPE_CHECKING:
-    from goldspan.campaign import CampaignInputs
+    from goldspan.campaign.inputs import CampaignInputs
     from goldspan.crowd import Crowd
     from goldspan.crowd.options import Option
 

@@ -41,10 +41,13 @@ if TYPE_CHECKING:
     from goldspan.aggregation import Consensus
     from goldspan.crowd import Crowd
     from goldspan.errors import Fault
-    from goldspan.workers import Bill, PayPlan, Review, Verdict
+    from goldspan.workers import PayPlan
     from goldspan.workers.forecast import Reach
+    from goldspan.workers.pay import Bill
     from goldspan.workers.redundancy import NextAnswers
+    from goldspan.workers.review import Review
     from goldspan.workers.stopping import Rule
+    from goldspan.workers.verdicts import Verdict
 
 # --------------------------------------------------------------------------------------------------
 # goldspan workers
@@ -553,7 +556,8 @@ def _plan(path: str | None, given: dict[str, Any]) -> PayPlan:
     """Put the options before the plan of the file."""
     from dataclasses import replace
 
-    from goldspan.workers import PayPlan, read_plan
+    from goldspan.workers import PayPlan
+    from goldspan.workers.pay import read_plan
 
     from_file = read_plan(path) if path else PayPlan()
     return replace(from_file, **given)

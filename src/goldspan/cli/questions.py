@@ -28,7 +28,8 @@ from goldspan.cli.output import (
 )
 
 if TYPE_CHECKING:
-    from goldspan.workers import GoldQuestions, LeakReport, QualificationPlan
+    from goldspan.workers.gold_questions import GoldQuestions, LeakReport
+    from goldspan.workers.qualification import QualificationPlan
 
 # --------------------------------------------------------------------------------------------------
 # goldspan qualification

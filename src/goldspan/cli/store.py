@@ -28,7 +28,7 @@ from goldspan.cli.options import (
 from goldspan.cli.output import check_outputs, check_part, emit_json, print_result, steps, warn
 
 if TYPE_CHECKING:
-    from goldspan.campaign import CampaignInputs
+    from goldspan.campaign.inputs import CampaignInputs
     from goldspan.store import SqlLedger
     from goldspan.store.erasing import Forgotten
     from goldspan.store.verify import Tell, Verification

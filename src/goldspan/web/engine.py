@@ -20,12 +20,13 @@ from pathlib import Path
 from typing import IO, Any
 
 from goldspan.aggregation import Consensus
-from goldspan.campaign import Campaign, CampaignInputs, Decision, Waiting
+from goldspan.campaign import Campaign, Decision
 from goldspan.campaign.clock import WallTimes
 from goldspan.campaign.crowds import ENDED
+from goldspan.campaign.inputs import CampaignInputs
 from goldspan.campaign.judging import judge
-from goldspan.campaign.protocols import Stop
-from goldspan.campaign.stopping import ended, outlook
+from goldspan.campaign.outlook import ended, outlook
+from goldspan.campaign.protocols import Stop, Waiting
 from goldspan.crowd import Crowd
 from goldspan.errors import FaultsError, GoldspanError, InputError
 from goldspan.protocols import Ledger

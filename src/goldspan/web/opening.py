@@ -6,7 +6,7 @@ import secrets
 from contextlib import suppress
 from pathlib import Path
 
-from goldspan.campaign import CampaignInputs
+from goldspan.campaign.inputs import CampaignInputs
 from goldspan.crowd.atomic import NewPlaces
 from goldspan.errors import InputError
 from goldspan.protocols import Ledger

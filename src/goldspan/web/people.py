@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from sqlalchemy import Connection
 
-from goldspan.campaign import CampaignInputs
+from goldspan.campaign.inputs import CampaignInputs
 from goldspan.campaign.judging import DECISION, TestScore, score_test
 from goldspan.store import SqlLedger, queries
 from goldspan.store.answers import CHANGED

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, Self
 
 from goldspan.campaign import (
     Campaign,
-    CampaignInputs,
     Steps,
     inputs_as_begun,
     read_inputs,
@@ -23,8 +22,9 @@ from goldspan.campaign import (
 from goldspan.campaign.clock import CampaignClock, Keeper, wall_clock
 from goldspan.campaign.crowds import Web
 from goldspan.campaign.events import CampaignEvent, WorkerDropped
+from goldspan.campaign.inputs import CampaignInputs
+from goldspan.campaign.outlook import CampaignStopping
 from goldspan.campaign.results import ReportData
-from goldspan.campaign.stopping import Stopping
 from goldspan.crowd.atomic import NewPlaces
 from goldspan.errors import InputError
 from goldspan.store import SqlLedger
@@ -40,7 +40,7 @@ from goldspan.web.security.secret import Keys
 from goldspan.web.work import Completion, Work
 
 if TYPE_CHECKING:
-    from goldspan.campaign import Plan
+    from goldspan.campaign.plan import Plan
 
 log = logging.getLogger("goldspan.web")
 TROUBLE = "trouble.json"
@@ -83,7 +83,7 @@ class Service:
         self._keeper = Keeper(clock)
         steps = Steps.of(
             inputs, ledger, label=Web(inputs, ledger, clock),
-            stop=Ending(Stopping(inputs.plan), inputs.plan, ledger),
+            stop=Ending(CampaignStopping(inputs.plan), inputs.plan, ledger),
         )  # fmt: skip
         self.campaign = Campaign(inputs, ledger, steps, on_event=self._log_event)
         self.people = People(inputs, ledger)

@@ -12,9 +12,9 @@ from typing import Any, TypeVar
 
 from sqlalchemy import Connection
 
-from goldspan.campaign import CampaignInputs
 from goldspan.campaign.clock import wall_of
 from goldspan.campaign.crowds import ENDED
+from goldspan.campaign.inputs import CampaignInputs
 from goldspan.campaign.judging import TestScore, score_test
 from goldspan.errors import FaultsError, InputError
 from goldspan.money import from_micro
@@ -594,12 +594,11 @@ class Work:
 
     def _left(self, worker: str) -> int:
         """Count the items that a worker may still get: free, held, and not yet asked about."""
-        plan, stop = self.inputs.plan, self.inputs.plan.stop
+        plan = self.inputs.plan
         held = self.ledger.held(worker, self.clock())
         n_held = sum(lease.item not in self.inputs.control for lease in held)
         later = len(self.inputs.ids) - self.ledger.n_slots
-        limits = (stop.target, stop.least_gain, stop.stable, stop.most_rounds, plan.budget.hours)
-        if later and (plan.is_paid or any(limit is not None for limit in limits)):
+        if later and (plan.is_paid or plan.budget.hours is not None or plan.stop.rules):
             return MANY  # when it ends, nobody knows
         return n_held + later + self.ledger.n_left(worker, MANY)
 

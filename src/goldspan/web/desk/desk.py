@@ -21,7 +21,7 @@ from goldspan.campaign.changes import VERSION, changes, pending, plan_in_force
 from goldspan.campaign.clock import WallTimes
 from goldspan.campaign.crowds import ENDED, HOUR
 from goldspan.campaign.judging import DECISION
-from goldspan.campaign.results import drawn_curve
+from goldspan.campaign.results import drawn_curve, last_warnings
 from goldspan.errors import InputError
 from goldspan.money import from_micro
 from goldspan.web.desk import models as m
@@ -36,7 +36,7 @@ from goldspan.workers.verdicts import UNCLEAR
 
 if TYPE_CHECKING:
     from goldspan.aggregation import Consensus
-    from goldspan.campaign import CampaignInputs
+    from goldspan.campaign.inputs import CampaignInputs
     from goldspan.crowd import Crowd
     from goldspan.spans import Span
     from goldspan.store import SqlLedger
@@ -245,6 +245,7 @@ class Desk:
             rounds=[_round(number, one) for number, one in enumerate(rounds, 1)],
             learning=self.learning(rounds),
             flags=self.ledger.count(FLAG),
+            warnings=last_warnings(rounds),
             plan=self._plan(),
         )  # fmt: skip
 

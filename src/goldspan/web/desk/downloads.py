@@ -30,7 +30,7 @@ from goldspan.web.security.secret import Keys, new_id
 from goldspan.workers import PayPlan, make_bill
 
 if TYPE_CHECKING:
-    from goldspan.campaign import CampaignInputs
+    from goldspan.campaign.inputs import CampaignInputs
     from goldspan.store import SqlLedger
     from goldspan.web.engine import Engine
 

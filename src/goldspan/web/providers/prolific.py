@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from pydantic import Field, StringConstraints, field_validator
 
 from goldspan.campaign.clock import wall_of
-from goldspan.campaign.plan import Money, Section
+from goldspan.campaign.section import Money, Section
 from goldspan.errors import (
     GoldspanError,
     InputError,

@@ -8,7 +8,8 @@ from typing import Any
 
 from pydantic import ValidationError, field_validator
 
-from goldspan.campaign.plan import Plan, Section
+from goldspan.campaign.plan import Plan
+from goldspan.campaign.section import Section
 from goldspan.errors import Fault, FaultsError, InputError, UnknownNameError
 from goldspan.store import SqlLedger
 from goldspan.web.errors import Refused
