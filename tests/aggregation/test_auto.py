@@ -85,3 +85,16 @@ def test_progress_is_told_and_never_passes_the_total(crowd):
     goldspan.aggregate(few, "auto", rounds=2, progress=lambda *told: seen.append(told))
     assert seen
     assert all(0 < done <= total and left >= 0 for done, total, _, left in seen)
+
+
+def test_its_confidences_can_be_calibrated_and_the_labels_stay(crowd, result):
+    from goldspan.aggregation import calibrate
+    from goldspan.aggregation.calibration import measure_calibration
+
+    gold = crowd.gold_tagged.codes
+    known = np.arange(crowd.n_items) % 2 == 0
+    half = np.where(np.repeat(known, np.diff(crowd.offsets)), gold, -1).astype(np.int16)
+    better = calibrate(result, half)
+    assert np.array_equal(better.codes, result.codes)
+    before = measure_calibration(result, gold, known).cross_entropy
+    assert measure_calibration(better, gold, known).cross_entropy <= before + 1e-6

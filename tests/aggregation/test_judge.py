@@ -60,28 +60,29 @@ def test_a_family_is_hidden_as_a_whole_and_a_single_answer_is_not():
     assert not len(hold_out(alone, share=0.3)[1])
 
 
+def _labels(crowd, answers):
+    """List (token, worker, label before, label) one by one."""
+    for n in range(len(answers)):
+        codes = answers.codes[answers.offset[n] : answers.offset[n + 1]].tolist()
+        before = crowd.tagset.outside
+        for at, code in enumerate(codes):
+            if code >= 0:
+                yield crowd.offsets[answers.item[n]] + at, answers.worker[n], before, code
+            before = code if code >= 0 else crowd.tagset.outside
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_the_score_is_the_mean_log_probability_of_the_hidden_labels(seed):
     crowd = _crowd(seed)
     shown, hidden = hold_out(crowd, seed=seed)
     rng = np.random.default_rng(seed)
-    n_labels, outside = len(crowd.tagset.tags), crowd.tagset.outside
+    n_labels = len(crowd.tagset.tags)
     probs = rng.dirichlet(np.ones(n_labels), crowd.n_tokens)
-
-    def labels(answers):
-        """List (token, worker, label before, label) one by one."""
-        for n in range(len(answers)):
-            codes = answers.codes[answers.offset[n] : answers.offset[n + 1]].tolist()
-            before = outside
-            for at, code in enumerate(codes):
-                if code >= 0:
-                    yield crowd.offsets[answers.item[n]] + at, answers.worker[n], before, code
-                before = code if code >= 0 else outside
 
     def likelihood(temperature):
         total = []
-        known = list(labels(shown.answers))
-        for token, worker, before, label in labels(hidden):
+        known = list(_labels(crowd, shown.answers))
+        for token, worker, before, label in _labels(crowd, hidden):
             q = probs[token] ** (1 / temperature)
             q /= q.sum()
             p = 0.0
@@ -120,10 +121,24 @@ def test_noise_is_judged_worse_and_what_is_too_sure_gets_a_temperature():
 
 def test_weights_fall_with_the_loss_and_are_the_prior_without_hidden_answers():
     prior = np.array([0.0, 0.5, 0.5])
-    assert weigh(np.zeros(3), prior).tolist() == prior.tolist()
-    found = weigh(np.array([-0.200, -0.204, -0.300]), prior)
+    nothing = [np.zeros(0)] * 3
+    assert weigh(nothing, np.zeros(0, int), prior).tolist() == prior.tolist()
+    # Constant differences are certain: only `TELLING` counts, here 2 % of the best one's loss.
+    base = np.random.default_rng(0).uniform(-0.3, -0.1, 1000)
+    base += -0.2 - base.mean()
+    logs = [base, base - 0.02 * 0.2, base - 0.5]
+    found = weigh([np.exp(one) for one in logs], np.arange(1000), prior)
     assert found[0] / found[1] == pytest.approx(np.e)
     assert found[2] == 0
     assert found.sum() == pytest.approx(1)
-    # Only ratios of losses count: bits or nats, long items or short ones.
-    assert np.allclose(weigh(np.array([-2.0, -2.04, -3.0]), prior), found)
+
+
+def test_candidates_that_few_items_cannot_tell_apart_share_the_weight():
+    rng = np.random.default_rng(1)
+    logs = rng.normal(-1, 0.3, (2, 40))
+    logs[1] += logs[0].mean() - logs[1].mean() - 0.05
+    few = weigh(list(np.exp(logs)), np.arange(40), np.ones(2))
+    many = weigh(list(np.exp(np.tile(logs, 100))), np.arange(4000), np.ones(2))
+    one_item = weigh(list(np.exp(np.tile(logs, 100))), np.tile(np.arange(40), 100), np.ones(2))
+    assert 0.5 < few[0] < many[0]
+    assert one_item == pytest.approx(few)  # the same items again are no new evidence

@@ -70,7 +70,7 @@ def test_labels_as_a_posterior_are_believed_and_legal(crowd):
     assert (own > CERTAIN - 0.05).all()
 
 
-def test_a_temperature_takes_all_evidence_to_a_power(crowd, parts):
+def test_a_temperature_takes_all_evidence_to_a_power(parts):
     warm = parts[0].cooled(2.0)
     assert parts[0].cooled(1) is parts[0]
     assert warm.marginals(np.inf).entropy.sum() > parts[0].marginals(np.inf).entropy.sum()

@@ -8,8 +8,9 @@ For spans:
    workers as the hidden answers say: for every worker model the power of the text and the
    dependence of the workers are those that predict the hidden answers best. Its labels teach the
    next CRF, as long as the hidden answers are predicted better.
-3. All are fitted again with all answers. The result is their mixture, with the weights and
-   temperatures that make the hidden answers likeliest, and the spans of largest expected F1.
+3. All are fitted again with all answers. The labels are those of their mixture, weighted by how
+   well they predict, with the largest expected F1; the confidences are those of the mixture at the
+   temperatures that make the hidden answers likeliest.
 
 Nothing else is tuned: what is learned about a crowd is learned from its answers (docs/math.md,
 section 12).
@@ -41,6 +42,7 @@ from goldspan.aggregation.bsc.text import (
     TextScores,
     beside_text,
 )
+from goldspan.aggregation.calibration import with_confidences_of
 from goldspan.aggregation.consensus import Consensus
 from goldspan.aggregation.judge import Candidate, Judge, Judged, hold_out, weigh
 from goldspan.aggregation.legal import has_words
@@ -104,7 +106,8 @@ class Auto(Aggregator):
         cuts = [self._cut(crowd, given, n, folds, progress) for n in range(n_cuts)]
         names = [name for name in cuts[0].judged if all(name in cut.judged for cut in cuts)]
         merged = {name: _joined([cut.judged[name] for cut in cuts]) for name in names}
-        weights = weigh(np.array([merged[name].score for name in names]), _prior(names))
+        items = np.concatenate([cut.items for cut in cuts])
+        weights = weigh([merged[name].likelihood for name in names], items, _prior(names))
         candidates = [
             Candidate(name, merged[name].score, merged[name].temperature, float(weight))
             for name, weight in zip(names, weights, strict=True)
@@ -112,18 +115,21 @@ class Auto(Aggregator):
         candidates.sort(key=lambda one: (-one.weight, -one.score))
         chosen = [one for one in candidates if one.weight > 0]
         parts = self._fitted(crowd, given, chosen, cuts[-1], folds, progress)
-        mixture = Mixture(
-            [parts[one.name].cooled(one.temperature) for one in chosen],
+        sure = Mixture(
+            [parts[one.name] for one in chosen],
             np.array([one.weight for one in chosen]),
             crowd.tagset,
         )
-        result = consensus_of(crowd, mixture, decode="mbr", method=self.name)
+        result = consensus_of(crowd, sure, decode="mbr", method=self.name)
+        if any(one.temperature != 1 for one in chosen):
+            cooled = [parts[one.name].cooled(one.temperature) for one in chosen]
+            result = with_confidences_of(result, replace(sure, parts=cooled))
         return replace(
             result,
             candidates=tuple(candidates),
             trace=tuple(progress.scores),
             stop_reason="rounds",
-            notes=tuple(_notes(candidates, len(merged[names[0]].likelihood))),
+            notes=tuple(_notes(candidates, len(items))),
         )
 
     def _models(self) -> list[str]:
@@ -157,7 +163,7 @@ class Auto(Aggregator):
         posteriors = {name: fit.posterior for name, fit in fits.items()}
         posteriors |= _votes(shown, given)
         judged = {name: judge.judge(_probs(post)) for name, post in posteriors.items()}
-        cut = _Cut(judged)
+        cut = _Cut(judged, judge.item)
         best = max((n for n in fits if fits[n].is_chain), key=lambda name: judged[name].score)
         progress.tell(judged[best].score)
         if folds is None:
@@ -179,7 +185,7 @@ class Auto(Aggregator):
                 break
             has_settled, last = score - last < SETTLED * -score, score
             labels = folds.soft_labels(*beside[best].state, crowd.tagset, given.runner)
-            cut = _Cut({**judged, **found}, dict(beside), best, tuple(weights), text)
+            cut = _Cut({**judged, **found}, judge.item, dict(beside), best, tuple(weights), text)
             if has_settled:
                 break
         return cut
@@ -320,6 +326,7 @@ class _Cut:
 
     Attributes:
         judged: The candidates by name.
+        items: int32 [n_hidden], the item of every hidden label.
         beside: The worker models beside the text; none without text.
         best: The best of them.
         weights: Of the CRFs.
@@ -327,6 +334,7 @@ class _Cut:
     """
 
     judged: dict[str, Judged]
+    items: NDArray[np.int32]
     beside: Mapping[str, _Beside] = field(default_factory=dict)
     best: str = ""
     weights: tuple[Weights | None, ...] = ()
