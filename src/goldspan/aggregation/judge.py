@@ -85,6 +85,24 @@ class Judged:
     likelihood: Floats
 
 
+@dataclass(frozen=True)
+class Candidate:
+    """A row of the table that says what was chosen and why.
+
+    Attributes:
+        name: Of the method.
+        score: Mean log-probability of a hidden label, in nats, less what the method's drift costs;
+            NaN where nothing could be hidden.
+        temperature: By which it was too sure; its log-probabilities are divided by it.
+        weight: Its share of the mixture.
+    """
+
+    name: str
+    score: float
+    temperature: float
+    weight: float
+
+
 class Judge:
     """Scores candidates by hidden answers.
 
