@@ -38,7 +38,7 @@ ENOUGH = 2_000
 PATIENCE = 0.05
 """Nats per hidden label by which a method is behind when its weight is 1/e of the best one's."""
 DOUBT = 50.0
-"""Hidden labels whose evidence counts half."""
+"""Hidden labels at which their evidence has half the weight, and votes without it the rest."""
 HABIT = 10.0
 """Labels of a worker beside which the population's confusion matrix counts half."""
 
@@ -97,8 +97,9 @@ def combine_labels(crowd: Crowd, given: FitContext, random_state: int) -> AutoLa
         ]
     )
     trust = n_hidden / (n_hidden + DOUBT)
-    weights = np.exp((scores - scores.max()) * trust / PATIENCE)
-    weights /= weights.sum()
+    weights = np.exp((scores - scores.max()) / PATIENCE)
+    weights *= trust / weights.sum()
+    weights[0] += 1 - trust
     mixed = np.zeros_like(whole[0])
     heat = [float(np.exp(np.mean([np.log(one.temperature) for one in found]))) for found in judged]
     for spec, probs, weight, temperature in zip(specs, whole, weights, heat, strict=True):
@@ -143,15 +144,20 @@ def _specs(n_labels: int) -> list[_Spec]:
 
 
 def _fit(spec: _Spec, crowd: Crowd, given: FitContext) -> Floats:
-    """Return a candidate's probabilities, float64 [n_items, J]."""
+    """Return a candidate's probabilities, float64 [n_items, J]; shares of votes are smoothed."""
+    ballots = Ballots.of(crowd)
     if not spec.method:
-        return _shares_of_votes(Ballots.of(crowd))
+        return _shares_of_votes(ballots)
     from goldspan.aggregation import get_aggregator
 
     aggregator = get_aggregator(spec.method, **spec.params)
     fresh = FitContext(known=given.known, runner=given.runner)
     found = aggregator._aggregate(crowd, fresh)  # noqa: SLF001 - known truth is already in codes
-    return found.token_probs.astype(np.float64)
+    probs = found.token_probs.astype(np.float64)
+    if spec.is_posterior:
+        return probs
+    counts = ballots.per_token(None)[:, None]
+    return np.asarray((counts * probs + SMOOTHING / probs.shape[1]) / (counts + SMOOTHING))
 
 
 def _shares_of_votes(ballots: Ballots) -> Floats:
