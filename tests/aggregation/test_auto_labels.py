@@ -81,22 +81,22 @@ def test_workers_with_opposite_habits() -> None:
     found = combine_labels(crowd, FitContext(), 0)
     check(found, crowd)
     assert accuracy(found.probs, truth) > accuracy(shares(crowd), truth) + 0.05
-    weight = {one.name: one.weight for one in found.candidates}
-    assert weight["ds"] > weight["votes"]
+    score = {one.name: one.score for one in found.candidates}
+    assert score["ds"] > score["votes"]
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_a_rare_label_is_not_given_up(seed: int) -> None:
-    crowd, truth = simulated(coins(np.full(30, 0.8), 2), 200, 3, [0.92, 0.08], seed)
-    found = combine_labels(crowd, FitContext(), seed)
+def test_a_rare_label_is_not_given_up() -> None:
+    crowd, truth = simulated(coins(np.full(30, 0.8), 2), 200, 3, [0.92, 0.08])
+    found = combine_labels(crowd, FitContext(), 0)
     assert accuracy(found.probs, truth) >= accuracy(shares(crowd), truth) - 0.005
-    assert (found.probs.argmax(axis=1) == truth)[truth == truth[truth != truth[1]][0]].any()
+    rare = int(np.bincount(truth).argmin())
+    assert (found.probs.argmax(axis=1) == rare).sum() >= 0.5 * (truth == rare).sum()
 
 
-@pytest.mark.parametrize(("n_items", "per_item"), [(300, 2), (25, 3), (4, 2)])
+@pytest.mark.parametrize(("n_items", "per_item"), [(150, 2), (25, 3), (4, 2)])
 def test_few_answers_and_few_items_do_not_lose_to_votes(n_items: int, per_item: int) -> None:
     gain = []
-    for seed in range(4):
+    for seed in range(3):
         crowd, truth = simulated(coins(np.full(20, 0.75), 3), n_items, per_item, [1 / 3] * 3, seed)
         found = combine_labels(crowd, FitContext(), seed)
         check(found, crowd)
