@@ -35,6 +35,7 @@ from goldspan.aggregation.bsc.text import (
     FIRST_STEPS,
     INNER,
     NEXT_STEPS,
+    STILL,
     Folds,
     Settings,
     TextScores,
@@ -60,6 +61,8 @@ DEPENDENCES = (0.1, 0.3)
 ENOUGH = 2000
 """Hidden labels that judge well enough; smaller crowds are cut several times."""
 MOST_CUTS = 5
+SETTLED = 0.002
+"""Share of its loss by which a candidate must gain for another round."""
 TEXTS = ("auto", "none")
 
 
@@ -91,7 +94,7 @@ class Auto(Aggregator):
     c2: Annotated[float, Number(0, MOST)] = 4.0
     min_count: Annotated[int, Whole(1)] = 2
     folds: Annotated[int, Whole(2)] = 5
-    rounds: Rounds = 4
+    rounds: Rounds = 6
     random_state: Seed = 0
 
     def _aggregate(self, crowd: Crowd, given: FitContext) -> Consensus:
@@ -123,6 +126,10 @@ class Auto(Aggregator):
             notes=tuple(_notes(candidates, len(merged[names[0]].likelihood))),
         )
 
+    def _models(self) -> list[str]:
+        """Return the methods of the engine that are tried."""
+        return [name for name in MODELS if self.text == "auto" or "+words" not in name]
+
     def _n_cuts(self, crowd: Crowd) -> int:
         """Return how often answers are hidden: small crowds need more hidden labels to judge by."""
         hidden = self.share * max(1, int((crowd.latest.codes >= 0).sum()))
@@ -146,7 +153,7 @@ class Auto(Aggregator):
         seed = number if self.random_state is None else self.random_state + number
         shown, hidden = hold_out(crowd, share=self.share, seed=seed)
         judge = Judge(shown, hidden)
-        fits = {name: _Fit.of(name, shown, given) for name in MODELS}
+        fits = {name: _Fit.of(name, shown, given) for name in self._models()}
         posteriors = {name: fit.posterior for name, fit in fits.items()}
         posteriors |= _votes(shown, given)
         judged = {name: judge.judge(_probs(post)) for name, post in posteriors.items()}
@@ -170,9 +177,11 @@ class Auto(Aggregator):
             progress.tell(score)
             if score <= last:
                 break
-            last = score
+            has_settled, last = score - last < SETTLED * -score, score
             labels = folds.soft_labels(*beside[best].state, crowd.tagset, given.runner)
             cut = _Cut({**judged, **found}, dict(beside), best, tuple(weights), text)
+            if has_settled:
+                break
         return cut
 
     def _fitted(
@@ -189,20 +198,24 @@ class Auto(Aggregator):
         beside_text = [name for name in BESIDE_TEXT if f"{name}+crf" in names]
         if beside_text:
             beside_text = sorted({*beside_text, cut.best})
-        fits = {n: _Fit.of(n, crowd, given) for n in MODELS if n in {*names, *beside_text}}
+        fits = {n: _Fit.of(n, crowd, given) for n in self._models() if n in {*names, *beside_text}}
         found = {name: fit.posterior for name, fit in fits.items()}
         found |= {name: one for name, one in _votes(crowd, given).items() if name in names}
         if not beside_text or folds is None or cut.text is None:
             return found
         beside = {n: cut.beside[n].moved(fits[n]) for n in beside_text}
         weights, text = list(cut.weights), cut.text
+        before: NDArray[np.float32] | None = None
         for number in range(self.rounds):
-            if number:
-                labels = folds.soft_labels(*beside[cut.best].state, crowd.tagset, given.runner)
-                weights = [*folds.train(labels, weights, NEXT_STEPS, given.runner)]
-                text = folds.scores([w for w in weights if w is not None])
             beside = {name: one.updated(text, given) for name, one in beside.items()}
             progress.tell(progress.scores[-1])
+            labels = folds.soft_labels(*beside[cut.best].state, crowd.tagset, given.runner)
+            moved = np.inf if before is None else np.abs(labels.probs - before).sum(axis=1).mean()
+            if moved / 2 < STILL or number == self.rounds - 1:
+                break
+            before = labels.probs
+            weights = [*folds.train(labels, weights, NEXT_STEPS, given.runner)]
+            text = folds.scores([w for w in weights if w is not None])
         return found | {f"{name}+crf": one.posterior for name, one in beside.items()}
 
 
