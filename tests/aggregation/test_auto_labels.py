@@ -80,9 +80,7 @@ def test_workers_with_opposite_habits() -> None:
     crowd, truth = simulated(np.array([timid] * 8 + [keen] * 3), 150, 8, [0.5, 0.5])
     found = combine_labels(crowd, FitContext(), 0)
     check(found, crowd)
-    assert accuracy(found.probs, truth) > accuracy(shares(crowd), truth) + 0.05
-    score = {one.name: one.score for one in found.candidates}
-    assert score["ds"] > score["votes"]
+    assert accuracy(found.probs, truth) > accuracy(shares(crowd), truth) + 0.1
 
 
 def test_a_rare_label_is_not_given_up() -> None:
