@@ -5,11 +5,12 @@ crowd, and again with some answers hidden. What counts of each is how probable i
 answers (`goldspan.aggregation.judge`), less its drift: the divergence of its shares of labels from
 those of the answers, for methods that run away give some labels up. The result is the mixture
 
-    p(j) = sum_m w_m q_m(j)^(1/T_mi) / Z,    w_m ~ exp(evidence_m / PATIENCE),
+    p(j) = sum_m w_m q_m(j)^(1/T_mi) / Z,    w_m ~ exp(score_m / PATIENCE),
 
 in which a method that is a little worse keeps nearly the weight of the best: scores find disasters
 and do not order good methods finely. The temperature T_mi of a method on item i is the judge's, but
-at least 1 + (n_i - 1) rho_m, the design effect of n_i answers whose errors are correlated.
+at least 1 + (n_i - 1) rho_m, the design effect of n_i answers whose errors are correlated. Where
+few labels could be hidden, votes have the weight that the scores do not earn.
 """
 
 from __future__ import annotations
@@ -54,7 +55,8 @@ class AutoLabels:
 
     Attributes:
         probs: float64 [n_items, J], probabilities of the labels; 0 where nothing is known.
-        candidates: The methods, the heaviest first.
+        candidates: The methods, the heaviest first; what their drift costs is taken off their
+            scores, and all are 0 where nothing could be hidden.
         certainty: How sure the choice is, in a sentence.
     """
 
@@ -88,7 +90,7 @@ def combine_labels(crowd: Crowd, given: FitContext, random_state: int) -> AutoLa
     if n_labels < 2 or answers_of.max(initial=0) < 2:
         probs = _shares_of_votes(ballots)
         why = "No item has two answers, so that nothing can be predicted: votes decide."
-        lone = Candidate(VOTES, float("nan"), 1.0, 1.0)
+        lone = Candidate(VOTES, 0.0, 1.0, 1.0)
         return AutoLabels(_clamped(probs, answers_of, given), [lone], why)
     specs = _specs(n_labels)
     whole = [_fit(spec, crowd, given) for spec in specs]
