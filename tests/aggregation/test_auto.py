@@ -98,3 +98,17 @@ def test_its_confidences_can_be_calibrated_and_the_labels_stay(crowd, result):
     assert np.array_equal(better.codes, result.codes)
     before = measure_calibration(result, gold, known).cross_entropy
     assert measure_calibration(better, gold, known).cross_entropy <= before + 1e-6
+
+
+def test_single_labels_are_combined_and_no_worse_than_votes():
+    from goldspan.simulation import draw_truth, simulate_crowd
+
+    truth = draw_truth(300, ["a", "b", "c"], seed=2)
+    team = ["flip(0.2) x4", "flip(0.6) x6", "spammer x2"]
+    crowd = simulate_crowd(truth, team, per_item=5, seed=3)
+    found = goldspan.aggregate(crowd.with_gold(None), "auto")
+    votes = goldspan.aggregate(crowd.with_gold(None), "mv-token")
+    assert goldspan.score(crowd, found).accuracy >= goldspan.score(crowd, votes).accuracy - 0.005
+    assert found.candidates
+    assert found.notes
+    assert np.allclose(found.token_probs.sum(axis=1), 1, atol=1e-5)

@@ -1,5 +1,7 @@
 """The method that a user need not think about: candidates, a judge without gold, and a mixture.
 
+Single labels are the matter of `auto_labels`.
+
 For spans:
 
 1. Some answers are hidden (`judge`). Votes, Dawid-Skene's family and BSC with every worker model,
@@ -27,6 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from goldspan.aggregation import get_aggregator
+from goldspan.aggregation.auto_labels import combine_labels
 from goldspan.aggregation.base import Aggregator, FitContext
 from goldspan.aggregation.bsc.engine import EngineInputs
 from goldspan.aggregation.bsc.evidence import Sums
@@ -46,7 +49,7 @@ from goldspan.aggregation.calibration import with_confidences_of
 from goldspan.aggregation.consensus import Consensus
 from goldspan.aggregation.judge import Candidate, Judge, Judged, hold_out, weigh
 from goldspan.aggregation.legal import has_words
-from goldspan.aggregation.mixture import Mixture, posterior_of_labels
+from goldspan.aggregation.mixture import Mixture, posterior_of_labels, posterior_of_probs
 from goldspan.aggregation.votes import TokenVote
 from goldspan.crowd import Crowd
 from goldspan.params import MOST, Number, OneOf, Rounds, Seed, Whole
@@ -100,6 +103,19 @@ class Auto(Aggregator):
     random_state: Seed = 0
 
     def _aggregate(self, crowd: Crowd, given: FitContext) -> Consensus:
+        if crowd.is_classification:
+            return self._labels(crowd, given)
+        return self._spans(crowd, given)
+
+    def _labels(self, crowd: Crowd, given: FitContext) -> Consensus:
+        """Aggregate single labels, without their words."""
+        found = combine_labels(crowd, given, self.random_state or 0)
+        posterior = posterior_of_probs(crowd, found.probs, given.runner)
+        result = consensus_of(crowd, posterior, decode="viterbi", method=self.name)
+        return replace(result, candidates=tuple(found.candidates), notes=(found.certainty,))
+
+    def _spans(self, crowd: Crowd, given: FitContext) -> Consensus:
+        """Aggregate tagged tokens."""
         progress = _Steps(given, 2 * (1 + self.rounds))
         n_cuts = self._n_cuts(crowd)
         folds = self._folds(crowd)

@@ -24,6 +24,7 @@ from goldspan.spans.corpus import SpanArray
 Floats = NDArray[np.float64]
 CERTAIN = 0.98
 """Probability of a label that a vote gave, where a vote is part of a mixture."""
+LEAST_PROB = 1e-12
 RARE = 0.2
 """A span is a candidate if some part gives it this share of the least posterior asked for."""
 
@@ -105,14 +106,33 @@ def posterior_of_labels(crowd: Crowd, codes: NDArray[np.int16], runner: Runner) 
         codes: int16 [n_tokens], -1 where nothing is known.
         runner: Where to work.
     """
-    codec, n_labels = crowd.tagset, len(crowd.tagset.tags)
+    n_labels = len(crowd.tagset.tags)
     table = np.full((n_labels, n_labels), (1 - CERTAIN) / max(1, n_labels - 1))
     np.fill_diagonal(table, CERTAIN)
-    known = codes >= 0
+    return _of_table(crowd, table, codes, runner)
+
+
+def posterior_of_probs(crowd: Crowd, probs: Floats, runner: Runner) -> Posterior:
+    """Return probabilities of single labels as a posterior.
+
+    Args:
+        crowd: The items.
+        probs: float64 [n_items, J], rows of 0 where nothing is known.
+        runner: Where to work.
+    """
+    known = probs.sum(axis=1) > 0
+    rows = np.where(known, np.cumsum(known) - 1, -1).astype(np.int64)
+    return _of_table(crowd, np.maximum(probs[known], LEAST_PROB), rows, runner)
+
+
+def _of_table(crowd: Crowd, table: Floats, rows: NDArray[np.integer], runner: Runner) -> Posterior:
+    """Return the posterior of tokens whose evidence is a row of a table each, -1 for none."""
+    codec, n_labels = crowd.tagset, len(crowd.tagset.tags)
+    known = rows >= 0
     bounds = np.concatenate([[0], np.cumsum(known)])
     at = bounds[crowd.offsets]
     evidence = Evidence(
-        crowd.offsets, bounds, codes[known].astype(np.int32), at[1:] > at[:-1],
+        crowd.offsets, bounds, rows[known].astype(np.int32), at[1:] > at[:-1],
         np.zeros(0, np.int16), np.zeros((0, n_labels)),
     )  # fmt: skip
     truth = np.vstack([codec.start_mask, codec.mask]).astype(np.float64)
