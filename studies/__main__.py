@@ -27,8 +27,9 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-_MOST = "Of the studies campaign-ner, li-liu, ntoulas-…, redundancy, rodrigues-…, selection-ner"
-_KEPT = "Of the studies campaign-ner, rodrigues-… and selection-ner"
+_DRAWN = "Of the studies campaign-ner, li-liu, ntoulas-…, redundancy, rodrigues-…, selection-ner"
+_MOST = "Of all studies but bsc and classification"
+_KEPT = "Of the studies campaign-ner, purity, rodrigues-… and selection-ner"
 _RODRIGUES = "Of the studies rodrigues-… alone"
 
 
