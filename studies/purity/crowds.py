@@ -315,11 +315,8 @@ def all_cases(data: Path, *, repeats: int) -> list[Case]:
     cases += [_copied(PICO, name) for name, (_, _, wrong) in COPIES.items() if not wrong]
     for seed in range(repeats):
         cases += _families(seed)
-        cases.append(
-            Case(
-                "long spans, rough ends", seed, SIMULATED, lambda _, s=seed: long_span_crowd(seed=s)
-            )
-        )
+        long_spans = partial(long_span_crowd, seed=seed)
+        cases.append(_simulated("long spans, rough ends", seed, long_spans))
     # A file is read once: its cases stand together.
     place = {case.source: n for n, case in reversed(list(enumerate(cases)))}
     return sorted(cases, key=lambda case: place[case.source])
