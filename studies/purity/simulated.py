@@ -29,15 +29,10 @@ SPAN_WORKERS = (
     "misses(0.4) + wrong_type(0.2) + early(0.15) + invents(0.02)",
 )
 """The same for spans."""
-NAMES = {
-    "PER": ("ann", "bob", "kim", "lee", "mary", "york", "paris", "jordan"),
-    "LOC": ("rome", "oslo", "york", "paris", "jordan", "kent", "lima", "mary"),
-    "ORG": ("acme", "kent", "rome", "lee", "globex", "initech", "union", "oslo"),
-}
-"""Words of names; some belong to several types."""
-BEFORE = {"PER": ("said", "with", "by"), "LOC": ("in", "near", "to"), "ORG": ("at", "for", "by")}
-"""Words before names, which tell the type about as often as not."""
-FILLERS = ("the", "old", "house", "was", "sold", "again", "and", "then", "rain", "fell", "late")
+NAMES = {"PER": (0, 120), "LOC": (80, 200), "ORG": (160, 280)}
+"""Numbers of the words of names, by type: a third of them belongs to two types."""
+N_FILLERS = 120
+"""Other words; one in eight of them is also a word of names, though in none here."""
 REACHES = (2.0, 4.0, 8.0)
 """By how many tokens the three kinds of workers miss the ends of long spans."""
 
@@ -56,12 +51,14 @@ def draw_sentences(n_items: int, *, seed: int = 0) -> Crowd:
     for _ in range(n_items):
         before = len(words)
         for _ in range(int(rng.integers(1, 4))):
-            fillers = rng.choice(FILLERS, int(rng.integers(1, 6))).tolist()
+            for _ in range(int(rng.integers(2, 7))):
+                is_name = rng.random() < 1 / 8
+                words.append(f"n{rng.integers(280)}" if is_name else f"w{rng.integers(N_FILLERS)}")
+                tags.append("O")
             kind = str(rng.choice(list(NAMES)))
-            cue = BEFORE[kind] if rng.random() < 0.5 else FILLERS
-            name = rng.choice(NAMES[kind], int(rng.integers(1, 4))).tolist()
-            words += [*fillers, str(rng.choice(cue)), *name]
-            tags += ["O"] * (len(fillers) + 1) + [f"B-{kind}"] + [f"I-{kind}"] * (len(name) - 1)
+            length = int(rng.integers(1, 4))
+            words += [f"n{n}" for n in rng.integers(*NAMES[kind], length).tolist()]
+            tags += [f"B-{kind}"] + [f"I-{kind}"] * (length - 1)
         lengths.append(len(words) - before)
     return _truth(words, tags, lengths, codec, per_document=10)
 
@@ -170,9 +167,10 @@ def family_labels(rho: float, *, size: int = N_FAMILY, seed: int = 0) -> Crowd:
     return family_crowd(draw_truth(500, 4, seed=seed), rho, LABEL_WORKERS, size=size, seed=seed)
 
 
-def family_spans(rho: float, *, size: int = N_FAMILY, seed: int = 0) -> Crowd:
-    """Simulate a family of workers on spans: 400 sentences, three types."""
-    return family_crowd(draw_sentences(400, seed=seed), rho, SPAN_WORKERS, size=size, seed=seed)
+def family_spans(rho: float, *, size: int = N_FAMILY, n_items: int = 400, seed: int = 0) -> Crowd:
+    """Simulate a family of workers on spans: sentences with names of three types."""
+    truth = draw_sentences(n_items, seed=seed)
+    return family_crowd(truth, rho, SPAN_WORKERS, size=size, seed=seed)
 
 
 def _truth(
