@@ -64,6 +64,6 @@ def test_memory_and_a_crf_do_not_run_away_on_long_spans_of_which_nobody_is_sure(
     # 17 and 5 per cent of what all agreed on.
     crowd = stripped(long_span_crowd(seed=seed))
     found = check_plausibility(crowd, goldspan.aggregate(crowd, method).codes)
-    assert found.n_spans > 100
     assert found.longest_span <= found.longest_answer
     assert found.n_overruled < 0.02 * found.n_unanimous
+    assert found.n_spans > 100  # of 200: it does not hold by giving nothing
