@@ -17,20 +17,18 @@ FLAGSHIPS = ["bsc-seq+crf", *(["auto"] if "auto" in methods() else [])]
 FOR_LABELS = ["ds", *(["auto"] if "auto" in methods() else [])]
 MARGIN = 0.5
 """Points of F1 or accuracy, on the mean over the seeds."""
-SEEDS = (0, 1)
 
 
 def _independent(seed):
-    return family_spans(1.0, size=1, n_items=200, seed=seed)
+    return family_spans(1.0, size=1, n_items=120, seed=seed)
 
 
 SPANS = {
-    "independent": _independent,
     "one answer": lambda seed: fewer_answers(_independent(seed), 1, seed),
     "two answers": lambda seed: fewer_answers(_independent(seed), 2, seed),
     "50 items": lambda seed: fewer_items(_independent(seed), 50, seed),
     "a worker 3 times": lambda seed: with_copies(_independent(seed), 3, seed=seed),
-    "family": lambda seed: family_spans(0.6, n_items=200, seed=seed),
+    "family": lambda seed: family_spans(0.6, n_items=120, seed=seed),
 }
 
 
@@ -42,9 +40,7 @@ def _scores(crowd, names):
 @pytest.mark.parametrize("case", SPANS)
 @pytest.mark.parametrize("method", FLAGSHIPS)
 def test_spans_are_no_worse_than_those_of_the_better_vote(method, case):
-    ours, outside, inside = np.mean(
-        [_scores(SPANS[case](seed), (method, OUTSIDE, INSIDE)) for seed in SEEDS], axis=0
-    )
+    ours, outside, inside = _scores(SPANS[case](0), (method, OUTSIDE, INSIDE))
     assert ours >= max(outside, inside) - MARGIN
 
 
@@ -52,7 +48,7 @@ def test_spans_are_no_worse_than_those_of_the_better_vote(method, case):
 @pytest.mark.parametrize("method", FOR_LABELS)
 def test_labels_are_no_worse_than_those_of_the_vote(method, rho):
     ours, vote = np.mean(
-        [_scores(family_labels(rho, seed=seed), (method, "mv-token")) for seed in SEEDS], axis=0
+        [_scores(family_labels(rho, seed=seed), (method, "mv-token")) for seed in range(3)], axis=0
     )
     assert ours >= vote - MARGIN
 
