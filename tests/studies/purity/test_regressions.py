@@ -17,6 +17,7 @@ FLAGSHIPS = ["bsc-seq+crf", *(["auto"] if "auto" in methods() else [])]
 FOR_LABELS = ["ds", *(["auto"] if "auto" in methods() else [])]
 MARGIN = 0.5
 """Points of F1 or accuracy, on the mean over the seeds."""
+SEEDS = (0, 1)
 
 
 def _independent(seed):
@@ -40,7 +41,9 @@ def _scores(crowd, names):
 @pytest.mark.parametrize("case", SPANS)
 @pytest.mark.parametrize("method", FLAGSHIPS)
 def test_spans_are_no_worse_than_those_of_the_better_vote(method, case):
-    ours, outside, inside = _scores(SPANS[case](0), (method, OUTSIDE, INSIDE))
+    ours, outside, inside = np.mean(
+        [_scores(SPANS[case](seed), (method, OUTSIDE, INSIDE)) for seed in SEEDS], axis=0
+    )
     assert ours >= max(outside, inside) - MARGIN
 
 
@@ -48,7 +51,7 @@ def test_spans_are_no_worse_than_those_of_the_better_vote(method, case):
 @pytest.mark.parametrize("method", FOR_LABELS)
 def test_labels_are_no_worse_than_those_of_the_vote(method, rho):
     ours, vote = np.mean(
-        [_scores(family_labels(rho, seed=seed), (method, "mv-token")) for seed in range(3)], axis=0
+        [_scores(family_labels(rho, seed=seed), (method, "mv-token")) for seed in SEEDS], axis=0
     )
     assert ours >= vote - MARGIN
 
