@@ -8,8 +8,9 @@ For spans:
    workers as the hidden answers say: for every worker model the power of the text and the
    dependence of the workers are those that predict the hidden answers best. Its labels teach the
    next CRF, as long as the hidden answers are predicted better.
-3. All are fitted again with all answers. The result is their mixture, with the weights and
-   temperatures that make the hidden answers likeliest, and the spans of largest expected F1.
+3. All are fitted again with all answers. The labels are those of their mixture, weighted by how
+   well they predict, with the largest expected F1; the confidences are those of the mixture at the
+   temperatures that make the hidden answers likeliest.
 
 Nothing else is tuned: what is learned about a crowd is learned from its answers (docs/math.md,
 section 12).
@@ -35,11 +36,13 @@ from goldspan.aggregation.bsc.text import (
     FIRST_STEPS,
     INNER,
     NEXT_STEPS,
+    STILL,
     Folds,
     Settings,
     TextScores,
     beside_text,
 )
+from goldspan.aggregation.calibration import with_confidences_of
 from goldspan.aggregation.consensus import Consensus
 from goldspan.aggregation.judge import Candidate, Judge, Judged, hold_out, weigh
 from goldspan.aggregation.legal import has_words
@@ -60,6 +63,8 @@ DEPENDENCES = (0.1, 0.3)
 ENOUGH = 2000
 """Hidden labels that judge well enough; smaller crowds are cut several times."""
 MOST_CUTS = 5
+SETTLED = 0.002
+"""Share of its loss by which a candidate must gain for another round."""
 TEXTS = ("auto", "none")
 
 
@@ -91,7 +96,7 @@ class Auto(Aggregator):
     c2: Annotated[float, Number(0, MOST)] = 4.0
     min_count: Annotated[int, Whole(1)] = 2
     folds: Annotated[int, Whole(2)] = 5
-    rounds: Rounds = 4
+    rounds: Rounds = 6
     random_state: Seed = 0
 
     def _aggregate(self, crowd: Crowd, given: FitContext) -> Consensus:
@@ -101,7 +106,8 @@ class Auto(Aggregator):
         cuts = [self._cut(crowd, given, n, folds, progress) for n in range(n_cuts)]
         names = [name for name in cuts[0].judged if all(name in cut.judged for cut in cuts)]
         merged = {name: _joined([cut.judged[name] for cut in cuts]) for name in names}
-        weights = weigh(np.array([merged[name].score for name in names]), _prior(names))
+        items = np.concatenate([cut.items for cut in cuts])
+        weights = weigh([merged[name].likelihood for name in names], items, _prior(names))
         candidates = [
             Candidate(name, merged[name].score, merged[name].temperature, float(weight))
             for name, weight in zip(names, weights, strict=True)
@@ -109,19 +115,26 @@ class Auto(Aggregator):
         candidates.sort(key=lambda one: (-one.weight, -one.score))
         chosen = [one for one in candidates if one.weight > 0]
         parts = self._fitted(crowd, given, chosen, cuts[-1], folds, progress)
-        mixture = Mixture(
-            [parts[one.name].cooled(one.temperature) for one in chosen],
+        sure = Mixture(
+            [parts[one.name] for one in chosen],
             np.array([one.weight for one in chosen]),
             crowd.tagset,
         )
-        result = consensus_of(crowd, mixture, decode="mbr", method=self.name)
+        result = consensus_of(crowd, sure, decode="mbr", method=self.name)
+        if any(one.temperature != 1 for one in chosen):
+            cooled = [parts[one.name].cooled(one.temperature) for one in chosen]
+            result = with_confidences_of(result, replace(sure, parts=cooled))
         return replace(
             result,
             candidates=tuple(candidates),
             trace=tuple(progress.scores),
             stop_reason="rounds",
-            notes=tuple(_notes(candidates, len(merged[names[0]].likelihood))),
+            notes=tuple(_notes(candidates, len(items))),
         )
+
+    def _models(self) -> list[str]:
+        """Return the methods of the engine that are tried."""
+        return [name for name in MODELS if self.text == "auto" or "+words" not in name]
 
     def _n_cuts(self, crowd: Crowd) -> int:
         """Return how often answers are hidden: small crowds need more hidden labels to judge by."""
@@ -146,11 +159,11 @@ class Auto(Aggregator):
         seed = number if self.random_state is None else self.random_state + number
         shown, hidden = hold_out(crowd, share=self.share, seed=seed)
         judge = Judge(shown, hidden)
-        fits = {name: _Fit.of(name, shown, given) for name in MODELS}
+        fits = {name: _Fit.of(name, shown, given) for name in self._models()}
         posteriors = {name: fit.posterior for name, fit in fits.items()}
         posteriors |= _votes(shown, given)
         judged = {name: judge.judge(_probs(post)) for name, post in posteriors.items()}
-        cut = _Cut(judged)
+        cut = _Cut(judged, judge.item)
         best = max((n for n in fits if fits[n].is_chain), key=lambda name: judged[name].score)
         progress.tell(judged[best].score)
         if folds is None:
@@ -170,9 +183,11 @@ class Auto(Aggregator):
             progress.tell(score)
             if score <= last:
                 break
-            last = score
+            has_settled, last = score - last < SETTLED * -score, score
             labels = folds.soft_labels(*beside[best].state, crowd.tagset, given.runner)
-            cut = _Cut({**judged, **found}, dict(beside), best, tuple(weights), text)
+            cut = _Cut({**judged, **found}, judge.item, dict(beside), best, tuple(weights), text)
+            if has_settled:
+                break
         return cut
 
     def _fitted(
@@ -189,20 +204,24 @@ class Auto(Aggregator):
         beside_text = [name for name in BESIDE_TEXT if f"{name}+crf" in names]
         if beside_text:
             beside_text = sorted({*beside_text, cut.best})
-        fits = {n: _Fit.of(n, crowd, given) for n in MODELS if n in {*names, *beside_text}}
+        fits = {n: _Fit.of(n, crowd, given) for n in self._models() if n in {*names, *beside_text}}
         found = {name: fit.posterior for name, fit in fits.items()}
         found |= {name: one for name, one in _votes(crowd, given).items() if name in names}
         if not beside_text or folds is None or cut.text is None:
             return found
         beside = {n: cut.beside[n].moved(fits[n]) for n in beside_text}
         weights, text = list(cut.weights), cut.text
+        before: NDArray[np.float32] | None = None
         for number in range(self.rounds):
-            if number:
-                labels = folds.soft_labels(*beside[cut.best].state, crowd.tagset, given.runner)
-                weights = [*folds.train(labels, weights, NEXT_STEPS, given.runner)]
-                text = folds.scores([w for w in weights if w is not None])
             beside = {name: one.updated(text, given) for name, one in beside.items()}
             progress.tell(progress.scores[-1])
+            labels = folds.soft_labels(*beside[cut.best].state, crowd.tagset, given.runner)
+            moved = np.inf if before is None else np.abs(labels.probs - before).sum(axis=1).mean()
+            if moved / 2 < STILL or number == self.rounds - 1:
+                break
+            before = labels.probs
+            weights = [*folds.train(labels, weights, NEXT_STEPS, given.runner)]
+            text = folds.scores([w for w in weights if w is not None])
         return found | {f"{name}+crf": one.posterior for name, one in beside.items()}
 
 
@@ -307,6 +326,7 @@ class _Cut:
 
     Attributes:
         judged: The candidates by name.
+        items: int32 [n_hidden], the item of every hidden label.
         beside: The worker models beside the text; none without text.
         best: The best of them.
         weights: Of the CRFs.
@@ -314,6 +334,7 @@ class _Cut:
     """
 
     judged: dict[str, Judged]
+    items: NDArray[np.int32]
     beside: Mapping[str, _Beside] = field(default_factory=dict)
     best: str = ""
     weights: tuple[Weights | None, ...] = ()

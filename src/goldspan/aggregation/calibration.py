@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from goldspan.aggregation.bsc.evidence import Tables
 from goldspan.aggregation.bsc.posterior import LOGIT_EDGE, Posterior, scaled
 from goldspan.aggregation.consensus import Consensus
+from goldspan.aggregation.mixture import Mixture
 from goldspan.aggregation.reliability import (
     LEAST_PROB,
     judged_spans,
@@ -102,8 +103,10 @@ def calibrate(result: Consensus, gold: Any) -> Consensus:
     """
     from scipy.optimize import minimize_scalar
 
-    if not isinstance(result.posterior, Posterior):
-        raise InputError(f"{result.method} has no posterior: use ds, ibcc, mace or a bsc method")
+    if not isinstance(result.posterior, Posterior | Mixture):
+        raise InputError(
+            f"{result.method} has no posterior: use auto, ds, ibcc, mace or a bsc method"
+        )
     if "temperature" in result.params:
         raise InputError("this result is calibrated already: calibrate the one that fit gave")
     codes = _codes(result, gold)
@@ -141,11 +144,22 @@ def at_temperature(result: Consensus, temperature: float) -> Consensus:
     Raises:
         InputError: The temperature is no positive number, or the method has no posterior.
     """
-    if not isinstance(result.posterior, Posterior):
-        raise InputError(f"{result.method} has no posterior: use ds, ibcc, mace or a bsc method")
+    if not isinstance(result.posterior, Posterior | Mixture):
+        raise InputError(
+            f"{result.method} has no posterior: use auto, ds, ibcc, mace or a bsc method"
+        )
     if not 0 < temperature < np.inf:
         raise InputError(f"a temperature is a positive number, not {temperature}")
-    posterior = _cooled(result.posterior, temperature)
+    cooled = with_confidences_of(result, _cooled(result.posterior, temperature))
+    return replace(
+        cooled,
+        params={**result.params, "temperature": temperature},
+        notes=(*result.notes, f"confidence at temperature {temperature:.2f}"),
+    )
+
+
+def with_confidences_of(result: Consensus, posterior: Posterior | Mixture) -> Consensus:
+    """Return the same labels with the probabilities and confidences of another posterior."""
     last = posterior.marginals(least=np.inf)
     offsets = result.crowd.offsets
     paths, masses = posterior.confidences(result.codes, result.span_array, offsets, last.probs)
@@ -156,8 +170,6 @@ def at_temperature(result: Consensus, temperature: float) -> Consensus:
         confidence=paths.astype(np.float32),
         entropy=last.entropy.astype(np.float32),
         posterior=posterior,
-        params={**result.params, "temperature": temperature},
-        notes=(*result.notes, f"confidence at temperature {temperature:.2f}"),
     )
 
 
@@ -176,7 +188,10 @@ def _fit_sigmoid(mass: NDArray[np.float64], right: NDArray[np.bool_]) -> tuple[f
     return float(found.x[0]), float(found.x[1])
 
 
-def _cooled(posterior: Posterior, temperature: float) -> Posterior:
+def _cooled(posterior: Posterior | Mixture, temperature: float) -> Posterior | Mixture:
+    """Return a posterior with the workers' evidence, or all of a mixture's, at a temperature."""
+    if isinstance(posterior, Mixture):
+        return posterior.cooled(temperature)
     old = posterior.tables
     logs = old.log_table / temperature
     return replace(posterior, tables=Tables(logs, np.exp(logs), old.truth, old.end))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from itertools import repeat
 from pathlib import Path
@@ -383,7 +383,13 @@ class Consensus:
             "objective": self.trace[-1] if self.trace else None,
             "seconds": self.seconds,
             "notes": list(self.notes),
+            **self._tried(),
         }
+
+    def _tried(self) -> dict[str, Any]:
+        """Return what `auto` tried, for JSON; nothing for other methods."""
+        every = [asdict(one) for one in self.candidates]
+        return {"candidates": every} if every else {}
 
     def to_pandas(self) -> pd.DataFrame:
         """Return the labels as a pandas DataFrame.

@@ -15,6 +15,7 @@ The candidates that predict best are averaged (docs/math.md, section 12).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -31,7 +32,8 @@ TEMPERATURES = (0.7, 1.0, 1.4, 2.0, 2.8, 4.0, 5.6)
 """Tried on every candidate: steps of a factor sqrt(2)."""
 LEAST_PROB = 1e-12
 TELLING = 0.02
-"""Share of the best candidate's loss by which another's is larger, to have 1/e of its weight."""
+"""Share of the best candidate's loss by which another's is larger, to have 1/e of its weight, where
+the hidden answers tell the two apart for certain."""
 LEAST_WEIGHT = 0.01
 """Candidates with less weight in the mixture are left out."""
 
@@ -118,6 +120,7 @@ class Judge:
         outside = crowd.tagset.outside if crowd.tagset.outside >= 0 else self.n_labels
         self.token, key = _labels(crowd, hidden, outside, self.n_labels)
         self._shown, shown_key = _labels(crowd, shown, outside, self.n_labels)
+        self.item = np.repeat(hidden.item, hidden.lengths)[hidden.codes >= 0]
         rows = np.union1d(key, shown_key)
         self._row, self._shown_row = np.searchsorted(rows, key), np.searchsorted(rows, shown_key)
         # A row is (worker, label before, label): all rows of a worker and label before are one
@@ -182,28 +185,38 @@ def _labels(
     return token[given], key[given]
 
 
-def weigh(scores: Floats, prior: Floats) -> Floats:
+def weigh(likelihoods: Sequence[Floats], items: NDArray[np.integer], prior: Floats) -> Floats:
     """Return the weights of candidates in the mixture.
 
-    A candidate whose loss (its score without the sign) is larger than that of the best by the share
-    `TELLING` has 1/e of its weight. The likelihood of thousands of labels would choose a single
-    one; but labels of an answer are no independent evidence, and methods that predict about as well
-    make different mistakes, so that their mean is better than the best.
+    A candidate has 1/e of the weight of the best if its mean log-likelihood is lower by one
+    standard error of the difference (over items) and the share `TELLING` of the best one's loss.
+    The likelihood of thousands of labels alone would choose a single candidate; but labels of an
+    answer are no independent evidence, and methods that predict about as well make different
+    mistakes, so that their mean is better than the best.
 
     Args:
-        scores: float64 [n_candidates], mean log-probability of the hidden labels.
-        prior: float64 [n_candidates], weights before anything is known, for crowds in which
-            nothing was hidden: all scores are 0.
+        likelihoods: float64 [n_hidden] of every candidate.
+        items: int [n_hidden], the item of every hidden label.
+        prior: float64 [n_candidates], weights for crowds in which nothing was hidden.
 
     Returns:
         float64 [n_candidates], at least 0, sum 1.
 
-    >>> weigh(np.array([-0.20, -0.21, -0.50]), np.ones(3) / 3).round(2).tolist()
-    [0.92, 0.08, 0.0]
+    >>> good, bad = np.array([0.9, 0.8, 0.7]), np.array([0.1, 0.2, 0.3])
+    >>> weigh([good, bad], np.arange(3), np.array([0.5, 0.5])).round(2).tolist()
+    [0.98, 0.02]
     """
-    best = scores.max()
-    if best == 0:
+    logs = np.log(np.array(likelihoods))
+    if not logs.size:
         return np.asarray(prior / prior.sum())
-    weights = np.exp((scores - best) / (TELLING * -best))
+    means = logs.mean(axis=1)
+    best = int(means.argmax())
+    place = np.unique(items, return_inverse=True)[1].ravel()
+    error = np.zeros(len(logs))
+    for k, one in enumerate(logs):
+        each = np.bincount(place, one - logs[best])
+        if len(each) > 1:
+            error[k] = np.sqrt(len(each) * each.var(ddof=1)) / len(place)
+    weights = np.exp((means - means[best]) / (error + TELLING * -means[best] + LEAST_PROB))
     weights = np.where(weights < LEAST_WEIGHT, 0.0, weights)
     return np.asarray(weights / weights.sum())

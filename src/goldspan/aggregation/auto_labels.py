@@ -1,0 +1,262 @@
+"""The method for single labels that nobody has to think about: a mixture, judged by hidden answers.
+
+Nine methods of three kinds (votes, one accuracy per worker, confusion matrices) are fitted on the
+crowd, and again with some answers hidden. What counts of each is how probable it makes the hidden
+answers (`goldspan.aggregation.judge`), less its drift: the divergence of its shares of labels from
+those of the answers, for methods that run away give some labels up. The result is the mixture
+
+    p(j) = sum_m w_m q_m(j)^(1/T_mi) / Z,    w_m ~ exp(score_m / PATIENCE),
+
+in which a method that is a little worse keeps nearly the weight of the best: scores find disasters
+and do not order good methods finely. The temperature T_mi of a method on item i is the judge's, but
+at least 1 + (n_i - 1) rho_m, the design effect of n_i answers whose errors are correlated. Where
+few labels could be hidden, votes have the weight that the scores do not earn.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from goldspan.aggregation.base import FitContext
+from goldspan.aggregation.judge import Candidate, Judge, Judged, hold_out
+from goldspan.aggregation.weighted import Ballots, softmax
+from goldspan.crowd import Crowd
+
+Floats = NDArray[np.float64]
+VOTES = "votes"
+SMOOTHING = 0.5
+"""Votes shared among all labels of an item, beside those that were given."""
+SHARE = 0.2
+"""Of the answers, about, that a fold hides."""
+FOLDS = 2
+MOST_FOLDS = 6
+ENOUGH = 2_000
+"""Hidden labels beyond which there are no more folds than `FOLDS`."""
+DRIFT = 0.7
+"""What a nat of drift costs per hidden label. More protects real crowds, in which methods give rare
+labels up, and costs accuracy where workers really leave a label out; 0.5 to 2 do about as well."""
+CORRELATED = 0.05
+"""Least correlation of the errors of two workers on an item: items are not equally hard."""
+PATIENCE = 0.04
+"""Nats per hidden label by which a method is behind when its weight is 1/e of the best one's."""
+DOUBT = 50.0
+"""Hidden labels at which their evidence has half the weight, and votes without it the rest."""
+HABIT = 10.0
+"""Labels of a worker beside which the population's confusion matrix counts half."""
+
+
+@dataclass(frozen=True, eq=False)
+class AutoLabels:
+    """What `combine_labels` found.
+
+    Attributes:
+        probs: float64 [n_items, J], probabilities of the labels; 0 where nothing is known.
+        candidates: The methods, the heaviest first; what their drift costs is taken off their
+            scores, and all are 0 where nothing could be hidden.
+        certainty: How sure the choice is, in a sentence.
+    """
+
+    probs: Floats
+    candidates: list[Candidate]
+    certainty: str
+
+
+def combine_labels(crowd: Crowd, given: FitContext, random_state: int) -> AutoLabels:
+    r"""Combine methods for single labels by how well they predict hidden answers.
+
+    Where every item has one answer nothing can be hidden, and votes decide alone: no method could
+    know better.
+
+    Args:
+        crowd: A crowd of single labels with at least one answer; its gold is not looked at.
+        given: Known truth is clamped; the runner is used.
+        random_state: Seed of the answers that are hidden.
+
+    Returns:
+        Probabilities, the methods with their weights, and how sure the choice is.
+
+    >>> from goldspan import read_crowd
+    >>> crowd = read_crowd(b"task,worker,label\n1,a,x\n1,b,x\n1,c,y\n2,a,y\n2,b,y\n2,c,x\n")
+    >>> combine_labels(crowd, FitContext(), 0).probs.argmax(axis=1).tolist()
+    [0, 1]
+    """
+    ballots = Ballots.of(crowd)
+    n_labels = ballots.shape[2]
+    answers_of = ballots.per_token(None)
+    if n_labels < 2 or answers_of.max(initial=0) < 2:
+        probs = _shares_of_votes(ballots)
+        why = "No item has two answers, so that nothing can be predicted: votes decide."
+        lone = Candidate(VOTES, 0.0, 1.0, 1.0)
+        return AutoLabels(_clamped(probs, answers_of, given), [lone], why)
+    specs = _specs(n_labels)
+    whole = [_fit(spec, crowd, given) for spec in specs]
+    judged, n_hidden = _judge(crowd, given, specs, random_state)
+    reference = _balance(ballots.sums() / np.maximum(answers_of, 1)[:, None])
+    scores = np.array(
+        [
+            np.mean([one.score for one in found]) - DRIFT * _divergence(_balance(probs), reference)
+            for found, probs in zip(judged, whole, strict=True)
+        ]
+    )
+    trust = n_hidden / (n_hidden + DOUBT)
+    weights = np.exp((scores - scores.max()) / PATIENCE)
+    weights *= trust / weights.sum()
+    weights[0] += 1 - trust
+    mixed = np.zeros_like(whole[0])
+    heat = [float(np.exp(np.mean([np.log(one.temperature) for one in found]))) for found in judged]
+    for spec, probs, weight, temperature in zip(specs, whole, weights, heat, strict=True):
+        excess = max(_correlation(ballots, probs), CORRELATED) if spec.is_posterior else 0.0
+        effect = 1 + np.maximum(answers_of - 1, 0) * excess
+        mixed += weight * _cooled(probs, np.maximum(temperature, effect))
+    order = np.argsort(-weights, kind="stable").tolist()
+    table = [Candidate(specs[m].label, float(scores[m]), heat[m], float(weights[m])) for m in order]
+    return AutoLabels(
+        _clamped(mixed, answers_of, given), table, _certainty(specs, judged, order, n_hidden)
+    )
+
+
+# --------------------------------------------------------------------------------------------------
+# The candidates: three by votes, three by one accuracy per worker, three by confusion matrices.
+
+
+@dataclass(frozen=True)
+class _Spec:
+    """A candidate: what it is called, the method, its parameters, and what it gives."""
+
+    label: str
+    method: str
+    params: dict[str, Any]
+    is_posterior: bool = True
+
+
+def _specs(n_labels: int) -> list[_Spec]:
+    """Return the candidates; KOS is not one of them: on few answers per item it finds nothing."""
+    weak = max(0.1, 1 / n_labels)
+    return [
+        _Spec(VOTES, "", {}, is_posterior=False),
+        _Spec("wawa", "wawa", {}, is_posterior=False),
+        _Spec("zbs", "zbs", {}, is_posterior=False),
+        _Spec("wmv-log", "wmv-log", {}),
+        _Spec("one-coin", "one-coin", {}),
+        _Spec("glad", "glad", {"max_iter": 30}),
+        _Spec("ds", "ds", {}),
+        _Spec(f"ds, alpha0={weak:.2g}", "ds", {"alpha0": weak}),
+        _Spec("mace", "mace", {"n_starts": 1}),
+    ]
+
+
+def _fit(spec: _Spec, crowd: Crowd, given: FitContext) -> Floats:
+    """Return a candidate's probabilities, float64 [n_items, J]; shares of votes are smoothed."""
+    ballots = Ballots.of(crowd)
+    if not spec.method:
+        return _shares_of_votes(ballots)
+    from goldspan.aggregation import get_aggregator
+
+    aggregator = get_aggregator(spec.method, **spec.params)
+    fresh = FitContext(known=given.known, runner=given.runner)
+    found = aggregator._aggregate(crowd, fresh)  # noqa: SLF001 - known truth is already in codes
+    probs = found.token_probs.astype(np.float64)
+    if spec.is_posterior:
+        return probs
+    counts = ballots.per_token(None)[:, None]
+    return np.asarray((counts * probs + SMOOTHING / probs.shape[1]) / (counts + SMOOTHING))
+
+
+def _shares_of_votes(ballots: Ballots) -> Floats:
+    votes = ballots.sums() + SMOOTHING / ballots.shape[2]
+    return np.asarray(votes / votes.sum(axis=1, keepdims=True))
+
+
+# --------------------------------------------------------------------------------------------------
+# Evidence for and against a candidate.
+
+
+def _judge(
+    crowd: Crowd, given: FitContext, specs: list[_Spec], seed: int
+) -> tuple[list[list[Judged]], int]:
+    """Judge every candidate on every fold; and count the hidden labels."""
+    found: list[list[Judged]] = [[] for _ in specs]
+    n_hidden = 0
+    for fold in range(MOST_FOLDS):
+        rest, hidden = hold_out(crowd, share=SHARE, seed=seed + fold)
+        judge = Judge(rest, hidden)
+        for own, spec in zip(found, specs, strict=True):
+            own.append(judge.judge(_fit(spec, rest, given)))
+        n_hidden += len(judge)
+        if fold + 1 >= FOLDS and n_hidden >= ENOUGH:
+            break
+    return found, n_hidden
+
+
+def _balance(probs: Floats) -> Floats:
+    """Return the shares of the labels, of which each counts one item more."""
+    shares = probs.sum(axis=0) + 1
+    return np.asarray(shares / shares.sum())
+
+
+def _divergence(shares: Floats, reference: Floats) -> float:
+    return float((shares * np.log(shares / reference)).sum())
+
+
+def _correlation(ballots: Ballots, probs: Floats) -> float:
+    """Return the correlation of being right between two workers on the same item.
+
+    Right is the label that the candidate finds likeliest; what is expected of a worker, by his
+    confusion matrix, is taken off.
+    """
+    _, n_workers, n_labels = ballots.shape
+    truth = probs.argmax(axis=1)[ballots.token]
+    right = (ballots.label == truth).astype(np.float64)
+    cell = ballots.worker.astype(np.int64) * n_labels + truth
+    hits, counts = (np.bincount(cell, x, n_workers * n_labels) for x in (right, None))
+    every = np.bincount(truth, right, n_labels) + 0.5
+    habit = np.tile(every / (np.bincount(truth, minlength=n_labels) + 1), n_workers)
+    expected = ((hits + HABIT * habit) / (counts + HABIT))[cell]
+    rest, variance = right - expected, expected * (1 - expected)
+    pairs = ballots.per_token(rest) ** 2 - ballots.per_token(rest**2)
+    most = ballots.per_token(np.sqrt(variance)) ** 2 - ballots.per_token(variance)
+    return float(pairs.sum() / most.sum()) if most.sum() > 0 else 0.0
+
+
+# --------------------------------------------------------------------------------------------------
+# The result.
+
+
+def _cooled(probs: Floats, temperature: Floats) -> Floats:
+    """Divide log-probabilities by temperatures [n_items] and normalise."""
+    return softmax(np.log(np.maximum(probs, 1e-12)) / temperature[:, None])
+
+
+def _clamped(probs: Floats, answers_of: Floats, given: FitContext) -> Floats:
+    """Know nothing of items without answers, and be sure of what is known."""
+    found = np.where(answers_of[:, None] > 0, probs, 0.0)
+    if given.known is not None:
+        there = np.flatnonzero(given.known >= 0)
+        found[there] = 0
+        found[there, given.known[there]] = 1
+    return found
+
+
+def _certainty(
+    specs: list[_Spec], judged: list[list[Judged]], order: list[int], n_hidden: int
+) -> str:
+    """Say by how much the heaviest candidate predicts better than votes."""
+    first = order[0]
+    if specs[first].label == VOTES:
+        first = order[1]
+    likelihood = [np.concatenate([one.likelihood for one in judged[m]]) for m in (first, 0)]
+    if not n_hidden:
+        return "No answer could be hidden: all methods have the same weight."
+    ahead = np.log(likelihood[0]) - np.log(likelihood[1])
+    error = float(ahead.std() / np.sqrt(n_hidden))
+    gain = float(ahead.mean())
+    word = "surely" if abs(gain) > 3 * error else "perhaps" if abs(gain) > error else "not clearly"
+    than = "better" if gain >= 0 else "worse"
+    return (
+        f"{specs[first].label} predicts {n_hidden} hidden labels {word} {than} than votes: "
+        f"{gain:+.3f} ± {error:.3f} nats per label."
+    )
