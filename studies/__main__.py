@@ -27,8 +27,11 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-_MOST = "Of the studies campaign-ner, li-liu, ntoulas-…, redundancy, rodrigues-…, selection-ner"
-_KEPT = "Of the studies campaign-ner, rodrigues-… and selection-ner"
+_DRAWN = "Of the studies campaign-ner, li-liu, ntoulas-…, redundancy, rodrigues-…, selection-ner"
+_MOST = (
+    "Of the studies campaign-ner, li-liu, ntoulas-…, purity, redundancy, rodrigues-…, selection-ner"
+)
+_KEPT = "Of the studies campaign-ner, purity, rodrigues-… and selection-ner"
 _RODRIGUES = "Of the studies rodrigues-… alone"
 
 
@@ -60,13 +63,13 @@ def study(
     ] = None,
     quick: Annotated[
         bool,
-        typer.Option("--quick", help="See in two minutes that it runs.", rich_help_panel=_MOST),
+        typer.Option("--quick", help="See in minutes that it runs.", rich_help_panel=_MOST),
     ] = False,
     plot: Annotated[
         str | None,
         typer.Option(
             help="Write the picture (.svg, .png, .pdf); by default beside the output.",
-            rich_help_panel=_MOST,
+            rich_help_panel=_DRAWN,
         ),
     ] = None,
     sentences: Annotated[

@@ -27,6 +27,10 @@ STUDIES: dict[str, tuple[str, str]] = {
         "studies.ntoulas.text:study",
         "paper 003: texts that a crowd labels, by coverage and by random",
     ),
+    "purity": (
+        "studies.purity.study:study",
+        "every method and auto over every crowd: score, confidence, run-aways, seconds, memory",
+    ),
     "redundancy": (
         "studies.redundancy:study",
         "how many answers stopping rules save, simulated and replayed",

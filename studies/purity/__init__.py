@@ -1,0 +1,1 @@
+"""All methods over all crowds: how right, how sure, how far from the answers, at what cost."""

@@ -1,0 +1,209 @@
+"""Every method on every crowd, one after the other, each kept when it is over."""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from goldspan import __version__
+from goldspan.aggregation import aggregate, methods
+from goldspan.errors import GoldspanError, UnknownNameError
+from goldspan.protocols import Runner
+from studies import journal
+from studies.purity.crowds import Case, Shelf, parts_of, stripped
+from studies.purity.scoring import NAN, Scores, score_result
+
+VERSION = 1
+Told = Callable[[int, int], None]
+AUTO = "auto"
+OUTSIDE, INSIDE = "mv-token (ties outside)", "mv-token (ties inside)"
+VOTES = (OUTSIDE, INSIDE, "mv-token")
+"""The votes that no method may lose to: of spans two, of single labels one."""
+PARAMS: dict[str, tuple[str, dict[str, Any]]] = {
+    OUTSIDE: ("mv-token", {"ties": "outside"}),
+    INSIDE: ("mv-token", {"ties": "inside"}),
+}
+"""Methods with parameters of their own; all others run with their defaults."""
+MODELS = ("acc", "mace", "cv", "cm", "seq")
+QUICK_SPANS = (OUTSIDE, INSIDE, "mace", "ds", "bsc-cm", "bsc-seq", "bsc-seq+words", AUTO)
+SHORT_SPANS = (
+    OUTSIDE, INSIDE, "mv-seg", "mace", "ds", "ibcc", "bsc-cm", "bsc-seq", "bsc-cm+words",
+    "bsc-seq+words", "bsc-mace+crf", "bsc-cm+crf", "bsc-seq+crf", AUTO,
+)  # fmt: skip
+"""Methods on cuts, copies and simulated crowds."""
+SPANS = (
+    OUTSIDE, INSIDE, "mv-seq", "mv-seg", "one-coin", "mace", "ds", "ibcc",
+    *(f"bsc-{model}" for model in MODELS),
+    *(f"bsc-{model}+words" for model in MODELS),
+    *(f"bsc-{model}+crf" for model in MODELS),
+    "crf-ma", "multicrf", AUTO,
+)  # fmt: skip
+"""Methods on the span crowds as they stand in the folder."""
+LABELS = ("mv-token", "wawa", "zbs", "wmv-log", "glad", "one-coin", "mace", "ds", "ibcc", AUTO)
+QUICK_LABELS = ("mv-token", "wawa", "one-coin", "mace", "ds", "ibcc", AUTO)
+
+
+@dataclass(frozen=True)
+class Run:
+    """What came of a method on a crowd.
+
+    Attributes:
+        parts: Scores by half: "all", and "val" and "test" or "even" and "odd".
+        seconds: Of the method, without reading.
+        megabytes: Peak memory that it added, NaN where the system does not tell.
+        error: Why it gave no result; "" if it did.
+    """
+
+    parts: Mapping[str, Scores]
+    seconds: float
+    megabytes: float
+    error: str = ""
+
+
+Runs = Mapping[tuple[int, str], Run]
+
+
+class Journal(journal.Journal[Run]):
+    """Runs by seed and by crowd and method."""
+
+    label = "run"
+
+    def plain(self, run: Run) -> dict[str, Any]:
+        """Return the run as values that JSON can hold."""
+        return asdict(run)
+
+    def made(self, found: Mapping[str, Any]) -> Run:
+        """Make a run of what a line holds."""
+        parts = {name: Scores(**scores) for name, scores in found["parts"].items()}
+        return Run(parts, found["seconds"], found["megabytes"], found["error"])
+
+
+def label_of(case: Case, method: str) -> str:
+    """Name a run of any seed."""
+    return f"{case.name}: {method}"
+
+
+def methods_of(case: Case, chosen: Sequence[str] | None, *, quick: bool) -> list[str]:
+    """List the methods that run on a crowd.
+
+    Args:
+        case: The crowd.
+        chosen: Only these; None for all of the study.
+        quick: Whether only the fast ones are in question.
+
+    Raises:
+        UnknownNameError: One that was chosen is no method.
+    """
+    if case.is_label_set:
+        own: Sequence[str] = QUICK_LABELS if quick else LABELS
+    elif quick:
+        own = QUICK_SPANS
+    else:
+        own = SPANS if case.is_whole else SHORT_SPANS
+    if chosen is None:
+        return [name for name in own if name != AUTO or AUTO in methods()]
+    known = {*SPANS, *LABELS, *methods()} - ({AUTO} - methods().keys())
+    for name in chosen:
+        if name not in known:
+            raise UnknownNameError("method", name, sorted(known))
+    if not case.is_label_set:
+        return [name for name in chosen if name not in LABELS or name in SPANS]
+    return [name for name in chosen if name in LABELS or name not in SPANS]
+
+
+def carry_out(
+    data: Path,
+    work: Sequence[tuple[Case, Sequence[str]]],
+    runner: Runner,
+    state: Path | None = None,
+    told: Told | None = None,
+) -> Runs:
+    """Do all runs that are not in the journal yet, one at a time.
+
+    One at a time, so that seconds and memory are those of a method alone.
+
+    Args:
+        data: The data folder.
+        work: Crowds, and the methods on each.
+        runner: Where a method works.
+        state: The file in which finished runs are kept, or None.
+        told: Told how many runs are over, of how many.
+
+    Returns:
+        The runs by seed and label.
+
+    Raises:
+        InputError: The file of runs cannot be read or written.
+    """
+    shelf = Shelf(data)
+    digests = {source: shelf.digest(source) for source in {case.source for case, _ in work}}
+    names = {
+        label_of(case, method): _name(digests[case.source], case, method)
+        for case, chosen in work
+        for method in chosen
+    }
+    kept = Journal(state, names)
+    total, done = sum(len(chosen) for _, chosen in work), 0
+    for case, chosen in work:
+        crowd = None
+        for method in chosen:
+            key = (case.seed, label_of(case, method))
+            if key not in kept.runs:
+                crowd = crowd or shelf.crowd(case)
+                kept.add(key, run_method(crowd, method, runner))
+            done += 1
+            if told:
+                told(done, total)
+    return kept.runs
+
+
+def run_method(crowd: Any, method: str, runner: Runner) -> Run:
+    """Strip the gold, aggregate, and score all items and the halves."""
+    name, params = PARAMS.get(method, (method, {}))
+    seen = stripped(crowd)
+    memory = _Peak()
+    try:
+        result = aggregate(seen, name, runner=runner, **params)
+    except GoldspanError as error:
+        return Run({}, NAN, NAN, f"{type(error).__name__}: {error}".splitlines()[0])
+    added = memory.added()
+    parts = {half: score_result(result, crowd, items) for half, items in parts_of(crowd).items()}
+    return Run(parts, result.seconds, added)
+
+
+def _name(digest: str, case: Case, method: str) -> str:
+    """Name the data, the crowd made of it and the method: what a kept run belongs to."""
+    parts = repr([VERSION, __version__, digest, case.name, PARAMS.get(method, method)])
+    return hashlib.blake2b(parts.encode(), digest_size=16).hexdigest()
+
+
+class _Peak:
+    """The memory that this process adds from now on, by the kernel's high-water mark (Linux)."""
+
+    def __init__(self) -> None:
+        gc.collect()
+        pa.default_memory_pool().release_unused()
+        try:
+            ctypes.CDLL(None).malloc_trim(0)
+            Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
+            self._before = self._read("VmRSS")
+        except (OSError, AttributeError, TypeError, ValueError):
+            self._before = NAN
+
+    def added(self) -> float:
+        """Return MiB above the memory at the beginning."""
+        return self._read("VmHWM") - self._before if self._before == self._before else NAN
+
+    @staticmethod
+    def _read(key: str) -> float:
+        for line in Path("/proc/self/status").read_text(encoding="ascii").splitlines():
+            if line.startswith(f"{key}:"):
+                return float(line.split()[1]) / 1024
+        return NAN
