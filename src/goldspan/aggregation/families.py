@@ -166,6 +166,8 @@ ROUNDS = 60
 """Most rounds of a fit."""
 REFITS = 10
 """Most fits, each without the pairs that were beyond the one before."""
+MANY = 0.9
+"""Quantile of blocks in common from which on a pair has no more say in the first fit."""
 BELIEF = 10.0
 """Blocks that a pair is believed to have had more, scattering as those of all pairs do."""
 OUTLYING = 3.0
@@ -212,8 +214,7 @@ def excess_of(pairs: Pairs, n_workers: int, apart: NDArray[np.bool_] | None = No
     """
     allowed = np.ones(len(pairs), np.bool_) if apart is None else ~apart
     keep = allowed.copy()
-    error = np.sqrt(pairs.variance / pairs.blocks)
-    weight = 1 / np.sqrt(error**2 + np.median(error) ** 2 + 1e-6)
+    weight = np.sqrt(np.minimum(pairs.blocks, np.quantile(pairs.blocks, MANY)))
     for _ in range(REFITS):
         factor, doubt = _factors(pairs, weight, keep, n_workers)
         common = np.clip(factor[pairs.left] * factor[pairs.right], -0.99, 0.99)
@@ -222,7 +223,9 @@ def excess_of(pairs: Pairs, n_workers: int, apart: NDArray[np.bool_] | None = No
         variance = (pairs.blocks * pairs.variance + BELIEF * usual * rest) / (pairs.blocks + BELIEF)
         error = np.sqrt(variance / pairs.blocks + doubt + 1e-6) / rest
         rho = (pairs.agreement - common) / rest
-        z = rho / np.sqrt(error**2 + _scatter(rho[keep], error[keep]) ** 2)
+        scatter = _scatter(rho[keep], error[keep])
+        z = rho / np.sqrt(error**2 + scatter**2)
+        weight = 1 / np.sqrt(usual / pairs.blocks + scatter**2 + 1e-6)
         now = allowed & (z < OUTLYING)
         if (now == keep).all():
             break
