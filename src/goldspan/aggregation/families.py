@@ -24,7 +24,12 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 from scipy.stats import t as student
 
-from goldspan.aggregation.kernels import count_agreements, list_pairs, scatter_of_blocks
+from goldspan.aggregation.kernels import (
+    count_agreements,
+    list_pairs,
+    scatter_of_blocks,
+    weighted_medians,
+)
 from goldspan.crowd import Crowd
 from goldspan.errors import InputError
 
@@ -164,7 +169,9 @@ def _numbered(pair: Ints, blocks: Ints, n_workers: int) -> tuple[Ints, Ints]:
 
 ROUNDS = 60
 """Most rounds of a fit."""
-REFITS = 10
+STILL = 1e-3
+"""Largest change of a factor at which it stands still."""
+REFITS = 6
 """Most fits, each without the pairs that were beyond the one before."""
 MANY = 0.9
 """Quantile of blocks in common from which on a pair has no more say in the first fit."""
@@ -215,8 +222,9 @@ def excess_of(pairs: Pairs, n_workers: int, apart: NDArray[np.bool_] | None = No
     allowed = np.ones(len(pairs), np.bool_) if apart is None else ~apart
     keep = allowed.copy()
     weight = np.sqrt(np.minimum(pairs.blocks, np.quantile(pairs.blocks, MANY)))
+    factor = None
     for _ in range(REFITS):
-        factor, doubt = _factors(pairs, weight, keep, n_workers)
+        factor, doubt = _factors(pairs, weight, keep, n_workers, factor)
         common = np.clip(factor[pairs.left] * factor[pairs.right], -0.99, 0.99)
         rest = 1 - common
         usual = np.median(pairs.variance[keep] / rest[keep]) if keep.any() else 0.0
@@ -247,7 +255,7 @@ def excess_of(pairs: Pairs, n_workers: int, apart: NDArray[np.bool_] | None = No
 
 
 def _factors(
-    pairs: Pairs, weight: Floats, keep: NDArray[np.bool_], n_workers: int
+    pairs: Pairs, weight: Floats, keep: NDArray[np.bool_], n_workers: int, start: Floats | None
 ) -> tuple[Floats, Floats]:
     """Fit k_ij = a_i a_j by weighted least absolute deviations.
 
@@ -255,19 +263,25 @@ def _factors(
         float64 [n_workers], a; and float64 [n_pairs], the variance of a_i a_j.
     """
     left, right = pairs.left[keep], pairs.right[keep]
-    me, other = np.concatenate([left, right]), np.concatenate([right, left])
-    agreement, own = np.tile(pairs.agreement[keep], 2), np.tile(weight[keep], 2)
-    factor = np.sqrt(np.clip(_medians(agreement, own, me, n_workers), 0.01, 1))
+    me = np.concatenate([left, right])
+    order = np.argsort(me, kind="stable")
+    n_partners = np.bincount(me, minlength=n_workers)
+    bounds = np.concatenate([[0], np.cumsum(n_partners)])
+    me, other = me[order], np.concatenate([right, left])[order]
+    agreement, own = np.tile(pairs.agreement[keep], 2)[order], np.tile(weight[keep], 2)[order]
+    factor = start
+    if factor is None:
+        factor = np.sqrt(np.clip(_medians(agreement, own, bounds), 0.01, 1))
     for _ in range(ROUNDS):
         by = _away_from_zero(factor[other])
-        new = np.clip(_medians(agreement / by, own * np.abs(by), me, n_workers), -1, 1)
+        new = np.clip(_medians(agreement / by, own * np.abs(by), bounds), -1, 1)
         moved = float(np.abs(new - factor).max(initial=0.0))
         factor = (factor + new) / 2
-        if moved < 1e-4:
+        if moved < STILL:
             break
     by = _away_from_zero(factor[other])
-    off = 1.4826 * _medians(np.abs(agreement / by - factor[me]), own * np.abs(by), me, n_workers)
-    doubt = np.pi / 2 * off**2 / np.maximum(np.bincount(me, minlength=n_workers), 1)
+    off = 1.4826 * _medians(np.abs(agreement / by - factor[me]), own * np.abs(by), bounds)
+    doubt = np.pi / 2 * off**2 / np.maximum(n_partners, 1)
     i, j = pairs.left, pairs.right
     return factor, factor[i] ** 2 * doubt[j] + factor[j] ** 2 * doubt[i]
 
@@ -276,15 +290,10 @@ def _away_from_zero(values: Floats) -> Floats:
     return np.where(np.abs(values) < LEAST_FACTOR, LEAST_FACTOR, values)
 
 
-def _medians(values: Floats, weight: Floats, group: Ints, n_groups: int) -> Floats:
-    """Return the weighted median of every group, float64 [n_groups]; 0 of empty ones."""
-    order = np.lexsort((values, group))
-    total = np.bincount(group, weight, n_groups)
-    before = (np.cumsum(total) - total)[group[order]]
-    reached = np.cumsum(weight[order]) - before >= total[group[order]] / 2 * (1 - 1e-9)
-    found = np.zeros(n_groups)
-    here = order[reached][::-1]  # of several assignments the last stands: the first that reached
-    found[group[here]] = values[here]
+def _medians(values: Floats, weight: Floats, bounds: Ints) -> Floats:
+    """Return the weighted median of values[bounds[g]:bounds[g + 1]], [n_groups]; 0 of none."""
+    found = np.zeros(len(bounds) - 1)
+    weighted_medians(values, weight, bounds, found)
     return found
 
 
@@ -295,11 +304,11 @@ def _scatter(rho: Floats, error: Floats) -> float:
     if not below.any():
         return 0.0
     size, error = -rho[below], error[below]
-    none = np.zeros(len(size), np.int64)
+    every = np.array([0, len(size)])
     for _ in range(30):
         middle = (low + high) / 2
         variance = error**2 + middle**2
-        spread = 1.4826 * _medians(size / np.sqrt(variance), 1 / variance, none, 1)[0]
+        spread = 1.4826 * _medians(size / np.sqrt(variance), 1 / variance, every)[0]
         low, high = (middle, high) if spread > 1 else (low, middle)
     return low
 

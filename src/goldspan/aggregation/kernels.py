@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from goldspan._kernel import kernel
 
 
@@ -106,3 +108,26 @@ def scatter_of_blocks(
                     sums[p, 0] += part * part
                     sums[p, 1] += 1.0
                 part, seen = 0.0, 0
+
+
+@kernel
+def weighted_medians(values, weight, bounds, out):
+    """Compute the lower weighted median of every group that is not empty.
+
+    Args:
+        values: float64 [n_values].
+        weight: float64 [n_values], above 0.
+        bounds: int64 [n_groups + 1].
+        out: float64 [n_groups], written.
+    """
+    for g in range(len(bounds) - 1):
+        begin, stop = bounds[g], bounds[g + 1]
+        total = 0.0
+        for i in range(begin, stop):
+            total += weight[i]
+        reached = 0.0
+        for i in np.argsort(values[begin:stop]):
+            reached += weight[begin + i]
+            if reached >= total / 2 * (1 - 1e-9):
+                out[g] = values[begin + i]
+                break
