@@ -16,19 +16,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
-from scipy.stats import t as student
+from scipy.special import ndtri
 
 from goldspan.aggregation.kernels import (
     count_agreements,
     list_pairs,
     scatter_of_blocks,
-    weighted_medians,
+    weighted_quantiles,
 )
 from goldspan.crowd import Crowd
 from goldspan.errors import InputError
@@ -179,8 +179,10 @@ BELIEF = 10.0
 """Blocks that a pair is believed to have had more, scattering as those of all pairs do."""
 OUTLYING = 3.0
 """Pairs this many standard errors beyond the fit have no say in the next one."""
+STARTS = (0.5, 0.35, 0.2)
+"""Quantiles of the first fits: a low one heeds less who agrees much."""
 LEVEL = 0.01
-"""Probability of flagging any pair of a crowd whose workers err independently."""
+"""Share of flagged pairs that err independently."""
 LEAST_PARTNERS = 3
 """Of a worker whose pairs can be told from the fit."""
 LEAST_FACTOR = 0.05
@@ -200,7 +202,8 @@ class Excess:
         z: float64 [n_pairs], rho over what pairs of this crowd scatter by; -inf for pairs that
             cannot be told from the fit.
         joins: z above which one pair alone is beyond the fit.
-        flags: z above which it is although it is the largest of so many.
+        flags: z above which it is although there are so many (Benjamini and Hochberg 1995).
+        stands: z above which it is although it is the largest of so many (Bonferroni).
     """
 
     pairs: Pairs
@@ -209,10 +212,14 @@ class Excess:
     z: Floats
     joins: float
     flags: float
+    stands: float
 
 
 def excess_of(pairs: Pairs, n_workers: int, apart: NDArray[np.bool_] | None = None) -> Excess:
     """Fit one factor to the agreements of pairs and say who is beyond it.
+
+    Of fits from several starts the one that leaves least counts: a large family, too, explains
+    many agreements – as the truth that its members alone know – but not those of all others.
 
     Args:
         pairs: The pairs.
@@ -220,44 +227,87 @@ def excess_of(pairs: Pairs, n_workers: int, apart: NDArray[np.bool_] | None = No
         apart: bool [n_pairs], pairs that have no say in the fit.
     """
     allowed = np.ones(len(pairs), np.bool_) if apart is None else ~apart
-    keep = allowed.copy()
-    weight = np.sqrt(np.minimum(pairs.blocks, np.quantile(pairs.blocks, MANY)))
-    factor = None
-    for _ in range(REFITS):
-        factor, doubt = _factors(pairs, weight, keep, n_workers, factor)
-        common = np.clip(factor[pairs.left] * factor[pairs.right], -0.99, 0.99)
-        rest = 1 - common
-        usual = np.median(pairs.variance[keep] / rest[keep]) if keep.any() else 0.0
-        variance = (pairs.blocks * pairs.variance + BELIEF * usual * rest) / (pairs.blocks + BELIEF)
-        error = np.sqrt(variance / pairs.blocks + doubt + 1e-6) / rest
-        rho = (pairs.agreement - common) / rest
-        scatter = _scatter(rho[keep], error[keep])
-        z = rho / np.sqrt(error**2 + scatter**2)
-        weight = 1 / np.sqrt(usual / pairs.blocks + scatter**2 + 1e-6)
-        now = allowed & (z < OUTLYING)
-        if (now == keep).all():
-            break
-        keep = now
+    if not allowed.any():
+        nothing = np.zeros(len(pairs))
+        return Excess(pairs, nothing, nothing + 1, nothing - np.inf, *[np.inf] * 3)
+    found = [_fit(pairs, n_workers, allowed, start) for start in STARTS]
+    best = min(found, key=lambda fit: fit.left)
+    z, keep = best.z, best.keep
     both = np.concatenate([pairs.left[keep], pairs.right[keep]])
     partners = np.bincount(both, minlength=n_workers)
     told = np.minimum(partners[pairs.left], partners[pairs.right]) >= LEAST_PARTNERS
     free = int(keep.sum()) - len(np.unique(both))
     if free < 1:
-        return Excess(pairs, rho, error, np.full(len(pairs), -np.inf), np.inf, np.inf)
-    below = -z[keep & (z < 0)]
+        told[:] = False
+    z = np.where(told, _as_normal(z, max(free, 1)), -np.inf)
+    below = -z[keep & told & (z < 0)]
     wide = 1.0
     if len(below):  # tails heavier than the normal's, as seen below the fit, where no family is
-        seen, normal = np.quantile(below, TAILS), student.ppf((1 + np.array(TAILS)) / 2, 1e9)
-        wide = max(1.0, float((seen / normal).max()))
-    levels = LEVEL / np.array([1, max(1, int(told.sum()))])
-    joins, flags = wide * student.ppf(1 - levels, free)
-    return Excess(pairs, rho, error, np.where(told, z, -np.inf), float(joins), float(flags))
+        seen = np.quantile(below, TAILS)
+        wide = max(1.0, float((seen / ndtri((1 + np.array(TAILS)) / 2)).max()))
+    n = max(1, int(told.sum()))
+    steps = wide * -ndtri(LEVEL * np.arange(1, n + 1) / n)
+    beyond = np.flatnonzero(np.sort(z[told])[::-1] > steps[: told.sum()])
+    flags = steps[beyond[-1] if len(beyond) else 0]
+    cuts = float(wide * -ndtri(LEVEL)), float(flags), float(steps[0])
+    return Excess(pairs, best.rho, best.error, z, *cuts)
+
+
+class _Fit(NamedTuple):
+    """One factor, and what pairs have beyond it: rho, its error, z; who had a say; what is left."""
+
+    rho: Floats
+    error: Floats
+    z: Floats
+    keep: NDArray[np.bool_]
+    left: float
+
+
+def _fit(pairs: Pairs, n_workers: int, allowed: NDArray[np.bool_], start: float) -> _Fit:
+    """Fit one factor again and again without the pairs that are far beyond it.
+
+    Args:
+        pairs: The pairs.
+        n_workers: Number of workers.
+        allowed: bool [n_pairs], pairs that may have a say.
+        start: Which quantile the first fit takes in the place of medians.
+    """
+    keep, quantile = allowed, start
+    weight = np.sqrt(np.minimum(pairs.blocks, np.quantile(pairs.blocks, MANY)))
+    factor: Floats | None = None
+    for _ in range(REFITS):
+        factor, doubt = _factors(pairs, weight, keep, n_workers, factor, quantile)
+        common = np.clip(factor[pairs.left] * factor[pairs.right], -0.99, 0.99)
+        rest = 1 - common
+        usual = np.median(pairs.variance[keep] / rest[keep])
+        variance = (pairs.blocks * pairs.variance + BELIEF * usual * rest) / (pairs.blocks + BELIEF)
+        sampling = np.sqrt(variance / pairs.blocks + 1e-6) / rest
+        error = np.sqrt(sampling**2 + doubt / rest**2)
+        rho = (pairs.agreement - common) / rest
+        scatter = _scatter(rho[keep], error[keep])
+        t = rho / np.sqrt(error**2 + scatter**2)
+        z = _as_normal(t, pairs.blocks + BELIEF)
+        weight = 1 / np.sqrt(usual / pairs.blocks + scatter**2 + 1e-6)
+        middle = np.median(z[keep]) if quantile < 0.5 else 0.0  # a low fit is low everywhere
+        now = allowed & (z - middle < OUTLYING)
+        if (now == keep).all() and quantile == 0.5:
+            break
+        keep, quantile = now, 0.5
+    left = np.minimum(np.abs(rho[allowed] / sampling[allowed]), OUTLYING).sum()
+    return _Fit(rho, error, z, keep, float(left))
+
+
+def _as_normal(t: Floats, free: Floats | float) -> Floats:
+    """Turn values of Student's t into normal ones with the same tails (Wallace 1959)."""
+    size = np.sqrt(free * np.log1p(t**2 / free))
+    return np.asarray(np.copysign((8 * free + 1) / (8 * free + 3) * size, t))
 
 
 def _factors(
-    pairs: Pairs, weight: Floats, keep: NDArray[np.bool_], n_workers: int, start: Floats | None
-) -> tuple[Floats, Floats]:
-    """Fit k_ij = a_i a_j by weighted least absolute deviations.
+    pairs: Pairs, weight: Floats, keep: NDArray[np.bool_], n_workers: int, start: Floats | None,
+    quantile: float,
+) -> tuple[Floats, Floats]:  # fmt: skip
+    """Fit k_ij = a_i a_j by weighted least absolute deviations, or as a quantile.
 
     Returns:
         float64 [n_workers], a; and float64 [n_pairs], the variance of a_i a_j.
@@ -271,10 +321,10 @@ def _factors(
     agreement, own = np.tile(pairs.agreement[keep], 2)[order], np.tile(weight[keep], 2)[order]
     factor = start
     if factor is None:
-        factor = np.sqrt(np.clip(_medians(agreement, own, bounds), 0.01, 1))
+        factor = np.sqrt(np.clip(_medians(agreement, own, bounds, quantile), 0.01, 1))
     for _ in range(ROUNDS):
         by = _away_from_zero(factor[other])
-        new = np.clip(_medians(agreement / by, own * np.abs(by), bounds), -1, 1)
+        new = np.clip(_medians(agreement / by, own * np.abs(by), bounds, quantile), -1, 1)
         moved = float(np.abs(new - factor).max(initial=0.0))
         factor = (factor + new) / 2
         if moved < STILL:
@@ -290,10 +340,10 @@ def _away_from_zero(values: Floats) -> Floats:
     return np.where(np.abs(values) < LEAST_FACTOR, LEAST_FACTOR, values)
 
 
-def _medians(values: Floats, weight: Floats, bounds: Ints) -> Floats:
+def _medians(values: Floats, weight: Floats, bounds: Ints, quantile: float = 0.5) -> Floats:
     """Return the weighted median of values[bounds[g]:bounds[g + 1]], [n_groups]; 0 of none."""
     found = np.zeros(len(bounds) - 1)
-    weighted_medians(values, weight, bounds, found)
+    weighted_quantiles(values, weight, bounds, quantile, found)
     return found
 
 
@@ -316,6 +366,8 @@ def _scatter(rho: Floats, error: Floats) -> float:
 def clusters(excess: Excess, n_workers: int) -> Ints:
     """Join workers whose pairs are flagged, if all of both sides' pairs are beyond the fit.
 
+    What was joined stays so if its pairs together stand: n members are n - 1 findings.
+
     Returns:
         int64 [n_workers], number of every worker's cluster, in the order of the first members.
     """
@@ -328,6 +380,12 @@ def clusters(excess: Excess, n_workers: int) -> Ints:
         ours = ((of[left] == one) & (of[right] == two)) | ((of[left] == two) & (of[right] == one))
         if one != two and not (ours & weak).any():
             of[of == max(one, two)] = min(one, two)
+    told = np.isfinite(z) & (of[left] == of[right])
+    n_pairs = np.bincount(of[left][told], minlength=n_workers)
+    mean = np.bincount(of[left][told], z[told], n_workers) / np.maximum(n_pairs, 1)
+    findings = np.maximum(np.bincount(of, minlength=n_workers) - 1, 0)
+    falls = mean * np.sqrt(findings) <= excess.stands
+    of = np.where(falls[of], np.arange(n_workers), of)
     return np.unique(of, return_inverse=True)[1].astype(np.int64)
 
 

@@ -111,13 +111,14 @@ def scatter_of_blocks(
 
 
 @kernel
-def weighted_medians(values, weight, bounds, out):
-    """Compute the lower weighted median of every group that is not empty.
+def weighted_quantiles(values, weight, bounds, quantile, out):
+    """Compute the lower weighted quantile of every group that is not empty.
 
     Args:
         values: float64 [n_values].
         weight: float64 [n_values], above 0.
         bounds: int64 [n_groups + 1].
+        quantile: 0 to 1; 0.5 for medians.
         out: float64 [n_groups], written.
     """
     for g in range(len(bounds) - 1):
@@ -128,6 +129,6 @@ def weighted_medians(values, weight, bounds, out):
         reached = 0.0
         for i in np.argsort(values[begin:stop]):
             reached += weight[begin + i]
-            if reached >= total / 2 * (1 - 1e-9):
+            if reached >= total * quantile * (1 - 1e-9):
                 out[g] = values[begin + i]
                 break
