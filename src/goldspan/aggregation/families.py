@@ -461,7 +461,7 @@ class Families:
             crowd: The crowd of these families; n members of a worker's family answered the item.
         """
         answers = crowd.latest
-        return self._weights(answers.item, answers.worker)
+        return self.weights(answers.item, answers.worker)
 
     def label_weights(self, crowd: Crowd) -> Floats:
         """Return the same of every label of the latest answers, float64 [n_labels].
@@ -473,10 +473,19 @@ class Families:
         """
         given = crowd.latest.codes >= 0
         found = np.zeros(len(given))
-        found[given] = self._weights(crowd.token_of[given], crowd.worker_of[given])
+        found[given] = self.weights(crowd.token_of[given], crowd.worker_of[given])
         return found
 
-    def _weights(self, place: NDArray[Any], worker: NDArray[Any]) -> Floats:
+    def weights(self, place: NDArray[Any], worker: NDArray[Any]) -> Floats:
+        """Return what every label counts beside those of its family in the same place.
+
+        Args:
+            place: int64 [n], the item or token.
+            worker: int64 [n].
+
+        Returns:
+            float64 [n].
+        """
         own = self.number[worker]
         found = np.ones(len(worker))
         related = np.flatnonzero(self.sizes[own] > 1)

@@ -373,10 +373,12 @@ def discounted(shard: Evidence, n_worker_rows: int, dependence: float) -> Patter
         dependence: Correlation of their mistakes, 0 to 1.
     """
     found = shard if isinstance(shard, Patterned) else _patterned(shard, n_worker_rows)
-    n_labels = np.diff(found.pattern_bounds).astype(np.float64)
+    sizes = np.diff(found.pattern_bounds)
+    n_labels = sizes.astype(np.float64)
     if len(found.pattern_weight):
-        pattern = np.repeat(np.arange(len(n_labels)), np.diff(found.pattern_bounds))
-        n_labels = np.bincount(pattern, found.pattern_weight, len(n_labels))
+        n_labels[:] = np.bincount(
+            np.repeat(np.arange(len(sizes)), sizes), found.pattern_weight, len(sizes)
+        )
     return replace(found, discount=1 / (1 + np.maximum(n_labels - 1, 0) * dependence))
 
 
