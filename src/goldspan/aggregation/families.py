@@ -290,7 +290,7 @@ def _fit(pairs: Pairs, n_workers: int, allowed: NDArray[np.bool_], start: float)
         weight = 1 / np.sqrt(usual / pairs.blocks + scatter**2 + 1e-6)
         middle = np.median(z[keep]) if quantile < 0.5 else 0.0  # a low fit is low everywhere
         now = allowed & (z - middle < OUTLYING)
-        if (now == keep).all() and quantile == 0.5:
+        if not now.any() or ((now == keep).all() and quantile == 0.5):
             break
         keep, quantile = now, 0.5
     left = np.minimum(np.abs(rho[allowed] / sampling[allowed]), OUTLYING).sum()
@@ -363,13 +363,14 @@ def _scatter(rho: Floats, error: Floats) -> float:
     return low
 
 
-def clusters(excess: Excess, n_workers: int) -> Ints:
+def clusters(excess: Excess, n_workers: int) -> tuple[Ints, Floats]:
     """Join workers whose pairs are flagged, if all of both sides' pairs are beyond the fit.
 
     What was joined stays so if its pairs together stand: n members are n - 1 findings.
 
     Returns:
-        int64 [n_workers], number of every worker's cluster, in the order of the first members.
+        int64 [n_workers], the first member of every worker's cluster; and float64 [n_workers], by
+        first members, the mean z of the cluster's pairs times the root of its findings.
     """
     left, right, z = excess.pairs.left, excess.pairs.right, excess.z
     of = np.arange(n_workers)
@@ -384,9 +385,34 @@ def clusters(excess: Excess, n_workers: int) -> Ints:
     n_pairs = np.bincount(of[left][told], minlength=n_workers)
     mean = np.bincount(of[left][told], z[told], n_workers) / np.maximum(n_pairs, 1)
     findings = np.maximum(np.bincount(of, minlength=n_workers) - 1, 0)
-    falls = mean * np.sqrt(findings) <= excess.stands
-    of = np.where(falls[of], np.arange(n_workers), of)
-    return np.unique(of, return_inverse=True)[1].astype(np.int64)
+    strength = mean * np.sqrt(findings)
+    return np.where(strength[of] > excess.stands, of, np.arange(n_workers)), strength
+
+
+def join_workers(pairs: Pairs, n_workers: int) -> Ints:
+    """Join those who err together, the strongest clusters first.
+
+    Of a cluster that was found one member stays: what the others agree on with anybody has no say
+    any more, so that the rest of the crowd is judged as if they had never answered. Nobody joins
+    the one who stays: he who errs with him need not err with the others.
+
+    Returns:
+        int64 [n_workers], number of every worker's family, in the order of the first members.
+    """
+    family, stays = np.arange(n_workers), np.zeros(n_workers, np.bool_)
+    while len(pairs):
+        excess = excess_of(pairs, n_workers)
+        z = np.where(stays[pairs.left] | stays[pairs.right], -np.inf, excess.z)
+        of, strength = clusters(replace(excess, z=z), n_workers)
+        joined = of != np.arange(n_workers)
+        if not joined.any():
+            break
+        joined &= strength[of] >= strength[of[joined]].max() / 2
+        of = np.where(joined, of, np.arange(n_workers))
+        family = of[family]
+        stays[of[joined]] = True
+        pairs = pairs.take(~(joined[pairs.left] | joined[pairs.right]))
+    return np.unique(family, return_inverse=True)[1].astype(np.int64)
 
 
 # --------------------------------------------------------------------------------------------------
@@ -541,16 +567,17 @@ def find_families(crowd: Crowd) -> Families:
     pairs = pair_agreements(crowd)
     if not len(pairs):
         return Families(np.arange(n), np.zeros(n), crowd.worker_ids)
-    excess = excess_of(pairs, n)
-    number = clusters(excess, n)
-    return Families(number, _mean_rho(number, excess), crowd.worker_ids)
+    number = join_workers(pairs, n)
+    return Families(number, _mean_rho(number, pairs), crowd.worker_ids)
 
 
-def _mean_rho(number: Ints, excess: Excess) -> Floats:
-    """Return the mean of rho over the pairs of every family."""
-    own = number[excess.pairs.left]
-    inside = own == number[excess.pairs.right]
-    size = int(number.max(initial=-1)) + 1
+def _mean_rho(number: Ints, pairs: Pairs) -> Floats:
+    """Return the mean of rho over the pairs of every family, who have no say in the fit."""
+    own, size = number[pairs.left], int(number.max(initial=-1)) + 1
+    inside = own == number[pairs.right]
+    if not inside.any():
+        return np.zeros(size)
+    excess = excess_of(pairs, len(number), apart=inside)
     total = np.bincount(own[inside], excess.rho[inside], size)
     found = total / np.maximum(np.bincount(own[inside], minlength=size), 1)
     return np.asarray(np.clip(found, 0, 1))
