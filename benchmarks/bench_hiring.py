@@ -14,7 +14,8 @@ from scipy.special import betaincinv
 from goldspan.crowd import Crowd
 from goldspan.crowd.model import Answers, list_array
 from goldspan.spans import Codec
-from goldspan.workers import Reliability, base_rates, measure_reliability, select_workers
+from goldspan.workers import Reliability, measure_reliability, select_workers
+from goldspan.workers.reliability import base_rates
 from pairs import Row, compare
 from simulated import Labels, single_labels
 

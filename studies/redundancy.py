@@ -17,7 +17,8 @@ import numpy as np
 from goldspan.crowd import Crowd, read_crowd
 from goldspan.errors import InputError
 from goldspan.simulation import draw_truth, simulate_crowd
-from goldspan.workers import Replay, replay
+from goldspan.workers import replay
+from goldspan.workers.redundancy import Replay
 from studies.redundancy_picture import Curve, draw
 from studies.table import Study, Table
 

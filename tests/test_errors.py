@@ -6,7 +6,7 @@ import pickle
 
 import pytest
 
-from goldspan.errors import Fault, FormatError, InputError
+from goldspan.errors import Fault, FormatError, InputError, UnknownNameError
 
 HINT = InputError("not UTF-8: name its encoding", hint="text_encoding")
 
@@ -25,6 +25,23 @@ def test_the_fields_survive_a_trip_between_processes(error):
     again = pickle.loads(pickle.dumps(error))
     assert str(again) == str(error)
     assert (again.message, again.hint) == (error.message, error.hint)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        InputError("must be below 1", parameter="alpha"),
+        UnknownNameError("policy", "perl", ["conlleval"], "see the docs"),
+        FormatError([Fault("bad", "a.csv", 3)], hint="cut"),
+    ],
+)
+def test_what_an_error_is_about_is_a_field_that_comes_first(error):
+    before = str(error)
+    error.where = "truth"
+    assert str(error) == f"truth: {before}"
+    assert error.worded({"alpha": "--alpha"}).startswith("truth: ")
+    again = pickle.loads(pickle.dumps(error))
+    assert (str(again), type(again)) == (str(error), type(error))
 
 
 def test_an_encoding_that_must_be_named_is_asked_for_by_its_option(tmp_path, capsys, monkeypatch):

@@ -17,13 +17,14 @@ from goldspan.aggregation.workermodels import MODELS
 from goldspan.campaign import Campaign, Steps, read_inputs, read_plan
 from goldspan.crowd.registry import FORMATS, Format
 from goldspan.errors import FormatError
+from goldspan.plugins import plugins
 from goldspan.selection import select_items
 from goldspan.selection.registry import SELECTORS
 from goldspan.simulation.crowd import BEGIN
 from goldspan.store import create_ledger
 from goldspan.web.routes.pages import PAGES
-from goldspan.workers import get_rule, next_answers
-from goldspan.workers.stopping import RULES
+from goldspan.workers import next_answers
+from goldspan.workers.stopping import RULES, get_rule
 
 EXAMPLES = ("worker_model", "method", "pipe_format", "selection_rule", "stopping_rule", "study")
 LABELS = b"task,worker,label\n" + b"".join(
@@ -92,6 +93,48 @@ def test_a_format(example, tmp_path, monkeypatch):
     with pytest.raises(FormatError, match="2 cells") as caught:
         goldspan.read_crowd(tmp_path / "bad.pipe", format="pipe")
     assert [fault.line for fault in caught.value.faults] == [2, 3]
+
+
+@pytest.fixture
+def installed(tmp_path, monkeypatch):
+    """Register modules as formats of an installed package."""
+    plugins.cache_clear()
+
+    def install(**modules):
+        info = tmp_path / "site" / "pipes-1.0.dist-info"
+        info.mkdir(parents=True)
+        (info / "METADATA").write_text("Metadata-Version: 2.1\nName: pipes\nVersion: 1.0\n")
+        points = "".join(f"{name} = {module}\n" for name, module in modules.items())
+        (info / "entry_points.txt").write_text(f"[goldspan.formats]\n{points}")
+        monkeypatch.syspath_prepend(str(info.parent))
+        plugins.cache_clear()
+
+    yield install
+    plugins.cache_clear()
+
+
+def test_a_format_of_another_package_is_recognised_by_content(example, tmp_path, installed):
+    module, path = example("pipe_format"), tmp_path / "answers.txt"
+    crowd = goldspan.read_crowd(LABELS)
+    module.write(crowd, path)
+    # Lines with equally many cells are read as CoNLL where nobody else knows them.
+    assert goldspan.read_crowd(path).import_report.format == "conll"
+    installed(pipe="pipe_format", wide="pipe_format")
+    found = goldspan.read_crowd(path)
+    assert found == crowd
+    assert found.import_report.format == "pipe"
+    # Other files, folders and DataFrames stay what they are, also if a name is taken.
+    assert goldspan.read_crowd(LABELS).import_report.format == "long"
+    for name, ending in [("wide", "one.tsv"), ("parquet", "one.parquet"), ("folder", "one")]:
+        tags = goldspan.read_crowd(b"token\tann\tbob\nAnn\tB-PER\tO\n")
+        goldspan.write_crowd(tags, tmp_path / ending, format=name)
+        assert goldspan.read_crowd(tmp_path / ending).import_report.format == name
+
+
+def test_a_broken_format_of_another_package_is_left_out(installed):
+    installed(broken="no_such_module")
+    with pytest.warns(RuntimeWarning, match="format 'broken' of another package is left out"):
+        assert goldspan.read_crowd(LABELS).n_workers == 3
 
 
 def test_a_selection_rule(example, monkeypatch):

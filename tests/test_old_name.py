@@ -29,7 +29,8 @@ from goldspan.old_name import OLD_NAME, OldNameWarning, variable
 from goldspan.plugins import plugins
 from goldspan.runners.checkpoint import FileCheckpoint
 from goldspan.selection.features import Features
-from goldspan.store import faults_of, open_ledger
+from goldspan.store import open_ledger
+from goldspan.store.verify import faults_of
 from goldspan.tagger import load_tagger
 from goldspan.web import ServerSettings, create_app
 from goldspan.web.desk.downloads import Pseudonyms

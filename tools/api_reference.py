@@ -1,7 +1,8 @@
 """The API reference of the site: a page per package, from the docstrings of its public names.
 
 MkDocs calls `on_config` and `on_files` when it builds the site (`hooks` in mkdocs.yml); nothing is
-written into `docs/`. Public are the names in `__all__` of `goldspan` and of its packages.
+written into `docs/`. Public are the names in `__all__` of `goldspan` and of its packages; the
+classes that public functions return are described too.
 
     python tools/api_reference.py PACKAGE     # print one page, for a look
 """
@@ -68,7 +69,21 @@ def page_of(package: str) -> str:
     parts = [f"# {package}", markdown(inspect.getdoc(module) or "")]
     for name in names:
         parts += entry_of(name, getattr(module, name), "##")
+    for name, kind in results_of(module, names).items():
+        parts += entry_of(name, kind, "##")
     return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def results_of(module: Any, names: list[str]) -> dict[str, type]:
+    """Return the classes of a package that its public functions return, beside the public names."""
+    found: dict[str, type] = {}
+    for function in filter(inspect.isfunction, (getattr(module, name) for name in names)):
+        known = vars(sys.modules[function.__module__])
+        for word in re.findall(r"\w+", str(inspect.signature(function).return_annotation)):
+            kind = known.get(word)
+            if inspect.isclass(kind) and kind.__module__.startswith(f"{module.__name__}."):
+                found[word] = kind
+    return {name: found[name] for name in sorted(found.keys() - set(names))}
 
 
 def entry_of(name: str, value: Any, level: str) -> Iterator[str]:

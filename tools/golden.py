@@ -468,6 +468,7 @@ def all_cases() -> dict[str, Case]:
         "backup-json": Case("backup weather/out weather-2.sqlite", needs=("run-labels",)),
         "restore": Case("restore weather.sqlite restored", needs=("backup",)),
         "verify": Case("verify weather.sqlite", needs=("backup",)),
+        "methods": Case("methods one-coin"),
         "links-make": Case(f"links {DESK} --workers fay,gus", before=answer_all),
         "links-list": Case(f"invite {DESK} --list", needs=("links-make",)),
     }  # fmt: skip
@@ -520,7 +521,7 @@ QUICK = (
     "control-*", "next-votes", "workers-votes", "convert-*", "simulate-l*", "init*", "format-*",
     "run-labels", "backup*", "restore", "verify", "links-*", "desk-*", "forget*", "method-mv-*",
     "method-ds", "method-mean", "method-bsc-seq", "labels-[gidm]*", "train-hmm", "tag-hmm",
-    "tag-json", "tagger-hmm",
+    "tag-json", "tagger-hmm", "methods",
 )  # fmt: skip
 """The cases of `make test`; `--check` does all."""
 
@@ -693,6 +694,23 @@ def _below(path: str, key: Any) -> str:
 # The table of what has changed on purpose.
 
 
+def _add(parent: Any, path: str, new: str) -> bool:
+    """Add a value in JSON, `*` in its path for all of a list; False where there is no place."""
+    if isinstance(parent, list) and path.startswith("*."):
+        found = [_add(one, path[2:], new) for one in parent]
+        return all(found)
+    if not isinstance(parent, dict | list):
+        return False
+    keys = list(parent) if isinstance(parent, dict) else [str(n) for n in range(len(parent))]
+    for key in keys:
+        if path.startswith(f"{key}."):
+            below = parent[key] if isinstance(parent, dict) else parent[int(key)]
+            return _add(below, path[len(key) + 1 :], new)
+    if isinstance(parent, dict):
+        parent[path] = json.loads(new)
+    return isinstance(parent, dict)
+
+
 @dataclass
 class Changes:
     """`golden_renames.toml`, and which of its entries were used.
@@ -764,18 +782,9 @@ class Changes:
     def _added(self, case: str, value: Any) -> Any:
         for n, (kind, one) in enumerate(self.entries):
             where, _, path = one["at"].partition("/")
-            if kind == "intended" and one.get("added") and fnmatchcase(case, where):
-                parent, rest = value, path
-                while isinstance(parent, (dict, list)):
-                    keys = parent if isinstance(parent, dict) else map(str, range(len(parent)))
-                    key = next((k for k in keys if rest.startswith(f"{k}.")), None)
-                    if key is None:
-                        break
-                    parent = parent[key] if isinstance(parent, dict) else parent[int(key)]
-                    rest = rest[len(key) + 1 :]
-                if isinstance(parent, dict):
-                    parent[rest] = json.loads(one["new"])
-                    self.used.add(n)
+            is_added = kind == "intended" and one.get("added") and fnmatchcase(case, where)
+            if is_added and _add(value, path, one["new"]):
+                self.used.add(n)
         return value
 
     def _of(self, kind: str, case: str, path: str) -> list[tuple[int, dict[str, Any]]]:

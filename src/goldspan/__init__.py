@@ -13,7 +13,7 @@ from goldspan._version import __version__
 if TYPE_CHECKING:
     from goldspan.aggregation import Consensus, aggregate
     from goldspan.crowd import Crowd, agreement, read_crowd, write_crowd
-    from goldspan.crowd.compare import score
+    from goldspan.crowd.measures import score
     from goldspan.crowd.model import Tagset
     from goldspan.spans import Span
 
@@ -38,7 +38,7 @@ _HOME = {
     "aggregate": "goldspan.aggregation",
     "agreement": "goldspan.crowd",
     "read_crowd": "goldspan.crowd",
-    "score": "goldspan.crowd.compare",
+    "score": "goldspan.crowd.measures",
     "write_crowd": "goldspan.crowd",
 }
 

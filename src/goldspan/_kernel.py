@@ -36,9 +36,22 @@ def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
     The machine code is kept beside the source or in the user's cache folder. An installation
     without any writable folder compiles anew in every process.
     """
+    return _compiled(function)
+
+
+def inlined(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Compile a function that kernels call for every token: its code stands in theirs.
+
+    A call passes seven words for every array, which costs more than a loop over a few labels.
+    """
+    return _compiled(function, forceinline=True)
+
+
+def _compiled(function: Callable[..., Any], **options: Any) -> Callable[..., Any]:
     compiled: Callable[..., Any]
+    options |= {"nogil": True, "error_model": "numpy"}
     try:
-        compiled = numba.njit(function, nogil=True, error_model="numpy", cache=True)
+        compiled = numba.njit(function, cache=True, **options)
     except RuntimeError:  # Numba found no folder to cache in
-        compiled = numba.njit(function, nogil=True, error_model="numpy")
+        compiled = numba.njit(function, **options)
     return compiled

@@ -22,6 +22,8 @@ class InputError(GoldspanError, ValueError):
 
     Attributes:
         message: What is wrong, without the names of parameters that follow.
+        where: The argument or the file that all of it is about, put before it; "" for none. Who
+            calls a reader may set it.
         parameter: The parameter that the message is about, which begins with it; "" for none.
         hint: A parameter that helps, named at the end; "" for none.
 
@@ -33,14 +35,18 @@ class InputError(GoldspanError, ValueError):
     """
 
     def __init__(self, message: str = "", *, parameter: str = "", hint: str = "") -> None:
-        self.message, self.parameter, self.hint = message, parameter, hint
-        super().__init__(self.worded({hint: hint}))
+        self.message, self.parameter, self.hint, self.where = message, parameter, hint, ""
+        super().__init__(message)
+
+    def __str__(self) -> str:
+        """Return the message with the names of the library."""
+        return self.worded({self.hint: self.hint})
 
     def worded(self, names: Mapping[str, str]) -> str:
         """Return the message with other names for parameters; a hint without a name is left out."""
         subject = f"{names.get(self.parameter, self.parameter)} " if self.parameter else ""
         hint = f" (see {names[self.hint]})" if self.hint and self.hint in names else ""
-        return f"{subject}{self.message}{hint}"
+        return f"{f'{self.where}: ' if self.where else ''}{subject}{self.message}{hint}"
 
 
 class UnavailableError(InputError, AttributeError):
@@ -74,7 +80,7 @@ class UnknownNameError(InputError):
 
     def __reduce__(self) -> tuple[object, ...]:
         """Pickle by the arguments, so that the error survives a trip between processes."""
-        return type(self), (self.what, self.name, self.allowed, self.hint)
+        return type(self), (self.what, self.name, self.allowed, self.hint), vars(self)
 
 
 class SpanError(InputError):
@@ -151,7 +157,7 @@ class FaultsError(InputError):
 
     def __reduce__(self) -> tuple[object, ...]:
         """Pickle by the arguments."""
-        return partial(type(self), hint=self.hint), (self.faults, self.headline)
+        return partial(type(self), hint=self.hint), (self.faults, self.headline), vars(self)
 
 
 class FormatError(FaultsError):

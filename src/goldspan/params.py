@@ -116,10 +116,11 @@ class IsA:
 
     def __str__(self) -> str:
         """Write the names of the classes."""
-        return " or ".join(_NOUNS.get(kind, f"a {kind.__name__}") for kind in self.classes)
+        nouns = [_NOUNS.get(kind, f"a {kind.__name__}") for kind in self.classes]
+        return " or ".join(dict.fromkeys(nouns))
 
 
-_NOUNS: dict[type, str] = {bool: "True or False", str: "a string"}
+_NOUNS: dict[type, str] = {bool: "True or False", np.bool_: "True or False", str: "a string"}
 
 Rule = Number | OneOf | IsA
 Check = Callable[[Any], Any]

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from goldspan.selection import Features, Pool, read_selector
+from goldspan.selection import Features, Pool
+from goldspan.selection.schedule import read_selector
 from studies.ntoulas.learners import learn_and_label
 from studies.ntoulas.scores import Scores
 from studies.ntoulas.split import Indices, Split

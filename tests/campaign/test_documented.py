@@ -6,7 +6,8 @@ import re
 from pathlib import Path
 
 from goldspan.campaign import read_inputs, read_plan
-from goldspan.campaign.plan import Plan, Section
+from goldspan.campaign.plan import Plan
+from goldspan.campaign.section import Section
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -8,9 +8,10 @@ from contextlib import suppress
 import pytest
 
 from campaign.tiny import ledger_of, plan_of, write_files
-from goldspan.campaign import Campaign, Waiting, read_inputs, read_plan, write_exports
+from goldspan.campaign import Campaign, read_inputs, read_plan, write_exports
 from goldspan.campaign.clock import wall_clock
 from goldspan.campaign.plan import key_of
+from goldspan.campaign.protocols import Waiting
 from goldspan.errors import FaultsError, InputError
 
 FILES = {

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from campaign.tiny import SPANS, campaign_of, inputs_of, write_files, write_spans
+from goldspan.campaign.evaluating import Evaluating
 from goldspan.campaign.model import (
     Best,
     Classifier,
@@ -17,7 +18,6 @@ from goldspan.campaign.model import (
     make_model,
 )
 from goldspan.campaign.protocols import Labelled
-from goldspan.campaign.stopping import Evaluating
 from goldspan.errors import InputError, UnknownNameError
 from goldspan.selection import Pool
 

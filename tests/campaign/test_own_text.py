@@ -11,7 +11,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from campaign.tiny import ledger_of, plan_of, telling
-from goldspan.campaign import Campaign, Waiting, inputs_as_begun, read_inputs, read_plan
+from goldspan.campaign import Campaign, inputs_as_begun, read_inputs, read_plan
+from goldspan.campaign.protocols import Waiting
 from goldspan.errors import FaultsError, InputError
 from goldspan.protocols import PoolItem
 from goldspan.simulation.crowd import BEGIN

@@ -12,10 +12,11 @@ import pytest
 
 from campaign.tiny import inputs_of, plan_of, toml, write_files, write_spans
 from goldspan.aggregation.registry import METHODS
-from goldspan.campaign import describe_plan, read_inputs, read_plan
-from goldspan.campaign.plan import Plan, Section
+from goldspan.campaign import read_inputs, read_plan
+from goldspan.campaign.plan import Plan
 from goldspan.campaign.preflight import try_method
-from goldspan.campaign.summary import cost_range
+from goldspan.campaign.section import Section
+from goldspan.campaign.summary import cost_range, describe_plan
 from goldspan.errors import FaultsError, InputError
 
 SINGLE = {"wmv-linear", "wmv-log", "wawa", "zbs", "kos", "glad", "mean", "median"}

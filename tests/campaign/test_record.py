@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import dataclasses
 import json
 
 import numpy as np
@@ -11,8 +12,9 @@ import pytest
 import goldspan
 from campaign.tiny import campaign_of, inputs_of, write_files
 from goldspan.campaign import Campaign, CampaignRecord, write_exports
+from goldspan.campaign.curve import curve_of
+from goldspan.campaign.judging import gold_free_warnings
 from goldspan.campaign.results import CONTROL, HIDDEN, REVIEWED, ReportData
-from goldspan.campaign.stopping import curve_of
 
 CONTROLS = {"n": 4, "gold": "truth.csv", "share": 0.2}
 
@@ -42,6 +44,35 @@ def campaign(folder):
 @pytest.fixture(scope="module")
 def record(campaign):
     return CampaignRecord.of(campaign.ledger)
+
+
+def test_the_warnings_of_the_last_round_are_in_record_and_rounds(folder, monkeypatch):
+    said = iter([["first"], ["second"], ["third"], ["fourth"], ["fifth"], ["sixth"]])
+    monkeypatch.setattr("goldspan.campaign.loop.gold_free_warnings", lambda *_: next(said))
+    made = campaign_of(folder, folder / "warned.sqlite", stop={"most_rounds": 2})
+    made.run()
+    found = CampaignRecord.of(made.ledger)
+    write_exports(made, folder / "warned")
+    made.ledger.close()
+    assert [one["warnings"] for one in found.rounds] == [["first"], ["second"]]
+    assert found.warnings == ("second",)
+    kept = json.loads((folder / "warned" / "record.json").read_text())
+    assert kept["warnings"] == ["second"]
+    assert kept["limits"] == [{"rule": "rounds", "limit": "2 rounds at most", "now": "2"}]
+
+
+def test_known_labels_may_overrule_the_answers_without_a_warning():
+    rows = "".join(f"{i},{w},x\n" for i in range(20) for w in "abc") + "99,a,y\n"
+    crowd = goldspan.read_crowd(f"item,worker,label\n{rows}".encode())
+    result = goldspan.aggregate(crowd, "mv-token")
+    x, y = (crowd.tagset.index[label] for label in "xy")
+    gold = np.full(crowd.n_tokens, -1, np.int16)
+    gold[0] = y
+    changed = np.where(gold >= 0, gold, result.codes).astype(np.int16)
+    overruled = dataclasses.replace(result, codes=changed)
+    assert result.codes[0] == x
+    assert len(gold_free_warnings(overruled, None)) == 1
+    assert gold_free_warnings(overruled, gold) == []
 
 
 def test_the_spending_ends_with_all_answers_and_all_their_money(record):
@@ -95,7 +126,7 @@ def test_a_simulated_answer_takes_its_seconds(campaign, folder):
 
 
 def test_the_curve_that_is_drawn_is_the_one_that_is_forecast(record, campaign):
-    curve = curve_of(campaign.inputs.plan, record.rounds)
+    curve = curve_of(record.rounds, campaign.inputs.plan.seed)
     assert record.curve["score"] == pytest.approx([curve.at(n) for n in record.curve["items"]])
     low, high = np.array(record.curve["low"]), np.array(record.curve["high"])
     assert (low <= high).all()

@@ -6,8 +6,11 @@ import numpy as np
 import pytest
 
 from campaign.tiny import plan_of
-from goldspan.campaign import fit_curve, read_plan
-from goldspan.campaign.stopping import Stopping, kappa, measured, outlook, pool_gain, wilson
+from goldspan.campaign import read_plan
+from goldspan.campaign.curve import fit_curve, pool_gain
+from goldspan.campaign.evaluating import kappa, measured, wilson
+from goldspan.campaign.outlook import CampaignStopping, outlook
+from goldspan.campaign.stopping import RULES, StopSection
 from goldspan.errors import InputError
 
 
@@ -27,7 +30,7 @@ def rounds_of(values, **more):
 
 def decide(rounds, stop=None, **budget):
     plan = read_plan(plan_of(stop=stop or {}, budget=budget))
-    return Stopping(plan).decide(rounds)
+    return CampaignStopping(plan).decide(rounds)
 
 
 def test_without_a_rule_it_goes_on():
@@ -60,6 +63,22 @@ def test_predictions_that_stay_the_same_stop_it():
     stop = {"stable": 0.95}
     assert decide(rounds_of([0.5] * 3, stable=[None, 0.96, 0.97]), stop).rule == "stable"
     assert not decide(rounds_of([0.5] * 3, stable=[None, 0.97, 0.94]), stop).stop
+
+
+def test_every_key_of_the_section_but_rounds_is_a_rule_that_tells_itself():
+    keys = [rule.key for rule in RULES]
+    assert sorted([*keys, "rounds"]) == sorted(StopSection.model_fields)
+    stop = StopSection(target=0.8, least_gain=0.1, stable=0.9, most_rounds=1)
+    assert [rule.key for rule in stop.rules] == keys
+    assert all(rule.planned for rule in stop.rules)
+    empty = stop.shown([], {})
+    assert [row["rule"] for row in empty] == ["rounds", "target", "gain", "stable"]
+    assert [row["now"] for row in empty] == ["0", "–", "–", "–"]
+    assert empty[0]["limit"] == "1 round at most"
+    assert all(row["limit"].endswith(", 2 rounds in a row") for row in empty[1:])
+    rounds = rounds_of([0.5, 0.6], stable=[None, 0.25])
+    shown = stop.shown(rounds, {"next": {"gain": 0.02, "cost": 2_000_000}})
+    assert [row["now"] for row in shown] == ["2", "58.0\u00a0%", "1 points", "0.250"]
 
 
 def test_a_curve_without_noise_is_found_again():

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from campaign.tiny import inputs_of, plan_of, write_files
-from goldspan.campaign import describe_plan, read_inputs, read_plan
-from goldspan.campaign.summary import cost_range
+from goldspan.campaign import read_inputs, read_plan
+from goldspan.campaign.summary import cost_range, describe_plan
 
 CONTROL = {"n": 6, "gold": "truth.csv", "share": 0.2, "first": 3, "least": 0.5}
 

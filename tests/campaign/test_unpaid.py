@@ -19,11 +19,11 @@ from campaign.tiny import (
     write_files,
     write_spans,
 )
-from goldspan.campaign import describe_plan, read_plan
+from goldspan.campaign import read_plan
 from goldspan.campaign.changes import plan_in_force
+from goldspan.campaign.outlook import outlook
 from goldspan.campaign.results import CampaignRecord, ReportData, write_exports
-from goldspan.campaign.stopping import outlook
-from goldspan.campaign.summary import cost_range
+from goldspan.campaign.summary import cost_range, describe_plan
 from goldspan.cli import app
 from goldspan.cli.live import Status, draw
 from goldspan.errors import FaultsError, InputError

@@ -8,7 +8,15 @@ import numpy as np
 import pytest
 
 from goldspan.chains.decoding import n_best_paths
-from goldspan.chains.forward_backward import forward_log, log_sum, pull, push
+from goldspan.chains.forward_backward import (
+    add_steps,
+    expect_scaled,
+    forward_log,
+    forward_scaled,
+    log_sum,
+    pull,
+    push,
+)
 
 
 def n_best(unary, start, step, end, n):
@@ -87,3 +95,25 @@ def test_a_long_chain_has_the_log_z_of_its_powers():
     forward = np.empty((length, 2))
     log_z = forward_log(length, evidence, np.ones(2) / 2, step, np.ones(2), forward)
     assert log_z == pytest.approx(-1000.0 * length, rel=1e-12)
+
+
+def test_one_scaled_item_has_the_marginals_and_steps_of_all_its_paths():
+    rng = np.random.default_rng(0)
+    evidence, step = rng.random((4, 3)), rng.random((3, 3))
+    start, end = rng.random((2, 3))
+    end[1] = step[2, 0] = 0.0
+    marginals, steps, z = np.zeros((4, 3)), np.zeros((3, 3)), 0.0
+    for path in product(range(3), repeat=4):
+        p = start[path[0]] * end[path[-1]] * np.prod(evidence[range(4), path])
+        p *= np.prod([step[a, b] for a, b in pairwise(path)])
+        z += p
+        marginals[range(4), path] += p
+        for pair in pairwise(path):
+            steps[pair] += p
+    forward, outer, found = np.empty((4, 3)), np.zeros((3, 3)), np.zeros((3, 3))
+    log_z = forward_scaled(4, evidence, start, step, end, forward)
+    assert log_z == pytest.approx(np.log(z), abs=1e-12)
+    expect_scaled(4, evidence, step, end, 2.0, forward, outer)
+    add_steps(outer, step, found)
+    np.testing.assert_allclose(forward, 2 * marginals / z, rtol=1e-12, atol=1e-15)
+    np.testing.assert_allclose(found, 2 * steps / z, rtol=1e-12, atol=1e-15)

@@ -16,7 +16,7 @@ from goldspan.aggregation.registry import METHODS
 from goldspan.campaign import preflight, read_plan
 from goldspan.cli import compiling
 from goldspan.cli.compiling import TEXT, CompileNotice
-from goldspan.selection.schedule import SELECTORS
+from goldspan.selection import selectors
 from test_docs import ROOT
 
 GOLDSPAN = [sys.executable, "-c", "from goldspan.cli import main; main()"]
@@ -130,7 +130,7 @@ def test_what_a_plan_is_not_tried_for_does_suit(method, rule, monkeypatch):
 def test_any_rule_but_those_of_committees_can_ask_a_tagger(tmp_path, model, monkeypatch):
     write_spans(tmp_path)
     monkeypatch.setattr(preflight, "_is_known_to_suit", lambda _: False)
-    rules = sorted({*SELECTORS} - preflight.COMMITTEES)
+    rules = sorted({*selectors()} - preflight.COMMITTEES)
     by = ", then ".join(rules)
     assert inputs_of(tmp_path, **{**SPANS, "model": {"name": model}, "select": {"by": by}})
 

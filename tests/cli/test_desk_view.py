@@ -8,6 +8,7 @@ from goldspan.cli import desk as view
 
 NOW = {
     "title": "Names", "state": "waiting", "why": "", "error": "", "advice": "", "flags": 0,
+    "warnings": [],
     "rounds": [], "plan": {"budget": {}, "stop": {}, "changes": [], "pending": []},
     "learning": {"forecast": None}, "items": {"pool": 159, "picked": 40, "answered": 8},
     "answers": {"counting": 30, "control": 14, "drafts": 0, "workers": 3},
@@ -20,7 +21,7 @@ NOW = {
 def test_the_overview_says_what_the_money_went_for():
     said = view.overview_text(NOW)
     assert "items: 8 of 159 have answers" in said
-    assert "spent on labels: 0.32, on practice, test and control: 0.28" in said
+    assert "spent on labels: 0.32\nspent on practice, test and gold questions: 0.28\n" in said
 
 
 def test_what_stops_the_campaign_stands_first_with_what_to_do():
@@ -37,6 +38,10 @@ def test_what_changed_in_the_plan_and_what_waits_for_a_start_is_told():
     said = view.overview_text({**NOW, "plan": plan})
     assert "changed: budget.money was 3 and is 5\n" in said
     assert "not in force until `goldspan serve` starts again: stop.x" in said
+
+
+def test_warnings_about_the_labels_are_told():
+    assert "warning: the longest" in view.overview_text({**NOW, "warnings": ["the longest span"]})
 
 
 def test_a_state_is_called_as_on_the_pages():

@@ -8,6 +8,7 @@ import re
 import shlex
 import signal
 import tomllib
+from pathlib import Path
 from urllib.request import HTTPCookieProcessor, build_opener
 
 import pytest
@@ -17,7 +18,7 @@ from cli.test_serve import started
 from goldspan.archives import FREE
 from goldspan.campaign import read_inputs, read_plan
 from goldspan.cli import app
-from goldspan.cli.init import EXAMPLE, example_folder
+from goldspan.cli.init import EXAMPLE, Campaign, Kind, example_folder, plan_text
 from goldspan.errors import FaultsError, InputError
 from test_docs import ROOT
 
@@ -127,9 +128,9 @@ def test_labels_of_any_characters_come_back_from_toml():
     labels = ['a "b"', "c\\d", "é", "e,f"]
     plan = made("notes.txt", "--labels", 'a,"e,f"', "--labels", "é", "--out", "x.toml")
     assert plan.task.types == ("a", "e,f", "é")
-    from goldspan.cli.init import _toml
-
-    assert tomllib.loads(f"x = {_toml([*labels, chr(127)])}")["x"] == [*labels, "\x7f"]
+    labels.append("\x7f")
+    text = plan_text(Campaign("x.txt", labels, Kind.SPANS, {}, 3, ["ann"], 1), Path("x.toml"))
+    assert tomllib.loads(text)["task"]["types"] == labels
 
 
 def test_a_plan_that_is_there_is_not_replaced(folder):
@@ -161,8 +162,8 @@ def test_what_cannot_be_a_campaign_is_refused_and_nothing_is_written(folder, wor
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        ([], "FILE is missing: goldspan init"),
-        (["notes.txt"], "--labels is missing: goldspan init"),
+        ([], "FILE is missing, as in: goldspan init"),
+        (["notes.txt"], "--labels is missing, as in: goldspan init"),
         (["notes.txt", *LABELS, "--annotators", "0"], "from 1 to 1000 people, not 0"),
         (["notes.txt", *LABELS, "--annotators", "2", "--overlap", "3"], "there are 2"),
         (["notes.txt", *LABELS, "--annotators", "ann", "--overlap", "2"], "there is 1"),

@@ -128,7 +128,7 @@ def test_known_truth_is_learned_from(run, labels, tmp_path):
         (["--prices", "-1"], 1, "must lie in 0"),
         (["--prices", "none.csv"], 1, "--prices none.csv: there is no such file"),
         (["--prices", "cheap"], 1, "--prices cheap: there is no such file"),
-        (["--prices", "0.05.1"], 1, "--prices: an amount must be a number such as 0.05"),
+        (["--prices", "0.05.1"], 1, "--prices must be a number such as 0.05"),
         (["--min", "9"], 2, "--min 9 is more than --max 7"),
         (["--rule", "fixed(3)", "--confidence", "0.95"], 2, "is the rule"),
         (["--rule", "fixed(9)", "--max", "5"], 2, "needs 9 answers of an item, and --max 5"),

@@ -108,6 +108,17 @@ def test_run_says_what_was_labelled_paid_and_saved(plan, tmp_path):
     assert again.stderr == ""
 
 
+def test_run_tells_warnings_about_the_labels(plan, tmp_path, monkeypatch):
+    sentence = "12.0% of the spans were given by no annotator"
+    monkeypatch.setattr("goldspan.campaign.loop.gold_free_warnings", lambda *_: [sentence])
+    plan.write_text(toml(plan_of({**WORK, "stop": {"most_rounds": 1}})))
+    words = ["run", str(plan), "--out", str(tmp_path / "out")]
+    said = CliRunner().invoke(app, words)
+    assert f"\nwarning: {sentence}\n" in said.stdout
+    assert "of them to gold questions" in said.stdout
+    assert json.loads(CliRunner().invoke(app, [*words, "--json"]).stdout)["warnings"] == [sentence]
+
+
 def test_ctrl_c_stops_cleanly_and_says_how_to_go_on(plan, tmp_path):
     words = [*GOLDSPAN, "run", str(plan), "--out", str(tmp_path / "out")]
     with subprocess.Popen(words, stderr=subprocess.PIPE, text=True) as child:

@@ -15,18 +15,18 @@ import urllib.request
 import pytest
 from typer.testing import CliRunner
 
-from cli.test_links import write_plan
+from cli.test_invite import write_plan
 from goldspan.cli import app
 
 GOLDSPAN = [sys.executable, "-c", "from goldspan.cli import main; main()"]
 
 
-def started(plan, out, *words):
+def started(plan, out, *words, until="Ctrl-C ends it"):
     """Start a server on a free port; give the process and what it said at first."""
     command = [*GOLDSPAN, "serve", str(plan), "--out", str(out), "--port", "0", *words]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     said = ""
-    while "Ctrl-C ends it" not in said:
+    while until not in said:
         line = process.stdout.readline()
         assert line, process.stderr.read()
         said += line
@@ -62,6 +62,28 @@ def test_it_serves_until_ctrl_c(tmp_path):
     assert "method=GET route=/api/work/me status=401" in log
     assert setup.rpartition("/")[2] not in log
     assert "Traceback" not in log
+
+
+def test_the_address_and_the_links_are_json_for_a_program(tmp_path):
+    plan = write_plan(tmp_path)
+    plan.write_text(
+        plan.read_text().replace(
+            "[crowd]\n", '[crowd]\nannotators = ["ann", "bob", "cid", "dee"]\n'
+        )
+    )
+    words = ["--no-loop", "--json", "--metrics-port", "0"]
+    process, said = started(plan, tmp_path / "out", *words, until="\n}\n")
+    try:
+        facts = json.loads(said)
+        assert list(facts["links"]) == ["ann", "bob", "cid", "dee"]
+        for url in (facts["setup"], facts["login"], facts["metrics"]):
+            assert status_of(url) == 200
+        process.send_signal(signal.SIGINT)
+        rest, _ = process.communicate(timeout=60)
+    finally:
+        process.kill()
+        process.wait()
+    assert rest == ""  # the log is on standard error
 
 
 def test_it_logs_json_and_offers_metrics_to_this_machine(tmp_path):
@@ -121,7 +143,7 @@ def test_a_second_server_of_a_campaign_is_refused_until_the_first_has_ended(tmp_
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (["--host", "0.0.0.0"], "say which with --public-url"),
+        (["--host", "0.0.0.0"], "name the one that people use with --public-url"),
         (["--host", "0.0.0.0", "--public-url", "http://labels.example.org"], "--insecure"),
         (["--public-url", "http://labels.example.org"], "--insecure"),
         (["--host", "192.0.2.1"], "--insecure"),

@@ -9,7 +9,7 @@ import pytest
 
 import goldspan
 from goldspan.cli import main
-from goldspan.simulation.parsing import WORKERS
+from goldspan.simulation.registry import WORKERS
 
 
 @pytest.fixture

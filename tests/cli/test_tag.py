@@ -8,6 +8,7 @@ import io
 import json
 import resource
 import sys
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,6 +17,7 @@ import typer
 
 from goldspan.cli.models import tag, train
 from goldspan.cli.models import tagger as tagger_app
+from goldspan.cli.output import Steps
 from goldspan.crowd import read_crowd
 from goldspan.errors import GoldspanError
 from goldspan.spans import tokenize
@@ -328,6 +330,27 @@ def test_files_that_are_not_there_or_no_tagger(model, tmp_path):
     assert "no such file" in refused("tagger", "inspect", tmp_path / "none.goldspan")
     for words in (["-f", "xml"], ["--to-format", "xml"]):
         assert "choose from" in refused("tag", model, EXAMPLE, *words)
+
+
+@pytest.mark.parametrize("name", ["t.txt", "t.txt.gz"])
+def test_the_bar_shows_how_much_of_the_file_was_read(model, tmp_path, monkeypatch, name):
+    text = b"Ann saw Rome\n" * 30_000
+    (tmp_path / name).write_bytes(gzip.compress(text) if name.endswith(".gz") else text)
+    size, shown = (tmp_path / name).stat().st_size, []
+
+    class Bar(Steps):
+        def part(self, done, total):
+            shown.append((done, total))
+
+    monkeypatch.setattr("goldspan.cli.models.steps", lambda *_, **__: nullcontext(Bar()))
+    done("tag", model, tmp_path / name, "-o", tmp_path / "out.conll")
+    reads = [read for read, _ in shown]
+    assert {total for _, total in shown} == {size}
+    assert reads == sorted(reads)
+    assert 0 < reads[0] <= reads[-1] == size
+    shown.clear()
+    done("tag", model, "-", stdin=b"Ann saw Rome\n")
+    assert shown == [(0, 0)]  # nobody knows where standard input ends
 
 
 def test_nothing_in_gives_nothing_out(model):

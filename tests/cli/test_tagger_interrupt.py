@@ -54,7 +54,7 @@ def test_ctrl_c_writes_what_is_trained_so_far(tmp_path, threads):
     path = tmp_path / "ner.goldspan"
     code, out, err = interrupted("--threads", threads, "-o", path)
     assert code == 130, err
-    assert re.search(r"interrupted after \d steps; what is written is their result", err)
+    assert re.search(r"interrupted after \d steps; their result was written", err)
     assert "stopped by: interrupted" in out
     crowd = read_crowd(EXAMPLE)
     truth = crowd.tagset.decode(crowd.gold_tagged)

@@ -163,7 +163,7 @@ def test_old_names_work_and_a_line_names_the_new_one(old, new):
     told = by_old.stderr.removesuffix(by_new.stderr).splitlines()
     pairs = [(a.partition("=")[0], b.partition("=")[0]) for a, b in zip(old, new, strict=True)]
     assert told == [
-        f"goldspan: {a} is the old name of {b}, and goes with the next version"
+        f"goldspan: {a} is the old name of {b}, and will be removed in the next version"
         for a, b in pairs if a != b
     ]  # fmt: skip
 

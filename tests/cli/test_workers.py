@@ -12,7 +12,6 @@ import pytest
 import goldspan
 from goldspan.cli import main
 from goldspan.simulation import draw_truth, simulate_crowd
-from goldspan.workers import forecast as difficulty
 
 
 @pytest.fixture
@@ -20,7 +19,7 @@ def run(monkeypatch, capfd, tmp_path):
     """Run `goldspan workers` in a folder with answers; gives exit code, output and messages."""
     monkeypatch.chdir(tmp_path)
     for name, value in (("SWEEPS", 150), ("WARM_UP", 50), ("DIFFICULTY_DRAWS", 100)):
-        monkeypatch.setattr(difficulty, name, value)  # to save time
+        monkeypatch.setattr(f"goldspan.workers.forecast.{name}", value)  # to save time
     truth = draw_truth(60, ["no", "yes"], seed=1)
     crowd = simulate_crowd(truth, ["flip(0.1) x3", "bad=flip(0.8)", "con=spammer(constant)"])
     goldspan.crowd.write_crowd(crowd.with_gold(None), "answers.csv")
@@ -147,7 +146,7 @@ def test_prices_come_from_a_table_too(run, tmp_path):
     [
         (["--budget", "1.5"], 2, "whole number"),
         (["--target", "1.5"], 2, "between 0 and 1"),
-        (["--by", "gold", "--method", "ds"], 2, "no method judges"),
+        (["--by", "gold", "--method", "ds"], 2, "--method is for judging by the crowd"),
         (["-o", "workers.txt"], 2, "must end in .csv"),
         (["--plot", "workers.gif"], 2, "must end in .svg"),
         (["--by", "gold"], 1, "the crowd has none"),

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from crowd_tables import crowd_of
-from goldspan.crowd.compare import aligned_sides, score
+from goldspan.crowd.measures import aligned_sides, score
 from goldspan.errors import InputError
 
 ONE = crowd_of([{}, {}], gold=[["B-X"], ["O", "O"]])

@@ -202,7 +202,8 @@ def test_all_faults_of_an_input_stay_in_the_error():
     with pytest.raises(FormatError) as caught:
         goldspan.aggregate(data, encoding="BIO")
     assert len(caught.value.faults) == 2
-    assert caught.value.headline == "crowd cannot be read:"
+    assert caught.value.where == "crowd"
+    assert str(caught.value).startswith("crowd: ")
 
 
 def test_a_truth_without_known_labels_is_refused_by_name():

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from crowd_strategies import crowds
 from crowd_tables import assert_same, crowd_of
 from goldspan.crowd import convert_crowd, read_crowd
-from goldspan.crowd.convert import all_faults, encoding_faults
+from goldspan.crowd.io import all_faults, encoding_faults
 from goldspan.errors import FaultsError, FormatError, InputError, UnknownNameError
 from goldspan.spans import convert, parse, validate
 

@@ -9,7 +9,8 @@ from goldspan.errors import InputError
 from goldspan.report import save_figure
 from goldspan.report.workers import MOST_IN_TEAM as MAX_WORKERS
 from goldspan.report.workers import CostCurve, ranked, selection_figure
-from goldspan.workers import QualityFlag, Reliability, judge_workers
+from goldspan.workers import Reliability, judge_workers
+from goldspan.workers.flag_context import QualityFlag
 from goldspan.workers.verdicts import best_first
 
 

@@ -10,8 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from goldspan.errors import InputError
-from goldspan.selection import Budget, Cost, Pool, get_selector
-from goldspan.selection.base import Limits
+from goldspan.selection import Cost, Pool
+from goldspan.selection.base import Budget, Limits
+from goldspan.selection.schedule import get_selector
 
 TEXTS = ["a b c", "d", "e f", "g h i j"]
 

@@ -9,7 +9,8 @@ from naive_greedy import random_items
 from scipy.sparse import csr_matrix
 
 from goldspan.errors import InputError, UnknownNameError
-from goldspan.selection import Features, get_selector, select_items
+from goldspan.selection import Features, select_items
+from goldspan.selection.schedule import get_selector
 
 WORDS = ["lower"]
 

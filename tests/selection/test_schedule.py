@@ -6,14 +6,8 @@ import numpy as np
 import pytest
 
 from goldspan.errors import InputError, UnknownNameError
-from goldspan.selection import (
-    Schedule,
-    Selector,
-    get_selector,
-    read_selector,
-    select_items,
-    selectors,
-)
+from goldspan.selection import Schedule, Selector, select_items, selectors
+from goldspan.selection.schedule import get_selector, read_selector
 
 WORDS = [f"w{letter}" for letter in "abcdefghijk"]
 TEXTS = [f"{WORDS[n % 11]} {WORDS[n % 7]} {WORDS[n % 5]}" for n in range(60)]

@@ -9,9 +9,10 @@ from scipy.sparse import csr_matrix
 
 from goldspan.errors import InputError
 from goldspan.runners import Threads
-from goldspan.selection import Cost, Features, StreamingCoverage, get_selector
+from goldspan.selection import Cost, Features, StreamingCoverage
 from goldspan.selection.coverage import cover_in_parts
 from goldspan.selection.greedy import Spending, Wanted, cover
+from goldspan.selection.schedule import get_selector
 
 EPSILON = 0.1
 

@@ -11,8 +11,9 @@ from sklearn.linear_model import LogisticRegression
 
 import goldspan
 from goldspan.errors import InputError
-from goldspan.selection import Pool, get_selector, select_items
+from goldspan.selection import Pool, select_items
 from goldspan.selection.greedy import Spending
+from goldspan.selection.schedule import get_selector
 from goldspan.selection.uncertainty import fill
 from goldspan.tagger import CRF, HMM, Text
 

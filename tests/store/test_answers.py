@@ -6,8 +6,8 @@ import pytest
 from sqlalchemy import func, select
 
 from goldspan.errors import FaultsError, InputError
-from goldspan.store import faults_of
 from goldspan.store.schema import answers
+from goldspan.store.verify import faults_of
 
 
 def kept(ledger):

@@ -9,14 +9,9 @@ import threading
 import pytest
 
 from goldspan.errors import InputError
-from goldspan.store import (
-    backup_ledger,
-    export_ledger,
-    faults_of,
-    import_ledger,
-    restore_ledger,
-)
+from goldspan.store import backup_ledger, export_ledger, import_ledger, restore_ledger
 from goldspan.store.copies import ABOUT, LOG
+from goldspan.store.verify import faults_of
 from store.states import state_of
 
 

@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-from goldspan.store import export_ledger, faults_of, open_ledger
+from goldspan.store import export_ledger, open_ledger
+from goldspan.store.verify import faults_of
 
 SEEDS, KILLS = (3, 30) if settings.default.max_examples > 1000 else (1, 2)
 """`make torture` kills 90 times on each database."""

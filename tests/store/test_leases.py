@@ -7,7 +7,8 @@ from sqlalchemy import text
 
 from goldspan.errors import FaultsError, InputError
 from goldspan.protocols import PoolItem
-from goldspan.store import assignments, faults_of
+from goldspan.store import assignments
+from goldspan.store.verify import faults_of
 
 
 def items_of(leases):

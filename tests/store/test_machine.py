@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 
 import pytest
-from hypothesis import Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
     RuleBasedStateMachine,
@@ -14,16 +12,16 @@ from hypothesis.stateful import (
     invariant,
     precondition,
     rule,
-    run_state_machine_as_test,
 )
 
 from goldspan.errors import FaultsError, InputError
 from goldspan.protocols import PoolItem, Receipt, Totals
 from goldspan.spans import Codec
-from goldspan.store import assignments, create_ledger, faults_of, open_ledger
-from goldspan.store.answers import BARRED, BROKE, FULL, OFTEN, OTHER, PASSED
+from goldspan.store import assignments, create_ledger, open_ledger
+from goldspan.store.answers import OTHER
 from goldspan.store.ledger import empty_database
-from goldspan.store.verify import replay
+from goldspan.store.verify import faults_of, replay
+from ledger_model import Model, Slot, run_machine
 from store.states import state_of
 
 TAGS = Codec.from_types(["no", "yes"], "PLAIN")
@@ -31,60 +29,22 @@ COSTS = {"a": 3, "b": 0, "c": 7, "d": 3, "e": 5}
 ITEMS, WORKERS, LABELS = st.sampled_from(sorted(COSTS)), st.sampled_from("uvw"), ["no", "yes", None]
 
 
-@dataclass
-class Slot:
-    """An item in a batch: who holds it until when, who has answered, who was sent away."""
-
-    wanted: int
-    held: dict[str, int] = field(default_factory=dict)
-    counts: set[str] = field(default_factory=set)
-    drafts: set[str] = field(default_factory=set)
-    skips: set[str] = field(default_factory=set)
-
-    @property
-    def free(self) -> bool:
-        return len(self.held) + len(self.counts) < self.wanted
-
-    def had(self, worker: str) -> bool:
-        return worker in {*self.held, *self.counts, *self.drafts, *self.skips}
-
-
-class Model:
+class LedgerModel(Model):
     """What the ledger should do, without a database."""
 
     def __init__(self, cap: int) -> None:
-        self.cap, self.spent, self.paused = cap, 0, False
-        self.slots: dict[str, Slot] = {}
-        self.barred: set[str] = set()
+        super().__init__({}, cap, COSTS)
         self.replies: dict[str, tuple[tuple[str, str, str | None], Receipt]] = {}
-        self.charges: dict[str, int] = {}
-
-    @property
-    def reserved(self) -> int:
-        return sum(COSTS[item] for item, slot in self.slots.items() for _ in slot.held)
-
-    @property
-    def left(self) -> int:
-        return self.cap - self.spent - self.reserved
-
-    def expire(self, now: int) -> int:
-        due = [(s, w) for s in self.slots.values() for w, end in s.held.items() if end <= now]
-        for slot, worker in due:
-            del slot.held[worker]
-        return len(due)
 
     def lease(self, worker, now, seconds, n, only):
         self.expire(now)
         asked = [item for item in self.slots if only is None or item in only]
         order = asked if only is None else [item for item in only if item in self.slots]
         held = [item for item in asked if worker in self.slots[item].held]
-        if worker not in self.barred and not self.paused:
-            for item in order:
-                slot = self.slots[item]
-                fits = slot.free and not slot.had(worker) and COSTS[item] <= self.left
-                if fits and len(held) < n:
-                    slot.held[worker] = now + 1000 * seconds
-                    held.append(item)
+        for item in order:
+            if len(held) < n and self.may_get(worker, item):
+                self.slots[item].held[worker] = now + 1000 * seconds
+                held.append(item)
         return [(item, self.slots[item].held[worker]) for item in asked if item in held][:n]
 
     def submit(self, key, worker, item, label, now):
@@ -93,32 +53,11 @@ class Model:
             before, receipt = self.replies[key]
             return receipt if before == body else Receipt(key, "conflict", reason=OTHER)
         self.expire(now)
-        slot = self.slots[item]
-        status, reason = self.judge(slot, worker, item)
-        if reason and worker in slot.drafts:  # one is kept, the first
-            return Receipt(key, status, 0, reason)
-        if reason:
-            slot.drafts.add(worker)
-        else:
-            slot.held.pop(worker, None)
-            slot.counts.add(worker)
-            self.spent += COSTS[item]
+        status, reason, is_kept = self.answer(worker, item)
         receipt = Receipt(key, status, 0 if reason else COSTS[item], reason)
-        self.replies[key] = (body, receipt)
+        if is_kept:
+            self.replies[key] = (body, receipt)
         return receipt
-
-    def judge(self, slot, worker, item):
-        if worker in slot.counts:
-            return "duplicate", OFTEN
-        if worker in slot.held:
-            return "accepted", ""
-        if worker in self.barred:
-            return "draft", BARRED
-        if worker in slot.skips:
-            return "draft", PASSED
-        if not slot.free:
-            return "draft", FULL
-        return ("draft", BROKE) if COSTS[item] > self.left else ("late", "")
 
 
 class Machine(RuleBasedStateMachine):
@@ -128,7 +67,7 @@ class Machine(RuleBasedStateMachine):
 
     def __init__(self):
         super().__init__()
-        self.place, self.now, self.model = self.new_place(), 0, Model(cap=20)
+        self.place, self.now, self.model = self.new_place(), 0, LedgerModel(cap=20)
         self.ledger = create_ledger(self.place, name="m", cap=20, currency="", tagset=TAGS, now=0)
         self.ledger.add_items([PoolItem(i, ("t",), cost) for i, cost in COSTS.items()], 0)
 
@@ -227,10 +166,7 @@ class Machine(RuleBasedStateMachine):
 
     def bar(self, worker, barred):
         self.ledger.bar(worker, self.now, barred=barred)
-        if barred and worker not in self.model.barred:
-            for slot in self.model.slots.values():
-                slot.held.pop(worker, None)
-        (self.model.barred.add if barred else self.model.barred.discard)(worker)
+        self.model.bar(worker, barred=barred)
 
     def pause(self, paused):
         self.ledger.pause(self.now, paused=paused)
@@ -250,7 +186,6 @@ class Machine(RuleBasedStateMachine):
         assert self.ledger.charge(name, amount, self.now) == (paid or fits)
         if fits and not paid:
             self.model.charges[name] = amount
-            self.model.spent += amount
 
     def reopen(self):
         self.ledger.close()
@@ -290,12 +225,5 @@ def test_the_ledger_does_what_the_model_does_whatever_the_order_of_calls(
     new_place, monkeypatch, tortured
 ):
     monkeypatch.setattr(assignments, "WINDOW", 2)
-    machine = type("Machine", (Machine,), {"new_place": staticmethod(new_place)})
-    long = settings.default.max_examples > 1000
-    # Making a failure small takes minutes: only where there is time.
-    phases = settings.default.phases if long else (Phase.generate,)
-    n = settings.default.max_examples // 50 if long else 6 if "postgresql" in new_place() else 18
-    run_state_machine_as_test(
-        machine, settings=settings(max_examples=n, stateful_step_count=30, phases=phases)
-    )
-    tortured(n)
+    n = 6 if "postgresql" in new_place() else 18
+    run_machine(Machine, tortured, n, new_place=staticmethod(new_place))

@@ -14,11 +14,12 @@ from sqlalchemy import text
 
 from goldspan.cli import main
 from goldspan.old_name import OLD_NAME
-from goldspan.store import StoreError, faults_of, import_ledger, open_ledger
+from goldspan.store import StoreError, import_ledger, open_ledger
 from goldspan.store import roles as alone
 from goldspan.store import roles as serving
 from goldspan.store.engine import is_sqlite
 from goldspan.store.roles import serving as serve
+from goldspan.store.verify import faults_of
 
 MADE = Path(__file__).parents[1] / "fixtures" / "old_name"
 

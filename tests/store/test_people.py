@@ -22,23 +22,18 @@ from goldspan.store import (
     backup_ledger,
     create_ledger,
     export_ledger,
-    faults_of,
-    forget_listed,
     import_ledger,
-    list_beside,
     open_ledger,
     restore_ledger,
-    scrub,
-    write_list,
 )
 from goldspan.store.engine import is_sqlite
-from goldspan.store.erasing import rebase
+from goldspan.store.erasing import forget_listed, list_beside, rebase, scrub, write_list
 from goldspan.store.facts import Bound, record
 from goldspan.store.journal import EFFECTS
 from goldspan.store.ledger import empty_database
 from goldspan.store.people import ForgottenError
 from goldspan.store.schema import people, usage
-from goldspan.store.verify import replay, verify
+from goldspan.store.verify import faults_of, replay, verify
 from store.states import state_of
 
 TAGS = Codec.from_types(["no", "yes"], "PLAIN")

@@ -9,7 +9,8 @@ import pytest
 from goldspan.crowd import CrowdBuilder
 from goldspan.errors import FaultsError
 from goldspan.protocols import PoolItem
-from goldspan.store import pool, pool_items
+from goldspan.store import pool
+from goldspan.store.pool import pool_items
 
 ITEM = PoolItem(
     "s1",

@@ -15,9 +15,10 @@ from sqlalchemy import inspect, select
 from campaign.tiny import plan_of, toml, write_files
 from goldspan.cli import main
 from goldspan.old_name import variable
-from goldspan.store import faults_of, open_ledger
+from goldspan.store import open_ledger
 from goldspan.store.engine import connect, to_url
 from goldspan.store.schema import campaign
+from goldspan.store.verify import faults_of
 
 KILLS = int(variable("GOLDSPAN_TORTURE") or "4")
 SERVER = Path(__file__).with_name("dying_runs.py")

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 
-from goldspan.store import faults_of, open_ledger
+from goldspan.store import open_ledger
+from goldspan.store.verify import faults_of
 
 
 def work(ledger, worker):

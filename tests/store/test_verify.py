@@ -117,6 +117,7 @@ TAMPERED = {
     "a log without its end": (["DELETE FROM events WHERE kind = 'pause'"],
                               "the log is broken: it ends at event"),
     "an empty log": (["DELETE FROM events"], "the log is empty"),
+    "another last hash": (["UPDATE campaign SET head = 'ab'"], "the campaign's row says event"),
 }  # fmt: skip
 
 

@@ -7,7 +7,8 @@ import threading
 from typer.testing import CliRunner
 
 from goldspan.cli import app
-from goldspan.store import backup_ledger, export_ledger, faults_of, restore_ledger
+from goldspan.store import backup_ledger, export_ledger, restore_ledger
+from goldspan.store.verify import faults_of
 from goldspan.web.opening import FILE
 from web.serving import answer, open_round, serve
 

@@ -14,7 +14,7 @@ import pytest
 from goldspan.errors import GoldspanError, InputError
 from goldspan.store import StoreError
 from goldspan.web import engine, open_service
-from goldspan.web.ending import end
+from goldspan.web.engine import end
 from goldspan.web.people import GOLD
 from web.desks import as_json
 from web.serving import KEYS, answer, key, right_answer, serve

@@ -25,9 +25,10 @@ from sqlalchemy import select
 from campaign.tiny import write_files
 from goldspan.campaign import read_inputs, read_plan
 from goldspan.old_name import variable
-from goldspan.store import faults_of, open_ledger
+from goldspan.store import open_ledger
 from goldspan.store.people import ids
 from goldspan.store.schema import answers, items, workers
+from goldspan.store.verify import faults_of
 from goldspan.web.opening import with_id
 from goldspan.web.security.secret import load_keys
 from goldspan.web.work import Tasks

@@ -7,26 +7,23 @@ that it may be, and says what every answer, skip, verdict and end of a lease mus
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
-from hypothesis import Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
     RuleBasedStateMachine,
     invariant,
     precondition,
     rule,
-    run_state_machine_as_test,
 )
 
 from goldspan.campaign.crowds import missing_answers
 from goldspan.money import from_micro
-from goldspan.store import faults_of
-from goldspan.store.answers import BARRED, BROKE, FULL, OFTEN, PASSED
+from goldspan.store.verify import faults_of
 from goldspan.web.errors import Refused
 from goldspan.web.service import open_service
+from ledger_model import Model, Slot, run_machine
 from web.serving import KEYS, Clock, key, plan_file
 
 COST, CAP, K, N_CONTROL = 50_000, 500_000, 2, 3
@@ -46,76 +43,22 @@ WORKERS, LABELS, NUMBER = (
 )
 
 
-@dataclass
-class Slot:
-    """An item that is asked: who holds it until when, who has answered, who was sent away."""
-
-    wanted: int
-    held: dict[str, int] = field(default_factory=dict)
-    counts: set[str] = field(default_factory=set)
-    drafts: list[str] = field(default_factory=list)
-    skips: set[str] = field(default_factory=set)
-
-    @property
-    def free(self) -> bool:
-        return len(self.held) + len(self.counts) < self.wanted
-
-    def may(self, worker: str) -> bool:
-        """Whether there is a place for a worker who has not had the item."""
-        return self.free and worker not in {*self.held, *self.counts, *self.drafts, *self.skips}
-
-
-class Model:
+class ServiceModel(Model):
     """What the service should keep."""
 
     def __init__(self, slots: dict[str, Slot]) -> None:
-        self.slots, self.paused = slots, False
-        self.barred: set[str] = set()
+        super().__init__(slots, CAP, dict.fromkeys(slots, COST))
         self.known: set[str] = set()
         self.gold: dict[str, str] = {}
-
-    @property
-    def left(self) -> int:
-        busy = sum(len(slot.held) + len(slot.counts) for slot in self.slots.values())
-        return CAP - COST * busy
-
-    def expire(self, now: int) -> None:
-        for slot in self.slots.values():
-            slot.held = {worker: end for worker, end in slot.held.items() if end > now}
 
     def has(self, worker: str, now: int) -> list[str]:
         """Return the items that a worker holds."""
         return [item for item, slot in self.slots.items() if slot.held.get(worker, -1) > now]
 
-    def may_get(self, worker: str, item: str) -> bool:
-        asked = worker not in self.barred and not self.paused
-        return asked and self.slots[item].may(worker) and self.left >= COST
-
-    def judge(self, worker: str, item: str) -> tuple[str, str]:
-        slot = self.slots[item]
-        if worker in slot.counts:
-            return "duplicate", OFTEN
-        if worker in slot.held:
-            return "accepted", ""
-        if worker in self.barred:
-            return "draft", BARRED
-        if worker in slot.skips:
-            return "draft", PASSED
-        if not slot.free:
-            return "draft", FULL
-        return ("draft", BROKE) if self.left < COST else ("late", "")
-
     def submit(self, worker: str, item: str, now: int) -> tuple[str, str]:
         self.expire(now)
         self.known.add(worker)
-        status, why = self.judge(worker, item)
-        slot = self.slots[item]
-        if why and worker not in slot.drafts:  # one is kept, the first
-            slot.drafts.append(worker)
-        elif not why:
-            slot.held.pop(worker, None)
-            slot.counts.add(worker)
-        return status, why
+        return self.answer(worker, item)[:2]
 
     def skip(self, worker: str, item: str, now: int) -> None:
         """Take the item from the worker for good, also if its time is over and a place is free."""
@@ -131,7 +74,7 @@ class Model:
 
     def me(self, worker: str) -> dict[str, object]:
         done = sum(worker in slot.counts for slot in self.slots.values())
-        drafts = sum(slot.drafts.count(worker) for slot in self.slots.values())
+        drafts = sum(worker in slot.drafts for slot in self.slots.values())
         return {"done": done, "earned": from_micro(COST * done), "drafts": drafts}
 
 
@@ -148,7 +91,7 @@ class Machine(RuleBasedStateMachine):
         self.service.campaign.run()
         control = self.service.inputs.control
         missing = missing_answers(self.service.ledger, self.service.inputs.ids)
-        self.model = Model({item: Slot(n) for item, n in missing.items()})
+        self.model = ServiceModel({item: Slot(n) for item, n in missing.items()})
         assert {item for item, n in missing.items() if n != K} == set(control)
         self.seen: list[tuple[str, str, str]] = []
         self.flagged: set[tuple[str, str]] = set()
@@ -275,10 +218,7 @@ class Machine(RuleBasedStateMachine):
                 self.service.desk.judge(worker, verdict)
             return
         self.service.desk.judge(worker, verdict)
-        if verdict == "drop" and worker not in self.model.barred:
-            for slot in self.model.slots.values():
-                slot.held.pop(worker, None)
-        (self.model.barred.add if verdict == "drop" else self.model.barred.discard)(worker)
+        self.model.bar(worker, barred=verdict == "drop")
 
     @rule()
     def restart(self):
@@ -321,12 +261,4 @@ class Machine(RuleBasedStateMachine):
 )
 def test_the_service_does_what_the_model_does_whatever_the_order(new_place, tmp_path, tortured):
     places = {"new_place": staticmethod(new_place), "plan": plan_file(tmp_path, **PLAN)}
-    machine = type("Machine", (Machine,), places)
-    long = settings.default.max_examples > 1000
-    # Making a failure small takes minutes: only where there is time.
-    phases = settings.default.phases if long else (Phase.generate,)
-    n = settings.default.max_examples // 50 if long else 2 if "postgresql" in new_place() else 8
-    run_state_machine_as_test(
-        machine, settings=settings(max_examples=n, stateful_step_count=30, phases=phases)
-    )
-    tortured(n)
+    run_machine(Machine, tortured, 2 if "postgresql" in new_place() else 8, **places)

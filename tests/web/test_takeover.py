@@ -14,7 +14,7 @@ import pytest
 from sqlalchemy import text
 from starlette.testclient import TestClient
 
-from cli.test_links import write_plan
+from cli.test_invite import write_plan
 from goldspan.old_name import variable
 from goldspan.store.engine import LostError, connect, to_url
 from goldspan.web import ServerSettings, create_app

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from goldspan.spans import Span
-from goldspan.web.ending import end
+from goldspan.web.engine import end
 from goldspan.web.errors import Refused
 from web.serving import Clock, answer, key, open_round, right_answer, serve
 

@@ -4,8 +4,8 @@ import pytest
 
 import goldspan
 from goldspan.errors import InputError
+from goldspan.workers import difficulty as module
 from goldspan.workers import fit_difficulty
-from goldspan.workers import forecast as module
 
 
 @pytest.fixture(autouse=True)

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from goldspan.errors import InputError
-from goldspan.workers import Difficulty, Reliability, forecast_accuracy, select_workers
-from goldspan.workers.forecast import draw_labels, read_sizes
-from goldspan.workers.selection import prefix_accuracy, vote_weights
+from goldspan.workers import Reliability, forecast_accuracy, select_workers
+from goldspan.workers.difficulty import Difficulty
+from goldspan.workers.forecast import draw_labels, prefix_accuracy, read_sizes, vote_weights
 
 
 def _certain(chances, n_labels=2):

@@ -2,9 +2,9 @@ import numpy as np
 import pytest
 
 from goldspan.errors import InputError, UnknownNameError
-from goldspan.workers import Reliability, score_interval
-from goldspan.workers import selection as intervals
-from goldspan.workers.selection import INTERVALS, hoeffding_width
+from goldspan.workers import Reliability
+from goldspan.workers import scores as intervals
+from goldspan.workers.scores import INTERVALS, hoeffding_width, score_interval
 
 POOLS = [
     (2, [10] * 5, 4, 2),

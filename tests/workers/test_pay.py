@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from goldspan.errors import InputError, UnknownNameError
-from goldspan.workers import Bonus, PayPlan, read_plan
-from goldspan.workers.pay import share_of, to_percent
+from goldspan.workers import PayPlan
+from goldspan.workers.pay import Bonus, read_plan, share_of, to_percent
 
 
 def test_amounts_may_be_text_numbers_or_decimals_and_stay_exact():

@@ -3,7 +3,7 @@ import pytest
 
 from goldspan.errors import UnknownNameError
 from goldspan.workers import Reliability
-from goldspan.workers.selection import prefix_accuracy, vote_weights
+from goldspan.workers.forecast import prefix_accuracy, vote_weights
 
 
 def _slow(labels, truth, weights, n_labels, size):

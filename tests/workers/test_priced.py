@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from goldspan.workers import Reliability, select_workers
-from goldspan.workers import selection as priced
-from goldspan.workers.selection import affordable, best_within, relaxed_choice
+from goldspan.workers import teams as priced
+from goldspan.workers.teams import affordable, best_within, relaxed_choice
 
 
 def _value(scores):

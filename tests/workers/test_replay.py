@@ -11,9 +11,9 @@ import pytest
 import goldspan
 from goldspan.errors import InputError, UnknownNameError
 from goldspan.simulation import draw_truth, simulate_crowd
-from goldspan.workers import get_rule, replay
+from goldspan.workers import replay
 from goldspan.workers.redundancy import AT_MAXIMUM, BY_RULE, NOBODY_LEFT, RevealedAnswers
-from goldspan.workers.stopping import learn_habits, pair_gain, posterior_of
+from goldspan.workers.stopping import get_rule, learn_habits, pair_gain, posterior_of
 
 
 @pytest.fixture(scope="module")

@@ -11,13 +11,13 @@ from goldspan.errors import InputError, UnknownNameError
 from goldspan.report.workers import cost_curve
 from goldspan.simulation import draw_truth, simulate_crowd
 from goldspan.workers import (
-    Review,
+    difficulty,
     judge_workers,
     measure_reliability,
     review_workers,
     select_workers,
 )
-from goldspan.workers import forecast as difficulty
+from goldspan.workers.review import Review
 
 
 @pytest.fixture(scope="module", autouse=True)

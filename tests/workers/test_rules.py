@@ -9,8 +9,17 @@ import pytest
 
 import goldspan
 from goldspan.errors import InputError, UnknownNameError
-from goldspan.workers import ClearMajority, Confident, Fixed, StableAverage, get_rule
-from goldspan.workers.stopping import RULES, item_confidence, mean_moves, per_item
+from goldspan.workers.stopping import (
+    RULES,
+    ClearMajority,
+    Confident,
+    Fixed,
+    StableAverage,
+    get_rule,
+    item_confidence,
+    mean_moves,
+    per_item,
+)
 
 
 def labels(*rows, times=None):

@@ -3,8 +3,8 @@ import pytest
 from scipy.stats import binom
 
 from goldspan.errors import UnknownNameError
-from goldspan.workers import Reliability, worker_scores
-from goldspan.workers.selection import SCORES, error_bound, score_ranges, team_values
+from goldspan.workers import Reliability
+from goldspan.workers.scores import SCORES, error_bound, score_ranges, team_values, worker_scores
 
 
 def _all_results(n, labels, **options):

@@ -5,8 +5,9 @@ import pyarrow as pa
 import pytest
 
 from goldspan.errors import InputError, UnknownNameError
-from goldspan.workers import Reliability, select_workers, worker_scores
-from goldspan.workers.selection import best_prefix, rank
+from goldspan.workers import Reliability, select_workers
+from goldspan.workers.scores import worker_scores
+from goldspan.workers.teams import best_prefix, rank
 
 POOL = Reliability.from_counts([19, 18, 17, 11, 10, 3], 20, prior=(2, 1))
 

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from goldspan.errors import InputError
-from goldspan.workers import plan_qualification, plan_sequential_test
+from goldspan.workers import plan_qualification
+from goldspan.workers.qualification import plan_sequential_test
 
 
 def by_all_courses(test, w):

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from scipy.special import expit
 
-from goldspan.workers.forecast import MISLEADING, SPREAD, JudgedAnswers, Sampler
+from goldspan.workers.difficulty import MISLEADING, SPREAD, JudgedAnswers, Sampler
 
 
 def _answers(n_workers, n_items, n_labels, spread, *, seed=0, twist=0.0):

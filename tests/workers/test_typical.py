@@ -8,7 +8,7 @@ import pytest
 import goldspan
 from goldspan.simulation import draw_truth, simulate_crowd
 from goldspan.workers import forecast_accuracy, measure_reliability, typical_difficulty
-from goldspan.workers.forecast import WRONG_RESULTS
+from goldspan.workers.difficulty import WRONG_RESULTS
 
 
 def test_the_share_of_wrong_results_is_drawn_from_public_crowds_and_not_learnt():

@@ -24,7 +24,7 @@ METHODS: dict[str, tuple[str, str]] = {
     "wawa": ("goldspan.aggregation.weighted:Wawa", "votes weighted by agreement with the vote"),
     "zbs": (
         "goldspan.aggregation.weighted:ZeroBasedSkill",
-        "the same in rounds, from chance on",
+        "votes weighted by skill, learned in rounds, from chance on",
     ),
     "kos": ("goldspan.aggregation.kos_glad:Kos", "messages between items and workers"),
     "glad": ("goldspan.aggregation.kos_glad:Glad", "ability of workers, difficulty of items"),
@@ -56,7 +56,7 @@ METHODS: dict[str, tuple[str, str]] = {
     ),
     "multicrf-max": (
         "goldspan.aggregation.crf.methods:MultiCrfMax",
-        "the same on the likeliest labels",
+        "a CRF on the likeliest labels, workers unnamed",
     ),
 }
 

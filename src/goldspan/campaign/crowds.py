@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import cached_property
 from hashlib import blake2b
 from itertools import count
@@ -105,18 +105,11 @@ class OpenPlaces:
         self._on_event = on_event
         rows, crowd = ledger.slots().to_pylist(), ledger.crowd()
         self._free = {row["item"]: row["places"] - row["leased"] - row["filled"] for row in rows}
-        items, workers = crowd.item_ids.to_pylist(), crowd.worker_ids.to_pylist()
-        answers, tags = crowd.latest, [*crowd.tagset.tags, None]
-        codes, offset = answers.codes.tolist(), answers.offset.tolist()
-        pairs = zip(answers.item.tolist(), answers.worker.tolist(), strict=True)
-        self._given: dict[tuple[str, str], list[str | None]] = {
-            (items[item], workers[worker]): [tags[c] for c in codes[offset[n] : offset[n + 1]]]
-            for n, (item, worker) in enumerate(pairs)
-        }
+        self._given = labels_by_item(crowd)
 
     def given(self, item: str, worker: str) -> list[str | None] | None:
         """Return the answer that counts, None if there is none."""
-        return self._given.get((item, worker))
+        return self._given.get(item, {}).get(worker)
 
     def take(self, item: str, worker: str, labels: Sequence[str | None], now: int) -> str:
         """Send an answer if it finds a place, and say what became of it."""
@@ -129,7 +122,7 @@ class OpenPlaces:
             return BARRED
         self._free[item] -= 1
         self._left -= receipt.cost
-        self._given[item, worker] = list(labels)
+        self._given.setdefault(item, {})[worker] = list(labels)
         _tell(receipt, self._on_event)
         return TAKEN
 
@@ -247,16 +240,12 @@ def _is_name(word: Any) -> bool:
 
 
 # --------------------------------------------------------------------------------------------------
-# The source "simulated": workers of `goldspan.simulation` answer at once, on a clock of their own.
+# Crowds that answer at once, on a clock of their own. Another source of answers that are not waited
+# for is a subclass here and a line in `SOURCES` (`campaign/loop.py`).
 
 
 LEASE_SECONDS = 1e8
 """Longer than any campaign: what a kill leaves reserved is taken up again."""
-
-
-def time_after(inputs: CampaignInputs, n_answers: int) -> int:
-    """Return the time in milliseconds since 1970 when so many answers are given."""
-    return BEGIN + round(1000 * inputs.plan.crowd.seconds * n_answers)
 
 
 def _tell(receipt: Receipt, on_event: OnEvent) -> None:
@@ -265,24 +254,43 @@ def _tell(receipt: Receipt, on_event: OnEvent) -> None:
         on_event(AnswerTaken(receipt.cost))
 
 
-class Simulated:
-    """Simulated workers."""
+class AnsweringCrowd:
+    """Workers who answer as soon as they are asked: one by one, an open place at a time.
+
+    A subclass says who can be asked about an item, and what a worker answers; both must follow from
+    the plan and its files alone, as a campaign that was interrupted asks again.
+
+    Args:
+        inputs: The campaign.
+        ledger: Where it is kept.
+    """
 
     def __init__(self, inputs: CampaignInputs, ledger: Ledger) -> None:
         self.inputs, self.ledger = inputs, ledger
-        self.workers = list(read_team(list(inputs.plan.crowd.workers)))
         self._n_answers = ledger.n_answers
         self._asked: dict[str, set[str]] = {}
+        self._barred: set[str] = set()
         self._on_event: OnEvent = lambda _: None
+
+    def workers_for(self, item: str) -> Collection[str]:
+        """Return the workers who can be asked about an item."""
+        raise NotImplementedError
+
+    def answer(self, worker: str, item: str) -> Sequence[str | None]:
+        """Return a worker's labels of an item, None at tokens that are skipped."""
+        raise NotImplementedError
+
+    def prepare(self, worker: str) -> None:
+        """Do what comes before a worker is asked about an item: nothing, if not overridden."""
 
     def now(self) -> int:
         """Return the time that the answers took so far."""
-        return time_after(self.inputs, self._n_answers)
+        return self._time_after(self._n_answers)
 
     def collect(
         self, name: str, items: Sequence[str], on_event: OnEvent = lambda _: None
     ) -> Waiting | None:
-        """Ask for every open place, item by item."""
+        """Fill the open places, item by item, as far as there is anybody to ask."""
         del name
         self._on_event = on_event
         self._read()
@@ -293,47 +301,106 @@ class Simulated:
         return None
 
     def _fill(self, item: str, n: int) -> None:
-        for worker in self._order(item):
+        for worker in self._shuffled(self.workers_for(item), lambda worker: f"{item}\0{worker}"):
             if n <= 0:
                 return
-            if worker in self._barred or item in self._asked[worker]:
+            if worker in self._barred or item in self._asked.get(worker, ()):
                 continue
-            self._control(worker)
+            self.prepare(worker)
             if worker not in self._barred:
-                n -= self._ask(worker, item)
+                n -= self.ask(worker, item)
 
-    def _ask(self, worker: str, item: str) -> bool:
+    def ask(self, worker: str, item: str) -> bool:
         """Get one answer; False where there is no place or no money for it."""
         if not self.ledger.lease(worker, self.now(), LEASE_SECONDS, 1, [item]):
             return False
-        key, given = key_of(item, worker), time_after(self.inputs, self._n_answers + 1)
-        receipt = self.ledger.submit(key, worker, item, self._answer(worker, item), given)
-        self._asked[worker].add(item)
+        key, given = key_of(item, worker), self._time_after(self._n_answers + 1)
+        receipt = self.ledger.submit(key, worker, item, self.answer(worker, item), given)
+        self._asked.setdefault(worker, set()).add(item)
         self._n_answers += not receipt.repeated
         _tell(receipt, self._on_event)
         return receipt.counts
 
-    def _control(self, worker: str) -> None:
+    def _read(self) -> None:
+        """Read from the ledger who has answered what, and who is asked nothing more."""
+        crowd = self.ledger.crowd()
+        names, people = crowd.item_ids.to_pylist(), crowd.worker_ids.to_pylist()
+        answers, self._asked = crowd.latest, {}
+        for item, worker in zip(answers.item.tolist(), answers.worker.tolist(), strict=True):
+            self._asked.setdefault(people[worker], set()).add(names[item])
+        self._n_answers = len(answers)
+        self._barred = set(self.ledger.records("bar"))
+
+    def _shuffled(self, names: Collection[str], words: Callable[[str], str]) -> list[str]:
+        """Return names in an order that the seed and the words about each of them decide."""
+        seed = self.inputs.plan.seed
+        return sorted(names, key=lambda name: hash64(f"{seed}\0{words(name)}"))
+
+    def _time_after(self, n_answers: int) -> int:
+        """Return the time in milliseconds since 1970 when so many answers are given."""
+        return BEGIN + round(1000 * self.inputs.plan.crowd.seconds * n_answers)
+
+
+def labels_by_item(crowd: Crowd) -> dict[str, dict[str, list[str | None]]]:
+    """Return the labels by item and worker; None where a token was skipped."""
+    answers, tags = crowd.latest, [*crowd.tagset.tags, None]
+    names, people = crowd.item_ids.to_pylist(), crowd.worker_ids.to_pylist()
+    codes, offset = answers.codes.tolist(), answers.offset.tolist()
+    found: dict[str, dict[str, list[str | None]]] = {}
+    pairs = zip(answers.item.tolist(), answers.worker.tolist(), strict=True)
+    for n, (item, worker) in enumerate(pairs):
+        labels = [tags[code] for code in codes[offset[n] : offset[n + 1]]]
+        found.setdefault(names[item], {})[people[worker]] = labels
+    return found
+
+
+# --------------------------------------------------------------------------------------------------
+# The source "simulated": workers of `goldspan.simulation`, with gold questions among the others.
+
+
+class Simulated(AnsweringCrowd):
+    """Simulated workers."""
+
+    @cached_property
+    def workers(self) -> list[str]:
+        """Their names, in the order of the plan."""
+        return list(read_team(list(self.inputs.plan.crowd.workers)))
+
+    def workers_for(self, item: str) -> Collection[str]:
+        """Return all workers: everybody can be asked about everything."""
+        del item
+        return self.workers
+
+    def answer(self, worker: str, item: str) -> list[str | None]:
+        """Return what the worker answers, drawn once for the whole campaign."""
+        place = self._place[item] * len(self.workers) + self._number[worker]
+        answers = self._crowd.answers
+        codes = answers.codes[answers.offset[place] : answers.offset[place + 1]]
+        tags = [*self._crowd.tagset.tags, None]
+        return [tags[code] for code in codes.tolist()]
+
+    def prepare(self, worker: str) -> None:
         """Ask the gold questions that are due, and send away who fails the first ones."""
         control = self.inputs.plan.control
         if control is None:
             return
-        order = self._order_control(worker)
+        order = self._shuffled(self.inputs.control, lambda item: f"{item}\0{worker}")
         while True:
-            done = [item for item in order if item in self._asked[worker]]
-            regular = len(self._asked[worker]) - len(done)
+            asked = self._asked.get(worker, set())
+            done = [item for item in order if item in asked]
+            regular = len(asked) - len(done)
             if control.first and len(done) >= control.first:
                 self._qualify(worker, done[: control.first])
             due = control.first + int(control.share * regular)
-            rest = [item for item in order if item not in self._asked[worker]]
+            rest = [item for item in order if item not in asked]
             if worker in self._barred or len(done) >= due or not rest:
                 return
-            if not self._ask(worker, rest[0]):
+            if not self.ask(worker, rest[0]):
                 return
 
     def _qualify(self, worker: str, items: Sequence[str]) -> None:
         """Bar a worker who failed the test; asked again, it changes nothing."""
-        control, answers = self.inputs.control, [self._answer(worker, item) for item in items]
+        control, answers = self.inputs.control, [self.answer(worker, item) for item in items]
         least = 0.0 if self.inputs.plan.control is None else self.inputs.plan.control.least
         why = why_failed([control[item] for item in items], answers, least)
         if not why:
@@ -342,32 +409,6 @@ class Simulated:
         self.ledger.bar(worker, self.now())
         self._barred.add(worker)
         self._on_event(WorkerDropped(worker, why))
-
-    def _read(self) -> None:
-        """Read from the ledger who has answered what, and who is asked nothing more."""
-        crowd = self.ledger.crowd()
-        names, people = crowd.item_ids.to_pylist(), crowd.worker_ids.to_pylist()
-        self._asked = {worker: set() for worker in self.workers}
-        answers = crowd.latest
-        for item, worker in zip(answers.item.tolist(), answers.worker.tolist(), strict=True):
-            self._asked[people[worker]].add(names[item])
-        self._n_answers = len(answers)
-        self._barred = set(self.ledger.records("bar"))
-
-    def _order(self, item: str) -> list[str]:
-        seed = self.inputs.plan.seed
-        return sorted(self.workers, key=lambda worker: hash64(f"{seed}\0{item}\0{worker}"))
-
-    def _order_control(self, worker: str) -> list[str]:
-        seed = self.inputs.plan.seed
-        return sorted(self.inputs.control, key=lambda item: hash64(f"{seed}\0{item}\0{worker}"))
-
-    def _answer(self, worker: str, item: str) -> list[str | None]:
-        place = self._place[item] * len(self.workers) + self._number[worker]
-        answers = self._crowd.answers
-        codes = answers.codes[answers.offset[place] : answers.offset[place + 1]]
-        tags = [*self._crowd.tagset.tags, None]
-        return [tags[code] for code in codes.tolist()]
 
     @cached_property
     def _crowd(self) -> Crowd:
@@ -388,85 +429,23 @@ class Simulated:
 
 
 # --------------------------------------------------------------------------------------------------
-# The source "replay": a recorded crowd answers again, each worker what he answered then.
+# The source "replay": a recorded crowd answers again, each worker as then.
 
 
-class Replayed:
-    """A recorded crowd.
-
-    Args:
-        inputs: The campaign; `crowd.answers` of its plan is the record.
-        ledger: Where it is kept.
-    """
+class Replayed(AnsweringCrowd):
+    """A recorded crowd; `crowd.answers` of the plan is the record."""
 
     def __init__(self, inputs: CampaignInputs, ledger: Ledger) -> None:
-        self.inputs, self.ledger = inputs, ledger
-        self.recorded = read_record(inputs)
-        self._n_answers = ledger.n_answers
-        self._asked: set[tuple[str, str]] = set()
-        self._barred: set[str] = set()
-        self._on_event: OnEvent = lambda _: None
+        super().__init__(inputs, ledger)
+        self._answers = labels_by_item(read_record(inputs))
 
-    def now(self) -> int:
-        """Return the time that the answers took so far."""
-        return time_after(self.inputs, self._n_answers)
+    def workers_for(self, item: str) -> Collection[str]:
+        """Return who answered the item then."""
+        return self._answers.get(item, {})
 
-    def collect(
-        self, name: str, items: Sequence[str], on_event: OnEvent = lambda _: None
-    ) -> Waiting | None:
-        """Fill the open places with recorded answers, as far as there are any."""
-        del name
-        self._on_event = on_event
-        self._read()
-        rows = self.ledger.slots().to_pylist()
-        missing = {row["item"]: row["wanted"] - row["filled"] for row in rows}
-        for item in items:
-            self._fill(item, missing[item])
-        return None
-
-    def _fill(self, item: str, n: int) -> None:
-        for worker in self._order(item):
-            if n <= 0:
-                return
-            if worker not in self._barred and (item, worker) not in self._asked:
-                n -= self._ask(item, worker)
-
-    def _ask(self, item: str, worker: str) -> bool:
-        """Get one answer; False where there is no place or no money for it."""
-        if not self.ledger.lease(worker, self.now(), LEASE_SECONDS, 1, [item]):
-            return False
-        labels, given = self._answers[item][worker], time_after(self.inputs, self._n_answers + 1)
-        receipt = self.ledger.submit(key_of(item, worker), worker, item, labels, given)
-        self._asked.add((item, worker))
-        self._n_answers += not receipt.repeated
-        _tell(receipt, self._on_event)
-        return receipt.counts
-
-    def _read(self) -> None:
-        """Read from the ledger who has answered what, and who is asked nothing more."""
-        crowd = self.ledger.crowd()
-        names, people = crowd.item_ids.to_pylist(), crowd.worker_ids.to_pylist()
-        pairs = zip(crowd.latest.item.tolist(), crowd.latest.worker.tolist(), strict=True)
-        self._asked = {(names[item], people[worker]) for item, worker in pairs}
-        self._n_answers = len(crowd.latest)
-        self._barred = set(self.ledger.records("bar"))
-
-    def _order(self, item: str) -> list[str]:
-        seed, known = self.inputs.plan.seed, self._answers.get(item, {})
-        return sorted(known, key=lambda worker: hash64(f"{seed}\0{item}\0{worker}"))
-
-    @cached_property
-    def _answers(self) -> dict[str, dict[str, list[str | None]]]:
-        """The recorded labels by item and worker; None where a token was skipped."""
-        crowd, answers = self.recorded, self.recorded.latest
-        names, people = crowd.item_ids.to_pylist(), crowd.worker_ids.to_pylist()
-        tags, codes = [*crowd.tagset.tags, None], answers.codes.tolist()
-        found: dict[str, dict[str, list[str | None]]] = {}
-        offset = answers.offset.tolist()
-        for n, (item, worker) in enumerate(zip(answers.item, answers.worker, strict=True)):
-            labels = [tags[code] for code in codes[offset[n] : offset[n + 1]]]
-            found.setdefault(names[item], {})[people[worker]] = labels
-        return found
+    def answer(self, worker: str, item: str) -> list[str | None]:
+        """Return what the worker answered then."""
+        return self._answers[item][worker]
 
 
 def read_record(inputs: CampaignInputs) -> Crowd:

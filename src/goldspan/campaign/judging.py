@@ -7,8 +7,10 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from goldspan.aggregation import Consensus, get_aggregator
+from goldspan.aggregation.plausibility import check_plausibility
 from goldspan.campaign.inputs import CampaignInputs
 from goldspan.campaign.plan import Plan
 from goldspan.crowd import Crowd
@@ -123,6 +125,17 @@ def right_share(result: Consensus) -> float | None:
     if result.entropy is None or not len(result.codes):
         return None
     return float((result.token_probs.astype(np.float64) ** 2).sum(axis=1).mean())
+
+
+def gold_free_warnings(result: Consensus, gold: NDArray[np.int16] | None) -> list[str]:
+    """Return the signs that labels have run away from the answers; known labels may do so.
+
+    Args:
+        result: The labels.
+        gold: Known labels of the same tokens, int16 [n_tokens], -1 where there is none.
+    """
+    codes = result.codes if gold is None else np.where(gold >= 0, np.int16(-1), result.codes)
+    return check_plausibility(result.crowd, codes).warnings
 
 
 # --------------------------------------------------------------------------------------------------

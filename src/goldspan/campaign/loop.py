@@ -14,6 +14,8 @@ import numpy as np
 from goldspan.aggregation import Consensus
 from goldspan.campaign.changes import begin, reopened
 from goldspan.campaign.crowds import HOUR, Files, Replayed, Simulated, Web
+from goldspan.campaign.curve import NEXT
+from goldspan.campaign.evaluating import Evaluating, kappa, measured
 from goldspan.campaign.events import (
     AskedAgain,
     CampaignEvent,
@@ -25,8 +27,16 @@ from goldspan.campaign.events import (
     WorkerDropped,
 )
 from goldspan.campaign.inputs import CampaignInputs
-from goldspan.campaign.judging import Aggregating, judge, kept, right_share, value_of_asking
+from goldspan.campaign.judging import (
+    Aggregating,
+    gold_free_warnings,
+    judge,
+    kept,
+    right_share,
+    value_of_asking,
+)
 from goldspan.campaign.model import make_model
+from goldspan.campaign.outlook import CampaignStopping, ended
 from goldspan.campaign.protocols import (
     Aggregate,
     Decision,
@@ -42,14 +52,12 @@ from goldspan.campaign.protocols import (
     Trained,
     Waiting,
 )
-from goldspan.campaign.stopping import NEXT, Evaluating, Stopping, ended, kappa, measured
 from goldspan.crowd import Crowd
 from goldspan.errors import InputError
 from goldspan.protocols import Ledger
-from goldspan.selection import read_selector
 from goldspan.selection.base import CONTROL as RANDOM
 from goldspan.selection.base import Cost
-from goldspan.selection.schedule import Schedule
+from goldspan.selection.schedule import Schedule, read_selector
 
 # --------------------------------------------------------------------------------------------------
 # The default step "select": a rule or a schedule, as much as the money pays for.
@@ -338,7 +346,7 @@ class Steps:
                 single=plan.is_single,
             ),
             Evaluating(inputs),
-            Stopping(plan),
+            CampaignStopping(plan),
         )  # fmt: skip
         return replace(made, **replaced)
 
@@ -585,6 +593,9 @@ class Campaign:
             "ask_again": self._ask_again(found.crowd, found.result),
             "pool": len(self.inputs.ids) - len(self.inputs.control),
             "right": None if found.result is None else right_share(found.result),
+            "warnings": (
+                [] if found.result is None else gold_free_warnings(found.result, found.crowd.gold)
+            ),
         }
 
     def _ask_again(self, crowd: Crowd, result: Consensus | None) -> dict[str, Any] | None:

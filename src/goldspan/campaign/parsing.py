@@ -10,7 +10,8 @@ from typing import Any
 
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
-from goldspan.campaign.plan import Plan, Section
+from goldspan.campaign.plan import Plan
+from goldspan.campaign.section import Section
 from goldspan.errors import Fault, FaultsError, InputError
 from goldspan.money import from_micro
 
@@ -220,13 +221,15 @@ def _least_price(plan: Any) -> int:
     return int(plan.prices.answer_micro + plan.prices.token_micro)
 
 
-def _gain(plan: Any) -> Iterator[str]:
-    unpaid = plan.budget.money is None and not _least_price(plan)
-    if plan.stop.least_gain is not None and unpaid:
-        yield (
-            "stop.least_gain: is a gain per unit of money, and nobody is paid: leave it out, or "
-            "give prices and budget.money"
-        )
+def _per_money(plan: Any) -> Iterator[str]:
+    if plan.budget.money is not None or _least_price(plan):
+        return
+    for rule in plan.stop.rules:
+        if rule.per_money:
+            yield (
+                f"stop.{rule.key}: {rule.per_money}, and nobody is paid: leave it out, or give "
+                "prices and budget.money"
+            )
 
 
 def _select(plan: Any) -> Iterator[str]:
@@ -283,9 +286,9 @@ def _evaluate(plan: Any) -> Iterator[str]:
     if (plan.evaluate.by == "test") != (plan.evaluate.file is not None):
         yield 'evaluate.file: belongs to by = "test", which needs one'
     if plan.model.name == "none":
-        for name in ("target", "least_gain", "stable"):
-            if getattr(plan.stop, name) is not None:
-                yield f"stop.{name}: there is no model to measure: model.name is none"
+        for rule in plan.stop.rules:
+            if rule.needs_model:
+                yield f"stop.{rule.key}: there is no model to measure: model.name is none"
 
 
 _CHECKS: tuple[Check, ...] = (
@@ -300,7 +303,7 @@ _CHECKS: tuple[Check, ...] = (
     _provider,
     _control,
     _money,
-    _gain,
+    _per_money,
     _select,
     _aggregate,
     _method_and_rule,

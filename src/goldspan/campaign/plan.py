@@ -7,10 +7,13 @@ from collections.abc import Mapping
 from functools import cached_property
 from hashlib import blake2b
 from typing import Annotated, Any, Literal
-from unicodedata import category
+
+from pydantic import AfterValidator, Field, model_validator
 
 from goldspan.aggregation.registry import canonical
-from goldspan.errors import InputError, MissingExtraError
+from goldspan.campaign.section import Count, Currency, Money, Name, Number, Section, Share, Words
+from goldspan.campaign.stopping import StopSection
+from goldspan.errors import InputError
 from goldspan.money import UNLIMITED, to_micro
 from goldspan.spans import Codec
 
@@ -32,58 +35,6 @@ def key_of(item: str, worker: str, attempt: int = 0) -> str:
 
 # --------------------------------------------------------------------------------------------------
 # The plan of a campaign: everything that it does is decided here, and nothing else is.
-
-
-try:
-    from pydantic import (
-        AfterValidator,
-        BaseModel,
-        ConfigDict,
-        Field,
-        StrictFloat,
-        StrictInt,
-        StrictStr,
-        model_validator,
-    )
-except ImportError:  # pragma: no cover - the extra is installed where the tests run
-    raise MissingExtraError("pydantic", "campaign", "a campaign's plan") from None
-
-
-def _money(value: str | float) -> str | float:
-    to_micro(value, "it")
-    return value
-
-
-def _currency(value: str) -> str:
-    """Reject what cannot be stored or stand in a line."""
-    if any(category(mark) in {"Cc", "Cs"} for mark in value):
-        raise InputError(f"must be text without control characters, such as EUR, not {value!r}")
-    return value
-
-
-def _name(value: str) -> str:
-    """Reject what cannot stand in the names of files and the addresses of pages."""
-    usable = all(mark in " .-_" or category(mark)[0] in "LMN" for mark in value)
-    if not usable or not 1 <= len(value) <= 100 or not value[0].isalnum():
-        raise InputError(
-            "must be 1 to 100 letters, digits, spaces, points, dashes and underscores, beginning "
-            f"with a letter or digit, not {value!r}"
-        )
-    return value
-
-
-Name = Annotated[StrictStr, AfterValidator(_name)]
-Words = Annotated[tuple[StrictStr, ...], Field(strict=False)]
-Money = Annotated[StrictStr | StrictInt | StrictFloat, AfterValidator(_money)]
-Share = Annotated[float, Field(ge=0, le=1)]
-Count = Annotated[int, Field(ge=1)]
-Number = Annotated[int, Field(ge=0)]
-
-
-class Section(BaseModel):
-    """A table of the plan: frozen, of exact types, without unknown keys."""
-
-    model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
 
 
 class Task(Section):
@@ -220,7 +171,7 @@ class Prices(Section):
 
     per_answer: Money = 0
     per_token: Money = 0
-    currency: Annotated[str, AfterValidator(_currency)] = ""
+    currency: Currency = ""
 
     @cached_property
     def answer_micro(self) -> int:
@@ -264,11 +215,11 @@ class Selecting(Section):
     first: Count | None = None
 
 
-class Aggregating(Section):
+class AggregateSection(Section):
     """How answers become labels; by default bsc-seq for spans, ds for single labels."""
 
     method: Annotated[str, AfterValidator(canonical)] | None = None
-    params: dict[str, Any] = {}
+    params: dict[str, Any] = Field(default_factory=dict)
 
 
 class Learning(Section):
@@ -281,10 +232,10 @@ class Learning(Section):
     """
 
     name: str = "auto"
-    params: dict[str, Any] = {}
+    params: dict[str, Any] = Field(default_factory=dict)
 
 
-class Evaluating(Section):
+class EvaluateSection(Section):
     """How the model is measured.
 
     Attributes:
@@ -297,24 +248,6 @@ class Evaluating(Section):
     by: Literal["cv", "test", "slice"] = "cv"
     folds: Annotated[int, Field(ge=2)] = 5
     file: str | None = None
-
-
-class Stopping(Section):
-    """When to stop before money, time or the pool run out.
-
-    Attributes:
-        rounds: As many rounds in a row a soft rule must hold.
-        target: Score whose lower bound is high enough.
-        least_gain: Rise of the score per unit of money that is worth it, by the forecast.
-        stable: Kappa of the predictions of two rounds at which nothing changes any more.
-        most_rounds: A hard limit.
-    """
-
-    rounds: Count = 2
-    target: Share | None = None
-    least_gain: Annotated[float, Field(gt=0)] | None = None
-    stable: Share | None = None
-    most_rounds: Count | None = None
 
 
 class Page(Section):
@@ -353,7 +286,7 @@ class Provider(Section):
     """
 
     name: str = "link"
-    options: dict[str, Any] = {}
+    options: dict[str, Any] = Field(default_factory=dict)
 
 
 class Privacy(Section):
@@ -386,10 +319,10 @@ class Plan(Section):
     prices: Prices = Prices()
     budget: Budget = Budget()
     select: Selecting = Selecting()
-    aggregate: Aggregating = Aggregating()
+    aggregate: AggregateSection = AggregateSection()
     model: Learning = Learning()
-    evaluate: Evaluating = Evaluating()
-    stop: Stopping = Stopping()
+    evaluate: EvaluateSection = EvaluateSection()
+    stop: StopSection = StopSection()
     page: Page = Page()
     provider: Provider | None = None
     # It is no part of what a campaign is known by, and may be set or changed at any time.

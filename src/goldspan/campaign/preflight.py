@@ -24,10 +24,10 @@ from goldspan.campaign.plan import Plan
 from goldspan.campaign.protocols import Labels, Model, Trained
 from goldspan.crowd import Crowd, CrowdBuilder, ReadOptions
 from goldspan.errors import InputError
-from goldspan.selection import Pool, Selector, read_selector
+from goldspan.selection import Pool, Selector
 from goldspan.selection.base import ranks_of
 from goldspan.selection.registry import SELECTORS
-from goldspan.selection.schedule import Schedule
+from goldspan.selection.schedule import Schedule, read_selector
 from goldspan.simulation import draw_truth, simulate_crowd
 from goldspan.spans import Span, write
 from goldspan.workers.stopping import get_rule

@@ -15,11 +15,11 @@ from numpy.typing import NDArray
 from goldspan.aggregation import Consensus
 from goldspan.campaign.changes import changes, guideline_versions, plan_in_force
 from goldspan.campaign.crowds import HOUR
+from goldspan.campaign.curve import NEXT, curve_of
 from goldspan.campaign.inputs import CampaignInputs
 from goldspan.campaign.judging import Aggregating
 from goldspan.campaign.loop import Campaign
 from goldspan.campaign.plan import Plan
-from goldspan.campaign.stopping import NEXT, curve_of
 from goldspan.crowd import Crowd
 from goldspan.crowd.atomic import write_text
 from goldspan.crowd.cells import csv_text
@@ -133,6 +133,10 @@ class CampaignRecord:
         guidelines: The versions of label set and guideline: `version`, `labels`, `hash`, `time`
             (milliseconds since 1970) from which on it was in force, and the `answers` of it that
             count.
+        warnings: Signs, without any gold, that the labels of the last round have run away from the
+            answers; known labels are left out.
+        limits: The rules of `[stop]` that the plan sets, as rows of a table: `rule`, `limit`, and
+            how near it is `now`.
         version: Of this form.
     """
 
@@ -152,6 +156,8 @@ class CampaignRecord:
     money: Mapping[str, Any] | None
     counts: Mapping[str, int]
     guidelines: tuple[Mapping[str, Any], ...] = ()
+    warnings: tuple[str, ...] = ()
+    limits: tuple[Mapping[str, str], ...] = ()
     version: int = VERSION
 
     @classmethod
@@ -167,6 +173,7 @@ class CampaignRecord:
         last = list(stops.values())[-1] if stops else None
         picks = ledger.records("picks")
         crowd, pool = ledger.crowd(), ledger.crowd("pool")
+        forecasts = {name: one["facts"] for name, one in stops.items() if one["facts"]}
         plan = Plan.model_validate(in_force)
         return cls(
             begun["id"],
@@ -176,7 +183,7 @@ class CampaignRecord:
             rounds,
             {name: dict(Counter(one["rules"])) for name, one in picks.items()},
             _workers(ledger, crowd),
-            {name: one["facts"] for name, one in stops.items() if one["facts"]},
+            forecasts,
             drawn_curve(plan, rounds),
             _spending(ledger, crowd) if plan.is_paid else (),
             _redundancy(ledger),
@@ -185,6 +192,8 @@ class CampaignRecord:
             _money(ledger, plan, pool) if plan.is_paid else None,
             _counts(ledger, crowd, pool),
             tuple(guideline_versions(ledger, crowd)),
+            tuple(last_warnings(rounds)),
+            tuple(plan.stop.shown(rounds, list(forecasts.values())[-1] if forecasts else {})),
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -209,7 +218,7 @@ def _workers(ledger: Ledger, crowd: Crowd) -> dict[str, dict[str, Any]]:
 
 def drawn_curve(plan: Plan, rounds: Sequence[Mapping[str, Any]]) -> dict[str, Any] | None:
     """Return the learning curve from its first point on to the end of what is forecast."""
-    found = curve_of(plan, rounds)
+    found = curve_of(rounds, plan.seed)
     if found is None:
         return None
     first = min(one["items"] for one in rounds if one["control"] is not None)
@@ -221,6 +230,11 @@ def drawn_curve(plan: Plan, rounds: Sequence[Mapping[str, Any]]) -> dict[str, An
         "low": [low for low, _ in bounds],
         "high": [high for _, high in bounds],
     }
+
+
+def last_warnings(rounds: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return the warnings of the last round; rounds from before version 0.2 have none."""
+    return list(rounds[-1].get("warnings", ())) if rounds else []
 
 
 def _spending(ledger: Ledger, crowd: Crowd) -> tuple[dict[str, Any], ...]:

@@ -165,14 +165,8 @@ def _end(inputs: CampaignInputs) -> Iterator[str]:
     hard = ["the money is spent"] if inputs.plan.is_paid else []
     hard += ["the pool is labelled"]
     hard += [] if hours is None else [f"{hours:g} hours are over"]
-    hard += [] if stop.most_rounds is None else [f"{stop.most_rounds} rounds are done"]
+    hard += [rule.planned for rule in stop.rules if rule.is_hard]
     yield f"ends when {' or '.join(hard)}"
-    soft = []
-    if stop.target is not None:
-        soft.append(f"the lower bound of the score is {stop.target:g}")
-    if stop.least_gain is not None:
-        soft.append(f"a unit of money is forecast to bring less than {stop.least_gain:g}")
-    if stop.stable is not None:
-        soft.append(f"predictions of two rounds agree with a kappa of {stop.stable:g}")
+    soft = [rule.planned for rule in stop.rules if not rule.is_hard]
     if soft:
         yield f"or when, {stop.rounds} rounds in a row, {' or '.join(soft)}"

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from goldspan._kernel import kernel
+from goldspan._kernel import inlined, kernel
 
 # --------------------------------------------------------------------------------------------------
 # One item, scaled at every token.
@@ -373,7 +373,7 @@ def gather_log(first, length, bounds, row, gold, unary, log_table, evidence):
                     here[j] = -np.inf
 
 
-@kernel
+@inlined
 def scatter(token, share, bounds, row, counts):
     """Add a token's marginals, float64 [J], to the counts of its rows."""
     for entry in range(bounds[token] - bounds[0], bounds[token + 1] - bounds[0]):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -15,7 +16,10 @@ from goldspan.cli.options import (
     RawCsv,
     Reading,
     ThreadCount,
+    argument,
+    flag,
     method_names,
+    option,
     reads_crowd,
 )
 from goldspan.cli.output import (
@@ -23,10 +27,9 @@ from goldspan.cli.output import (
     check_outputs,
     check_part,
     check_there,
-    emit_json,
     key_values,
     not_held,
-    say,
+    print_result,
     steps,
     table,
     warn,
@@ -35,6 +38,8 @@ from goldspan.cli.output import (
 if TYPE_CHECKING:
     from goldspan.aggregation import Consensus
     from goldspan.crowd import Crowd
+    from goldspan.crowd.measures import Agreement
+    from goldspan.spans.scoring import Score
 
 # --------------------------------------------------------------------------------------------------
 # goldspan aggregate
@@ -44,68 +49,48 @@ if TYPE_CHECKING:
 def aggregate(
     reading: Reading,
     source: Input,
-    method: Annotated[
-        str,
-        typer.Option(
-            "--method",
-            "-m",
-            help="One of the methods listed below.",
-            autocompletion=method_names,
-        ),
-    ] = "mv-token",
-    output: Annotated[
-        str | None,
-        typer.Option(
-            "--output",
-            "-o",
-            help="gold.conll, .jsonl, .parquet or .csv (text also .gz); - for stdout.",
-        ),
-    ] = None,
+    method: str = option(
+        "One of the methods listed below.",
+        "--method",
+        "-m",
+        default="mv-token",
+        autocompletion=method_names,
+    ),
+    output: str | None = option(
+        "Where to write the gold: .conll, .jsonl, .parquet or .csv (text also .gz); - for"
+        " standard output.",
+        "--output",
+        "-o",
+    ),
     overwrite: Overwrite = False,
-    report: Annotated[
-        str | None, typer.Option(help="Write a report with pictures, report.html.")
-    ] = None,
-    workers_table: Annotated[
-        str | None,
-        typer.Option(
-            metavar="FILE", help="Write the table of workers: .csv, or .jsonl with their habits."
-        ),
-    ] = None,
-    known: Annotated[
-        str | None,
-        typer.Option(
-            metavar="FILE", help="Known truth: it is kept and learned from; --gold is only scored."
-        ),
-    ] = None,
-    calibrate: Annotated[
-        str | None,
-        typer.Option(
-            metavar="FILE",
-            help="Known truth to calibrate confidences with; labels stay (not votes).",
-        ),
-    ] = None,
+    report: str | None = option("Write a report with figures to this file, such as report.html."),
+    workers_table: str | None = option(
+        "Write the table of workers: .csv, or .jsonl, which adds their typical errors.",
+        metavar="FILE",
+    ),
+    known: str | None = option(
+        "Known labels: they are kept, and learned from. (--gold is only for scoring.)",
+        metavar="FILE",
+    ),
+    calibrate: str | None = option(
+        "Known labels to calibrate confidences with; the labels do not change. Not for votes.",
+        metavar="FILE",
+    ),
     threads: ThreadCount = None,
-    tagger: Annotated[
-        str | None,
-        typer.Option(
-            metavar="FILE", help="Write the tagger that methods with a CRF train, .goldspan."
-        ),
-    ] = None,
-    checkpoint: Annotated[
-        str | None,
-        typer.Option(metavar="FILE", help="Keep the state after every round, and resume from it."),
-    ] = None,
-    ties: Annotated[
-        str | None, typer.Option(help="Votes: first, random, outside or inside.")
-    ] = None,
-    raw: Annotated[
-        bool, typer.Option("--raw", help="Votes: do not make the result well-formed.")
-    ] = False,
-    seed: Annotated[int | None, typer.Option(help="Seed of everything random.")] = None,
-    param: Annotated[
-        list[str] | None,
-        typer.Option(metavar="NAME=VALUE", help="Another parameter of the method. Repeatable."),
-    ] = None,
+    tagger: str | None = option(
+        "Write the tagger that a method with a CRF trains, such as ner.goldspan.", metavar="FILE"
+    ),
+    checkpoint: str | None = option(
+        "Save the state to this file after every round, and resume from it.", metavar="FILE"
+    ),
+    ties: str | None = option(
+        "Votes: which of several top labels wins: first, random, outside or inside."
+    ),
+    raw: bool = flag("Votes: leave malformed tag sequences in the result as they are.", "--raw"),
+    seed: int | None = option("Seed of the random numbers."),
+    param: list[str] | None = option(
+        "Another parameter of the method, see `goldspan methods`. Repeatable.", metavar="NAME=VALUE"
+    ),
     no_text: NoText = False,
     policy: Policy = "conlleval",
     raw_csv: RawCsv = False,
@@ -113,7 +98,8 @@ def aggregate(
 ) -> None:
     """Aggregate the answers of a crowd to one label per token, with a confidence.
 
-    If the crowd comes with gold, the result is scored against it; gold is never used to decide.
+    If the crowd comes with gold, the result is scored against it; the gold is never used
+    to aggregate.
 
     Examples:
 
@@ -127,14 +113,12 @@ def aggregate(
 
     inputs = [path for path in (source, reading.gold, known, calibrate) if path]
     outputs = (output, report, workers_table, tagger)
-    check_outputs(*outputs, inputs=[*inputs, checkpoint], overwrite=overwrite)
+    check_outputs(*outputs, inputs=[*inputs, checkpoint], overwrite=overwrite, as_json=json)
     check_outputs(checkpoint, inputs=inputs, overwrite=True)  # a run goes on from it
     if report:
         check_part("report")
     check_files(report=report, workers_table=workers_table, checkpoint=checkpoint, tagger=tagger)
     check_there(known, calibrate)
-    if output == "-" and json:
-        raise typer.BadParameter("-o - and --json both write to standard output: choose one")
     _check_endings(output, workers_table)
     method = canonical(method)
     if tagger and "crf" not in method:
@@ -167,12 +151,13 @@ def aggregate(
             result.tagger.save(tagger)
     for what in lost:
         warn(not_held(what))
-    _tell(crowd, result, scored, output, report, lost, as_json=json)
+    for warning in result.warnings:
+        warn(f"goldspan: warning: {warning}")
+    facts = {"output": output, "report": report, "lost": lost, **_facts(crowd, result, scored)}
+    lines = _lines(crowd, result, scored, output, report)
+    print_result(facts, lines, as_json=json, to_stderr=output == "-")
     if result.stop_reason == "interrupted":
-        warn(
-            f"goldspan: interrupted after {len(result.trace)} rounds; what is written is "
-            "their result"
-        )
+        warn(f"goldspan: interrupted after {len(result.trace)} rounds; their result was written")
         raise typer.Exit(130)
 
 
@@ -256,44 +241,34 @@ def _write(
     return lost
 
 
-def _tell(
-    crowd: Crowd,
-    result: Consensus,
-    scored: Any,
-    output: str | None,
-    report: str | None,
-    lost: list[str],
-    *,
-    as_json: bool,
-) -> None:
-    for warning in result.warnings:
-        warn(f"goldspan: warning: {warning}")
-    if as_json:
-        facts = {"output": output, "report": report, "lost": lost, "result": result.summary()}
-        facts["warnings"] = result.warnings
-        facts["import"] = crowd.import_report.to_dict(max_faults=20)
-        facts["score"] = scored.to_dict() if scored else None
-        emit_json(facts)
-        return
-    tell = warn if output == "-" else say
-    tell(str(crowd.import_report))
+def _facts(crowd: Crowd, result: Consensus, scored: Any) -> dict[str, Any]:
+    return {
+        "result": result.summary(),
+        "warnings": result.warnings,
+        "import": crowd.import_report.to_dict(max_faults=20),
+        "score": scored.to_dict() if scored else None,
+    }
+
+
+def _lines(
+    crowd: Crowd, result: Consensus, scored: Any, output: str | None, report: str | None
+) -> Iterator[str]:
+    yield str(crowd.import_report)
     spans = "" if crowd.tagset.rules.is_plain else f", {len(result.span_array)} spans"
     notes = list(result.notes)
     if result.trace:
         notes.insert(0, f"{_end(result)} after {len(result.trace)} rounds, {result.seconds:.1f} s")
-    tell(
+    yield (
         f"{result.method}: {crowd.n_items} items, {crowd.n_tokens} tokens, "
         f"{len(crowd.latest)} answers of {crowd.n_workers} workers{spans} "
         f"({'; '.join(notes)})"
     )
     if scored:
-        tell("against the gold:")
-        tell(str(scored))
-    for path in (output, report):
-        if path and path != "-":
-            tell(f"written: {path}")
+        yield "against the gold:"
+        yield str(scored)
+    yield from (f"written: {path}" for path in (output, report) if path and path != "-")
     if not output:
-        tell("no labels written: pass -o gold.conll to keep them")
+        yield "no labels written: pass -o gold.conll to keep them"
 
 
 def _end(result: Consensus) -> str:
@@ -313,23 +288,22 @@ def _end(result: Consensus) -> str:
 @reads_crowd()
 def score(
     reading: Reading,
-    predicted: Annotated[str, typer.Argument(help="The labels to score: CoNLL or a crowd's gold.")],
-    truth: Annotated[str, typer.Argument(help="The truth, in any format with gold.")],
+    predicted: str = argument("The labels to score: a CoNLL file, or the gold of a crowd."),
+    truth: str = argument("The truth, in any format with gold."),
     policy: Policy = "conlleval",
-    bootstrap: Annotated[
-        int,
-        typer.Option(
-            min=0, help="Resamples of items for a 95 % interval of F1, at least 100; 0 for none."
-        ),
-    ] = 0,
-    seed: Annotated[int, typer.Option(help="Seed of the resampling.")] = 0,
-    wrong: Annotated[bool, typer.Option("--wrong", help="List every wrong span.")] = False,
+    bootstrap: int = option(
+        "Resamples of the items for a 95 % interval of F1: at least 100, or 0 for none.",
+        default=0,
+        min=0,
+    ),
+    seed: int = option("Seed of the resampling.", default=0),
+    wrong: bool = flag("List every wrong span.", "--wrong"),
     json: AsJson = False,
 ) -> None:
     """Compare tags with the truth: precision, recall and F1 of spans, and token accuracy.
 
-    Items are matched by their ids (by order where no id is shared and the tokens are the same).
-    The policy for malformed tags and the encoding are printed above the numbers.
+    Items are matched by their ids, or by their order if no id is shared and the tokens are the
+    same. The policy for malformed tags and the encoding are printed above the numbers.
 
     Examples:
 
@@ -337,7 +311,7 @@ def score(
 
       goldspan score gold.conll answers.tsv.gz --bootstrap 1000 --wrong
     """
-    from goldspan.crowd.compare import aligned_sides
+    from goldspan.crowd.measures import aligned_sides
     from goldspan.spans import score as compare
     from goldspan.spans.scoring import MIN_RESAMPLES
 
@@ -347,18 +321,25 @@ def score(
             "fewer resamples means nothing"
         )
 
-    found, gold = aligned_sides(reading.read(predicted), reading.read(truth))
-    result = compare(
-        gold, found, policy=policy, bootstrap=bootstrap, random_state=seed, wrong=wrong
-    )
-    if json:
-        emit_json({"predicted": predicted, "truth": truth, **result.to_dict()})
-        return
-    say(str(result))
-    if wrong and result.wrong:
+    with steps(3, quiet=json) as step:
+        step(f"reading {predicted}")
+        labels = reading.read(predicted, step.part)
+        step(f"reading {truth}")
+        found, gold = aligned_sides(labels, reading.read(truth, step.part))
+        step("comparing")
+        result = compare(
+            gold, found, policy=policy, bootstrap=bootstrap, random_state=seed, wrong=wrong
+        )
+    facts = {"predicted": predicted, "truth": truth, **result.to_dict()}
+    print_result(facts, _score_lines(result, gold), as_json=json)
+
+
+def _score_lines(result: Score, gold: Crowd) -> Iterator[str]:
+    yield str(result)
+    if result.wrong:
         ids = list(gold.tagged_by_id())
         rows = [[ids[w.item], w.side, w.type, f"[{w.start}, {w.end})"] for w in result.wrong]
-        say(table([["item", "side", "type", "tokens"], *rows]))
+        yield table([["item", "side", "type", "tokens"], *rows])
 
 
 # --------------------------------------------------------------------------------------------------
@@ -369,9 +350,7 @@ def score(
 def agreement(
     reading: Reading,
     source: Input,
-    plot: Annotated[
-        str | None, typer.Option(help="Write the box plots: a .svg, .png or .pdf.")
-    ] = None,
+    plot: str | None = option("Draw box plots of the workers to a .svg, .png or .pdf file."),
     overwrite: Overwrite = False,
     policy: Policy = "conlleval",
     json: AsJson = False,
@@ -380,8 +359,8 @@ def agreement(
 
     Also known as inter-annotator agreement.
 
-    Prints Krippendorff's alpha, Cohen's and Fleiss' kappa, the span F1 between workers, and per
-    worker the answers and the F1.
+    Prints Krippendorff's alpha, Cohen's and Fleiss' kappa, the span F1 between workers, and the
+    answers and the F1 of every worker.
 
     Examples:
 
@@ -404,19 +383,18 @@ def agreement(
             from goldspan.report import agreement_figure, save_figure
 
             save_figure(agreement_figure(crowd, found), plot)
-    if json:
-        emit_json(found.to_dict())
-        return
-    say(str(found))
-    rows = found.workers.to_pylist()
-    rows.sort(key=lambda row: -row["answers"])
-    names = list(rows[0])
-    cells = [[_cell(row[name]) for name in names] for row in rows]
-    head = [name.replace("_", " ") for name in names]
-    say("")
-    say(table([head, *cells], right=tuple(range(1, len(names)))))
+    print_result(found.to_dict(), _agreement_lines(found, plot), as_json=json)
+
+
+def _agreement_lines(found: Agreement, plot: str | None) -> Iterator[str]:
+    yield str(found)
+    rows = sorted(found.workers.to_pylist(), key=lambda row: -row["answers"])
+    head = [name.replace("_", " ") for name in rows[0]]
+    yield ""
+    cells = [list(map(_cell, row.values())) for row in rows]
+    yield table([head, *cells], right=tuple(range(1, len(head))))
     if plot:
-        say(f"written: {plot}")
+        yield f"written: {plot}"
 
 
 def _cell(value: object) -> str:
@@ -448,10 +426,10 @@ def method_params(
     own += [("--ties", "ties", ties, _VOTES)] if ties is not None else []
     own += [("--raw", "legal", False, _VOTES)] if raw else []
     own += [("--seed", "random_state", seed, "methods that draw")] if seed is not None else []
-    for option, name, value, meant in own:
+    for said, name, value, meant in own:
         if name in params:
-            raise typer.BadParameter(f"{option} and --param {name}=… are the same: leave one out")
-        _check_has(method, name, option, meant)
+            raise typer.BadParameter(f"{said} and --param {name}=… are the same: leave one out")
+        _check_has(method, name, said, meant)
         params[name] = value
     return params
 

@@ -68,6 +68,9 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
         "convert": ("files", "Convert to another encoding or another format."),
         "check": ("files", "Check whether tags are well-formed."),
     },
+    "Reference": {
+        "methods": ("methods", "Methods, rules and simulated workers, with their parameters."),
+    },
 }
 """The commands as `--help` lists them: the module of `goldspan.cli` and a summary of each."""
 OLD_COMMANDS = {
@@ -105,7 +108,8 @@ def _epilog(name: str) -> str | None:
 
     methods = [f"{name}: {text}" for name, (_, text) in METHODS.items()]
     methods += [f"bsc-…+{name}: {text}" for name, text in TEXTS.items()]
-    return "\n\n".join(["Methods:", *methods, formats])
+    more = "The parameters of a method: goldspan methods NAME"
+    return "\n\n".join(["Methods:", *methods, more, formats])
 
 
 class _Loaded(MutableMapping[str, Any]):
@@ -217,7 +221,7 @@ def root(
 def study(words: Annotated[list[str] | None, typer.Argument(hidden=True)] = None) -> None:
     """Raise an error that says where the replications of papers are: a command until 0.2."""
     raise InputError(
-        "the replications of papers are beside the package now: in a checkout of goldspan, run "
+        "the replications of papers are no command any more: in a checkout of goldspan, run "
         f"`python -m studies {' '.join(words or ['NAME', '--data', 'DIR'])}`"
     )
 
@@ -256,7 +260,8 @@ def _run(commands: typer.Typer) -> int | str | None:
     except SystemExit as end:
         return end.code
     except GoldspanError as error:
-        warn(f"goldspan: {error}")
+        for line in (f"goldspan: {error}", *getattr(error, "__notes__", ())):
+            warn(line)
         return 1
     except KeyboardInterrupt:
         warn(_INTERRUPTED)

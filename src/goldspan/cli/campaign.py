@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import typer
 
@@ -20,13 +20,17 @@ from goldspan.cli.options import (
     PublicUrl,
     RawCsv,
     Store,
+    argument,
     at_campaign,
+    flag,
+    option,
     told_of_damage,
 )
-from goldspan.cli.output import check_part, emit_json, say, warn
+from goldspan.cli.output import check_part, emit_json, print_result, say, warn
 
 if TYPE_CHECKING:
-    from goldspan.campaign import CampaignInputs, CampaignRecord, Waiting
+    from goldspan.campaign import CampaignRecord
+    from goldspan.campaign.inputs import CampaignInputs
     from goldspan.campaign.results import ReportData
     from goldspan.store import SqlLedger
     from goldspan.web import Auth, ServerSettings
@@ -37,8 +41,8 @@ if TYPE_CHECKING:
 
 
 plan = typer.Typer(
-    help="Campaigns' plans.",
     no_args_is_help=True,
+    add_completion=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
@@ -50,29 +54,23 @@ def root() -> None:
 
 @plan.command(short_help="What a plan will do, and what it costs at least and at most.")
 def check(
-    source: Annotated[str, typer.Argument(metavar="PLAN", help="A plan, campaign.toml.")],
+    source: str = argument("A plan, campaign.toml.", "PLAN"),
     json: AsJson = False,
 ) -> None:
     """Show what a plan will do, and what it costs at least and at most.
 
-    All that is wrong with it is listed.
+    If the plan has faults, all of them are listed.
 
     Examples:
 
       goldspan plan check campaign.toml
     """
     check_part("plan")
-    from goldspan.campaign import describe_plan
-    from goldspan.campaign.summary import cost_range
+    from goldspan.campaign.summary import cost_range, describe_plan
 
     inputs = Place(source, "out", None).inputs()
-    if json:
-        emit_json({"id": inputs.key, **cost_range(inputs)})
-        return
-    for line in describe_plan(inputs):
-        say(line)
-    for note in inputs.notes:
-        say(f"pool: {note}")
+    lines = [*describe_plan(inputs), *(f"pool: {note}" for note in inputs.notes)]
+    print_result({"id": inputs.key, **cost_range(inputs)}, lines, as_json=json)
 
 
 # --------------------------------------------------------------------------------------------------
@@ -86,9 +84,9 @@ def run(
     raw_csv: RawCsv = False,
     json: AsJson = False,
 ) -> None:
-    """Run a campaign until it stops, or until answers from outside are awaited.
+    """Run a campaign until it stops, or until it has to wait for answers from outside.
 
-    It can be interrupted or killed at any moment: the same command goes on where it was, and ends
+    It can be interrupted or killed at any moment: the same command continues where it was, and ends
     with the same files.
 
     Examples:
@@ -100,7 +98,8 @@ def run(
       goldspan run campaign.toml --store postgresql://localhost/campaign --json
     """
     check_part("campaign")
-    from goldspan.campaign import Campaign, Waiting, inputs_as_begun
+    from goldspan.campaign import Campaign, inputs_as_begun
+    from goldspan.campaign.protocols import Waiting
     from goldspan.campaign.results import ReportData, write_exports
     from goldspan.crowd.atomic import NewPlaces
     from goldspan.store.engine import HeldError
@@ -136,11 +135,27 @@ def run(
                 findings = ReportData.of(ledger, result)
                 files += [] if lacks else [write_page(findings, place.out)]
             if isinstance(found, Waiting):
-                _wait(found, place.command(again), files, as_json=json)
+                awaited = {"answers": found.answers, "items": found.items}
+                record = findings.record
+                facts: dict[str, Any] = {
+                    "waiting": awaited,
+                    "warnings": record.warnings,
+                    "files": files,
+                }
+                lines = [
+                    *_warnings(record),
+                    f"waiting for {found.answers} answers to {found.items} items: {found.where}",
+                    f"written so far: {', '.join(files)}",
+                    f"then run again: {place.command(again)}",
+                ]
             else:
-                _tell(findings.record, files, as_json=json)
+                facts = {**findings.record.to_dict(), "files": files}
+                lines = [*_summary(findings.record), f"written: {', '.join(files)}"]
+            print_result(facts, lines, as_json=json)
     except KeyboardInterrupt:
-        warn("goldspan: interrupted; everything is saved, the same command goes on where it was")
+        warn(
+            "goldspan: interrupted; everything is saved, and the same command goes on where it was"
+        )
         raise typer.Exit(130) from None
 
 
@@ -153,30 +168,11 @@ def _begin(inputs: CampaignInputs) -> int:
     return BEGIN if by_itself else wall_clock()
 
 
-def _wait(found: Waiting, command: str, files: list[str], *, as_json: bool) -> None:
-    if as_json:
-        awaited = {"answers": found.answers, "items": found.items}
-        emit_json({"waiting": awaited, "files": files})
-        return
-    say(f"waiting for {found.answers} answers to {found.items} items: {found.where}")
-    say(f"written so far: {', '.join(files)}")
-    say(f"then run again: {command}")
-
-
-def _tell(record: CampaignRecord, files: list[str], *, as_json: bool) -> None:
-    if as_json:
-        emit_json({**record.to_dict(), "files": files})
-        return
-    for line in _summary(record):
-        say(line)
-    say(f"written: {', '.join(files)}")
-
-
 def _summary(record: CampaignRecord) -> Iterator[str]:
     from goldspan.money import from_micro
 
     money, counts = record.money, record.counts
-    control = f", {counts['control_answers']} of them to control questions"
+    control = f", {counts['control_answers']} of them to gold questions"
     shown = control if counts["control_answers"] else ""
     items = f"{counts['items']} of {counts['pool']} items"
     yield f"labelled: {items} by {counts['answers']} answers{shown}"
@@ -194,6 +190,11 @@ def _summary(record: CampaignRecord) -> Iterator[str]:
         yield f"everything: {from_micro(money['everything'])}{unit}, all items with {each}"
     if record.stop is not None:
         yield f"stopped: {record.stop['why']}"
+    yield from _warnings(record)
+
+
+def _warnings(record: CampaignRecord) -> list[str]:
+    return [f"warning: {warning}" for warning in record.warnings]
 
 
 def _quality(last: Any, name: str) -> Iterator[str]:
@@ -219,44 +220,34 @@ DAYS = 30
 @at_campaign
 def serve(
     place: Place,
-    host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=0, max=65535, help="0 is any free one.")] = 8080,
+    host: str = option("Address to listen on.", default="127.0.0.1"),
+    port: int = option("Port to listen on; 0 picks a free one.", default=8080, min=0, max=65535),
     public_url: PublicUrl = None,
-    insecure: Annotated[
-        bool, typer.Option("--insecure", help="Allow other machines to connect without HTTPS.")
-    ] = False,
-    reset_password: Annotated[
-        bool,
-        typer.Option(
-            "--reset-password", help="Take the requester's password away and end all sessions."
-        ),
-    ] = False,
+    insecure: bool = flag("Allow other machines to connect without HTTPS.", "--insecure"),
+    reset_password: bool = flag(
+        "Remove the requester's password and end all sessions.", "--reset-password"
+    ),
     overlap: Overlap = None,
-    no_loop: Annotated[
-        bool, typer.Option("--no-loop", help="Accept answers, but decide nothing new.")
-    ] = False,
-    metrics_port: Annotated[
-        int | None,
-        typer.Option(
-            min=0,
-            max=65535,
-            show_default=False,
-            help="Offer metrics for Prometheus at this port of 127.0.0.1, path /metrics.",
-        ),
-    ] = None,
-    log_format: Annotated[
-        Literal["text", "json"], typer.Option(help="Lines of the log: logfmt or JSON.")
-    ] = "text",
-    log_level: Annotated[
-        Literal["info", "debug"], typer.Option(help="debug also logs requests that succeed.")
-    ] = "info",
+    no_loop: bool = flag("Only accept answers: begin no round, take no decision.", "--no-loop"),
+    metrics_port: int | None = option(
+        "Offer Prometheus metrics at this port of 127.0.0.1, path /metrics.", min=0, max=65535
+    ),
+    log_format: Literal["text", "json"] = option(
+        "Format of the log: text (logfmt) or json.", default="text"
+    ),
+    log_level: Literal["info", "debug"] = option(
+        "What is logged: debug adds the requests that succeed.", default="info"
+    ),
+    json: AsJson = False,
 ) -> None:
     """Serve a campaign: workers label in their browsers, the requester watches and decides.
 
-    At the first start it prints a link that holds once, to choose the requester's password, and a
-    personal link for each of the plan's annotators: links are shown once and stored nowhere.
-    Ctrl-C ends it; what was acknowledged is saved, and the same command goes on. A campaign has one
-    server.
+    At the first start it prints a link, valid once, with which the requester chooses a password,
+    and a personal link for each of the plan's annotators. Links are shown once and stored nowhere.
+
+    Ctrl-C stops the server: all acknowledged answers are saved, and the same command starts it
+    again. A campaign has one server at a time. With --json the address and the links are printed as
+    one JSON object; the log goes to standard error.
 
     Examples:
 
@@ -307,6 +298,7 @@ def serve(
             ):
                 service.begin()
                 app = create_app(service, settings)
+                address = None
                 if metrics_port is not None:
                     metrics = app.state.context.metrics
                     address = beside.enter_context(offer_metrics(metrics, metrics_port))
@@ -315,10 +307,13 @@ def serve(
                 auth.links.move(settings.public_url)
                 people = _still_known(service)
                 names = "NAME" if people else "ann,bob"
-                links = place.command(["invite", place.plan, "--workers", names])
-                if metrics_port is not None:
-                    say(f"metrics, for this machine alone: {address}")
-                _greet(auth, settings, place.plan, links, people, reset=reset_password)
+                invite = place.command(["invite", place.plan, "--workers", names])
+                facts = {
+                    "plan": place.plan, "url": settings.public_url, "metrics": address,
+                    **_new_links(auth, settings, people, reset=reset_password), "invite": invite,
+                }  # fmt: skip
+                print_result(facts, _greeting(facts, settings, people), as_json=json)
+                sys.stdout.flush()  # links must be seen now, also where the output is a file
                 beside.callback(service.stop)
                 service.start(loop=not no_loop)
                 beside.enter_context(notice.beside_another_display())  # the log
@@ -335,7 +330,7 @@ def _closing(service: Service) -> Iterator[None]:
     except LostError:  # the log has said why
         raise typer.Exit(1) from None
     except KeyboardInterrupt:
-        warn("goldspan: stopped; all answers are saved, the same command goes on")
+        warn("goldspan: stopped; all answers are saved, and the same command goes on")
         raise typer.Exit(130) from None
     finally:
         service.close()
@@ -359,40 +354,47 @@ def _url(host: str, port: int) -> str:
 
     if host in {"0.0.0.0", "::"}:  # noqa: S104 - to reject it
         raise InputError(
-            f"{host} is every address of this machine, and none that people can type: say which "
-            "with --public-url https://…"
+            f"{host} stands for every address of this machine, which nobody can type: name the "
+            "one that people use with --public-url https://…"
         )
     return f"http://{f'[{host}]' if ':' in host else host}:{port}"
 
 
-def _greet(
-    auth: Auth,
-    settings: ServerSettings,
-    source: str,
-    links: str,
-    annotators: Sequence[str],
-    *,
-    reset: bool,
-) -> None:
-    """Print where the server is, and the links of the requester and the annotators."""
+def _new_links(
+    auth: Auth, settings: ServerSettings, annotators: Sequence[str], *, reset: bool
+) -> dict[str, Any]:
+    """Make the requester's link, if they have no password, and those of annotators without one."""
     account = auth.account
-    say(f"goldspan serves {Path(source).name} at {settings.public_url}")
+    setup, known = None, {link.worker for link in auth.links.all()}
     if reset or not account.has_password:
         token = account.reset() if reset else account.open_setup()
-        say(f"choose the requester's password, once, within {settings.setup_minutes:.0f} minutes:")
-        say(f"  {settings.address(f'/setup/{token}')}")
-    else:
-        say(f"the requester logs in at {settings.address('/login')}")
-    known = {link.worker for link in auth.links.all()}
+        setup = settings.address(f"/setup/{token}")
     new = [name for name in annotators if name not in known]
-    if new:
-        say(f"a personal link for each annotator, shown only now; it holds for {DAYS} days:")
-        width = max(map(len, new))
-        for link, token in auth.links.make(new, DAYS):
-            say(f"  {link.worker.ljust(width)}  {settings.address(f'/w/{token}')}")
-    say(f"links for {'more annotators, or lost ones' if annotators else 'workers'}: {links}")
-    say("Ctrl-C ends it")
-    sys.stdout.flush()  # the link must be seen now, also where the output is a file
+    made = auth.links.make(new, DAYS) if new else []
+    links = {link.worker: settings.address(f"/w/{token}") for link, token in made}
+    return {"login": settings.address("/login"), "setup": setup, "links": links}
+
+
+def _greeting(
+    facts: dict[str, Any], settings: ServerSettings, annotators: Sequence[str]
+) -> Iterator[str]:
+    """Say where the server is, with the links of the requester and the annotators."""
+    if facts["metrics"]:
+        yield f"metrics, for this machine alone: {facts['metrics']}"
+    yield f"goldspan serves {Path(facts['plan']).name} at {facts['url']}"
+    if facts["setup"]:
+        minutes = f"{settings.setup_minutes:.0f} minutes"
+        yield f"choose the requester's password, once, within {minutes}:"
+        yield f"  {facts['setup']}"
+    else:
+        yield f"the requester logs in at {facts['login']}"
+    if facts["links"]:
+        yield f"a personal link for each annotator, shown only now; it is valid for {DAYS} days:"
+        width = max(map(len, facts["links"]))
+        yield from (f"  {name.ljust(width)}  {url}" for name, url in facts["links"].items())
+    whom = "more annotators, or lost ones" if annotators else "workers"
+    yield f"links for {whom}: {facts['invite']}"
+    yield "Ctrl-C ends it"
 
 
 # --------------------------------------------------------------------------------------------------
@@ -403,16 +405,14 @@ PAGE = "report.html"
 
 
 def report(
-    out: Annotated[str, typer.Argument(metavar="OUT", help="The folder of `goldspan run --out`.")],
+    out: str = argument("The folder of `goldspan run --out`.", "OUT"),
     store: Store = None,
-    names: Annotated[
-        bool, typer.Option("--names", help="With the workers' ids in place of pseudonyms.")
-    ] = False,
+    names: bool = flag("Show the workers' ids instead of pseudonyms.", "--names"),
     json: AsJson = False,
 ) -> None:
-    """Make the report of a campaign again: OUT/report.html, also while it runs or waits.
+    """Write the report of a campaign, OUT/report.html, also while it runs or waits.
 
-    Workers who came by a browser appear by pseudonyms, unless --names is given.
+    Workers who labelled in a browser appear by pseudonyms, unless --names is given.
 
     With --json the campaign's numbers are printed, and nothing is written.
 

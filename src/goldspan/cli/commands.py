@@ -62,5 +62,5 @@ def command_with(old_options: Mapping[str, str]) -> type[Command]:
 
 
 def _present(old: str, new: str) -> str:
-    warn(f"goldspan: {old} is the old name of {new}, and goes with the next version")
+    warn(f"goldspan: {old} is the old name of {new}, and will be removed in the next version")
     return new

@@ -5,15 +5,24 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import typer
 
-from goldspan.cli.options import AsJson, Overwrite, Place, PublicUrl, at_campaign, told_of_damage
-from goldspan.cli.output import check_part, emit_json, key_values, listed, say, table
+from goldspan.cli.options import (
+    AsJson,
+    Overwrite,
+    Place,
+    PublicUrl,
+    at_campaign,
+    flag,
+    option,
+    told_of_damage,
+)
+from goldspan.cli.output import check_part, key_values, listed, print_result, table
 
 if TYPE_CHECKING:
-    from goldspan.campaign import CampaignInputs
+    from goldspan.campaign.inputs import CampaignInputs
     from goldspan.store import SqlLedger
     from goldspan.web import Auth, ServerSettings
     from goldspan.web.providers.base import Provider
@@ -27,40 +36,26 @@ if TYPE_CHECKING:
 @at_campaign
 def invite(
     place: Place,
-    workers: Annotated[
-        list[str] | None,
-        typer.Option(help="Make a link for each: ann,bob", metavar="NAMES", show_default=False),
-    ] = None,
-    addresses: Annotated[
-        str | None,
-        typer.Option(
-            metavar="FILE",
-            help="Workers and their e-mail addresses: worker,address a line.",
-            show_default=False,
-        ),
-    ] = None,
-    mail: Annotated[
-        str | None,
-        typer.Option(
-            metavar="FOLDER",
-            help="Write a message to send per worker, with their link.",
-            show_default=False,
-        ),
-    ] = None,
+    workers: list[str] | None = option(
+        "Make a link for each of these workers: ann,bob.", metavar="NAMES"
+    ),
+    addresses: str | None = option(
+        "A table of workers and e-mail addresses, one worker,address per line.", metavar="FILE"
+    ),
+    mail: str | None = option(
+        "Write a message for each worker, with their link, into this folder.", metavar="FOLDER"
+    ),
     overwrite: Overwrite = False,
-    days: Annotated[float, typer.Option(help="How many days the links are valid.")] = 30,
-    revoke: Annotated[
-        list[str] | None,
-        typer.Option(help="Revoke links, by id.", metavar="ID", show_default=False),
-    ] = None,
-    show: Annotated[bool, typer.Option("--list", help="Show all links that were made.")] = False,
+    days: float = option("How many days the links are valid.", default=30),
+    revoke: list[str] | None = option("Revoke links, by id.", metavar="ID"),
+    show: bool = flag("List all links that were made.", "--list"),
     public_url: PublicUrl = None,
     json: AsJson = False,
 ) -> None:
     """Make personal links for annotators, list or revoke them (after `goldspan serve`).
 
-    Whoever has a link is the worker: send each to one person. A link is shown once and stored
-    nowhere; if somebody has lost theirs, make a new one and revoke the old one.
+    Whoever opens a link works as that worker: send each to one person only. A link is shown once
+    and stored nowhere; for somebody who has lost theirs, make a new one and revoke the old one.
 
     Examples:
 
@@ -78,7 +73,7 @@ def invite(
     known = {} if addresses is None else read_addresses(addresses)
     names, gone = listed(workers, "--workers") or list(known), listed(revoke, "--revoke") or []
     if not (names or gone or show):
-        raise typer.BadParameter("say --workers, --revoke or --list")
+        raise typer.BadParameter("give --workers, --revoke or --list")
     with (
         _auth(place, public_url) as (inputs, auth, settings),
         _folder(mail, names, overwrite=overwrite) as written,
@@ -90,19 +85,18 @@ def invite(
         every = auth.links.all() if show else []
         if written is not None:
             _write_mails(written, inputs, known, urls)
-    if json:
-        emit_json({
-            "made": [{**_facts_invite(link), "url": url} for link, url in urls],
-            "revoked": gone,
-            "links": [_facts_invite(link) for link in every],
-        })  # fmt: skip
-        return
-    for link, url in urls:
-        say(f"{link.worker}\t{url}" if mail is None else f"{link.worker}\ta message in {mail}")
-    for name in gone:
-        say(f"{name} is revoked")
-    if show:
-        say(_table_invite(every))
+    facts = {
+        "made": [{**_facts_invite(link), "url": url} for link, url in urls],
+        "revoked": gone,
+        "links": [_facts_invite(link) for link in every],
+    }
+    lines = [
+        f"{link.worker}\t{url}" if mail is None else f"{link.worker}\ta message in {mail}"
+        for link, url in urls
+    ]
+    lines += [f"{name} is revoked" for name in gone]
+    lines += [_table_invite(every)] if show else []
+    print_result(facts, lines, as_json=json)
 
 
 @contextmanager
@@ -200,50 +194,28 @@ class _Desk(NamedTuple):
 @at_campaign
 def payments(
     place: Place,
-    approve: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="Approve the work of these; `all` for everybody.",
-            metavar="NAMES",
-            show_default=False,
-        ),
-    ] = None,
-    reject: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="Reject the work of these; with --reason and --category.",
-            metavar="NAMES",
-            show_default=False,
-        ),
-    ] = None,
-    bonus: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="Pay more, once for every --reason: ann=1.50",
-            metavar="NAME=AMOUNT",
-            show_default=False,
-        ),
-    ] = None,
-    earned: Annotated[
-        bool, typer.Option("--earned", help="Pay what answers earned beyond the rewards.")
-    ] = False,
-    reason: Annotated[str, typer.Option(help="The reason of a rejection or a bonus.")] = "",
-    category: Annotated[str, typer.Option(help="Of a rejection: LOW_EFFORT, …")] = "OTHER",
-    retry: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="Send requests again that the provider refused, by id.",
-            metavar="ID",
-            show_default=False,
-        ),
-    ] = None,
-    send: Annotated[bool, typer.Option("--send", help="Send the requests that wait.")] = False,
-    show: Annotated[bool, typer.Option("--list", help="List all requests.")] = False,
+    approve: list[str] | None = option(
+        "Approve the work of these workers; `all` for everybody.", metavar="NAMES"
+    ),
+    reject: list[str] | None = option(
+        "Reject the work of these workers; with --reason and --category.", metavar="NAMES"
+    ),
+    bonus: list[str] | None = option(
+        "Pay a bonus, once for every --reason: ann=1.50.", metavar="NAME=AMOUNT"
+    ),
+    earned: bool = flag("Pay what answers have earned beyond the provider's reward.", "--earned"),
+    reason: str = option("The reason of a rejection or a bonus.", default=""),
+    category: str = option("Category of a rejection: LOW_EFFORT, …", default="OTHER"),
+    retry: list[str] | None = option(
+        "Queue requests again that the provider refused, by id.", metavar="ID"
+    ),
+    send: bool = flag("Send the queued requests.", "--send"),
+    show: bool = flag("List all requests.", "--list"),
     json: AsJson = False,
 ) -> None:
     """Queue payment requests to the provider of a campaign's workers, list them, and send them.
 
-    A request that was queued is carried out once, however often this is run: a bonus has a reason,
+    A queued request is carried out once, however often the command is run: a bonus has a reason,
     and nobody is paid twice for the same reason. Without options the queue is listed.
 
     Examples:
@@ -267,7 +239,13 @@ def payments(
         written += _earned(desk) if earned else []
         done = _send(desk) if send else 0
         requests = desk.queue.requests()
-    _tell(written, done if send else None, requests, show=show, json=json)
+    lines = [f"queued: {name}" for name in written]
+    lines += [f"done: {done}"] if send else []
+    if show or not (written or send):
+        lines.append(_table_payments(requests) if requests else "no payment requests")
+    told = list(map(_facts_payments, requests))
+    facts = {"written": written, "done": done if send else None, "letters": told}
+    print_result(facts, lines, as_json=json)
 
 
 @contextmanager
@@ -342,28 +320,14 @@ def _send(desk: _Desk) -> int:
     return send_all(desk.queue, sender.deliver)
 
 
-def _tell(
-    written: list[str], done: int | None, requests: list[PaymentRequest], *, show: bool, json: bool
-) -> None:
-    if json:
-        shown = [_facts_payments(one) for one in requests]
-        emit_json({"written": written, "done": done, "letters": shown})
-        return
-    for name in written:
-        say(f"queued: {name}")
-    if done is not None:
-        say(f"done: {done}")
-    if show or not (written or done is not None):
-        say(_table_payments(requests) if requests else "no payment requests")
-
-
 def _facts_payments(request: PaymentRequest) -> dict[str, Any]:
     from goldspan.money import from_micro
 
-    amount = from_micro(request.amount) if request.amount else None
-    told = {"id": request.id, "act": request.act, "worker": request.worker, "amount": amount}
-    reason = request.facts.get("why", "")
-    return {**told, "why": request.why, "state": request.state, "refused": reason}
+    return {
+        "id": request.id, "act": request.act, "worker": request.worker,
+        "amount": from_micro(request.amount) if request.amount else None,
+        "why": request.why, "state": request.state, "refused": request.facts.get("why", ""),
+    }  # fmt: skip
 
 
 def _table_payments(requests: list[PaymentRequest]) -> str:

@@ -12,8 +12,24 @@ import typer
 
 from goldspan.cli.campaign import write_findings
 from goldspan.cli.commands import Group, command_with
-from goldspan.cli.options import AsJson, Overwrite, Place, at_campaign, told_of_damage
-from goldspan.cli.output import check_outputs, check_part, emit_json, not_held, say, table, warn
+from goldspan.cli.options import (
+    AsJson,
+    Overwrite,
+    Place,
+    argument,
+    at_campaign,
+    flag,
+    option,
+    told_of_damage,
+)
+from goldspan.cli.output import (
+    check_outputs,
+    check_part,
+    not_held,
+    print_result,
+    table,
+    warn,
+)
 
 if TYPE_CHECKING:
     from goldspan.web.desk import Desk
@@ -25,24 +41,25 @@ class _Commands(Group):
 
 desk = typer.Typer(
     cls=_Commands,
-    help="The requester's desk, without a browser.",
     no_args_is_help=True,
+    add_completion=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 Item = Annotated[str, typer.Argument(metavar="ITEM", help="An item's id.")]
 WorkerId = Annotated[str, typer.Argument(metavar="WORKER", help="A worker's id.")]
-Limit = Annotated[int, typer.Option(min=1, max=200, help="At most so many.")]
+Limit = Annotated[int, typer.Option(min=1, max=200, help="List at most this many.")]
 
 
 @desk.callback()
 def root() -> None:
     """Watch and steer a campaign that is served, as at its desk in the browser.
 
-    The commands act on the store: the server need not run; if it does, it sees what was decided.
+    The commands work on the campaign's store. The server need not run; if it does, it sees what was
+    decided.
     """
 
 
-@desk.command(short_help="How far it is: state, money, time, rounds.")
+@desk.command(short_help="How far the campaign is: state, money, time, rounds.")
 @at_campaign
 def overview(place: Place, json: AsJson = False) -> None:
     """Show how far a campaign is.
@@ -98,12 +115,13 @@ def uncertain(place: Place, limit: Limit = 20, json: AsJson = False) -> None:
 @at_campaign
 def items(
     place: Place,
-    after: Annotated[str, typer.Option(help="Only those behind this item.")] = "",
-    find: Annotated[str, typer.Option(help="Only those whose id or text holds this.")] = "",
-    state: Annotated[str, typer.Option(help="all, open, done, flagged or gold.")] = "all",
+    after: str = option("Only items after this one.", default=""),
+    find: str = option("Only items whose id or text contains this.", default=""),
+    state: str = option("Only items in this state: all, open, done, flagged or gold.",
+                        default="all"),
     limit: Limit = 50, json: AsJson = False,
 ) -> None:  # fmt: skip
-    """List the items that were asked about, a page at a time.
+    """List the items that annotators were asked about, a page at a time.
 
     Examples:
 
@@ -118,7 +136,7 @@ def items(
 def item(
     place: Place,
     name: Item,
-    page: Annotated[int, typer.Option(min=1, help="Page of its answers, 50 on each.")] = 1,
+    page: int = option("Page of its answers, 50 per page.", default=1, min=1),
     json: AsJson = False,
 ) -> None:
     """Show an item: its answers, their consensus, and alternatives.
@@ -161,7 +179,7 @@ def resume(place: Place, json: AsJson = False) -> None:
 @at_campaign
 def stop(
     place: Place,
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    yes: bool = flag("Do not ask for confirmation.", "--yes"),
     json: AsJson = False,
 ) -> None:  # fmt: skip
     """End the campaign for good: no new tasks, no new round.
@@ -171,7 +189,7 @@ def stop(
       goldspan desk stop campaign.toml --yes
     """
     if not yes:
-        typer.confirm("End the campaign? This cannot be taken back.", abort=True, err=True)
+        typer.confirm("End the campaign? This cannot be undone.", abort=True, err=True)
     with _open(place) as at:
         _show(at.stop(), lambda _: "ending: the server writes the files", as_json=json)
 
@@ -180,8 +198,8 @@ def stop(
 @at_campaign
 def judge(
     place: Place, worker: WorkerId,
-    verdict: Annotated[str, typer.Argument(metavar="VERDICT", help="keep, drop or test.")],
-    reason: Annotated[str, typer.Option(help="For your own record.")] = "",
+    verdict: str = argument("keep, drop or test.", "VERDICT"),
+    reason: str = option("Your reason, for the record.", default=""),
     json: AsJson = False,
 ) -> None:  # fmt: skip
     """Decide about a worker; this overrides the verdict of the rules.
@@ -198,16 +216,11 @@ def judge(
 @at_campaign
 def gold(
     place: Place, name: Item,
-    label: Annotated[
-        str | None, typer.Option(help="The label, where an item has one.", show_default=False)
-    ] = None,
-    span: Annotated[
-        list[str] | None,
-        typer.Option(metavar="START:END:TYPE",
-                     help="A span: tokens from 0, the end exclusive; repeat it.",
-                     show_default=False),
-    ] = None,
-    nothing: Annotated[bool, typer.Option("--nothing", help="There is no span.")] = False,
+    label: str | None = option("The label, in a task with one label per item."),
+    span: list[str] | None = option("A span by its tokens, counted from 0, without the end. "
+                                    "Repeatable.",
+                                    metavar="START:END:TYPE"),
+    nothing: bool = flag("The item has no span.", "--nothing"),
     json: AsJson = False,
 ) -> None:  # fmt: skip
     """Decide what an item's labels are: from now on they are gold.
@@ -220,7 +233,7 @@ def gold(
     """
     given = [label is not None, bool(span), nothing]
     if sum(given) != 1:
-        raise typer.BadParameter("say one of --label, --span and --nothing")
+        raise typer.BadParameter("give one of --label, --span and --nothing")
     answer = label if label is not None else [_span(text) for text in span or []]
     with _open(place) as at:
         _show(at.adjudicate(name, answer), gold_text, as_json=json)
@@ -230,21 +243,17 @@ def gold(
 @at_campaign
 def export(
     place: Place,
-    name: Annotated[str, typer.Argument(metavar="FILE", help="gold.conll, answers.tsv, …")] = "",
-    output: Annotated[
-        str | None, typer.Option("--output", "-o", help="Where to.", show_default=False)
-    ] = None,
-    names: Annotated[
-        bool,
-        typer.Option("--names", help="Name the workers; the campaign's log keeps that you did."),
-    ] = False,
+    name: str = argument("gold.conll, answers.tsv, …", "FILE", default=""),
+    output: str | None = option("Where to write; by default FILE. - for standard output.",
+                                "--output", "-o"),
+    names: bool = flag("Name the workers; the campaign's log records that you did.", "--names"),
     overwrite: Overwrite = False,
     json: AsJson = False,
 ) -> None:  # fmt: skip
-    """Write a file as the desk's downloads do, with pseudonyms but in bill.csv; or list them.
+    """Write a file that can be downloaded at the desk; without FILE, list them.
 
-    With --names it has the workers' own ids. Give such a file only to people who may know who
-    labelled what.
+    Workers appear by pseudonyms, except in bill.csv. With --names the file has their own ids: give
+    it only to people who may know who labelled what.
 
     Examples:
 
@@ -316,10 +325,7 @@ def _show(found: Any, words: Any, *, as_json: bool) -> None:
     """Print a view of the desk, or a list of them, as JSON or in words."""
     if not isinstance(found, dict):
         found = [one.to_dict() for one in found] if isinstance(found, list) else found.to_dict()
-    if as_json:
-        emit_json(found)
-    else:
-        say(words(found))
+    print_result(found, (words(one) for one in [found]), as_json=as_json)
 
 
 def _span(text: str) -> Any:
@@ -352,12 +358,13 @@ def overview_text(now: dict[str, Any]) -> str:
         f"{now['title']}: {state}{f' ({why})' if why else ''}",
         *([f"THE CAMPAIGN DOES NOT GO ON: {now['error']}", now["advice"]] if now["error"] else []),
         f"items: {items['answered']} of {items['pool']} have answers",
-        f"answers: {answers['counting']}, {answers['control']} of them control",
+        f"answers: {answers['counting']}, {answers['control']} of them to gold questions",
         f"workers: {answers['workers']}",
         *([] if money is None else _money(money)),
         f"time: {_time(hours['used'])}{left}",
     ]
     lines += [f"reports: {now['flags']}"] if now["flags"] else []
+    lines += [f"warning: {line}" for line in now["warnings"]]
     lines += [f"changed: {line}" for line in now["plan"]["changes"]]
     lines += [
         f"in the plan file, not in force until `goldspan serve` starts again: {line}"
@@ -370,7 +377,8 @@ def overview_text(now: dict[str, Any]) -> str:
 def _money(money: dict[str, Any]) -> list[str]:
     return [
         f"money: {money['spent']} of {money['cap']} {money['currency']}".rstrip(),
-        f"spent on labels: {money['labels']}, on practice, test and control: {money['control']}",
+        f"spent on labels: {money['labels']}",
+        f"spent on practice, test and gold questions: {money['control']}",
         f"reserved: {money['reserved']}, left: {money['left']}",
     ]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections import Counter
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -16,13 +16,21 @@ from goldspan.cli.options import (
     RawCsv,
     Reading,
     format_names,
+    option,
     reads_crowd,
     reads_pool,
 )
-from goldspan.cli.output import check_outputs, emit_json, not_held, say, steps, table, warn
+from goldspan.cli.output import (
+    check_outputs,
+    not_held,
+    print_result,
+    steps,
+    table,
+    warn,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from goldspan.crowd import Crowd
     from goldspan.crowd.source import Source
@@ -38,13 +46,13 @@ def inspect(
     reading: Reading,
     pool: dict[str, Any],
     source: Input,
-    show: Annotated[int, typer.Option(min=0, help="Faults to print.")] = 10,
+    show: int = option("How many faults to print.", default=10, min=0),
     json: AsJson = False,
 ) -> None:
     """Show what a file holds, answers or texts to label, and the command to run next.
 
-    Of answers it prints the format, tags, counts and first faults; of texts to label the columns
-    that were found, the items, their tokens, and what was left out.
+    For answers it prints the format, the tags, counts and the first faults; for texts to label, the
+    columns that it found, the items, their tokens, and what was left out.
 
     Examples:
 
@@ -55,26 +63,24 @@ def inspect(
       goldspan inspect export.csv --columns item=question --columns worker=user
     """
     texts, opened = _as_pool(source, reading, pool)
-    if texts is not None:
-        _tell_pool(texts, source, pool, show, as_json=json)
-        return
-    with steps(1, quiet=json) as step:
-        step(f"reading {source}")
-        crowd = reading.read(opened, step.part)
-    facts = _facts(crowd)
-    command = _next_command(crowd, source, reading)
-    report = crowd.import_report
-    if json:
-        emit_json({**facts, "import": report.to_dict(max_faults=show), "next": command})
-        return
-    say(str(report))
-    for name, value in facts.items():
-        say(f"  {name.replace('_', ' ')}: {value}")
-    for fault in report.faults[:show]:
-        say(f"  {fault}")
-    if len(report.faults) > show:
-        say(f"  … and {len(report.faults) - show} more faults (--show {len(report.faults)})")
-    say(f"next: {command}")
+    if texts is None:
+        with steps(1, quiet=json) as step:
+            step(f"reading {source}")
+            crowd = reading.read(opened, step.part)
+        found, command = _facts(crowd), _next_command(crowd, source, reading)
+        report = crowd.import_report
+        notes: Sequence[object] = report.faults
+        said: dict[str, Any] = {"import": report.to_dict(max_faults=show)}
+        head = [str(report)]
+    else:
+        found, command = _facts_of_pool(texts, pool), _init_command(source, pool)
+        notes, said, head = texts.notes, {"notes": list(texts.notes)[:show]}, []
+    lines = [*head, *(f"  {name.replace('_', ' ')}: {value}" for name, value in found.items())]
+    lines += [f"  {note}" for note in notes[:show]]
+    if len(notes) > show:
+        lines.append(f"  … and {len(notes) - show} more (--show {len(notes)})")
+    facts = {**found, **said, "next": command}
+    print_result(facts, [*lines, f"next: {command}"], as_json=json)
 
 
 def _as_pool(source: str, reading: Reading, named: dict[str, Any]) -> tuple[PoolFile | None, Any]:
@@ -122,18 +128,15 @@ def _guess(pool_format: Callable[[], str], opened: Source) -> str | None:
     return None if is_crowd and found in {"jsonl", "json", "text"} else found
 
 
-def _tell_pool(
-    read: PoolFile, source: str, named: dict[str, Any], show: int, *, as_json: bool
-) -> None:
+def _facts_of_pool(read: PoolFile, named: dict[str, Any]) -> dict[str, object]:
     tokens, pool = named["tokens"], read.pool
     facts: dict[str, object] = {"format": f"pool ({read.format})"}
     facts |= {f"{role}_column": name for role, name in read.columns.items()}
     if "id" not in read.columns and read.numbered:
         facts["ids"] = "the number of the line or row: add new items at the end only"
     facts |= {"items": pool.n_items, "tokens": int(pool.n_tokens.sum())}
-    facts["cut"] = tokens or ("given" if "tokens" in read.columns else "fine")
-    if read.format == "conll":
-        facts["cut"] = tokens or "given"
+    has_tokens = read.format == "conll" or "tokens" in read.columns
+    facts["cut"] = tokens or ("given" if has_tokens else "fine")
     if pool.documents is not None:
         facts["documents"] = len(pool.documents.unique())
     names = list(dict.fromkeys(name for one in pool.attributes for name in one))
@@ -141,17 +144,13 @@ def _tell_pool(
         facts["attributes"] = names
     if pool.n_items:
         facts["first_item"] = f"{pool.item_ids[0].as_py()}: {str(pool.given[0])[:100]}"
+    return facts
+
+
+def _init_command(source: str, named: dict[str, Any]) -> str:
+    """Return the command that makes a plan to label a pool."""
     options = ["--text-column", str(named["text"])] if named["text"] else []
-    words = ["goldspan", "init", source, "--labels", "LABEL,LABEL", *options]
-    command = " ".join(shlex.quote(word) for word in words)
-    if as_json:
-        emit_json({**facts, "notes": list(read.notes)[:show], "next": command})
-        return
-    for name, value in facts.items():
-        say(f"  {name.replace('_', ' ')}: {value}")
-    for note in read.notes[:show]:
-        say(f"  {note}")
-    say(f"next: {command}")
+    return shlex.join(["goldspan", "init", source, "--labels", "LABEL,LABEL", *options])
 
 
 def _facts(crowd: Crowd) -> dict[str, object]:
@@ -187,48 +186,45 @@ def _next_command(crowd: Crowd, source: str, reading: Reading) -> str:
         single_labels = crowd.is_classification
         words += ["--method", "ds" if single_labels else "bsc-seq"]
         words += ["-o", "gold.csv" if single_labels else "gold.conll"]
-    return " ".join(shlex.quote(word) for word in words)
+    return shlex.join(words)
 
 
 # --------------------------------------------------------------------------------------------------
 # goldspan convert
 
 
-_TO = "Encoding of the output; the same by default. A format's name is understood as --to-format."
+_TO = (
+    "Encoding of the output; by default that of the input. The name of a format is taken as "
+    "--to-format."
+)
 
 
 @reads_crowd(without=("encoding",), unlabelled="keep")
 def convert(
     reading: Reading,
     source: Input,
-    output: Annotated[
-        str | None, typer.Option("--output", "-o", help="Where to write; - or nothing for stdout.")
-    ] = None,
+    output: str | None = option(
+        "Where to write; by default, or with -, to standard output.", "--output", "-o"
+    ),
     overwrite: Overwrite = False,
-    from_: Annotated[
-        str | None, typer.Option("--from", help="Encoding of the input; guessed by default.")
-    ] = None,
-    to: Annotated[str | None, typer.Option("--to", help=_TO)] = None,
-    to_format: Annotated[
-        str | None,
-        typer.Option(
-            help="Format of the output; by its ending by default.", autocompletion=format_names
-        ),
-    ] = None,
+    from_: str | None = option("Encoding of the input; guessed by default.", "--from"),
+    to: str | None = option(_TO, "--to"),
+    to_format: str | None = option(
+        "Format of the output; by default the ending of its name decides.",
+        autocompletion=format_names,
+    ),
     no_text: NoText = False,
-    repair: Annotated[
-        str | None,
-        typer.Option(
-            help="Read malformed tags by a policy (conlleval, strict, boundaries), not reject them."
-        ),
-    ] = None,
+    repair: str | None = option(
+        "Repair malformed tags by a policy (conlleval, strict, boundaries) instead of "
+        "rejecting them."
+    ),
     raw_csv: RawCsv = False,
     json: AsJson = False,
 ) -> None:
     """Convert tags to another encoding, and crowds to another format.
 
-    Malformed tags are rejected, all of them listed, unless --repair says how to read them. What the
-    output format cannot hold is found by reading it back, and reported.
+    Malformed tags are rejected and listed, unless --repair says how to read them. The output is
+    read back, and what its format cannot hold is reported.
 
     Examples:
 
@@ -244,8 +240,7 @@ def convert(
     reading = reading.but(format=given, encoding=from_)
     to_format, to = _sorted_out(to_format, to, "--to-format", "--to")
     check_outputs(output, inputs=[source, reading.gold], overwrite=overwrite)
-    from goldspan.crowd.convert import convert_crowd
-    from goldspan.crowd.io import write_crowd, write_to_stdout
+    from goldspan.crowd.io import convert_crowd, write_crowd, write_to_stdout
 
     with steps(3, quiet=json) as step:
         step(f"reading {source}")
@@ -261,14 +256,16 @@ def convert(
             lost = write_to_stdout(crowd, name or "wide", text=not no_text, raw_csv=raw_csv)
         else:
             lost = write_crowd(crowd, str(output), format=name, text=not no_text, raw_csv=raw_csv)
-    facts = {"input": source, "output": output, "from": before, "to": crowd.tagset.encoding}
-    if json and output not in {None, "-"}:
-        emit_json({**facts, "items": crowd.n_items, "answers": len(crowd.answers), "lost": lost})
-        return
-    for what in lost:
-        warn(not_held(what))
-    if output not in {None, "-"}:
-        say(f"written: {output} ({before} to {crowd.tagset.encoding}, {crowd.n_items} items)")
+    is_file = output not in {None, "-"}
+    as_json = json and is_file
+    if not as_json:
+        for what in lost:
+            warn(not_held(what))
+    size = {"items": crowd.n_items, "answers": len(crowd.answers), "lost": lost}
+    after = crowd.tagset.encoding
+    facts = {"input": source, "output": output, "from": before, "to": after, **size}
+    written = f"written: {output} ({before} to {after}, {crowd.n_items} items)"
+    print_result(facts, [written] if is_file else [], as_json=as_json)
 
 
 def _sorted_out(
@@ -304,13 +301,13 @@ def _sorted_out(
 def check(
     reading: Reading,
     source: Input,
-    show: Annotated[int, typer.Option(min=0, help="Faults to print.")] = 20,
+    show: int = option("How many faults to print.", default=20, min=0),
     json: AsJson = False,
 ) -> None:
     """Check tags against the rules of their encoding: a CoNLL file, or a crowd with its gold.
 
-    Prints every fault with its place and exits with 1 if there is one. A tag that is not in the
-    encoding counts as O for the rules that its neighbours must keep.
+    Prints the faults with their places, and exits with code 1 if there is one. A tag that is not in
+    the encoding is taken for O when its neighbours are checked.
 
     Examples:
 
@@ -318,32 +315,26 @@ def check(
 
       goldspan check answers.tsv.gz --show 5
     """
-    from goldspan.crowd.convert import all_faults
+    from goldspan.crowd.io import all_faults
 
-    crowd = reading.read(source)
-    faults = all_faults(crowd)
+    with steps(2, quiet=json) as step:
+        step(f"reading {source}")
+        crowd = reading.read(source, step.part)
+        step("checking")
+        faults = all_faults(crowd)
     kinds = Counter((fault.worker, fault.kind) for fault in faults)
-    if json:
-        emit_json(
-            {
-                "file": source,
-                "encoding": crowd.tagset.encoding,
-                "faults": len(faults),
-                "by_column": [
-                    {"column": who, "kind": kind, "count": n} for (who, kind), n in kinds.items()
-                ],
-                "first": [str(fault) for fault in faults[:show]],
-            }
-        )
-    else:
-        for fault in faults[:show]:
-            say(str(fault))
-        if len(faults) > show:
-            say(f"… and {len(faults) - show} more (--show {len(faults)})")
-        if faults:
-            rows = [[who, kind, str(n)] for (who, kind), n in kinds.most_common()]
-            say(table([["column", "fault", "count"], *rows], right=(2,)))
-        name, size = crowd.tagset.encoding, crowd.n_tokens
-        say(f"{source}: {name}, {crowd.n_items} items, {size} tokens, {len(faults)} faults")
+    columns = [{"column": who, "kind": kind, "count": n} for (who, kind), n in kinds.items()]
+    first = [str(fault) for fault in faults[:show]]
+    encoding = crowd.tagset.encoding
+    facts = {"file": source, "encoding": encoding, "faults": len(faults)}
+    lines = list(first)
+    if len(faults) > show:
+        lines.append(f"… and {len(faults) - show} more (--show {len(faults)})")
+    if faults:
+        rows = [[who, kind, str(n)] for (who, kind), n in kinds.most_common()]
+        lines.append(table([["column", "fault", "count"], *rows], right=(2,)))
+    size = f"{crowd.n_items} items, {crowd.n_tokens} tokens"
+    lines.append(f"{source}: {encoding}, {size}, {len(faults)} faults")
+    print_result({**facts, "by_column": columns, "first": first}, lines, as_json=json)
     if faults:
         raise typer.Exit(1)

@@ -10,12 +10,18 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
-from goldspan.cli.options import AsJson, Overwrite
-from goldspan.cli.output import check_files, check_outputs, check_part, emit_json, listed, say
+from goldspan.cli.options import AsJson, Overwrite, argument, flag, option
+from goldspan.cli.output import (
+    check_files,
+    check_outputs,
+    check_part,
+    listed,
+    print_result,
+)
 
 if TYPE_CHECKING:
     from goldspan.selection.reading import PoolFile
@@ -71,45 +77,32 @@ class Campaign:
 
 
 def init(
-    source: Annotated[
-        str,
-        typer.Argument(
-            metavar="FILE",
-            help="The texts: a table (.csv, .tsv, .parquet), .txt, .jsonl, a folder of .txt. With "
-            "--example the folder to write to.",
-        ),
-    ] = "",
-    labels: Annotated[
-        list[str] | None,
-        typer.Option(metavar="NAMES", help="What annotators choose from: PRODUCT,COMPANY."),
-    ] = None,
-    kind: Annotated[
-        Kind,
-        typer.Option(help="spans: they mark parts of a text; single: they give it one label."),
-    ] = Kind.SPANS,
-    text_column: Annotated[
-        str | None,
-        typer.Option(metavar="NAME", help="The column of a table with the texts, if not clear."),
-    ] = None,
-    id_column: Annotated[
-        str | None, typer.Option(metavar="NAME", help="The column with the ids of the texts.")
-    ] = None,
-    annotators: Annotated[
-        str | None,
-        typer.Option(
-            metavar="N|NAMES",
-            help="How many people label, or their names: ann,ben,cleo. 3 by default.",
-        ),
-    ] = None,
-    overlap: Annotated[
-        int | None,
-        typer.Option(min=1, help="Answers per text, each by another annotator. 2 by default."),
-    ] = None,
-    out: Annotated[str, typer.Option(help="The plan that is written.")] = "plan.toml",
+    source: str = argument(
+        "The texts: a table (.csv, .tsv, .parquet), a .txt or .jsonl file, or a folder of"
+        " .txt files. With --example: the folder to write to.",
+        "FILE",
+        default="",
+    ),
+    labels: list[str] | None = option(
+        "The labels that annotators choose from: PRODUCT,COMPANY.", metavar="NAMES"
+    ),
+    kind: Kind = option(
+        "spans: annotators mark parts of a text; single: they give it one label.",
+        default=Kind.SPANS,
+    ),
+    text_column: str | None = option(
+        "The column with the texts, if it is not clear which one.", metavar="NAME"
+    ),
+    id_column: str | None = option("The column with the ids of the texts.", metavar="NAME"),
+    annotators: str | None = option(
+        "How many people label, or their names: ann,ben,cleo. By default 3.", metavar="N|NAMES"
+    ),
+    overlap: int | None = option(
+        "Answers per text, each by a different annotator. By default 2.", min=1
+    ),
+    out: str = option("The plan to write.", default="plan.toml"),
     overwrite: Overwrite = False,
-    example: Annotated[
-        bool, typer.Option("--example", help="Write the example of the package to a folder.")
-    ] = False,
+    example: bool = flag("Write the example that comes with the package to a folder.", "--example"),
     json: AsJson = False,
 ) -> None:
     """Look at a file of texts, write a plan to label them, and print the next steps.
@@ -134,7 +127,7 @@ def init(
     if not source or not names:
         missing = "FILE" if not source else "--labels"
         raise typer.BadParameter(
-            f"{missing} is missing: goldspan init reviews.csv --labels PRODUCT,COMPANY"
+            f"{missing} is missing, as in: goldspan init reviews.csv --labels PRODUCT,COMPANY"
         )
     people, each = _people(annotators, overlap)
     path = Path(out)
@@ -152,23 +145,23 @@ def init(
     write_text(path, [text])
     serve = shlex.join(["goldspan", "serve", out])
     links = shlex.join(["goldspan", "invite", out, "--workers", "dora"])
-    if json:
-        emit_json({
-            "plan": out, "source": source, "items": read.pool.n_items, "first": _first(read),
-            "columns": _every_column(read), "text": columns.get("text"), "id": columns.get("id"),
-            "kind": kind, "labels": names, "annotators": people, "overlap": each,
-            "next": [serve, links],
-        })  # fmt: skip
-        return
-    for line in _told(source, read, columns):
-        say(line)
+    facts = {
+        "plan": out, "source": source, "items": read.pool.n_items, "first": _first(read),
+        "columns": _every_column(read), "text": columns.get("text"), "id": columns.get("id"),
+        "kind": kind, "labels": names, "annotators": people, "overlap": each,
+        "next": [serve, links],
+    }  # fmt: skip
     what = "mark" if kind is Kind.SPANS else "choose one of"
-    say(f"written: {out} ({', '.join(people)} {what} {', '.join(names)}; {each} answers per item)")
-    say("")
-    say("1. Start the server. It prints your own link, and one for each annotator:")
-    say(f"   {serve}")
-    say("2. For another annotator, in a second terminal while the server runs:")
-    say(f"   {links}")
+    lines = [
+        *_told(source, read, columns),
+        f"written: {out} ({', '.join(people)} {what} {', '.join(names)}; {each} answers per item)",
+        "",
+        "1. Start the server. It prints your own link, and one for each annotator:",
+        f"   {serve}",
+        "2. For another annotator, in a second terminal while the server runs:",
+        f"   {links}",
+    ]
+    print_result(facts, lines, as_json=json)
 
 
 def plan_text(campaign: Campaign, path: Path) -> str:
@@ -233,14 +226,15 @@ def _write_example(folder: Path, *, overwrite: bool, as_json: bool) -> None:
         shlex.join(["goldspan", "init", str(folder / "reviews.csv"), "--labels",
                     "PRODUCT,COMPANY", "--out", str(folder / "reviews.toml")]),
     ]  # fmt: skip
-    if as_json:
-        emit_json({"folder": str(folder), "files": list(EXAMPLE), "next": commands})
-        return
-    say(f"written: {', '.join(EXAMPLE)} in {folder}")
-    say("a whole campaign with simulated annotators:")
-    say(f"   {commands[0]}")
-    say("a plan to label texts yourself:")
-    say(f"   {commands[1]}")
+    facts = {"folder": str(folder), "files": list(EXAMPLE), "next": commands}
+    lines = [
+        f"written: {', '.join(EXAMPLE)} in {folder}",
+        "a whole campaign with simulated annotators:",
+        f"   {commands[0]}",
+        "a plan to label texts yourself:",
+        f"   {commands[1]}",
+    ]
+    print_result(facts, lines, as_json=as_json)
 
 
 def _people(annotators: str | None, overlap: int | None) -> tuple[list[str], int]:

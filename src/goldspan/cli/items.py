@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -16,16 +17,20 @@ from goldspan.cli.options import (
     Reading,
     Seed,
     ThreadCount,
+    argument,
+    flag,
+    option,
     reads_crowd,
     reads_pool,
 )
 from goldspan.cli.output import (
+    check_ending,
     check_outputs,
     check_there,
     csv_text,
-    emit_json,
     key_values,
     not_held,
+    print_result,
     say,
     steps,
     table,
@@ -35,7 +40,8 @@ from goldspan.selection.registry import DEFAULT, SELECTORS
 
 if TYPE_CHECKING:
     from goldspan.crowd import Crowd
-    from goldspan.selection import Cost, Features, Pool, Selection
+    from goldspan.selection import Cost, Features, Pool
+    from goldspan.selection.base import Selection
     from goldspan.simulation import SimulatedWorker
 
 # --------------------------------------------------------------------------------------------------
@@ -55,104 +61,65 @@ def _show_rules(value: bool) -> None:
 @reads_pool
 def select(
     pool: dict[str, Any],
-    source: Annotated[
-        str,
-        typer.Argument(metavar="POOL", help="Items to choose from (.gz too), or - for stdin."),
-    ],
-    budget: Annotated[
-        str | None,
-        typer.Option(
-            "--budget", "-b", help="What may be spent: 100items, 5000tokens or 12.50money."
-        ),
-    ] = None,
-    number: Annotated[int | None, typer.Option("-n", min=0, help="Most items.")] = None,
-    by: Annotated[str, typer.Option(help="A rule, or a schedule of rules.")] = DEFAULT,
-    labelled: Annotated[
-        str | None,
-        typer.Option(metavar="FILE", help="Items that are labelled already, as POOL is written."),
-    ] = None,
-    model: Annotated[
-        list[str] | None,
-        typer.Option(metavar="FILE", help="A tagger of `goldspan train`; several are a committee."),
-    ] = None,
-    errors: Annotated[
-        str | None,
-        typer.Option(
-            metavar="FILE",
-            help="Errors of a model on labelled items it was not trained on: item, error (0–1).",
-        ),
-    ] = None,
-    round_: Annotated[
-        int | None,
-        typer.Option("--round", min=0, help="Round of the schedule; by default 0, with a model 1."),
-    ] = None,
-    output: Annotated[
-        str | None,
-        typer.Option("--output", "-o", help="Where to write: .jsonl or .csv; - for stdout."),
-    ] = None,
+    source: str = argument("Items to choose from (also .gz), or - for standard input.", "POOL"),
+    budget: str | None = option(
+        "The budget: 100items, 5000tokens or 12.50money.", "--budget", "-b"
+    ),
+    number: int | None = option("Choose at most this many items.", "-n", min=0),
+    by: str = option("A rule, or a schedule of rules; --list names them.", default=DEFAULT),
+    labelled: str | None = option(
+        "Items that are labelled already, in the format of POOL.", metavar="FILE"
+    ),
+    model: list[str] | None = option(
+        "A tagger written by `goldspan train`; several form a committee.", metavar="FILE"
+    ),
+    errors: str | None = option(
+        "A model's errors on labelled items it was not trained on: a table of item and "
+        "error (0 to 1).",
+        metavar="FILE",
+    ),
+    round_: int | None = option(
+        "Round of the schedule; by default 0, or 1 with a model.", "--round", min=0
+    ),
+    output: str | None = option(
+        "Where to write: .jsonl or .csv; - for standard output.", "--output", "-o"
+    ),
     overwrite: Overwrite = False,
-    attributes: Annotated[
-        bool, typer.Option("--attributes", help="POOL is a table with a row per item.")
-    ] = False,
-    format: Annotated[  # noqa: A002 - the word users know
-        str | None,
-        typer.Option(
-            "--format",
-            "-f",
-            help="text, folder, table, jsonl, json, conll, attributes or crowd; by the name and "
-            "the content by default.",
-        ),
-    ] = None,
-    fixed: Annotated[
-        str | None, typer.Option(help="Money per answer.", rich_help_panel=_COST)
-    ] = None,
-    per_token: Annotated[
-        str | None, typer.Option(help="Money per answer and token.", rich_help_panel=_COST)
-    ] = None,
-    answers: Annotated[
-        int, typer.Option(min=1, help="Planned answers per item.", rich_help_panel=_COST)
-    ] = 1,
-    templates: Annotated[
-        str | None,
-        typer.Option(
-            help="Of texts: a named set of the tagger's, or FILE.toml.", rich_help_panel=_VALUES
-        ),
-    ] = None,
-    numeric: Annotated[
-        str,
-        typer.Option(
-            help="Numbers become values by nearest(10), quantile(10), log2 or categorical.",
-            rich_help_panel=_VALUES,
-        ),
-    ] = "quantile(10)",
-    column: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="NAME=RULE",
-            help="Another rule for a column: age=log2; label=skip leaves it out. Repeatable.",
-            rich_help_panel=_VALUES,
-        ),
-    ] = None,
-    missing: Annotated[
-        str,
-        typer.Option(
-            help="A missing cell has no value (skip), or one of its own (value).",
-            rich_help_panel=_VALUES,
-        ),
-    ] = "skip",
-    features: Annotated[
-        str | None,
-        typer.Option(
-            metavar="FILE.json",
-            help="Values that were fitted before; if it is not there they are written to it.",
-            rich_help_panel=_VALUES,
-        ),
-    ] = None,
-    seed: Annotated[int, typer.Option(help="Seed of everything random, ties too.")] = 0,
-    list_: Annotated[
-        bool,
-        typer.Option("--list", help="List the rules.", callback=_show_rules, is_eager=True),
-    ] = False,
+    attributes: bool = flag("POOL is a table of attributes, with a row per item.", "--attributes"),
+    format: str | None = option(  # noqa: A002 - the word users know
+        "text, folder, table, jsonl, json, conll, attributes or crowd; by default guessed from "
+        "name and content.",
+        "--format",
+        "-f",
+    ),
+    fixed: str | None = option("Money per answer.", panel=_COST),
+    per_token: str | None = option("Money per answer and token.", panel=_COST),
+    answers: int = option("Planned answers per item.", default=1, min=1, panel=_COST),
+    templates: str | None = option(
+        "For texts: a named set of features of the taggers, or FILE.toml.", panel=_VALUES
+    ),
+    numeric: str = option(
+        "How numbers become attribute values: nearest(10), quantile(10), log2 or categorical.",
+        default="quantile(10)",
+        panel=_VALUES,
+    ),
+    column: list[str] | None = option(
+        "Another rule for one column: age=log2; label=skip leaves it out. Repeatable.",
+        metavar="NAME=RULE",
+        panel=_VALUES,
+    ),
+    missing: str = option(
+        "Whether a missing cell has no value (skip) or a value of its own (value).",
+        default="skip",
+        panel=_VALUES,
+    ),
+    features: str | None = option(
+        "Attribute values fitted before; if there is no such file, it is written.",
+        metavar="FILE.json",
+        panel=_VALUES,
+    ),
+    seed: int = option("Seed of the random numbers, also for ties.", default=0),
+    list_: bool = flag("List the rules.", "--list", callback=_show_rules, is_eager=True),
     max_decompressed: MaxDecompressed = None,
     raw_csv: RawCsv = False,
     json: AsJson = False,
@@ -161,9 +128,9 @@ def select(
 
     A pool is a .txt file with an item per line, a folder of .txt files, a table with a column of
     texts (.csv, .tsv, .parquet), .jsonl with `text` or `tokens`, .conll with a token per line, or
-    any crowd. The first round needs no model: coverage picks items with much
-    that is frequent in the pool and new. Later rounds ask a tagger what it is unsure of. Random
-    picks are marked in the output (`is_control`): they are the fair sample to measure on.
+    any crowd. The first round needs no model: coverage picks items with much that is frequent in
+    the pool and not covered yet. Later rounds pick what a tagger is unsure of. Random picks are
+    marked in the output (`is_control`): they are the unbiased sample to measure quality on.
 
     Examples:
 
@@ -179,9 +146,10 @@ def select(
       goldspan select pool.jsonl -n 100 --by "coverage for 2 rounds, then mnlp(top=3), 5% random"
     """
     del list_
-    _check_usage_select(output, attributes, format, templates, as_json=json)
+    check_ending("-o", output, ".jsonl", ".csv", ".jsonl.gz", ".csv.gz")
+    _check_usage_select(attributes, format, templates)
     inputs = [path for path in (source, labelled, errors, *(model or [])) if path]
-    check_outputs(output, inputs=[*inputs, features], overwrite=overwrite)
+    check_outputs(output, inputs=[*inputs, features], overwrite=overwrite, as_json=json)
     check_outputs(features, inputs=inputs, overwrite=True)  # it is read where it is there
     check_there(labelled, errors, *(model or []))
     cost = _cost(fixed, per_token, answers)
@@ -221,28 +189,27 @@ def select(
         step("writing")
         if output:
             _write_select(found, output, selection_lines(found, read.fields), raw_csv=raw_csv)
-    _tell_select(found, by, output, as_json=json)
+    facts = {
+        "by": by, "items": len(found), "tokens": found.n_tokens, "cost": found.total_cost,
+        "unit": found.unit, "rules": found.counts(), "stopped": found.stopped,
+        "seed": found.seed, "output": output, **found.facts, "picks": found.to_arrow().to_pylist(),
+    }  # fmt: skip
+    print_result(facts, _lines_of(found, output), as_json=json, to_stderr=output == "-")
 
 
-def _check_usage_select(
-    output: str | None, attributes: bool, format_: str | None, templates: str | None, *,
-    as_json: bool,
-) -> None:  # fmt: skip
-    if output == "-" and as_json:
-        raise typer.BadParameter("-o - and --json both write to standard output: choose one")
-    known = (".jsonl", ".csv", ".jsonl.gz", ".csv.gz")
-    if output and output != "-" and not output.endswith(known):
-        raise typer.BadParameter(f"-o: the name must end in one of {', '.join(known)}")
+def _check_usage_select(attributes: bool, format_: str | None, templates: str | None) -> None:
     if attributes and format_ not in {None, "attributes"}:
         raise typer.BadParameter("--attributes says how POOL is read: leave out --format")
     if templates and (attributes or format_ == "attributes"):
-        raise typer.BadParameter("--templates are for texts: a table has columns")
+        raise typer.BadParameter("--templates is for texts: a table has columns instead")
 
 
 def _cost(fixed: str | None, per_token: str | None, answers: int) -> Cost | None:
     if fixed is None and per_token is None:
         if answers != 1:
-            raise typer.BadParameter("--answers multiplies --fixed or --per-token: give one")
+            raise typer.BadParameter(
+                "--answers multiplies --fixed or --per-token: give one of these too"
+            )
         return None
     from goldspan.selection import Cost
 
@@ -276,7 +243,10 @@ def _features(
     if path and Path(path).exists():
         try:
             return Features.from_json(Path(path).read_text(encoding="utf-8"))
-        except (InputError, UnicodeDecodeError, OSError) as error:
+        except InputError as error:
+            error.where = path
+            raise
+        except (UnicodeDecodeError, OSError) as error:
             raise InputError(f"{path}: {error}") from None
     if templates:
         options["templates"] = templates
@@ -298,32 +268,23 @@ def _write_select(found: Selection, output: str, lines: Any, *, raw_csv: bool) -
         write_text(output, [csv_text(found.to_arrow(), raw=raw_csv)])
 
 
-def _tell_select(found: Selection, by: str, output: str | None, *, as_json: bool) -> None:
-    facts: dict[str, Any] = {
-        "by": by, "items": len(found), "tokens": found.n_tokens, "cost": found.total_cost,
-        "unit": found.unit, "rules": found.counts(), "stopped": found.stopped,
-        "seed": found.seed, "output": output, **found.facts,
-    }  # fmt: skip
-    if as_json:
-        emit_json({**facts, "picks": found.to_arrow().to_pylist()})
-        return
-    tell = warn if output == "-" else say
+def _lines_of(found: Selection, output: str | None) -> Iterator[str]:
     rules = ", ".join(f"{count} {name}" for name, count in found.counts().items())
     tokens = f", {found.n_tokens} tokens" if found.n_tokens else ""
     money = f", cost {found.total_cost / 1_000_000:.2f}" if found.unit == "micro" else ""
-    tell(f"{len(found)} of {found.pool.n_items} items{tokens}{money} ({rules or 'none'})")
-    tell(f"stopped: {_STOPPED[found.stopped]}")
+    yield f"{len(found)} of {found.pool.n_items} items{tokens}{money} ({rules or 'none'})"
+    yield f"stopped: {_STOPPED[found.stopped]}"
     if "covered" in found.facts:
         covered, values = found.facts["covered"], found.facts["values"]
-        tell(f"covered: {covered} of {values} attribute values")
+        yield f"covered: {covered} of {values} attribute values"
         if not values:
-            tell('no attribute value is in two items: try --by "coverage(weights=none)"')
+            yield 'no attribute value is in two items: try --by "coverage(weights=none)"'
     if found.facts.get("duplicates"):
-        tell(f"duplicates left out: {found.facts['duplicates']}")
+        yield f"duplicates left out: {found.facts['duplicates']}"
     if output is None and len(found):
-        tell(_list(found))
+        yield _list(found)
     if output and output != "-":
-        tell(f"written: {output}")
+        yield f"written: {output}"
 
 
 _STOPPED = {
@@ -362,82 +323,54 @@ def _show_kinds(value: bool) -> None:
 @reads_crowd(without=("workers",))
 def simulate(
     reading: Reading,
-    source: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="FILE", help="Items with gold, in any format that holds it; - for stdin."
-        ),
-    ] = None,
-    worker: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--worker",
-            "-w",
-            metavar="WORKER",
-            help='A worker: "flip(0.1)", "ana=acc", "flip(0.1) x3". Repeatable.',
-        ),
-    ] = None,
-    workers: Annotated[
-        str | None,
-        typer.Option(metavar="FILE", help='A TOML file of workers: workers = ["flip(0.1) x3", …].'),
-    ] = None,
-    output: Annotated[
-        str | None, typer.Option("--output", "-o", help="Where to write; - or nothing for stdout.")
-    ] = None,
+    source: str | None = argument(
+        "Items with gold, in any format that holds it; - for standard input.", "FILE", default=None
+    ),
+    worker: list[str] | None = option(
+        'A worker: "flip(0.1)", "ana=acc", "flip(0.1) x3". Repeatable.',
+        "--worker",
+        "-w",
+        metavar="WORKER",
+    ),
+    workers: str | None = option(
+        'A TOML file of workers: workers = ["flip(0.1) x3", …].', metavar="FILE"
+    ),
+    output: str | None = option(
+        "Where to write; by default, or with -, to standard output.", "--output", "-o"
+    ),
     overwrite: Overwrite = False,
-    per_item: Annotated[
-        int | None,
-        typer.Option(min=1, help="Workers per item; by default all.", show_default=False),
-    ] = None,
-    workload: Annotated[
-        str, typer.Option(help="equal, zipf, or a weight per worker: 5,3,1.")
-    ] = "equal",
+    per_item: int | None = option("Workers per item; by default all.", min=1),
+    workload: str = option(
+        "How the answers are shared out: equal, zipf, or a weight per worker: 5,3,1.",
+        default="equal",
+    ),
     seed: Seed = 0,
-    legal: Annotated[
-        bool, typer.Option("--legal", help="Make malformed answers well-formed.")
-    ] = False,
-    times: Annotated[
-        bool, typer.Option("--times", help="Give every answer a time (for .csv and .parquet).")
-    ] = False,
-    tagger: Annotated[
-        str | None,
-        typer.Option(metavar="FILE", help="A trained CRF for crf_noise; else one is trained."),
-    ] = None,
-    items: Annotated[
-        int | None,
-        typer.Option(
-            min=1, help="Draw the truth of so many single labels.", rich_help_panel=_DRAWN
-        ),
-    ] = None,
-    classes: Annotated[
-        str | None,
-        typer.Option(
-            "--labels",
-            metavar="N|NAMES",
-            help="How many labels (2 by default), or their names: no,yes.",
-            rich_help_panel=_DRAWN,
-        ),
-    ] = None,
-    shares: Annotated[
-        str | None,
-        typer.Option(help="How frequent every label is: 3,1.", rich_help_panel=_DRAWN),
-    ] = None,
-    to_format: Annotated[
-        str | None, typer.Option(help="Format of the output; by its ending by default.")
-    ] = None,
+    legal: bool = flag("Make malformed answers well-formed.", "--legal"),
+    times: bool = flag("Give every answer a time (for .csv and .parquet).", "--times"),
+    tagger: str | None = option(
+        "A trained CRF for crf_noise workers; without it one is trained.", metavar="FILE"
+    ),
+    items: int | None = option(
+        "Draw this many items with single labels instead of reading FILE.", min=1, panel=_DRAWN
+    ),
+    classes: str | None = option(
+        "How many labels (2 by default), or their names: no,yes.",
+        "--labels",
+        metavar="N|NAMES",
+        panel=_DRAWN,
+    ),
+    shares: str | None = option("Relative frequency of every label: 3,1.", panel=_DRAWN),
+    to_format: str | None = option(
+        "Format of the output; by default the ending of its name decides."
+    ),
     threads: ThreadCount = None,
-    list_: Annotated[
-        bool,
-        typer.Option(
-            "--list", help="List the kinds of workers.", callback=_show_kinds, is_eager=True
-        ),
-    ] = False,
+    list_: bool = flag("List the kinds of workers.", "--list", callback=_show_kinds, is_eager=True),
     json: AsJson = False,
 ) -> None:
     """Let simulated workers answer items whose truth is known.
 
-    Answers depend on the seed, the worker's id and the item's id alone. Malformed
-    tags stay as they are, unless --legal repairs them.
+    An answer depends only on the seed, the worker's id and the item's id. Malformed tags stay as
+    they are, unless --legal repairs them.
 
     Examples:
 
@@ -454,11 +387,10 @@ def simulate(
     """
     del list_
     _check_usage_simulate(source, items, classes, shares)
-    if output == "-" and json:
-        raise typer.BadParameter("-o - and --json both write to standard output: choose one")
     if worker and workers:
         raise typer.BadParameter("--worker and --workers cannot be used together: choose one")
-    check_outputs(output, inputs=[source, reading.gold, tagger, workers], overwrite=overwrite)
+    inputs = [source, reading.gold, tagger, workers]
+    check_outputs(output, inputs=inputs, overwrite=overwrite, as_json=json)
     check_there(tagger)
     from goldspan.simulation import read_team, read_team_file
 
@@ -468,7 +400,9 @@ def simulate(
             "--tagger is for crf_noise workers, and there is none that uses it"
         )
     if items and any(reading.words()):
-        raise typer.BadParameter("--items draws the truth: leave out the options of reading a FILE")
+        raise typer.BadParameter(
+            "--items draws the truth: leave out the options for reading a FILE"
+        )
     with steps(3, quiet=json) as step:
         step(f"reading {source}" if source else "drawing the truth")
         if source:
@@ -477,7 +411,7 @@ def simulate(
             truth, n_left = _drawn(items or 0, classes, shares, seed), 0
         step(f"{len(team)} workers answer {truth.n_items} items")
         from goldspan.runners import Threads
-        from goldspan.simulation import simulate_crowd
+        from goldspan.simulation import measure_workers, simulate_crowd
 
         crowd = simulate_crowd(
             truth,
@@ -497,7 +431,18 @@ def simulate(
         warn(f"{n_left} items without all tags were left out")
     for what in lost:
         warn(not_held(what))
-    _tell_simulate(crowd, team, output, as_json=json, seed=seed)
+    rates = measure_workers(crowd)
+    size = {"items": crowd.n_items, "tokens": crowd.n_tokens, "answers": len(crowd.answers)}
+    kinds = [{"kind": str(team[one.worker]), **one._asdict()} for one in rates]
+    facts = {"output": output, "seed": seed, **size, "workers": kinds}
+    to_stdout = output in {None, "-"}
+    rows = [["worker", "kind", "answers", "accuracy", "F1"]]
+    for one in rates:
+        shown = ["-" if math.isnan(value) else f"{100 * value:.2f}" for value in one[3:]]
+        rows.append([one.worker, str(team[one.worker]), str(one.n_answers), *shown])
+    written = f"written: {output} ({crowd.n_items} items, {len(crowd.answers)} answers)"
+    lines = [table(rows, right=(2, 3, 4)), *([] if to_stdout else [written])]
+    print_result(facts, lines, as_json=json, to_stderr=to_stdout)
 
 
 def _check_usage_simulate(
@@ -525,7 +470,7 @@ def _known(crowd: Crowd) -> tuple[Crowd, int]:
 
     unknown = has_unknown(crowd)
     if unknown.all() and crowd.n_items:
-        raise InputError("there is no item whose tags are all known: read it with its gold")
+        raise InputError("no item has tags that are all known: give a FILE with gold, or --gold")
     return (crowd.select_items(~unknown) if unknown.any() else crowd), int(unknown.sum())
 
 
@@ -569,30 +514,3 @@ def _write_simulate(crowd: Crowd, output: str | None, to_format: str | None) -> 
     if output in {None, "-"}:
         return write_to_stdout(crowd, to_format or ("long" if crowd.is_classification else "wide"))
     return write_crowd(crowd, str(output), format=to_format)
-
-
-def _tell_simulate(
-    crowd: Crowd,
-    team: dict[str, SimulatedWorker],
-    output: str | None,
-    *,
-    as_json: bool,
-    seed: int,
-) -> None:
-    from goldspan.simulation import measure_workers
-
-    to_stdout = output in {None, "-"}
-    rates = measure_workers(crowd)
-    if as_json:
-        rows = [{"kind": str(team[one.worker]), **one._asdict()} for one in rates]
-        facts = {"items": crowd.n_items, "tokens": crowd.n_tokens, "answers": len(crowd.answers)}
-        emit_json({"output": output, "seed": seed, **facts, "workers": rows})
-        return
-    tell = warn if to_stdout else say
-    lines = [["worker", "kind", "answers", "accuracy", "F1"]]
-    for one in rates:
-        shown = ["-" if math.isnan(value) else f"{100 * value:.2f}" for value in one[3:]]
-        lines.append([one.worker, str(team[one.worker]), str(one.n_answers), *shown])
-    tell(table(lines, right=(2, 3, 4)))
-    if not to_stdout:
-        tell(f"written: {output} ({crowd.n_items} items, {len(crowd.answers)} answers)")

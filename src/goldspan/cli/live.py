@@ -19,8 +19,8 @@ from goldspan.cli.output import plural, warn
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from goldspan.campaign import CampaignInputs
     from goldspan.campaign.events import CampaignEvent
+    from goldspan.campaign.inputs import CampaignInputs
     from goldspan.protocols import Ledger
 
 BAR = 30

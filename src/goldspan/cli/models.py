@@ -5,11 +5,11 @@ from __future__ import annotations
 import gzip
 import io
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TextIO, cast
+from typing import TYPE_CHECKING, Any, TextIO, cast
 
 import typer
 
@@ -20,9 +20,20 @@ from goldspan.cli.options import (
     Overwrite,
     Reading,
     ThreadCount,
+    argument,
+    flag,
+    option,
     reads_crowd,
 )
-from goldspan.cli.output import check_files, check_outputs, emit_json, say, steps, table, warn
+from goldspan.cli.output import (
+    check_files,
+    check_outputs,
+    print_result,
+    say,
+    steps,
+    table,
+    warn,
+)
 
 if TYPE_CHECKING:
     from goldspan.crowd import Crowd
@@ -40,48 +51,37 @@ if TYPE_CHECKING:
 def train(
     reading: Reading,
     source: Input,
-    output: Annotated[
-        str, typer.Option("--output", "-o", help="Where to write the tagger, such as ner.goldspan.")
-    ],
+    output: str = option(
+        "Where to write the tagger, such as ner.goldspan.", "--output", "-o", default=...
+    ),
     overwrite: Overwrite = False,
-    model: Annotated[str, typer.Option("--model", "-m", help="crf or hmm.")] = "crf",
-    templates: Annotated[
-        str | None,
-        typer.Option(
-            help="Features: default, rodrigues, hmm, or a TOML file with a list `templates`."
-        ),
-    ] = None,
-    c2: Annotated[
-        float | None, typer.Option(help="crf: penalty of the squared weights (0.5 by default).")
-    ] = None,
-    min_count: Annotated[
-        int, typer.Option(min=1, help="Leave out features that occur less often.")
-    ] = 1,
-    hash_bits: Annotated[
-        int, typer.Option(min=0, max=26, help="Hash features into 2 ** N numbers; 0 for none.")
-    ] = 0,
-    soft: Annotated[
-        bool, typer.Option("--soft", help="Allow tag sequences that the encoding forbids.")
-    ] = False,
-    max_iter: Annotated[
-        int | None,
-        typer.Option(min=1, help="Most steps of training (200 by default; hmm: 50 rounds)."),
-    ] = None,
-    validation: Annotated[
-        str | None,
-        typer.Option(metavar="FILE", help="Items to score; crf: training stops early on them."),
-    ] = None,
-    start: Annotated[
-        str | None, typer.Option(metavar="FILE", help="crf: a trained tagger to begin with.")
-    ] = None,
+    model: str = option("The model: crf or hmm.", "--model", "-m", default="crf"),
+    templates: str | None = option(
+        "Features: default, rodrigues, hmm, or a TOML file with a list `templates`."
+    ),
+    c2: float | None = option("crf: penalty of the squared weights; by default 0.5."),
+    min_count: int = option(
+        "Leave out features that occur less often than this.", default=1, min=1
+    ),
+    hash_bits: int = option(
+        "Hash features into 2 ** N numbers; 0 for none.", default=0, min=0, max=26
+    ),
+    soft: bool = flag("Allow tag sequences that the encoding forbids.", "--soft"),
+    max_iter: int | None = option(
+        "Most steps of training; by default 200 (hmm: 50 rounds).", min=1
+    ),
+    validation: str | None = option(
+        "Labelled items to score the tagger on; a crf stops training early by them.", metavar="FILE"
+    ),
+    start: str | None = option("crf: a trained tagger to start from.", metavar="FILE"),
     threads: ThreadCount = None,
     json: AsJson = False,
 ) -> None:
     """Train a tagger on items whose tags are known, and write it to one file.
 
-    The file is read with every format that holds gold. Items tagged in part count for what is
-    known of them; items without any tag are left out. The result does not depend on the number of
-    threads. Ctrl-C ends training; the model as trained so far is written.
+    FILE may have any format that holds gold. Items that are tagged in part count with the tags that
+    are known; items without any tag are left out. The result does not depend on the number of
+    threads. Ctrl-C ends training, and the model as trained so far is written.
 
     Examples:
 
@@ -114,14 +114,15 @@ def train(
         step("writing")
         tagger.save(output)
     facts = _facts_train(tagger, data, held_out)
-    if json:
-        emit_json({"input": source, "output": output, **_counts(tagger, data), **facts})
-    else:
-        _tell(tagger, data, facts)
-        say(f"written: {output} ({Path(output).stat().st_size / 1e6:.1f} MB)")
+    if not json:
+        _warn_of(tagger, data)
+    size = f"{Path(output).stat().st_size / 1e6:.1f} MB"
+    lines = [f"  {name.replace('_', ' ')}: {value}" for name, value in facts.items()]
+    found = {"input": source, "output": output, **_counts(tagger, data), **facts}
+    print_result(found, [*lines, f"written: {output} ({size})"], as_json=json)
     if interrupted:
         n_steps = facts.get("steps")
-        warn(f"goldspan: interrupted after {n_steps} steps; what is written is their result")
+        warn(f"goldspan: interrupted after {n_steps} steps; their result was written")
         raise typer.Exit(130)
 
 
@@ -147,7 +148,7 @@ def _labelled_items(crowd: Crowd) -> _Data:
     unknown = count[crowd.offsets[1:]] - count[crowd.offsets[:-1]]
     useless = (unknown > 0) & (unknown == np.diff(crowd.offsets))
     if useless.all():
-        raise InputError("there is no item of which a tag is known: read it with its gold")
+        raise InputError("no item has a known tag: give a FILE with gold, or --gold")
     kept = crowd.select_items(~useless) if useless.any() else crowd
     groups = None if kept.groups is None else [str(name) for name in kept.groups.to_pylist()]
     tags = kept.tagset.decode(kept.gold_tagged)
@@ -202,7 +203,7 @@ def _held_out(crowd: Crowd) -> tuple[Text, list[list[str | None]]]:
     data = _labelled_items(crowd)
     whole = np.array([None not in item for item in data.tags])
     if not whole.any():
-        raise InputError("there is no item to validate on: their tags must all be known")
+        raise InputError("there is no item to validate on: all tags of such an item must be known")
     items = np.flatnonzero(whole)
     return data.text.select(items), [data.tags[n] for n in items]
 
@@ -218,15 +219,14 @@ def _fit(tagger: Tagger, data: _Data, around: dict[str, Any]) -> bool:
     return False
 
 
-def _tell(tagger: Tagger, data: _Data, facts: dict[str, Any]) -> None:
+def _warn_of(tagger: Tagger, data: _Data) -> None:
+    """Tell of items and tags that were not learned from as they are."""
     if data.n_left_out:
         warn(f"{data.n_left_out} items without any tag were left out")
     if data.n_in_part:
         warn(f"{data.n_in_part} items are tagged in part: what is known of them counts")
     if tagger.n_repaired_:
         warn(f"{tagger.n_repaired_} tags were made well-formed (--soft trains on them as they are)")
-    for name, value in facts.items():
-        say(f"  {name.replace('_', ' ')}: {value}")
 
 
 def _counts(tagger: Tagger, data: _Data) -> dict[str, int]:
@@ -285,33 +285,23 @@ _WHOLE = {
 
 
 def tag(
-    tagger: Annotated[str, typer.Argument(metavar="TAGGER", help="A file of `goldspan train`.")],
-    source: Annotated[
-        str, typer.Argument(metavar="FILE", help="Text, CoNLL or .jsonl (.gz too), or - for stdin.")
-    ],
-    output: Annotated[
-        str | None,
-        typer.Option("--output", "-o", help="Where to write (.gz too); stdout by default."),
-    ] = None,
+    tagger: str = argument("A file of `goldspan train`.", "TAGGER"),
+    source: str = argument("Text, CoNLL or .jsonl (also .gz), or - for standard input.", "FILE"),
+    output: str | None = option(
+        "Where to write (also .gz); by default standard output.", "--output", "-o"
+    ),
     overwrite: Overwrite = False,
-    format: Annotated[  # noqa: A002 - the word users know
-        str | None,
-        typer.Option(
-            "--format", "-f", help="Of the input: text, conll or jsonl; by its ending by default."
-        ),
-    ] = None,
-    to_format: Annotated[
-        str | None,
-        typer.Option(help="Of the output: conll or jsonl; by its ending by default."),
-    ] = None,
-    tokens: Annotated[
-        str | None,
-        typer.Option(
-            help="How texts are cut: fine, space or words; by default as the tagger's training "
-            "texts were.",
-            show_default=False,
-        ),
-    ] = None,
+    format: str | None = option(  # noqa: A002 - the word users know
+        "Format of the input: text, conll or jsonl; by default its ending decides.",
+        "--format",
+        "-f",
+    ),
+    to_format: str | None = option(
+        "Format of the output: conll or jsonl; by default its ending decides."
+    ),
+    tokens: str | None = option(
+        "How texts are split: fine, space or words; by default like the tagger's training texts."
+    ),
     max_decompressed: MaxDecompressed = None,
     json: AsJson = False,
 ) -> None:
@@ -319,8 +309,8 @@ def tag(
 
     In plain text a line is an item, and a blank line ends a document. CoNLL has a token in the
     first column; JSON lines have `tokens` or `text`, and their other fields are kept. Tables with a
-    column of texts (.csv, .parquet) are read as a whole. The output
-    has every tag's probability (CoNLL) or every span's (JSON lines).
+    column of texts (.csv, .parquet) are read as a whole. The output has the probability of every
+    tag (CoNLL) or span (JSON lines).
 
     Examples:
 
@@ -350,24 +340,25 @@ def tag(
     model = load_tagger(tagger)
     if tokens is not None and tokens not in RULES:
         raise UnknownNameError("rule for tokens", tokens, RULES)
-    count = _Count()
-    with _opened(source) as file:
+    count, to_stdout = _Count(), output in {None, "-"}
+    shown = steps(1, quiet=json or (to_stdout and sys.stdout.isatty()))
+    with shown as step, _opened(source) as (file, position):
+        step(f"tagging {source}")
         is_free = given == "jsonl" or format == "text"
         checked = file if is_free else cast("TextIO", _NoTable(file, source))
         rule = tokens or model.tokens_
         is_whole = format is None and _is_pool(source)
         whole = _of_pool(source, rule, max_decompressed) if is_whole else None
         found = label(model, whole or read_items(checked, given, source, rule))
-        chunks = writers[wanted](count.of(found))
-        if output in {None, "-"}:
+        chunks = writers[wanted](count.of(found, lambda: step.part(*position())))
+        if to_stdout:
             for chunk in chunks:
                 say(chunk.removesuffix("\n"))
             return
         write_text(str(output), chunks)
-    if json:
-        emit_json({"input": source, "output": output, **vars(count)})
-        return
-    say(f"written: {output} ({count.items} items, {count.tokens} tokens, {count.spans} spans)")
+    size = f"{count.items} items, {count.tokens} tokens, {count.spans} spans"
+    facts = {"input": source, "output": output, **vars(count)}
+    print_result(facts, [f"written: {output} ({size})"], as_json=json)
 
 
 def _is_pool(source: str) -> bool:
@@ -448,8 +439,9 @@ class _Count:
     def __init__(self) -> None:
         self.items = self.tokens = self.spans = 0
 
-    def of(self, labelled: Iterator[Labelled]) -> Iterator[Labelled]:
+    def of(self, labelled: Iterator[Labelled], passed: Callable[[], None]) -> Iterator[Labelled]:
         for one in labelled:
+            passed()
             self.items += 1
             self.tokens += len(one.tags)
             self.spans += len(one.spans)
@@ -463,39 +455,45 @@ def _by_ending(name: str | None) -> str | None:
 
 
 @contextmanager
-def _opened(source: str) -> Iterator[TextIO]:
-    """Open a file or standard input as UTF-8, with or without a byte order mark."""
+def _opened(source: str) -> Iterator[tuple[TextIO, Callable[[], tuple[int, int]]]]:
+    """Open a file or standard input as UTF-8, with or without a byte order mark.
+
+    Yields it with a function that returns how many bytes were read, and of how many; of 0 where the
+    end is not known.
+    """
     from goldspan.errors import InputError
 
     if source == "-":
-        yield io.TextIOWrapper(sys.stdin.buffer, encoding="utf-8-sig")
+        yield io.TextIOWrapper(sys.stdin.buffer, encoding="utf-8-sig"), lambda: (0, 0)
         return
-    opener = gzip.open if source.endswith(".gz") else open
-    try:
-        raw = opener(source, "rb")
-    except OSError as error:
-        raise InputError(f"cannot read {source}: {error.strerror or error}") from None
-    with raw, io.TextIOWrapper(raw, encoding="utf-8-sig") as file:
-        yield file
+    with ExitStack() as also:
+        try:
+            raw = also.enter_context(Path(source).open("rb"))
+        except OSError as error:
+            raise InputError(f"cannot read {source}: {error.strerror or error}") from None
+        size = Path(source).stat().st_size
+        plain = also.enter_context(gzip.open(raw)) if source.endswith(".gz") else raw
+        file = also.enter_context(io.TextIOWrapper(plain, encoding="utf-8-sig"))
+        yield file, lambda: (raw.tell(), size) if raw.seekable() else (0, 0)
 
 
 # --------------------------------------------------------------------------------------------------
 # goldspan tagger inspect
 
 
-tagger = typer.Typer(help="Look into trained taggers.", no_args_is_help=True, rich_markup_mode=None)
+tagger = typer.Typer(no_args_is_help=True, add_completion=False, rich_markup_mode=None)
 
 
 @tagger.callback()
 def _root() -> None:
-    """Look into trained taggers."""
+    """Look into a trained tagger."""
 
 
-@tagger.command()
+@tagger.command(short_help="What a tagger is: tags, parameters, largest weights.")
 def inspect(
-    source: Annotated[str, typer.Argument(metavar="TAGGER", help="A file of `goldspan train`.")],
-    top: Annotated[int, typer.Option(min=0, help="Features to show per tag.")] = 8,
-    label: Annotated[list[str] | None, typer.Option(help="Show this tag only. Repeatable.")] = None,
+    source: str = argument("A file of `goldspan train`.", "TAGGER"),
+    top: int = option("How many features to show per tag.", default=8, min=0),
+    label: list[str] | None = option("Show this tag only. Repeatable."),
     json: AsJson = False,
 ) -> None:
     """Show what a tagger is: its tags, parameters, largest weights per tag, and steps.
@@ -519,19 +517,18 @@ def inspect(
             raise UnknownNameError("tag", name, tags)
     facts = _facts_tagger(model)
     largest = {name: _largest(model, tags.index(name), top) for name in label or tags}
-    steps = _steps(model)
-    if json:
-        emit_json({**facts, "weights": largest, "steps": steps})
-        return
+    found = _steps(model)
+    lines = []
     for name, value in facts.items():
         shown = ", ".join(map(str, value)) if isinstance(value, list) else value
-        say(f"{name.replace('_', ' ')}: {shown}")
+        lines.append(f"{name.replace('_', ' ')}: {shown}")
     for name, rows in largest.items():
-        say(f"\n{name}")
+        lines.append(f"\n{name}")
         if rows:
-            say(table([["  " + feature, f"{w:+.3f}"] for feature, w in rows], right=(1,)))
-    say("\nsteps from (row) to (column)")
-    say(table(_step_rows(steps), right=tuple(range(1, len(tags) + 2))))
+            lines.append(table([["  " + feature, f"{w:+.3f}"] for feature, w in rows], right=(1,)))
+    lines += ["\nsteps from (row) to (column)"]
+    lines += [table(_step_rows(found), right=tuple(range(1, len(tags) + 2)))]
+    print_result({**facts, "weights": largest, "steps": found}, lines, as_json=json)
 
 
 def _facts_tagger(model: Tagger) -> dict[str, Any]:

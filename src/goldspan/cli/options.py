@@ -1,7 +1,9 @@
 """Options that several commands have: single ones, and groups that a decorator adds.
 
-A group takes the place of one parameter of the function: `@reads_crowd()` gives the option of every
-field of `goldspan.crowd.options.ReadOptions` to a command with a parameter `reading`.
+A command declares its own options in the place of defaults, with `option`, `flag` and `argument`.
+Options of several commands are types (`AsJson`). A group takes the place of one parameter:
+`@reads_crowd()` gives the option of every field of `goldspan.crowd.options.ReadOptions` to a
+command with a parameter `reading`.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ import typer
 from goldspan.cli.output import key_values, listed
 
 if TYPE_CHECKING:
-    from goldspan.campaign import CampaignInputs
+    from goldspan.campaign.inputs import CampaignInputs
     from goldspan.crowd import Crowd
     from goldspan.crowd.options import Option
 
@@ -29,6 +31,31 @@ STORE = "campaign.sqlite"
 """The file of a campaign's folder that is its store, if no other is named."""
 
 # Single options.
+
+
+def option(
+    help: str,  # noqa: A002 - the word of the command line
+    *names: str,
+    default: Any = None,
+    panel: str | None = None,
+    **more: Any,
+) -> Any:
+    """Declare an option by its help text; without `names` it is called as its parameter is."""
+    return typer.Option(default, *names, help=help, rich_help_panel=panel, **more)
+
+
+def flag(help: str, *names: str, **more: Any) -> Any:  # noqa: A002 - as above
+    """Declare an option without a value, which is off by default."""
+    return option(help, *names, default=False, **more)
+
+
+def argument(
+    help: str,  # noqa: A002 - the word of the command line
+    metavar: str | None = None,
+    default: Any = ...,
+) -> Any:
+    """Declare an argument, by default one that must be given."""
+    return typer.Argument(default, metavar=metavar, help=help)
 
 
 def method_names(incomplete: str) -> list[str]:
@@ -46,37 +73,44 @@ def format_names(incomplete: str) -> list[str]:
 
 
 Input = Annotated[
-    str, typer.Argument(metavar="FILE", help="A file (.gz too), a folder, a .zip, or - for stdin.")
+    str,
+    typer.Argument(
+        metavar="FILE", help="A file (also .gz), a folder, a .zip, or - for standard input."
+    ),
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace outputs that exist.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
+Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace output files that exist.")]
 NoText = Annotated[
     bool,
     typer.Option(
         "--no-text",
-        help="Columns of tokens (conll, wide, long) without the items' texts and offsets.",
+        help="Write columns of tokens (conll, wide, long) without the original texts and "
+        "character offsets.",
     ),
 ]
 RawCsv = Annotated[
     bool,
     typer.Option(
         "--raw-csv",
-        help="Write cells of CSV as they are, also what a spreadsheet may take for a formula.",
+        help="Write CSV cells unchanged, even those that a spreadsheet may take for formulas.",
     ),
 ]
 Policy = Annotated[
     str,
-    typer.Option(help="How malformed tags are read: conlleval, strict, boundaries or raise."),
+    typer.Option(
+        help="How malformed tag sequences are read: conlleval, strict, boundaries or raise."
+    ),
 ]
-Seed = Annotated[int, typer.Option(help="Seed of everything random.")]
+Seed = Annotated[int, typer.Option(help="Seed of the random numbers.")]
 ThreadCount = Annotated[
-    int | None, typer.Option(min=1, help="Threads; by default all cores.", show_default=False)
+    int | None,
+    typer.Option(min=1, help="Number of threads; by default one per core.", show_default=False),
 ]
 Overlap = Annotated[
     int | None,
     typer.Option(
         min=1,
-        help="Answers per item, in place of what the plan says in redundancy.",
+        help="Answers per item; overrides redundancy.overlap of the plan.",
         show_default=False,
     ),
 ]
@@ -85,7 +119,7 @@ Store = Annotated[
     typer.Option(
         metavar="URL",
         help="Where the campaign is stored: sqlite:///FILE or postgresql://…; by default "
-        f"{STORE} in the folder.",
+        f"{STORE} in its folder.",
         show_default=False,
     ),
 ]
@@ -93,8 +127,8 @@ PublicUrl = Annotated[
     str | None,
     typer.Option(
         metavar="URL",
-        help="What people type: https://labels.example.org behind a proxy; by default the address "
-        "that the server listens on.",
+        help="Address at which people reach the server, such as https://labels.example.org "
+        "behind a proxy; by default the one that it listens on.",
         show_default=False,
     ),
 ]
@@ -103,8 +137,8 @@ MaxDecompressed = Annotated[
     typer.Option(
         "--max-decompressed",
         metavar="SIZE",
-        help="Most bytes that compressed input may grow to, such as 20GiB; by default 4GiB, and "
-        "beyond 256MiB at most 100 times its size.",
+        help="Largest size to which compressed input may unpack, such as 20GiB; by default "
+        "4GiB, and beyond 256MiB at most 100 times the compressed size.",
         show_default=False,
     ),
 ]
@@ -270,7 +304,7 @@ reads_pool = adds(
         _pool_option("text_column", "Column that holds the texts.", metavar="NAME"),
         _pool_option("id_column", "Column that holds the items' ids.", metavar="NAME"),
         _pool_option(
-            "document_column", "Column that holds the documents of the items.", metavar="NAME"
+            "document_column", "Column that names the document of each item.", metavar="NAME"
         ),
         _pool_option(
             "tokens",
@@ -346,11 +380,12 @@ class Place:
         try:
             open_ledger(self.address).close()
         except InputError as error:
-            raise InputError(f"{str(error).removesuffix(': create one first')}; {start}") from None
+            error.add_note(start)
+            raise
         if not (variable(VARIABLE) or (Path(self.out) / SECRET).is_file()):
             raise InputError(
                 f"{self.out} holds no {SECRET}, the server's secret, and links signed by another "
-                f"would not hold; {start}"
+                f"would not work; {start}"
             )
 
     def command(self, words: Sequence[str]) -> str:
@@ -374,7 +409,9 @@ at_campaign = adds(
         ),
         _parameter(
             "out",
-            Annotated[str, typer.Option(help="Folder of the campaign: its files and server.key.")],
+            Annotated[
+                str, typer.Option(help="The campaign's folder, with its files and server.key.")
+            ],
             "out",
         ),
         _parameter("store", Store, None),

@@ -39,6 +39,17 @@ def emit_json(value: Any) -> None:
     say(json.dumps(_finite(value), ensure_ascii=False, indent=2, default=str))
 
 
+def print_result(
+    facts: Any, lines: Iterable[str], *, as_json: bool, to_stderr: bool = False
+) -> None:
+    """Print a result: its facts as JSON, or its lines, which are not made otherwise."""
+    if as_json:
+        emit_json(facts)
+        return
+    for line in lines:
+        say(line, to_stderr=to_stderr)
+
+
 def warn(text: str) -> None:
     """Print a line on standard error."""
     say(text, to_stderr=True)
@@ -120,7 +131,12 @@ def listed(lists: list[str] | None, option: str) -> list[str] | None:
     return [value for row in rows for value in row if value]
 
 
-def check_outputs(*outputs: str | None, inputs: Iterable[str | None] = (), overwrite: bool) -> None:
+def check_outputs(
+    *outputs: str | None,
+    inputs: Iterable[str | None] = (),
+    overwrite: bool,
+    as_json: bool = False,
+) -> None:
     """Reject outputs that cannot or must not be written, before any work is done.
 
     Every command that writes a file which the user names calls it first.
@@ -129,11 +145,16 @@ def check_outputs(*outputs: str | None, inputs: Iterable[str | None] = (), overw
         outputs: Names of files; None and "-" (standard output) are left out.
         inputs: Files that the command reads.
         overwrite: Whether files that exist may be replaced; folders never are.
+        as_json: Whether standard output is taken by JSON.
 
     Raises:
+        typer.BadParameter: JSON and a file would both go to standard output.
         InputError: An output is named twice, is an input, exists, or has no folder to be in.
     """
     from goldspan.errors import InputError
+
+    if as_json and "-" in outputs:
+        raise typer.BadParameter("-o - and --json both write to standard output: choose one")
 
     read = {Path(one).resolve() for one in inputs if one and one != "-"}
     seen: set[Path] = set()
@@ -168,6 +189,16 @@ def check_files(**outputs: str | None) -> None:
         if path == "-":
             name = option.replace("_", "-")
             raise typer.BadParameter(f"--{name} cannot be standard output: give the name of a file")
+
+
+def check_ending(option: str, path: str | None, *endings: str) -> None:
+    """Reject a name of an output whose ending says nothing.
+
+    Raises:
+        typer.BadParameter: It is none of the endings.
+    """
+    if path and path != "-" and not path.lower().endswith(endings):
+        raise typer.BadParameter(f"{option}: the name must end in {' or '.join(endings)}")
 
 
 def check_there(*inputs: str | None) -> None:

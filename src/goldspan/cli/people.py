@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import csv
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -17,17 +18,19 @@ from goldspan.cli.options import (
     Seed,
     ThreadCount,
     method_names,
+    option,
     reads_crowd,
 )
 from goldspan.cli.output import (
+    check_ending,
     check_files,
     check_outputs,
     check_part,
     check_there,
     csv_text,
-    emit_json,
     listed,
     plural,
+    print_result,
     say,
     steps,
     table,
@@ -38,9 +41,13 @@ if TYPE_CHECKING:
     from goldspan.aggregation import Consensus
     from goldspan.crowd import Crowd
     from goldspan.errors import Fault
-    from goldspan.workers import Bill, PayPlan, Review, Verdict
+    from goldspan.workers import PayPlan
+    from goldspan.workers.forecast import Reach
+    from goldspan.workers.pay import Bill
     from goldspan.workers.redundancy import NextAnswers
+    from goldspan.workers.review import Review
     from goldspan.workers.stopping import Rule
+    from goldspan.workers.verdicts import Verdict
 
 # --------------------------------------------------------------------------------------------------
 # goldspan workers
@@ -51,8 +58,8 @@ _NAME = 14
 """Characters of a worker's name that a line of 80 has room for."""
 _TEAM = "Team"
 _NO_GOLD = (
-    "no known labels: workers are compared with what the crowd says together, their own answers\n"
-    "among it; who errs as the others do agrees with them too. --gold tells who is right"
+    "no known labels: workers are compared with the consensus, to which their own answers belong;\n"
+    "a worker with the same errors as the others agrees with them too. --gold shows who is right"
 )
 
 
@@ -60,60 +67,44 @@ _NO_GOLD = (
 def workers(
     reading: Reading,
     source: Input,
-    by: Annotated[
-        str, typer.Option(help="What judges: gold, crowd, both, or auto: gold if there is enough.")
-    ] = "auto",
-    method: Annotated[
-        str | None,
-        typer.Option(
-            "--method",
-            "-m",
-            help="How the crowd judges; by default ds, for tags bsc-seq.",
-            autocompletion=method_names,
-        ),
-    ] = None,
-    measure: Annotated[
-        str, typer.Option(help="accuracy, token_accuracy or span_f1; by default what suits.")
-    ] = "auto",
-    threshold: Annotated[
-        float | None,
-        typer.Option(
-            help="How often workers shall be right; by default halfway from chance to always.",
-            show_default=False,
-        ),
-    ] = None,
-    confidence: Annotated[
-        float, typer.Option(help="Probability that settles keep and drop.")
-    ] = 0.9,
-    budget: Annotated[
-        str | None,
-        typer.Option(
-            help="Workers per item, or with --prices money per item.", rich_help_panel=_TEAM
-        ),
-    ] = None,
-    prices: Annotated[
-        str | None,
-        typer.Option(
-            metavar="AMOUNT|FILE",
-            help="Money per answer: one amount, or a table with columns worker and price.",
-            rich_help_panel=_TEAM,
-        ),
-    ] = None,
-    score: Annotated[
-        str,
-        typer.Option(help="posterior, unbiased (the paper's) or plugin.", rich_help_panel=_TEAM),
-    ] = "posterior",
-    target: Annotated[
-        float | None,
-        typer.Option(help="Accuracy to reach: what it costs.", rich_help_panel=_TEAM),
-    ] = None,
-    plot: Annotated[
-        str | None,
-        typer.Option(help="Draw intervals and cost curve: a .svg, .png or .pdf."),
-    ] = None,
-    output: Annotated[
-        str | None, typer.Option("--output", "-o", help="Write the table of workers, workers.csv.")
-    ] = None,
+    by: str = option(
+        "Judge workers by gold, crowd, both, or auto: by gold if there is enough of it.",
+        default="auto",
+    ),
+    method: str | None = option(
+        "Method by which the crowd judges; by default ds, for tags bsc-seq.",
+        "--method",
+        "-m",
+        autocompletion=method_names,
+    ),
+    measure: str = option(
+        "What is measured: accuracy, token_accuracy or span_f1; auto takes what suits the labels.",
+        default="auto",
+    ),
+    threshold: float | None = option(
+        "How often workers should be right; by default halfway between chance and always."
+    ),
+    confidence: float = option("Probability at which keep or drop is decided.", default=0.9),
+    budget: str | None = option(
+        "Budget per item: a number of workers, or with --prices an amount of money.", panel=_TEAM
+    ),
+    prices: str | None = option(
+        "Money per answer: one amount, or a table with columns worker and price.",
+        metavar="AMOUNT|FILE",
+        panel=_TEAM,
+    ),
+    score: str = option(
+        "Score of workers by which teams are chosen: posterior, unbiased or plugin.",
+        default="posterior",
+        panel=_TEAM,
+    ),
+    target: float | None = option("Print what it costs to reach this accuracy.", panel=_TEAM),
+    plot: str | None = option(
+        "Draw the intervals and the cost curve to a .svg, .png or .pdf file."
+    ),
+    output: str | None = option(
+        "Write the table of workers, such as workers.csv.", "--output", "-o"
+    ),
     overwrite: Overwrite = False,
     seed: Seed = 0,
     threads: ThreadCount = None,
@@ -121,10 +112,10 @@ def workers(
 ) -> None:
     """Show whom to keep, drop or test more and why, and which team of workers to select.
 
-    Prints the best team within the budget and what its vote is worth: of single labels a model's
-    forecast, of tagged text measured on held-out gold. Then how often every worker is right, with a
-    95 % interval, quality flags (too fast, always the same label, answers at base rate, copying,
-    drift), and the cost curve.
+    Prints the best team within the budget and how accurate its vote is: for single labels as a
+    model forecasts, for tagged text as measured on held-out gold. Then how often every worker is
+    right, with a 95 % interval, quality flags (too fast, always the same label, answers at base
+    rate, copying, drift), and the cost curve.
 
     Examples:
 
@@ -138,11 +129,16 @@ def workers(
     """
     check_outputs(output, plot, inputs=[source, reading.gold], overwrite=overwrite)
     check_files(output=output, plot=plot)
-    _check_usage(output, plot, target)
+    check_ending("-o", output, ".csv", ".csv.gz")
+    check_ending("--plot", plot, ".svg", ".png", ".pdf")
+    if target is not None and not 0 < target <= 1:
+        raise typer.BadParameter(f"--target is an accuracy between 0 and 1, not {target:g}")
     if plot:
         check_part("picture")
     if by == "gold" and method is not None:
-        raise typer.BadParameter("--method: by gold alone no method judges; --by both uses it")
+        raise typer.BadParameter(
+            "--method is for judging by the crowd: leave it out, or use --by both"
+        )
     from goldspan.runners import Threads
     from goldspan.workers import review_workers
 
@@ -157,16 +153,16 @@ def workers(
             runner=Threads(threads), progress=step.round, step=step,
         )  # fmt: skip
         _write_workers(found, output, plot, target)
-    _tell_workers(found, target, [path for path in (output, plot) if path], as_json=json)
-
-
-def _check_usage(output: str | None, plot: str | None, target: float | None) -> None:
-    if output and not output.endswith((".csv", ".csv.gz")):
-        raise typer.BadParameter("-o: the name must end in .csv or .csv.gz")
-    if plot and not plot.lower().endswith((".svg", ".png", ".pdf")):
-        raise typer.BadParameter("--plot: the name must end in .svg, .png or .pdf")
-    if target is not None and not 0 < target <= 1:
-        raise typer.BadParameter(f"--target is an accuracy between 0 and 1, not {target:g}")
+    if not json:
+        for note in found.notes:
+            warn(note)
+    reach = None
+    if target is not None and found.forecast is not None:
+        reach = found.forecast.cost_to(target)
+    written = [path for path in (output, plot) if path]
+    aim = {"target": target, "reach": reach._asdict() if reach else None, "written": written}
+    lines = [*_review_lines(found, target, reach), *(f"written: {path}" for path in written)]
+    print_result({**found.to_dict(), **aim}, lines, as_json=json)
 
 
 def _budget(text: str | None, *, in_money: bool) -> str | int | None:
@@ -197,39 +193,22 @@ def _write_workers(
         save_figure(figure, plot)
 
 
-def _tell_workers(
-    found: Review, target: float | None, written: list[str], *, as_json: bool
-) -> None:
-    reach = None
-    if target is not None and found.forecast is not None:
-        reach = found.forecast.cost_to(target)
-    if as_json:
-        facts: dict[str, Any] = {"target": target, "reach": reach._asdict() if reach else None}
-        emit_json({**found.to_dict(), **facts, "written": written})
-        return
+def _review_lines(found: Review, target: float | None, reach: Reach | None) -> Iterator[str]:
     known = found.reliability
     by = {"gold": "gold", "crowd": found.method, "both": f"gold and {found.method}"}[known.source]
-    say(
-        f"{known.measure.replace('_', ' ')} of {_workers(len(known))} by {by}; "
+    yield (
+        f"{known.measure.replace('_', ' ')} of {plural(len(known), 'worker')} by {by}; "
         f"keep above {100 * found.threshold:g} %\n"
     )
-    say(_answer(found))
+    yield _answer(found)
     if reach:
-        size = "" if reach.size is None else _workers(reach.size)
-        say(f"for {100 * (target or 0):g} %: {size or reach.reason}")
-    say("")
-    say(_verdicts(found))
+        size = reach.reason if reach.size is None else plural(reach.size, "worker")
+        yield f"for {100 * (target or 0):g} %: {size}"
+    yield ""
+    yield _verdicts(found)
     if found.forecast is not None:
-        say("")
-        say(str(found.forecast))
-    for note in found.notes:
-        warn(note)
-    for path in written:
-        say(f"written: {path}")
-
-
-def _workers(n: int) -> str:
-    return f"{n} worker{'' if n == 1 else 's'}"
+        yield ""
+        yield str(found.forecast)
 
 
 def _answer(found: Review) -> str:
@@ -242,7 +221,7 @@ def _answer(found: Review) -> str:
         )
         what, label = "Expected accuracy of its vote", expected.label
         if not expected.model_based:
-            what = f"Vote of {_workers(int(expected.sizes[0]))} chosen so"
+            what = f"Vote of {plural(int(expected.sizes[0]), 'worker')} chosen so"
         lines += [f"{what}: {mean} % ({low} … {high})", f"  {label}"]
     if found.contradiction:
         lines.append(found.contradiction)
@@ -303,80 +282,49 @@ _SHOWN_NEXT = 10
 def next_answers(
     reading: Reading,
     source: Input,
-    confidence: Annotated[
-        float | None,
-        typer.Option(
-            help="Posterior at which an item is finished; 0.95 by default.", show_default=False
-        ),
-    ] = None,
-    rule: Annotated[
-        str | None,
-        typer.Option(help='Another rule: "clear_majority(2)", "stable_average(0.5)", "fixed(5)".'),
-    ] = None,
-    most: Annotated[
-        int | None,
-        typer.Option(
-            "--max",
-            min=1,
-            help="Most answers of an item; 7 by default, of fixed(n) n.",
-            show_default=False,
-        ),
-    ] = None,
-    fewest: Annotated[
-        int, typer.Option("--min", min=1, help="The rule finishes no item with fewer answers.")
-    ] = 1,
-    method: Annotated[
-        str | None,
-        typer.Option(
-            "--method",
-            "-m",
-            help="How to aggregate; by default ds, for tagged tokens bsc-seq.",
-            autocompletion=method_names,
-        ),
-    ] = None,
-    known: Annotated[
-        str | None,
-        typer.Option(metavar="FILE", help="Known truth to learn from; --gold is only compared."),
-    ] = None,
-    calibrate: Annotated[
-        str | None,
-        typer.Option(metavar="FILE", help="Known truth to calibrate confidences with."),
-    ] = None,
-    prices: Annotated[
-        str | None,
-        typer.Option(
-            metavar="AMOUNT|FILE",
-            help="Money per answer: one amount, or a table with columns worker and price.",
-        ),
-    ] = None,
-    ask: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="ID,ID,…",
-            help="Who can be asked, newcomers too; by default all workers of FILE. Repeatable.",
-        ),
-    ] = None,
-    per_worker: Annotated[
-        int | None, typer.Option(min=1, help="Most answers to ask of one worker.")
-    ] = None,
-    number: Annotated[
-        int | None,
-        typer.Option("-n", min=0, help="Most items to ask about; all open ones by default."),
-    ] = None,
-    output: Annotated[
-        str | None,
-        typer.Option("--output", "-o", help="Write the list, .csv; - for stdout."),
-    ] = None,
+    confidence: float | None = option("Posterior at which an item is finished; 0.95 by default."),
+    rule: str | None = option(
+        'Another rule: "clear_majority(2)", "stable_average(0.5)", "fixed(5)".'
+    ),
+    most: int | None = option(
+        "Most answers per item; by default 7, or n with fixed(n).", "--max", min=1
+    ),
+    fewest: int = option(
+        "Fewest answers of an item that the rule may finish.", "--min", default=1, min=1
+    ),
+    method: str | None = option(
+        "How to aggregate; by default ds, for tagged tokens bsc-seq.",
+        "--method",
+        "-m",
+        autocompletion=method_names,
+    ),
+    known: str | None = option(
+        "Known labels to learn from. (--gold is only for comparison.)", metavar="FILE"
+    ),
+    calibrate: str | None = option("Known labels to calibrate confidences with.", metavar="FILE"),
+    prices: str | None = option(
+        "Money per answer: one amount, or a table with columns worker and price.",
+        metavar="AMOUNT|FILE",
+    ),
+    ask: list[str] | None = option(
+        "Workers who can be asked, also new ones; by default all workers of FILE. Repeatable.",
+        metavar="ID,ID,…",
+    ),
+    per_worker: int | None = option("Most answers to ask of one worker.", min=1),
+    number: int | None = option("Most items to ask about; all open ones by default.", "-n", min=0),
+    output: str | None = option(
+        "Write the list to a .csv file; - for standard output.", "--output", "-o"
+    ),
     overwrite: Overwrite = False,
-    seed: Annotated[int, typer.Option(help="Seed of the order among equals.")] = 0,
+    seed: int = option("Seed of the order of items that are equal.", default=0),
     threads: ThreadCount = None,
     raw_csv: RawCsv = False,
     json: AsJson = False,
 ) -> None:
     """Show which items need another answer, whom to ask, and what it costs.
 
-    Items come in the order of what another answer is expected to tell; each takes the worker who
-    is expected to tell most for the money, of those who have not answered it.
+    Items are ordered by how much another answer is expected to tell. Each is given to the worker
+    who is expected to tell most for the money, among those who have not answered it.
 
     Examples:
 
@@ -389,12 +337,9 @@ def next_answers(
       goldspan next ratings.csv --rule "stable_average(0.5)"
     """
     inputs = [path for path in (source, reading.gold, known, calibrate) if path]
-    check_outputs(output, inputs=inputs, overwrite=overwrite)
+    check_outputs(output, inputs=inputs, overwrite=overwrite, as_json=json)
     check_there(known, calibrate)
-    if output == "-" and json:
-        raise typer.BadParameter("-o - and --json both write to standard output: choose one")
-    if output and output != "-" and not output.endswith((".csv", ".csv.gz")):
-        raise typer.BadParameter("-o: the name must end in .csv or .csv.gz")
+    check_ending("-o", output, ".csv", ".csv.gz")
     from goldspan.workers import next_answers as choose_next
 
     stop = _rule(rule, confidence)
@@ -413,7 +358,19 @@ def next_answers(
         )  # fmt: skip
         if output:
             _write_next(found, output, raw_csv=raw_csv)
-    _tell_next(found, result, output, as_json=json)
+    from goldspan.money import from_micro
+
+    cost = None if found.cost is None else from_micro(found.cost)
+    right = _finished_right(found, result)
+    facts = {
+        "method": result.method, "items": found.crowd.n_items, "status": found.counts(),
+        "to_ask": len(found), "cost": cost, "finished_right": right, "output": output,
+        "next": found.to_arrow().to_pylist(),
+    }  # fmt: skip
+    lines = [*_next_lines(found, cost, right)]
+    if output and output != "-":
+        lines.append(f"written: {output}")
+    print_result(facts, lines, as_json=json, to_stderr=output == "-")
 
 
 def _rule(rule: str | None, confidence: float | None) -> Rule:
@@ -423,8 +380,8 @@ def _rule(rule: str | None, confidence: float | None) -> Rule:
 
     if rule is not None and confidence is not None:
         raise typer.BadParameter(
-            f'--confidence {confidence:g} is the rule "confident({confidence:g})": leave it or '
-            "--rule out"
+            f'--confidence {confidence:g} is the rule "confident({confidence:g})": give it or '
+            "--rule, not both"
         )
     if rule is None:
         rule = f"confident({CONFIDENCE if confidence is None else confidence})"
@@ -474,34 +431,22 @@ def _write_next(found: NextAnswers, output: str, *, raw_csv: bool) -> None:
         write_text(output, [text])
 
 
-def _tell_next(found: NextAnswers, result: Consensus, output: str | None, *, as_json: bool) -> None:
-    from goldspan.money import from_micro
-
-    cost = None if found.cost is None else from_micro(found.cost)
-    right = _finished_right(found, result)
-    if as_json:
-        facts = {"method": result.method, "items": found.crowd.n_items, "status": found.counts()}
-        facts |= {"to_ask": len(found), "cost": cost, "finished_right": right, "output": output}
-        emit_json({**facts, "next": found.to_arrow().to_pylist()})
-        return
-    tell = warn if output == "-" else say
+def _next_lines(found: NextAnswers, cost: str | None, right: float | None) -> Iterator[str]:
     finished, n_open = int(found.is_finished.sum()), found.counts()["open"]
-    tell(
+    yield (
         f"{finished} of {plural(found.crowd.n_items, 'item')} {'is' if finished == 1 else 'are'} "
         f"finished{':' if finished else ''}"
     )
     rows = [[reason, str(count)] for reason, count in found.counts().items() if reason != "open"]
     if finished:
-        tell(table([row for row in rows if row[1] != "0"], right=(1,)))
+        yield table([row for row in rows if row[1] != "0"], right=(1,))
     if right is not None:
-        tell(f"of the finished ones with gold, {100 * right:.1f} % are right")
-    tell(f"{n_open} {'needs' if n_open == 1 else 'need'} another answer")
+        yield f"of the finished ones with gold, {100 * right:.1f} % are right"
+    yield f"{n_open} {'needs' if n_open == 1 else 'need'} another answer"
     if len(found):
         price = "" if cost is None else f", which {'costs' if len(found) == 1 else 'cost'} {cost}"
-        tell(f"{plural(len(found), 'answer')} to ask for{price}:")
-        tell(_list(found))
-    if output and output != "-":
-        tell(f"written: {output}")
+        yield f"{plural(len(found), 'answer')} to ask for{price}:"
+        yield _list(found)
 
 
 def _list(found: NextAnswers) -> str:
@@ -530,66 +475,41 @@ def _finished_right(found: NextAnswers, result: Consensus) -> float | None:
 
 _SHOWN_BILL = 20
 _PAY = "Pay"
-_JUDGE = (
-    "read the crowd with gold, or pass "
-    "reliability=goldspan.workers.measure_reliability(crowd, result=…)"
-)
 
 
 @reads_crowd()
 def bill(
     reading: Reading,
     source: Input,
-    per_answer: Annotated[
-        str | None, typer.Option(help="For every answer, such as 0.05.", rich_help_panel=_PAY)
-    ] = None,
-    per_token: Annotated[
-        str | None, typer.Option(help="For every labelled token.", rich_help_panel=_PAY)
-    ] = None,
-    per_minute_floor: Annotated[
-        str | None, typer.Option(help="Least pay per minute of work.", rich_help_panel=_PAY)
-    ] = None,
-    bonus: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="RULE",
-            help="0.90:10% or 0.90:2.50, :20 behind it for at least 20 judged answers. Repeatable.",
-            rich_help_panel=_PAY,
-        ),
-    ] = None,
-    fee: Annotated[
-        str | None, typer.Option(help="Of the platform, such as 20%.", rich_help_panel=_PAY)
-    ] = None,
-    idle_minutes: Annotated[
-        str | None, typer.Option(help="The most that one answer counts as.", rich_help_panel=_PAY)
-    ] = None,
-    round_to: Annotated[
-        str | None,
-        typer.Option(help="Round every worker's pay up to this, 0.01.", rich_help_panel=_PAY),
-    ] = None,
-    currency: Annotated[
-        str | None, typer.Option(help="Its name, for print.", rich_help_panel=_PAY)
-    ] = None,
-    plan: Annotated[
-        str | None,
-        typer.Option(metavar="FILE", help="A TOML file with all that.", rich_help_panel=_PAY),
-    ] = None,
-    attempts: Annotated[
-        str, typer.Option(help="Which repeated answers are paid: every or latest.")
-    ] = "every",
-    recorded: Annotated[
-        str, typer.Option(help="Costs that answers come with: compare, use or ignore.")
-    ] = "compare",
-    output: Annotated[
-        str | None, typer.Option("--output", "-o", help="Write a row per worker, bill.csv.")
-    ] = None,
+    per_answer: str | None = option("For every answer, such as 0.05.", panel=_PAY),
+    per_token: str | None = option("For every labelled token.", panel=_PAY),
+    per_minute_floor: str | None = option("Minimum pay per minute of work.", panel=_PAY),
+    bonus: list[str] | None = option(
+        "Bonus for an accuracy: 0.90:10% or 0.90:2.50; a third part, :20, asks for at "
+        "least 20 judged answers. Repeatable.",
+        metavar="RULE",
+        panel=_PAY,
+    ),
+    fee: str | None = option("Fee of the platform, such as 20%.", panel=_PAY),
+    idle_minutes: str | None = option("Most minutes that are counted for one answer.", panel=_PAY),
+    round_to: str | None = option(
+        "Round every worker's pay up to a multiple of this, such as 0.01.", panel=_PAY
+    ),
+    currency: str | None = option("Name of the currency, as it is printed.", panel=_PAY),
+    plan: str | None = option("A TOML file with these settings.", metavar="FILE", panel=_PAY),
+    attempts: str = option("Which repeated answers are paid: every or latest.", default="every"),
+    recorded: str = option(
+        "What becomes of costs that were recorded with the answers: compare, use or ignore.",
+        default="compare",
+    ),
+    output: str | None = option("Write a row per worker, such as bill.csv.", "--output", "-o"),
     overwrite: Overwrite = False,
     json: AsJson = False,
 ) -> None:
     """Make the bill of a crowd's answers, exact to the millionth.
 
-    Options here go before those of --plan. Of several bonuses that are due the largest is paid; who
-    deserves one is measured against the gold. A fee in percent is on all pay.
+    Options override the settings of --plan. If several bonuses are due, the largest is paid; who
+    has earned one is measured against the gold. The fee is a percentage of all pay.
 
     Examples:
 
@@ -611,7 +531,9 @@ def bill(
     chosen = _plan(plan, {name: value for name, value in given.items() if value is not None})
     said = {"per_answer", "per_token", "per_minute_floor"} & {n for n, v in given.items() if v}
     if not chosen.pays and not said and recorded != "use":
-        raise typer.BadParameter("say what is paid: --per-answer 0.05, or --plan pay.toml")
+        raise typer.BadParameter(
+            "say what is paid for, such as --per-answer 0.05, or give --plan pay.toml"
+        )
     from goldspan.workers import make_bill
 
     with steps(2, quiet=json) as step:
@@ -621,40 +543,34 @@ def bill(
         found = make_bill(crowd, chosen, attempts=attempts, recorded=recorded)
         if output:
             found.write(output)
-    if json:
-        emit_json({"output": output, **found.to_dict()})
-        return
-    _tell_bill(found, output, by_plan=recorded != "use")
+    first, *notes = str(found).splitlines()
+    paid = str(found.plan) if found.plan.pays or recorded != "use" else "costs as recorded"
+    lines = [paid, _bill_table(found), first, *([f"written: {output}"] if output else [])]
+    print_result({"output": output, **found.to_dict()}, lines, as_json=json)
+    if not json:
+        for note in notes:
+            warn(note)
 
 
 def _plan(path: str | None, given: dict[str, Any]) -> PayPlan:
     """Put the options before the plan of the file."""
     from dataclasses import replace
 
-    from goldspan.workers import PayPlan, read_plan
+    from goldspan.workers import PayPlan
+    from goldspan.workers.pay import read_plan
 
     from_file = read_plan(path) if path else PayPlan()
     return replace(from_file, **given)
 
 
-def _tell_bill(found: Bill, output: str | None, *, by_plan: bool) -> None:
-    say(str(found.plan) if found.plan.pays or by_plan else "costs as recorded")
+def _bill_table(found: Bill) -> str:
     names = ["worker", "answers", "tokens", "minutes", "base", "top_up", "bonus", "total"]
     shown = sorted(found.rows(), key=lambda row: -float(row["total"]))[:_SHOWN_BILL]
     rows = [[str(row[name]) for name in names] for row in shown]
-    say(
-        table(
-            [[name.replace("top_up", "floor") for name in names], *rows], right=tuple(range(1, 8))
-        )
-    )
-    if len(found.lines) > _SHOWN_BILL:
-        say(f"… and {len(found.lines) - _SHOWN_BILL} more: -o bill.csv has them all")
-    first, *notes = str(found).splitlines()
-    say(first)
-    for note in notes:
-        warn(note)
-    if output:
-        say(f"written: {output}")
+    head = [name.replace("top_up", "floor") for name in names]
+    more = len(found.lines) - _SHOWN_BILL
+    cut = f"\n… and {more} more: -o bill.csv has them all" if more > 0 else ""
+    return table([head, *rows], right=tuple(range(1, 8))) + cut
 
 
 # --------------------------------------------------------------------------------------------------
@@ -678,14 +594,11 @@ def read_prices(text: str | None) -> dict[str, str] | str | None:
     from goldspan.errors import InputError
     from goldspan.money import to_micro
 
-    try:
-        to_micro(text)
-    except InputError as error:
-        if any(sign.isdigit() for sign in text) and not Path(text).suffix[1:].isalpha():
-            raise InputError(f"--prices: {error}") from None
+    if not any(sign.isdigit() for sign in text) or Path(text).suffix[1:].isalpha():
         raise InputError(
             f"--prices {text}: there is no such file; give one, or an amount such as 0.05"
-        ) from None
+        )
+    to_micro(text, parameter="prices")
     return text
 
 

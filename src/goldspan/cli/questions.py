@@ -2,25 +2,34 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
-from goldspan.cli.options import AsJson, Input, Overwrite, RawCsv, Reading, reads_crowd
+from goldspan.cli.options import (
+    AsJson,
+    Input,
+    Overwrite,
+    RawCsv,
+    Reading,
+    flag,
+    option,
+    reads_crowd,
+)
 from goldspan.cli.output import (
     check_files,
     check_outputs,
-    emit_json,
     not_held,
     plural,
-    say,
+    print_result,
     steps,
     table,
     warn,
 )
 
 if TYPE_CHECKING:
-    from goldspan.workers import GoldQuestions, LeakReport, QualificationPlan
+    from goldspan.workers.gold_questions import GoldQuestions, LeakReport
+    from goldspan.workers.qualification import QualificationPlan
 
 # --------------------------------------------------------------------------------------------------
 # goldspan qualification
@@ -30,39 +39,31 @@ _BAR = 30
 
 
 def qualification(
-    w_bad: Annotated[
-        float,
-        typer.Option(
-            "--bad", help="How often a bad worker is right: a guesser 1 / number of labels."
-        ),
-    ],
-    w_good: Annotated[float, typer.Option("--good", help="How often a good worker is right.")],
-    alpha: Annotated[float, typer.Option(help="Largest chance that a bad worker passes.")] = 0.05,
-    beta: Annotated[float, typer.Option(help="Largest chance that a good worker fails.")] = 0.1,
-    price: Annotated[
-        str | None, typer.Option(help="What one answered question costs, such as 0.05.")
-    ] = None,
-    candidates: Annotated[int, typer.Option(min=0, help="Workers who take the test.")] = 1,
-    prior: Annotated[
-        str | None,
-        typer.Option(
-            metavar="A,B", help="The pool is Beta(A, B): say how good those are who pass."
-        ),
-    ] = None,
-    most: Annotated[
-        int, typer.Option("--max", min=1, help="Questions that a test may have.")
-    ] = 1000,
-    sequential: Annotated[
-        bool, typer.Option("--sequential", help="List when the test that stops early stops.")
-    ] = False,
-    plot: Annotated[
-        bool, typer.Option("--plot", help="Draw the share that passes, in characters.")
-    ] = False,
+    w_bad: float = option(
+        "How often a bad worker is right; somebody who guesses: 1 / number of labels.",
+        "--bad",
+        default=...,
+    ),
+    w_good: float = option("How often a good worker is right.", "--good", default=...),
+    alpha: float = option("Largest chance that a bad worker passes.", default=0.05),
+    beta: float = option("Largest chance that a good worker fails.", default=0.1),
+    price: str | None = option("What one answered question costs, such as 0.05."),
+    candidates: int = option("Workers who take the test.", default=1, min=0),
+    prior: str | None = option(
+        "Print how good those are who pass if all candidates' accuracies are Beta(A, B).",
+        metavar="A,B",
+    ),
+    most: int = option("Most questions that a test may have.", "--max", default=1000, min=1),
+    sequential: bool = flag(
+        "List when a test that is asked question by question stops.", "--sequential"
+    ),
+    plot: bool = flag("Draw the share that passes as bars of characters.", "--plot"),
     json: AsJson = False,
 ) -> None:
     """Compute how many questions tell good workers from bad ones, and the pass mark.
 
-    Sums over all outcomes, no approximation. Asked one by one, most tests are much shorter.
+    Computed exactly, by summing over all outcomes. A test that is asked question by question, and
+    stops when the result is clear, is mostly much shorter.
 
     Examples:
 
@@ -77,24 +78,18 @@ def qualification(
     plan = workers.plan_qualification(w_bad, w_good, alpha, beta, most=most)
     passed = None if prior is None else plan.after_passing(_pair(prior))
     costs = None if price is None else _costs(plan, price, candidates)
-    if json:
-        after = None if passed is None else vars(passed)
-        emit_json({**plan.to_dict(), "cost": costs, "after_passing": after})
-        return
-    say(str(plan))
+    after = None if passed is None else vars(passed)
+    lines = [str(plan)]
     if costs:
-        say(
+        lines.append(
             f"cost for {plural(candidates, 'candidate')} at {price}: {costs['fixed']}; "
             f"asked one by one {costs['sequential_bad']} if all are bad, "
             f"{costs['sequential_good']} if all are good"
         )
-    if passed:
-        say(str(passed))
-    say("")
-    say(_curve(plan, plot=plot))
-    if sequential:
-        say("")
-        say(_limits(plan))
+    lines += [str(passed)] if passed else []
+    lines += ["", _curve(plan, plot=plot)]
+    lines += ["", _limits(plan)] if sequential else []
+    print_result({**plan.to_dict(), "cost": costs, "after_passing": after}, lines, as_json=json)
 
 
 def _pair(text: str) -> tuple[float, float]:
@@ -146,40 +141,23 @@ def _limits(plan: QualificationPlan) -> str:
 def gold_questions(
     reading: Reading,
     source: Input,
-    n: Annotated[
-        int | None,
-        typer.Option(
-            "-n", min=1, help="How many questions to choose; 20 by default.", show_default=False
-        ),
-    ] = None,
-    hard: Annotated[
-        float | None,
-        typer.Option(min=0, max=1, help="Share of hard ones; 0.3 by default.", show_default=False),
-    ] = None,
-    seed: Annotated[
-        int | None, typer.Option(help="Seed of the choice; 0 by default.", show_default=False)
-    ] = None,
-    output: Annotated[
-        str | None, typer.Option("--output", "-o", help="Write the questions with their gold.")
-    ] = None,
+    n: int | None = option("How many questions to choose; by default 20.", "-n", min=1),
+    hard: float | None = option("Share of hard ones; by default 0.3.", min=0, max=1),
+    seed: int | None = option("Seed of the choice; by default 0."),
+    output: str | None = option("Write the questions with their gold.", "--output", "-o"),
     overwrite: Overwrite = False,
-    check: Annotated[
-        bool, typer.Option("--check", help="Choose none: see whether those with gold have leaked.")
-    ] = False,
-    max_shown: Annotated[
-        int | None,
-        typer.Option(
-            min=1,
-            help="With --check: answers after which a question is retired; 100 by default.",
-            show_default=False,
-        ),
-    ] = None,
+    check: bool = flag(
+        "Choose none, but check whether the answers to those with gold have leaked.", "--check"
+    ),
+    max_shown: int | None = option(
+        "With --check: retire a question after this many answers; by default 100.", min=1
+    ),
     raw_csv: RawCsv = False,
     json: AsJson = False,
 ) -> None:
     """Choose gold questions among the items with known labels, or check those in use.
 
-    They are spread over labels, or types of spans and items without any, and over documents.
+    They are spread over documents, and over labels (or over types of spans, and items without any).
 
     Examples:
 
@@ -206,14 +184,12 @@ def gold_questions(
             )
             for what in found.write(output, raw_csv=raw_csv) if output else []:
                 warn(not_held(what))
-    if json:
-        emit_json({"output": output, **found.to_dict()})
-        return
-    say(str(found))
+    lines = [str(found)]
     if not check:
-        rows = [[row["item"], row["reason"]] for row in found.to_arrow().to_pylist()]
-        say(table(rows))
-        say(f"written: {output}" if output else "nothing written: pass -o control.csv to keep them")
+        lines.append(table([[row["item"], row["reason"]] for row in found.to_arrow().to_pylist()]))
+        none = "nothing written: pass -o control.csv to keep them"
+        lines.append(f"written: {output}" if output else none)
+    print_result({"output": output, **found.to_dict()}, lines, as_json=json)
 
 
 def _check_usage(checking: dict[str, Any], choosing: dict[str, Any], *, check: bool) -> None:

@@ -9,15 +9,26 @@ from contextlib import contextmanager
 from enum import StrEnum
 from json import loads
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
-from goldspan.cli.options import STORE, AsJson, Overwrite, Place, Store, at_campaign, told_of_damage
-from goldspan.cli.output import check_outputs, check_part, emit_json, say, steps, warn
+from goldspan.cli.options import (
+    STORE,
+    AsJson,
+    Overwrite,
+    Place,
+    Store,
+    argument,
+    at_campaign,
+    flag,
+    option,
+    told_of_damage,
+)
+from goldspan.cli.output import check_outputs, check_part, emit_json, print_result, steps, warn
 
 if TYPE_CHECKING:
-    from goldspan.campaign import CampaignInputs
+    from goldspan.campaign.inputs import CampaignInputs
     from goldspan.store import SqlLedger
     from goldspan.store.erasing import Forgotten
     from goldspan.store.verify import Tell, Verification
@@ -32,33 +43,25 @@ _PARTS = ("pages", "log", "tables")
 
 
 def verify(
-    source: Annotated[
-        str,
-        typer.Argument(
-            metavar="PLAN|STORE",
-            help="The plan, campaign.toml; or the campaign's folder, a SQLite file (a backup too), "
-            "or postgresql://….",
-        ),
-    ],
-    out: Annotated[str, typer.Option(help="With a plan: the folder of the campaign.")] = "out",
+    source: str = argument(
+        "The plan, campaign.toml; or the campaign's folder, a SQLite file (a backup too), "
+        "or postgresql://….",
+        "PLAN|STORE",
+    ),
+    out: str = option("With a plan: the campaign's folder.", default="out"),
     store: Store = None,
-    head: Annotated[
-        str | None,
-        typer.Option(
-            metavar="HASH",
-            help="A head that was noted before: it must be that of an entry of the log.",
-            show_default=False,
-        ),
-    ] = None,
-    limit: Annotated[int, typer.Option(min=1, help="Rows named of each table.")] = 20,
+    head: str | None = option(
+        "A head noted earlier: the log must still have an entry with it.", metavar="HASH"
+    ),
+    limit: int = option("How many differing rows of a table to name.", default=20, min=1),
     json: AsJson = False,
 ) -> None:
     """Compare a campaign's tables with its log, and run the database's own check.
 
-    The log's chain of hashes is followed from its first entry to its last, its entries are done
-    again in a temporary database, and every row of every table is compared. It may run beside
-    `goldspan serve`. Note the head that it prints, outside of the store: --head shows later
-    whether the log was written anew.
+    The log's chain of hashes is followed from its first entry to its last, its entries are replayed
+    in a temporary database, and every row of every table is compared. `goldspan serve` may run
+    meanwhile. Keep the head that is printed, outside of the store: given as --head later, it shows
+    whether the log was rewritten.
 
     Exit codes: 0 the store is whole, 3 it is not, 1 it cannot be opened, 2 wrong usage.
 
@@ -77,10 +80,10 @@ def verify(
     place = place_of(source, out, store)
     with opened_unchanged(place) as database, progress(quiet=json) as tell:
         found = check(database, head=head, most=limit, tell=tell)
-    if json:
-        emit_json(found.to_dict())
-    else:
-        _tell(found)
+    if not json:
+        for note in found.notes:
+            warn(f"goldspan: {note}")
+    print_result(found.to_dict(), _verified(found), as_json=json)
     if not found.is_whole:
         raise typer.Exit(NOT_WHOLE)
 
@@ -112,21 +115,18 @@ def progress(*, quiet: bool = False) -> Iterator[Tell]:
         yield tell
 
 
-def _tell(found: Verification) -> None:
-    for note in found.notes:
-        warn(f"goldspan: {note}")
+def _verified(found: Verification) -> Iterator[str]:
     if found.is_whole:
         log = f"the {found.n_events} entries of its log"
-        say(f"{found.where} is whole: its tables are what {log} say")
-        say(f"rows compared: {_counted(found.n_rows)}")
-        say(f"head: {found.head}")
+        yield f"{found.where} is whole: its tables are what {log} say"
+        yield f"rows compared: {_counted(found.n_rows)}"
+        yield f"head: {found.head}"
         return
-    say(f"{found.where} is not what its log says:")
-    for line in found.lines():
-        say(f"  {line}")
+    yield f"{found.where} is not what its log says:"
+    yield from (f"  {line}" for line in found.lines())
     if found.head:
-        say(f"head: {found.head} (of the {found.n_events} entries that could be followed)")
-    say("keep this file as it is, and restore the newest backup that is whole: goldspan restore")
+        yield f"head: {found.head} (of the {found.n_events} entries that could be followed)"
+    yield "keep this file as it is, and restore the newest backup that is whole: goldspan restore"
 
 
 def _counted(rows: dict[str, Any]) -> str:
@@ -138,22 +138,20 @@ def _counted(rows: dict[str, Any]) -> str:
 
 
 def backup(
-    out: Annotated[str, typer.Argument(metavar="OUT", help="The campaign's folder.")],
-    file: Annotated[str, typer.Argument(metavar="FILE", help="The copy.")],
+    out: str = argument("The campaign's folder.", "OUT"),
+    file: str = argument("The file to write.", "FILE"),
     store: Store = None,
-    damaged: Annotated[
-        bool, typer.Option("--damaged", help="Copy also what is not whole, and say what is wrong.")
-    ] = False,
+    damaged: bool = flag("Copy a damaged store too, and say what is wrong with it.", "--damaged"),
     overwrite: Overwrite = False,
     json: AsJson = False,
 ) -> None:
-    """Copy a campaign into one file, also while it is served: one moment of it, checked.
+    """Copy a campaign into one file, also while it is served; the copy is one moment of it.
 
     The copy's tables are compared with its log, as by `goldspan verify`; if they differ, nothing is
-    written, so that a damaged store does not replace a backup that is whole.
+    written, so that a damaged store does not replace a good backup.
 
-    The server's secret is not in it: keep server.key of the folder too, or all links and sessions
-    end with a restore. For PostgreSQL use its own pg_dump.
+    The server's secret is not in the copy: keep the folder's server.key too, or all links and
+    sessions end with a restore. For PostgreSQL use its own pg_dump.
 
     Examples:
 
@@ -172,35 +170,27 @@ def backup(
         warn(f"goldspan: {line}")
     if not found.is_whole:
         warn(f"goldspan: {file} is a copy of a damaged store: keep the backups made before it")
-    if json:
-        emit_json({"written": file, **found.to_dict()})
-        return
-    say(f"copied to {file}; head of its log: {found.head}")
+    lines = [f"copied to {file}; head of its log: {found.head}"]
+    print_result({"written": file, **found.to_dict()}, lines, as_json=json)
 
 
 def restore(
-    file: Annotated[
-        str, typer.Argument(metavar="FILE", help="A backup, written by `goldspan backup`.")
-    ],
-    out: Annotated[str, typer.Argument(metavar="OUT", help="A folder without a campaign.")],
-    forgotten: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="FILE",
-            help="A list of the forgotten that is elsewhere: campaign.sqlite.forgotten.",
-            show_default=False,
-        ),
-    ] = None,
+    file: str = argument("A backup, written by `goldspan backup`.", "FILE"),
+    out: str = argument("A folder without a campaign.", "OUT"),
+    forgotten: list[str] | None = option(
+        "A list of forgotten people, campaign.sqlite.forgotten, that is kept elsewhere.",
+        metavar="FILE",
+    ),
     json: AsJson = False,
 ) -> None:
     """Restore a campaign's folder from a backup, after comparing all its tables with its log.
 
     A damaged backup is rejected, and nothing is written.
 
-    Who was forgotten since is forgotten again: files `*.forgotten` beside the backup and in the
-    folder are read for that.
+    People who were forgotten since the backup are forgotten again: files `*.forgotten` beside the
+    backup and in the folder are read for that.
 
-    Then `goldspan serve` or `goldspan run` with this folder as --out goes on from there.
+    Afterwards `goldspan serve` or `goldspan run` with this folder as --out goes on from there.
 
     Examples:
 
@@ -220,13 +210,10 @@ def restore(
         ):
             name, n, gone = ledger.name, ledger.n_events, ledger.forgotten()
     n_forgotten = len({one["hash"] for one in gone})  # a copy may hold two pseudonyms of a person
-    if json:
-        facts = {"campaign": name, "entries": n, "forgotten": n_forgotten}
-        emit_json({"restored": str(place), **facts})
-        return
-    say(f"{place} holds the campaign {name!r}, {n} entries of its log")
-    if n_forgotten:
-        say(f"forgotten in it: {n_forgotten}")
+    facts = {"restored": str(place), "campaign": name, "entries": n, "forgotten": n_forgotten}
+    lines = [f"{place} holds the campaign {name!r}, {n} entries of its log"]
+    lines += [f"forgotten in it: {n_forgotten}"] if n_forgotten else []
+    print_result(facts, lines, as_json=json)
 
 
 # --------------------------------------------------------------------------------------------------
@@ -249,47 +236,28 @@ class OldLog(StrEnum):
 @at_campaign
 def forget(
     place: Place,
-    worker: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="WORKER",
-            help="The worker's id, pseudonym, or id of their work at the provider.",
-            show_default=False,
-        ),
-    ] = None,
-    show: Annotated[
-        bool, typer.Option("--show", help="Print all that is stored of the person, as JSON.")
-    ] = False,
-    expired: Annotated[
-        bool,
-        typer.Option(
-            "--expired", help="Forget everybody, if privacy.keep_days since the end are over."
-        ),
-    ] = False,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Show what would be removed, and change nothing.")
-    ] = False,
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
-    unsettled: Annotated[
-        bool,
-        typer.Option(
-            "--unsettled", help="Also if a payment is under way: it is settled elsewhere."
-        ),
-    ] = False,
-    old_log: Annotated[
-        OldLog | None,
-        typer.Option(
-            help="For a campaign begun before people were kept apart: begin a new log, and remove "
-            "the old one or keep it in a folder of its own.",
-            show_default=False,
-        ),
-    ] = None,
+    worker: str | None = argument(
+        "The worker's id, pseudonym, or id of their work at the provider.", "WORKER", default=None
+    ),
+    show: bool = flag("Print everything that is stored about the person, as JSON.", "--show"),
+    expired: bool = flag(
+        "Forget everybody, if privacy.keep_days have passed since the end.", "--expired"
+    ),
+    dry_run: bool = flag("Show what would be removed, and change nothing.", "--dry-run"),
+    yes: bool = flag("Do not ask for confirmation.", "--yes"),
+    unsettled: bool = flag(
+        "Forget also if a payment is still open, because it is settled elsewhere.", "--unsettled"
+    ),
+    old_log: OldLog | None = option(
+        "For a campaign of an older version, whose log names people: begin a new log, and"
+        " remove the old one or keep it in a folder of its own."
+    ),
     json: AsJson = False,
 ) -> None:
     """Erase a person: id, links, provider records, words. Labels and amounts stay, by pseudonym.
 
-    A server may be running: the person's session ends. Backups that were made before still hold the
-    person; restoring one forgets them again as long as the list beside the store is kept.
+    A server may be running: the person's session ends. Backups that were made before still contain
+    the person; restoring one forgets them again as long as the list beside the store is kept.
 
     Examples:
 
@@ -300,7 +268,7 @@ def forget(
       goldspan forget campaign.toml ann --show
     """
     if (worker is None) != expired:
-        raise typer.BadParameter("name a WORKER, or say --expired, not both")
+        raise typer.BadParameter("give a WORKER or --expired, not both")
     if show and worker is None:
         raise typer.BadParameter("--show takes a WORKER")
     check_part("server")
@@ -326,13 +294,9 @@ def forget(
                 if not expired:
                     raise
                 warn(f"goldspan: {error}")  # the others are forgotten all the same
-    if json:
-        emit_json({"dry_run": dry_run, "people": told})
-        return
-    if not told:
-        say("nobody is to be forgotten yet")
-    for one in told:
-        say(_words(one, dry=dry_run))
+    lines = (_words(one, dry=dry_run) for one in told)
+    nobody = ["nobody is to be forgotten yet"]
+    print_result({"dry_run": dry_run, "people": told}, lines if told else nobody, as_json=json)
 
 
 def _check_there(place: Place) -> None:
@@ -360,8 +324,8 @@ def _forget(
     old_log: OldLog | None,
 ) -> dict[str, Any]:
     from goldspan.campaign.clock import CampaignClock
-    from goldspan.store import export_ledger, scrub, write_list
-    from goldspan.store.erasing import Forgotten, rebase
+    from goldspan.store import export_ledger
+    from goldspan.store.erasing import Forgotten, rebase, scrub, write_list
     from goldspan.web.opening import list_of
 
     is_old, kept_log = not ledger.is_private, ""
@@ -493,7 +457,7 @@ def _rename(path: Path, who: str, pseudonym: str) -> bool:
 def _expired(inputs: CampaignInputs, ledger: SqlLedger) -> list[str]:
     """Return everybody, if the time is over for which the plan keeps people."""
     from goldspan.campaign.clock import wall_clock
-    from goldspan.web.ending import is_expired
+    from goldspan.web.engine import is_expired
 
     return list(ledger.pseudonyms()) if is_expired(inputs, ledger, wall_clock()) else []
 
@@ -513,10 +477,10 @@ def _words(told: Mapping[str, Any], *, dry: bool) -> str:
     lines += [f"still names them, and is yours to remove: {path}" for path in told["files"]]
     if not dry:
         if not told["erased"]:
-            warn("others are reading the store: give the command again to erase the last bytes")
+            warn("others are reading the store: run the command again to erase the last bytes")
         lines.append(
-            "backups and downloads of before still hold them: let them age out, and keep the file "
-            "NAME.forgotten beside the store, which `goldspan restore` reads"
+            "earlier backups and downloads still contain them: let those age out, and keep the "
+            "file NAME.forgotten beside the store, which `goldspan restore` reads"
         )
     return "\n".join(lines)
 

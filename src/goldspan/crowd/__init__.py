@@ -8,8 +8,7 @@ from goldspan._lazy import lazy
 
 if TYPE_CHECKING:
     from goldspan.crowd.builder import CrowdBuilder
-    from goldspan.crowd.convert import convert_crowd
-    from goldspan.crowd.io import read_crowd, write_crowd
+    from goldspan.crowd.io import convert_crowd, read_crowd, write_crowd
     from goldspan.crowd.measures import agreement
     from goldspan.crowd.model import Answers, Crowd
     from goldspan.crowd.options import ReadOptions
@@ -31,7 +30,7 @@ _HOME = {
     "CrowdBuilder": "goldspan.crowd.builder",
     "ReadOptions": "goldspan.crowd.options",
     "agreement": "goldspan.crowd.measures",
-    "convert_crowd": "goldspan.crowd.convert",
+    "convert_crowd": "goldspan.crowd.io",
     "read_crowd": "goldspan.crowd.io",
     "write_crowd": "goldspan.crowd.io",
 }

@@ -219,10 +219,6 @@ class LabelRepair:
     def clean(self, text: str, owner: Sequence[int]) -> tuple[str, list[int]]:
         """Take glued labels out of a text wherever they are, also labels inside labels.
 
-        Args:
-            text: Characters of several lines, joined.
-            owner: Line of every character.
-
         Returns:
             The characters that remain and their lines.
         """
@@ -675,19 +671,12 @@ def place(
     rule: it was given to this token alone, and the makers of ner_mturk kept it. A line with an
     empty token belongs to no token; it does not spoil its sentence.
 
-    Args:
-        alignment: What `align` found.
+    Where:
         reference_offsets: int64 [n_sentences + 1], where sentences start among the tokens.
-        answer_labels: Label of every line, "" none.
         altered: What becomes of labels on cut, merged and changed tokens. "missing": they do not
             count. "keep": that of the first part that is not outside counts for the whole token;
             of merged tokens the first has the label. "drop-sentence": no label counts in a
             sentence where a token is altered, left out or put in.
-        outside: Label of a token outside all spans.
-
-    Raises:
-        UnknownNameError: There is no such rule.
-        InputError: The offsets or the labels do not fit the alignment.
 
     >>> from goldspan.crowd.alignment import AnswerToken, align
     >>> answer = [AnswerToken("Africa", "B-LOC", 1, 0), AnswerToken("ns", "O", 2, 0)]
@@ -910,15 +899,6 @@ def align(
     """Find for every line of an answer the reference token that it belongs to.
 
     Linear where the characters agree; no input raises.
-
-    Args:
-        reference: Tokens of every sentence, as known.
-        answer: Lines of the answer in the order of the file, blank ones left out.
-        types: Types that may be glued onto tokens (`PER`), beside those that show themselves.
-        outside: Label of a token outside all spans.
-
-    Returns:
-        Per reference token the line whose label stands for it; per line its token and kind.
 
     >>> lines = [("Africa", "B-LOC"), ("ns", "O"), ("", "B-LOC"), ("won/LOC", "O")]
     >>> answer = [AnswerToken(token, label, n, 0) for n, (token, label) in enumerate(lines, 1)]

@@ -20,11 +20,7 @@ FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
 @contextmanager
 def new_file(path: str | Path) -> Iterator[Path]:
-    """Return a temporary path beside `path` that takes its place when the block ends well.
-
-    Raises:
-        InputError: The folder does not exist, it cannot be written to, or the disk is full.
-    """
+    """Return a temporary path beside `path` that takes its place when the block ends well."""
     target = Path(path)
     try:
         handle, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
@@ -59,11 +55,7 @@ def write_text(path: str | Path, chunks: Iterator[str] | list[str]) -> None:
 
 
 def write_folder(path: str | Path, fill: Callable[[Path], None]) -> None:
-    """Make a folder beside `path`, fill it, and move it to `path`.
-
-    Raises:
-        InputError: `path` exists already, or cannot be made.
-    """
+    """Make a folder beside `path`, fill it, and move it to `path`."""
     target = Path(path)
     if target.exists():
         raise InputError(f"{target} exists already: remove it or choose another name")
@@ -85,9 +77,6 @@ class NewPlaces:
     Used as a context manager: if the block fails before `keep` was called, everything that was
     made here is removed. What was there before is never touched.
 
-    Args:
-        unless: Exceptions after which everything stays: another process works there, for example.
-
     >>> with tempfile.TemporaryDirectory() as base:
     ...     with suppress(ValueError), NewPlaces() as new:
     ...         new.folder(Path(base) / "a" / "b")
@@ -102,11 +91,7 @@ class NewPlaces:
         self._files: list[Path] = []
 
     def folder(self, path: str | Path, mode: int = 0o777) -> None:
-        """Make a folder and those above it, where they are not there.
-
-        Raises:
-            InputError: It cannot be made.
-        """
+        """Make a folder and those above it, where they are not there."""
         target = Path(path)
         missing = [one for one in (target, *target.parents) if not one.exists()]
         try:
@@ -120,11 +105,7 @@ class NewPlaces:
             raise InputError(f"cannot make {target}: {error.strerror}") from None
 
     def file(self, path: str | Path, mode: int = 0o666) -> bool:
-        """Make an empty file where there is none; return whether it was made.
-
-        Raises:
-            InputError: It cannot be made.
-        """
+        """Make an empty file where there is none; return whether it was made."""
         target = Path(path)
         try:
             os.close(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode))

@@ -73,11 +73,6 @@ def is_marked(text: str) -> bool:
 def csv_text(columns: Sequence[str], rows: Iterable[Sequence[Any]], *, raw: bool = False) -> str:
     """Write a table that goldspan reads again as CSV, with guarded cells and a marked header.
 
-    Args:
-        columns: Their names.
-        rows: Their cells.
-        raw: Write all cells as they are.
-
     >>> print(csv_text(["item", "label"], [["=1+1", "x"], ["-1", "y"]]), end="")
     "item",label
     '=1+1,x
@@ -93,11 +88,6 @@ def sheet_text(
     columns: Sequence[str], rows: Iterable[Mapping[str, Any]], written: Sequence[str] | None = None
 ) -> str:
     """Write a table that is only looked at as CSV, a heading and a line per row.
-
-    Args:
-        columns: Their names.
-        rows: Values by column.
-        written: The columns that hold what people wrote; by default all where text stands.
 
     >>> print(sheet_text(["worker", "answers"], [{"worker": "=1+1", "answers": -3}]), end="")
     worker,answers

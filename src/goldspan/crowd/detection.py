@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -10,23 +11,25 @@ from typing import Any
 
 import pyarrow as pa
 
+from goldspan.crowd.formats.columns import frame_columns
 from goldspan.crowd.formats.span_table import is_span_table
-from goldspan.crowd.formats.tables import read_table
+from goldspan.crowd.formats.tag_columns import (
+    TOKENS,
+    find_tokens,
+    names_of,
+    with_names,
+)
 from goldspan.crowd.grid import header_names
+from goldspan.crowd.labels import check_names
 from goldspan.crowd.model import Crowd
-from goldspan.crowd.names import check_names
 from goldspan.crowd.options import ReadOptions
-from goldspan.crowd.registry import FORMATS, formats, get_format, of_kind
+from goldspan.crowd.registry import FORMATS, formats, get_format, of_kind, plugin_formats
 from goldspan.crowd.source import Source, open_source
-from goldspan.errors import Fault, FormatError, InputError
+from goldspan.errors import Fault, FormatError, GoldspanError, InputError, UnknownNameError
 
 
 def read_source(source: Any, options: ReadOptions) -> Crowd:
-    """Read a crowd from anything that `read_crowd` takes; `options.gold` is left to the caller.
-
-    Raises:
-        FormatError: The input is rejected; every fault is listed with its place.
-    """
+    """Read a crowd from anything that `read_crowd` takes; `options.gold` is left to the caller."""
     source = _opened_rows(source, options.format)
     if is_dataframe(source):
         crowd = read_table(source, options, options.format)
@@ -40,13 +43,12 @@ def read_source(source: Any, options: ReadOptions) -> Crowd:
 def guess_format(source: Source, columns: Mapping[str, str] | None = None) -> str:
     """Guess the format of a source from its content, and from the columns that the user named.
 
-    Raises:
-        FormatError: It looks like none of them.
+    Formats of other packages are asked first: `conll`, the last one, accepts almost any table.
     """
-    named = _table_with(source, columns or {})
-    if named:
-        return named
-    for name in formats():
+    found = _of_plugin(source) or _table_with(source, columns or {})
+    if found:
+        return found
+    for name in FORMATS:
         if get_format(name).sniff(source):
             return name
     # A broken JSON file looks like nothing; its reader says where it is broken.
@@ -55,6 +57,22 @@ def guess_format(source: Source, columns: Mapping[str, str] | None = None) -> st
             return name
     message = f"the format is not recognised: pass format=… ({', '.join(formats())})"
     raise FormatError([Fault(message, file=source.name, kind="format")])
+
+
+def _of_plugin(source: Source) -> str | None:
+    """Return the first format of another package that recognises a source."""
+    for name in plugin_formats():
+        try:
+            if get_format(name).sniff(source):
+                return name
+        except GoldspanError:
+            continue  # it asked for the text of what is not text
+        except Exception as error:  # noqa: BLE001 - a broken package must not keep others from reading
+            message = (
+                f"format {name!r} of another package is left out: {type(error).__name__}: {error}"
+            )
+            warnings.warn(message, RuntimeWarning, stacklevel=2)
+    return None
 
 
 def _table_with(source: Source, columns: Mapping[str, str]) -> str | None:
@@ -81,11 +99,7 @@ def is_dataframe(source: Any) -> bool:
 
 
 def rows_as_table(source: Any) -> Any:
-    """Return a list of dicts as an Arrow table; anything else as it is.
-
-    Raises:
-        InputError: The list is empty, or a column mixes types.
-    """
+    """Return a list of dicts as an Arrow table; anything else as it is."""
     if not isinstance(source, list | tuple) or not all(isinstance(r, Mapping) for r in source):
         return source
     if not source:
@@ -101,11 +115,7 @@ def rows_as_table(source: Any) -> Any:
 
 
 def _opened_rows(source: Any, name: str | None) -> Any:
-    """Return a list of dicts as the JSON of an annotation tool or as a table, else the source.
-
-    Raises:
-        InputError: It is a list of something else, or a dict.
-    """
+    """Return a list of dicts as the JSON of an annotation tool or as a table, else the source."""
     if isinstance(source, Mapping):
         names = ", ".join(map(str, list(source)[:5]))
         hint = "pass one of its values, such as data['train'], if these are splits of a data set"
@@ -133,9 +143,6 @@ def _with_labels(crowd: Crowd, unlabelled: str) -> Crowd:
     """Reject what holds neither answers nor gold; where there is gold only, say so.
 
     goldspan's own formats may hold items alone: pools are written in them.
-
-    Raises:
-        FormatError: Nobody labelled anything.
     """
     report = crowd.import_report
     if crowd.n_workers:
@@ -154,3 +161,87 @@ def _with_labels(crowd: Crowd, unlabelled: str) -> Crowd:
     )
     hint = known.hint if known else "export the annotations too, not the texts alone"
     raise FormatError([Fault(message + hint, file=report.source, kind="no-answers")])
+
+
+# --------------------------------------------------------------------------------------------------
+# Tables that come as objects, or as Parquet: which format they are in, and reading them by it. A
+# DataFrame of any make, an Arrow table, or a Hugging Face `Dataset` (anything with `column_names`,
+# `features` and `to_pandas`); goldspan does not import any of those packages.
+
+
+def read_table(frame: Any, options: ReadOptions, format: str | None = None) -> Crowd:  # noqa: A002
+    """Read a table that comes as an object."""
+    if format is not None and format not in of_kind("table"):
+        _reject_format(format, type(frame).__name__)
+    if _is_dataset(frame):
+        frame = _dataset_table(frame)
+    name = format or guess_table(_schema(frame, options), options)
+    found: Crowd = get_format(name).read(Source("<DataFrame>", table=frame), options)
+    return found
+
+
+def read_parquet(table: pa.Table, source: Source, options: ReadOptions) -> Crowd:
+    """Read a Parquet file that goldspan did not write."""
+    name = guess_table({field.name: field.type for field in table.schema}, options)
+    found: Crowd = get_format(name).read(replace(source, table=table), options)
+    return found
+
+
+def guess_table(schema: Mapping[str, pa.DataType | None], options: ReadOptions) -> str:
+    """Guess the format of a table by its columns and their types, None where not known."""
+    header = list(schema)
+    if find_tokens(schema, options) is not None:
+        return "tag-columns"
+    if is_span_table(header, options.columns):
+        return "span-table"
+    return "long"
+
+
+def _is_dataset(frame: Any) -> bool:
+    kind = type(frame)
+    return hasattr(kind, "column_names") and hasattr(kind, "features")
+
+
+def _dataset_table(dataset: Any) -> pa.Table:
+    """Return the rows of a Hugging Face `Dataset`, with the names of its integer labels."""
+    if not hasattr(type(dataset), "to_pandas"):
+        raise InputError(
+            f"a {type(dataset).__name__} is read row by row and cannot be read as a whole: load "
+            "the data set without streaming=True"
+        )
+    features = dataset.features or {}
+    names = {name: names_of(feature) for name, feature in features.items()}
+    try:
+        table = pa.Table.from_pandas(dataset.to_pandas(), preserve_index=False)
+    except (pa.ArrowException, TypeError, ValueError) as error:
+        why = " ".join(str(error).split())[:200]
+        raise InputError(f"the Dataset cannot be read: {why}") from None
+    return with_names(table, {name: listed for name, listed in names.items() if listed})
+
+
+def _schema(frame: Any, options: ReadOptions) -> dict[str, pa.DataType | None]:
+    """The columns of a table with their Arrow types; None for types of other makes."""
+    if isinstance(frame, pa.Table):
+        return {field.name: field.type for field in frame.schema}
+    found: dict[str, pa.DataType | None] = {}
+
+    def choose(header: tuple[str, ...]) -> tuple[str, ...]:
+        found.update(dict.fromkeys(header))
+        named = {options.columns.get("token"), *TOKENS}
+        return tuple(name for name in header if name in named)
+
+    if hasattr(type(frame), "collect"):  # a lazy frame: its reader rejects it with a message
+        return {}
+    lists = frame_columns(frame, choose)
+    for field in lists.schema:
+        found[field.name] = field.type
+    return found
+
+
+def _reject_format(name: str, kind: str) -> None:
+    if name not in formats():
+        raise UnknownNameError("format", name, formats())
+    raise InputError(
+        f"format {name!r} is a file or a folder, and this is a {kind}: pass the path of the file, "
+        f"or one of the formats of tables ({', '.join(sorted(of_kind('table')))})"
+    )

@@ -10,9 +10,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from goldspan.crowd.detection import guess_format, is_dataframe, rows_as_table
+from goldspan.crowd.detection import guess_format, is_dataframe, read_table, rows_as_table
 from goldspan.crowd.formats.columns import as_strings, frame_columns
-from goldspan.crowd.formats.tables import read_table
 from goldspan.crowd.grid import read_grid
 from goldspan.crowd.labels import joined, recode, translate, with_gold_labels
 from goldspan.crowd.model import Crowd, list_array
@@ -30,17 +29,10 @@ _LABEL = ("label", "gold", "truth", "answer", "tag")
 def attach_gold(crowd: Crowd, gold: Any, options: ReadOptions, *, refine: bool = False) -> Crowd:
     """Return the crowd known tags from a second source.
 
-    Args:
-        crowd: The crowd.
+    Where:
         gold: A file with columns item and label (single labels), a file of any format that
             holds gold with tokens (CoNLL, wide, …), a DataFrame or list of dicts, a `Crowd`, or
             a `Consensus`.
-        options: As for the answers.
-        refine: Whether tokens may be cut where the gold cuts the same text; otherwise the tokens
-            stay as they are, as whatever is known of them by number needs.
-
-    Raises:
-        FormatError: Nothing of it fits, or an item has other tokens there.
     """
     gold = gold.as_gold() if hasattr(type(gold), "as_gold") else rows_as_table(gold)
     if isinstance(gold, Crowd):
@@ -207,12 +199,7 @@ def with_same_tokens(left: Crowd, right: Crowd) -> tuple[Crowd, Crowd]:
 
 
 def split_tokens(crowd: Crowd, points: dict[int, list[int]]) -> Crowd:
-    """Cut tokens of some items at places of their texts.
-
-    Args:
-        crowd: A crowd with texts and places of tokens.
-        points: Code points by item, sorted; those that are not within a token cut nothing.
-    """
+    """Cut tokens of some items at places of their texts."""
     if not points or crowd.token_start is None:
         return crowd
     crowd = recode(crowd, _complete(crowd.tagset))

@@ -71,11 +71,7 @@ class Grid:
         return np.diff(self._offsets).reshape(self.n_rows, len(self.header))
 
     def filled(self, marker: str) -> NDArray[np.bool_]:
-        """Return which cells are neither empty nor just one marker, [n_rows, n_columns].
-
-        Args:
-            marker: One ASCII character.
-        """
+        """Return which cells are neither empty nor just one marker, [n_rows, n_columns]."""
         data = np.frombuffer(self.cells.buffers()[2] or b"", np.uint8)
         first = data.take(self._offsets[:-1], mode="clip") if len(data) else np.zeros(1, np.uint8)
         lengths = np.diff(self._offsets)
@@ -129,10 +125,6 @@ def read_grid(source: Source, delimiter: str | None = None) -> Grid:
 
     Blank lines, rows of empty cells and lines that start with `# ` and hold no delimiter are no
     rows. A first line `sep=;`, as Excel writes it, is not a row either: it names the delimiter.
-
-    Raises:
-        FormatError: Rows have too many or too few cells, a cell is longer than `MAX_CELL`, or
-            two columns have one name; every such place is listed.
     """
     mark = delimiter_of(source) if delimiter is None else delimiter
     if len(mark) != 1 or ord(mark) > 127 or mark in '"\n':

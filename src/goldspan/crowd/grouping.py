@@ -22,10 +22,8 @@ def sorted_by(
 ) -> tuple[NDArray[Any], NDArray[np.int64]]:
     """Sort answers by group, within a group as they stand.
 
-    Args:
+    Where:
         key: int32 [n_answers], the group of every answer, from 0 to n_groups - 1.
-        n_groups: Number of groups.
-        kind: Type of `order`.
 
     Returns:
         order: int32 or int64 [n_answers], the answers sorted.
@@ -39,7 +37,7 @@ def sorted_by(
         counts = np.bincount(key, minlength=n_groups)
         order = np.argsort(key, kind="stable").astype(kind, copy=False)
         return order, np.concatenate([[0], np.cumsum(counts)])
-    from goldspan.crowd.kernels.grouping import fill_groups
+    from goldspan.crowd.kernels import fill_groups
 
     order, bounds = np.empty(len(key), kind), np.zeros(n_groups + 1, np.int64)
     fill_groups(fixed(key, np.int32), bounds, order)
@@ -66,16 +64,12 @@ def number_attempts(
 ) -> NDArray[np.int16]:
     """Number the answers of every worker to every item, so that the highest number counts.
 
-    Args:
+    Where:
         item: int32 [n_answers], indices from 0.
         worker: int32 [n_answers], indices from 0.
-        repeated: Which one counts: "last" or "first" in the order given.
 
     Returns:
         int16 [n_answers], from 0; all 0 where nothing is repeated.
-
-    Raises:
-        InputError: A worker has more answers to an item than int16 can count.
 
     >>> number_attempts(np.array([0, 0, 0]), np.array([1, 1, 2])).tolist()
     [0, 1, 0]
@@ -105,7 +99,7 @@ def latest_answers(
         head = _heads(item[order], worker[order])
         keep[order[np.append(head, len(item))[1:] - 1]] = True
         return keep
-    from goldspan.crowd.kernels.grouping import fill_latest
+    from goldspan.crowd.kernels import fill_latest
 
     order, bounds = sorted_by(item, int(item.max()) + 1, np.int32)
     columns = fixed(worker, np.int32), fixed(attempt, np.int16)
@@ -152,7 +146,7 @@ def _fill_linear(
     attempt: NDArray[np.int16],
 ) -> int:
     """Write the attempts and give the highest, as `_fill_sorting`."""
-    from goldspan.crowd.kernels.grouping import fill_attempts
+    from goldspan.crowd.kernels import fill_attempts
 
     order, bounds = sorted_by(item, int(item.max()) + 1, np.int32)
     workers, n_workers = fixed(worker, np.int32), int(worker.max()) + 1

@@ -1,13 +1,17 @@
-"""Reading and writing crowds in any format."""
+"""Reading and writing crowds in any format, and converting them to another encoding."""
 
 from __future__ import annotations
 
 import sys
 import tempfile
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from inspect import signature
 from pathlib import Path
 from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from goldspan.crowd.detection import read_source
 from goldspan.crowd.gold import attach_gold
@@ -15,7 +19,15 @@ from goldspan.crowd.losses import lost_in_file
 from goldspan.crowd.model import Crowd
 from goldspan.crowd.options import ReadOptions, reading_options
 from goldspan.crowd.registry import FORMATS, get_writer
-from goldspan.errors import FormatError, InputError, UnknownNameError
+from goldspan.errors import Fault, FaultsError, InputError, UnknownNameError
+from goldspan.spans import (
+    Codec,
+    Tagged,
+    find_errors,
+    find_spans,
+)
+from goldspan.spans.corpus import write_codes
+from goldspan.spans.encoding import get_encoding
 
 READING = frozenset(reading_options())
 """The names of the options of `read_crowd`."""
@@ -76,7 +88,11 @@ def to_crowd(data: Any, argument: str = "crowd", **reading: Any) -> Crowd:
     if hasattr(type(data), "as_gold"):
         data = data.as_gold()
     if not isinstance(data, Crowd):
-        return _read_argument(data, argument, reading)
+        try:
+            return read_crowd(data, **reading)
+        except InputError as error:
+            error.where = argument
+            raise
     gold = reading.pop("gold", None)
     if reading:
         raise InputError(
@@ -88,19 +104,6 @@ def to_crowd(data: Any, argument: str = "crowd", **reading: Any) -> Crowd:
     return attach_gold(data, gold, ReadOptions(), refine=True)
 
 
-def _read_argument(data: Any, argument: str, reading: Mapping[str, Any]) -> Crowd:
-    """Read a crowd; what is wrong is told with the name of the argument."""
-    try:
-        return read_crowd(data, **reading)
-    except FormatError as error:
-        headline = f"{argument} cannot be read" + (f": {error.headline}" if error.headline else ":")
-        raise FormatError(error.faults, headline, hint=error.hint) from None
-    except InputError as error:
-        if type(error) is not InputError:
-            raise
-        raise InputError(f"{argument}: {error.message}", hint=error.hint) from None
-
-
 def write_crowd(
     crowd: Any,
     path: str | Path,
@@ -108,6 +111,7 @@ def write_crowd(
     format: str | None = None,  # noqa: A002 - the word users know
     text: bool = True,
     raw_csv: bool = False,
+    predicted: Mapping[str, float] | None = None,
     **reading: Any,
 ) -> list[str]:
     """Write a crowd; reading it back gives an equal one, but for what the format cannot hold.
@@ -124,6 +128,10 @@ def write_crowd(
             other readers of such files may want neither.
         raw_csv: Whether cells of CSV stay as they are. By default an apostrophe goes before those
             that a spreadsheet may take for formulas; goldspan's reader takes it off.
+        predicted: Ids of items whose gold nobody confirmed, such as labels of a method, with their
+            confidence in [0, 1]. Label Studio gets them as predictions, Prodigy as ignored tasks,
+            doccano with a field `predicted`, brat in a folder of their own; other formats have no
+            place for it. Read back, they are neither answers nor gold.
         reading: How to read `crowd` if it is not one yet, as for `read_crowd`; its format is
             guessed.
 
@@ -138,7 +146,15 @@ def write_crowd(
     name = format or _format_of(Path(path))
     module = get_writer(name)
     takes = signature(module.write).parameters
-    given = {"raw_csv": True} if raw_csv and "raw_csv" in takes else {}
+    given: dict[str, Any] = {"raw_csv": True} if raw_csv and "raw_csv" in takes else {}
+    if predicted is not None:
+        if "predicted" not in takes:
+            raise InputError(
+                f"format {name!r} cannot mark what nobody confirmed: it is for label-studio, "
+                "prodigy, doccano and brat",
+                parameter="predicted",
+            )
+        given["predicted"] = predicted
     if text:
         module.write(crowd, Path(path), **given)
     elif "text" in takes:
@@ -146,7 +162,17 @@ def write_crowd(
     else:
         rule = "text=False (--no-text) is for conll, wide and long"
         raise InputError(f"format {name!r} always has the text: {rule}")
-    return lost_in_file(crowd, Path(path), module)
+    return lost_in_file(_confirmed(crowd, predicted), Path(path), module)
+
+
+def _confirmed(crowd: Crowd, predicted: Mapping[str, float] | None) -> Crowd:
+    """Return the crowd without the gold of items that are only predicted."""
+    if crowd.gold is None or not predicted:
+        return crowd
+    is_predicted = [name in predicted for name in crowd.item_ids.to_pylist()]
+    gold = crowd.gold.copy()
+    gold[np.repeat(is_predicted, np.diff(crowd.offsets))] = -1
+    return crowd.with_gold(gold if (gold >= 0).any() else None)
 
 
 def write_to_stdout(
@@ -174,3 +200,81 @@ def _format_of(path: Path) -> str:
         if suffix in one.endings:
             return name
     raise InputError(f"{path}: the ending does not name a format: pass format=…")
+
+
+# --------------------------------------------------------------------------------------------------
+# A crowd in another encoding.
+
+
+def convert_crowd(crowd: Crowd, encoding: str, policy: str = "raise") -> Crowd:
+    r"""Rewrite the gold and every answer in another encoding.
+
+    Args:
+        crowd: The crowd.
+        encoding: The target encoding.
+        policy: What to do with malformed tags: "raise" rejects them all; "conlleval", "strict"
+            and "boundaries" read them that way and write what was read.
+
+    Raises:
+        FaultsError: Malformed tags with policy "raise"; every one is listed.
+        InputError: One of the two encodings is PLAIN.
+
+    >>> import goldspan
+    >>> crowd = goldspan.read_crowd(b"token\tann\nAnn\tB-PER\n")
+    >>> convert_crowd(crowd, "IOBES").answers_of("1")
+    {'ann': ['S-PER']}
+    """
+    target = Codec.from_types(crowd.tagset.types, get_encoding(encoding))
+    if target.rules.is_plain != crowd.tagset.rules.is_plain:
+        raise InputError("PLAIN labels hold no spans: they cannot be converted to another encoding")
+    if policy == "raise":
+        faults = encoding_faults(crowd)
+        if faults:
+            raise FaultsError(
+                faults,
+                f"{len(faults)} tags break the rules of {crowd.tagset.encoding}: fix them, or "
+                "read them by a policy, such as policy='conlleval' (--repair conlleval)",
+            )
+        policy = "conlleval"
+    answers = crowd.answers
+    codes = _rewrite(Tagged(answers.codes, answers.offset), crowd.tagset, target, policy)
+    gold = None
+    if crowd.gold is not None:
+        gold = _rewrite(crowd.gold_tagged, crowd.tagset, target, policy)
+    return replace(crowd, tagset=target, answers=replace(answers, codes=codes), gold=gold)
+
+
+def encoding_faults(crowd: Crowd) -> list[Fault]:
+    """List every tag of the gold and of the answers that breaks the rules of the encoding."""
+    faults: list[Fault] = []
+    ids, workers = crowd.item_ids.to_pylist(), crowd.worker_ids.to_pylist()
+    file = crowd.import_report.source
+    if crowd.gold is not None:
+        found = find_errors(crowd.gold_tagged, crowd.tagset)
+        for fault in found.describe(crowd.gold_tagged, crowd.tagset):
+            item = ids[int(fault.item)]
+            faults.append(replace(fault, file=file, item=item, worker="gold"))
+    tagged = Tagged(crowd.answers.codes, crowd.answers.offset)
+    for fault in find_errors(tagged, crowd.tagset).describe(tagged, crowd.tagset):
+        answer = int(fault.item)
+        item, who = ids[crowd.answers.item[answer]], workers[crowd.answers.worker[answer]]
+        faults.append(replace(fault, file=file, item=item, worker=who))
+    return faults
+
+
+def all_faults(crowd: Crowd) -> list[Fault]:
+    """List the tags that are not in the encoding, and those that break its rules, in one."""
+    unknown = [f for f in crowd.import_report.faults if f.kind == "unknown-label"]
+    items = {name: n for n, name in enumerate(crowd.item_ids.to_pylist())}
+    columns = {name: n for n, name in enumerate(crowd.worker_ids.to_pylist())}
+
+    def place(fault: Fault) -> tuple[int, int, int]:
+        return items.get(fault.item, len(items)), fault.token, columns.get(fault.worker, -1)
+
+    return sorted([*unknown, *encoding_faults(crowd)], key=place)
+
+
+def _rewrite(tagged: Tagged, source: Codec, target: Codec, policy: str) -> NDArray[np.int16]:
+    spans = find_spans(tagged, source, policy)
+    codes = write_codes(spans, tagged.offsets, target)
+    return np.where(tagged.codes < 0, np.int16(-1), codes)

@@ -60,13 +60,7 @@ def losses(crowd: Crowd, format: str) -> list[str]:  # noqa: A002 - the word use
 
 
 def lost_in_file(crowd: Crowd, path: Path, module: Any) -> list[str]:
-    """Read a file that was written and name what of the crowd it does not give back.
-
-    Args:
-        crowd: What was written.
-        path: The file or folder.
-        module: The module of its format. One that cannot read is asked for `cannot_hold`.
-    """
+    """Read a file that was written and name what of the crowd it does not give back."""
     if not hasattr(module, "read"):
         if hasattr(module, "cannot_hold"):
             return list(module.cannot_hold(crowd))
@@ -80,13 +74,7 @@ def lost_in_file(crowd: Crowd, path: Path, module: Any) -> list[str]:
 
 
 def lost_in_gold(mine: Crowd, path: Path, name: str) -> list[str]:
-    """Read a file of an aggregation and name what of the items and their labels it lacks.
-
-    Args:
-        mine: Items with gold, without answers.
-        path: The file.
-        name: "conll", "jsonl", "parquet" or "csv".
-    """
+    """Read a file of an aggregation and name what of the items and their labels it lacks."""
     # Spans are written as such: in which encoding they are read is up to the reader.
     options = ReadOptions(encoding=mine.tagset.encoding, missing=_never_missing(mine))
 
@@ -224,7 +212,8 @@ class _Compared:
     def texts(self) -> list[str]:
         lost = []
         mine, back = known_texts(self.mine), known_texts(self.back)
-        if self.mine.is_classification and self.back.is_classification:
+        single = self.mine.is_classification and self.back.is_classification
+        if single:
             # The text of a single label may come back as its token, and the other way round.
             mine = _or_token(mine, self.mine)
             back = _or_token(back, self.back)
@@ -244,7 +233,7 @@ class _Compared:
         if made:
             what = "the tokens with blanks between stand for it"
             lost.append(f"that the text of {_count(made, 'item')} is not known ({what})")
-        if _is_empty(self.mine.texts) and self.back.texts is None:
+        if _is_empty(self.mine.texts) and self.back.texts is None and not single:
             lost.append("a column of texts without a value")
         return lost + self._starts(kept=not changed)
 
@@ -405,12 +394,6 @@ class _Compared:
         self, one: Tagged, other: Tagged, rows: Sequence[tuple[int, int, int, int, bool]]
     ) -> list[tuple[int, str]]:
         """Compare sequences of labels; items of other tokens by the characters of their spans.
-
-        Args:
-            one: Ours.
-            other: Theirs.
-            rows: Item of ours and of theirs, sequence of ours and of theirs, whether their tokens
-                have the same number.
 
         Returns:
             Our sequences that differ, with what differs first.

@@ -556,8 +556,7 @@ def marked_texts(
 ) -> Iterator[Html]:
     """Return the text of every item with the spans of some tags marked.
 
-    Args:
-        crowd: The items.
+    Where:
         codes: int16 [n_tokens], their tags.
         confidence: [n_spans], of the spans in order; None where there is none.
     """

@@ -109,7 +109,7 @@ class ReadOptions:
     columns: Mapping[str, str] = field(
         default_factory=dict,
         metadata=option(
-            "Name of a column by its role, for example item=question or tag=4.",
+            "Which column has a role, for example item=question or tag=4.",
             "--columns",
             shape="pairs",
             metavar="ROLE=NAME",
@@ -127,7 +127,7 @@ class ReadOptions:
     labels: Mapping[str, str] = field(
         default_factory=dict,
         metadata=option(
-            "New name of a label: person=PER also turns B-person into B-PER; no name drops it.",
+            "New name of a label: person=PER also turns B-person into B-PER; OLD= drops a label.",
             "--label",
             shape="pairs",
             metavar="OLD=NEW",
@@ -144,8 +144,8 @@ class ReadOptions:
     altered: str = field(
         default="missing",
         metadata=option(
-            "Labels on tokens that the worker's file shows cut or altered: missing, keep (on the "
-            "whole token) or drop-sentence.",
+            "What becomes of labels on tokens that a worker's file shows cut or altered: missing, "
+            "keep (on the whole token) or drop-sentence.",
             "--altered",
             shape="choice",
             what="rule for altered tokens",
@@ -175,7 +175,7 @@ class ReadOptions:
     strict: bool = field(
         default=False,
         metadata=option(
-            "Reject input with faults that could otherwise be aligned or listed.",
+            "Reject input with faults, also those that could be aligned or only listed.",
             "--strict",
             shape="flag",
         ),
@@ -203,8 +203,8 @@ class ReadOptions:
     cut: str = field(
         default="split",
         metadata=option(
-            "Character spans that begin or end within a token: split (the token is cut there), "
-            "expand (take the whole token), contract (leave it out) or error.",
+            "What becomes of character spans that begin or end within a token: split (the token is "
+            "cut there), expand (to the whole token), contract (without it) or error.",
             "--cut",
             shape="choice",
             what="rule for cut tokens",
@@ -214,7 +214,7 @@ class ReadOptions:
     overlapping: str = field(
         default="longest",
         metadata=option(
-            "Which spans of one answer stay where several overlap: longest, outermost (the one "
+            "Which of several overlapping spans of one answer stay: longest, outermost (the one "
             "that begins first) or refuse.",
             "--overlapping",
             shape="choice",
@@ -243,7 +243,7 @@ class ReadOptions:
     rename_workers: Mapping[str, str] = field(
         default_factory=dict,
         metadata=option(
-            "Another id for a worker; two may become one.",
+            "New id of a worker; two workers may become one.",
             "--rename-worker",
             shape="pairs",
             metavar="OLD=NEW",
@@ -261,8 +261,8 @@ class ReadOptions:
     max_decompressed: int | str | None = field(
         default=None,
         metadata=option(
-            "Most bytes that compressed input may grow to, such as 20GiB; by default 4GiB, and "
-            "beyond 256MiB at most 100 times its size.",
+            "Largest size to which compressed input may unpack, such as 20GiB; by default "
+            "4GiB, and beyond 256MiB at most 100 times the compressed size.",
             "--max-decompressed",
             metavar="SIZE",
         ),

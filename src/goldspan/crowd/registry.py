@@ -3,10 +3,10 @@
 How to add a format: write one module in `formats/` and one line in `FORMATS`. The module has
 
 * `sniff(source: Source) -> bool` - whether the content looks like this format;
-* `read(source: Source, options: ReadOptions) -> Crowd`;
+* `read(source: Source, options: ReadOptions) -> Crowd`; a kind of table may find a DataFrame or an
+  Arrow table in `source.table`;
 * `write(crowd: Crowd, path: Path) -> None`, unless the format can only be read. With a parameter
-  `text` or `raw_csv` it takes those options of `write_crowd`;
-* `read_frame(frame, options) -> Crowd` if it is a kind of table, for DataFrames and Arrow tables.
+  `text`, `raw_csv` or `predicted` it takes those options of `write_crowd`.
 
 There are two front ends to build on, so that most modules only say where things are in a file:
 
@@ -20,7 +20,7 @@ There are two front ends to build on, so that most modules only say where things
 What a format cannot hold needs no code: `write_crowd` reads the file back and compares
 (`losses.py`). Only a module of another package that cannot read may have
 `cannot_hold(crowd: Crowd) -> list[str]`. Other packages add formats under the entry-point group
-"goldspan.formats", name = module.
+"goldspan.formats", name = module; theirs are asked first whether a file is of them.
 
 This module imports no format, so that help texts stay fast.
 """
@@ -131,7 +131,12 @@ FORMATS: dict[str, Format] = {
 
 def formats() -> list[str]:
     """Return the names of all formats, those of other packages last."""
-    return list({**FORMATS, **plugins("goldspan.formats")})
+    return [*FORMATS, *plugin_formats()]
+
+
+def plugin_formats() -> list[str]:
+    """Return the names of the formats of other packages; a name of goldspan's own stays its own."""
+    return [name for name in plugins("goldspan.formats") if name not in FORMATS]
 
 
 def of_kind(kind: str) -> list[str]:
@@ -140,11 +145,7 @@ def of_kind(kind: str) -> list[str]:
 
 
 def get_format(name: str) -> Any:
-    """Import the module of a format.
-
-    Raises:
-        UnknownNameError: There is no such format; the message names them all.
-    """
+    """Import the module of a format."""
     if name in FORMATS:
         return import_module(FORMATS[name].module)
     if name not in plugins("goldspan.formats"):
@@ -153,12 +154,7 @@ def get_format(name: str) -> Any:
 
 
 def get_writer(name: str) -> Any:
-    """Import the module of a format that can be written.
-
-    Raises:
-        UnknownNameError: There is no such format.
-        InputError: The format can only be read.
-    """
+    """Import the module of a format that can be written."""
     module = get_format(name)
     if not hasattr(module, "write"):
         raise InputError(f"format {name!r} can only be read")

@@ -22,10 +22,6 @@ _TIMES = 100
 class Progress:
     """Tells (done, total) when another hundredth is done.
 
-    Args:
-        tell: Whom to tell; None for nobody.
-        total: How much there is to do.
-
     >>> progress = Progress(lambda done, total: print(f"{done} of {total}"), 2)
     >>> progress.at(2)
     2 of 2

@@ -97,6 +97,8 @@ class Source:
         files: The files of a folder or of a zip archive by relative path; None for a single file.
         text_encoding: The encoding of the text, if it was named.
         max_decompressed: Most bytes that what is in it may decompress to, if it was named.
+        table: What came as an object, a DataFrame of any make or an Arrow table; also the rows of a
+            Parquet file that were decoded already.
     """
 
     name: str
@@ -104,6 +106,7 @@ class Source:
     files: dict[str, Source] | None = field(default=None, repr=False)
     text_encoding: str | None = None
     max_decompressed: int | str | None = None
+    table: Any = field(default=None, repr=False, compare=False)
 
     @property
     def is_folder(self) -> bool:
@@ -238,11 +241,7 @@ def _by_magic(head: bytes) -> tuple[str, str] | None:
 
 
 def reject_document(name: str, data: bytes) -> None:
-    """Reject files that hold no readable table or text; see `document_kind`.
-
-    Raises:
-        FormatError: It is one; the message says what it is and what to do.
-    """
+    """Reject files that hold no readable table or text; see `document_kind`."""
     found = document_kind(data)
     if found is not None:
         message = f"this is {found[0]}, which goldspan does not read: {found[1]}"
@@ -408,15 +407,7 @@ def _open_path(path: Path, how: _How) -> Source:
 def _from_bytes(
     name: str, data: bytes, how: _How, allowance: Allowance | None = None, depth: int = 0
 ) -> Source:
-    """Decompress what is compressed, and open what is in an archive.
-
-    Args:
-        name: For messages.
-        data: The bytes.
-        how: The options.
-        allowance: What is left of what the file that this lies in may decompress to.
-        depth: In how many archives it lies.
-    """
+    """Decompress what is compressed, and open what is in an archive."""
     if allowance is None:
         allowance = how.allowance(len(data))
     if data[:2] == _GZIP:

@@ -2,549 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any
 
 import numpy as np
 
 from goldspan.aggregation import Consensus
 from goldspan.crowd import agreement
 from goldspan.crowd.atomic import write_text
-from goldspan.money import MICRO, from_micro
 from goldspan.report import sections
-from goldspan.report import sections as pictures
-from goldspan.report.drawing import (
-    BOX,
-    DOTS,
-    FONT,
-    INK,
-    MUTED,
-    POINT,
-    WRONG,
-    count_ticks,
-    fill_template,
-    ground,
-    legend,
-    new_figure,
-    own_settings,
-    percent_ticks,
+from goldspan.report.drawing import fill_template
+from goldspan.report.record import Numbers, currency_of, interval, measure_of, with_unit
+from goldspan.report.rounds import (
+    bill_rows,
+    coverage_picture,
+    learning_picture,
+    outlook,
+    pick_rows,
+    redundancy_picture,
+    round_rows,
+    spending_picture,
 )
-from goldspan.report.sections import Fact, picture
+from goldspan.report.sections import Fact
 from goldspan.report.uncertain import uncertain_places
 from goldspan.report.wording import count, percent, plural
 from goldspan.report.workers import worker_habits, worker_table
 from goldspan.spans import score
 from goldspan.spans.scoring import Score
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-
-
-# --------------------------------------------------------------------------------------------------
-# What the report takes of a campaign: its numbers, in plain values.
-
-
-class Numbers(Protocol):
-    """A campaign's record; `goldspan.campaign.CampaignRecord` is one, and explains it."""
-
-    @property
-    def id(self) -> str:
-        """The campaign's id."""
-        ...
-
-    @property
-    def plan(self) -> Mapping[str, Any]:
-        """The plan in force, by section."""
-        ...
-
-    @property
-    def changes(self) -> Sequence[str]:
-        """What changed in the plan, a line per key."""
-        ...
-
-    @property
-    def versions(self) -> Mapping[str, str]:
-        """Versions by name."""
-        ...
-
-    @property
-    def rounds(self) -> Sequence[Mapping[str, Any]]:
-        """The facts of every round."""
-        ...
-
-    @property
-    def picks(self) -> Mapping[str, Mapping[str, int]]:
-        """Per round how many items every rule picked."""
-        ...
-
-    @property
-    def workers(self) -> Mapping[str, Mapping[str, Any]]:
-        """The workers with their last verdict."""
-        ...
-
-    @property
-    def forecasts(self) -> Mapping[str, Mapping[str, Any]]:
-        """Per round where the learning curve leads."""
-        ...
-
-    @property
-    def curve(self) -> Mapping[str, Any] | None:
-        """The learning curve with its band."""
-        ...
-
-    @property
-    def spending(self) -> Sequence[Mapping[str, Any]]:
-        """The course of the money."""
-        ...
-
-    @property
-    def redundancy(self) -> Sequence[int]:
-        """Items with 0, 1, … answers, gold questions aside."""
-        ...
-
-    @property
-    def coverage(self) -> Mapping[str, Any] | None:
-        """Of the pool after every round."""
-        ...
-
-    @property
-    def stop(self) -> Mapping[str, Any] | None:
-        """What stopped it."""
-        ...
-
-    @property
-    def money(self) -> Mapping[str, Any] | None:
-        """cap, reserved, spent, fixed, saving, everything, currency; None for unpaid work."""
-        ...
-
-    @property
-    def counts(self) -> Mapping[str, int]:
-        """Items and answers."""
-        ...
-
-
-def measure_of(record: Numbers) -> str:
-    """Name the score of models and labels."""
-    return "accuracy" if record.plan["task"]["labels"] else "F1"
-
-
-def amount(micro: int) -> str:
-    """Write millionths with two decimals, less than a hundredth with as many as it needs.
-
-    >>> amount(1_234_567_890), amount(2_500)
-    ('1,234.57', '0.0025')
-    """
-    return from_micro(micro) if 0 < micro < MICRO / 100 else f"{micro / MICRO:,.2f}"
-
-
-def with_unit(record: Numbers, micro: int) -> str:
-    """Write an amount with its currency."""
-    currency = currency_of(record)
-    return amount(micro) + (f"\u00a0{currency}" if currency else "")
-
-
-def currency_of(record: Numbers) -> str:
-    """Return the name of the currency; "" for none."""
-    return "" if record.money is None else str(record.money["currency"])
-
-
-def interval(measured: Mapping[str, Any]) -> str:
-    """Write an interval of shares in per cent."""
-    return f"{100 * measured['low']:.1f}\u2013{100 * measured['high']:.1f}"
-
-
-def bare_percent(value: float | None) -> str:
-    """Write a share in per cent without the sign, a dash for None."""
-    return "\u2013" if value is None else f"{100 * value:.1f}"
-
-
-# --------------------------------------------------------------------------------------------------
-# The learning curve: how good the model is after every round, and where that leads.
-
-
-LEAST_POINTS = 4
-"""Rounds with a score on random items that a forecast takes."""
-RAISED = str.maketrans("0123456789-.", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻⋅")
-FAR = 0.5
-"""From this lowest score on the axis does not begin at 0."""
-
-
-def learning_figure(record: Numbers) -> Figure:
-    """Draw the scores by the items they were learned from, and the forecast with its band.
-
-    Points are the model as measured, diamonds the same on items drawn at random, each with its
-    95 % interval; the line is the power law through the diamonds, dashed where it is forecast.
-    Squares are the labels against the truth of a simulation.
-    """
-    name = measure_of(record)
-    figure = new_figure(4.7, 3.1)
-    with own_settings():
-        ax = figure.subplots()
-        figure.subplots_adjust(left=0.085, right=0.975, top=0.785, bottom=0.14)
-        title = f"{name[0].upper()}{name[1:]} after every round, %"
-        ground(ax, title, "items labelled", shift=0.36, room=0.42)
-        if record.curve is not None:
-            _forecast(ax, record.curve, float(record.rounds[-1]["items"]))
-        _points(ax, record.rounds)
-        target = record.plan["stop"]["target"]
-        if target is not None:
-            ax.axhline(target, label="target", **DOTS)
-        legend(ax, 0.4, 3)
-        bottom = _bottom(record)
-        percent_ticks(ax.yaxis, bottom)
-        ax.set_ylim(bottom, 1.0 + 0.02 * (1 - bottom))
-        count_ticks(ax.xaxis)
-        ax.set_xlim(0, None)
-    return figure
-
-
-def _bottom(record: Numbers) -> float:
-    """Return where the axis begins: at 0, unless everything lies far above."""
-    found = [one[key]["low"] for one in record.rounds for key in ("score", "control") if one[key]]
-    found += [one["truth"]["labels"] for one in record.rounds if one["truth"]]
-    lowest = min(found, default=0.0)
-    return 0.0 if lowest < FAR else min(0.9, float(np.floor(10 * lowest) / 10))
-
-
-def _forecast(ax: Axes, curve: Mapping[str, Any], now: float) -> None:
-    items, score = np.array(curve["items"]), np.array(curve["score"])
-    low, high = (np.clip(curve[side], 0, 1) for side in ("low", "high"))
-    ax.fill_between(items, low, high, color=BOX, linewidth=0, zorder=1)
-    known = items <= now
-    line: dict[str, Any] = {"color": WRONG, "linewidth": 1.3, "zorder": 2}
-    ax.plot(items[known], score[known], **line)
-    later = ~known
-    later[max(0, int(known.sum()) - 1)] = True
-    ax.plot(items[later], score[later], linestyle=(0, (4, 2)), label="forecast", **line)
-
-
-def _points(ax: Axes, rounds: Sequence[Mapping[str, Any]]) -> None:
-    _measured(ax, rounds, "score", POINT, "o", "model")
-    _measured(ax, rounds, "control", WRONG, "D", "on random items")
-    truth = [one for one in rounds if one["truth"] is not None]
-    if truth:
-        at, value = _columns(truth, lambda one: one["truth"]["labels"])
-        look: dict[str, Any] = {"marker": "s", "markersize": 4, "linewidth": 1.0, "color": INK}
-        ax.plot(at, value, label="labels, true", **look)
-
-
-def _measured(
-    ax: Axes, rounds: Sequence[Mapping[str, Any]], key: str, colour: str, mark: str, label: str
-) -> None:
-    known = [one for one in rounds if one[key] is not None]
-    if not known:
-        return
-    at, value = _columns(known, lambda one: one[key]["value"])
-    low, high = (np.array([one[key][side] for one in known]) for side in ("low", "high"))
-    gap = [np.maximum(value - low, 0), np.maximum(high - value, 0)]
-    look: dict[str, Any] = {"color": colour, "fmt": mark, "markersize": 4.5, "elinewidth": 1.1}
-    look["clip_on"] = False
-    # Aside, so that the intervals of the two do not lie upon each other.
-    aside = 0.006 * max(one["items"] for one in rounds) * (1 if key == "control" else -1)
-    ax.errorbar(at + aside, value, yerr=gap, label=label, zorder=3, **look)
-
-
-def _columns(rounds: Sequence[Mapping[str, Any]], value: Any) -> tuple[Any, Any]:
-    at = np.array([one["items"] for one in rounds], np.float64)
-    return at, np.array([value(one) for one in rounds], np.float64)
-
-
-def learning_picture(record: Numbers) -> dict[str, Any] | None:
-    """Return the learning curve with its text alternative; None before the first score."""
-    known = [one for one in record.rounds if one["score"] is not None or one["truth"] is not None]
-    if not known:
-        return None
-    return picture(learning_figure(record), "Learning curve", _describe(record))
-
-
-def _describe(record: Numbers) -> str:
-    name, parts = measure_of(record), []
-    for key, what in (("score", "the model as measured"), ("control", "on random items")):
-        known = [one for one in record.rounds if one[key] is not None]
-        if known:
-            first, last = known[0], known[-1]
-            parts.append(
-                f"{name} of {what}: {percent(first[key]['value'])} with "
-                f"{plural(first['items'], 'item')}, {percent(last[key]['value'])} with "
-                f"{plural(last['items'], 'item')}."
-            )
-    return " ".join([*parts, "The numbers stand in the table of rounds."])
-
-
-def round_rows(record: Numbers) -> list[dict[str, str]]:
-    """Return the rounds as rows of a table."""
-    return [
-        {
-            "round": count(one["round"]),
-            "items": count(one["items"]),
-            "answers": count(one["answers"]),
-            "spent": with_unit(record, one["spent"]).split("\u00a0")[0],
-            "hours": f"{one['hours']:,.2f}" if one["hours"] < 10 else f"{one['hours']:,.0f}",
-            **_score_cells(one, "score"),
-            **_score_cells(one, "control"),
-            "labels": bare_percent(None if one["truth"] is None else one["truth"]["labels"]),
-            "rest": bare_percent(None if one["truth"] is None else one["truth"]["model"]),
-            "stable": "\u2013" if one["stable"] is None else f"{one['stable']:.3f}",
-        }
-        for one in record.rounds
-    ]
-
-
-def _score_cells(one: Mapping[str, Any], key: str) -> dict[str, str]:
-    found = one[key]
-    return {
-        key: bare_percent(None if found is None else found["value"]),
-        f"{key}_bounds": "" if found is None else interval(found),
-    }
-
-
-def outlook(record: Numbers) -> list[tuple[str, str]]:
-    """Return what more labels would bring, beside more answers about those that there are."""
-    if not record.rounds:
-        return []
-    facts = list(record.forecasts.values())[-1] if record.forecasts else {}
-    rows = []
-    if facts.get("curve") is None:
-        n = sum(one["control"] is not None for one in record.rounds)
-        rows.append(("Forecast", _too_few(record, n)))
-    else:
-        rows += _forecast_rows(record, facts)
-    again = facts.get("ask_again")
-    if again is not None:
-        gain = f"{100 * again['right_tokens']:.2f}"
-        what = "labels" if measure_of(record) == "accuracy" else "tokens"
-        words = f"expected to set right {gain}\u00a0% of the {what} there are"
-        rows.append((f"{again['answers']} more answers on uncertain items", words))
-    return rows
-
-
-def _too_few(record: Numbers, n: int) -> str:
-    if not any(one["score"] for one in record.rounds):
-        return "none, as no model could be measured"
-    return (
-        f"none: it takes {LEAST_POINTS} rounds with a score on items drawn at random (at least 8 "
-        f"of them), and there {'is' if n == 1 else 'are'} {count(n)}"
-    )
-
-
-def _forecast_rows(record: Numbers, facts: Mapping[str, Any]) -> list[tuple[str, str]]:
-    ahead, curve = facts["next"], facts["curve"]
-    minus = "\u2212"
-    law = f"{100 * curve['a']:.1f} {minus} {100 * curve['b']:.4g} \u00b7 n{_raised(-curve['c'])}"
-    gain = f"a gain of {100 * ahead['gain']:.2f} points for {_takes(record, ahead)}"
-    more = f"{percent(ahead['score'])} ({interval(ahead)}), {gain}"
-    rows = [
-        ("Learning curve", f"{measure_of(record)} in per cent = {law}, for n items"),
-        (f"{ahead['items']} more items", more),
-    ]
-    goal = facts["to_target"]
-    if goal is not None:
-        rows.append((f"Target {100 * record.plan['stop']['target']:g}\u00a0%", _goal(record, goal)))
-    return rows
-
-
-def _raised(power: float) -> str:
-    """Write an exponent.
-
-    >>> _raised(-0.5)
-    '⁻⁰⋅⁵⁰'
-    """
-    return f"{power:.2f}".translate(RAISED)
-
-
-def _goal(record: Numbers, goal: Mapping[str, Any]) -> str:
-    chance = f"{100 * goal['chance']:.0f}\u00a0% of the curves that fit as well ever reach it"
-    if not goal["reachable"]:
-        return f"not reachable by the learning curve ({chance})"
-    if goal["cost"] is None:
-        return f"reachable with more items than anybody could label ({chance})"
-    items = plural(round(goal["items"]), "more item")
-    return f"{items} for {_takes(record, goal)} ({chance})"
-
-
-def _takes(record: Numbers, facts: Mapping[str, Any]) -> str:
-    """Return what more labels take: money, or answers where nobody is paid."""
-    if record.money is not None:
-        return with_unit(record, facts["cost"])
-    return plural(facts["answers"], "answer")
-
-
-# --------------------------------------------------------------------------------------------------
-# The money over time, and how many answers the items took.
-
-
-MINUTES, DAYS = 2.0, 72.0
-"""Hours below which time is told in minutes, and above which in days."""
-MAX_TICKS = 16
-"""With more answers per item not every number stands beneath its bar."""
-
-
-def spending_figure(record: Numbers) -> Figure:
-    """Draw the money spent over time; points are the ends of rounds, the dotted line is the cap."""
-    assert record.money is not None
-    unit, scale = _time_unit(record)
-    currency = currency_of(record)
-    figure = new_figure(4.4, 2.6)
-    with own_settings():
-        ax = figure.subplots()
-        figure.subplots_adjust(left=0.13, right=0.965, top=0.8, bottom=0.165)
-        title = f"Money spent, {currency}" if currency else "Money spent"
-        ground(ax, title, f"{unit} since the beginning", shift=0.5)
-        hours = np.array([one["hours"] for one in record.spending]) * scale
-        spent = np.array([one["spent"] for one in record.spending]) / MICRO
-        ax.fill_between(hours, spent, color=BOX, linewidth=0, step="post")
-        ax.plot(hours, spent, color=POINT, linewidth=1.6, drawstyle="steps-post", label="spent")
-        ends = [(one["hours"] * scale, one["spent"] / MICRO) for one in record.rounds]
-        if ends:
-            look: dict[str, Any] = {"linestyle": "none", "marker": "o", "markersize": 4.5}
-            ax.plot(*zip(*ends, strict=True), color=INK, label="end of a round", zorder=3, **look)
-        ax.axhline(record.money["cap"] / MICRO, label="cap", **DOTS)
-        legend(ax, 0.4)
-        ax.set_xlim(0, None)
-        ax.set_ylim(0, 1.06 * record.money["cap"] / MICRO)
-    return figure
-
-
-def _time_unit(record: Numbers) -> tuple[str, float]:
-    hours = record.spending[-1]["hours"]
-    if hours < MINUTES:
-        return "minutes", 60.0
-    return ("days", 1 / 24) if hours > DAYS else ("hours", 1.0)
-
-
-def spending_picture(record: Numbers) -> dict[str, Any] | None:
-    """Return the course of the money with its text alternative; None before the first answer."""
-    if not record.spending or record.money is None:
-        return None
-    unit, scale = _time_unit(record)
-    last = record.spending[-1]
-    words = (
-        f"{with_unit(record, last['spent'])} for {plural(last['answers'], 'answer')} after "
-        f"{last['hours'] * scale:,.1f} {unit}, of a cap of "
-        f"{with_unit(record, record.money['cap'])}. Round by round in the table of rounds."
-    )
-    return picture(spending_figure(record), "Money over time", words)
-
-
-def bill_rows(record: Numbers) -> list[tuple[str, str]]:
-    """Return the money in words: cap, spent, what an item came to, and what fixed answers cost."""
-    money, counts = record.money, record.counts
-    if money is None:
-        return []
-    rows = [("Cap", with_unit(record, money["cap"])), ("Spent", with_unit(record, money["spent"]))]
-    if money["reserved"]:
-        rows.append(("Reserved", with_unit(record, money["reserved"])))
-    if counts["items"]:
-        each = with_unit(record, round(money["spent"] / counts["items"]))
-        rows.append(("Per labelled item", each))
-    k = plural(record.plan["redundancy"]["max"], "answer")
-    if money["fixed"]:
-        fixed = f"{with_unit(record, money['fixed'])} for the labelled items with {k} each"
-        rows.append(("Fixed redundancy", fixed))
-    everything = f"{with_unit(record, money['everything'])} for the whole pool with {k} each"
-    return [*rows, ("Everything", everything)]
-
-
-def redundancy_figure(record: Numbers) -> Figure:
-    """Draw how many items took how many answers."""
-    figure = new_figure(4.4, 2.6)
-    with own_settings():
-        ax = figure.subplots()
-        figure.subplots_adjust(left=0.1, right=0.965, top=0.8, bottom=0.165)
-        ground(ax, "Items by the answers they took", "answers per item", "y", shift=0.38)
-        _bars(ax, list(record.redundancy[1:]))
-    return figure
-
-
-def _bars(ax: Axes, items: Sequence[int]) -> None:
-    at = np.arange(1, len(items) + 1)
-    ax.bar(at, items, 0.72, color=POINT, linewidth=0)
-    for x, n in zip(at.tolist(), items, strict=True):
-        look: dict[str, Any] = {"family": FONT, "size": 8.5, "color": INK, "ha": "center"}
-        ax.annotate(count(n), (x, n), (0, 3), textcoords="offset points", **look)
-    if len(at) <= MAX_TICKS:
-        ax.set_xticks(at)
-    ax.set_ylim(0, 1.12 * max(1, *items))
-    count_ticks(ax.yaxis)
-
-
-def redundancy_picture(record: Numbers) -> dict[str, Any] | None:
-    """Return the answers per item with their text alternative; None before the first answer."""
-    items = record.redundancy
-    if not any(items[1:]):
-        return None
-    total = sum(items[1:])
-    parts = [
-        f"{plural(n, 'item')} ({percent(n / total)}) took {plural(k, 'answer')}"
-        for k, n in enumerate(items)
-        if n and k
-    ]
-    return picture(redundancy_figure(record), "Answers per item", f"{'; '.join(parts)}.")
-
-
-# --------------------------------------------------------------------------------------------------
-# Coverage: how much of the pool's attribute values the rounds have seen, and who picked.
-
-
-def coverage_figure(record: Numbers) -> Figure:
-    """Draw the share of the attribute–value pairs covered by what was picked, and at random."""
-    assert record.coverage is not None
-    rounds = [{"items": 0, "covered": 0.0, "random": 0.0}, *record.coverage["rounds"]]
-    items = np.array([one["items"] for one in rounds])
-    figure = new_figure(4.4, 2.6)
-    with own_settings():
-        ax = figure.subplots()
-        figure.subplots_adjust(left=0.085, right=0.975, top=0.8, bottom=0.165)
-        ground(ax, "Attribute values of the pool covered, %", "items picked", shift=0.32)
-        by_chance: dict[str, Any] = {"color": MUTED, "linewidth": 1.2, "linestyle": (0, (4, 2))}
-        ax.plot(items, [one["random"] for one in rounds], label="items at random", **by_chance)
-        look: dict[str, Any] = {"color": POINT, "linewidth": 1.6, "marker": "o", "markersize": 4.5}
-        ax.plot(items, [one["covered"] for one in rounds], label="this campaign", **look)
-        legend(ax, 0.4)
-        percent_ticks(ax.yaxis)
-        ax.set_ylim(0, 1.03)
-        count_ticks(ax.xaxis)
-        ax.set_xlim(0, None)
-    return figure
-
-
-def coverage_picture(record: Numbers) -> dict[str, Any] | None:
-    """Return the coverage with its text alternative; None where it is not known."""
-    if record.coverage is None or not record.coverage["rounds"]:
-        return None
-    last = record.coverage["rounds"][-1]
-    words = (
-        f"{plural(last['items'], 'item')} cover {percent(last['covered'])} of "
-        f"{plural(record.coverage['pairs'], 'pair')} of attribute and value that at least two "
-        f"items of the pool have; as many items at random would cover {percent(last['random'])}."
-    )
-    return {**picture(coverage_figure(record), "Coverage of the pool", words), "words": words}
-
-
-def pick_rows(record: Numbers) -> dict[str, Any]:
-    """Return which rule picked how many items in every round, and what they cover.
-
-    Returns:
-        `rules`, their names in the order in which they first picked, and `rows`.
-    """
-    picks = [one for one in record.picks.values() if one]
-    rules = list(dict.fromkeys(rule for one in picks for rule in sorted(one)))
-    covered = [] if record.coverage is None else record.coverage["rounds"]
-    rows = [
-        {
-            "round": n,
-            "picked": [count(one[rule]) if rule in one else "\u2013" for rule in rules],
-            "total": count(sum(one.values())),
-            "covered": bare_percent(covered[n - 1]["covered"] if covered else None),
-            "random": bare_percent(covered[n - 1]["random"] if covered else None),
-        }
-        for n, one in enumerate(picks, 1)
-    ]
-    return {"rules": rules, "rows": rows}
-
 
 # --------------------------------------------------------------------------------------------------
 # The workers of a campaign: how reliable they are, what was decided, what they do.
@@ -705,9 +191,9 @@ class Limit:
 
 
 def limits(record: Numbers) -> list[Limit]:
-    """List the rules that the plan sets, the hard ones first."""
+    """List the limits of money, pool and time, and the rules of `[stop]` that the plan sets."""
     fired = "" if record.stop is None else record.stop["rule"]
-    rows = [*_hard(record), *_soft(record)]
+    rows = [*_hard(record), *((row["rule"], row["limit"], row["now"]) for row in record.limits)]
     return [Limit(rule, limit, now, rule == fired) for rule, limit, now in rows]
 
 
@@ -724,33 +210,6 @@ def _hard(record: Numbers) -> Iterator[tuple[str, str, str]]:
     if hours is not None:
         now = "\u2013" if last is None else f"{last['hours']:,.1f} hours"
         yield "time", f"{hours:g} hours at most", now
-    if plan["stop"]["most_rounds"] is not None:
-        most = plural(plan["stop"]["most_rounds"], "round")
-        yield "rounds", f"{most} at most", count(len(record.rounds))
-
-
-def _soft(record: Numbers) -> Iterator[tuple[str, str, str]]:
-    rules = record.plan["stop"]
-    last = record.rounds[-1] if record.rounds else {}
-    often = f"{plural(rules['rounds'], 'round')} in a row"
-    if rules["target"] is not None:
-        best = last.get("control") or last.get("score")
-        now = "\u2013" if best is None else percent(best["low"])
-        yield "target", f"lower bound of the score {percent(rules['target'])}, {often}", now
-    if rules["least_gain"] is not None:
-        limit = f"less than {100 * rules['least_gain']:g} points per unit of money, {often}"
-        yield "gain", limit, _gain(record)
-    if rules["stable"] is not None:
-        now = "\u2013" if last.get("stable") is None else f"{last['stable']:.3f}"
-        yield "stable", f"κ of two rounds' predictions {rules['stable']:g}, {often}", now
-
-
-def _gain(record: Numbers) -> str:
-    facts = list(record.forecasts.values())[-1] if record.forecasts else {}
-    ahead = facts.get("next")
-    if ahead is None or not ahead["cost"]:
-        return "\u2013"
-    return f"{100 * ahead['gain'] * MICRO / ahead['cost']:.2g} points"
 
 
 # --------------------------------------------------------------------------------------------------
@@ -907,6 +366,7 @@ def render(
         measure=measure_of(record),
         status=status(record),
         lead=lead(record),
+        warnings=record.warnings,
         facts=facts(record, result, scored, against),
         score_title=f"How good the labels are, against {against}",
         **_course(record),
@@ -949,15 +409,15 @@ def _labels(
     agreed, workers = agreement(result.crowd), worker_table(result, None)
     # The same labels with gold beside them, if it is not that of labels made for the test alone.
     shown = tested if tested is not None and tested.codes is result.codes else result
-    calibration = None if tested is None else pictures.calibration_picture(tested, against)
+    calibration = None if tested is None else sections.calibration_picture(tested, against)
     return empty | {
         "crowd": result.crowd,
         "score_types": sections.score_types(scored),
         "schemes": sections.schemes(result, scored),
         "measures": sections.measures(result, agreed),
-        "figure": pictures.agreement_picture(result, agreed),
+        "figure": sections.agreement_picture(result, agreed),
         "calibration": calibration,
-        "confusion": pictures.confusion_pictures(result, [row.worker for row in workers.rows]),
+        "confusion": sections.confusion_pictures(result, [row.worker for row in workers.rows]),
         "habits": worker_habits(result, workers),
         "places": [replace(place, group="") for place in uncertain_places(shown)],
         "is_model": result.posterior is not None,
@@ -966,8 +426,8 @@ def _labels(
 
 
 def _method(result: Consensus) -> list[tuple[str, list[str]]]:
-    """Return how the labels were made; how long it took is another time different."""
-    rows = [row for row in sections.method(result) if row[0] != "Time"]
+    """Return how the labels were made; how long it took differs, and warnings stand on top."""
+    rows = [row for row in sections.method(result) if row[0] not in {"Time", "Warnings"}]
     return [(name, [", ".join(lines)] if name == "Parameters" else lines) for name, lines in rows]
 
 

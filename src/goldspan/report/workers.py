@@ -36,8 +36,8 @@ from goldspan.report.drawing import (
     write,
 )
 from goldspan.report.wording import plural, share, shorten
-from goldspan.workers import Review, Verdict
-from goldspan.workers.verdicts import best_first
+from goldspan.workers.review import Review
+from goldspan.workers.verdicts import Verdict, best_first
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

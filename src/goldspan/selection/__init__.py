@@ -9,40 +9,30 @@ from goldspan.plugins import plugins
 from goldspan.selection.registry import DEFAULT, SELECTORS
 
 if TYPE_CHECKING:
-    from goldspan.selection.base import Budget, Cost, Selection, Selector
+    from goldspan.selection.base import Cost, Selection, Selector
     from goldspan.selection.coverage import StreamingCoverage
-    from goldspan.selection.features import Features, Incidence
+    from goldspan.selection.features import Features
     from goldspan.selection.pool import Pool
-    from goldspan.selection.schedule import Schedule, get_selector, read_selector
+    from goldspan.selection.schedule import Schedule
 
 __all__ = [
-    "Budget",
     "Cost",
     "Features",
-    "Incidence",
     "Pool",
     "Schedule",
-    "Selection",
     "Selector",
     "StreamingCoverage",
-    "get_selector",
-    "read_selector",
     "select_items",
     "selectors",
 ]
 
 _HOME = {
-    "Budget": "goldspan.selection.base",
     "Cost": "goldspan.selection.base",
     "Features": "goldspan.selection.features",
-    "Incidence": "goldspan.selection.features",
     "Pool": "goldspan.selection.pool",
     "Schedule": "goldspan.selection.schedule",
-    "Selection": "goldspan.selection.base",
     "Selector": "goldspan.selection.base",
     "StreamingCoverage": "goldspan.selection.coverage",
-    "get_selector": "goldspan.selection.schedule",
-    "read_selector": "goldspan.selection.schedule",
 }
 
 __getattr__ = lazy(__name__, _HOME)

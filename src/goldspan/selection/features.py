@@ -267,15 +267,6 @@ class Incidence:
         same_as_before(self.bounds, self.ids, order, hashes, found)
         return found
 
-    def check_size(self, n_items: int) -> None:
-        """Reject another number of items.
-
-        Raises:
-            InputError: It is another.
-        """
-        if n_items != self.n_items:
-            raise InputError(f"attribute values of {self.n_items} items for {n_items} items")
-
 
 # --------------------------------------------------------------------------------------------------
 # From items to attribute–value pairs: fitted on the pool, kept as JSON, applied to new items.

@@ -12,6 +12,28 @@ from goldspan._kernel import kernel
 from goldspan.selection.features import Incidence
 
 # --------------------------------------------------------------------------------------------------
+# What both ways of picking go by. Arrays of items and values are the same in all kernels: bounds,
+# int64 [n_items + 1], and ids, int32 [nnz], are the values of every item; need, int32 [n_values],
+# is how often a value is still needed.
+
+
+@kernel
+def gain_of(
+    item: int,
+    bounds: NDArray[np.int64],
+    ids: NDArray[np.int32],
+    weights: NDArray[np.float64],
+    need: NDArray[np.int32],
+) -> float:
+    """Add up the weights of an item's values that are still needed."""
+    gain = 0.0
+    for place in range(bounds[item], bounds[item + 1]):
+        if need[ids[place]] > 0:
+            gain += weights[ids[place]]
+    return gain
+
+
+# --------------------------------------------------------------------------------------------------
 # Greedy coverage with weights and costs: a heap of gains, most of them out of date.
 
 
@@ -42,7 +64,7 @@ def sink(keys: NDArray[np.float64], ranks: NDArray[np.int32], size: int, at: int
 
 
 @kernel
-def pick_weighted(  # noqa: C901, PLR0912 - one loop for Numba
+def pick_weighted(  # noqa: C901 - one loop for Numba
     bounds: NDArray[np.int64],
     ids: NDArray[np.int32],
     weights: NDArray[np.float64],
@@ -66,7 +88,7 @@ def pick_weighted(  # noqa: C901, PLR0912 - one loop for Numba
         spend: float64 [n_items], what an item takes from the budget.
         left: Of the budget.
         order: int64 [n_items], the permutation that decides ties.
-        need: int32 [n_values], how often a value is still needed; changed.
+        need: How often a value is still needed; changed.
         is_out: bool [n_items], items that cannot be picked (any more); changed.
         picked: int64 [most], written.
         gains: float64 [most], written.
@@ -84,10 +106,7 @@ def pick_weighted(  # noqa: C901, PLR0912 - one loop for Numba
         item = order[rank]
         if is_out[item]:
             continue
-        gain = 0.0
-        for place in range(bounds[item], bounds[item + 1]):
-            if need[ids[place]] > 0:
-                gain += weights[ids[place]]
+        gain = gain_of(item, bounds, ids, weights, need)
         if gain > 0:
             keys[size], ranks[size] = gain / shares[item], rank
             size += 1
@@ -95,10 +114,7 @@ def pick_weighted(  # noqa: C901, PLR0912 - one loop for Numba
         sink(keys, ranks, size, at)
     while size > 0 and n < most:
         item = order[ranks[0]]
-        gain = 0.0
-        for place in range(bounds[item], bounds[item + 1]):
-            if need[ids[place]] > 0:
-                gain += weights[ids[place]]
+        gain = gain_of(item, bounds, ids, weights, need)
         key = gain / shares[item]
         fits = spend[item] <= left
         if gain > 0 and not fits:
@@ -151,7 +167,7 @@ def pick_unweighted(  # noqa: C901, PLR0912 - one loop for Numba
         value_bounds: int64 [n_values + 1].
         value_items: int32 [nnz], the items of every value.
         order: int64 [n_items], the permutation that decides ties.
-        need: int32 [n_values], how often a value is still needed; changed.
+        need: How often a value is still needed; changed.
         is_out: bool [n_items], items that cannot be picked (any more); changed.
         picked: int64 [most], written.
         gains: float64 [most], written.
@@ -161,13 +177,11 @@ def pick_unweighted(  # noqa: C901, PLR0912 - one loop for Numba
         How many were picked.
     """
     n_items, most = len(bounds) - 1, len(picked)
-    gain = np.zeros(n_items, np.int32)
+    gain, even = np.zeros(n_items, np.int32), np.ones(len(need))
     top = 0
     for item in range(n_items):
         if not is_out[item]:
-            for place in range(bounds[item], bounds[item + 1]):
-                if need[ids[place]] > 0:
-                    gain[item] += 1
+            gain[item] = int(gain_of(item, bounds, ids, even, need))
             top = max(top, gain[item])
     head = np.full(top + 1, -1, np.int32)
     behind = np.full(n_items, -1, np.int32)

@@ -9,13 +9,13 @@ SELECTORS: dict[str, tuple[str, str]] = {
     ),
     "coverage-paper": (
         "goldspan.selection.coverage:PaperCoverage",
-        "the most new attribute values, as the paper has it",
+        "the most new attribute values, as Ntoulas et al. have it",
     ),
     "coverage-parts": (
         "goldspan.selection.coverage:PartitionedCoverage",
         "coverage of a large pool in parts, then among their picks",
     ),
-    "random": ("goldspan.selection.schedule:Random", "drawn at random: the control"),
+    "random": ("goldspan.selection.schedule:Random", "drawn at random: the unbiased sample"),
     "density": ("goldspan.selection.uncertainty:Density", "like many other items of the pool"),
     "least-confidence": (
         "goldspan.selection.uncertainty:LeastConfidence",

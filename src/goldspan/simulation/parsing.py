@@ -63,7 +63,7 @@ def signature(kind: type[SimulatedWorker]) -> str:
     'misses(p, type=None)'
     """
     words = [
-        one.name if one.is_required else f"{one.name}={one.default}" for one in _arguments(kind)
+        one.name if one.is_required else f"{one.name}={one.default}" for one in arguments(kind)
     ]
     return f"{kind.name}({', '.join(words)})" if words else kind.name
 
@@ -74,7 +74,7 @@ _HINT = (
 )
 
 
-def _arguments(kind: type[SimulatedWorker]) -> list[Parameter]:
+def arguments(kind: type[SimulatedWorker]) -> list[Parameter]:
     """Return the parameters that text can set, also by place."""
     not_in_text = {one.name for one in fields(kind) if one.kw_only}
     return [one for one in parameters(kind) if one.name not in not_in_text]
@@ -101,7 +101,7 @@ def _made(
     name: str, placed: list[ast.expr], named: list[tuple[str, ast.expr]], source: str
 ) -> SimulatedWorker:
     kind = get_worker(name)
-    known = {one.name: one for one in _arguments(kind)}
+    known = {one.name: one for one in arguments(kind)}
     usage = f"it is written {signature(kind)}"
     if len(placed) > len(known):
         raise InputError(f"{name} takes {len(known)} arguments, not {len(placed)}: {usage}")

@@ -40,11 +40,7 @@ _BLOCK = 1 << 16
 
 
 def check_policy(policy: str) -> str:
-    """Return the policy if there is one of that name.
-
-    Raises:
-        UnknownNameError: There is none; the message names them all.
-    """
+    """Return the policy if there is one of that name."""
     if policy not in POLICIES:
         raise UnknownNameError("policy", policy, POLICIES)
     return policy
@@ -236,17 +232,11 @@ def fault_message(
 def write_codes(spans: SpanArray, offsets: NDArray[np.int64], codec: Codec) -> NDArray[np.int16]:
     """Write spans as codes; the inverse of `find_spans` on well-formed tags.
 
-    Args:
-        spans: Spans of one worker that do not overlap.
+    Where:
         offsets: int64 [n_items + 1].
-        codec: The target tag set; it must hold the spans' types under the same indices.
 
     Returns:
         int16 [n_tokens].
-
-    Raises:
-        SpanError: Spans overlap or are empty, leave their item, or cannot be written in PLAIN; or
-            the tag set lacks a tag that they need.
     """
     n_tokens = int(offsets[-1])
     order = np.argsort(spans.start, kind="stable")

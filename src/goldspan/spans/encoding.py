@@ -74,11 +74,7 @@ class Encoding(NamedTuple):
         return not self.prefixes
 
     def prefix(self, role: Role) -> str:
-        """Return the prefix letter of a role.
-
-        Raises:
-            KeyError: The encoding has no such role.
-        """
+        """Return the prefix letter of a role."""
         for letter, played in self.prefixes.items():
             if played == role:
                 return letter
@@ -104,12 +100,6 @@ ALIASES = {"IOB1": "IOB", "IOB2": "BIO", "BIOES": "IOBES", "BIOUL": "BILOU", "BM
 
 def get_encoding(name: str | Encoding) -> Encoding:
     """Find an encoding by its name or an alias, in any case.
-
-    Args:
-        name: For example "BIO", "iob2", "BIOES".
-
-    Raises:
-        UnknownNameError: There is no such encoding; the message names them all.
 
     >>> get_encoding("bioes").name
     'IOBES'
@@ -209,10 +199,9 @@ def pair_table(
 ) -> NDArray[np.uint8]:
     """Build the table of an encoding and a set of tags.
 
-    Args:
+    Where:
         roles: int8 [V], the `Role` of every tag.
         types: int16 [V], the index of every tag's type; -1 for `O`.
-        encoding: The encoding that the tags are written in.
 
     Returns:
         uint8 [V+1, V+1]: bits for (previous, current), 0 being the boundary. A span starts on a

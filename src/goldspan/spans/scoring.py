@@ -74,12 +74,7 @@ class SchemeScore:
 
 
 def score_schemes(gold: SpanArray, found: SpanArray) -> dict[str, SchemeScore]:
-    """Count the spans of one worker under all four schemes.
-
-    Args:
-        gold: True spans, from `find_spans` on one-dimensional codes.
-        found: Predicted spans, likewise.
-    """
+    """Count the spans of one worker under all four schemes."""
     same_bounds = _same_bounds(gold, found)
     paired = np.flatnonzero(same_bounds >= 0)
     partner = same_bounds[paired]
@@ -217,9 +212,6 @@ def align_by_id(truth: Any, predicted: Any, encoding: str | None) -> tuple[Tagge
 
     Only items on both sides are compared, and of these only tokens whose truth is known. One side
     may be a plain list in the order of the other.
-
-    Raises:
-        InputError: No item is on both sides, an item has two lengths, or the encodings differ.
     """
     left, right = _Side.of(truth, predicted), _Side.of(predicted, truth)
     names = {side.tagset.encoding for side in (truth, predicted) if hasattr(side, "tagset")}

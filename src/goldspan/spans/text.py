@@ -154,9 +154,6 @@ def locate(text: str, tokens: Sequence[str]) -> list[tuple[int, int]]:
     Between tokens there may be what belongs to none: white space, control characters and invisible
     format characters.
 
-    Raises:
-        InputError: A token does not come next in the text.
-
     >>> locate("to be", ["to", "be"])
     [(0, 2), (3, 5)]
     """
@@ -176,9 +173,6 @@ def locate(text: str, tokens: Sequence[str]) -> list[tuple[int, int]]:
 
 def token_bounds(text: str, tokens: Sequence[str], starts: Sequence[int]) -> list[tuple[int, int]]:
     """Return the bounds of tokens that begin at given places.
-
-    Raises:
-        InputError: The text reads otherwise there, or a token begins within the one before.
 
     >>> token_bounds("to be", ["to", "be"], [0, 3])
     [(0, 2), (3, 5)]
@@ -257,9 +251,6 @@ def to_chars(
     offsets: str = "codepoint",
 ) -> list[CharSpan]:
     """Turn token spans into character spans; the inverse of `to_tokens`.
-
-    Raises:
-        FaultsError: A span lies outside the tokens or is empty.
 
     >>> to_chars("Ann Lee sang", [Span("PER", 0, 2)])
     [('PER', 0, 7)]

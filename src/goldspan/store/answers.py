@@ -100,9 +100,6 @@ def submit(
     """Take an answer, and pay for it if it counts.
 
     Of the answers of a worker to an item that do not count, the first is kept.
-
-    Raises:
-        FaultsError: The item is in no batch, or the labels do not fit it.
     """
     key = _kept_key(entry, key, worker)
     sent = Sent(key, worker, item, canonical(list(labels)))
@@ -123,12 +120,7 @@ def submit(
 def change(
     entry: Entry, key: str, worker: str, item: str, labels: Sequence[str | None], tagset: Codec
 ) -> Receipt:
-    """Put another version of an answer in the place of the one that counts; nothing more is paid.
-
-    Raises:
-        FaultsError: No answer of the worker to the item counts, or the labels do not fit it.
-        BoundError: The answer was changed too often.
-    """
+    """Put another version of an answer in the place of the one that counts; pay nothing more."""
     key = _kept_key(entry, key, worker)
     sent = Sent(key, worker, item, canonical(list(labels)))
     replayed = _replay(entry, sent)
@@ -160,11 +152,7 @@ def change(
 def check_labels(
     labels: Sequence[str | None], n_tokens: int, item: str, worker: str, tagset: Codec
 ) -> None:
-    """Check that labels fit an item.
-
-    Raises:
-        FaultsError: There are more or fewer than tokens, or some are not in the tag set.
-    """
+    """Check that labels fit an item."""
     faults = []
     if isinstance(labels, str) or len(labels) != n_tokens:
         message = f"needs a list of {n_tokens} labels, one per token, not {labels!r}"

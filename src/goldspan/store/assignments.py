@@ -166,12 +166,7 @@ DUE, OF_WORKER, OF_ITEM = _which(_DUE), _which(_OF_WORKER), _which(_OF_ITEM)
 def lease(
     entry: Entry, name: str, seconds: float, n: int, names: Sequence[str] | None
 ) -> list[Lease]:
-    """Assign items to a worker until n are held, as far as there are places and money.
-
-    Raises:
-        InputError: `n` or `seconds` is out of range.
-        FaultsError: Some of the items named are not in the pool.
-    """
+    """Assign items to a worker until n are held, as far as there are places and money."""
     if isinstance(n, bool) or not isinstance(n, int) or not 1 <= n <= MOST_AT_ONCE:
         raise InputError(f"n must be a whole number from 1 to {MOST_AT_ONCE}, not {n!r}")
     if not 0 < seconds <= 10**9:

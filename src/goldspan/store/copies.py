@@ -139,10 +139,6 @@ def opened_unchanged(place: str | Path) -> Iterator[Database]:
     """Open a campaign's database to be verified, and change nothing of a SQLite file.
 
     A file with tables of an older goldspan is copied, and the copy is brought to this one's.
-
-    Raises:
-        InputError: There is no campaign.
-        StoreError: A newer goldspan made it, or it cannot be read at all.
     """
     url, where = to_url(place), where_of(place)
     if url.get_backend_name() != "sqlite":
@@ -188,12 +184,7 @@ def _opened(path: Path, where: str, *, sync: bool = True) -> Iterator[Database]:
 
 
 def _copy(source: Any, target: Path) -> None:
-    """Copy a database to a file, and leave nothing beside it.
-
-    Raises:
-        OSError: The disk is full.
-        DatabaseError: The source cannot be read.
-    """
+    """Copy a database to a file, and leave nothing beside it."""
     try:
         _copied(source, target)
     except sqlite3.DatabaseError as error:

@@ -249,11 +249,7 @@ class Seen:
 
 
 class AnswerCache:
-    """Return the answered items with their answers, again and again; threads may share it.
-
-    Args:
-        database: The campaign's.
-    """
+    """Return the answered items with their answers, again and again; threads may share it."""
 
     def __init__(self, database: Database) -> None:
         self.database = database

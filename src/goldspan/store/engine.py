@@ -66,9 +66,6 @@ class BoundError(InputError):
 def to_url(place: str | Path) -> URL:
     """Turn a path, or an address such as "postgresql://host/name", into SQLAlchemy's URL.
 
-    Raises:
-        InputError: The address cannot be read, or names a database of another kind.
-
     >>> to_url("campaign.db").database, to_url("postgresql://host/name").drivername
     ('campaign.db', 'postgresql+psycopg')
     """
@@ -87,16 +84,7 @@ def to_url(place: str | Path) -> URL:
 
 
 def connect(url: URL, sign: str = "") -> Engine:
-    """Make the engine; nothing is opened yet.
-
-    Args:
-        url: Where the database is.
-        sign: How PostgreSQL is to name its connections, so that those of a process that is gone
-            can be found and ended.
-
-    Raises:
-        MissingExtraError: psycopg is not installed and the address is PostgreSQL's.
-    """
+    """Make the engine; nothing is opened yet."""
     if url.get_backend_name() == "postgresql":
         try:
             words: dict[str, Any] = {"application_name": sign} if sign else {}

@@ -130,10 +130,6 @@ def forget(
     """Delete what is known of somebody, and leave a tombstone; answers and payments stay.
 
     The tombstone may be one that another copy of this store has. See `SqlLedger.forget`.
-
-    Raises:
-        InputError: The campaign is not private, or nobody is known by this name.
-        UnsettledError: A payment to them is under way.
     """
     connection = entry.connection
     if not entry.private:
@@ -295,11 +291,7 @@ def _salt(connection: Connection) -> str:
 
 
 def about(connection: Connection, who: str) -> dict[str, Any]:
-    """Return all that is stored of somebody, as plain values (GDPR article 15).
-
-    Raises:
-        InputError: Nobody is known by this name.
-    """
+    """Return all that is stored of somebody, as plain values (GDPR article 15)."""
     person = find_person(connection, who) or _worker_named(connection, who)
     if person is None:
         raise InputError(f"nobody is known by the id, pseudonym or provider's id {who!r}")
@@ -382,12 +374,7 @@ _NOT_IN_SNAPSHOT = {*BESIDE_THE_LOG, "campaign", "events", "notes", "tombstones"
 
 
 def rebase(database: Database, now: int) -> int:
-    """Begin a new log without people's ids, all or nothing, and return the number of its entries.
-
-    Raises:
-        InputError: The old log is broken: it would be lost what is wrong with it.
-        StoreError: The tables are not what the old log says.
-    """
+    """Begin a new log without people's ids, all or nothing; return the number of its entries."""
     check_whole(database)
     return database.write(now, _rebase)
 
@@ -519,14 +506,9 @@ PATIENCE = 10.0
 def scrub(database: Database, patience: float = PATIENCE) -> bool:
     """Write a SQLite file anew without what was deleted, and empty its write-ahead log.
 
-    It may be done again at any time. A server may be running; it waits for it meanwhile.
-
-    Returns:
-        Whether it could be done; False if somebody else reads all the time. PostgreSQL does it in
-        its own time (autovacuum, `VACUUM FULL`, the rotation of its write-ahead log): True.
-
-    Raises:
-        StoreError: There is no room for the new file.
+    It may be done again at any time. A server may be running; it waits for it meanwhile. Return
+    False if somebody else reads all the time. PostgreSQL does it in its own time (autovacuum,
+    `VACUUM FULL`, the rotation of its write-ahead log): True.
     """
     if not is_sqlite(database.engine):
         return True
@@ -574,11 +556,7 @@ def list_beside(place: str | Path) -> Path:
 
 
 def write_list(database: Database, path: Path) -> None:
-    """Add the tombstones of a store to a list; nothing is written if all are there.
-
-    Raises:
-        InputError: The list cannot be read or written.
-    """
+    """Add the tombstones of a store to a list; nothing is written if all are there."""
     with database.read() as connection:
         origin = _origin(connection)
         mine = read_tombstones(connection)
@@ -592,11 +570,7 @@ def write_list(database: Database, path: Path) -> None:
 
 
 def read_list(path: Path) -> list[dict[str, Any]]:
-    """Read a list of the forgotten; empty if there is no file.
-
-    Raises:
-        InputError: It cannot be read.
-    """
+    """Read a list of the forgotten; empty if there is no file."""
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
         found = [json.loads(line) for line in lines if line.strip()]
@@ -628,9 +602,6 @@ def forget_listed(database: Database, lists: Iterable[Path], now: int = 0) -> in
 
     A copy of before people were kept apart gets a new log without ids, if it knows somebody who was
     forgotten.
-
-    Raises:
-        InputError: A list cannot be read.
     """
     with database.read() as connection:
         origin = _origin(connection)

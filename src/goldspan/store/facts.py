@@ -36,11 +36,7 @@ from goldspan.store.schema import (
 
 
 def set_cap(entry: Entry, cap: int) -> None:
-    """Change what may be spent.
-
-    Raises:
-        InputError: More is reserved or spent already.
-    """
+    """Change what may be spent."""
     used = entry.balance.reserved + entry.balance.spent
     if check_amount(cap, "the cap") < used:
         raise InputError(f"the cap cannot be {cap}: {used} millionths are reserved or spent")
@@ -54,11 +50,7 @@ def put_cap(entry: Entry, body: Mapping[str, Any]) -> None:
 
 
 def charge(entry: Entry, name: str, amount: int) -> bool:
-    """Pay something other than an answer, once per name; False if the money is short.
-
-    Raises:
-        InputError: Another amount was paid under this name.
-    """
+    """Pay something other than an answer, once per name; False if the money is short."""
     name = charge_name(entry, name)
     check_amount(amount, f"the charge {name!r}")
     query = select(charges.c.amount).where(charges.c.name == name)
@@ -96,11 +88,7 @@ def put_paused(entry: Entry, body: Mapping[str, Any]) -> None:
 def set_gold(
     entry: Entry, known: Mapping[str, Sequence[str | None]], tagset: Codec, *, control: bool
 ) -> None:
-    """Keep known labels of items; new ones take the place of old ones.
-
-    Raises:
-        FaultsError: Items are not in the pool, or labels do not fit them.
-    """
+    """Keep known labels of items; new ones take the place of old ones."""
     numbers = numbers_of(entry, list(known))
     there = _gold_of(entry, list(numbers.values()))
     lengths = _lengths_of(entry, list(numbers.values()))
@@ -129,11 +117,7 @@ def put_gold(entry: Entry, body: Mapping[str, Any]) -> None:
 
 
 def record(entry: Entry, kind: str, name: str, facts: Mapping[str, Any]) -> None:
-    """Keep a fact under a name.
-
-    Raises:
-        InputError: Another fact of this kind is kept under the name.
-    """
+    """Keep a fact under a name."""
     check_name(kind, "the kind of a record")
     check_name(name, "the name of a record")
     if entry.private:
@@ -166,16 +150,8 @@ def begin_version(entry: Entry, facts: Mapping[str, Any], tagset: Codec) -> int:
     The record names the last answer before it (`after`), so that the version of every answer
     follows from the answer's number. A last version of the same hash and tags goes on.
 
-    Args:
-        entry: The transaction.
-        facts: What the version is, among it `hash`.
-        tagset: The tags from now on: those in force, and more.
-
     Returns:
         The version's number, from 1.
-
-    Raises:
-        InputError: A tag that is in force is missing, or the encoding is another one.
     """
     connection = entry.connection
     row = connection.execute(select(campaign.c.tags, campaign.c.encoding)).one()
@@ -265,11 +241,7 @@ class Bound(NamedTuple):
 
 
 def count(entry: Entry, bound: Bound) -> None:
-    """Count one more today.
-
-    Raises:
-        BoundError: It was done as often as it may be on one day.
-    """
+    """Count one more today."""
     today, into = divmod(entry.now if bound.now is None else bound.now, DAY)
     known = pseudonym_of(entry.connection, bound.name) if entry.private else bound.name
     who = {"what": bound.kind, "who": _hash(known)}

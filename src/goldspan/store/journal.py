@@ -61,9 +61,6 @@ AT_ONCE = 1_000
 def canonical(value: Any) -> str:
     """Write a value as JSON, always with the same bytes.
 
-    Raises:
-        InputError: JSON cannot hold it, or a string holds half a character.
-
     >>> canonical({"b": 1, "a": ["é"]})
     '{"a":["é"],"b":1}'
     """
@@ -88,11 +85,7 @@ def link(before: str, number: int, time: int, kind: str, body: str) -> str:
 
 
 def read_json(words: str) -> Any:
-    """Read what `canonical` wrote.
-
-    Raises:
-        StoreError: It was damaged since.
-    """
+    """Read what `canonical` wrote."""
     try:
         return json.loads(words)
     except ValueError:
@@ -186,11 +179,7 @@ EFFECTS = {
 
 @cache
 def effect_of(kind: str) -> Callable[[Any, Mapping[str, Any]], None]:
-    """Find what a kind of event does: a function of the open entry and the event's body.
-
-    Raises:
-        UnknownNameError: There is no such kind; a newer goldspan wrote the log.
-    """
+    """Find what a kind of event does: a function of the open entry and the event's body."""
     if kind not in EFFECTS:
         raise UnknownNameError(
             "kind of event", kind, EFFECTS, "a newer goldspan may have written it"
@@ -304,20 +293,12 @@ class Held:
         return {"holder": self.process, "held": self.roles}
 
     def check_lost(self) -> None:
-        """Reject to go on where it is known that a role was lost.
-
-        Raises:
-            LostError: Another process took over.
-        """
+        """Reject to go on where it is known that a role was lost."""
         if self.lost is not None:
             raise LostError(str(self.lost))  # an exception that is raised again grows
 
     def check(self, connection: Connection, where: str) -> None:
-        """Check within a transaction that writes that every role is still this process's.
-
-        Raises:
-            LostError: Another process took over.
-        """
+        """Check within a transaction that writes that every role is still this process's."""
         self.check_lost()
         if self.roles and connection.execute(_N_ROLES_HELD, self.bound()).scalar_one() < len(
             self.roles
@@ -380,11 +361,7 @@ class Entry:
     where: str = ""
 
     def log(self, kind: str, body: Mapping[str, Any], expected: str | None = None) -> None:
-        """Append an event and apply its effect.
-
-        Raises:
-            InputError: It does not have the expected hash.
-        """
+        """Append an event and apply its effect."""
         words = canonical(body)
         head = link(self.head, self.n_events + 1, self.clock, kind, words)
         if head != (head if expected is None else expected):
@@ -402,11 +379,7 @@ class Entry:
         self.pending = []
 
     def close(self) -> None:
-        """Write the new events and the campaign's row, if this process may still do so.
-
-        Raises:
-            LostError: Another process took over.
-        """
+        """Write the new events and the campaign's row, if this process may still do so."""
         held = self.held
         if not self.pending and not self.replayed:
             if held is not None:
@@ -455,11 +428,6 @@ class Database:
         """Call `work(entry, …)` in one transaction; when it returns, its work is on the disk.
 
         It may be called again where the database was busy.
-
-        Raises:
-            InputError: `now` is not a time.
-            StoreError: The database cannot be written; nothing was changed.
-            LostError: Another process took over this one's role; nothing was changed.
         """
         if isinstance(now, bool) or not isinstance(now, int) or not 0 <= now < 2**63:
             raise InputError(f"now must be whole milliseconds since 1970, not {now!r}")

@@ -552,11 +552,7 @@ def open_ledger(place: str | Path) -> SqlLedger:
 
 
 def empty_database(place: str | Path) -> Database:
-    """Open a database with tables and no campaign, for a log to be replayed into.
-
-    Raises:
-        InputError: A campaign is there.
-    """
+    """Open a database with tables and no campaign, for a log to be replayed into."""
     database = _database(place, new=True)
     with database.read() as connection:
         taken = _is_taken(connection)

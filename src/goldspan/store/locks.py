@@ -98,11 +98,7 @@ def file_beside(engine: Engine, ending: str) -> Path:
 
 @contextmanager
 def opened(path: Path) -> Iterator[IO[bytes]]:
-    """Open a file that is to be held.
-
-    Raises:
-        StoreError: It cannot be written.
-    """
+    """Open a file that is to be held."""
     try:
         file = path.open("ab")
     except OSError as error:
@@ -139,11 +135,7 @@ def signed(path: Path) -> str:
 
 
 def wait(take: Callable[[], bool], seconds: float, refusal: Callable[[], str]) -> None:
-    """Try to take a lock for some seconds.
-
-    Raises:
-        HeldError: Somebody else holds it; `refusal` gives the message.
-    """
+    """Try to take a lock for some seconds."""
     end = time.monotonic() + seconds
     while not take():
         if time.monotonic() > end:

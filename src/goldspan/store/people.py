@@ -85,9 +85,6 @@ def known_by(entry: Entry, person: str, *, admit: bool = False) -> str:
     """Return by which name the tables know a worker; one who is new gets a pseudonym now.
 
     The person is an id or a pseudonym in use; `admit` lets in who was forgotten, as a new person.
-
-    Raises:
-        ForgottenError: They were forgotten, and are not admitted.
     """
     if not entry.private or entry.replayed:
         return person
@@ -189,11 +186,7 @@ def _renamed(body: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, Any
 def keep_note(
     entry: Entry, kind: str, name: str, body: Mapping[str, Any], person: str | None = None
 ) -> None:
-    """Keep a record in a row that can be deleted; the log holds a salted hash of it.
-
-    Raises:
-        InputError: Another fact of this kind is kept under the name.
-    """
+    """Keep a record in a row that can be deleted; the log holds a salted hash of it."""
     words = canonical(dict(body))
     there = entry.connection.execute(_NOTE, {"asked": kind, "known": name}).scalar_one_or_none()
     if there is not None and there != words:
@@ -264,11 +257,10 @@ def unsealed(connection: Connection) -> list[int]:
 
 
 def misplaced_people(connection: Connection) -> tuple[list[str], int]:
-    """Return the pseudonyms of people who are here although they were forgotten, and the others.
+    """Return who was forgotten and has an id, and how many workers are not known.
 
-    Returns:
-        Who was forgotten and has an id; and how many workers of a private campaign have neither an
-        id nor a tombstone, as after an import without `people.jsonl`.
+    Those are workers of a private campaign with neither an id nor a tombstone, as after an import
+    without `people.jsonl`.
     """
     here = set(connection.execute(select(people.c.pseudonym)).scalars())
     gone = set(connection.execute(select(tombstones.c.person)).scalars())
@@ -365,12 +357,7 @@ class Worker(NamedTuple):
 
 
 def worker_of(entry: Entry, name: str) -> Worker:
-    """Return a worker's row; one who is new gets it now.
-
-    Raises:
-        InputError: The name cannot be one.
-        ForgottenError: It is that of somebody who was forgotten.
-    """
+    """Return a worker's row; one who is new gets it now."""
     found = find_worker(entry, name)
     if found is None:
         known = known_by(entry, check_name(name, "a worker's id"))

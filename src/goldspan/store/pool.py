@@ -9,7 +9,7 @@ from typing import Any
 from sqlalchemy import BindParameter, bindparam, case, func, select
 
 from goldspan.crowd import Crowd
-from goldspan.crowd.entries import Item, item_faults
+from goldspan.crowd.builder import Item, item_faults
 from goldspan.errors import Fault, FaultsError, InputError
 from goldspan.protocols import PoolItem
 from goldspan.store.journal import Entry, canonical, read_json
@@ -44,12 +44,7 @@ def in_blocks(pool: Iterable[PoolItem], size: int = BLOCK) -> Iterator[list[Pool
 
 
 def pool_items(crowd: Crowd, cost: int | Sequence[int]) -> Iterator[PoolItem]:
-    """Yield the items of a crowd, without answers and gold, as a pool.
-
-    Args:
-        crowd: Whose items.
-        cost: Of one answer, in millionths of the currency unit; or one per item.
-    """
+    """Yield the items of a crowd, without answers and gold, as a pool."""
     costs = [cost] * crowd.n_items if isinstance(cost, int) else cost
     names = crowd.item_ids.to_pylist()
     starts, bounds = crowd.token_start, crowd.offsets.tolist()
@@ -73,9 +68,6 @@ def add_block(entry: Entry, block: Sequence[PoolItem]) -> int:
 
     Items that are there are compared. What the store lacks of one is added: version 0.1 kept no
     texts of items with several tokens. A document may get another name.
-
-    Raises:
-        FaultsError: An item is faulty, appears twice, or is there with other content.
     """
     _reject([fault for item in block for fault in _faults(item)])
     there = _rows_of(entry, [item.id for item in block])
@@ -130,11 +122,7 @@ def put_details(entry: Entry, body: Mapping[str, Any]) -> None:
 
 
 def numbers_of(entry: Entry, names: Sequence[str]) -> dict[str, int]:
-    """Find the numbers of items by id.
-
-    Raises:
-        FaultsError: Some are not in the pool.
-    """
+    """Find the numbers of items by id."""
     found: dict[str, int] = {}
     possible = [name for name in names if is_name(name)]
     for start in range(0, len(possible), FEW):
@@ -199,23 +187,14 @@ MOST_PLACES = 1_000_000
 
 
 def check_k(k: int, what: str = "k") -> int:
-    """Check a number of answers, and return it.
-
-    Raises:
-        InputError: It is not a whole number, negative or too large.
-    """
+    """Check a number of answers, and return it."""
     if isinstance(k, bool) or not isinstance(k, int) or not 0 <= k <= MOST_PLACES:
         raise InputError(f"{what} must be a whole number from 0 to {MOST_PLACES:,}, not {k!r}")
     return k
 
 
 def open_batch(entry: Entry, name: str, names: Sequence[str], k: int) -> int:
-    """Open a batch and return its number; one that is open under this name stays.
-
-    Raises:
-        FaultsError: Items are not in the pool, appear twice, or are in a batch already.
-        InputError: The name is that of another batch, k is less than 1, or there are no items.
-    """
+    """Open a batch and return its number; one that is open under this name stays."""
     if check_k(k) < 1 or not names:
         raise InputError("a batch needs items, and k = 1 answer to each at least")
     found = numbers_of(entry, names)
@@ -248,12 +227,7 @@ def put_batch(entry: Entry, body: Mapping[str, Any]) -> None:
 
 
 def adjust(entry: Entry, wanted: Mapping[str, int]) -> int:
-    """Set how many answers items are to get, and count those for which this is new.
-
-    Raises:
-        FaultsError: Items are not in the pool or in no batch.
-        InputError: A number is negative or too large.
-    """
+    """Set how many answers items are to get, and count those for which this is new."""
     found = numbers_of(entry, list(wanted))
     asked = {found[name]: check_k(k, f"k of {name}") for name, k in wanted.items()}
     now: dict[int, int] = {}

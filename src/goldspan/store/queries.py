@@ -404,11 +404,7 @@ class Asked:
 
 
 class Order:
-    """Gives the items of all batches; threads may share it.
-
-    Args:
-        database: The campaign's.
-    """
+    """Gives the items of all batches; threads may share it."""
 
     def __init__(self, database: Database) -> None:
         self.database, self._lock = database, threading.Lock()

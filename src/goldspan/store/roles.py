@@ -121,13 +121,7 @@ class Claim:
 
 @contextmanager
 def hold(claim: Claim) -> Iterator[None]:
-    """Hold a role, for `with`.
-
-    Raises:
-        HeldError: Others hold it.
-        LostError: Another process took over meanwhile, or before.
-        StoreError: The database or the lock's file cannot be used.
-    """
+    """Hold a role, for `with`."""
     held = claim.database.held
     held.check_lost()
     with ExitStack() as stack:
@@ -202,9 +196,6 @@ def _watch(claim: Claim) -> Rows:
 
     Returns:
         The rows of those that are gone.
-
-    Raises:
-        HeldError: One of them still runs, and did not end in time.
     """
     begin, rows, quiet, lives = time.monotonic(), _others(claim), 0, False
     while rows:
@@ -338,11 +329,7 @@ class _Session:
             stack.close()
 
     def run(self, statement: Any, words: Mapping[str, Any]) -> Any:
-        """Do a statement, on a new connection if it has none.
-
-        Raises:
-            StoreError: The database does not answer.
-        """
+        """Do a statement, on a new connection if it has none."""
         try:
             with _told(self.claim.database):
                 if self._connection is None:
@@ -445,13 +432,7 @@ __all__ = ["LOOP", "WEB", "Claim", "LostError", "hold"]
 
 @contextmanager
 def alone(database: Database) -> Iterator[None]:
-    """Keep out others who would steer the campaign.
-
-    Raises:
-        HeldError: Another process steers it.
-        LostError: Another process took over.
-        StoreError: The database cannot be used.
-    """
+    """Keep out others who would steer the campaign."""
     who = f"process {os.getpid()}"
     refusal = partial(_refusal, database)
     with hold(Claim(database, LOOP, who, refusal, PATIENCE)):
@@ -463,9 +444,6 @@ def check_start(database: Database) -> bool:
 
     Returns:
         Whether all was checked.
-
-    Raises:
-        StoreError: The database is damaged.
     """
     faults = sums_of(database)
     if faults:
@@ -482,11 +460,7 @@ def check_start(database: Database) -> bool:
 
 
 def mark_opened(database: Database) -> str:
-    """Keep that this process has the campaign open; return the name of the row.
-
-    Raises:
-        StoreError: The database cannot be written.
-    """
+    """Keep that this process has the campaign open; return the name of the row."""
     name = secrets.token_hex(8)
     _write(database, openings.insert().values(id=name, process=_process(os.getpid())))
     return name
@@ -554,19 +528,7 @@ def _refusal(database: Database, _: str) -> str:
 def serving(
     database: Database, address: str, deployment: str = "", *, shared: bool = False
 ) -> Iterator[None]:
-    """Keep out other servers of the campaign.
-
-    Args:
-        database: The campaign's.
-        address: Where it is served, told to who is kept out.
-        deployment: What processes that may serve together have in common.
-        shared: Whether other processes of the same deployment that share it may serve too.
-
-    Raises:
-        HeldError: Another process serves it.
-        LostError: Another process took over.
-        StoreError: The database or the lock's file cannot be used.
-    """
+    """Keep out other servers of the campaign."""
     who = f"process {os.getpid()} at {address}"
     refusal = partial(_refusal_to_serve, database)
     with hold(Claim(database, WEB, who, refusal, PATIENCE, deployment, shared=shared)):

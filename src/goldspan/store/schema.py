@@ -393,17 +393,7 @@ def version_of(connection: Connection) -> str | None:
 
 
 def upgrade(engine: Engine, where: str, *, steps: Steps = STEPS, head: str = HEAD) -> None:
-    """Make the tables, or bring those of an older goldspan to the newest version: all or nothing.
-
-    Args:
-        engine: The database.
-        where: Its name in messages.
-        steps: What brings a store to a version from the one before, by version.
-        head: The newest version.
-
-    Raises:
-        StoreError: A newer goldspan made the tables.
-    """
+    """Make the tables, or bring those of an older goldspan up to date: all or nothing."""
     with engine.connect() as connection, connection.begin():
         if version_of(connection) == head:
             return
@@ -440,9 +430,6 @@ MOST_MICRO = 10**18
 def check_name(word: str, what: str) -> str:
     """Check a name or a key, and return it.
 
-    Raises:
-        InputError: It is not text, empty, too long, or holds NUL or half a character.
-
     >>> check_name("w1", "a worker")
     'w1'
     """
@@ -469,11 +456,7 @@ def is_name(word: str) -> bool:
 
 
 def check_amount(amount: int, what: str) -> int:
-    """Check that an amount is whole, not negative and not too large, and return it.
-
-    Raises:
-        InputError: It is not.
-    """
+    """Check that an amount is whole, not negative and not too large, and return it."""
     if isinstance(amount, bool) or not isinstance(amount, int) or not 0 <= amount <= MOST_MICRO:
         raise InputError(
             f"{what} must be whole millionths from 0 to {MOST_MICRO:,}, not {amount!r}"

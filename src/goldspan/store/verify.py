@@ -140,15 +140,6 @@ def verify(
     """Compare a campaign's database with its log, as it is at one moment; nothing is changed.
 
     Others may read and write meanwhile.
-
-    Args:
-        database: The campaign's.
-        head: A hash that was noted before: it must be that of an entry.
-        most: How many mismatches of a table are named.
-        tell: Is told how far it is.
-
-    Raises:
-        StoreError: The database is busy, gone or forbidden; what is damaged is a finding.
     """
     found = Verification(database.where)
     say = tell or (lambda *_: None)
@@ -172,11 +163,7 @@ def verify(
 
 
 def check_whole(database: Database, what_now: str = "", tell: Tell | None = None) -> Verification:
-    """Verify a database, and reject one that is not whole.
-
-    Raises:
-        StoreError: It is not; the message names the first findings.
-    """
+    """Verify a database, and reject one that is not whole."""
     found = verify(database, tell=tell)
     if not found.is_whole:
         raise damaged(database.where, found.summary(), what_now)
@@ -355,9 +342,6 @@ def replay(
     """Do all events again in a database without a campaign; return the number of the last one.
 
     It is one transaction, in which `then` does the rest. The last hash is `head`, if known.
-
-    Raises:
-        InputError: The log is empty, an entry is missing or was changed, or is of no known kind.
     """
     with database.lock, database.engine.connect() as plain:
         connection = plain.execution_options(**WRITE)
@@ -581,11 +565,7 @@ _COLUMNS = {
 
 
 def check_facts(database: Database) -> None:
-    """Reject a database in which answers, or what belongs to them, are not those of the log.
-
-    Raises:
-        StoreError: They are not; or the database cannot be read.
-    """
+    """Reject a database in which answers, or what belongs to them, are not those of the log."""
     with database.read() as connection:
         why = _differs(connection)
     if why is None:  # entries of a kind that is not known here

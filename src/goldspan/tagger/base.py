@@ -270,11 +270,7 @@ def _rule_of(text: Text) -> str:
 
 
 def transform(features: FeatureMap | DictFeatures, X: Any) -> Features:
-    """Find the features of words or dictionaries.
-
-    Raises:
-        InputError: There are dictionaries where words are wanted, or the other way round.
-    """
+    """Find the features of words or dictionaries."""
     if isinstance(X, Features):
         return X
     if isinstance(features, FeatureMap):
@@ -301,11 +297,7 @@ def potentials_of(features: Features, weights: Weights, masks: Masks) -> Potenti
 
 
 def score_tags(y: Any, found: Tagged, codec: Codec) -> float:
-    """Return the span F1 (PLAIN: the accuracy) of codes against true tags.
-
-    Raises:
-        InputError: The numbers of tags differ, or some true tag is not known.
-    """
+    """Return the span F1 (PLAIN: the accuracy) of codes against true tags."""
     truth = y
     if not isinstance(y, Tagged):
         items = _all_known(y)
@@ -329,11 +321,7 @@ def _all_known(y: Any) -> list[Any]:
 
 
 def as_text(X: Any) -> Text:
-    """Take a `Text` as it is and make one of lists of words.
-
-    Raises:
-        InputError: It is neither.
-    """
+    """Take a `Text` as it is and make one of lists of words."""
     if isinstance(X, Text):
         return X
     items = [X] if isinstance(X, str) else list(X)
@@ -356,18 +344,7 @@ def carry(
     new_features: AnyFeatures,
     new_codec: Codec,
 ) -> Weights:
-    """Take over the weights of all features and tags that both models have; the rest is 0.
-
-    Args:
-        weights: Of the old model.
-        features: Its features.
-        codec: Its tags.
-        new_features: Features of the new model.
-        new_codec: Tags of the new model.
-
-    Raises:
-        InputError: One model has dictionaries of features or hashed features and the other not.
-    """
+    """Take over the weights of all features and tags that both models have; the rest is 0."""
     n_labels = len(new_codec.tags)
     new = Weights.zeros(new_features.n_features, n_labels)
     mine = np.array([codec.index.get(tag, -1) for tag in new_codec.tags])

@@ -80,18 +80,8 @@ def minimise(
 ) -> Minimum:
     """Minimise a smooth function.
 
-    Args:
-        objective: Returns value and gradient; the gradient may be overwritten by the next call.
+    Where:
         start: float64 [n], where to begin.
-        max_iter: Most steps.
-        tol: It has converged when the relative decrease over ten steps falls below this, or when no
-            better point was found and the slope promised no larger decrease.
-        memory: Pairs of steps and changes that are remembered.
-        callback: Called with step, value and point; a string stops the search and is the reason.
-
-    Raises:
-        InputError: Value or gradient are not finite at the start.
-        Interrupted: Ctrl-C, after the first step.
     """
     search = _Search(objective, start, memory)
     reason, converged = "max_iter", False
@@ -337,16 +327,7 @@ class _Slice:
 
 
 class Objective:
-    """Computes -L(w) and its gradient for the merged weights.
-
-    Args:
-        merged: The features.
-        targets: What should be learned.
-        masks: What is impossible.
-        c2: Penalty.
-        runner: Where to work.
-        bias: Whether the first and the last tag have weights.
-    """
+    """Computes -L(w) and its gradient for the merged weights."""
 
     def __init__(
         self, merged: Merged, targets: Targets, masks: Masks, c2: float, runner: Runner, bias: bool
@@ -428,30 +409,7 @@ def train(
     bias: bool = True,
     merged: Merged | None = None,
 ) -> tuple[Weights, Minimum]:
-    """Find the weights of largest penalised likelihood.
-
-    Args:
-        features: The features of all items.
-        targets: What they should be labelled.
-        masks: What is impossible.
-        c2: Penalty; the Gaussian prior has variance 1 / (2 c2).
-        runner: Where to work.
-        start: Weights to begin with; 0 by default. Those of features of the same tokens are
-            averaged, those of features of no token become 0: both raise L.
-        max_iter: Most steps of L-BFGS.
-        tol: Relative decrease over ten steps at which to stop.
-        callback: Called after every step; a string stops the search.
-        bias: Whether the first and the last tag have weights.
-        merged: `Merged.of` these features, for those that are trained on repeatedly.
-
-    Returns:
-        The weights and how the search went; its objective is -L(w).
-
-    Raises:
-        InputError: c2 is not a penalty, no possible sequence agrees with what is known of an item,
-            or the objective is not finite.
-        Interrupted: Ctrl-C, after the first step; it holds what was found.
-    """
+    """Find the weights of largest penalised likelihood."""
     check_number("c2", c2, 0, MOST)
     check_paths(features, targets, masks)
     merged = merged or Merged.of(features, len(targets.counts.state))
@@ -479,11 +437,7 @@ def train(
 
 
 def check_paths(features: Features, targets: Targets, masks: Masks) -> None:
-    """Check that some possible sequence agrees with what is known of every item.
-
-    Raises:
-        InputError: For some item there is none; the first is named.
-    """
+    """Check that some possible sequence agrees with what is known of every item."""
     for clamp in targets.clamps:
         chain = (masks.start, masks.step, masks.end)
         item = first_without_path(features.offsets, clamp.weight, clamp.allowed, *chain)
@@ -503,13 +457,7 @@ EVERY = 10
 
 
 class EarlyStopping:
-    """Keeps the weights that did best on the held-out set.
-
-    Args:
-        crf: Whose training this is; its tags and features must be known.
-        validation: Items and tags, or None.
-        progress: Called after every step.
-    """
+    """Keeps the weights that did best on the held-out set."""
 
     def __init__(
         self, crf: CRF, validation: tuple[Any, Any] | None, progress: Progress | None

@@ -70,11 +70,7 @@ class Tagging:
 
 
 def best_path(potentials: Potentials, codec: Codec) -> Tagged:
-    """Return the best path only: the same as that of `decode`, in a fraction of the time.
-
-    Raises:
-        InputError: No path agrees with the forced tags; the first such item is named.
-    """
+    """Return the best path only: the same as that of `decode`, in a fraction of the time."""
     p = potentials
     codes = np.empty(len(p.unary), np.int16)
     offsets = p.offsets - p.offsets[0]
@@ -93,14 +89,8 @@ def decode(
 ) -> Tagging:
     """Decode: best path, marginals, entropy and span posteriors.
 
-    Args:
-        potentials: The scores.
-        codec: The tag set.
+    Where:
         forced: int16 [n_tokens], tags that are known, -1 unknown; or None.
-        least: Spans with less posterior are not listed; `inf` lists none.
-
-    Raises:
-        InputError: No path agrees with the forced tags; the first such item is named.
     """
     p = potentials
     n_tokens, n_labels = p.unary.shape
@@ -141,18 +131,7 @@ def decode(
 def constrain(
     potentials: Potentials, codec: Codec, forced: Sequence[Sequence[Known]] | None
 ) -> Potentials:
-    """Rule out the tags that known ones exclude.
-
-    Args:
-        potentials: The scores.
-        codec: The tag set.
-        forced: Per item and token a tag, several of which one is right, or None where nothing is
-            known.
-
-    Raises:
-        InputError: There are other things than tags, or another number than of tokens, a tag is
-            unknown, or a token has no tag left.
-    """
+    """Rule out the tags that known ones exclude."""
     if forced is None:
         return potentials
     known = read_known(forced)
@@ -167,9 +146,6 @@ def n_best(potentials: Potentials, codec: Codec, n: int) -> list[list[tuple[list
     """Return the n best tag sequences of every item with their probabilities, the best first.
 
     Items with fewer than n possible sequences have shorter lists.
-
-    Raises:
-        InputError: n is not a whole number of at least 1, or no sequence is possible.
     """
     check_whole("n", n, 1)
     p = potentials

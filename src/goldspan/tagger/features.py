@@ -38,11 +38,9 @@ def in_document(
     `doc_title`: whether it is capitalised somewhere that does not begin an item; `doc_lower`:
     whether it is written in small letters; `doc_kinds` holds both.
 
-    Args:
-        name: One of the three.
+    Where:
         offsets: int64 [n_items + 1].
         group: int64 [n_items], document of every item; None: every item is one.
-        words: The distinct words.
         code: int [n_tokens], index into them.
     """
     lower, number = np.unique([word.lower() for word in words] or [""], return_inverse=True)
@@ -192,10 +190,6 @@ class Template:
     def parse(cls, text: str) -> Template:
         """Read a template.
 
-        Raises:
-            InputError: It is not written like one.
-            UnknownNameError: There is no such attribute.
-
         >>> Template.parse("lower[-1]|kind").parts
         (Part(name='lower', place=-1), Part(name='kind', place=0))
         """
@@ -268,11 +262,7 @@ SETS: dict[str, tuple[str, ...]] = {"default": DEFAULT, "rodrigues": RODRIGUES, 
 
 
 def read_templates(source: str | Path | Iterable[str]) -> tuple[Template, ...]:
-    """Take templates from a named set, a TOML file (`templates = […]`), or a list.
-
-    Raises:
-        InputError: No such set or file, a faulty template, or none at all.
-    """
+    """Take templates from a named set, a TOML file (`templates = […]`), or a list."""
     if isinstance(source, str) and source in SETS:
         texts: Iterable[str] = SETS[source]
     elif isinstance(source, str | Path):
@@ -442,18 +432,7 @@ class FeatureMap:
         gazetteers: Mapping[str, Sequence[str]] | None = None,
         hash_bits: int = 0,
     ) -> tuple[FeatureMap, Features]:
-        """Number the features of a text.
-
-        Args:
-            text: The items.
-            templates: What features there are.
-            min_count: Features that occur less often are left out.
-            gazetteers: Lists of words by name; case does not count.
-            hash_bits: 0, or the size of the hashed space as a power of 2.
-
-        Raises:
-            InputError: A column or gazetteer that a template names is missing.
-        """
+        """Number the features of a text."""
         check_numbering(min_count, hash_bits)
         lists = {
             name: frozenset(word.lower() for word in words)
@@ -626,11 +605,7 @@ def _sparse(offsets: NDArray[np.int64], ids: NDArray[np.int32]) -> Features:
 
 
 def check_numbering(min_count: int, hash_bits: int) -> None:
-    """Check how features are to be numbered.
-
-    Raises:
-        InputError: No whole number, or out of range.
-    """
+    """Check how features are to be numbered."""
     check_whole("hash_bits", hash_bits, 0, MAX_HASH_BITS)
     check_whole("min_count", min_count, 1)
 
@@ -827,11 +802,7 @@ class DictFeatures:
         return 1 << self.hash_bits if self.hash_bits else len(self.number)
 
     def transform(self, X: Sequence[Sequence[Mapping[str, Any]]]) -> Features:
-        """Find the features of items.
-
-        Raises:
-            InputError: A value is NaN or infinite, or neither number nor string.
-        """
+        """Find the features of items."""
         ids: list[int] = []
         number = dict(self.number)
         values: list[float] = []

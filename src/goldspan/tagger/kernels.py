@@ -237,7 +237,6 @@ def mark_columns(starts, tokens, token_marks, marks):
     """Write a number for every feature into marks, uint64 [n_features]: the same for equal ones.
 
     Args:
-        starts, tokens: As `fill_columns` wrote them.
         token_marks: uint64 [n_tokens], random.
         marks: uint64 [n_features].
     """
@@ -255,7 +254,6 @@ def number_groups(order, marks, starts, tokens, values, group):
     Args:
         order: int64 [n_features], features by their marks.
         marks: uint64 [n_features].
-        starts, tokens, values: As `fill_columns` wrote them.
         group: int32 [n_features], written; -1 for features that no token has.
     """
     head, n_groups = -1, 0
@@ -300,7 +298,6 @@ def gradient_step(starts, tokens, values, root, share, target, weights, c2, grad
         share: float64 [n_tokens, J], what is expected of a token.
         target: float64 [n_features, J].
         weights: float64 [n_features, J].
-        c2: Penalty.
         gradient: float64 [n_features, J], written.
     """
     n_labels = share.shape[1]

@@ -67,11 +67,7 @@ class Model:
 
 
 def write_model(path: str | Path, model: Model) -> None:
-    """Write a model; the file appears as a whole or not at all.
-
-    Raises:
-        InputError: The file cannot be written.
-    """
+    """Write a model; the file appears as a whole or not at all."""
     features, arrays = _features_out(model.features)
     arrays |= {name: getattr(model.weights, name) for name in WEIGHTS}
     params = {**model.params, "gazetteers": None}
@@ -92,16 +88,7 @@ def write_model(path: str | Path, model: Model) -> None:
 
 
 def read_model(path: str | Path, kinds: Collection[str]) -> Model:
-    """Read a model that `write_model` wrote, here or on another machine.
-
-    Args:
-        path: Of the file.
-        kinds: The kinds of taggers that are known.
-
-    Raises:
-        InputError: There is no such file, it is not a tagger, it is damaged, or of another version
-            or kind.
-    """
+    """Read a model that `write_model` wrote, here or on another machine."""
     try:
         with StoredArchive(path) as archive:
             return _model_of(_meta(archive, path, kinds), _Members(archive))

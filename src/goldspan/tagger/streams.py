@@ -78,19 +78,7 @@ def read_items(
     name: str,
     tokens: str = "fine",
 ) -> Iterator[Item]:
-    """Read items one after the other.
-
-    Args:
-        file: The open file, decoded.
-        format: "text", "conll" or "jsonl".
-        name: Of the file, for messages.
-        tokens: The rule by which texts are cut where a file gives no tokens, see
-            `goldspan.spans.tokenize`; a tagger's `tokens_` is the rule that it was trained on.
-
-    Raises:
-        UnknownNameError: There is no such format or rule.
-        InputError: The file is not UTF-8, or not of the format; the line is named.
-    """
+    """Read items one after the other."""
     if format not in READERS:
         raise UnknownNameError("format of texts", format, READERS)
     if tokens not in RULES:
@@ -100,12 +88,7 @@ def read_items(
 
 
 def label(tagger: Tagger, items: Iterable[Item]) -> Iterator[Labelled]:
-    """Tag items block by block; no more than a block is in memory.
-
-    Args:
-        tagger: A trained tagger of words.
-        items: The items.
-    """
+    """Tag items block by block; no more than a block is in memory."""
     for block in blocks(items, whole=tagger.documents_):
         documents = [str(item.document) for item in block] if tagger.documents_ else None
         found = tagger.tag(Text.of([item.words for item in block], documents), least=LEAST)
@@ -113,13 +96,7 @@ def label(tagger: Tagger, items: Iterable[Item]) -> Iterator[Labelled]:
 
 
 def blocks(items: Iterable[Item], *, whole: bool, size: int = BLOCK_TOKENS) -> Iterator[list[Item]]:
-    """Gather items into blocks of at least `size` tokens.
-
-    Args:
-        items: The items.
-        whole: Keep documents together, unless one has more than ten times as many tokens.
-        size: Tokens.
-    """
+    """Gather items into blocks of at least `size` tokens."""
     block: list[Item] = []
     n_tokens = 0
     for item in items:

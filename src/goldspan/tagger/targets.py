@@ -27,11 +27,7 @@ Known = str | Collection[str] | None
 
 
 def read_known(given: Any) -> list[list[Known]]:
-    """Take what is known of every token of every item.
-
-    Raises:
-        InputError: An item is not a list, or a token's entry is none of the three; it is named.
-    """
+    """Take what is known of every token of every item."""
     if isinstance(given, str) or not isinstance(given, Iterable):
         raise InputError(f"expected a list of tag lists, one per item; got {given!r}")
     items = []
@@ -80,11 +76,7 @@ def named_tags(items: Sequence[Sequence[Known]]) -> Iterator[str]:
 
 
 def allowed_tags(items: Sequence[Sequence[Known]], codec: Codec) -> NDArray[np.bool_]:
-    """Return the tags that tokens may have, bool [n_tokens, J].
-
-    Raises:
-        InputError: A tag is unknown, or a token has no tag left.
-    """
+    """Return the tags that tokens may have, bool [n_tokens, J]."""
     single = [[tag if isinstance(tag, str) else None for tag in item] for item in items]
     codes = codec.encode(single).codes
     allowed = np.ones((len(codes), len(codec.tags)), np.bool_)
@@ -147,9 +139,7 @@ class Targets:
     ) -> Targets:
         """Sum up soft targets.
 
-        Args:
-            features: The features.
-            n_features: How many different ones there are.
+        Where:
             probs: float [n_tokens, J], marginals times the item's weight.
             steps: float64 [J, J], expected numbers of steps, weighted and summed.
             weight: float64 [n_items].
@@ -204,14 +194,9 @@ class Targets:
         Items of which all is known are counted as `of_codes` does it; items of which nothing is
         known are left out.
 
-        Args:
-            features: The features.
-            n_features: How many different ones there are.
+        Where:
             allowed: bool [n_tokens, J].
             weight: float64 [n_items]; 1 by default.
-
-        Raises:
-            InputError: A token has no tag at all.
         """
         size = allowed.sum(axis=1)
         if not size.all():
@@ -292,11 +277,7 @@ class Labels:
 
     @classmethod
     def of(cls, y: Any, encoding: str, weight: Any) -> Labels:
-        """Take lists of tags.
-
-        Raises:
-            InputError: There is no tag, something is not a tag, or a weight is not one.
-        """
+        """Take lists of tags."""
         items = read_known(y)
         tags = set(named_tags(items))
         if not tags:
@@ -306,11 +287,7 @@ class Labels:
         return cls(items, codec, each, is_partial(items), np.arange(len(items)))
 
     def leave_out_unknown(self, X: Any) -> tuple[Any, Labels]:
-        """Leave out the items of which nothing is known, here and in X.
-
-        Raises:
-            InputError: X has another number of items.
-        """
+        """Leave out the items of which nothing is known, here and in X."""
         text = X if isinstance(X, Text) else list(X)
         size = len(text.offsets) - 1 if isinstance(text, Text) else len(text)
         if size != len(self.items):
@@ -321,11 +298,7 @@ class Labels:
         return some, Labels(items, self.codec, self.weight[kept], self.partial, kept)
 
     def check_lengths(self, features: Features) -> None:
-        """Check that every word has a tag.
-
-        Raises:
-            InputError: Some item has another number of tags than words; the first is named.
-        """
+        """Check that every word has a tag."""
         words = np.diff(features.offsets)
         tags = np.array([len(item) for item in self.items])
         if len(words) != len(tags):
@@ -336,11 +309,7 @@ class Labels:
             raise InputError(f"item {name} has {words[bad]} words and {tags[bad]} tags")
 
     def check_weight(self) -> None:
-        """Check that some tags count.
-
-        Raises:
-            InputError: All items that have tags weigh 0.
-        """
+        """Check that some tags count."""
         pairs = zip(self.weight, self.items, strict=True)
         if not any(weight > 0 and tags for weight, tags in pairs):
             raise InputError("weight: every item with tags weighs 0: one at least must weigh more")
@@ -348,17 +317,8 @@ class Labels:
     def targets(self, features: Features, n_features: int, *, repair: bool) -> tuple[Targets, int]:
         """Sum up what is known.
 
-        Args:
-            features: Of the items.
-            n_features: How many different ones there are.
-            repair: Whether items known as a whole are made well-formed.
-
         Returns:
             The targets, and how many tags were changed.
-
-        Raises:
-            FaultsError: A tag is not in the tag set.
-            InputError: A token has no tag left.
         """
         n_labels = len(self.codec.tags)
         if not self.partial:

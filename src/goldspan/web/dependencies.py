@@ -109,20 +109,12 @@ _desk_cookie = APIKeyCookie(name="goldspan_desk", scheme_name="requester", auto_
 
 
 def worker_here(request: Request, token: str | None = None) -> Session:
-    """Return the session of the worker who asks; may read the ledger.
-
-    Raises:
-        Refused: There is none, it has ended, the token is not its own, or it asks too often.
-    """
+    """Return the session of the worker who asks; may read the ledger."""
     return _authorize(request, WORKER, token)
 
 
 def requester_here(request: Request, token: str | None = None) -> Session:
-    """Return the session of the requester who asks; may read the ledger.
-
-    Raises:
-        Refused: As for a worker.
-    """
+    """Return the session of the requester who asks; may read the ledger."""
     return _authorize(request, DESK, token)
 
 
@@ -156,11 +148,7 @@ async def _worker(
 
 
 async def authenticate_worker(request: Request, token: str | None) -> Session:
-    """Return the session of the worker who asks.
-
-    Raises:
-        Refused: As in `worker_here`.
-    """
+    """Return the session of the worker who asks."""
     return await _authenticate(request, WORKER, token)
 
 

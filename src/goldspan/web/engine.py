@@ -12,7 +12,7 @@ import logging
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -20,14 +20,22 @@ from pathlib import Path
 from typing import IO, Any
 
 from goldspan.aggregation import Consensus
-from goldspan.campaign import Campaign, Decision, Waiting
+from goldspan.campaign import Campaign, Decision
+from goldspan.campaign.clock import WallTimes
+from goldspan.campaign.crowds import ENDED
+from goldspan.campaign.inputs import CampaignInputs
 from goldspan.campaign.judging import judge
+from goldspan.campaign.outlook import ended, outlook
+from goldspan.campaign.protocols import Stop, Waiting
 from goldspan.crowd import Crowd
 from goldspan.errors import FaultsError, GoldspanError, InputError
+from goldspan.protocols import Ledger
+from goldspan.store import SqlLedger
 from goldspan.store.engine import LostError, StoreError
 from goldspan.store.locks import locked, shared
 from goldspan.web.logs import fields_of
 from goldspan.web.people import BAR, GOLD
+from goldspan.web.security.sessions import DAY
 
 log = logging.getLogger("goldspan.web.engine")
 LOOK = 5.0
@@ -88,9 +96,6 @@ class TroubleFile:
     It is written once with room to spare and then overwritten in place, which also works on a full
     disk and without the database. The server holds a lock on it, which ends with its process: what
     a server that was killed has left is not believed.
-
-    Args:
-        path: Of the file, in an existing folder.
     """
 
     SIZE = 4_096
@@ -143,13 +148,7 @@ class TroubleFile:
 
 
 class Engine:
-    """Runs a campaign in a thread of its own.
-
-    Args:
-        campaign: The campaign.
-        ended: Who is told when it ends, in the same thread: writes the files, for example.
-        trouble: Where it is kept what stops the loop.
-    """
+    """Runs a campaign in a thread of its own."""
 
     def __init__(
         self, campaign: Campaign, ended: Callable[[Campaign], None] = lambda _: None,
@@ -372,3 +371,51 @@ def _giving_way() -> Iterator[None]:
         yield
     finally:
         sys.setswitchinterval(before)
+
+
+# --------------------------------------------------------------------------------------------------
+# The requester ends a campaign: the round closes with what there is, and that was the last one.
+
+
+RULE = "requester"
+
+
+@dataclass(frozen=True)
+class Ending:
+    """The plan's stopping rules, and the requester before them.
+
+    Attributes:
+        rules: The plan's.
+        plan: The plan.
+        ledger: Where the requester's word is kept.
+    """
+
+    rules: Stop
+    plan: Any
+    ledger: Ledger
+
+    def decide(self, rounds: Sequence[Mapping[str, Any]]) -> Decision:
+        """Decide after a round."""
+        said = self.ledger.records(ENDED)
+        if said:
+            return ended(RULE, "the requester ended it", outlook(self.plan, rounds))
+        return self.rules.decide(rounds)
+
+
+def end(ledger: Ledger, now: int) -> None:
+    """Keep that the requester ends the campaign; said again, it changes nothing."""
+    if not ledger.records(ENDED):
+        ledger.record(ENDED, ENDED, {"by": RULE}, now)
+
+
+def is_expired(inputs: CampaignInputs, ledger: SqlLedger, now: int) -> bool:
+    """Whether the plan's `privacy.keep_days` since the end are over, by the wall clock's `now`."""
+    days = inputs.plan.privacy.keep_days
+    if days is None:
+        raise InputError(
+            "the plan does not say for how long people are kept: set keep_days in its section "
+            "[privacy], for example keep_days = 90; nothing was changed"
+        )
+    stops = list(ledger.records("stop").values())
+    end = ledger.last_time("stop") if stops and stops[-1]["stop"] else None
+    return end is not None and now >= WallTimes(ledger)(end) + round(days * DAY)

@@ -40,13 +40,7 @@ TITLES = {401: "Please sign in", 403: "Not allowed", 404: "Not found", 429: "Too
 
 
 def tell(path: str, refused: Refused, headers: dict[str, str] | None = None) -> Response:
-    """Return the answer to a request that is refused.
-
-    Args:
-        path: What was asked for: below /api/ the answer is JSON, else a page.
-        refused: Why.
-        headers: More of them.
-    """
+    """Return the answer to a request that is refused."""
     more = {**(headers or {}), **({"Retry-After": str(refused.retry)} if refused.retry else {})}
     if path.startswith("/api/"):
         body = {"error": {"code": refused.code, "message": refused.message}}

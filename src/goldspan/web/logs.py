@@ -26,11 +26,7 @@ _BARE = re.compile(r"[^\s=\"\\]+")
 
 
 class LogFormatter(logging.Formatter):
-    """Writes a record as one line.
-
-    Args:
-        style: "text": `name=value` pairs, values with spaces in quotes (logfmt); "json": an object.
-    """
+    """Writes a record as one line."""
 
     def __init__(self, style: Style = "text") -> None:
         super().__init__()

@@ -43,9 +43,6 @@ class Metrics:
     """Counts what happens, and reads from a campaign how it stands.
 
     No label holds an id, an address or a text: routes are given by their templates.
-
-    Args:
-        service: The campaign; None counts requests alone.
     """
 
     def __init__(self, service: Service | None = None) -> None:
@@ -189,15 +186,7 @@ class _Handler(WSGIRequestHandler):
 
 @contextmanager
 def offer_metrics(metrics: Metrics, port: int) -> Iterator[str]:
-    """Offer metrics to this machine meanwhile; yields their address.
-
-    Args:
-        metrics: What is offered.
-        port: Of the loopback address; 0 is any free one.
-
-    Raises:
-        InputError: The port is taken.
-    """
+    """Offer metrics to this machine meanwhile; yields their address."""
     try:
         server = make_server(HOST, port, _app(metrics), _Server, _Handler)
     except (OSError, OverflowError) as error:

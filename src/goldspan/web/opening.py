@@ -6,12 +6,13 @@ import secrets
 from contextlib import suppress
 from pathlib import Path
 
-from goldspan.campaign import CampaignInputs
+from goldspan.campaign.inputs import CampaignInputs
 from goldspan.crowd.atomic import NewPlaces
 from goldspan.errors import InputError
 from goldspan.protocols import Ledger
-from goldspan.store import SqlLedger, create_ledger, forget_listed, list_beside, write_list
+from goldspan.store import SqlLedger, create_ledger
 from goldspan.store.engine import to_url
+from goldspan.store.erasing import forget_listed, list_beside, write_list
 
 FILE = "campaign.sqlite"
 SERVER, ID = "server", "id"
@@ -28,19 +29,8 @@ def open_store(
 ) -> SqlLedger:  # fmt: skip
     """Open a campaign's store, and make it if it is not there.
 
-    Args:
-        inputs: The campaign.
-        out: The folder of what comes out; the store is there if no other is named.
-        store: Path or address of the store.
+    Where:
         now: Milliseconds since 1970.
-        private: What is made can be read by its owner alone, as the store of a server must be: it
-            holds answers and the password's hash.
-        new: Remembers what was made, to remove it if the command is refused later; by default
-            that is removed where the store cannot be opened.
-
-    Raises:
-        InputError: The folder or the file cannot be made, or the store holds another campaign.
-        StoreError: It cannot be opened.
     """
     place = store or Path(out) / FILE
     plan, file = inputs.plan, _file_of(place)
@@ -85,9 +75,7 @@ def with_id(inputs: CampaignInputs, ledger: Ledger, now: int) -> CampaignInputs:
     campaigns may share a plan and a secret, and kept in the ledger, for the plan may change and the
     ledger be moved.
 
-    Args:
-        inputs: The campaign.
-        ledger: Where the id is kept.
+    Where:
         now: Milliseconds since 1970.
     """
     known = _kept(ledger)

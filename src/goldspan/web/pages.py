@@ -110,12 +110,7 @@ def _ending(name: str) -> str:
 
 
 def render_page(name: str, **values: Any) -> str:
-    """Return a page as HTML.
-
-    Args:
-        name: Of the template in `templates/`.
-        values: Values of its variables; a missing one is an error.
-    """
+    """Return a page as HTML."""
     return environment().get_template(name).render(version=__version__, **values)
 
 
@@ -126,13 +121,7 @@ def page_answer(name: str, status: int = 200, **values: Any) -> HTMLResponse:
 
 
 def message_page(title: str, message: str, status: int = 200) -> HTMLResponse:
-    """Return a page that says one thing: an error, a link that has expired, the end.
-
-    Args:
-        title: In a few words.
-        message: What happened and what to do; paragraphs stand between empty lines.
-        status: Of HTTP.
-    """
+    """Return a page that says one thing: an error, a link that has expired, the end."""
     return page_answer("message.html.j2", status, title=title, paragraphs=message.split("\n\n"))
 
 
@@ -200,11 +189,7 @@ async def form_fields(request: Request) -> dict[str, str]:
 
 
 def read_form(form: type[Form], fields: dict[str, str]) -> Form:
-    """Return a form that was filled in.
-
-    Raises:
-        Refused: A field is missing, unknown or too long.
-    """
+    """Return a form that was filled in."""
     try:
         return form.model_validate(fields)
     except ValidationError:
@@ -260,10 +245,6 @@ class Block:
 
 def read_instructions(text: str, types: Sequence[str] = ()) -> tuple[Block, ...]:
     r"""Read instructions.
-
-    Args:
-        text: In Markdown.
-        types: Types of spans and labels that examples may show.
 
     >>> [block.kind for block in read_instructions("# Names\n\n> [Ann](PER) sang", ["PER"])]
     ['heading', 'example']

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from sqlalchemy import Connection
 
-from goldspan.campaign import CampaignInputs
+from goldspan.campaign.inputs import CampaignInputs
 from goldspan.campaign.judging import DECISION, TestScore, score_test
 from goldspan.store import SqlLedger, queries
 from goldspan.store.answers import CHANGED
@@ -59,10 +59,6 @@ class People:
     What is kept in memory was made of the answers up to a number, which never change in what counts
     here; those that came since are read before anything is decided or told (`catch_up`, `look`). So
     another process may take answers of the same store.
-
-    Args:
-        inputs: The campaign.
-        ledger: Where it is kept.
     """
 
     def __init__(self, inputs: CampaignInputs, ledger: SqlLedger) -> None:

@@ -33,11 +33,7 @@ WAITING = 2_048
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """Open the socket of a server; port 0 is any free one.
-
-    Raises:
-        InputError: The port is taken, or the address is not this machine's.
-    """
+    """Open the socket of a server; port 0 is any free one."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
         listening = socket.create_server((host, port), family=family, backlog=WAITING)
@@ -58,15 +54,7 @@ def listen(host: str, port: int) -> socket.socket:
 
 
 def check_exposure(host: str, public_url: str) -> None:
-    """Reject to be seen by other machines without HTTPS.
-
-    Args:
-        host: What is listened on.
-        public_url: What people type.
-
-    Raises:
-        InputError: Passwords, cookies and answers would cross the network as they are.
-    """
+    """Reject to be seen by other machines without HTTPS."""
     url = urlsplit(public_url)
     alone = host in LOOPBACK and url.hostname in LOOPBACK
     if not alone and url.scheme != "https":

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, Self
 
 from goldspan.campaign import (
     Campaign,
-    CampaignInputs,
     Steps,
     inputs_as_begun,
     read_inputs,
@@ -23,16 +22,16 @@ from goldspan.campaign import (
 from goldspan.campaign.clock import CampaignClock, Keeper, wall_clock
 from goldspan.campaign.crowds import Web
 from goldspan.campaign.events import CampaignEvent, WorkerDropped
+from goldspan.campaign.inputs import CampaignInputs
+from goldspan.campaign.outlook import CampaignStopping
 from goldspan.campaign.results import ReportData
-from goldspan.campaign.stopping import Stopping
 from goldspan.crowd.atomic import NewPlaces
 from goldspan.errors import InputError
 from goldspan.store import SqlLedger
 from goldspan.store.engine import LostError
 from goldspan.web.desk import Desk
 from goldspan.web.desk.downloads import Report
-from goldspan.web.ending import Ending
-from goldspan.web.engine import Engine, TroubleFile
+from goldspan.web.engine import Ending, Engine, TroubleFile
 from goldspan.web.opening import open_store, with_id
 from goldspan.web.people import People
 from goldspan.web.providers.payments import PaymentQueue, PaymentThread
@@ -41,7 +40,7 @@ from goldspan.web.security.secret import Keys
 from goldspan.web.work import Completion, Work
 
 if TYPE_CHECKING:
-    from goldspan.campaign import Plan
+    from goldspan.campaign.plan import Plan
 
 log = logging.getLogger("goldspan.web")
 TROUBLE = "trouble.json"
@@ -84,7 +83,7 @@ class Service:
         self._keeper = Keeper(clock)
         steps = Steps.of(
             inputs, ledger, label=Web(inputs, ledger, clock),
-            stop=Ending(Stopping(inputs.plan), inputs.plan, ledger),
+            stop=Ending(CampaignStopping(inputs.plan), inputs.plan, ledger),
         )  # fmt: skip
         self.campaign = Campaign(inputs, ledger, steps, on_event=self._log_event)
         self.people = People(inputs, ledger)
@@ -171,11 +170,7 @@ class Service:
 
 
 def check_web(plan: Plan) -> None:
-    """Reject the plan of another crowd.
-
-    Raises:
-        InputError: Its crowd's source is not "web".
-    """
+    """Reject the plan of another crowd."""
     if plan.crowd.source != "web":
         raise InputError(
             f'crowd.source is {plan.crowd.source!r}: people in a browser are "web"; campaigns of '

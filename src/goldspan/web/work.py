@@ -12,9 +12,9 @@ from typing import Any, TypeVar
 
 from sqlalchemy import Connection
 
-from goldspan.campaign import CampaignInputs
 from goldspan.campaign.clock import wall_of
 from goldspan.campaign.crowds import ENDED
+from goldspan.campaign.inputs import CampaignInputs
 from goldspan.campaign.judging import TestScore, score_test
 from goldspan.errors import FaultsError, InputError
 from goldspan.money import from_micro
@@ -42,10 +42,6 @@ class Tasks:
     items' ids, which may say too much, nor their places in the pool, which tell gold questions
     from others, can be read from it: the number is masked with a keyed hash that differs for every
     item and worker (as in synthetic initialization vectors, so that a task keeps its id).
-
-    Args:
-        inputs: The campaign.
-        keys: The server's.
     """
 
     def __init__(self, inputs: CampaignInputs, keys: Keys) -> None:
@@ -68,11 +64,7 @@ class Tasks:
         }
 
     def item(self, worker: str, task: str) -> str:
-        """Return the item of a worker's task.
-
-        Raises:
-            Refused: The id was not made for this worker.
-        """
+        """Return the item of a worker's task."""
         facts = self._seal.read(task)
         if facts is None or facts.get("w") != worker or "m" not in facts:
             raise Refused("invalid", "This task is not one of yours: load the page again.", 422)
@@ -83,11 +75,7 @@ class Tasks:
         return str(self.inputs.ids[number])
 
     def labels(self, item: str, answer: Sequence[Span] | str) -> list[str]:
-        """Turn an answer into labels, one per token.
-
-        Raises:
-            Refused: It does not fit the item.
-        """
+        """Turn an answer into labels, one per token."""
         if self.inputs.plan.is_single:
             return [self._single(answer)]
         if isinstance(answer, str):
@@ -163,13 +151,7 @@ TRIES = 5
 
 
 class Asking:
-    """Decides what a worker gets next.
-
-    Args:
-        inputs: The campaign.
-        ledger: Where it is kept.
-        people: What they have done.
-    """
+    """Decides what a worker gets next."""
 
     def __init__(self, inputs: CampaignInputs, ledger: SqlLedger, people: People) -> None:
         self.inputs, self.ledger, self.people = inputs, ledger, people
@@ -180,9 +162,6 @@ class Asking:
         """Hold a task for a worker: the one that is held already, or a new one.
 
         Before the practice and the test are done there is nothing else.
-
-        Raises:
-            BoundError: A new one would be one more than the bound allows.
         """
         held = self.ledger.held(worker, now)
         if held or not self.is_ready():
@@ -198,9 +177,6 @@ class Asking:
 
         Returns:
             What became of it, and the answer if it is a new one.
-
-        Raises:
-            FaultsError: It does not fit the item.
         """
         last = self.people.catch_up(entry.connection)
         receipt = answers.submit(entry, key, worker, item, labels, self.ledger.tagset)
@@ -352,14 +328,7 @@ class Work:
     """What workers do; every method gives the body of the answer to a page.
 
     Args:
-        inputs: The campaign.
-        ledger: Where it is kept.
-        people: What they have done.
-        keys: The server's.
         clock: The campaign's clock, in milliseconds.
-        is_over: Whether the campaign has ended.
-        took: Who is told that an answer came.
-        completion: What a worker who is finished is given: an address or a code of a provider.
     """
 
     def __init__(
@@ -401,11 +370,7 @@ class Work:
     def submit(
         self, worker: str, task: str, key: str, answer: Sequence[Span] | str
     ) -> dict[str, Any]:
-        """Take an answer; the same key again gives the same reply and changes nothing.
-
-        Raises:
-            Refused: The answer does not fit, or another was sent under the key.
-        """
+        """Take an answer; the same key again gives the same reply and changes nothing."""
         item = self.tasks.item(worker, task)
         labels = self.tasks.labels(item, answer)
         name = _key(worker, key)
@@ -435,8 +400,7 @@ class Work:
     def given(self, worker: str, since: int) -> dict[str, Any]:
         """Return the answers that a worker has given since a time, the last one first.
 
-        Args:
-            worker: The worker.
+        Where:
             since: When they logged in, by the campaign's clock, in milliseconds.
         """
         self.people.look()
@@ -451,11 +415,7 @@ class Work:
         return {"answers": rows}
 
     def recall(self, worker: str, task: str, since: int) -> dict[str, Any]:
-        """Return a task that a worker has answered, with the answer and why it is closed, if it is.
-
-        Raises:
-            Refused: The worker has given no answer to it that counts.
-        """
+        """Return a task that a worker has answered, the answer, and why it is closed, if it is."""
         self.people.look()
         own = self._own(worker, self.tasks.item(worker, task))
         why = self._closing(worker, since)(own)
@@ -471,10 +431,6 @@ class Work:
         """Put another version of an answer in the place of the one that counts.
 
         The same key again gives the same reply and changes nothing.
-
-        Raises:
-            Refused: The answer can no longer be changed, the new one does not fit, or another was
-                sent under the key.
         """
         item, name = self.tasks.item(worker, task), _key(worker, key)
         labels = self.tasks.labels(item, answer)
@@ -567,11 +523,7 @@ class Work:
             raise _enough(error) from None
 
     def _write(self, worker: str, act: Callable[[Entry], Result]) -> Result:
-        """Do what a worker wants in one transaction, within what they may do in a day.
-
-        Raises:
-            Refused: They have done so much today, or have changed an answer too often.
-        """
+        """Do what a worker wants in one transaction, within what they may do in a day."""
         try:
             return self.ledger.transact(self.clock(), act, self._bound(worker))
         except BoundError as error:
@@ -642,12 +594,11 @@ class Work:
 
     def _left(self, worker: str) -> int:
         """Count the items that a worker may still get: free, held, and not yet asked about."""
-        plan, stop = self.inputs.plan, self.inputs.plan.stop
+        plan = self.inputs.plan
         held = self.ledger.held(worker, self.clock())
         n_held = sum(lease.item not in self.inputs.control for lease in held)
         later = len(self.inputs.ids) - self.ledger.n_slots
-        limits = (stop.target, stop.least_gain, stop.stable, stop.most_rounds, plan.budget.hours)
-        if later and (plan.is_paid or any(limit is not None for limit in limits)):
+        if later and (plan.is_paid or plan.budget.hours is not None or plan.stop.rules):
             return MANY  # when it ends, nobody knows
         return n_held + later + self.ledger.n_left(worker, MANY)
 
@@ -708,11 +659,7 @@ def _enough(error: BoundError) -> Refused:
 
 
 def _key(worker: str, key: str) -> str:
-    """Return the key under which an answer is kept: nobody can take another's.
-
-    Raises:
-        Refused: Pages send no such key.
-    """
+    """Return the key under which an answer is kept: nobody can take another's."""
     if not _KEY.fullmatch(key):
         raise Refused("invalid", "A key has 8 to 64 letters, digits, points or dashes.", 422)
     return f"web:{key}:{worker}"

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
-from functools import cached_property
-from importlib import import_module
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,143 +10,17 @@ from numpy.typing import NDArray
 
 from goldspan.aggregation import Consensus, aggregate
 from goldspan.crowd import Answers, Crowd
-from goldspan.errors import InputError, UnknownNameError
-from goldspan.workers.reliability import (
-    Judged,
-    Truth,
-    design_effect,
-    find_truth,
-    group_of,
-    judge_answers,
+from goldspan.errors import UnknownNameError
+from goldspan.workers.copying import copies
+from goldspan.workers.flag_context import (
+    FlagContext,
+    QualityFlag,
+    Thresholds,
+    at_least,
+    at_most,
+    percent,
 )
-
-# --------------------------------------------------------------------------------------------------
-# A quality flag, and the context in which all flags are looked for.
-
-
-@dataclass(frozen=True)
-class QualityFlag:
-    """Something in a worker's answers that good work seldom shows.
-
-    Attributes:
-        worker: Id of the worker.
-        kind: Name of the sign in `goldspan.workers.quality_flags.SIGNS`.
-        strength: How marked it is, 0 to 1; every kind says what of.
-        p_value: How probable it is that any worker without it would show so much: times the
-            number of workers (or pairs) that were tested (Bonferroni), at most 1.
-        evidence: A sentence.
-        numbers: What the sentence is made of.
-    """
-
-    worker: str
-    kind: str
-    strength: float
-    p_value: float
-    evidence: str
-    numbers: Mapping[str, float | str] = field(default_factory=dict)
-
-    def __str__(self) -> str:
-        """Return kind and evidence."""
-        return f"{self.kind}: {self.evidence}"
-
-
-@dataclass(frozen=True, kw_only=True)
-class Thresholds:
-    """From where on something is a sign.
-
-    Attributes:
-        alpha: Chance that a crowd without it shows a sign of one kind at all.
-        least: Fewest answers of a worker that are tested.
-        constant: Share of equal answers, at least.
-        departs: Departs from them less than this share of how often the others do.
-        information: Labels tell less than this share of what the median worker's tell.
-        copies: Equal wrong answers, as a multiple of those expected.
-        fast: Median time, as a share of the median worker's.
-        drift: Difference of shares right before and after a change, at least.
-    """
-
-    alpha: float = 0.05
-    least: int = 20
-    constant: float = 0.95
-    departs: float = 0.25
-    information: float = 0.2
-    copies: float = 2.0
-    fast: float = 1 / 3
-    drift: float = 0.1
-
-    def __post_init__(self) -> None:
-        for name in ("alpha", "constant", "departs", "information", "fast", "drift"):
-            if not 0 < getattr(self, name) < 1:
-                raise InputError(f"{name} lies between 0 and 1, not {getattr(self, name)}")
-        if self.least < 2 or self.copies < 1:
-            raise InputError("least is at least 2 answers, and copies at least 1 times")
-
-
-@dataclass(frozen=True, eq=False)
-class FlagContext:
-    """What signs are looked for in.
-
-    Attributes:
-        truth: The crowd, its gold, and a result for where there is no gold.
-        limits: From where on something is a sign.
-    """
-
-    truth: Truth
-    limits: Thresholds
-
-    @property
-    def crowd(self) -> Crowd:
-        """The crowd."""
-        return self.truth.crowd
-
-    @cached_property
-    def judged(self) -> Judged:
-        """Every answer's labels by gold, else by the result."""
-        measure = "accuracy" if self.crowd.is_classification else "token_accuracy"
-        return judge_answers(self.truth, measure)
-
-    @cached_property
-    def n_answers(self) -> NDArray[np.int64]:
-        """Answers of every worker, int64 [n_workers]."""
-        return np.bincount(self.crowd.latest.worker, minlength=self.crowd.n_workers)
-
-    def name(self, worker: int) -> str:
-        """Return a worker's id."""
-        return str(self.crowd.worker_ids[worker].as_py())
-
-    def significant(
-        self, p_value: NDArray[np.float64], n_tests: int
-    ) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-        """Correct p-values for the number of tests, and say which pass."""
-        corrected = np.minimum(p_value * max(1, n_tests), 1.0)
-        return corrected, np.asarray(corrected < self.limits.alpha)
-
-
-def at_least(
-    count: NDArray[Any], total: NDArray[Any], rate: NDArray[np.float64] | float
-) -> NDArray[np.float64]:
-    """Return P(X >= count) of X ~ Binomial(total, rate), element by element."""
-    from scipy.special import betainc
-
-    hits, rest = np.asarray(count, np.float64), np.asarray(total - count + 1, np.float64)
-    return np.where(hits > 0, betainc(np.maximum(hits, 1), rest, rate), 1.0)
-
-
-def at_most(
-    count: NDArray[Any], total: NDArray[Any], rate: NDArray[np.float64] | float
-) -> NDArray[np.float64]:
-    """Return P(X <= count) of X ~ Binomial(total, rate), element by element."""
-    return at_least(total - count, total, 1 - rate)
-
-
-def percent(value: float) -> str:
-    """Write a share in whole per cent, or in tenths near 100.
-
-    >>> percent(0.61), percent(0.996)
-    ('61 %', '99.6 %')
-    """
-    return f"{100 * value:.1f} %" if 0.99 < value < 1 else f"{100 * value:.0f} %"
-
+from goldspan.workers.reliability import design_effect, find_truth, group_of
 
 # --------------------------------------------------------------------------------------------------
 # Constant answers: nearly always the same, where the others' answers differ.
@@ -235,94 +106,6 @@ def _shares(
         others.astype(np.float64),
         np.bincount(worker[used], minlength=n).astype(np.int64),
     )
-
-
-# --------------------------------------------------------------------------------------------------
-# Equal answers to the same item, and what the others say, the worker's own answer left out.
-
-
-_STEP, _MIX = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9)
-
-
-class Groups(NamedTuple):
-    """Answers to an item that are equal in every label.
-
-    Attributes:
-        of: int64 [n_answers], the group of every answer of `crowd.latest`.
-        size: int64 [n_groups], answers in it.
-        item: int64 [n_groups].
-        key: uint64 [n_groups], the same for equal labels, whatever the item.
-        best: int64 [n_items, 3], the three largest groups of every item, -1 for none.
-    """
-
-    of: NDArray[np.int64]
-    size: NDArray[np.int64]
-    item: NDArray[np.int64]
-    key: NDArray[np.uint64]
-    best: NDArray[np.int64]
-
-
-def equal_answers(crowd: Crowd) -> Groups:
-    """Group the answers that count by item and labels."""
-    answers = crowd.latest
-    key = sequence_keys(answers.codes, answers.offset)
-    order = np.lexsort((key, answers.item))
-    item, sorted_key = answers.item[order], key[order]
-    fresh = np.ones(len(order), np.bool_)
-    fresh[1:] = (item[1:] != item[:-1]) | (sorted_key[1:] != sorted_key[:-1])
-    of = np.empty(len(order), np.int64)
-    of[order] = np.cumsum(fresh) - 1
-    size = np.bincount(of, minlength=int(fresh.sum()))
-    first = np.flatnonzero(fresh)
-    items = item[first].astype(np.int64)
-    return Groups(of, size, items, sorted_key[first], _largest(items, size, crowd.n_items))
-
-
-def sequence_keys(codes: NDArray[np.int16], offset: NDArray[np.int64]) -> NDArray[np.uint64]:
-    """Return every sequence a number that equal sequences share, uint64 [n].
-
-    A sum of SplitMix64 hashes of (place, code): two different ones are equal once in 2^64.
-    """
-    place = np.arange(len(codes)) - np.repeat(offset[:-1], np.diff(offset))
-    with np.errstate(over="ignore"):
-        mixed = ((place << 16) + codes + 2).astype(np.uint64) * _STEP
-        mixed = (mixed ^ (mixed >> np.uint64(30))) * _MIX
-        mixed ^= mixed >> np.uint64(27)
-        sums = np.concatenate([np.zeros(1, np.uint64), np.cumsum(mixed, dtype=np.uint64)])
-        return np.asarray(sums[offset[1:]] - sums[offset[:-1]])
-
-
-def _largest(items: NDArray[np.int64], size: NDArray[np.int64], n_items: int) -> NDArray[np.int64]:
-    order = np.lexsort((-size, items))
-    begin = np.searchsorted(items[order], np.arange(n_items + 1))
-    best = np.full((n_items, 3), -1, np.int64)
-    for rank in range(3):
-        there = begin[:-1] + rank < begin[1:]
-        best[there, rank] = order[begin[:-1][there] + rank]
-    return best
-
-
-def others_choice(
-    item: NDArray[np.int64], group: NDArray[np.int64], size: NDArray[np.int64],
-    best: NDArray[np.int64],
-) -> NDArray[np.int64]:  # fmt: skip
-    """Return which group most others are in, [n]; -1 on ties or if nobody is there.
-
-    What is left out is one answer of `group`, so that the choice does not depend on it.
-
-    Args:
-        item: int64 [n].
-        group: int64 [n], the group of the answer that is left out.
-        size: int64 [n_groups].
-        best: int64 [n_items, 3].
-    """
-    rows = best[item]
-    sizes = np.where(rows >= 0, size[rows], 0) - (rows == group[:, None])
-    top = sizes.argmax(axis=1)
-    at = np.arange(len(rows))
-    most = sizes[at, top]
-    alone = (sizes == most[:, None]).sum(axis=1) == 1
-    return np.where(alone & (most > 0), rows[at, top], -1)
 
 
 # --------------------------------------------------------------------------------------------------
@@ -423,151 +206,33 @@ def true_labels(context: FlagContext) -> NDArray[np.int64]:
     return np.where(gold >= 0, gold, others)
 
 
+def others_choice(
+    item: NDArray[np.int64], group: NDArray[np.int64], size: NDArray[np.int64],
+    best: NDArray[np.int64],
+) -> NDArray[np.int64]:  # fmt: skip
+    """Return which group most others are in, [n]; -1 on ties or if nobody is there.
+
+    What is left out is one answer of `group`, so that the choice does not depend on it.
+
+    Args:
+        item: int64 [n].
+        group: int64 [n], the group of the answer that is left out.
+        size: int64 [n_groups].
+        best: int64 [n_items, 3].
+    """
+    rows = best[item]
+    sizes = np.where(rows >= 0, size[rows], 0) - (rows == group[:, None])
+    top = sizes.argmax(axis=1)
+    at = np.arange(len(rows))
+    most = sizes[at, top]
+    alone = (sizes == most[:, None]).sum(axis=1) == 1
+    return np.where(alone & (most > 0), rows[at, top], -1)
+
+
 def _entropy(counts: NDArray[np.int64]) -> NDArray[np.float64]:
     """Entropy in nats, [n_workers]."""
     shares = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
     return np.asarray(-(shares * np.log(np.where(shares > 0, shares, 1))).sum(axis=1))
-
-
-# --------------------------------------------------------------------------------------------------
-# Pairs of answers to the same item of which one is wrong: what copies are looked for in.
-
-
-BLOCK = 1_000_000
-"""Pairs of answers that are looked at at a time."""
-
-
-class WrongRows(NamedTuple):
-    """Pairs of answers of which the first is wrong, [n_rows] each.
-
-    Attributes:
-        one: int32, the worker of the wrong answer.
-        other: int32, the other worker.
-        equal: bool, whether the answers are equal.
-        shared: int32, how many of the remaining answers to the item are equal to the wrong one.
-        n_rest: int32, how many remain.
-        later: int8, 1 where the wrong answer is the later one, -1 the other, 0 unknown.
-    """
-
-    one: NDArray[np.int32]
-    other: NDArray[np.int32]
-    equal: NDArray[np.bool_]
-    shared: NDArray[np.int32]
-    n_rest: NDArray[np.int32]
-    later: NDArray[np.int8]
-
-
-def wrong_rows(context: FlagContext, groups: Groups) -> WrongRows:
-    """Compare all pairs of answers to the same item.
-
-    An answer is wrong that is not the gold; without gold, one that another answer outnumbers among
-    those of third workers.
-    """
-    judge = _Judge(context, groups)
-    blocks = [judge.rows(*block) for block in _blocks(judge.answers, judge.suspect)]
-    none = np.zeros(0, np.int32)
-    empty = WrongRows(none, none, none.astype(np.bool_), none, none, none.astype(np.int8))
-    return WrongRows(*map(np.concatenate, zip(empty, *blocks, strict=True)))
-
-
-def _blocks(
-    answers: Answers, suspect: NDArray[np.bool_]
-) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
-    """Go through the ordered pairs of answers to an item of which the first is suspect."""
-    order = np.argsort(answers.item, kind="stable")
-    item, alive, lag = answers.item[order], np.arange(len(answers)), 1
-    while len(alive):
-        alive = alive[alive + lag < len(item)]
-        alive = alive[item[alive] == item[alive + lag]]
-        for begin in range(0, len(alive), BLOCK):
-            part = alive[begin : begin + BLOCK]
-            first, second = order[part], order[part + lag]
-            for one, other in ((first, second), (second, first)):
-                kept = suspect[one]
-                yield one[kept], other[kept]
-        lag += 1
-
-
-@dataclass(frozen=True, eq=False)
-class _Judge:
-    """What is needed to say of a pair of answers whether the first is wrong."""
-
-    context: FlagContext
-    groups: Groups
-
-    @property
-    def answers(self) -> Answers:
-        return self.context.crowd.latest
-
-    @cached_property
-    def n_answers(self) -> NDArray[np.int64]:
-        """Answers to every item."""
-        return np.bincount(self.answers.item, minlength=self.context.crowd.n_items)
-
-    @cached_property
-    def known(self) -> NDArray[np.bool_]:
-        """Whether an item has gold at every token."""
-        unknown = np.concatenate([[0], np.cumsum(~self.context.truth.known)])
-        return np.asarray(np.diff(unknown[self.context.crowd.offsets]) == 0)
-
-    @cached_property
-    def suspect(self) -> NDArray[np.bool_]:
-        """Whether an answer may be wrong for some pair, bool [n_answers].
-
-        Answers to texts that mark nothing are none: two who mark nothing are but lazy.
-        """
-        groups, item = self.groups, self.answers.item
-        size = groups.size[groups.of]
-        most = self._most_of_others(groups.of, item, np.full(len(item), -2))
-        found = most > size - 2
-        if self.known.any():
-            gold = sequence_keys(self.context.truth.gold[0], self.context.crowd.offsets)
-            found = np.where(self.known[item], groups.key[groups.of] != gold[item], found)
-        return np.asarray(found & self._marks())
-
-    def rows(self, one: NDArray[np.int64], other: NDArray[np.int64]) -> WrongRows:
-        """Keep the pairs whose first answer is wrong."""
-        answers, groups = self.answers, self.groups
-        item, mine, theirs = answers.item[one], groups.of[one], groups.of[other]
-        rest = groups.size[mine] - 1 - (mine == theirs)
-        wrong = self.known[item]
-        wrong[~wrong] = (
-            self._most_of_others(mine[~wrong], item[~wrong], theirs[~wrong]) > rest[~wrong]
-        )
-        one, other, item = one[wrong], other[wrong], item[wrong]
-        return WrongRows(
-            answers.worker[one],
-            answers.worker[other],
-            (mine == theirs)[wrong],
-            rest[wrong].astype(np.int32),
-            (self.n_answers[item] - 2).astype(np.int32),
-            self._later(one, other),
-        )
-
-    def _most_of_others(
-        self, mine: NDArray[np.int64], item: NDArray[np.int32], theirs: NDArray[np.int64]
-    ) -> NDArray[np.int64]:
-        """Return the size of the largest other group, one answer of `theirs` left out."""
-        most = np.full(len(mine), -1, np.int64)
-        for rank in range(3):
-            group = self.groups.best[item, rank]
-            size = np.where(group >= 0, self.groups.size[group], 0) - (group == theirs)
-            most = np.maximum(most, np.where(group == mine, -1, size))
-        return most
-
-    def _later(self, one: NDArray[np.int64], other: NDArray[np.int64]) -> NDArray[np.int8]:
-        if self.answers.submitted is None:
-            return np.zeros(len(one), np.int8)
-        mine, theirs = self.answers.submitted[one], self.answers.submitted[other]
-        return np.where((mine >= 0) & (theirs >= 0), np.sign(mine - theirs), 0).astype(np.int8)
-
-    def _marks(self) -> NDArray[np.bool_]:
-        answers, codec = self.answers, self.context.crowd.tagset
-        if codec.rules.is_plain:
-            return np.ones(len(answers), np.bool_)
-        inside = (answers.codes >= 0) & (answers.codes != codec.outside)
-        before = np.concatenate([[0], np.cumsum(inside)])
-        return np.asarray(before[answers.offset[1:]] > before[answers.offset[:-1]])
 
 
 # --------------------------------------------------------------------------------------------------
@@ -645,7 +310,7 @@ def drift(context: FlagContext) -> list[QualityFlag]:
         # What is seen and what the items do not explain must both be a change, the same way.
         seen = float(share[at:].mean() - share[:at].mean())
         if is_found and min(abs(gap), seen * np.sign(gap)) >= context.limits.drift:
-            found.append(_sign(context, n, share, change, p))
+            found.append(_flag(context, n, share, change, p))
     return found
 
 
@@ -717,7 +382,7 @@ def _change(rest: NDArray[np.float64]) -> tuple[int, float, float]:
     return at, float(height), float(rest[at:].mean() - rest[:at].mean())
 
 
-def _sign(
+def _flag(
     context: FlagContext,
     worker: int,
     share: NDArray[np.float64],
@@ -743,196 +408,16 @@ def _sign(
 
 
 # --------------------------------------------------------------------------------------------------
-# Copies: two workers give the same wrong answers far more often than anybody else would.
+# All quality flags of a crowd at once. A new one is a function and a line here.
 
 
-LEAST_EQUAL = 5
-"""Fewer equal wrong answers are not flagged."""
-LEAST_SHARE = 0.25
-"""Nor is a smaller share of what one or the other, or both, answered wrongly."""
-LEAST_PAIRS = 20
-"""Of fewer pairs the spread is not known."""
-WEIGHT = 1.0
-"""Answers that the crowd's mean chance counts for, beside the remaining answers to an item."""
-DENSE = 2000
-"""Of so many workers every pair has a cell; of more the pairs are sorted."""
-SURE = 0.01
-"""Chance of being wrong about who copied whom."""
-
-
-def copies(context: FlagContext) -> list[QualityFlag]:
-    """Find the workers who share wrong answers with another one, one sign each."""
-    groups = equal_answers(context.crowd)
-    pairs = _pairs(wrong_rows(context, groups), context.crowd.n_workers)
-    if pairs is None:
-        return []
-    corrected, passes = context.significant(pairs.p_value, _n_tests(context))
-    # Two who always say the same are alike without copying: that is another sign.
-    one_note = _one_note(context, groups)
-    least = context.limits.copies * pairs.expected.max(axis=0)
-    marked = pairs.equal >= np.maximum(LEAST_EQUAL, least)
-    marked &= pairs.equal >= LEAST_SHARE * (pairs.wrong.sum(axis=0) - pairs.equal)
-    marked &= ~one_note[pairs.workers].all(axis=0)
-    found = np.flatnonzero(passes & marked)
-    strongest: dict[int, QualityFlag] = {}
-    for n in found[np.argsort(corrected[found], kind="stable")].tolist():
-        for side, words in _direction(context, pairs, n):
-            worker = int(pairs.workers[side, n])
-            if worker not in strongest:
-                strongest[worker] = _copy_sign(context, pairs, n, side, words, float(corrected[n]))
-    return list(strongest.values())
-
-
-class _Pairs(NamedTuple):
-    """Pairs of workers, and their wrong answers in shared items.
-
-    Attributes:
-        workers: int64 [2, n_pairs].
-        equal: float64 [n_pairs], equal wrong answers.
-        wrong: float64 [2, n_pairs], wrong answers of either.
-        expected: float64 [2, n_pairs], how many of them the other was to give too.
-        later: float64 [2, n_pairs], equal wrong answers that the one gave after the other.
-        p_value: float64 [n_pairs], for the larger of the two expected numbers.
-    """
-
-    workers: NDArray[np.int64]
-    equal: NDArray[np.float64]
-    wrong: NDArray[np.float64]
-    expected: NDArray[np.float64]
-    later: NDArray[np.float64]
-    p_value: NDArray[np.float64]
-
-
-def _n_tests(context: FlagContext) -> int:
-    able = int((context.n_answers >= LEAST_EQUAL).sum())
-    return able * (able - 1) // 2
-
-
-def _one_note(context: FlagContext, groups: Groups) -> NDArray[np.bool_]:
-    """Return who gives nearly always the same answer, bool [n_workers]."""
-    worker = context.crowd.latest.worker
-    key = np.unique(groups.key, return_inverse=True)[1][groups.of]
-    width = int(key.max(initial=0)) + 1
-    pairs, size = np.unique(worker * np.int64(width) + key, return_counts=True)
-    most = np.zeros(context.crowd.n_workers, np.int64)
-    np.maximum.at(most, pairs // width, size)
-    return np.asarray(most >= context.limits.constant * context.n_answers)
-
-
-def _pairs(rows: WrongRows, n_workers: int) -> _Pairs | None:
-    if not rows.equal.any():
-        return None
-    mean = float(rows.equal.mean())
-    chance = (rows.shared + WEIGHT * mean) / (rows.n_rest + WEIGHT)
-    forth = rows.one < rows.other
-    keys, pair = _number(
-        np.where(forth, rows.one, rows.other), np.where(forth, rows.other, rows.one)
-    )
-
-    def sums(which: NDArray[np.bool_], weight: NDArray[Any]) -> NDArray[np.float64]:
-        return np.bincount(pair[which], weight[which], keys.shape[1]).astype(np.float64)
-
-    # Equal wrong answers are found from either side.
-    equal, every = sums(forth, rows.equal), np.ones(len(pair))
-    repeated = np.bincount(rows.other, rows.equal, n_workers)
-    expected = np.bincount(rows.other, chance, n_workers)
-    rates = []
-    for which, who in ((forth, keys[1]), (~forth, keys[0])):
-        own = sums(which, chance)
-        # How often the other repeats wrong answers of third workers, beside what is expected.
-        habit = (repeated[who] - equal + 1) / (np.maximum(expected[who] - own, 0) + 1)
-        rates.append(own * habit)
-    later = rows.equal & (rows.later > 0)
-    return _Pairs(
-        keys, equal,
-        wrong=np.stack([sums(forth, every), sums(~forth, every)]),
-        expected=np.stack(rates),
-        later=np.stack([sums(forth, later), sums(~forth, later)]),
-        p_value=_p_value(equal, np.maximum(*rates)),
-    )  # fmt: skip
-
-
-def _number(
-    left: NDArray[np.int32], right: NDArray[np.int32]
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Number the pairs of workers: the workers of every pair, [2, n], and the pair of every row."""
-    width = int(right.max()) + 1
-    key = left * np.int64(width) + right
-    if width > DENSE:
-        keys, pair = np.unique(key, return_inverse=True)
-        return np.stack(np.divmod(keys, width)), pair
-    seen = np.zeros(width**2, np.bool_)
-    seen[key] = True
-    keys = np.flatnonzero(seen)
-    place = np.zeros(width**2, np.int64)
-    place[keys] = np.arange(len(keys))
-    return np.stack(np.divmod(keys, width)), place[key]
-
-
-def _p_value(equal: NDArray[np.float64], expected: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Compare with a Poisson number, and with how far pairs of this crowd lie apart.
-
-    Workers of one school share mistakes without copying. Twice the root of a Poisson number and
-    3/8 has a standard deviation of one (Anscombe 1948); if the middle half of all pairs spreads
-    wider than that, so does the scale (Efron 2004: an empirical null).
-    """
-    from scipy.special import ndtr, pdtrc
-
-    p_value = np.where(equal > 0, pdtrc(np.maximum(equal - 1, 0), expected), 1.0)
-    distance = 2 * (np.sqrt(equal + 0.375) - np.sqrt(expected + 0.375))
-    usual = distance[expected >= 1]
-    if len(usual) < LEAST_PAIRS:
-        return np.asarray(p_value)
-    low, high = np.percentile(usual, [25, 75])
-    scale = max(1.0, float(high - low) / 1.349)
-    return np.where(scale > 1, np.maximum(p_value, ndtr(-distance / scale)), p_value)
-
-
-def _direction(context: FlagContext, pairs: _Pairs, n: int) -> list[tuple[int, str]]:
-    """Return who copied whom: the side of the pair, and words; both sides if times do not tell."""
-    counts = pairs.later[:, n]
-    tail = at_least(counts, counts.sum(), 0.5)
-    for side in (0, 1):
-        if counts.sum() and tail[side] < SURE:
-            share, other = percent(counts[side] / counts.sum()), pairs.workers[1 - side, n]
-            return [(side, f", {share} of them after {context.name(other)}")]
-    words = "; who copied whom is not known"
-    return [(0, words), (1, words)]
-
-
-def _copy_sign(
-    context: FlagContext, pairs: _Pairs, n: int, side: int, words: str, p_value: float
-) -> QualityFlag:
-    worker, other = (context.name(pairs.workers[at, n]) for at in (side, 1 - side))
-    equal, wrong = int(pairs.equal[n]), int(pairs.wrong[side, n])
-    expected = float(pairs.expected[side, n])
-    what = "" if context.crowd.tagset.rules.is_plain else " that mark something"
-    return QualityFlag(
-        worker,
-        "copies",
-        equal / max(1, wrong),
-        p_value,
-        f"{equal} of the {wrong} wrong answers of {worker}{what} to shared items are "
-        f"those of {other}, where {expected:.1f} were to be expected{words}",
-        {"other": other, "equal": equal, "wrong": wrong, "expected": expected},
-    )
-
-
-# --------------------------------------------------------------------------------------------------
-# The signs by name. A new one is a function and one line here.
-
-
-SIGNS: dict[str, tuple[str, str]] = {
-    "constant": ("goldspan.workers.quality_flags:constant", "nearly always the same answer"),
-    "base rate": ("goldspan.workers.quality_flags:base_rate", "labels do not depend on the item"),
-    "copies": ("goldspan.workers.quality_flags:copies", "another worker's wrong answers"),
-    "too fast": ("goldspan.workers.quality_flags:fast", "a third of the usual time"),
-    "drift": ("goldspan.workers.quality_flags:drift", "right more seldom, or more often, later on"),
+FLAGS: dict[str, Callable[[FlagContext], list[QualityFlag]]] = {
+    "constant": constant,
+    "base rate": base_rate,
+    "copies": copies,
+    "too fast": fast,
+    "drift": drift,
 }
-
-
-# --------------------------------------------------------------------------------------------------
-# All quality flags of a crowd at once.
 
 
 def find_quality_flags(
@@ -953,11 +438,11 @@ def find_quality_flags(
         gold: Known labels as for `measure_reliability`; by default the crowd's own.
         result: A result of the crowd, which says what is right where there is no gold; by default
             that of `ds`.
-        kinds: Which signs, by name, or one of them; all by default.
-        thresholds: From where on something is a sign.
+        kinds: Which flags, by name, or one of them; all by default.
+        thresholds: From where on something is flagged.
 
     Returns:
-        The signs, the strongest first.
+        The flags, the strongest first.
 
     Raises:
         UnknownNameError: Unknown flag.
@@ -966,22 +451,18 @@ def find_quality_flags(
     >>> import goldspan
     >>> truth = goldspan.simulation.draw_truth(200, seed=1)
     >>> crowd = goldspan.simulation.simulate_crowd(truth, ["flip(0.2) x4", "eve=spammer(constant)"])
-    >>> [sign.worker for sign in find_quality_flags(crowd, kinds=["constant"])]
+    >>> [flag.worker for flag in find_quality_flags(crowd, kinds=["constant"])]
     ['eve']
     """
-    names = list(SIGNS) if kinds is None else [kinds] if isinstance(kinds, str) else list(kinds)
+    names = list(FLAGS) if kinds is None else [kinds] if isinstance(kinds, str) else list(kinds)
     for name in names:
-        if name not in SIGNS:
-            raise UnknownNameError("sign", name, SIGNS)
+        if name not in FLAGS:
+            raise UnknownNameError("quality flag", name, FLAGS)
     if not len(crowd.latest):
         return []
     known = result or aggregate(crowd, "ds")
     context = FlagContext(find_truth(crowd, gold, known), thresholds or Thresholds())
     found: list[QualityFlag] = []
     for name in names:
-        module, _, function = SIGNS[name][0].partition(":")
-        found += getattr(import_module(module), function)(context)
-    return sorted(found, key=lambda sign: (-sign.strength, sign.p_value, sign.worker))
-
-
-__all__ = ["QualityFlag", "Thresholds", "find_quality_flags"]
+        found += FLAGS[name](context)
+    return sorted(found, key=lambda flag: (-flag.strength, flag.p_value, flag.worker))

@@ -19,15 +19,8 @@ from goldspan.protocols import Progress, Runner
 from goldspan.spans import Tagged, find_spans
 from goldspan.spans.scoring import right_spans
 from goldspan.workers.beta import LEVEL, Reliability
-from goldspan.workers.forecast import (
-    MOST_WORKERS,
-    Curve,
-    Difficulty,
-    fit_difficulty,
-    forecast_accuracy,
-    read_sizes,
-    typical_difficulty,
-)
+from goldspan.workers.difficulty import Difficulty, fit_difficulty, typical_difficulty
+from goldspan.workers.forecast import MOST_WORKERS, Curve, forecast_accuracy, read_sizes
 from goldspan.workers.quality_flags import find_quality_flags
 from goldspan.workers.reliability import find_truth, group_of, measure_reliability
 from goldspan.workers.selection import WorkerSelection, read_prices, select_workers

@@ -414,6 +414,9 @@ class StableAverage(Rule):
 class Fixed(Rule):
     """A fixed number of answers.
 
+    Args:
+        k: The number.
+
     Raises:
         InputError: It is no whole number of at least 1.
     """

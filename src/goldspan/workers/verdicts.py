@@ -14,7 +14,7 @@ from goldspan.crowd import Crowd
 from goldspan.errors import InputError
 from goldspan.spans import Tagged, find_spans
 from goldspan.workers.beta import Reliability
-from goldspan.workers.quality_flags import QualityFlag
+from goldspan.workers.flag_context import QualityFlag
 from goldspan.workers.reliability import Judged, design_effect, measure_reliability
 
 # --------------------------------------------------------------------------------------------------

@@ -9,6 +9,7 @@ from itertools import pairwise
 import pytest
 
 import goldspan
+from goldspan.campaign.stopping import StopSection
 from goldspan.report.campaign import render
 
 NASTY = "<script>alert('x')</script>"
@@ -95,10 +96,19 @@ def test_the_rule_that_stopped_it_is_marked(written, page):
 def test_what_changed_stands_with_the_plan_and_the_limits_are_those_in_force(ended, page):
     plan = {**ended.record.plan, "stop": {**ended.record.plan["stop"], "most_rounds": 9}}
     lines = ("stop.most_rounds was 4 and is 7", "stop.most_rounds was 7 and is 9")
-    text = page(render(replace(ended.record, plan=plan, changes=lines))).text
+    limits = tuple(StopSection(**plan["stop"]).shown(ended.record.rounds, {}))
+    text = page(render(replace(ended.record, plan=plan, changes=lines, limits=limits))).text
     assert "changed since stop most_rounds was 4 and is 7 most_rounds was 7 and is 9" in text
     assert "9 rounds at most" in text
     assert "changed since" not in page(render(ended.record)).text
+
+
+def test_warnings_about_the_labels_stand_on_top(written, ended, page):
+    assert not ended.record.warnings
+    assert "Warning:" not in written
+    warned = replace(ended.record, warnings=("12.0% of the tokens",))
+    text = squeezed(page(render(warned)).text)
+    assert "Warning: 12.0% of the tokens." in text[: text.index("What the rounds brought")]
 
 
 def test_the_same_campaign_gives_the_same_bytes_however_long_it_took(written, ended):

@@ -154,3 +154,23 @@ def test_label_studio_gets_predictions_but_where_the_requester_reviewed(tmp_path
             assert gold == []
             (found,) = task["predictions"]
             assert 0 < found["score"] <= 1
+
+
+def test_no_tool_gets_labels_as_gold_that_the_requester_did_not_review(tmp_path):
+    with closing(worked(tmp_path, spans=True)) as service:
+        item = service.desk.uncertain(1)[0].item
+        service.desk.adjudicate(item, [Span("LOC", 0, 1)])
+        service.engine.look()
+        for name in ("label-studio.json", "doccano.jsonl", "prodigy.jsonl", "brat.zip"):
+            made = service.desk.export(name)
+            path = tmp_path / name
+            path.write_bytes(made.content)
+            back = read_crowd(path)
+            known = [
+                one for one, place in zip(back.item_ids.to_pylist(), back.offsets, strict=False)
+                if back.gold[place] >= 0
+            ]  # fmt: skip
+            assert [one.removesuffix("-1") for one in known] == [item], name
+            assert back.n_workers == 3
+            assert any("prediction" in note for note in back.import_report.notes)
+            assert not any("gold" in one for one in made.lost)

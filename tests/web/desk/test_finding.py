@@ -8,7 +8,7 @@ import json
 import pytest
 
 from goldspan.web import open_service
-from goldspan.web.desk import items as finding
+from goldspan.web.desk import desk as finding
 from web.desks import as_json
 from web.serving import KEYS, answer, open_round, plan_file, serve
 

@@ -299,6 +299,16 @@ def test_the_overview_shows_what_changed_in_the_plan(desk):
     check(page)
 
 
+def test_the_overview_shows_the_warnings_about_the_labels(desk):
+    page = desk.open()
+    sees(page, "document.querySelector('#warnings').hidden")
+    overview(page, warnings=["36.1% of the tokens have another label here"])
+    page.wait_for_selector("#warnings:not([hidden])")
+    lines = page.locator("#warning-lines li").all_text_contents()
+    assert lines == ["36.1% of the tokens have another label here."]
+    check(page)
+
+
 def test_items_are_found_and_opened(desk):
     page = desk.open("/items")
     page.wait_for_selector("#rows tr")

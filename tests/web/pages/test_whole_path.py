@@ -348,14 +348,14 @@ def in_label_studio(path):
 def in_doccano(path):
     return [
         (one["text"], sorted((kind, a, b) for a, b, kind in one["label"]))
-        for one in lines_of(path) if one["annotator"] != "gold"
+        for one in lines_of(path) if one["annotator"] not in {"gold", "goldspan"}
     ]  # fmt: skip
 
 
 def in_prodigy(path):
     return [
         (one["text"], sorted((span["label"], span["start"], span["end"]) for span in one["spans"]))
-        for one in lines_of(path) if one["_annotator_id"] != "gold"
+        for one in lines_of(path) if one["_annotator_id"] not in {"gold", "goldspan"}
     ]  # fmt: skip
 
 
@@ -363,7 +363,7 @@ def in_brat(path):
     found = []
     with zipfile.ZipFile(path) as archive:
         names = {name.rpartition("/")[0] for name in archive.namelist()}
-        (folder,) = [name for name in names if name and name != "gold"]
+        (folder,) = [name for name in names if name and name not in {"gold", "_goldspan"}]
         for name in sorted(archive.namelist()):
             if not name.startswith(f"{folder}/") or not name.endswith(".txt"):
                 continue

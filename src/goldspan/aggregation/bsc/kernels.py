@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from goldspan._kernel import kernel
+from goldspan._kernel import inlined, kernel
 from goldspan.chains.forward_backward import MAX_PRODUCT, log_sum, scatter
 
 # --------------------------------------------------------------------------------------------------
@@ -395,7 +395,7 @@ def token_step(
     return log_z + np.log(product)
 
 
-@kernel
+@inlined
 def _multiply(token, begin, stop, row, gold, table, share, truth):
     """Multiply the evidence of a token; return the sum."""
     n_labels = len(share)

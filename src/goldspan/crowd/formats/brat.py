@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 
@@ -12,7 +12,7 @@ from goldspan.crowd.atomic import write_folder
 from goldspan.crowd.formats.char_spans import CharSpan, code_point, cut_text, reads_otherwise
 from goldspan.crowd.formats.json_records import Record, collect, shown, stem
 from goldspan.crowd.formats.span_crowd import GOLD, Item, Labels, SpanCrowd
-from goldspan.crowd.formats.span_exports import ItemRow, item_rows, reject_gold_worker
+from goldspan.crowd.formats.span_exports import PREDICTED_BY, ItemRow, item_rows, reject_gold_worker
 from goldspan.crowd.model import Crowd
 from goldspan.crowd.options import ReadOptions
 from goldspan.crowd.report import counted
@@ -40,9 +40,7 @@ def text_bound(
 ) -> Iterator[tuple[Record, list[CharSpan]]]:
     """Yield the text-bound annotations of a file, each with its pieces.
 
-    Args:
-        record: Names the file and the worker.
-        file: The file, which may be empty.
+    Where:
         faults: Lines that cannot be read are added here.
         not_used: The places of all other lines are added here, by their kind.
     """
@@ -109,6 +107,8 @@ def _places(raw: str) -> list[int]:
 _UNSAFE = re.compile(r'^\.|^_|^$|[%/\\:*?"<>|\x00-\x1f\x7f]|[. ]$')
 _LINE_ENDS = re.compile("[\n\r\0\ufeff]")
 _MAX_GAP = 1000
+_PREDICTED = f"_{PREDICTED_BY}"
+"""The folder of documents that nobody confirmed as a whole; no worker's folder begins so."""
 
 
 @dataclass
@@ -134,36 +134,48 @@ class _Folder:
         rows = [self.lines.get(n) for n in range(1, max(self.lines) + 1)]
         return "".join(f"{shown_text(row) if row else ''}\n" for row in rows)
 
-    def annotated(self, said: dict[str, list[CharSpan]]) -> str:
-        """The annotations of one annotator, by item."""
-        text, start = self.text, 0
+    @property
+    def is_predicted(self) -> bool:
+        """Whether nobody confirmed what is known of some item."""
+        return any(row.is_predicted for row in self.lines.values())
+
+    def annotated(self, said: dict[str, list[CharSpan]], *, notes: bool = False) -> str:
+        """The annotations of one annotator, by item; notes say what nobody confirmed."""
+        text, start, n = self.text, 0, 0
         out: list[str] = []
         for line in range(1, max(self.lines) + 1):
             row = self.lines.get(line)
             for span in said.get(row.id, []) if row else []:
                 a, b = start + span.start, start + span.end
                 kind = re.sub(r"\s", "_", span.type)
-                out.append(f"T{len(out) + 1}\t{kind} {a} {b}\t{text[a:b]}\n")
+                n += 1
+                out.append(f"T{n}\t{kind} {a} {b}\t{text[a:b]}\n")
+                if row and notes:
+                    out.append(f"#{n}\tAnnotatorNotes T{n}\t{_note(row)}\n")
             start = text.index("\n", start) + 1
         return "".join(out)
 
 
-def fill(crowd: Crowd, folder: Path) -> None:
-    """Write the texts, and for every worker the texts that were annotated with the annotations.
+def _note(row: ItemRow) -> str:
+    """What is told of a span of an item of which some labels were confirmed, or none."""
+    if not row.is_predicted:
+        return "confirmed"
+    return "not confirmed" + ("" if row.score is None else f", confidence {row.score}")
 
-    Raises:
-        InputError: A name is too long for a file.
-    """
-    rows = list(item_rows(crowd))
+
+def fill(crowd: Crowd, folder: Path, predicted: Mapping[str, float] | None = None) -> None:
+    """Write the texts, and for every worker the texts that were annotated with the annotations."""
+    rows = list(item_rows(crowd, predicted))
     said = _by_worker(rows)
     for document in _folders(rows):
         ids = [row.id for row in document.lines.values()]
         _save(folder / f"{safe(document.name)}.txt", document.text)
         for worker, spans in said.items():
             if any(name in spans for name in ids):
-                place = folder / safe(worker) / safe(document.name)
+                notes = worker == GOLD and document.is_predicted
+                place = folder / (_PREDICTED if notes else safe(worker)) / safe(document.name)
                 _save(place.with_name(f"{place.name}.txt"), document.text)
-                _save(place.with_name(f"{place.name}.ann"), document.annotated(spans))
+                _save(place.with_name(f"{place.name}.ann"), document.annotated(spans, notes=notes))
 
 
 def shown_text(row: ItemRow) -> str:
@@ -210,7 +222,8 @@ def _save(path: Path, text: str) -> None:
 
 
 # --------------------------------------------------------------------------------------------------
-# brat: folders of `<document>.txt` with `<document>.ann` for every annotator.
+# brat: folders of `<document>.txt` with `<document>.ann` for every annotator. Documents with labels
+# of goldspan that nobody confirmed are in the folder `_goldspan`, each span with a note.
 
 
 _MAX_PLACES = 5
@@ -229,13 +242,7 @@ def sniff(source: Source) -> bool:
 
 
 def read(source: Source, options: ReadOptions) -> Crowd:
-    """Read a folder or a zip archive.
-
-    Raises:
-        FormatError: There is no `.ann` file, or one without its text; a line is not brat's; an
-            offset lies outside the text, or the text reads otherwise there; annotators have
-            different texts of one document.
-    """
+    """Read a folder or a zip archive."""
     crowd = SpanCrowd(source, "brat", replace(options, offsets="codepoint"))
     reader = _Reader(crowd, options.offsets)
     files = source.files or {}
@@ -258,20 +265,17 @@ def read(source: Source, options: ReadOptions) -> Crowd:
     return crowd.build()
 
 
-def write(crowd: Crowd, path: Path) -> None:
-    """Write a folder of texts, and one folder per worker of texts and annotations.
-
-    Raises:
-        InputError: The folder exists already, or a worker is called "gold".
-    """
+def write(crowd: Crowd, path: Path, predicted: Mapping[str, float] | None = None) -> None:
+    """Write a folder of texts, and one folder per worker of texts and annotations."""
     reject_gold_worker(crowd)
-    write_folder(path, lambda folder: fill(crowd, folder))
+    write_folder(path, lambda folder: fill(crowd, folder, predicted))
 
 
 @dataclass
 class _Document:
     """A text, where its lines begin, and its items by line, counted from 0."""
 
+    name: str
     file: Source
     text: str
     starts: list[int]
@@ -301,7 +305,7 @@ class _Reader:
         starts = [0]
         for line in lines[:-1]:
             starts.append(starts[-1] + len(line) + 1)
-        found = _Document(file, text, starts, {})
+        found = _Document(name, file, text, starts, {})
         self.documents[name] = found
         for number, line in enumerate(lines):
             if line.strip():
@@ -322,6 +326,9 @@ class _Reader:
             return
         folder = place.parent.name or stem(self.crowd.builder.source.rstrip("/"))
         record = Record({}, file.name, worker=folder)
+        if folder == _PREDICTED:
+            self.crowd.leave_unread("predictions", record.at(item=document.name))
+            return
         spans: dict[int, list[CharSpan]] = {number: [] for number in document.items}
         listed = list(text_bound(record, file, self.crowd.faults, self.not_used))
         for one, span in self._in_place(document, listed):

@@ -70,16 +70,6 @@ def cut_text(
 
     A text that is nothing but the given tokens with blanks between is not kept: tools that show
     text get it for crowds of which only the tokens are known.
-
-    Args:
-        record: Where the text stands, for messages.
-        text: The text, None if there is none.
-        tokens: The tokens, None if there are none.
-        starts: First character of every token; searched in order where not given.
-        rule: How a text without tokens is cut.
-
-    Raises:
-        FormatError: There is nothing to cut, or the tokens do not come from the text.
     """
     if tokens is None:
         text = str(record.required(text, "text"))
@@ -111,11 +101,6 @@ def cut_at(cut: Cut, places: Iterable[tuple[int, int]]) -> Cut:
 
     Characters that belong to no token, such as a zero-width space, become tokens where a span
     begins or ends with them. The text has to be known.
-
-    Args:
-        cut: How it is cut already.
-        places: First character of every span, and one past its last; no span begins or ends with
-            white space.
 
     >>> record = Record({}, "f", 1)
     >>> cut_at(cut_text(record, "Autofahrer und"), [(0, 4)]).tokens
@@ -186,17 +171,7 @@ def inside_character(text: str, place: int) -> tuple[int, int] | None:
 
 
 def cut_fields(record: Record, text: str, *, single: bool = False, rule: str = "fine") -> Cut:
-    """Cut a text by the fields `tokens` and `token_start`, if a tool has kept them.
-
-    Args:
-        record: What may have these fields.
-        text: The text.
-        rule: How a text without tokens is cut.
-        single: Whether the item gets a single label; then it is one token if they are not there.
-
-    Raises:
-        FormatError: The tokens do not come from the text.
-    """
+    """Cut a text by the fields `tokens` and `token_start`, if a tool has kept them."""
     tokens, starts = record.find("tokens"), record.find("token_start")
     if not (isinstance(tokens, list) and tokens and all(isinstance(t, str) and t for t in tokens)):
         return whole_text(text) if single else cut_text(record, text, rule=rule)
@@ -213,11 +188,7 @@ def whole_text(text: str) -> Cut:
 def char_span(
     record: Record, kind: object, start: object, end: object, covers: Any = None
 ) -> CharSpan:
-    """Make a span of three values, whatever they are.
-
-    Raises:
-        FormatError: The type is not a name, or an offset is not a whole number from 0 on.
-    """
+    """Make a span of three values, whatever they are."""
     if not isinstance(kind, str) or not kind:
         raise record.error(f"a span has {shown(kind)} for its type: it must be a name", "span")
     for what, offset in (("start", start), ("end", end)):
@@ -230,11 +201,7 @@ def char_span(
 
 
 def read_span(record: Record, value: object) -> CharSpan:
-    """Read a span: an object with type, start and end, or a list of start, end and type.
-
-    Raises:
-        FormatError: It is neither.
-    """
+    """Read a span: an object with type, start and end, or a list of start, end and type."""
     if isinstance(value, list) and len(value) == 3:
         typed_first = isinstance(value[0], str)
         kind, start, end = value if typed_first else (value[2], value[0], value[1])
@@ -327,11 +294,6 @@ def split_overlaps(
     spans: Collection[CharSpan], rule: str = "longest"
 ) -> tuple[list[CharSpan], list[tuple[CharSpan, CharSpan]]]:
     """Choose among spans that overlap.
-
-    Args:
-        spans: In any order.
-        rule: "longest" keeps the longest, of two that are as long the one that begins first;
-            "outermost" keeps the one that begins first, of those the longest.
 
     Returns:
         The spans that stay, in order of place, and the others, each with one that it overlaps.

@@ -1,10 +1,11 @@
-"""The columns of a long table: any Arrow type to strings, strings to numbers and times."""
+"""Columns of tables: any Arrow type to strings, strings to numbers and times; columns of texts."""
 
 from __future__ import annotations
 
 import io
+import json
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -16,8 +17,11 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from goldspan.archives import Allowance, TooLargeError
+from goldspan.crowd.grid import cell_text
+from goldspan.crowd.model import Crowd, ItemText, item_texts
 from goldspan.crowd.source import Source
 from goldspan.errors import Fault, FormatError, GoldspanError, InputError
+from goldspan.spans.text import token_bounds
 
 MOMENTS = ("started", "submitted")
 """Roles that may be times."""
@@ -27,15 +31,7 @@ _WHOLE = re.compile(r"[+-]?\d{1,18}(\.0*)?")
 
 
 def frame_columns(frame: Any, choose: Callable[[tuple[str, ...]], Iterable[str]]) -> pa.Table:
-    """Take some columns of a DataFrame of any make as an Arrow table.
-
-    Args:
-        frame: pandas, Polars, Arrow, ….
-        choose: Gives the names that are wanted out of all names.
-
-    Raises:
-        InputError: It is lazy, or a column mixes types.
-    """
+    """Take some columns of a DataFrame of any make as an Arrow table."""
     import narwhals as nw
 
     try:
@@ -52,11 +48,9 @@ def frame_columns(frame: Any, choose: Callable[[tuple[str, ...]], Iterable[str]]
 
 
 def parquet_table(source: Source) -> pa.Table:
-    """Read a Parquet file and check that it holds what it says.
-
-    Raises:
-        FormatError: It is truncated or damaged, or larger in memory than allowed.
-    """
+    """Read a Parquet file and check that it holds what it says."""
+    if source.table is not None:
+        return source.table
     allowance = Allowance(len(source.data), source.max_decompressed)
     try:
         _check_footer(source.data, allowance)
@@ -85,11 +79,7 @@ _FEW = 1 << 7
 
 
 def _check_footer(data: bytes, allowance: Allowance) -> None:
-    """Reject a Parquet file that says of itself that it is too large.
-
-    Raises:
-        TooLargeError: It is.
-    """
+    """Reject a Parquet file that says of itself that it is too large."""
     about = pq.read_metadata(io.BytesIO(data))
     groups = [about.row_group(n) for n in range(about.num_row_groups)]
     # What is said of a single column must not be asked for: Arrow ends the process where that is
@@ -103,9 +93,6 @@ def _check_words(data: bytes, allowance: Allowance) -> None:
 
     What its footer says is right then, and small: the words stand in a dictionary. They are read
     as that, without being repeated; first only the dictionaries, which mostly is enough.
-
-    Raises:
-        TooLargeError: It is such a file.
     """
     with pq.ParquetFile(io.BytesIO(data)) as file:
         names = file.schema_arrow.names
@@ -176,9 +163,6 @@ def as_strings(values: Any, column: str, name: str) -> pa.Array:
 
     Whole numbers stay whole though the column is of floats, as pandas makes it where a value is
     missing: 1.0 is "1".
-
-    Raises:
-        FormatError: The column holds lists or other things that are not cells.
     """
     cells = _one_chunk(values)
     try:
@@ -211,9 +195,6 @@ def numbered(values: Any, column: str, name: str) -> pa.DictionaryArray:
 
     Only the distinct values become strings. Their numbers are int32, in the order in which the
     strings come, without gaps.
-
-    Raises:
-        FormatError: As `as_strings`.
     """
     kind = values.type
     if pa.types.is_dictionary(kind):
@@ -255,17 +236,11 @@ def numbers(
 ) -> NDArray[np.int64]:
     """Read a column of whole numbers; `MOMENTS` may hold ISO times, read as milliseconds (UTC).
 
-    Args:
+    Where:
         cells: Strings [n_rows].
-        role: What the column is.
-        place: Gives the place of a row.
-        blank: What an empty cell stands for.
 
     Returns:
         int64 [n_rows].
-
-    Raises:
-        FormatError: A cell is neither; every one is listed.
     """
     empty = pc.equal(cells, "")
     try:
@@ -299,3 +274,84 @@ def _number(cell: str, role: str) -> int | None:
         return None
     zoned = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
     return (zoned - _EPOCH) // timedelta(milliseconds=1)
+
+
+# --------------------------------------------------------------------------------------------------
+# The text of an item, and where its tokens are in it, in columns of tokens (CoNLL, wide, long).
+# A text stands on one line as a JSON string, which holds every character as it is; where cells can
+# be quoted (CSV) it stands as it is. Offsets are `start:end`, the token's first code point and one
+# past its last, `_` where they are not known.
+
+
+TEXT, OFFSETS = "text", "offsets"
+"""Names of the two columns."""
+UNKNOWN = "_"
+
+_OFFSETS = re.compile(r"(\d{1,9}):(\d{1,9})")
+_LINE_ENDS = re.compile("[\x7f-\x9f\u2028\u2029]")
+
+
+def has_texts(crowd: Crowd) -> bool:
+    """Return whether the text of any item is known."""
+    return crowd.texts is not None and crowd.texts.null_count < crowd.n_items
+
+
+def texts_with_offsets(crowd: Crowd) -> Iterator[tuple[str | None, list[str]]]:
+    """Return the text of every item, None where it is not known, and the cells of offsets."""
+    texts = [None] * crowd.n_items if crowd.texts is None else crowd.texts.to_pylist()
+    for whole, tokens, own in zip(texts, crowd.tokens_list, item_texts(crowd), strict=True):
+        there = whole is not None and _shown_as_they_are(own, tokens)
+        yield whole, [f"{a}:{b}" if there else UNKNOWN for a, b in own.bounds]
+
+
+def json_text(text: str) -> str:
+    r"""Write a text as a JSON string without anything that any reader takes for a line end.
+
+    >>> json_text("to\tbe")
+    '"to\\tbe"'
+    """
+    written = json.dumps(text, ensure_ascii=False)
+    return _LINE_ENDS.sub(lambda char: f"\\u{ord(char[0]):04x}", written)
+
+
+def read_json_text(value: str) -> str | None:
+    """Read a JSON string; None for anything else, such as the plain text of CoNLL-U."""
+    try:
+        found = json.loads(value) if value.startswith('"') else None
+    except ValueError:
+        return None
+    return found if isinstance(found, str) else None
+
+
+def are_offsets(cells: Iterator[str]) -> bool:
+    """Return whether cells hold offsets alone, and at least one."""
+    found = (_OFFSETS.fullmatch(cell) for cell in cells if cell != UNKNOWN)
+    first = next(found, None)
+    return first is not None and all(found)
+
+
+def read_offsets(cells: Sequence[str], text: str, tokens: Sequence[str]) -> list[int] | None:
+    """Read where tokens begin; None where the cells do not say.
+
+    >>> read_offsets(["0:2", "3:5"], "to be", ["to", "be"])
+    [0, 3]
+    """
+    if all(cell == UNKNOWN for cell in cells):
+        return None
+    starts = []
+    for cell, token in zip(cells, tokens, strict=True):
+        match = _OFFSETS.fullmatch(cell)
+        if match is None or text[int(match[1]) : int(match[2])] != token:
+            message = f"offsets {cell!r} are not those of token {token!r} in the text"
+            raise InputError(f"{message}: correct them, or leave text and offsets out")
+        starts.append(int(match[1]))
+    token_bounds(text, tokens, starts)
+    return starts
+
+
+def _shown_as_they_are(own: ItemText, tokens: Sequence[str]) -> bool:
+    """Return whether the tokens are in the text as cells show them."""
+    pairs = zip(tokens, own.bounds, strict=True)
+    return own.is_own and all(
+        own.value[a:b] == token == cell_text(token).strip(" ") for token, (a, b) in pairs
+    )

@@ -34,7 +34,7 @@ from numpy.typing import NDArray
 
 from goldspan.crowd.atomic import write_text
 from goldspan.crowd.builder import CrowdBuilder
-from goldspan.crowd.formats.text_columns import (
+from goldspan.crowd.formats.columns import (
     are_offsets,
     has_texts,
     json_text,
@@ -81,12 +81,7 @@ class Sentence:
 
 
 def read(source: Source, options: ReadOptions) -> Crowd:
-    """Read tokens and tags as items with gold.
-
-    Raises:
-        FormatError: Rows of different widths, no such column, an id that appears twice, a tag
-            that is not a tag, an offset at which the text does not have the token.
-    """
+    """Read tokens and tags as items with gold."""
     header, sentences = read_sentences(source)
     if not sentences:
         raise FormatError([Fault("the file holds no item", file=source.name, kind="empty")])
@@ -116,16 +111,7 @@ def read(source: Source, options: ReadOptions) -> Crowd:
 
 
 def write(crowd: Crowd, path: Path, *, text: bool = True) -> None:
-    """Write tokens and gold, and the items' texts where they are known.
-
-    Args:
-        crowd: What to write.
-        path: Where to.
-        text: Whether to write the texts and the column of offsets.
-
-    Raises:
-        InputError: The crowd has no gold.
-    """
+    """Write tokens and gold, and the items' texts where they are known."""
     tags = crowd.tagset.decode(crowd.gold_tagged)
     write_text(path, conll_lines(crowd, tags, text=text))
 
@@ -139,11 +125,8 @@ def conll_lines(
 ) -> Iterator[str]:
     """Write the lines of a `gold.conll`, one chunk per item.
 
-    Args:
-        crowd: Items and tokens.
-        tags: One list of tags per item; None is written as "?".
+    Where:
         confidence: float [n_tokens], a last column if given.
-        text: Whether texts and offsets are shown where they are known.
     """
     ids, tokens = crowd.item_ids.to_pylist(), crowd.tokens_list
     bounds, shows = crowd.offsets.tolist(), text and has_texts(crowd)
@@ -164,14 +147,7 @@ def conll_lines(
 
 
 def read_sentences(source: Source) -> tuple[list[str] | None, list[Sentence]]:
-    """Cut a file into sentences.
-
-    Returns:
-        The header, if the first line has a cell `token`, and the sentences.
-
-    Raises:
-        FormatError: Rows have different numbers of cells, or a line is too long for a token.
-    """
+    """Cut a file into sentences."""
     header: list[str] | None = None
     sentences: list[Sentence] = []
     current = Sentence([], [])

@@ -10,7 +10,9 @@ unless only confirmed ones are exported. A record with an empty list of spans is
 without a span, and the notes of the report count them; an empty list of single labels is no answer.
 A classification with several labels is listed, and not placed. Comments and relations are counted
 in the notes; `doc` is the item's document, `tokens` and `token_start` are used if they are there,
-other fields are attributes. Offsets are code points.
+other fields are attributes. Offsets are code points. Labels of goldspan that nobody confirmed are
+written as those of the annotator "goldspan" with a field `predicted`, their confidence; they are no
+answers.
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from goldspan.crowd.atomic import write_text
-from goldspan.crowd.formats.char_spans import cut_fields, read_span
+from goldspan.crowd.formats.char_spans import CharSpan, cut_fields, read_span
 from goldspan.crowd.formats.json_records import (
     Record,
     collect,
@@ -31,8 +33,15 @@ from goldspan.crowd.formats.json_records import (
     shown,
     stem,
 )
-from goldspan.crowd.formats.span_crowd import GOLD, Labels, SpanCrowd
-from goldspan.crowd.formats.span_exports import beside, dump, item_rows, reject_gold_worker
+from goldspan.crowd.formats.span_crowd import Labels, SpanCrowd
+from goldspan.crowd.formats.span_exports import (
+    PREDICTED,
+    beside,
+    dump,
+    is_prediction,
+    item_rows,
+    reject_gold_worker,
+)
 from goldspan.crowd.formats.span_jsonl import HEADERS
 from goldspan.crowd.model import Crowd
 from goldspan.crowd.options import ReadOptions
@@ -60,12 +69,7 @@ def sniff(source: Source) -> bool:
 
 
 def read(source: Source, options: ReadOptions) -> Crowd:
-    """Read the export of one annotator or of several.
-
-    Raises:
-        FormatError: A line is broken, a field is missing or of the wrong type, an offset lies
-            outside its text, or annotators have different texts under one id.
-    """
+    """Read the export of one annotator or of several."""
     crowd = SpanCrowd(source, "doccano", options)
     records = list(read_records(source, crowd.faults))
     keys = keys_of(options, "label", *_LABEL)
@@ -84,14 +88,10 @@ def read(source: Source, options: ReadOptions) -> Crowd:
     return crowd.build()
 
 
-def write(crowd: Crowd, path: Path) -> None:
-    """Write one line per answer with its annotator, gold under the name "gold".
-
-    Raises:
-        InputError: A worker has that name.
-    """
+def write(crowd: Crowd, path: Path, predicted: Mapping[str, float] | None = None) -> None:
+    """Write one line per answer with its annotator, gold under the name "gold"."""
     reject_gold_worker(crowd)
-    write_text(path, _lines(crowd))
+    write_text(path, _lines(crowd, predicted))
 
 
 def _is_ours(one: Mapping[str, Any]) -> bool:
@@ -119,16 +119,21 @@ def _read_record(crowd: SpanCrowd, record: Record, counts: Counter[str], *, sing
     text = str(record.required(record.text(*text_keys), *text_keys))
     worker = record.name(*keys_of(options, "worker", *_WORKER)) or stem(record.file)
     record = record.at(worker=worker)
+    predicted = is_prediction(worker, record.value)
+    taken = _RESERVED | set(options.columns.values()) | ({PREDICTED} if predicted else set())
     for key in _NOT_USED:
         crowd.leave_unread(key.lower(), record, len(record.items(key) or []))
     item = crowd.item(
         record,
         cut_fields(record, text, single=single, rule=options.tokens),
         group=record.name(*keys_of(options, "doc", "doc"), may_be_empty=True),
-        attributes=record.others(_RESERVED | set(options.columns.values())),
+        attributes=record.others(taken),
     )
     found = record.find(*keys_of(options, "label", *_LABEL))
     if found is None:
+        return
+    if predicted:
+        crowd.leave_unread("predictions", record)
         return
     counts["empty"] += found == []
     if not single:
@@ -147,18 +152,21 @@ def _read_record(crowd: SpanCrowd, record: Record, counts: Counter[str], *, sing
         crowd.answer_or_gold(item, record, crowd.single(item, record, labels[0]))
 
 
-def _lines(crowd: Crowd) -> Iterator[str]:
-    for row in item_rows(crowd):
-        line = {"id": row.id, **row.fields, **beside(row.attributes, _RESERVED | _OTHERS)}
+def _lines(crowd: Crowd, predicted: Mapping[str, float] | None) -> Iterator[str]:
+    taken = _RESERVED | _OTHERS | {PREDICTED}
+    for row in item_rows(crowd, predicted):
+        line = {"id": row.id, **row.fields, **beside(row.attributes, taken)}
         if row.group is not None:
             line["doc"] = row.group
-        said = [(worker, spans) for _, worker, spans in row.answers]
+        said: list[tuple[str, list[CharSpan], dict[str, Any]]] = [
+            (worker, spans, {}) for _, worker, spans in row.answers
+        ]
         if row.gold is not None:
-            said.insert(0, (GOLD, row.gold))
+            said.insert(0, (row.gold_by, row.gold, row.mark))
         if not said:
             yield dump(line) + "\n"
-        for worker, spans in said:
+        for worker, spans, mark in said:
             names: list[Any] = [span.type for span in spans]
             if not crowd.is_classification:
                 names = [[span.start, span.end, span.type] for span in spans]
-            yield dump({**line, "label": names, "annotator": worker}) + "\n"
+            yield dump({**line, "label": names, "annotator": worker, **mark}) + "\n"

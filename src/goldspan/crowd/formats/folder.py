@@ -17,8 +17,8 @@ from goldspan.crowd.alignment import Fault as AlignmentFault
 from goldspan.crowd.atomic import write_folder
 from goldspan.crowd.builder import CrowdBuilder
 from goldspan.crowd.grid import cell_text, is_comment
+from goldspan.crowd.labels import check_workers
 from goldspan.crowd.model import Crowd
-from goldspan.crowd.names import check_workers
 from goldspan.crowd.options import ReadOptions
 from goldspan.crowd.report import counted
 from goldspan.crowd.source import Source
@@ -158,11 +158,7 @@ _MAX_NAME = 200
 
 
 def write(crowd: Crowd, path: Path) -> None:
-    """Write `answers/<worker>/<document>.txt` and `gold/<document>.txt` into a new folder.
-
-    Raises:
-        InputError: The id of a worker or of a document cannot be the name of a file.
-    """
+    """Write `answers/<worker>/<document>.txt` and `gold/<document>.txt` into a new folder."""
     if bad := _bad_names(crowd):
         shown = ", ".join(repr(name) for name in bad[:10])
         raise InputError(
@@ -252,12 +248,7 @@ class _Tally:
 
 
 def read(source: Source, options: ReadOptions) -> Crowd:
-    """Read a folder of answers.
-
-    Raises:
-        FormatError: There is no answer file, a document is there twice, a label is not a tag; or,
-            with `strict`, an answer differs from its reference.
-    """
+    """Read a folder of answers."""
     builder = CrowdBuilder(options, source.name, "folder")
     documents = find_documents(source)
     types = types_of_labels(documents)

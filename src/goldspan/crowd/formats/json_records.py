@@ -77,11 +77,7 @@ class Record:
         return None
 
     def name(self, *keys: str, may_be_empty: bool = False) -> str | None:
-        """Return an id, which may be written as a string or as a whole number.
-
-        Raises:
-            FormatError: It is something else, or an empty string.
-        """
+        """Return an id, which may be written as a string or as a whole number."""
         found = self.find(*keys)
         if found is None:
             return None
@@ -90,33 +86,21 @@ class Record:
         raise self.error(f"field {_first(keys)} must be a name or a number, not {shown(found)}")
 
     def string(self, *keys: str) -> str | None:
-        """Return a string.
-
-        Raises:
-            FormatError: It is something else.
-        """
+        """Return a string."""
         found = self.find(*keys)
         if found is None or isinstance(found, str):
             return found
         raise self.error(f"field {_first(keys)} must be a string, not {shown(found)}")
 
     def text(self, *keys: str) -> str | None:
-        """Return a text that has at least one visible character.
-
-        Raises:
-            FormatError: It is empty or not a string.
-        """
+        """Return a text that has at least one visible character."""
         found = self.string(*keys)
         if found is not None and not found.strip():
             raise self.error(f"field {_first(keys)} is empty: leave the item out", "empty-text")
         return found
 
     def whole(self, key: str, low: int = 0, high: int = MAX_INTEGER) -> int | None:
-        """Return a whole number within bounds.
-
-        Raises:
-            FormatError: It is something else.
-        """
+        """Return a whole number within bounds."""
         found = self.find(key)
         if found is None or (type(found) is int and low <= found <= high):
             return found
@@ -126,12 +110,8 @@ class Record:
     def moment(self, key: str, scale: int = 1) -> int | None:
         """Return a time in milliseconds since 1970, written as a number or in ISO 8601 (else UTC).
 
-        Args:
-            key: Where it stands.
+        Where:
             scale: Milliseconds per unit of a number, which may have a fraction if it is not 1.
-
-        Raises:
-            FormatError: It is something else, or before 1970.
         """
         found, moment = self.find(key), -1
         if found is None:
@@ -148,22 +128,14 @@ class Record:
         return moment
 
     def items(self, *keys: str) -> list[Any] | None:
-        """Return a list.
-
-        Raises:
-            FormatError: It is something else.
-        """
+        """Return a list."""
         found = self.find(*keys)
         if found is None or isinstance(found, list):
             return found
         raise self.error(f"field {_first(keys)} must be a list, not {shown(found)}")
 
     def strings(self, *keys: str) -> list[str] | None:
-        """Return a list of strings, none of them empty.
-
-        Raises:
-            FormatError: It is something else.
-        """
+        """Return a list of strings, none of them empty."""
         found = self.items(*keys)
         wrong = [x for x in found or [] if not isinstance(x, str) or not x]
         if wrong:
@@ -172,11 +144,7 @@ class Record:
         return found
 
     def inner(self, value: object, what: str) -> Record:
-        """Return an object within this one as a record of the same place.
-
-        Raises:
-            FormatError: It is not an object.
-        """
+        """Return an object within this one as a record of the same place."""
         if not isinstance(value, dict):
             raise self.error(f"{what} must be a JSON object, not {shown(value)}")
         return Record(value, self.file, self.line, self.item, self.worker)
@@ -186,21 +154,13 @@ class Record:
         return [self.inner(value, f"each of {_first(keys)}") for value in self.items(*keys) or []]
 
     def others(self, taken: Collection[str]) -> dict[str, Any]:
-        """Return the fields that a format does not know, and those of an object `attributes`.
-
-        Raises:
-            FormatError: `attributes` is not an object.
-        """
+        """Return the fields that a format does not know, and those of an object `attributes`."""
         found = {key: value for key, value in self.value.items() if key not in taken}
         more = self.find("attributes")
         return found if more is None else found | self.inner(more, "attributes").value
 
     def required(self, value: Any, *keys: str) -> Any:
-        """Return a value that must be there.
-
-        Raises:
-            FormatError: It is None.
-        """
+        """Return a value that must be there."""
         if value is None:
             there = ", ".join(key[:40] for key in list(self.value)[:8])
             raise self.error(f"no field {' or '.join(map(repr, keys))} (there are: {there})")
@@ -210,10 +170,8 @@ class Record:
 def read_records(source: Source, faults: list[Fault], tell: Tell | None = None) -> Iterator[Record]:
     """Yield the objects of a file, or of the JSON files of a folder in the order of their paths.
 
-    Args:
-        source: The file or folder.
+    Where:
         faults: What cannot be read is added here.
-        tell: Called with the lines that are read and all lines.
     """
     files = json_files(source)
     n_lines = [1 + file.data.count(b"\n") for file in files] if tell else [0] * len(files)
@@ -249,16 +207,7 @@ def json_files(source: Source) -> list[Source]:
 def first_objects(
     source: Source, *, limit: int = 20, unless: Collection[str] = ()
 ) -> list[dict[str, Any]]:
-    """Return some objects of a source, for a guess at its format.
-
-    Args:
-        source: The file or folder.
-        limit: How many at most.
-        unless: Give none if the first object has one of these keys.
-
-    Returns:
-        The objects; none if the source is not JSON.
-    """
+    """Return some objects of a source, for a guess at its format."""
     try:
         if not all(_JSON_START.match(file.text.value) for file in json_files(source)[:1]):
             return []

@@ -20,7 +20,14 @@ from goldspan.crowd.formats.json_records import (
     shown,
 )
 from goldspan.crowd.formats.span_crowd import GOLD, Facts, Item, Labels, SpanCrowd
-from goldspan.crowd.formats.span_exports import MAX_MOMENT, ItemRow, beside, dump, item_rows
+from goldspan.crowd.formats.span_exports import (
+    MAX_MOMENT,
+    PREDICTED_BY,
+    ItemRow,
+    beside,
+    dump,
+    item_rows,
+)
 from goldspan.crowd.formats.span_jsonl import HEADERS
 from goldspan.crowd.model import Crowd
 from goldspan.crowd.options import ReadOptions
@@ -65,16 +72,21 @@ def as_task(record: Record, options: ReadOptions) -> Record:
     return replace(record, value={**task, "json_min": True})
 
 
-def lines(crowd: Crowd) -> Iterator[str]:
+def lines(crowd: Crowd, predicted: Mapping[str, float] | None = None) -> Iterator[str]:
     """Write the tasks as a JSON array, one task per line."""
     number = 0
-    for n, row in enumerate(item_rows(crowd)):
+    for n, row in enumerate(item_rows(crowd, predicted)):
         data = {**row.fields, "item": row.id, **beside(row.attributes, RESERVED)}
         if row.group is not None:
             data["doc"] = row.group
-        annotations = []
+        annotations, predictions = [], {}
         if row.gold is not None:
-            annotations.append({"ground_truth": True, "result": _results(crowd, row.gold, row)})
+            result = {"result": _results(crowd, row.gold, row)}
+            if row.is_predicted:
+                score = {} if row.score is None else {"score": row.score}
+                predictions = {"predictions": [{"model_version": PREDICTED_BY, **score, **result}]}
+            else:
+                annotations.append({"ground_truth": True, **result})
         for a, worker, spans in row.answers:
             by = int(worker) if _is_number(worker) else {"email": worker}
             found = {"completed_by": by, "ground_truth": False, "was_cancelled": False}
@@ -82,11 +94,8 @@ def lines(crowd: Crowd) -> Iterator[str]:
         for one in annotations:
             number += 1
             one["id"] = number
-        yield (
-            ("," if n else "[")
-            + "\n"
-            + dump({"id": n + 1, "data": data, "annotations": annotations})
-        )
+        task = {"id": n + 1, "data": data, "annotations": annotations, **predictions}
+        yield ("," if n else "[") + "\n" + dump(task)
     yield "\n]\n" if crowd.n_items else "[]\n"
 
 
@@ -140,13 +149,7 @@ def sniff(source: Source) -> bool:
 
 
 def read(source: Source, options: ReadOptions) -> Crowd:
-    """Read a JSON or JSON-MIN export.
-
-    Raises:
-        FormatError: The JSON is broken, a field is missing or of the wrong type, an offset lies
-            outside its text or a region covers another text, a task appears twice, the choices of
-            several controls are mixed, or two ground truths differ.
-    """
+    """Read a JSON or JSON-MIN export."""
     crowd = SpanCrowd(source, "label-studio", options)
     records = [as_task(record, options) for record in read_records(source, crowd.faults)]
     reader = _Reader(crowd, single=_has_choices_only(records, options))
@@ -156,9 +159,12 @@ def read(source: Source, options: ReadOptions) -> Crowd:
     return crowd.build()
 
 
-def write(crowd: Crowd, path: Path) -> None:
-    """Write tasks with annotations; gold is the annotation that is marked `ground_truth`."""
-    write_text(path, lines(crowd))
+def write(crowd: Crowd, path: Path, predicted: Mapping[str, float] | None = None) -> None:
+    """Write tasks with annotations; gold is the annotation that is marked `ground_truth`.
+
+    Gold that nobody confirmed is a prediction instead.
+    """
+    write_text(path, lines(crowd, predicted))
 
 
 @dataclass
@@ -261,11 +267,7 @@ def _is_task(one: Mapping[str, Any]) -> bool:
 
 
 def _has_choices_only(records: list[Record], options: ReadOptions) -> bool:
-    """Return whether the results are choices; regions of labels go before them.
-
-    Raises:
-        FormatError: They are choices of several controls.
-    """
+    """Return whether the results are choices; regions of labels go before them."""
     wanted, found = options.columns.get("label"), set()
     for record in records:
         for one in _objects(record.find("annotations", "completions")):

@@ -18,28 +18,27 @@ from goldspan.crowd.atomic import write_text
 from goldspan.crowd.builder import CrowdBuilder
 from goldspan.crowd.cells import any_formula, guard, marked
 from goldspan.crowd.formats.columns import (
-    as_strings,
-    frame_columns,
-    numbered,
-    numbers,
-    parquet_table,
-    type_of,
-)
-from goldspan.crowd.formats.text_columns import (
     OFFSETS,
     TEXT,
     UNKNOWN,
     are_offsets,
+    as_strings,
+    frame_columns,
     has_texts,
     json_text,
+    numbered,
+    numbers,
+    parquet_table,
     read_json_text,
     read_offsets,
     texts_with_offsets,
+    type_of,
 )
 from goldspan.crowd.grid import cell_text, first_line, guess_delimiter, header_names, read_grid
 from goldspan.crowd.grouping import MAX_ATTEMPT, count_first, number_attempts
 from goldspan.crowd.labels import (
     guess_encoding,
+    keep_workers,
     listed_bad_labels,
     missing_notes,
     read_labels,
@@ -48,7 +47,6 @@ from goldspan.crowd.labels import (
     with_gold_labels,
 )
 from goldspan.crowd.model import ANSWER_COLUMNS, Answers, Crowd, known_texts, list_array
-from goldspan.crowd.names import keep_workers
 from goldspan.crowd.options import ReadOptions
 from goldspan.crowd.report import ImportReport
 from goldspan.crowd.source import Source
@@ -116,11 +114,7 @@ def rows_of_table(table: pa.Table, name: str, found: dict[str, str]) -> Rows:
 
 
 def find_roles(header: tuple[str, ...], file: str, options: ReadOptions) -> dict[str, str]:
-    """Find the column of every role, by the user's name for it or by the usual ones.
-
-    Raises:
-        FormatError: There is no such column, or no column for items or labels.
-    """
+    """Find the column of every role, by the user's name for it or by the usual ones."""
     _reject_spans(header, file, options)
     found: dict[str, str] = {}
     lower = {name.lower(): name for name in reversed(header)}
@@ -148,11 +142,7 @@ def find_roles(header: tuple[str, ...], file: str, options: ReadOptions) -> dict
 
 
 def _reject_spans(header: tuple[str, ...], file: str, options: ReadOptions) -> None:
-    """Reject a table of spans, of which single labels would be half the truth.
-
-    Raises:
-        FormatError: There are columns start and end, and no row per token.
-    """
+    """Reject a table of spans, of which single labels would be half the truth."""
     from goldspan.crowd.formats.span_table import is_span_table, span_columns
 
     found = span_columns(header, options.columns)
@@ -166,11 +156,7 @@ def _reject_spans(header: tuple[str, ...], file: str, options: ReadOptions) -> N
 
 
 def integers(rows: Rows, role: str) -> NDArray[np.int64]:
-    """A column of integers; empty cells are -1, an empty attempt the first.
-
-    Raises:
-        FormatError: A cell is not an integer; ISO times are read as milliseconds.
-    """
+    """A column of integers; empty cells are -1, an empty attempt the first."""
     blank = 0 if role == "attempt" else -1
     found = numbers(rows.columns[role], role, lambda i: place_of(rows, i), blank=blank)
     most = {"position": MAX_POSITION, "attempt": MAX_ATTEMPT}.get(role)
@@ -182,11 +168,7 @@ def integers(rows: Rows, role: str) -> NDArray[np.int64]:
 
 
 def reject_empty(rows: Rows, roles: tuple[str, ...]) -> None:
-    """Reject empty cells in some columns.
-
-    Raises:
-        FormatError: There are some; every one is listed.
-    """
+    """Reject empty cells in some columns."""
     faults = []
     for role in roles:
         cells = rows.columns[role]
@@ -276,11 +258,7 @@ def _fold_repeats(
 def row_attempts(
     table: Table, position: NDArray[np.int64], options: ReadOptions
 ) -> NDArray[np.int16]:
-    """Number the answer that every row of a sequence belongs to, int16 [n_rows].
-
-    Raises:
-        FormatError: A worker has two labels for one token in one attempt.
-    """
+    """Number the answer that every row of a sequence belongs to, int16 [n_rows]."""
     if "attempt" in table.rows.columns:
         attempt = integers(table.rows, "attempt").astype(np.int16)
         _reject_twice(table, np.arange(len(attempt)), attempt, position)
@@ -292,11 +270,7 @@ def row_attempts(
 
 
 def shown_tokens(table: Table, position: NDArray[np.int64], offsets: NDArray[np.int64]) -> pa.Array:
-    """Tokens of all items; every worker must have seen the same ones.
-
-    Raises:
-        FormatError: Two workers have different tokens at one place, or a place has none.
-    """
+    """Tokens of all items; every worker must have seen the same ones."""
     rows = table.rows
     flat = offsets[table.item] + position
     n_tokens = int(offsets[-1])
@@ -337,15 +311,10 @@ def attempts(
 ) -> NDArray[np.int16]:
     """Number answers of one label, int16 [n_answers].
 
-    Args:
-        table: The rows.
+    Where:
         given: bool [n_rows], whether a row holds an answer.
         item: int32 [n_answers], of the answers.
         worker: int32 [n_answers], of the answers.
-        options: `repeated` is used.
-
-    Raises:
-        FormatError: A worker has two answers with one number.
     """
     if "attempt" in table.rows.columns:
         attempt = integers(table.rows, "attempt").astype(np.int16)[given]
@@ -437,16 +406,13 @@ def sniff(source: Source) -> bool:
 
 
 def read(source: Source, options: ReadOptions) -> Crowd:
-    """Read a long table.
-
-    Raises:
-        FormatError: A column is missing, a cell that must not be is empty, the workers disagree
-            on an item's tokens, or a label is not a tag.
-    """
+    """Read a long table."""
     if source.is_parquet:
         table = parquet_table(source)
         found = find_roles(tuple(table.column_names), source.name, options)
         return _read(rows_of_table(table, source.name, found), options, ())
+    if source.table is not None:
+        return _read_frame(source, options)
     grid = read_grid(source, options.delimiter)
     found = find_roles(grid.header, grid.name, options)
     columns = {
@@ -459,22 +425,17 @@ def read(source: Source, options: ReadOptions) -> Crowd:
     return _read(rows, options, (*source.text.notes, *grid.notes))
 
 
-def read_frame(frame: Any, options: ReadOptions) -> Crowd:
-    """Read a DataFrame of any make (pandas, Polars, Arrow, …) as a long table.
-
-    Raises:
-        FormatError: As `read`.
-    """
-    name = "<DataFrame>"
+def _read_frame(source: Source, options: ReadOptions) -> Crowd:
+    """Read a DataFrame of any make (pandas, Polars, Arrow, …) as a long table."""
     found: dict[str, str] = {}
 
     def choose(header: tuple[str, ...]) -> Iterable[str]:
-        found.update(find_roles(header, name, options))
+        found.update(find_roles(header, source.name, options))
         return found.values()
 
-    table = frame_columns(frame, choose)
+    table = frame_columns(source.table, choose)
     label_type = type_of(table.column(found["label"]).type)
-    rows = rows_of_table(table, name, found)
+    rows = rows_of_table(table, source.name, found)
     del table  # only the columns that are read stay in memory
     crowd = _read(rows, options, ())
     pa.default_memory_pool().release_unused()  # the room of the columns
@@ -658,11 +619,7 @@ _QUOTED = re.compile(r'"(?:[^"]|"")*"')
 def _starts(
     table: Table, texts: pa.Array, tokens: pa.Array, offsets: NDArray[np.int64]
 ) -> NDArray[np.int32] | None:
-    """Where the tokens begin in the texts, if the table says so of all of them.
-
-    Raises:
-        FormatError: The text does not have a token there.
-    """
+    """Where the tokens begin in the texts, if the table says so of all of them."""
     cells = table.rows.columns.get("offsets")
     if cells is None or not are_offsets(iter(cells.dictionary.to_pylist())):
         return None
@@ -742,14 +699,7 @@ def _report(
 
 
 def write(crowd: Crowd, path: Path, *, text: bool = True, raw_csv: bool = False) -> None:
-    """Write a long CSV (TSV for `.tsv`): every answer's every token on a row.
-
-    Args:
-        crowd: What to write.
-        path: Where to.
-        text: Whether to write columns text and, for sequences, offsets, where texts are known.
-        raw_csv: Whether cells of CSV that a spreadsheet may take for formulas stay as they are.
-    """
+    """Write a long CSV (TSV for `.tsv`): every answer's every token on a row."""
     mark = "\t" if path.suffixes[:1] == [".tsv"] or path.suffix == ".tsv" else ","
     is_guarded = mark == "," and not raw_csv and _needs_guard(crowd)
     write_text(path, _lines(crowd, mark, text=text, is_guarded=is_guarded))

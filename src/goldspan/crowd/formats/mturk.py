@@ -64,11 +64,7 @@ def is_spans(answer: Any) -> bool:
 
 
 def spans_of(record: Record, answer: Any) -> list[CharSpan]:
-    """Return the spans of an answer, in characters.
-
-    Raises:
-        FormatError: An entity has no label or offsets.
-    """
+    """Return the spans of an answer, in characters."""
     if not is_spans(answer):
         raise record.error(f"expected entities, found {shown(answer)}", "mixed")
     found = [record.inner(one, "each entity") for one in answer["entities"]]
@@ -136,12 +132,7 @@ def sniff(source: Source) -> bool:
 
 
 def read(source: Source, options: ReadOptions) -> Crowd:
-    """Read the results of a batch.
-
-    Raises:
-        FormatError: A column is missing, several could be meant, a row has too few cells, a time or
-            an amount cannot be read, an offset lies outside its text, or a task has two texts.
-    """
+    """Read the results of a batch."""
     crowd = SpanCrowd(source, "mturk", options)
     rows = [(row, answers_in(row.value)) for row in _rows(source)]
     if not rows:

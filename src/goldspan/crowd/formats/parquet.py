@@ -25,9 +25,8 @@ from numpy.typing import NDArray
 from goldspan.crowd.atomic import new_file
 from goldspan.crowd.formats.columns import parquet_table
 from goldspan.crowd.grouping import count_first
-from goldspan.crowd.labels import guess_encoding
+from goldspan.crowd.labels import guess_encoding, keep_workers
 from goldspan.crowd.model import ANSWER_COLUMNS, Answers, Crowd, list_array
-from goldspan.crowd.names import keep_workers
 from goldspan.crowd.options import ReadOptions
 from goldspan.crowd.report import ImportReport
 from goldspan.crowd.source import Source
@@ -57,18 +56,14 @@ def sniff(source: Source) -> bool:
 
 
 def read(source: Source, options: ReadOptions) -> Crowd:
-    """Read goldspan's layout, or any other Parquet file as the sort of table that it is.
-
-    Raises:
-        FormatError: The file is damaged, or written by a newer goldspan.
-    """
+    """Read goldspan's layout, or any other Parquet file as the sort of table that it is."""
     table = parquet_table(source)
     known = table.schema.metadata or {}
     metadata = known.get(_KEY, known.get(_OLD_KEY))
     if metadata is None and _TAGS in known:
         return _read_labels(table, source.name, options)
     if metadata is None:
-        from goldspan.crowd.formats.tables import read_parquet
+        from goldspan.crowd.detection import read_parquet
 
         return read_parquet(table, source, options)
     try:
@@ -199,11 +194,7 @@ def _read(table: pa.Table, about: dict[str, Any], name: str) -> Crowd:
 
 
 def _read_labels(table: pa.Table, name: str, options: ReadOptions) -> Crowd:
-    """Read what `Consensus.to_arrow` made: the labels are gold, the confidence is an attribute.
-
-    Raises:
-        FormatError: The columns are not those that the metadata speak of.
-    """
+    """Read what `Consensus.to_arrow` made: the labels are gold, the confidence is an attribute."""
     try:
         about = table.schema.metadata
         tags = json.loads(about[_TAGS])

@@ -9,7 +9,9 @@ an answer was submitted. Fields of `meta` are attributes, `doc` is the item's do
 
 Only accepted tasks are answers: each one that was rejected or ignored, and each choice of none or
 of several, is listed, and counted as one label that was not placed. Several accepted binary tasks
-on one input are repeated answers, of which the last counts. Offsets are code points.
+on one input are repeated answers, of which the last counts. Offsets are code points. Labels of
+goldspan that nobody confirmed are written as ignored tasks of the annotator "goldspan" with a field
+`predicted`, their confidence; they are no answers.
 """
 
 from __future__ import annotations
@@ -29,11 +31,12 @@ from goldspan.crowd.formats.json_records import (
     read_records,
     stem,
 )
-from goldspan.crowd.formats.span_crowd import GOLD, Facts, Labels, SpanCrowd
+from goldspan.crowd.formats.span_crowd import Facts, Labels, SpanCrowd
 from goldspan.crowd.formats.span_exports import (
     MAX_MOMENT,
     ItemRow,
     dump,
+    is_prediction,
     item_rows,
     reject_gold_worker,
 )
@@ -56,12 +59,7 @@ def sniff(source: Source) -> bool:
 
 
 def read(source: Source, options: ReadOptions) -> Crowd:
-    """Read annotated tasks.
-
-    Raises:
-        FormatError: A line is broken, a field is missing or of the wrong type, an offset lies
-            outside its text or a span covers another text, or spans and single labels are mixed.
-    """
+    """Read annotated tasks."""
     crowd = SpanCrowd(source, "prodigy", options)
     numbers: dict[str, str] = {}
     for record in read_records(source, crowd.faults, options.progress):
@@ -73,14 +71,10 @@ def read(source: Source, options: ReadOptions) -> Crowd:
     return crowd.build()
 
 
-def write(crowd: Crowd, path: Path) -> None:
-    """Write one accepted task per answer; gold is annotated by "gold".
-
-    Raises:
-        InputError: A worker has that name.
-    """
+def write(crowd: Crowd, path: Path, predicted: Mapping[str, float] | None = None) -> None:
+    """Write one accepted task per answer; gold is annotated by "gold"."""
     reject_gold_worker(crowd)
-    write_text(path, _lines(crowd))
+    write_text(path, _lines(crowd, predicted))
 
 
 def _read_task(crowd: SpanCrowd, record: Record, text: str) -> None:
@@ -98,6 +92,9 @@ def _read_task(crowd: SpanCrowd, record: Record, text: str) -> None:
         return
     keys = keys_of(options, "worker", "_annotator_id", "_session_id")
     record = record.at(worker=record.name(*keys) or stem(record.file))
+    if is_prediction(record.worker, record.value):
+        crowd.leave_unread("predictions", record)
+        return
     if answer not in {None, *_ANSWERS}:
         raise record.error(str(UnknownNameError("answer", answer, _ANSWERS)))
     if answer not in {None, "accept"}:
@@ -149,9 +146,9 @@ def _cut(record: Record, text: str, rule: str, *, single: bool) -> Cut:
     return whole_text(text) if single else cut_text(record, text, rule=rule)
 
 
-def _lines(crowd: Crowd) -> Iterator[str]:
+def _lines(crowd: Crowd, predicted: Mapping[str, float] | None) -> Iterator[str]:
     classes = [{"id": tag, "text": tag} for tag in crowd.tagset.tags]
-    for row in item_rows(crowd):
+    for row in item_rows(crowd, predicted):
         number = _hash(row.id + "\0" + row.text.value)
         task: dict[str, Any] = {"item": row.id, "text": row.text.value}
         task |= {"_input_hash": number, "_task_hash": number}
@@ -163,12 +160,21 @@ def _lines(crowd: Crowd) -> Iterator[str]:
             task["tokens"] = _tokens(row)
         if crowd.is_classification:
             task["options"] = classes
-        said = [(-1, GOLD, row.gold)] if row.gold is not None else []
-        for a, worker, spans in [*said, *row.answers]:
-            answer = {"answer": "accept", "_annotator_id": worker, "_session_id": worker}
-            yield dump({**task, **_spans(crowd, row, spans), **answer, **_time(crowd, a)}) + "\n"
-        if not said and not row.answers:
+        if row.gold is not None:
+            answer = "ignore" if row.is_predicted else "accept"
+            yield _line(crowd, row, task | row.mark, answer, row.gold_by, row.gold)
+        for a, worker, spans in row.answers:
+            yield _line(crowd, row, task | _time(crowd, a), "accept", worker, spans)
+        if row.gold is None and not row.answers:
             yield dump(task) + "\n"
+
+
+def _line(
+    crowd: Crowd, row: ItemRow, task: dict[str, Any], answer: str, by: str, spans: list[CharSpan]
+) -> str:
+    """Write one annotated task."""
+    names = {"answer": answer, "_annotator_id": by, "_session_id": by}
+    return dump({**task, **_spans(crowd, row, spans), **names}) + "\n"
 
 
 def _tokens(row: ItemRow) -> list[dict[str, Any]]:

@@ -134,13 +134,7 @@ class Item:
 
 
 class SpanCrowd:
-    """Collects items and their spans, then builds a crowd of tags.
-
-    Args:
-        source: What is read, for messages.
-        format: Name of the format.
-        options: How to read it.
-    """
+    """Collects items and their spans, then builds a crowd of tags."""
 
     def __init__(self, source: Source, format: str, options: ReadOptions) -> None:  # noqa: A002
         self.source = source
@@ -163,12 +157,7 @@ class SpanCrowd:
         attributes: Mapping[str, Any] | None = None,
         once: bool = False,
     ) -> Item:
-        """Add the item that a record names, or find it if it is there already.
-
-        Raises:
-            FormatError: It is there with another text or, where there is no text, other tokens;
-                or `once` is set and it is there.
-        """
+        """Add the item that a record names, or find it if it is there already."""
         known = self.items.get(record.item)
         if known is None:
             found = Item(record.item, cut, record.place(), group, dict(attributes or {}))
@@ -187,12 +176,7 @@ class SpanCrowd:
         return known
 
     def place(self, item: Item, record: Record, spans: Sequence[CharSpan]) -> list[CharSpan]:
-        """Turn spans into code points of the item's text; what cannot be placed is listed.
-
-        Raises:
-            FormatError: An offset lies outside the text or within a character, or what it covers
-                reads otherwise.
-        """
+        """Turn spans into code points of the item's text; what cannot be placed is listed."""
         text, unit = item.cut.text, self.options.offsets
         if text is None:
             raise record.error("spans of characters need a text: give one, or count tokens", "text")
@@ -211,11 +195,7 @@ class SpanCrowd:
     def place_tokens(
         self, item: Item, record: Record, cut: Cut, spans: Sequence[CharSpan]
     ) -> list[CharSpan]:
-        """Turn spans that count tokens of a record into places of the item.
-
-        Raises:
-            FormatError: A span lies outside the tokens or is empty, or covers another text.
-        """
+        """Turn spans that count tokens of a record into places of the item."""
         faults, n_tokens = [], len(cut.tokens)
         for span in spans:
             words = cut.tokens[span.start : span.end]
@@ -261,11 +241,7 @@ class SpanCrowd:
         item.answers.append((record.place(), labels, facts))
 
     def set_gold(self, item: Item, record: Record, labels: Labels) -> None:
-        """Add what is known of an item.
-
-        Raises:
-            FormatError: Something else is known already.
-        """
+        """Add what is known of an item."""
         if item.gold is not None and item.gold[1] != labels:
             message = "the gold differs from that of an earlier annotation of this item"
             raise record.at(worker=GOLD).error(message, "contradictory-gold")
@@ -281,11 +257,7 @@ class SpanCrowd:
             self.answer(item, record, labels, facts)
 
     def single(self, item: Item, record: Record, label: str | None) -> Labels:
-        """Make the labels of an item that is one token.
-
-        Raises:
-            FormatError: The item has several tokens.
-        """
+        """Make the labels of an item that is one token."""
         if len(item.cut.tokens) == 1:
             self._has_single = True
             return Labels(tags=[label])
@@ -293,11 +265,7 @@ class SpanCrowd:
         raise record.error(f"{message}: does the file mix spans and single labels?", "mixed")
 
     def build(self) -> Crowd:
-        """Make the crowd; single labels make its tags PLAIN.
-
-        Raises:
-            FormatError: Something is wrong; every fault is listed.
-        """
+        """Make the crowd; single labels make its tags PLAIN."""
         self._keep_workers()
         notes = self.builder.notes
         if self._n_differing:
@@ -391,11 +359,8 @@ class SpanCrowd:
     def _fit(self, item: Item, record: Record, span: CharSpan, given: CharSpan) -> list[CharSpan]:
         """Make a span one that the item can have: its tokens are cut, or it is snapped to them.
 
-        Args:
-            item: The item.
-            record: Where the span stands.
+        Where:
             span: In code points of the item's text.
-            given: As the file has it, for messages.
         """
         if span.start in item.starts and span.end in item.stops:
             return [span]
@@ -499,11 +464,7 @@ class SpanCrowd:
     def _without_overlaps(
         self, record: Record, spans: list[CharSpan]
     ) -> tuple[list[CharSpan], list[tuple[CharSpan, CharSpan]]]:
-        """Choose among spans that overlap.
-
-        Raises:
-            FormatError: Spans overlap, and `options.overlapping` is "refuse".
-        """
+        """Choose among spans that overlap."""
         if len(spans) < 2:
             return spans, []
         refuse = self.options.overlapping == "refuse"
@@ -585,8 +546,7 @@ def _misplaced(text: str, span: CharSpan, unit: str) -> str:
 def settle_attributes(rows: Sequence[Mapping[str, Any]], notes: list[str]) -> list[dict[str, Any]]:
     """Turn the values of an attribute into text if they are of several types.
 
-    Args:
-        rows: The attributes of every item.
+    Where:
         notes: What was done is added here.
     """
     settled = [dict(row) for row in rows]

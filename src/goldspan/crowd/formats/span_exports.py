@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from goldspan.crowd.formats.char_spans import CharSpan
 from goldspan.crowd.formats.json_records import MAX_INTEGER
-from goldspan.crowd.formats.span_crowd import GOLD_NAMES
+from goldspan.crowd.formats.span_crowd import GOLD, GOLD_NAMES
 from goldspan.crowd.model import Crowd, ItemText, View, item_texts
 from goldspan.errors import InputError
 from goldspan.spans import (
@@ -30,6 +30,10 @@ from goldspan.spans.corpus import write_codes
 
 MAX_MOMENT = 253_402_300_799_999
 """The last millisecond of the year 9999."""
+PREDICTED_BY = "goldspan"
+"""Who annotated labels that nobody confirmed, in formats of other tools."""
+PREDICTED = "predicted"
+"""The field that marks such labels; it holds their confidence."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,6 +88,8 @@ class ItemRow(NamedTuple):
         attributes: As JSON values.
         gold: What is known: type, first character and one past the last of spans; None if nothing.
         answers: Number, worker and spans of every answer, by attempt.
+        is_predicted: Whether nobody confirmed what is known.
+        score: The confidence of what is predicted; None where it has none.
     """
 
     id: str
@@ -93,10 +99,26 @@ class ItemRow(NamedTuple):
     attributes: dict[str, Any]
     gold: list[CharSpan] | None
     answers: list[tuple[int, str, list[CharSpan]]]
+    is_predicted: bool = False
+    score: float | None = None
+
+    @property
+    def gold_by(self) -> str:
+        """Who annotated what is known."""
+        return PREDICTED_BY if self.is_predicted else GOLD
+
+    @property
+    def mark(self) -> dict[str, Any]:
+        """The field that marks labels that nobody confirmed."""
+        return {PREDICTED: self.score} if self.is_predicted else {}
 
 
-def item_rows(crowd: Crowd) -> Iterator[ItemRow]:
-    """Yield the items of a crowd with all that is said of them, in characters of their texts."""
+def item_rows(crowd: Crowd, predicted: Mapping[str, float] | None = None) -> Iterator[ItemRow]:
+    """Yield the items of a crowd with all that is said of them, in characters of their texts.
+
+    `predicted` has the confidence of items whose gold nobody confirmed.
+    """
+    scores = predicted or {}
     said, known = answer_rows(crowd), gold_rows(crowd)
     listed, attributes = all_answers(crowd), attribute_rows(crowd)
     ids, workers = crowd.item_ids.to_pylist(), crowd.worker_ids.to_pylist()
@@ -116,7 +138,11 @@ def item_rows(crowd: Crowd) -> Iterator[ItemRow]:
         answers = [
             (a, workers[crowd.answers.worker[a]], chars_of(text, said.spans[a])) for a in listed[n]
         ]
-        yield ItemRow(ids[n], groups[n], text, fields, attributes[n], gold, answers)
+        row = ItemRow(ids[n], groups[n], text, fields, attributes[n], gold, answers)
+        if is_known and row.id in scores:
+            score = as_json(round(float(scores[row.id]), 4))
+            row = row._replace(is_predicted=True, score=score)
+        yield row
 
 
 def all_answers(crowd: Crowd) -> list[list[int]]:
@@ -182,12 +208,13 @@ def dump(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, allow_nan=False)
 
 
-def reject_gold_worker(crowd: Crowd) -> None:
-    """Reject a worker whose name means gold where the file is read.
+def is_prediction(worker: str | None, record: Mapping[str, Any]) -> bool:
+    """Return whether a record holds labels that goldspan wrote as predicted."""
+    return worker == PREDICTED_BY and PREDICTED in record
 
-    Raises:
-        InputError: There is one.
-    """
+
+def reject_gold_worker(crowd: Crowd) -> None:
+    """Reject a worker whose name means gold where the file is read."""
     named = sorted(GOLD_NAMES & set(crowd.worker_ids.to_pylist()))
     if named:
         raise InputError(f"worker {named[0]!r} would be read as gold from this format: rename it")

@@ -79,11 +79,7 @@ class Header:
 
     @classmethod
     def read(cls, record: Record) -> Header:
-        """Read the header.
-
-        Raises:
-            FormatError: It is of a newer version, or a field is wrong.
-        """
+        """Read the header."""
         key = next(key for key in HEADERS if key in record.value)
         if record.required(record.whole(key), key) != VERSION:
             found = record.value[key]
@@ -105,11 +101,7 @@ class Header:
         return cls(name, codec, record.string("unit"), tuple(workers), tuple(empty))
 
     def options(self, record: Record, options: ReadOptions) -> ReadOptions:
-        """Return the options for the lines: a tag that is declared never means "no label".
-
-        Raises:
-            FormatError: The user asks for another encoding.
-        """
+        """Return the options for the lines: a tag that is declared never means "no label"."""
         asked = get_encoding(options.encoding).name if options.encoding else self.encoding
         if self.encoding and asked != self.encoding:
             message = f"the file is in {self.encoding}, not in {asked}: leave the encoding out"
@@ -121,11 +113,7 @@ class Header:
     def check(
         self, record: Record, *, types: Collection[str] = (), tags: Collection[str] = ()
     ) -> None:
-        """Reject types and tags that are not declared.
-
-        Raises:
-            FormatError: There is one.
-        """
+        """Reject types and tags that are not declared."""
         if self.codec is None:
             return
         unknown = sorted({*types} - {*self.codec.types}) + sorted({*tags} - {*self.codec.tags})
@@ -242,12 +230,7 @@ def sniff(source: Source) -> bool:
 
 
 def read(source: Source, options: ReadOptions) -> Crowd:
-    """Read span JSONL.
-
-    Raises:
-        FormatError: A line is broken or of a newer version, a field is missing or of the wrong
-            type, a span lies outside its item, an item appears twice or with two texts.
-    """
+    """Read span JSONL."""
     faults: list[Fault] = []
     records = read_records(source, faults, options.progress)
     first, header = next(records, None), Header()

@@ -82,12 +82,7 @@ _NO_LABEL = {"o", "none", "no", "no entity", "no span", "-"}
 
 
 def span_columns(header: Collection[str], columns: Mapping[str, str]) -> tuple[str, str] | None:
-    """Return the columns of start and end, None if there are not both.
-
-    Args:
-        header: Names of columns.
-        columns: Names that the user gave for roles; a column named for another role is not taken.
-    """
+    """Return the columns of start and end, None if there are not both."""
     taken = {name for role, name in columns.items() if role not in {"start", "end"}}
     lower = {name.strip().lower(): name for name in header if name not in taken}
     found = []
@@ -115,32 +110,25 @@ def sniff(source: Source) -> bool:
 
 
 def read(source: Source, options: ReadOptions) -> Crowd:
-    """Read a table of spans.
-
-    Raises:
-        FormatError: A column is missing or several could be meant, a row is cut off, an offset is
-            no number or lies outside its text, or an item has two texts or none.
-    """
+    """Read a table of spans."""
     if source.is_parquet:
         table = parquet_table(source)
         return _read_arrow(table, table.column_names, source, options)
+    if source.table is not None:
+        return _read_frame(source, options)
     header, rows = _csv_rows(source, options.delimiter)
     return _read(header, rows, source, options)
 
 
-def read_frame(frame: Any, options: ReadOptions) -> Crowd:
-    """Read a DataFrame of any make as a table of spans.
-
-    Raises:
-        FormatError: As `read`.
-    """
+def _read_frame(source: Source, options: ReadOptions) -> Crowd:
+    """Read a DataFrame of any make as a table of spans."""
     header: list[str] = []
 
     def choose(names: tuple[str, ...]) -> list[str]:
         header.extend(names)
-        return list(dict.fromkeys(find_columns(names, "<DataFrame>", options).values()))
+        return list(dict.fromkeys(find_columns(names, source.name, options).values()))
 
-    return _read_arrow(frame_columns(frame, choose), header, Source("<DataFrame>"), options)
+    return _read_arrow(frame_columns(source.table, choose), header, source, options)
 
 
 def _read_arrow(
@@ -157,11 +145,7 @@ def _read_arrow(
 
 
 def find_columns(header: Sequence[str], file: str, options: ReadOptions) -> dict[str, str]:
-    """Find the column of every role, by the user's name for it or by the usual ones.
-
-    Raises:
-        FormatError: A column that is needed is missing, or several could be meant.
-    """
+    """Find the column of every role, by the user's name for it or by the usual ones."""
     columns = options.columns
     found = {role: name for role, name in columns.items() if role in ROLES and name in header}
     messages = [
@@ -226,12 +210,7 @@ def _read(
 
 
 class _Reader:
-    """Reads the rows of a table into a crowd.
-
-    Args:
-        crowd: The crowd.
-        roles: Column of every role.
-    """
+    """Reads the rows of a table into a crowd."""
 
     def __init__(self, crowd: SpanCrowd, roles: Mapping[str, str]) -> None:
         self.crowd, self.roles = crowd, roles
@@ -263,11 +242,7 @@ class _Reader:
         return self.ids.setdefault(text, str(len(self.ids) + 1))
 
     def check_items(self, rows: Sequence[Record]) -> None:
-        """Reject ids that are those of spans, not of items.
-
-        Raises:
-            FormatError: Every row has another id, and yet texts come several times.
-        """
+        """Reject ids that are those of spans, not of items."""
         column = self.roles.get("item", "")
         if column.strip().lower() != "id" or "item" in self.options.columns:
             return
@@ -322,11 +297,7 @@ class _Reader:
             found[2].extend(self.crowd.place(item, row, [span]))
 
     def span(self, row: Record) -> CharSpan | None:
-        """Return the span of a row, None where start and end are empty.
-
-        Raises:
-            FormatError: An offset is not a whole number, or a part of the span is missing.
-        """
+        """Return the span of a row, None where start and end are empty."""
         places = [self.cell(row, role) for role in ("start", "end")]
         label = str(row.value[self.roles["label"]])
         bare = self.cell(row, "label")

@@ -80,14 +80,11 @@ def _is_row(one: Mapping[str, Any]) -> bool:
 
 
 def read(source: Source, options: ReadOptions) -> Crowd:
-    """Read a Parquet file, or JSON lines.
-
-    Raises:
-        FormatError: There are no tokens or no tags, numbers have no names, a row has not one tag
-            per token, or it is not clear which columns are annotators.
-    """
-    if source.is_parquet:
-        table = parquet_table(source)
+    """Read a Parquet file, a DataFrame of any make whose cells are lists, or JSON lines."""
+    table = parquet_table(source) if source.is_parquet else source.table
+    if table is not None:
+        if not isinstance(table, pa.Table):
+            table = frame_columns(table, lambda header: header)
         return _read(table, source.name, options, names_in_metadata(table.schema))
     faults: list[Fault] = []
     rows = [record.value for record in read_records(source, faults)]
@@ -103,25 +100,6 @@ def read(source: Source, options: ReadOptions) -> Crowd:
     return _read(table, source.name, options, {})
 
 
-def read_frame(
-    frame: Any, options: ReadOptions, names: Mapping[str, Sequence[str]] | None = None
-) -> Crowd:
-    """Read a DataFrame of any make whose cells are lists.
-
-    Args:
-        frame: The DataFrame, or an Arrow table.
-        options: How to read it.
-        names: Names of integer tags by column.
-
-    Raises:
-        FormatError: As `read`.
-    """
-    table = frame
-    if not isinstance(frame, pa.Table):
-        table = frame_columns(frame, lambda header: header)
-    return _read(table, "<DataFrame>", options, names or {})
-
-
 def names_in_metadata(schema: pa.Schema) -> dict[str, list[str]]:
     """Return the names of integer labels by column, as Hugging Face's `datasets` writes them."""
     try:
@@ -133,6 +111,13 @@ def names_in_metadata(schema: pa.Schema) -> dict[str, list[str]]:
         return {}
     found = {name: names_of(feature) for name, feature in features.items()}
     return {name: listed for name, listed in found.items() if listed}
+
+
+def with_names(table: pa.Table, names: Mapping[str, Sequence[str]]) -> pa.Table:
+    """Return a table that tells the names of its integer labels, for `names_in_metadata`."""
+    features = {column: {"names": list(listed)} for column, listed in names.items()}
+    about = json.dumps({"info": {"features": features}}).encode()
+    return table.replace_schema_metadata({b"huggingface": about})
 
 
 def names_of(feature: Any) -> list[str]:
@@ -194,11 +179,7 @@ def _sides(
     refuse: Callable[[str], FormatError],
     shown: Callable[[str], set[str]],
 ) -> tuple[str | None, list[str]]:
-    """Choose the column of the gold, and those of annotators.
-
-    Raises:
-        FormatError: There is no column of tags, or it is not clear what they are.
-    """
+    """Choose the column of the gold, and those of annotators."""
     absent = [name for name in options.workers or () if name not in layers]
     if absent:
         raise refuse(
@@ -250,15 +231,7 @@ def _shown(table: pa.Table, column: str, names: Mapping[str, Sequence[str]]) -> 
 
 
 class _Reader:
-    """Reads the rows of a table.
-
-    Args:
-        table: The table.
-        name: For messages.
-        options: How labels are read.
-        names: Names of integer tags by column.
-        token: The column of tokens.
-    """
+    """Reads the rows of a table."""
 
     def __init__(
         self,
@@ -311,11 +284,7 @@ class _Reader:
         return builder.build()
 
     def _check_numbers(self, column: str) -> None:
-        """Reject numbers without names.
-
-        Raises:
-            FormatError: There are such numbers.
-        """
+        """Reject numbers without names."""
         kind = self.table.schema.field(column).type.value_type
         if not pa.types.is_integer(kind) or column in self.names:
             return

@@ -14,11 +14,12 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from goldspan.crowd.atomic import write_text
-from goldspan.crowd.formats.columns import as_strings, frame_columns
-from goldspan.crowd.formats.text_columns import (
+from goldspan.crowd.formats.columns import (
     OFFSETS,
     TEXT,
     are_offsets,
+    as_strings,
+    frame_columns,
     has_texts,
     json_text,
     read_json_text,
@@ -64,11 +65,7 @@ class Columns:
 
 
 def find_columns(grid: Grid, options: ReadOptions) -> Columns:
-    """Find the columns by the user's names for them or by the usual ones.
-
-    Raises:
-        FormatError: There is no token column, or no column of a name that the user gave.
-    """
+    """Find the columns by the user's names for them or by the usual ones."""
 
     def find(role: str, names: tuple[str, ...]) -> int | None:
         wanted = options.columns.get(role)
@@ -109,13 +106,7 @@ def find_columns(grid: Grid, options: ReadOptions) -> Columns:
 
 
 def write(crowd: Crowd, path: Path, *, text: bool = True) -> None:
-    """Write a wide table with columns doc, sent (or item), attributes, token, gold, workers.
-
-    Args:
-        crowd: What to write.
-        path: Where to.
-        text: Whether to write columns text and offsets before the token, where texts are known.
-    """
+    """Write a wide table with columns doc, sent (or item), attributes, token, gold, workers."""
     write_text(path, _lines(crowd if text else replace(crowd, texts=None, token_start=None)))
 
 
@@ -203,33 +194,25 @@ def sniff(source: Source) -> bool:
 
 
 def read(source: Source, options: ReadOptions) -> Crowd:
-    """Read a wide table.
-
-    Raises:
-        FormatError: Ragged rows, no token column, an item that appears twice, labels that are not
-            tags; all faults are listed.
-    """
+    """Read a wide table; a DataFrame without an item column is one item."""
+    if source.table is not None:
+        return _read(_grid_of(source), options, ())
     return _read(read_grid(source, options.delimiter), options, source.text.notes)
 
 
-def read_frame(frame: Any, options: ReadOptions) -> Crowd:
-    """Read a DataFrame of any make as a wide table; without an item column it is one item.
-
-    Raises:
-        FormatError: As `read`.
-    """
-    table, name = frame_columns(frame, lambda header: header), "<DataFrame>"
+def _grid_of(source: Source) -> Grid:
+    """The cells of a DataFrame of any make."""
+    table, name = frame_columns(source.table, lambda header: header), source.name
     cells = [as_strings(table.column(one), one, name).to_pylist() for one in table.column_names]
     if not len(table):
         raise FormatError([Fault("the table has no row", file=name, kind="empty")])
-    grid = Grid(
+    return Grid(
         name,
         tuple(table.column_names),
         pa.array([cell for row in zip(*cells, strict=True) for cell in row], pa.string()),
         np.arange(1, len(table) + 1),
         np.zeros(len(table), np.int64),
     )
-    return _read(grid, options, ())
 
 
 def _read(grid: Grid, options: ReadOptions, notes_before: tuple[str, ...]) -> Crowd:
@@ -401,14 +384,10 @@ def _answers(
 def _texts(
     grid: Grid, columns: Columns, starts: NDArray[np.int64], tokens: pa.ListArray
 ) -> tuple[pa.Array | None, NDArray[np.int32] | None, set[int]]:
-    """Read the texts and where the tokens begin, as goldspan writes them (`text_columns.py`).
+    """Read the texts and where the tokens begin, as goldspan writes them, and their columns.
 
-    Returns:
-        The texts, the places, and the columns that hold them; a column `text` with anything but a
-        JSON string on the first row of an item and nothing on the others is an attribute.
-
-    Raises:
-        FormatError: Offsets that the text contradicts.
+    A column `text` with anything but a JSON string on the first row of an item and nothing on the
+    others is an attribute.
     """
     place = {grid.header[c]: c for c in columns.attributes}
     if TEXT not in place:

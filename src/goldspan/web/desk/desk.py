@@ -7,24 +7,27 @@ items takes no longer than one of ten.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import threading
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from goldspan.campaign.changes import VERSION, changes, pending, plan_in_force
 from goldspan.campaign.clock import WallTimes
 from goldspan.campaign.crowds import ENDED, HOUR
 from goldspan.campaign.judging import DECISION
-from goldspan.campaign.results import drawn_curve
+from goldspan.campaign.results import drawn_curve, last_warnings
 from goldspan.errors import InputError
 from goldspan.money import from_micro
 from goldspan.web.desk import models as m
 from goldspan.web.desk.downloads import Downloads, Pseudonyms
-from goldspan.web.desk.items import ItemSearch, found_at, found_labels, positions
-from goldspan.web.ending import end
+from goldspan.web.desk.models import FoundLabel, FoundSpan, FoundSpans, LabelChoice
+from goldspan.web.engine import end
 from goldspan.web.errors import Refused
 from goldspan.web.people import BAR, DROP, GOLD, KEEP, TEST
 from goldspan.web.security.secret import new_id
@@ -32,16 +35,141 @@ from goldspan.web.work import FLAG
 from goldspan.workers.verdicts import UNCLEAR
 
 if TYPE_CHECKING:
-    from goldspan.campaign import CampaignInputs
+    from goldspan.aggregation import Consensus
+    from goldspan.campaign.inputs import CampaignInputs
     from goldspan.crowd import Crowd
     from goldspan.spans import Span
     from goldspan.store import SqlLedger
-    from goldspan.store.queries import Slot
+    from goldspan.store.queries import Asked, Slot
     from goldspan.web.desk.downloads import Download, Report
     from goldspan.web.engine import Engine
     from goldspan.web.people import People
     from goldspan.web.security.secret import Keys
     from goldspan.web.work import Tasks
+
+
+# --------------------------------------------------------------------------------------------------
+# Items of the desk: found by text or id, with filters, page by page.
+
+
+FEW, MANY = 200, 10_000
+"""Items that are looked up at first, and most at once."""
+LIKELY = 8
+"""Most alternatives of an item that are named."""
+
+
+class ItemSearch:
+    """Searches items by text, id and state; safe to use from several threads."""
+
+    def __init__(self, ledger: SqlLedger, tasks: Tasks) -> None:
+        self._ledger, self._tasks, self._lock = ledger, tasks, threading.Lock()
+        self._texts = pa.chunked_array([], pa.string())
+
+    def rows(
+        self, after: str, find: str, names: Collection[str] | None, state: str, limit: int
+    ) -> list[Slot]:
+        """Return the first matching items after another one."""
+        ledger, word = self._ledger, find.casefold()
+        position = ledger.position(after) if after else None
+        begin = -1 if position is None else position
+        if not word and names is None:
+            return ledger.page(begin, state, limit)
+        parts = _parts(self._candidates(begin, word, names), limit)
+        rows = (row for part in parts for row in ledger.page(begin, state, len(part), part))
+        return list(islice((row for row in rows if self._contains(row.item, word)), limit))
+
+    def _candidates(
+        self, begin: int, word: str, names: Collection[str] | None
+    ) -> NDArray[np.int64]:
+        """Return the numbers of the items after a position that may match, in order."""
+        asked = self._ledger.asked()
+        fits = asked.position > begin
+        if names is not None:
+            fits &= _mask(pc.is_in(asked.item, pa.array(sorted(names), pa.string())))
+        if word:
+            fits &= _mask(pc.match_substring(self._texts_of(asked), word))
+        return asked.number[fits]
+
+    def _texts_of(self, asked: Asked) -> pa.ChunkedArray:
+        """Return id and text of the items; those that were asked about since are added."""
+        with self._lock:
+            new = asked.item.slice(len(self._texts)).to_pylist()
+            if new:
+                texts = [f"{item}\n{self._tasks.text(item)}".casefold() for item in new]
+                more = pa.array(texts, pa.string())
+                self._texts = pa.chunked_array([*self._texts.chunks, more])
+            return self._texts.slice(0, len(asked))
+
+    def _contains(self, item: str, word: str) -> bool:
+        """Whether an item's id or text contains a word: both together may without either doing."""
+        if not word or word in item.casefold():
+            return True
+        return word in self._tasks.text(item).casefold()
+
+
+def _mask(found: Any) -> NDArray[np.bool_]:
+    return np.asarray(found, np.bool_)
+
+
+def _parts(numbers: NDArray[np.int64], limit: int) -> Iterator[list[int]]:
+    """Cut numbers into growing parts: mostly the first one fills a page."""
+    start, size = 0, max(limit, FEW)
+    while start < len(numbers):
+        yield numbers[start : start + size].tolist()
+        start, size = start + size, min(2 * size, MANY)
+
+
+def positions(result: Consensus | None, items: Sequence[str]) -> list[int | None]:
+    """Return the positions of items in a result, None for those without an answer."""
+    if result is None:
+        return [None] * len(items)
+    found = pc.index_in(pa.array(items, pa.string()), value_set=result.crowd.item_ids)
+    return list(found.to_pylist())
+
+
+def found_labels(result: Consensus | None, item: str) -> FoundLabel | FoundSpans | None:
+    """Return the consensus on an item with its confidence; None without answers."""
+    (n,) = positions(result, [item])
+    if result is None or n is None:
+        return None
+    if result.crowd.is_classification and result.codes[n] < 0:  # nobody answered
+        return None
+    return found_at(result, n)
+
+
+def found_at(result: Consensus, n: int) -> FoundLabel | FoundSpans:
+    """Return the consensus on the item at a position of a result."""
+    begin, end = result.crowd.offsets[n : n + 2].tolist()
+    confidence = round(float(result.confidence[n]), 4)
+    tokens = [round(one, 3) for one in result.token_confidence[begin:end].tolist()]
+    if result.crowd.is_classification:
+        probs = result.token_probs[n]
+        order = np.argsort(-probs, kind="stable")[:LIKELY].tolist()
+        choices = [
+            LabelChoice(label=result.tagset.tags[code], confidence=round(float(probs[code]), 4))
+            for code in order
+        ]
+        return FoundLabel(
+            confidence=confidence, tokens=tokens, label=result.labels[n], alternatives=choices
+        )
+    mine = np.flatnonzero(result.span_array.item == n).tolist()
+    rows = result.spans.take(pa.array(mine, pa.int64())).to_pylist()
+    item = result.crowd.item_ids[n].as_py()
+    others = [] if result.posterior is None else result.alternatives(item)[:LIKELY]
+    return FoundSpans(
+        confidence=confidence, tokens=tokens,
+        spans=[_span(row["start"], row["end"], row["type"], row["confidence"]) for row in rows],
+        alternatives=[_span(one.start, one.end, one.type, one.confidence) for one in others],
+    )  # fmt: skip
+
+
+def _span(start: int, end: int, kind: str, confidence: float) -> FoundSpan:
+    return FoundSpan(start=start, end=end, type=kind, confidence=round(float(confidence), 4))
+
+
+# --------------------------------------------------------------------------------------------------
+# The desk.
+
 
 STATES = ("all", "open", "done", "flagged", "gold")
 MOST = 200
@@ -60,14 +188,7 @@ class Desk:
     """What the requester sees and does.
 
     Args:
-        inputs: The plan and its files.
-        ledger: The campaign's.
-        people: What every worker has done.
-        engine: The loop beside the pages, which computes the consensus.
-        tasks: Shows items, and turns answers into labels.
         clock: The campaign's clock, in milliseconds.
-        keys: The server's, for pseudonyms.
-        report: Writes the report; None where the server writes none.
     """
 
     def __init__(
@@ -124,15 +245,12 @@ class Desk:
             rounds=[_round(number, one) for number, one in enumerate(rounds, 1)],
             learning=self.learning(rounds),
             flags=self.ledger.count(FLAG),
+            warnings=last_warnings(rounds),
             plan=self._plan(),
         )  # fmt: skip
 
     def learning(self, rounds: Sequence[Mapping[str, Any]]) -> m.Learning:
-        """Return points, curve, target and forecast.
-
-        Args:
-            rounds: The records of the campaign's rounds.
-        """
+        """Return points, curve, target and forecast."""
         if self._curve[0] != len(rounds):
             drawn = drawn_curve(self.inputs.plan, rounds) if rounds else None
             self._curve = len(rounds), drawn
@@ -320,17 +438,7 @@ class Desk:
     def items(
         self, after: str = "", find: str = "", state: str = "all", limit: int = 50
     ) -> m.ItemPage:
-        """Return a page of the items that were asked about, in their order.
-
-        Args:
-            after: Id of the last item of the page before; "" for the first page.
-            find: Only items whose text or id contains this, ignoring case.
-            state: Only items that are "open", "done", "flagged" or "gold".
-            limit: Most items of the page.
-
-        Raises:
-            Refused: The state is unknown.
-        """
+        """Return a page of the items that were asked about, in their order."""
         if state not in STATES:
             raise Refused("invalid", f"{state!r} is not one of {', '.join(STATES)}.", 422)
         flags, decided = self._flags(), self.gold_labels()
@@ -369,15 +477,7 @@ class Desk:
         )
 
     def item(self, item: str, page: int = 1) -> m.Item:
-        """Return all that is known of an item.
-
-        Args:
-            item: The item.
-            page: Page of its answers, skips and reports; the first is 1.
-
-        Raises:
-            Refused: There is no such item.
-        """
+        """Return all that is known of an item."""
         self.check_item(item)
         inputs, paid = self.inputs, self.inputs.plan.is_paid
         answers, skipped = self.ledger.given(item), self.ledger.skipped(item)
@@ -470,11 +570,7 @@ class Desk:
     # Decisions: each is in the log before it takes effect
 
     def adjudicate(self, item: str, answer: Sequence[Span] | str) -> m.Gold:
-        """Decide an item's labels: they are gold from now on.
-
-        Raises:
-            Refused: There is no such item, it is a gold question, or the labels do not fit it.
-        """
+        """Decide an item's labels: they are gold from now on."""
         self.check_item(item)
         if item in self.inputs.control:
             words = "The labels of a gold question are those of the plan's file."
@@ -487,11 +583,7 @@ class Desk:
         return m.Gold(item=item, gold=self._labels(labels))
 
     def judge(self, worker: str, verdict: str, why: str = "") -> m.Decided:
-        """Keep a worker, drop them, or ask them more gold questions.
-
-        Raises:
-            Refused: There is no such worker or verdict, or there are no gold questions.
-        """
+        """Keep a worker, drop them, or ask them more gold questions."""
         if verdict not in VERDICTS:
             raise Refused("invalid", f"{verdict!r} is not one of {', '.join(VERDICTS)}.", 422)
         if worker not in self.ledger.standing():
@@ -506,22 +598,14 @@ class Desk:
         return decided
 
     def pause(self, *, paused: bool = True) -> m.Paused:
-        """Assign no new tasks, or assign them again; answers are taken all the time.
-
-        Raises:
-            Refused: The campaign is ending, or has ended.
-        """
+        """Assign no new tasks, or assign them again; answers are taken all the time."""
         self._check_goes_on("be paused" if paused else "be resumed", {ENDING, OVER})
         self.ledger.pause(self.clock(), paused=paused)
         self.engine.notify()
         return m.Paused(paused=paused)
 
     def stop(self) -> m.Ended:
-        """End the campaign; nobody gets a new task from now on.
-
-        Raises:
-            Refused: It has ended.
-        """
+        """End the campaign; nobody gets a new task from now on."""
         self._check_goes_on("be stopped", {OVER})
         self.ledger.pause(self.clock(), paused=True)
         end(self.ledger, self.clock())
@@ -542,11 +626,7 @@ class Desk:
         return self.downloads.listed()
 
     def export(self, name: str, *, names: bool = False, by: str = "") -> Download:
-        """Make a file; with `names` it names the workers, and the log keeps that `by` asked for it.
-
-        Raises:
-            Refused: There is no such file, or nothing for it yet.
-        """
+        """Make a file; with `names` it names the workers, and the log keeps who asked: `by`."""
         return self.downloads.make(name, names=names, by=by)
 
 
@@ -556,11 +636,6 @@ class Desk:
 
 def standing(*, barred: bool, decided: str, opinion: str) -> str:
     """Return a worker's standing in a word.
-
-    Args:
-        barred: Whether the worker gets no more tasks.
-        decided: The requester's last decision, "" for none.
-        opinion: The opinion of `goldspan.workers.verdicts`; "" for none.
 
     >>> standing(barred=True, decided="drop", opinion="reliable")
     'dropped'
@@ -575,9 +650,6 @@ def standing(*, barred: bool, decided: str, opinion: str) -> str:
 
 def brief(found: Mapping[str, Any]) -> str:
     """Return what is known of a worker's quality, and how many gold questions would settle it.
-
-    Args:
-        found: As `goldspan.campaign.judging.judge` returns it.
 
     >>> brief({"said": "right in 93 % (85–98 %) by known labels", "more": 0})
     'right in 93 % (85–98 %) by known labels'

@@ -30,7 +30,7 @@ from goldspan.web.security.secret import Keys, new_id
 from goldspan.workers import PayPlan, make_bill
 
 if TYPE_CHECKING:
-    from goldspan.campaign import CampaignInputs
+    from goldspan.campaign.inputs import CampaignInputs
     from goldspan.store import SqlLedger
     from goldspan.web.engine import Engine
 
@@ -40,13 +40,7 @@ if TYPE_CHECKING:
 
 
 class Pseudonyms:
-    """Gives workers other names.
-
-    Args:
-        keys: The server's; not needed with `known`.
-        campaign: The campaign's id: a worker has another name in every campaign.
-        known: Returns the store's pseudonyms by id; None where it has none.
-    """
+    """Gives workers other names."""
 
     def __init__(
         self, keys: Keys | None, campaign: str,
@@ -139,12 +133,7 @@ class Downloads:
     """Makes the files of a campaign.
 
     Args:
-        inputs: The plan and its files.
-        ledger: The campaign's.
-        engine: Has the consensus.
-        names: Pseudonyms.
         clock: The campaign's clock, in milliseconds.
-        report: Writes the report; None where the server writes none.
     """
 
     def __init__(
@@ -159,11 +148,7 @@ class Downloads:
         return [Export(name=name, what=what) for name, (what, _, _) in self._all().items()]
 
     def make(self, name: str, *, names: bool = False, by: str = "") -> Download:
-        """Make a file; with `names` it names the workers, and the log keeps that `by` asked for it.
-
-        Raises:
-            Refused: There is no such file, or nothing for it yet.
-        """
+        """Make a file; with `names` it names the workers, and the log keeps who asked: `by`."""
         known = self._all()
         if name not in known:
             raise Refused("unknown", f"There is no file {name!r}: {', '.join(known)}.", 404)
@@ -207,35 +192,16 @@ class Downloads:
         return write_crowd(crowd, path, format=_format(path))
 
     def write_crowd_with_gold(self, path: Path, names: bool) -> list[str]:
-        """Write the consensus as gold of the items, in a format of another tool."""
+        """Write labels in a format of another tool: gold where the requester reviewed them."""
         result = self._result(names)
-        lost = write_crowd(
-            WallTimes(self._ledger).crowd(result.crowd).with_gold(result.codes),
-            path,
-            format=_format(path),
-        )
-        if path.name == "label-studio.json":
-            self._mark_predictions(path, result)
+        crowd = WallTimes(self._ledger).crowd(result.crowd).with_gold(result.codes)
+        reviewed = {row["item"] for row in self._ledger.records(GOLD).values()}
+        scores = zip(crowd.item_ids.to_pylist(), result.confidence.tolist(), strict=True)
+        predicted = {item: score for item, score in scores if item not in reviewed}
+        lost = write_crowd(crowd, path, format=_format(path), predicted=predicted)
         # A crowd has no place for it, so that reading the file again cannot tell.
         n_spans = len(result.span_array)
         return [*lost, f"the confidence of {n_spans:,} spans"] if n_spans else lost
-
-    def _mark_predictions(self, path: Path, result: Consensus) -> None:
-        """Make the consensus a prediction of Label Studio, but where the requester reviewed it."""
-        reviewed = {row["item"] for row in self._ledger.records(GOLD).values()}
-        tasks = json.loads(path.read_text(encoding="utf-8"))
-        items, confidence = result.crowd.item_ids.to_pylist(), result.confidence.tolist()
-        for item, score, task in zip(items, confidence, tasks, strict=True):
-            if item in reviewed:
-                continue
-            found = [one for one in task["annotations"] if one["ground_truth"]]
-            task["annotations"] = [one for one in task["annotations"] if not one["ground_truth"]]
-            task["predictions"] = [
-                {"model_version": "goldspan", "score": round(score, 4), "result": one["result"]}
-                for one in found
-            ]
-        lines = ",\n".join(json.dumps(task, ensure_ascii=False) for task in tasks)
-        path.write_text(f"[\n{lines}\n]\n", encoding="utf-8")
 
     def write_bill(self, path: Path, names: bool) -> None:
         """Write what every worker earned."""

@@ -143,7 +143,11 @@ class PlanNow(View):
 
 
 class Overview(View):
-    """How far a campaign is."""
+    """How far a campaign is.
+
+    Attributes:
+        warnings: Signs that the labels of the last round have run away from the answers.
+    """
 
     campaign: str
     title: str
@@ -161,6 +165,7 @@ class Overview(View):
     rounds: list[Round]
     learning: Learning
     flags: int
+    warnings: list[str]
     plan: PlanNow
 
 

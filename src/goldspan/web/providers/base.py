@@ -20,12 +20,7 @@ from goldspan.web.security.sessions import Link, Links
 
 
 def secret_of(name: str) -> str | None:
-    """Return a secret: the value of a variable, or the content of the file that NAME_FILE names.
-
-    Raises:
-        InputError: The file cannot be read, or the secret is empty or holds other than visible
-            ASCII characters. The message never shows it.
-    """
+    """Return a secret: the value of a variable, or the content of the file that NAME_FILE names."""
     value, source = variable(name), name
     named = variable(f"{name}_FILE")
     if value is None and named:
@@ -76,11 +71,7 @@ class Provider(Protocol):
     sends_requests: bool
 
     def identify(self, parameters: Mapping[str, str]) -> str:
-        """Return the id of the worker who came with these parameters of an address.
-
-        Raises:
-            goldspan.web.errors.Refused: They are nobody's whom this campaign is for.
-        """
+        """Return the id of the worker who came with these parameters of an address."""
         ...
 
     def is_new(self, parameters: Mapping[str, str]) -> bool:
@@ -92,11 +83,7 @@ class Provider(Protocol):
         ...
 
     def on_event(self, headers: Mapping[str, str], body: bytes) -> Event:
-        """Take a message that the provider sent to the server.
-
-        Raises:
-            goldspan.web.errors.Refused: It is not the provider's, or too old.
-        """
+        """Take a message that the provider sent to the server."""
         ...
 
     def workers(self) -> list[str]:
@@ -108,27 +95,15 @@ class Provider(Protocol):
         ...
 
     def about(self, worker: str) -> str:
-        """Return the provider's id of a worker's work, for requests.
-
-        Raises:
-            goldspan.errors.InputError: The worker did not come from the provider.
-        """
+        """Return the provider's id of a worker's work, for requests."""
         ...
 
     def check_rejection(self, why: str, category: str) -> None:
-        """Check the reasons of a rejection before it is written.
-
-        Raises:
-            goldspan.errors.InputError: The provider would refuse them.
-        """
+        """Check the reasons of a rejection before it is written."""
         ...
 
     def sender(self) -> PaymentSender | None:
-        """Return who carries requests, None if there is nobody to write to.
-
-        Raises:
-            goldspan.errors.InputError: The provider's token is missing.
-        """
+        """Return who carries requests, None if there is nobody to write to."""
         ...
 
 
@@ -150,11 +125,7 @@ class Admission:
     """Where a provider's workers come in.
 
     Args:
-        provider: Whose they are.
-        store: The campaign's ledger.
-        links: Of the campaign; every worker has one, which is never shown.
         clock: The campaign's clock, in milliseconds.
-        admit: Raises if nobody new may come in from an address today.
     """
 
     def __init__(
@@ -169,10 +140,6 @@ class Admission:
 
         Who was shut out by the requester, whose last link was taken back, stays out until the
         requester makes them a new one.
-
-        Raises:
-            Refused: They are nobody's whom this campaign is for, or were shut out, or too many new
-                people came in today.
         """
         if self.provider.is_new(parameters):
             self._admit(address)
@@ -192,9 +159,6 @@ class Admission:
 
         Who has left holds no tasks any more, and their session ends. A repeated message does it
         again, as the first time may have been cut off.
-
-        Raises:
-            Refused: It is not the provider's, or too old.
         """
         event = self.provider.on_event(headers, body)
         if event.left:

@@ -52,12 +52,7 @@ class Invitation:
 
 
 def read_addresses(path: str | Path) -> dict[str, str]:
-    """Read lines of `worker,address`; a first line that says so is passed over.
-
-    Raises:
-        InputError: The file cannot be read.
-        FaultsError: A line is no such pair, or a worker appears twice.
-    """
+    """Read lines of `worker,address`; a first line that says so is passed over."""
     try:
         with Path(path).open(encoding="utf-8-sig", newline="") as file:
             rows = list(enumerate(csv.reader(file), start=1))
@@ -79,11 +74,7 @@ def read_addresses(path: str | Path) -> dict[str, str]:
 
 
 def check_new(folder: Path, workers: Sequence[str]) -> None:
-    """Reject a folder that holds messages to these workers already.
-
-    Raises:
-        InputError: It does.
-    """
+    """Reject a folder that holds messages to these workers already."""
     there = [name for name in workers if (folder / f"{_file_name(name)}.eml").exists()]
     if there:
         raise InputError(
@@ -93,11 +84,7 @@ def check_new(folder: Path, workers: Sequence[str]) -> None:
 
 
 def write_mails(folder: Path, invitations: Sequence[Invitation]) -> list[Path]:
-    """Write a file per invitation, which only its owner can read; give their paths.
-
-    Raises:
-        InputError: A file cannot be written.
-    """
+    """Write a file per invitation, which only its owner can read; give their paths."""
     made = []
     for invitation in invitations:
         path = folder / f"{_file_name(invitation.worker)}.eml"

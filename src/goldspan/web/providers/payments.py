@@ -64,7 +64,6 @@ class PaymentQueue:
     """The requests of a campaign.
 
     Args:
-        store: The campaign's ledger.
         clock: The campaign's clock, in milliseconds.
     """
 
@@ -91,19 +90,11 @@ class PaymentQueue:
                 yield request
 
     def approve(self, worker: str, about: str) -> str:
-        """Write that a worker's work is taken; return the request's id.
-
-        Raises:
-            InputError: It is written that it is not.
-        """
+        """Write that a worker's work is taken; return the request's id."""
         return self._decide(APPROVE, worker, about)
 
     def reject(self, worker: str, about: str, why: str, category: str) -> str:
-        """Write that a worker's work is not taken, and why.
-
-        Raises:
-            InputError: It is written that it is, or other reasons are.
-        """
+        """Write that a worker's work is not taken, and why."""
         return self._decide(REJECT, worker, about, why=why, category=category)
 
     def bonus(self, worker: str, about: str, amount: int, why: str) -> str:
@@ -111,9 +102,6 @@ class PaymentQueue:
 
         The reason is the worker's, whatever work of theirs the request is about: with more work
         come in since, it is the same bonus, and is paid on the work that it was written for.
-
-        Raises:
-            InputError: The money is short, or another amount was written for this reason.
         """
         if not amount:
             raise InputError(f"a bonus of nothing for {worker}")
@@ -139,12 +127,6 @@ class PaymentQueue:
 
         The answers have been paid from the budget, so nothing more is taken from it. What was
         refused is sent by `reopen`, and not written again.
-
-        Args:
-            worker: Whom.
-            about: The provider's id of their work.
-            total: What is to be paid in bonuses altogether, in millionths.
-            unit: Of which only whole ones are sent: cents.
         """
         before = [one for one in self.requests() if one.id.startswith(f"earned:{worker}:")]
         amount = (total - sum(one.amount for one in before)) // unit * unit
@@ -155,11 +137,7 @@ class PaymentQueue:
         return self._write(name, BONUS, worker, about, amount=amount, why="answers")
 
     def reopen(self, name: str) -> None:
-        """Let a request that was refused be sent again.
-
-        Raises:
-            InputError: There is no such request, or it was not refused.
-        """
+        """Let a request that was refused be sent again."""
         request = next((one for one in self.requests() if one.id == name), None)
         if request is None or request.state != REFUSED:
             raise InputError(f"there is no request {name!r} that was refused")
@@ -209,24 +187,12 @@ class PaymentSender(Protocol):
     """Carries requests to a provider."""
 
     def deliver(self, request: PaymentRequest, queue: PaymentQueue) -> None:
-        """Send a request, and note in the queue every step before and after it.
-
-        Raises:
-            goldspan.web.providers.payments.Later: The provider cannot be reached now.
-        """
+        """Send a request, and note in the queue every step before and after it."""
         ...
 
 
 def send_all(queue: PaymentQueue, deliver: Callable[[PaymentRequest, PaymentQueue], None]) -> int:
-    """Send what can be sent; count the requests that are done now.
-
-    Args:
-        queue: The requests.
-        deliver: Who carries them.
-
-    Raises:
-        Later: The provider cannot be reached now.
-    """
+    """Send what can be sent; count the requests that are done now."""
     done = 0
     tried: set[str] = set()
     while True:
@@ -260,13 +226,7 @@ EVERY = 60.0
 
 
 class PaymentThread:
-    """Sends the requests of a campaign until it is stopped.
-
-    Args:
-        queue: The requests.
-        sender: Who carries them.
-        every: Seconds between two looks at the queue.
-    """
+    """Sends the requests of a campaign until it is stopped."""
 
     def __init__(self, queue: PaymentQueue, sender: PaymentSender, every: float = EVERY) -> None:
         self._queue, self._sender, self._every = queue, sender, every

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from pydantic import Field, StringConstraints, field_validator
 
 from goldspan.campaign.clock import wall_of
-from goldspan.campaign.plan import Money, Section
+from goldspan.campaign.section import Money, Section
 from goldspan.errors import (
     GoldspanError,
     InputError,
@@ -124,8 +124,6 @@ class Api:
     """Prolific's API.
 
     Args:
-        token: Of the account; it is in no message and no log.
-        client: By which it is reached.
         sleep: Waits for some seconds.
     """
 
@@ -153,11 +151,7 @@ class Api:
         self._ask("POST", f"submissions/{submission}/transition/", body)
 
     def set_up_bonus(self, study: str, submission: str, cents: int) -> str:
-        """Prepare a bonus, which pays nothing yet; give the id by which it is paid.
-
-        Raises:
-            Declined: Prolific has understood another amount.
-        """
+        """Prepare a bonus, which pays nothing yet; give the id by which it is paid."""
         row = f"{submission},{cents // 100}.{cents % 100:02d}"
         body = {"study_id": study, "csv_bonuses": row}
         found = self._object("POST", "submissions/bonus-payments/", body)
@@ -169,11 +163,7 @@ class Api:
         return name
 
     def pay(self, prepared: str) -> None:
-        """Pay a prepared bonus: every call that arrives pays.
-
-        Raises:
-            Unclear: It may have arrived.
-        """
+        """Pay a prepared bonus: every call that arrives pays."""
         self._ask("POST", f"bulk-bonus-payments/{prepared}/pay/", {}, again=False)
 
     def _object(self, method: str, path: str, body: Any = None) -> dict[str, Any]:
@@ -187,14 +177,7 @@ class Api:
         return found
 
     def _ask(self, method: str, path: str, body: Any = None, *, again: bool = True) -> Any:
-        """Ask until there is an answer.
-
-        Args:
-            method: Of HTTP.
-            path: Below the API.
-            body: Sent as JSON.
-            again: Whether asking twice does no harm.
-        """
+        """Ask until there is an answer."""
         tries = TRIES if again else PAY_TRIES
         for attempt in range(tries):
             answer = self._once(method, path, body, again=again)
@@ -263,7 +246,6 @@ class Submissions:
     """The submissions of a campaign.
 
     Args:
-        store: The campaign's ledger.
         clock: The campaign's clock, in milliseconds.
     """
 
@@ -271,11 +253,7 @@ class Submissions:
         self._store, self._clock = store, clock
 
     def begin(self, submission: str, worker: str) -> None:
-        """Keep whose a submission is.
-
-        Raises:
-            Refused: It is somebody else's, or is over.
-        """
+        """Keep whose a submission is."""
         if self.status(submission) in OVER:
             raise Refused("study", "Prolific says that this submission is over.", 403)
         try:
@@ -314,13 +292,7 @@ class Submissions:
         return str(max(rows, key=_order)["status"]) if rows else None
 
     def hear(self, message: str, signature: str, facts: dict[str, Any]) -> str:
-        """Keep a message; say whether it is "taken", "repeated" or "old".
-
-        Args:
-            message: Its id; the same when it is sent again.
-            signature: Its signature's fingerprint: a message with it is the same under any id.
-            facts: `submission`, `status` and `time`.
-        """
+        """Keep a message; say whether it is "taken", "repeated" or "old"."""
         there = self._messages()
         if message in there or signature in {one["signature"] for one in there.values()}:
             return "repeated"
@@ -353,9 +325,6 @@ class ProlificSender:
     """Carries requests to Prolific.
 
     Args:
-        api: Prolific's.
-        study: Id of the study.
-        settle_minutes: How long a payment may take to be listed.
         clock: The campaign's clock, in milliseconds.
     """
 
@@ -490,14 +459,8 @@ def sign(secret: str, timestamp: str, body: bytes) -> str:
 def read_message(headers: Mapping[str, str], body: bytes, secret: str, now: int) -> Message:
     """Read a message.
 
-    Args:
-        headers: Names in lower case.
-        body: As it came, byte by byte.
-        secret: Of the workspace.
+    Where:
         now: Milliseconds since 1970.
-
-    Raises:
-        Refused: It is not signed with the secret, not of this time, or not of a known form.
     """
     timestamp = headers.get("x-prolific-request-timestamp", "")
     given = headers.get("x-prolific-request-signature", "")
@@ -560,10 +523,7 @@ class Prolific:
     """The provider of participants of a study.
 
     Args:
-        options: The study.
-        store: The campaign's ledger.
         clock: The campaign's clock, in milliseconds.
-        api: Prolific's; made of the token by default.
     """
 
     Options = ProlificOptions
@@ -582,11 +542,7 @@ class Prolific:
 
     @cached_property
     def api(self) -> Api:
-        """Prolific's API.
-
-        Raises:
-            UnavailableError: The token is missing.
-        """
+        """Prolific's API."""
         if self._given is not None:
             return self._given
         token = secret_of(TOKEN)
@@ -611,11 +567,7 @@ class Prolific:
         return participant
 
     def _read(self, parameters: Mapping[str, str]) -> tuple[str, str]:
-        """Return the participant and the submission of an address.
-
-        Raises:
-            Refused: They are none, or of another study.
-        """
+        """Return the participant and the submission of an address."""
         words = [parameters.get(key, "") for key in (PARTICIPANT, STUDY, SESSION)]
         if not all(ID.fullmatch(word) for word in words):
             raise Refused("study", _STRANGE, 403)

@@ -8,7 +8,8 @@ from typing import Any
 
 from pydantic import ValidationError, field_validator
 
-from goldspan.campaign.plan import Plan, Section
+from goldspan.campaign.plan import Plan
+from goldspan.campaign.section import Section
 from goldspan.errors import Fault, FaultsError, InputError, UnknownNameError
 from goldspan.store import SqlLedger
 from goldspan.web.errors import Refused
@@ -100,24 +101,14 @@ PROVIDERS: dict[str, str] = {
 
 
 def open_provider(plan: Plan, store: SqlLedger, clock: Callable[[], int]) -> Provider:
-    """Return the provider of a plan; "link" if it names none.
-
-    Raises:
-        UnknownNameError: There is no such provider.
-        FaultsError: Its options are faulty; all that is wrong is listed.
-    """
+    """Return the provider of a plan; "link" if it names none."""
     kind, options = _read(plan)
     provider: Provider = kind(options, store, clock)
     return provider
 
 
 def check_provider(plan: Plan) -> None:
-    """Reject a plan whose provider cannot be opened.
-
-    Raises:
-        UnknownNameError: There is no such provider.
-        FaultsError: Its options are faulty; all that is wrong is listed.
-    """
+    """Reject a plan whose provider cannot be opened."""
     _read(plan)
 
 

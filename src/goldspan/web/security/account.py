@@ -51,7 +51,6 @@ class Buckets:
     """Buckets of one rate, by name.
 
     Args:
-        rate: How they are filled.
         clock: The campaign's clock, in milliseconds.
     """
 
@@ -61,11 +60,7 @@ class Buckets:
         self._turn = Lock()
 
     def take(self, name: str) -> None:
-        """Take one from a bucket.
-
-        Raises:
-            Refused: It is empty.
-        """
+        """Take one from a bucket."""
         with self._turn:
             level = self._level(name)
             if level >= 1:
@@ -92,9 +87,6 @@ class Delays:
     """Slows down the guessing of one password, from however many addresses: 1, 2, 4, … seconds.
 
     A try that comes too early is refused unseen, right or wrong, and does not make the wait longer.
-
-    Args:
-        clock: Seconds that only go forward.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
@@ -104,11 +96,7 @@ class Delays:
         self._turn = Lock()
 
     def begin(self, name: str) -> None:
-        """Count a try as wrong before it is known: of many at once, only so many are looked at.
-
-        Raises:
-            Refused: It comes too early.
-        """
+        """Count a try as wrong before it is known: of many at once, only so many are looked at."""
         with self._turn:
             now = self._clock()
             then, n_wrong = self._wrong.get(name, (now, 0))
@@ -213,11 +201,7 @@ Made = TypeVar("Made")
 
 
 async def in_turn(act: Callable[[], Made]) -> Made:
-    """Do what checks or hashes a password, when its turn comes.
-
-    Raises:
-        Refused: Too many wait already.
-    """
+    """Do what checks or hashes a password, when its turn comes."""
     if not _PLACES.acquire(blocking=False):
         raise Refused("slow-down", "Too many people are logging in: try again.", 429, retry=10)
     doing = _THREADS.submit(act)
@@ -226,15 +210,7 @@ async def in_turn(act: Callable[[], Made]) -> Made:
 
 
 def hash_password(password: str, campaign: str = "") -> str:
-    """Return what is kept of a password.
-
-    Args:
-        password: What was chosen.
-        campaign: The campaign's name, which others know too.
-
-    Raises:
-        Refused: It is too short or too long, or easily guessed.
-    """
+    """Return what is kept of a password."""
     if not SHORTEST <= len(password) <= LONGEST_PASSWORD:
         raise Refused(
             "password",
@@ -351,13 +327,6 @@ class Account:
 
     Wrong passwords slow the next try down, from wherever they come. A browser in which somebody has
     logged in before has a count of its own: whoever guesses from elsewhere does not lock it out.
-
-    Args:
-        notes: Where they are kept, passwords as argon2id hashes, tokens as SHA-256.
-        minutes: How long the link holds.
-        seal: For the cookies of known browsers.
-        campaign: The campaign's id: a browser is known there alone, and its name is no password.
-        delays: How long the next try has to wait.
     """
 
     def __init__(
@@ -385,11 +354,7 @@ class Account:
         return token
 
     def check_setup(self, token: str) -> int:
-        """Return the epoch that a token may end by a new password.
-
-        Raises:
-            Refused: It was used, has expired, or is invalid.
-        """
+        """Return the epoch that a token may end by a new password."""
         made = list(self._notes.now(SETUP).values())
         last: dict[str, Any] = made[-1] if made else {"hash": "", "expires": 0, "epoch": -1}
         same = compare_digest(str(last["hash"]).encode(), _digest(token).encode())
@@ -403,11 +368,7 @@ class Account:
         return int(last["epoch"])
 
     def choose(self, token: str, password: str) -> None:
-        """Set the password; the token is used up, and all sessions end.
-
-        Raises:
-            Refused: The token does not hold, or the password is too short or easily guessed.
-        """
+        """Set the password; the token is used up, and all sessions end."""
         # The number is that of the link's own epoch: read anew, it could be the next one already.
         before = self.check_setup(token)
         try:
@@ -416,15 +377,7 @@ class Account:
             raise Refused("setup", "This link was used just now.", 403) from None
 
     def is_password(self, password: str, known: str | None = None) -> bool:
-        """Whether one can log in with a password; takes as long if there is none.
-
-        Args:
-            password: What was typed.
-            known: The cookie of a known browser, if one was sent.
-
-        Raises:
-            Refused: It was tried too often with wrong ones.
-        """
+        """Whether one can log in with a password; takes as long if there is none."""
         browser = self._known(known)
         try:
             self._delays.begin(browser or REQUESTER)

@@ -45,12 +45,7 @@ YEAR = 31_536_000
 
 
 class Headers:
-    """Sets the headers.
-
-    Args:
-        app: What answers.
-        secure: Whether people come by HTTPS, and shall never come otherwise.
-    """
+    """Sets the headers."""
 
     def __init__(self, app: ASGIApp, *, secure: bool) -> None:
         self._app = app
@@ -87,11 +82,7 @@ OLD_HEADER = f"X-{OLD_NAME}-CSRF"
 
 
 class FormSigner:
-    """The tokens of forms that are filled in before there is a session.
-
-    Args:
-        key: Of this purpose.
-    """
+    """The tokens of forms that are filled in before there is a session."""
 
     def __init__(self, key: bytes) -> None:
         self._key = key

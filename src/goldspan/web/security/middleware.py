@@ -35,10 +35,6 @@ class RequestLog:
 
     Requests that succeed are logged at the level DEBUG: there are so many of them that nobody would
     see the others. Path, query, cookies and body are not logged: they hold tokens and answers.
-
-    Args:
-        app: What answers.
-        metrics: Counts requests.
     """
 
     def __init__(self, app: ASGIApp, *, metrics: Metrics) -> None:
@@ -74,12 +70,7 @@ class RequestLog:
 
 
 class Faults:
-    """Answers 500 where something broke; only the log has the details.
-
-    Args:
-        app: What answers.
-        metrics: Counts faults.
-    """
+    """Answers 500 where something broke; only the log has the details."""
 
     def __init__(self, app: ASGIApp, *, metrics: Metrics) -> None:
         self._app, self._metrics = app, metrics
@@ -112,10 +103,6 @@ class RequestGuard:
     """Refuses another host's name, requests of foreign pages, too many requests, large bodies.
 
     A server that was replaced by another one, or cannot know that it was not, refuses all.
-
-    Args:
-        app: What answers.
-        context: Its settings and buckets.
     """
 
     def __init__(self, app: ASGIApp, *, context: ServerContext) -> None:

@@ -121,9 +121,6 @@ class Signer:
     """Signs facts for one purpose (HMAC-SHA-256), and reads what it has signed.
 
     The facts can be read by whoever has the token: they are signed and not hidden.
-
-    Args:
-        key: Of the purpose: `keys.of("worker link")`.
     """
 
     def __init__(self, key: bytes) -> None:

@@ -26,12 +26,7 @@ FRESH = 1_000
 
 
 class RecordCache:
-    """Records of a ledger by kind.
-
-    Args:
-        ledger: Where they are kept.
-        clock: The campaign's clock: what lasts some time is counted by it.
-    """
+    """Records of a ledger by kind."""
 
     def __init__(self, ledger: SqlLedger, clock: Callable[[], int]) -> None:
         self._ledger, self.clock, self.wall = ledger, clock, wall_of(clock)
@@ -58,21 +53,13 @@ class RecordCache:
             return self._read(kind)
 
     def add(self, kind: str, name: str, body: Mapping[str, Any]) -> None:
-        """Keep a fact.
-
-        Raises:
-            InputError: Another fact of this kind stands under the name.
-        """
+        """Keep a fact."""
         self._ledger.record(kind, name, body, self.clock())
         with self._turn:
             self._known.pop(kind, None)
 
     def take(self, kind: str, name: str, most: int) -> None:
-        """Count something that may be done so many times a day.
-
-        Raises:
-            Refused: It was done as often today.
-        """
+        """Count something that may be done so many times a day."""
         try:
             self._ledger.take(kind, name, most, self.wall())
         except BoundError as error:
@@ -121,24 +108,13 @@ class Link:
 
 
 class Links:
-    """The links of a campaign.
-
-    Args:
-        notes: Where they are kept; the signature itself is kept nowhere.
-        seal: For links.
-        campaign: The campaign's id.
-    """
+    """The links of a campaign."""
 
     def __init__(self, notes: RecordCache, seal: Signer, campaign: str) -> None:
         self._notes, self._seal, self._campaign = notes, seal, campaign
 
     def make(self, workers: Sequence[str], days: float) -> list[tuple[Link, str]]:
-        """Make a link for every worker; give each with its token, which nothing gives again.
-
-        Raises:
-            FaultsError: A name cannot be one, or appears twice.
-            InputError: The days are not between 0 and 366.
-        """
+        """Make a link for every worker; give each with its token, which nothing gives again."""
         if not 0 < days <= MOST_DAYS:
             raise InputError(f"a link holds for up to {MOST_DAYS:.0f} days, not for {days:g}")
         _check_names(workers)
@@ -153,11 +129,7 @@ class Links:
         })  # fmt: skip
 
     def read(self, token: str) -> Link:
-        """Return the link of a token.
-
-        Raises:
-            Refused: It is not one of this campaign's, has expired or was revoked.
-        """
+        """Return the link of a token."""
         facts = self._seal.read(token)
         if facts is None or facts.pop("campaign", None) != self._campaign:
             raise Refused(
@@ -181,11 +153,7 @@ class Links:
         return link in self._notes.all(REVOKED)
 
     def revoke(self, link: str) -> None:
-        """Take a link back; the sessions that began with it end.
-
-        Raises:
-            Refused: There is no such link.
-        """
+        """Take a link back; the sessions that began with it end."""
         if link not in self._notes.now(LINK):
             raise Refused("unknown", f"There is no link {link!r}.", 404)
         if link not in self._notes.now(REVOKED):
@@ -274,15 +242,7 @@ class Session:
 
 
 class Sessions:
-    """The sessions of a campaign.
-
-    Args:
-        notes: Where ended ones are kept, and revoked links.
-        seal: For cookies.
-        csrf_key: For the tokens that forms and scripts carry.
-        campaign: The campaign's id.
-        settings: How long sessions last.
-    """
+    """The sessions of a campaign."""
 
     def __init__(
         self,
@@ -300,11 +260,7 @@ class Sessions:
         self._turn = Lock()
 
     def begin_work(self, link: Link) -> Session:
-        """Begin a worker's session; it never outlives what the link has left now.
-
-        Raises:
-            Refused: Too many began today, each of which may leave a record when it ends.
-        """
+        """Begin a worker's session; it never outlives what the link has left now."""
         self._notes.take("sessions", link.worker, DAILY)
         now, left = self._notes.clock(), link.expires - self._notes.wall()
         until = now + min(round(self._settings.worker_days * DAY), left)
@@ -330,16 +286,7 @@ class Sessions:
         return session if session is not None and session.role == role else None
 
     def read(self, role: str, cookie: str | None, facts: Facts | None = None) -> Session:
-        """Return the session of a cookie; a requester's is then in use.
-
-        Args:
-            role: "worker" or "desk".
-            cookie: What the browser sent.
-            facts: What `at_hand` gave; the ledger may be read without.
-
-        Raises:
-            Refused: There is none, or it has ended.
-        """
+        """Return the session of a cookie; a requester's is then in use."""
         session = self.open(role, cookie)
         if session is None or not self.holds(session, facts):
             with self._turn:

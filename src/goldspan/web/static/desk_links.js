@@ -1,4 +1,4 @@
-// The workers' links: made, shown once, taken back.
+// The workers' links: created, shown once, revoked.
 
 import { ask, attempt, button, day, find, listen, make, many, note, page, post, put, Rows, say, sure } from "./desk.js";
 
@@ -38,14 +38,14 @@ async function copy(text, words) {
 }
 
 function state(one) {
-  if (one.revoked) return ["taken back", "bad"];
-  return one.holds ? ["in force", "good"] : ["expired", "rest"];
+  if (one.revoked) return ["revoked", "bad"];
+  return one.holds ? ["valid", "good"] : ["expired", "rest"];
 }
 
 function build(one) {
   const [status, act] = [make("span", { class: "pill" }), button("Revoke…", () => attempt(() => revoke(one)), { "aria-haspopup": "dialog", "aria-label": `Revoke the link of ${one.worker}` })];
   const cell = (name, ...parts) => make("td", { "data-name": name }, ...parts);
-  const element = make("tr", {}, make("th", { scope: "row", dir: "auto" }, one.worker), cell("Made", day(one.issued)), cell("Valid until", day(one.expires)), cell("State", status), make("td", { class: "acts-cell" }, act));
+  const element = make("tr", {}, make("th", { scope: "row", dir: "auto" }, one.worker), cell("Created", day(one.issued)), cell("Valid until", day(one.expires)), cell("State", status), make("td", { class: "acts-cell" }, act));
   return { element, status, act };
 }
 

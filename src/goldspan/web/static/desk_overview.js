@@ -19,6 +19,7 @@ function show(given) {
   showForecast(now.learning);
   showRounds(now.rounds);
   showPlan(now.plan);
+  showLines("warnings", "warning-lines", now.warnings.map((line) => `${line[0].toUpperCase()}${line.slice(1)}.`));
   if (agreed !== now.answers.counting) attempt(showAgreement);
 }
 
@@ -149,11 +150,16 @@ function showRounds(rounds) {
 
 function showPlan({ changes, pending }) {
   const lines = [...changes.map((line) => `Changed: ${line}.`), ...pending.map((line) => `Not in force until goldspan serve starts again: ${line}.`)];
-  find("plan").hidden = !lines.length;
+  showLines("plan", "plan-lines", lines);
+}
+
+/** Show a section with a list, where there is anything in it. */
+function showLines(section, list, lines) {
+  find(section).hidden = !lines.length;
   const key = JSON.stringify(lines);
-  if (find("plan").dataset.shown === key) return;
-  find("plan").dataset.shown = key;
-  find("plan-lines").replaceChildren(...lines.map((line) => make("li", {}, line)));
+  if (find(section).dataset.shown === key) return;
+  find(section).dataset.shown = key;
+  find(list).replaceChildren(...lines.map((line) => make("li", {}, line)));
 }
 
 const score = (found) => found ? `${percent(found.value, 1)} (${percent(found.low, 0)}–${percent(found.high, 0)})` : "–";

@@ -80,7 +80,7 @@ def test_links_lead_to_where_the_server_is(run, auth):
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        ([], "say --workers, --revoke or --list"),
+        ([], "give --workers, --revoke or --list"),
         (["--workers", "ann,ann"], "appears twice"),
         (["--workers", "ann", "--days", "0"], "up to 366 days"),
         (["--workers", "ann", "--public-url", "labels"], "not the address of a server"),
@@ -103,7 +103,8 @@ def test_no_campaign_is_made_by_a_mistyped_place(tmp_path, monkeypatch, words):
     for where in (["--out", "nowhere"], ["--out", "x", "--store", "sqlite:///gone.sqlite"]):
         result = CliRunner().invoke(app, ["invite", str(plan), *words, *where])
         assert result.exit_code != 0
-        assert f"start `goldspan serve {plan}` first" in str(result.exception)
+        told = [str(result.exception), *getattr(result.exception, "__notes__", ())]
+        assert f"start `goldspan serve {plan}` first" in "\n".join(told)
         assert sorted(tmp_path.rglob("*")) == before
 
 

@@ -1,4 +1,4 @@
-"""`goldspan gold-questions`: choosing control questions and checking them."""
+"""`goldspan gold-questions`: choosing gold questions and checking them."""
 
 from __future__ import annotations
 

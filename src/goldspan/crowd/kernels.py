@@ -1,4 +1,7 @@
-"""Kernels of grouping and of repeated answers."""
+"""Grouping and numbering the answers of large crowds, compiled by Numba: linear in the answers.
+
+Imported where they are called, for crowds of `goldspan.crowd.grouping.LARGE` answers and more.
+"""
 
 from __future__ import annotations
 
@@ -45,8 +48,6 @@ def fill_attempts(order, bounds, worker, n_workers, backwards, attempt):
         order: int32 [n_answers], the answers sorted by item.
         bounds: int64 [n_items + 1], of the items in `order`.
         worker: int32 [n_answers].
-        n_workers: Number of workers.
-        backwards: Whether the last answer is number 0, not the first.
         attempt: int16 [n_answers], zeros; written where it is not 0, so that the pages of a crowd
             without repeats stay untouched.
     """
@@ -77,7 +78,6 @@ def fill_latest(order, bounds, worker, attempt, n_workers, keep):
         bounds: int64 [n_items + 1], of the items in `order`.
         worker: int32 [n_answers].
         attempt: int16 [n_answers]; of two equal ones the later answer counts.
-        n_workers: Number of workers.
         keep: bool [n_answers], all False; written.
     """
     stamp = np.full(n_workers, -1, np.int32)

@@ -7,7 +7,7 @@ import json
 import pytest
 from typer.testing import CliRunner
 
-from cli.test_links import write_plan
+from cli.test_invite import write_plan
 from goldspan.campaign import read_inputs, read_plan
 from goldspan.campaign.clock import wall_clock
 from goldspan.cli import app

@@ -1,0 +1,207 @@
+"""How much a worker adds to a weighted vote, and how sure that is (Li and Liu 2015)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from goldspan.errors import InputError, UnknownNameError
+from goldspan.workers.beta import LEVEL, Reliability
+
+# --------------------------------------------------------------------------------------------------
+# How much a worker adds to a weighted vote: (L w - 1)², as a test lets us know it.
+
+
+SCORES = ("posterior", "unbiased", "plugin")
+LEAST_QUESTIONS = {"posterior": 0.0, "unbiased": 2.0, "plugin": 0.0}
+"""Judged answers that a score needs; all need more than none."""
+
+
+def worker_scores(reliability: Reliability, score: str = "posterior") -> NDArray[np.float64]:
+    """Estimate (L w - 1)² of every worker.
+
+    Args:
+        reliability: The test results.
+        score: "posterior", "unbiased" or "plugin".
+
+    Returns:
+        float64 [n_workers]; NaN where there are too few judged answers: none, or fewer than two
+        for "unbiased".
+
+    Raises:
+        UnknownNameError: Unknown score.
+
+    >>> tested = Reliability.from_counts([18, 2, 0], [20, 2, 0], prior=(2, 2))
+    >>> [worker_scores(tested, name).round(3).tolist() for name in SCORES]
+    [[0.529, 0.25, nan], [0.621, 1.0, nan], [0.64, 1.0, nan]]
+    """
+    if score not in SCORES:
+        raise UnknownNameError("score", score, SCORES)
+    total, labels = reliability.total, reliability.n_labels
+    known = (total > 0) & (total >= LEAST_QUESTIONS[score])
+    gap = labels * estimate(reliability, score) - 1
+    found = gap**2
+    if score == "unbiased":
+        share = reliability.share
+        rest = np.where(known, total - 1, 1)
+        found = found - labels**2 * share * (1 - share) / rest
+    return np.where(known, found, np.nan)
+
+
+def estimate(reliability: Reliability, score: str) -> NDArray[np.float64]:
+    """Return the chance of being right that a score goes by, float64 [n_workers].
+
+    For "posterior" (1 + C) / (L + n): below chance just where C / n is.
+    """
+    if score != "posterior":
+        return reliability.share
+    return np.asarray((1 + reliability.right) / (reliability.n_labels + reliability.total))
+
+
+def score_ranges(reliability: Reliability) -> NDArray[np.float64]:
+    """Return the widths R_i of the ranges that unbiased scores lie in, float64 [n_workers].
+
+    R = (L - 1)² - 1 + (2n - 2 + L)² / (4n (n - 1)): the largest value is that of ŵ = 1, the least
+    that of ŵ = (2n - 2 + L) / (2 L n). NaN for n < 2.
+    """
+    n, labels = np.where(reliability.total >= 2, reliability.total, np.nan), reliability.n_labels
+    return np.asarray((labels - 1) ** 2 - 1 + (2 * n - 2 + labels) ** 2 / (4 * n * (n - 1)))
+
+
+def team_values(scores: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return F of every prefix, k^(-1/2) times the sum of the first k scores, float64 [n]."""
+    return np.asarray(np.cumsum(scores) / np.sqrt(np.arange(1, len(scores) + 1)))
+
+
+def error_bound(value: float, n_labels: int) -> float:
+    """Bound the share of wrong labels of a weighted vote: exp(-F² / (2 (L - 1)⁴) + ln(L - 1)).
+
+    It holds when F is the true one and every worker counts L w - 1; it is far from tight.
+
+    >>> round(error_bound(2.0, 2), 3)
+    0.135
+    """
+    if not value > 0:
+        return 1.0
+    exponent = -(value**2) / (2 * (n_labels - 1) ** 4) + np.log(n_labels - 1)
+    return min(1.0, float(np.exp(exponent)))
+
+
+# --------------------------------------------------------------------------------------------------
+# How sure F of a team is: three intervals for F(S) = |S|^(-1/2) Σ_{i in S} (L w_i - 1)².
+
+
+INTERVALS = ("hoeffding", "bootstrap", "posterior")
+DRAWS = 2000
+MANY = 1000
+"""Workers beyond which a sum over them is taken as normal."""
+
+Draws = NDArray[np.float64]
+
+
+def score_interval(
+    tested: Reliability,
+    *,
+    kind: str = "bootstrap",
+    level: float = LEVEL,
+    draws: int = DRAWS,
+    random_state: int = 0,
+) -> tuple[float, float]:
+    """Return an interval of F for a team.
+
+    Args:
+        tested: The test results of the team.
+        kind: "hoeffding", "bootstrap" or "posterior".
+        level: How often it should hold, between 0 and 1.
+        draws: Of the bootstrap and the posterior.
+        random_state: Seed of them.
+
+    Returns:
+        Low and high; never below 0, where F cannot be. NaN where the kind needs two judged
+        answers of everybody and somebody has fewer; (0, 0) for no team.
+
+    Raises:
+        InputError: The level does not lie between 0 and 1.
+        UnknownNameError: Unknown interval.
+
+    >>> team = Reliability.from_counts([18, 17, 15], 20)
+    >>> [round(end, 2) for end in score_interval(team, kind="hoeffding")]
+    [0.0, 2.18]
+    """
+    if kind not in INTERVALS:
+        raise UnknownNameError("interval", kind, INTERVALS)
+    if not 0 < level < 1:
+        raise InputError(f"a level lies between 0 and 1, not {level}")
+    if not len(tested):
+        return 0.0, 0.0
+    if kind != "posterior" and (tested.total < 2).any():
+        return float("nan"), float("nan")
+    rng = np.random.default_rng(random_state)
+    if kind == "posterior":
+        values = _drawn_values(tested, draws, rng)
+        low, high = np.quantile(values, [(1 - level) / 2, (1 + level) / 2]).tolist()
+        return float(low), float(high)
+    value = float(worker_scores(tested, "unbiased").sum() / np.sqrt(len(tested)))
+    if kind == "hoeffding":
+        half = hoeffding_width(tested, level)
+    else:
+        half = float(np.quantile(np.abs(_drawn_errors(tested, draws, rng)), level))
+    return max(0.0, value - half), max(0.0, value + half)
+
+
+def hoeffding_width(tested: Reliability, level: float = LEVEL) -> float:
+    """Return half the width of Hoeffding's interval: √(Σ R_i² ln(2/δ) / (2k)), δ = 1 - level."""
+    squares = float((score_ranges(tested) ** 2).sum())
+    return float(np.sqrt(squares * np.log(2 / (1 - level)) / (2 * len(tested))))
+
+
+def _drawn_values(tested: Reliability, draws: int, rng: np.random.Generator) -> Draws:
+    """Draw F from the posterior, float64 [draws]."""
+
+    def draw(some: Reliability) -> NDArray[np.float64]:
+        chance = rng.beta(some.a, some.b, (draws, len(some)))
+        return np.asarray((some.n_labels * chance - 1) ** 2)
+
+    return np.asarray(_sums(tested, draw, draws, rng) / np.sqrt(len(tested)))
+
+
+def _drawn_errors(tested: Reliability, draws: int, rng: np.random.Generator) -> Draws:
+    """Draw what F̂ of a test like this one misses F by, float64 [draws].
+
+    A worker with all answers right would be drawn all right again, without any error: his chance
+    is taken as (C + 1) / (n + 2).
+    """
+
+    def draw(some: Reliability) -> NDArray[np.float64]:
+        labels, n = some.n_labels, np.rint(some.total)
+        chance = (some.right + 1) / (some.total + 2)
+        share = rng.binomial(n.astype(np.int64), chance, (draws, len(some))) / n
+        drawn = (labels * share - 1) ** 2 - labels**2 * share * (1 - share) / (n - 1)
+        return np.asarray(drawn - (labels * chance - 1) ** 2)
+
+    return np.asarray(_sums(tested, draw, draws, rng) / np.sqrt(len(tested)))
+
+
+def _sums(
+    tested: Reliability,
+    draw: Callable[[Reliability], NDArray[np.float64]],
+    draws: int,
+    rng: np.random.Generator,
+) -> Draws:
+    """Add up what is drawn for every worker, float64 [draws].
+
+    Workers with equal results have equal distributions: the sum over many of them is normal, and
+    its mean and variance come from one worker's draws.
+    """
+    if len(tested) <= MANY:
+        return np.asarray(draw(tested).sum(axis=1))
+    few, _, times = tested.distinct()
+    mean = variance = 0.0
+    for start in range(0, len(times), MANY):
+        some = np.arange(start, min(start + MANY, len(times)))
+        drawn, weight = draw(few.take(some)), times[some]
+        mean += float(drawn.mean(axis=0) @ weight)
+        variance += float(drawn.var(axis=0) @ weight)
+    return np.asarray(mean + np.sqrt(variance) * rng.standard_normal(draws))

@@ -1,0 +1,263 @@
+"""The best team for a budget: the best workers first, or the best for the money."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from goldspan.workers.scores import team_values
+
+# --------------------------------------------------------------------------------------------------
+# The best workers first, and how many of them: Algorithm 1 of Li and Liu (2015).
+
+
+@dataclass(frozen=True, eq=False)
+class Choice:
+    """Workers chosen among candidates.
+
+    Attributes:
+        chosen: int64 [n_chosen], positions among the candidates, best first.
+        curve: float64 [n_sizes], F of the best team found with 1, 2, … workers.
+        ratio: F of the chosen ones by the largest F that any affordable set can have, at least:
+            1 where the choice is proved to be best, None where nothing is promised.
+    """
+
+    chosen: NDArray[np.int64]
+    curve: NDArray[np.float64]
+    ratio: float | None = 1.0
+
+
+def rank(scores: NDArray[np.float64], most: int, rng: np.random.Generator) -> NDArray[np.int64]:
+    """Return the positions of the `most` largest scores, decreasing; `rng` decides among equals.
+
+    >>> rank(np.array([1.0, 3.0, 2.0]), 2, np.random.default_rng(0)).tolist()
+    [1, 2]
+    """
+    chance = rng.random(len(scores))
+    if most <= 0:
+        return np.zeros(0, np.int64)
+    among = np.arange(len(scores))
+    if most < len(scores):
+        # Only those that reach the last place's score need sorting; equals of it stay among them.
+        among = np.flatnonzero(scores >= np.partition(scores, len(scores) - most)[-most])
+    order = np.lexsort((chance[among], -scores[among]))
+    return among[order[:most]]
+
+
+def best_prefix(scores: NDArray[np.float64], most: int, rng: np.random.Generator) -> Choice:
+    """Choose the set of at most `most` workers with the largest F; the smaller of equals.
+
+    Args:
+        scores: float64 [n_candidates], no NaN.
+        most: The budget B.
+        rng: Decides the order of equal scores.
+
+    >>> choice = best_prefix(np.array([0.1, 4.0, 3.5]), 3, np.random.default_rng(0))
+    >>> choice.chosen.tolist(), choice.curve.round(3).tolist()
+    ([1, 2], [4.0, 5.303, 4.388])
+    """
+    ranked = rank(scores, most, rng)
+    curve = team_values(scores[ranked])
+    size = int(np.argmax(curve)) + 1 if len(curve) else 0
+    return Choice(ranked[:size], curve)
+
+
+def in_order(order: NDArray[np.int64], scores: NDArray[np.float64]) -> Choice:
+    """Take all of an order, nothing promised."""
+    return Choice(order, team_values(scores[order]), ratio=None)
+
+
+# --------------------------------------------------------------------------------------------------
+# The best team for the money where workers have different prices.
+
+
+MOST_STATES = 400_000
+"""Teams on all fronts together, beyond which a pool is large."""
+MOST_STEPS = 60_000
+"""Workers times sizes, beyond which a pool is large."""
+GRID = 48
+"""Prices λ that are tried for a large pool, twice: everywhere, then around the best."""
+PASSES = 30
+"""How often the workers who are too expensive for the rest of the money are passed over."""
+NO_TEAM = Choice(np.zeros(0, np.int64), np.zeros(0))
+
+
+def best_within(
+    scores: NDArray[np.float64], prices: NDArray[np.int64], limit: int, rng: np.random.Generator
+) -> Choice:
+    """Choose the affordable set with the largest F.
+
+    Args:
+        scores: float64 [n_candidates], no NaN.
+        prices: int64 [n_candidates], at least 0.
+        limit: The budget in the unit of the prices.
+        rng: Decides among equals.
+
+    Returns:
+        The choice; its curve has the best F found for every size, and its ratio says how near the
+        best possible one it is.
+
+    >>> scores, prices = np.array([1.0, 0.9, 0.9]), np.array([4, 2, 2])
+    >>> sorted(best_within(scores, prices, 4, np.random.default_rng(0)).chosen.tolist())
+    [1, 2]
+    """
+    # Whoever adds nothing lowers F, and whoever costs more than all cannot be paid.
+    useful = rng.permutation(np.flatnonzero((scores > 0) & (prices <= limit)))
+    if not len(useful):
+        return NO_TEAM
+    gain, cost = scores[useful], prices[useful]
+    cheapest = np.cumsum(np.sort(cost))
+    most = int(np.searchsorted(cheapest, limit, side="right"))
+    if most == len(useful) or cost.min() == cost.max():
+        choice = best_prefix(gain, most, rng)
+    else:
+        choice = exact_choice(gain, cost, limit, most) or relaxed_choice(gain, cost, limit, most)
+    return Choice(useful[choice.chosen], choice.curve, choice.ratio)
+
+
+@dataclass
+class Fronts:
+    """The teams that are worth a look, by their size, and the log of how they were made.
+
+    Attributes:
+        cost: One array int64 per size k = 0 … most, increasing.
+        gain: The sums of their scores, increasing as well.
+        state: Their places in the log.
+        worker: The log: the worker added last.
+        parent: The log: the team he was added to.
+        n_states: Length of the log.
+    """
+
+    cost: list[NDArray[np.int64]]
+    gain: list[NDArray[np.float64]]
+    state: list[NDArray[np.int64]]
+    worker: list[NDArray[np.int64]] = field(default_factory=list)
+    parent: list[NDArray[np.int64]] = field(default_factory=list)
+    n_states: int = 1
+
+    @classmethod
+    def empty(cls, most: int) -> Fronts:
+        """Begin with the team of nobody, state 0."""
+        cost = [np.zeros(int(k == 0), np.int64) for k in range(most + 1)]
+        gain = [np.zeros(int(k == 0)) for k in range(most + 1)]
+        state = [np.zeros(int(k == 0), np.int64) for k in range(most + 1)]
+        return cls(cost, gain, state, [np.array([-1])], [np.array([-1])])
+
+    def add(self, size: int, worker: int, gain: float, cost: int, limit: int) -> None:
+        """Extend the teams of size - 1 by a worker, and keep what nothing beats."""
+        fits = self.cost[size - 1] <= limit - cost
+        n_new, parents = int(fits.sum()), self.state[size - 1][fits]
+        if not n_new:
+            return
+        costs = np.concatenate([self.cost[size], self.cost[size - 1][fits] + cost])
+        gains = np.concatenate([self.gain[size], self.gain[size - 1][fits] + gain])
+        source = np.concatenate([self.state[size], self.n_states + np.arange(n_new)])
+        order = np.lexsort((-gains, costs))
+        ranked = gains[order]
+        before = np.concatenate([[-np.inf], np.maximum.accumulate(ranked)[:-1]])
+        kept = order[ranked > before]
+        self.cost[size], self.gain[size], self.state[size] = costs[kept], gains[kept], source[kept]
+        self.worker.append(np.full(n_new, worker))
+        self.parent.append(parents)
+        self.n_states += n_new
+
+    def members(self, state: int) -> NDArray[np.int64]:
+        """Follow the log from a team back to nobody."""
+        worker, parent = np.concatenate(self.worker), np.concatenate(self.parent)
+        found = []
+        while state:
+            found.append(int(worker[state]))
+            state = int(parent[state])
+        return np.array(found[::-1], np.int64)
+
+
+def exact_choice(
+    scores: NDArray[np.float64], prices: NDArray[np.int64], limit: int, most: int
+) -> Choice | None:
+    """Find the best affordable team of at most `most` workers; None where the pool is too large."""
+    if len(scores) * most > MOST_STEPS:
+        return None
+    fronts = Fronts.empty(most)
+    order = np.argsort(-scores, kind="stable")
+    for done, worker in enumerate(order.tolist()):
+        for size in range(min(done + 1, most), 0, -1):
+            fronts.add(size, worker, float(scores[worker]), int(prices[worker]), limit)
+        if fronts.n_states > MOST_STATES:
+            return None
+    curve = np.array([fronts.gain[k][-1] / np.sqrt(k) for k in range(1, most + 1)])
+    size = int(np.argmax(curve)) + 1
+    return Choice(_best_first(fronts.members(int(fronts.state[size][-1])), scores), curve)
+
+
+def relaxed_choice(
+    scores: NDArray[np.float64], prices: NDArray[np.int64], limit: int, most: int
+) -> Choice:
+    """Find a good affordable team of at most `most` workers, and bound what it falls short by."""
+    search = _Search(scores, prices, limit, most)
+    rates = scores[prices > 0] / prices[prices > 0]
+    # Beyond the largest score per price, nobody who costs anything is worth selecting.
+    grid = [0.0, *np.geomspace(rates.min() / 4, rates.max(), GRID - 1).tolist()]
+    for rate in grid:
+        search.look(rate)
+    near = grid.index(search.best_rate)
+    low, high = grid[max(near - 1, 0)], grid[min(near + 1, GRID - 1)]
+    for rate in np.linspace(low, high, GRID + 2)[1:-1].tolist():
+        search.look(rate)
+    ratio = min(1.0, search.best / float(search.bound.max()))
+    return Choice(_best_first(search.chosen, scores), search.curve, ratio)
+
+
+class _Search:
+    """The best teams found so far, by size, and the least upper bounds."""
+
+    def __init__(
+        self, scores: NDArray[np.float64], prices: NDArray[np.int64], limit: int, most: int
+    ) -> None:
+        self.scores, self.prices, self.limit, self.most = scores, prices, limit, most
+        self.curve, self.bound = np.zeros(most), np.full(most, np.inf)
+        self.best, self.best_rate, self.chosen = -np.inf, 0.0, np.zeros(0, np.int64)
+
+    def look(self, rate: float) -> None:
+        """Try a price of money, the score that a unit of it must bring."""
+        worth = self.scores - rate * self.prices
+        among = np.arange(len(worth))
+        if self.most < len(worth):
+            among = np.argpartition(-worth, self.most - 1)[: self.most]
+        order = among[np.argsort(-worth[among], kind="stable")]
+        sizes = np.sqrt(np.arange(1, self.most + 1))
+        limits = (np.cumsum(worth[order[: self.most]]) + rate * self.limit) / sizes
+        self.bound = np.minimum(self.bound, limits)
+        order = affordable(order, self.prices, self.limit)
+        found = np.cumsum(self.scores[order]) / sizes[: len(order)]
+        self.curve[: len(order)] = np.maximum(self.curve[: len(order)], found)
+        size = int(np.argmax(found))
+        if found[size] > self.best:
+            self.best, self.best_rate = float(found[size]), rate
+            self.chosen = order[: size + 1]
+
+
+def affordable(
+    order: NDArray[np.int64], prices: NDArray[np.int64], limit: int
+) -> NDArray[np.int64]:
+    """Take workers in order as long as money is left, passing over who is too expensive for it.
+
+    >>> affordable(np.array([0, 1, 2, 3]), np.array([3, 4, 2, 1]), 6).tolist()
+    [0, 2, 3]
+    """
+    taken, left = [order[:0]], limit
+    for _ in range(PASSES):
+        spent = np.cumsum(prices[order])
+        n = int(np.searchsorted(spent, left, side="right"))
+        taken.append(order[:n])
+        left -= int(spent[n - 1]) if n else 0
+        order = order[n:]
+        order = order[prices[order] <= left]
+        if not len(order):
+            break
+    return np.concatenate(taken)
+
+
+def _best_first(members: NDArray[np.int64], scores: NDArray[np.float64]) -> NDArray[np.int64]:
+    return members[np.argsort(-scores[members], kind="stable")]
