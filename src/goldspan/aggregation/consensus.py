@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from itertools import repeat
 from pathlib import Path
@@ -15,6 +15,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from goldspan._notebook import counted
+from goldspan.aggregation.judge import Candidate
 from goldspan.aggregation.plausibility import check_plausibility
 from goldspan.crowd import Crowd
 from goldspan.crowd.atomic import new_file, write_text
@@ -60,6 +61,7 @@ class Consensus:
         memory: What a later fit can start from; None for votes.
         item_columns: What else a method says about items, float64 [n_items] each, such as the
             difficulty or a numeric `value`; written with the labels.
+        candidates: What `auto` tried, the largest weight first; empty for other methods.
     """
 
     crowd: Crowd
@@ -80,6 +82,7 @@ class Consensus:
     posterior: Any = field(default=None, repr=False)
     memory: Any = field(default=None, repr=False)
     item_columns: Mapping[str, NDArray[np.float64]] = field(default_factory=dict, repr=False)
+    candidates: tuple[Candidate, ...] = ()
 
     @cached_property
     def workers(self) -> pa.Table:
@@ -380,7 +383,13 @@ class Consensus:
             "objective": self.trace[-1] if self.trace else None,
             "seconds": self.seconds,
             "notes": list(self.notes),
+            **self._tried(),
         }
+
+    def _tried(self) -> dict[str, Any]:
+        """Return what `auto` tried, for JSON; nothing for other methods."""
+        every = [asdict(one) for one in self.candidates]
+        return {"candidates": every} if every else {}
 
     def to_pandas(self) -> pd.DataFrame:
         """Return the labels as a pandas DataFrame.

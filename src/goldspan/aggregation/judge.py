@@ -3,13 +3,14 @@
 One worker's answer is hidden on a share of the items, every candidate is fitted on the rest, and is
 judged by how probable it makes the hidden labels:
 
-    p(c) = sum_j q(j) A^k(j, c),
+    p(c | b) = sum_j q(j) A^k(j, b, c),
 
-q the candidate's probabilities of the true label and A^k the confusion matrix of the hidden worker
-k, learned from his other answers under the same candidate and smoothed towards the population's.
+q the candidate's probabilities of the true label and A^k how the hidden worker k labels, learned
+from his other answers under the same candidate and smoothed towards the population. b is his label
+before: whoever has begun a span goes on with it, so that a long span counts once and not with every
+token (without b the order of good methods is lost on crowds with long spans).
 A method that runs away from its workers predicts them badly, and so does one that is too sure.
-Weights of several candidates are those of the mixture that makes the hidden labels likeliest
-(stacking of predictive distributions, Yao et al. 2018; docs/math.md, section 12).
+The candidates that predict best are averaged (docs/math.md, section 12).
 """
 
 from __future__ import annotations
@@ -25,10 +26,12 @@ from goldspan.crowd.model import Answers
 
 Floats = NDArray[np.float64]
 POPULATION = 10.0
-"""Labels of a worker beside which the population's confusion matrix counts half."""
+"""Labels of a worker, after one label before, beside which the population counts half."""
 TEMPERATURES = (0.7, 1.0, 1.4, 2.0, 2.8, 4.0, 5.6)
 """Tried on every candidate: steps of a factor sqrt(2)."""
-ROUNDS = 500
+LEAST_PROB = 1e-12
+TELLING = 0.02
+"""Share of the best candidate's loss by which another's is larger, to have 1/e of its weight."""
 LEAST_WEIGHT = 0.01
 """Candidates with less weight in the mixture are left out."""
 
@@ -85,6 +88,23 @@ class Judged:
     likelihood: Floats
 
 
+@dataclass(frozen=True)
+class Candidate:
+    """A method that was tried, and what the hidden answers say of it.
+
+    Attributes:
+        name: Of the method.
+        score: Mean log-probability of a hidden label, in nats.
+        temperature: Above 1 it was too sure, and its evidence is discounted.
+        weight: Its share of the result.
+    """
+
+    name: str
+    score: float
+    temperature: float
+    weight: float
+
+
 class Judge:
     """Scores candidates by hidden answers.
 
@@ -94,12 +114,17 @@ class Judge:
     """
 
     def __init__(self, crowd: Crowd, hidden: Answers) -> None:
-        base = crowd.offsets[hidden.item] - hidden.offset[:-1]
-        token = np.repeat(base, hidden.lengths) + np.arange(hidden.offset[-1])
-        given = hidden.codes >= 0
-        self.token, self.label = token[given], hidden.codes[given].astype(np.int64)
-        self.worker = np.repeat(hidden.worker, hidden.lengths)[given].astype(np.int64)
-        self.crowd = crowd
+        shown, self.n_labels = crowd.latest, len(crowd.tagset.tags)
+        outside = crowd.tagset.outside if crowd.tagset.outside >= 0 else self.n_labels
+        self.token, key = _labels(crowd, hidden, outside, self.n_labels)
+        self._shown, shown_key = _labels(crowd, shown, outside, self.n_labels)
+        rows = np.union1d(key, shown_key)
+        self._row, self._shown_row = np.searchsorted(rows, key), np.searchsorted(rows, shown_key)
+        # A row is (worker, label before, label): all rows of a worker and label before are one
+        # distribution; those of a label before and label are the population's.
+        context, label = np.divmod(rows, self.n_labels)
+        self._context = np.unique(context, return_inverse=True)[1].ravel()
+        self._habit = (context % (self.n_labels + 1)) * self.n_labels + label
 
     def __len__(self) -> int:
         """Count the hidden labels."""
@@ -111,54 +136,74 @@ class Judge:
         Args:
             probs: float [n_tokens, J], its probabilities of the labels, from the other answers.
         """
-        matrices = self._matrices(probs)[self.worker, :, self.label]
-        logs = np.log(np.maximum(probs[self.token].astype(np.float64), 1e-12))
+        matrices = self._matrices(probs)[self._row]
+        logs = np.log(np.maximum(probs[self.token].astype(np.float64), LEAST_PROB))
         best: Judged | None = None
         for temperature in TEMPERATURES:
-            cooled = np.exp(logs / temperature)
+            cooled = np.exp((logs - logs.max(axis=1, keepdims=True)) / temperature)
             cooled /= cooled.sum(axis=1, keepdims=True)
             likelihood = (cooled * matrices).sum(axis=1)
             score = float(np.log(likelihood).mean()) if len(likelihood) else 0.0
             if best is None or score > best.score:
-                best = Judged(score, temperature, likelihood)
+                best = Judged(score, temperature if len(likelihood) else 1.0, likelihood)
         assert best is not None
         return best
 
     def _matrices(self, probs: NDArray[Any]) -> Floats:
-        """Return P(given c | true j) of the workers, float64 [n_workers, J, J]."""
-        answers, n_labels = self.crowd.latest, probs.shape[1]
-        given = answers.codes >= 0
-        token, worker = self.crowd.token_of[given], self.crowd.worker_of[given].astype(np.int64)
-        cell = worker * n_labels + answers.codes[given]
-        size = self.crowd.n_workers * n_labels
-        counts = np.empty((self.crowd.n_workers, n_labels, n_labels))
-        for j in range(n_labels):
-            found = np.bincount(cell, probs[token, j], size)
-            counts[:, j] = found.reshape(-1, n_labels)
-        habits = counts.sum(axis=0) + 0.1
-        habits /= habits.sum(axis=1, keepdims=True)
-        counts += POPULATION * habits
-        return counts / counts.sum(axis=2, keepdims=True)
+        """Return P(label | true label, label before) of the workers' rows, float64 [n_rows, J]."""
+        n_rows, size = len(self._context), (self.n_labels + 1) * self.n_labels
+        n_contexts = int(self._context.max(initial=-1)) + 1
+        found = np.empty((n_rows, self.n_labels))
+        for j in range(self.n_labels):
+            counts = np.bincount(self._shown_row, probs[self._shown, j], n_rows)
+            totals = np.bincount(self._context, counts, n_contexts)[self._context]
+            habits = np.bincount(self._habit, counts, size).reshape(-1, self.n_labels)
+            plain = habits.sum(axis=0) + 0.1
+            habits = habits + plain / plain.sum()
+            habits /= habits.sum(axis=1, keepdims=True)
+            own = counts + POPULATION * habits.ravel()[self._habit]
+            found[:, j] = own / (totals + POPULATION)
+        return found
 
 
-def stack(likelihoods: list[Floats]) -> Floats:
-    """Return the weights of the mixture under which the hidden labels are likeliest.
+def _labels(
+    crowd: Crowd, answers: Answers, outside: int, n_labels: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the token of every label given, and its number as (worker, label before, label)."""
+    base = crowd.offsets[answers.item] - answers.offset[:-1]
+    token = np.repeat(base, answers.lengths) + np.arange(answers.offset[-1])
+    before = np.empty(len(token), np.int64)
+    before[1:] = answers.codes[:-1]
+    before[answers.offset[:-1][answers.lengths > 0]] = outside
+    before[before < 0] = outside
+    worker = np.repeat(answers.worker.astype(np.int64), answers.lengths)
+    given = answers.codes >= 0
+    key = (worker * (n_labels + 1) + before) * n_labels + answers.codes
+    return token[given], key[given]
+
+
+def weigh(scores: Floats, prior: Floats) -> Floats:
+    """Return the weights of candidates in the mixture.
+
+    A candidate whose loss (its score without the sign) is larger than that of the best by the share
+    `TELLING` has 1/e of its weight. The likelihood of thousands of labels would choose a single
+    one; but labels of an answer are no independent evidence, and methods that predict about as well
+    make different mistakes, so that their mean is better than the best.
 
     Args:
-        likelihoods: float64 [n_hidden] of every candidate.
+        scores: float64 [n_candidates], mean log-probability of the hidden labels.
+        prior: float64 [n_candidates], weights before anything is known, for crowds in which
+            nothing was hidden: all scores are 0.
 
     Returns:
-        float64 [n_candidates], at least 0, sum 1; equal weights where nothing was hidden.
+        float64 [n_candidates], at least 0, sum 1.
 
-    >>> stack([np.array([0.9, 0.8]), np.array([0.1, 0.3])]).round(2).tolist()
-    [1.0, 0.0]
+    >>> weigh(np.array([-0.20, -0.21, -0.50]), np.ones(3) / 3).round(2).tolist()
+    [0.92, 0.08, 0.0]
     """
-    every = np.array(likelihoods)
-    weights = np.full(len(every), 1 / len(every))
-    if every.shape[1] == 0:
-        return weights
-    for _ in range(ROUNDS):
-        shares = weights[:, None] * every
-        weights = (shares / shares.sum(axis=0)).mean(axis=1)
+    best = scores.max()
+    if best == 0:
+        return np.asarray(prior / prior.sum())
+    weights = np.exp((scores - best) / (TELLING * -best))
     weights = np.where(weights < LEAST_WEIGHT, 0.0, weights)
     return np.asarray(weights / weights.sum())

@@ -33,14 +33,19 @@ def text_of(crowd: Crowd) -> Text:
     return Text(words, crowd.offsets, group)
 
 
+def has_words(crowd: Crowd) -> bool:
+    """Return whether items have words; single labels may have none but the items' names."""
+    words = crowd.tokens.flatten().cast(pa.string())
+    return not (crowd.is_classification and words.equals(crowd.item_ids.cast(pa.string())))
+
+
 def check_words(crowd: Crowd) -> None:
     """Reject a crowd of single labels without text, whose only words are the items' names.
 
     Raises:
         InputError: It is one.
     """
-    words = crowd.tokens.flatten().cast(pa.string())
-    if crowd.is_classification and words.equals(crowd.item_ids.cast(pa.string())):
+    if not has_words(crowd):
         raise InputError(
             "a CRF learns from words, and these single labels have none but their items' names: "
             "use ds, ibcc or mace"

@@ -10,6 +10,10 @@ import re
 from difflib import get_close_matches
 
 METHODS: dict[str, tuple[str, str]] = {
+    "auto": (
+        "goldspan.aggregation.auto:Auto",
+        "the mixture of methods that predicts hidden answers best",
+    ),
     "mv-token": ("goldspan.aggregation.votes:TokenVote", "majority vote per token (plurality)"),
     "mv-seq": (
         "goldspan.aggregation.votes:SequenceVote",

@@ -263,6 +263,13 @@ def _lines(
         f"{len(crowd.latest)} answers of {crowd.n_workers} workers{spans} "
         f"({'; '.join(notes)})"
     )
+    if result.candidates:
+        yield "methods that were tried (loss: mean -ln probability of a hidden label):"
+        for one in result.candidates:
+            yield (
+                f"  {one.weight:4.0%}  {one.name:20}  loss {-one.score:.4f}"
+                f"  temperature {one.temperature:g}"
+            )
     if scored:
         yield "against the gold:"
         yield str(scored)

@@ -182,8 +182,12 @@ class Variational(Aggregator):
         )
         return self._result(inputs, fit, given)
 
+    def fit_engine(self, crowd: Crowd, given: FitContext) -> tuple[EngineInputs, Fit]:
+        """Fit without a CRF: the laid-out evidence, and where the engine stopped."""
+        return self._fit(self._prepare(crowd, given), given)
+
     def _aggregate(self, crowd: Crowd, given: FitContext) -> Consensus:
-        inputs, fit = self._fit(self._prepare(crowd, given), given)
+        inputs, fit = self.fit_engine(crowd, given)
         if self.text != "crf" or is_interrupted(fit):
             return self._result(inputs, fit, given)
         from goldspan.aggregation.bsc.text import Settings, refine

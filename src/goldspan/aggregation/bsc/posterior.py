@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -219,6 +219,15 @@ class Posterior:
         """First item of every shard, and their number."""
         return np.cumsum([0, *(len(shard.active) for shard in self.shards)])
 
+    def cooled(self, temperature: float) -> Posterior:
+        """Return the posterior with all log-scores divided by a temperature: p ** (1 / T)."""
+        if temperature == 1:
+            return self
+        logs, power = self.tables.log_table / temperature, 1 / temperature
+        tables = Tables(logs, np.exp(logs), self.tables.truth**power, self.tables.end**power)
+        shards = [replace(shard, unary=shard.unary / temperature) for shard in self.shards]
+        return replace(self, shards=shards, tables=tables)
+
     def marginals(self, least: float = LEAST_MASS) -> Marginals:
         """Do the last pass; spans with less than `least` posterior are left out."""
         params = (self.tables, self.steps, least)
@@ -279,9 +288,25 @@ class Posterior:
         return sorted(found, key=lambda s: (-s.confidence, s.start, s.end, s.type))
 
 
+class Believed(Protocol):
+    """What a result is made of: a `Posterior`, or a mixture of several."""
+
+    def marginals(self, least: float = LEAST_MASS) -> Marginals:
+        """Do the last pass."""
+
+    def confidences(
+        self,
+        codes: NDArray[np.int16],
+        spans: SpanArray,
+        offsets: NDArray[np.int64],
+        probs: NDArray[np.float32],
+    ) -> tuple[Floats, Floats]:
+        """Return the probability of paths and of spans."""
+
+
 def consensus_of(
     crowd: Crowd,
-    posterior: Posterior,
+    posterior: Believed,
     *,
     decode: str,
     method: str,

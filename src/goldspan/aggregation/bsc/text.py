@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -135,6 +135,25 @@ class Scores:
 
 
 @dataclass(frozen=True, eq=False)
+class TextScores:
+    """What cross-fitted CRFs say of all tokens, before it is raised to a power.
+
+    Attributes:
+        unary: float64 [n_tokens, J], log scores.
+        weights: Those of first labels, steps and last labels.
+        masks: What is legal.
+    """
+
+    unary: Floats
+    weights: Weights
+    masks: Masks
+
+    def raised(self, power: float) -> Scores:
+        """Raise all of it to a power."""
+        return Scores.of(self.unary, self.weights, self.masks, power)
+
+
+@dataclass(frozen=True, eq=False)
 class SoftLabels:
     """What the items are believed to be: the marginals of a posterior chain.
 
@@ -214,7 +233,7 @@ class Folds:
             first = last
         return found
 
-    def scores(self, weights: Sequence[Weights]) -> Scores:
+    def scores(self, weights: Sequence[Weights]) -> TextScores:
         """Score all tokens; steps have the mean weights of the folds, by the tokens they score.
 
         The weights of steps are right beside the words' weights that they were learned with: a
@@ -224,7 +243,7 @@ class Folds:
         for part, own in zip(self.parts, weights, strict=True):
             unary[part.own_tokens] = potentials_of(part.own, own, self.masks).unary
         sizes = [len(part.own_tokens) for part in self.parts]
-        return Scores.of(unary, _mean(weights, sizes), self.masks, self.settings.power)
+        return TextScores(unary, _mean(weights, sizes), self.masks)
 
     def tagger(self, labels: SoftLabels, weights: Sequence[Weights], runner: Runner) -> CRF:
         """Train the CRF that the user keeps on all items, from the mean of the folds'."""
@@ -410,15 +429,42 @@ def _round(
 ) -> _Round:
     """Update the CRFs once, then the workers and the labels a few times."""
     weights = folds.train(last.labels, last.weights, steps, given.runner)
-    scores = folds.scores(weights)
-    shards = _with_unary(last.shards, scores.unary)
-    sums, posterior, tables = last.sums, last.posterior, last.tables
-    for _ in range(INNER):
-        posterior, made, _ = inputs.model.update(sums, posterior)
-        tables = _with_text(made, scores)
-        sums = given.runner.map_reduce(e_step, shards, tables, Sums.add)
+    scores = folds.scores(weights).raised(folds.settings.power)
+    beside = beside_text(inputs, last.sums, last.posterior, scores, given.runner)
+    shards, sums, posterior, tables = beside
     labels = folds.soft_labels(shards, tables, inputs.crowd.tagset, given.runner)
     return _Round(weights, shards, sums, posterior, tables, labels)
+
+
+class Beside(NamedTuple):
+    """Workers and labels after some updates beside the text."""
+
+    shards: list[Evidence]
+    sums: Sums
+    posterior: Any
+    tables: Tables
+
+
+def beside_text(
+    inputs: EngineInputs, sums: Sums, posterior: Any, scores: Scores, runner: Runner,
+    updates: int = INNER,
+) -> Beside:  # fmt: skip
+    """Update the workers and the labels a few times beside what the text says.
+
+    Args:
+        inputs: The crowd, its evidence and how far its workers depend on each other.
+        sums: The statistics to begin with.
+        posterior: The workers' posterior.
+        scores: Of the text.
+        runner: Where to work.
+        updates: How often.
+    """
+    shards = _with_unary(_discounted(inputs), scores.unary)
+    for _ in range(updates):
+        posterior, made, _ = inputs.model.update(sums, posterior)
+        tables = _with_text(made, scores)
+        sums = runner.map_reduce(e_step, shards, tables, Sums.add)
+    return Beside(shards, sums, posterior, tables)
 
 
 def with_tagger(

@@ -1,0 +1,392 @@
+"""The method that a user need not think about: candidates, a judge without gold, and a mixture.
+
+For spans:
+
+1. Some answers are hidden (`judge`). Votes, Dawid-Skene's family and BSC with every worker model,
+   with and without words, are fitted on the rest and judged by the hidden answers.
+2. A cross-fitted CRF learns from the labels of the best of them, and is worth as much beside the
+   workers as the hidden answers say: for every worker model the power of the text and the
+   dependence of the workers are those that predict the hidden answers best. Its labels teach the
+   next CRF, as long as the hidden answers are predicted better.
+3. All are fitted again with all answers. The result is their mixture, with the weights and
+   temperatures that make the hidden answers likeliest, and the spans of largest expected F1.
+
+Nothing else is tuned: what is learned about a crowd is learned from its answers (docs/math.md,
+section 12).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Annotated, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from goldspan.aggregation import get_aggregator
+from goldspan.aggregation.base import Aggregator, FitContext
+from goldspan.aggregation.bsc.engine import EngineInputs
+from goldspan.aggregation.bsc.evidence import Sums
+from goldspan.aggregation.bsc.family import Variational
+from goldspan.aggregation.bsc.posterior import Posterior, consensus_of
+from goldspan.aggregation.bsc.text import (
+    FIRST_STEPS,
+    INNER,
+    NEXT_STEPS,
+    STILL,
+    Folds,
+    Settings,
+    TextScores,
+    beside_text,
+)
+from goldspan.aggregation.consensus import Consensus
+from goldspan.aggregation.judge import Candidate, Judge, Judged, hold_out, weigh
+from goldspan.aggregation.legal import has_words
+from goldspan.aggregation.mixture import Mixture, posterior_of_labels
+from goldspan.aggregation.votes import TokenVote
+from goldspan.crowd import Crowd
+from goldspan.params import MOST, Number, OneOf, Rounds, Seed, Whole
+from goldspan.tagger.features import read_templates
+from goldspan.tagger.parameters import Weights
+
+VOTES = {"votes, ties outside": "outside", "votes, ties inside": "inside"}
+MODELS = ("mace", "ds", "bsc-mace", "bsc-cm", "bsc-seq", "bsc-cm+words", "bsc-seq+words")
+BESIDE_TEXT = ("bsc-mace", "bsc-cm", "bsc-seq")
+"""Whose worker models are tried beside the CRF."""
+POWERS = (1.0, 1.4)
+"""Of the text; below 1 the CRFs learn from ever softer labels and begin to see spans everywhere."""
+DEPENDENCES = (0.1, 0.3)
+ENOUGH = 2000
+"""Hidden labels that judge well enough; smaller crowds are cut several times."""
+MOST_CUTS = 5
+SETTLED = 0.002
+"""Share of its loss by which a candidate must gain for another round."""
+TEXTS = ("auto", "none")
+
+
+class Auto(Aggregator):
+    """The mixture of all methods that predicts hidden answers best.
+
+    Args:
+        text: "auto" uses the words of the items where there are any; "none" the answers only.
+        share: Of the answers that is hidden to judge the candidates.
+        templates: Feature templates of the CRF: a named set, a TOML file, or a list.
+        c2: Penalty of the CRF's squared weights.
+        min_count: Features that occur less often are left out.
+        folds: Into how many parts documents are dealt, each scored by a CRF that never saw it.
+        rounds: How often workers and CRFs are updated in turn, at most, before and after the
+            hidden answers are shown.
+        random_state: Seed of the choice of hidden answers and of the deal.
+
+    >>> import goldspan
+    >>> result = goldspan.aggregate("examples/crowd.tsv", "auto")
+    >>> result.candidates[0].weight > 0
+    True
+    """
+
+    name = "auto"
+
+    text: Annotated[str, OneOf(TEXTS)] = "auto"
+    share: Annotated[float, Number(0.01, 0.5)] = 0.15
+    templates: str | Sequence[str] = "default"
+    c2: Annotated[float, Number(0, MOST)] = 4.0
+    min_count: Annotated[int, Whole(1)] = 2
+    folds: Annotated[int, Whole(2)] = 5
+    rounds: Rounds = 6
+    random_state: Seed = 0
+
+    def _aggregate(self, crowd: Crowd, given: FitContext) -> Consensus:
+        progress = _Steps(given, 2 * (1 + self.rounds))
+        n_cuts = self._n_cuts(crowd)
+        folds = self._folds(crowd)
+        cuts = [self._cut(crowd, given, n, folds, progress) for n in range(n_cuts)]
+        names = [name for name in cuts[0].judged if all(name in cut.judged for cut in cuts)]
+        merged = {name: _joined([cut.judged[name] for cut in cuts]) for name in names}
+        weights = weigh(np.array([merged[name].score for name in names]), _prior(names))
+        candidates = [
+            Candidate(name, merged[name].score, merged[name].temperature, float(weight))
+            for name, weight in zip(names, weights, strict=True)
+        ]
+        candidates.sort(key=lambda one: (-one.weight, -one.score))
+        chosen = [one for one in candidates if one.weight > 0]
+        parts = self._fitted(crowd, given, chosen, cuts[-1], folds, progress)
+        mixture = Mixture(
+            [parts[one.name].cooled(one.temperature) for one in chosen],
+            np.array([one.weight for one in chosen]),
+            crowd.tagset,
+        )
+        result = consensus_of(crowd, mixture, decode="mbr", method=self.name)
+        return replace(
+            result,
+            candidates=tuple(candidates),
+            trace=tuple(progress.scores),
+            stop_reason="rounds",
+            notes=tuple(_notes(candidates, len(merged[names[0]].likelihood))),
+        )
+
+    def _models(self) -> list[str]:
+        """Return the methods of the engine that are tried."""
+        return [name for name in MODELS if self.text == "auto" or "+words" not in name]
+
+    def _n_cuts(self, crowd: Crowd) -> int:
+        """Return how often answers are hidden: small crowds need more hidden labels to judge by."""
+        hidden = self.share * max(1, int((crowd.latest.codes >= 0).sum()))
+        return int(np.clip(np.ceil(ENOUGH / hidden), 1, MOST_CUTS))
+
+    def _folds(self, crowd: Crowd) -> Folds | None:
+        """Return the features of the words, None where there are none to learn from."""
+        active = np.diff(crowd.by_item.bounds) > 0
+        if self.text == "none" or not has_words(crowd) or active.sum() < 2:
+            return None
+        templates = read_templates(self.templates)
+        settings = Settings(
+            templates, self.c2, self.min_count, self.folds, self.rounds, 1.0, self.random_state
+        )
+        return Folds(crowd, active, settings)
+
+    def _cut(
+        self, crowd: Crowd, given: FitContext, number: int, folds: Folds | None, progress: _Steps
+    ) -> _Cut:
+        """Hide some answers, and judge all candidates by them."""
+        seed = number if self.random_state is None else self.random_state + number
+        shown, hidden = hold_out(crowd, share=self.share, seed=seed)
+        judge = Judge(shown, hidden)
+        fits = {name: _Fit.of(name, shown, given) for name in self._models()}
+        posteriors = {name: fit.posterior for name, fit in fits.items()}
+        posteriors |= _votes(shown, given)
+        judged = {name: judge.judge(_probs(post)) for name, post in posteriors.items()}
+        cut = _Cut(judged)
+        best = max((n for n in fits if fits[n].is_chain), key=lambda name: judged[name].score)
+        progress.tell(judged[best].score)
+        if folds is None:
+            return cut
+        labels = folds.soft_labels(*fits[best].state, crowd.tagset, given.runner)
+        beside = {name: _Beside.of(fits[name]) for name in BESIDE_TEXT}
+        weights: list[Weights | None] = [None] * len(folds.parts)
+        last = -np.inf
+        for number_of_round in range(self.rounds):
+            steps = NEXT_STEPS if number_of_round else FIRST_STEPS
+            weights = [*folds.train(labels, weights, steps, given.runner)]
+            text = folds.scores([w for w in weights if w is not None])
+            beside = {name: one.fitted(text, judge, given) for name, one in beside.items()}
+            found = {f"{name}+crf": judge.judge(_probs(b.posterior)) for name, b in beside.items()}
+            best = max(beside, key=lambda name: found[f"{name}+crf"].score)
+            score = found[f"{best}+crf"].score
+            progress.tell(score)
+            if score <= last:
+                break
+            has_settled, last = score - last < SETTLED * -score, score
+            labels = folds.soft_labels(*beside[best].state, crowd.tagset, given.runner)
+            cut = _Cut({**judged, **found}, dict(beside), best, tuple(weights), text)
+            if has_settled:
+                break
+        return cut
+
+    def _fitted(
+        self,
+        crowd: Crowd,
+        given: FitContext,
+        chosen: Sequence[Candidate],
+        cut: _Cut,
+        folds: Folds | None,
+        progress: _Steps,
+    ) -> dict[str, Posterior]:
+        """Fit the candidates that are part of the result with all answers."""
+        names = {one.name for one in chosen}
+        beside_text = [name for name in BESIDE_TEXT if f"{name}+crf" in names]
+        if beside_text:
+            beside_text = sorted({*beside_text, cut.best})
+        fits = {n: _Fit.of(n, crowd, given) for n in self._models() if n in {*names, *beside_text}}
+        found = {name: fit.posterior for name, fit in fits.items()}
+        found |= {name: one for name, one in _votes(crowd, given).items() if name in names}
+        if not beside_text or folds is None or cut.text is None:
+            return found
+        beside = {n: cut.beside[n].moved(fits[n]) for n in beside_text}
+        weights, text = list(cut.weights), cut.text
+        before: NDArray[np.float32] | None = None
+        for number in range(self.rounds):
+            beside = {name: one.updated(text, given) for name, one in beside.items()}
+            progress.tell(progress.scores[-1])
+            labels = folds.soft_labels(*beside[cut.best].state, crowd.tagset, given.runner)
+            moved = np.inf if before is None else np.abs(labels.probs - before).sum(axis=1).mean()
+            if moved / 2 < STILL or number == self.rounds - 1:
+                break
+            before = labels.probs
+            weights = [*folds.train(labels, weights, NEXT_STEPS, given.runner)]
+            text = folds.scores([w for w in weights if w is not None])
+        return found | {f"{name}+crf": one.posterior for name, one in beside.items()}
+
+
+# --------------------------------------------------------------------------------------------------
+# The candidates: votes, worker models alone, and worker models beside the text.
+
+
+@dataclass(frozen=True, eq=False)
+class _Fit:
+    """A method of the engine, fitted.
+
+    Attributes:
+        inputs: The crowd and its evidence.
+        sums: The statistics of the last step.
+        memory: The workers' posterior.
+        posterior: Of the labels.
+    """
+
+    inputs: EngineInputs
+    sums: Sums
+    memory: Any
+    posterior: Posterior
+
+    @classmethod
+    def of(cls, name: str, crowd: Crowd, given: FitContext) -> _Fit:
+        """Fit a method with its defaults."""
+        method = get_aggregator(name)
+        assert isinstance(method, Variational)
+        own = FitContext(known=given.known, runner=given.runner)
+        inputs, fit = method.fit_engine(crowd, own)
+        posterior = Posterior(inputs.shards, fit.tables, inputs.crowd.tagset, given.runner)
+        return cls(inputs, fit.sums, fit.posterior, posterior)
+
+    @property
+    def is_chain(self) -> bool:
+        """Whether the truth is a chain, which a CRF can learn from."""
+        return self.inputs.model.truth.is_chain
+
+    @property
+    def state(self) -> tuple[Any, Any]:
+        """Evidence and tables of its labels."""
+        return self.posterior.shards, self.posterior.tables
+
+
+@dataclass(frozen=True, eq=False)
+class _Beside:
+    """A worker model beside a CRF.
+
+    Attributes:
+        inputs: The crowd and its evidence.
+        sums: The statistics of the last step.
+        memory: The workers' posterior.
+        power: Of the text.
+        dependence: Of the workers.
+        posterior: Of the labels, None before the first update.
+    """
+
+    inputs: EngineInputs
+    sums: Sums
+    memory: Any
+    power: float = 1.0
+    dependence: float = 0.1
+    posterior: Any = None
+
+    @classmethod
+    def of(cls, fit: _Fit) -> _Beside:
+        """Begin with a fit without text."""
+        return cls(fit.inputs, fit.sums, fit.memory)
+
+    def moved(self, fit: _Fit) -> _Beside:
+        """Return these settings for a fit to all answers."""
+        return replace(_Beside.of(fit), power=self.power, dependence=self.dependence)
+
+    @property
+    def state(self) -> tuple[Any, Any]:
+        """Evidence and tables of its labels."""
+        return self.posterior.shards, self.posterior.tables
+
+    def updated(self, text: TextScores, given: FitContext, updates: int = INNER) -> _Beside:
+        """Update workers and labels beside what the text says."""
+        inputs = replace(self.inputs, dependence=self.dependence)
+        scores = text.raised(self.power)
+        found = beside_text(inputs, self.sums, self.memory, scores, given.runner, updates)
+        posterior = Posterior(found.shards, found.tables, inputs.crowd.tagset, given.runner)
+        return replace(self, sums=found.sums, memory=found.posterior, posterior=posterior)
+
+    def fitted(self, text: TextScores, judge: Judge, given: FitContext) -> _Beside:
+        """Choose power and dependence by the hidden answers, then update."""
+        best, most = self, -np.inf
+        for power in POWERS:
+            for dependence in DEPENDENCES:
+                tried = replace(self, power=power, dependence=dependence)
+                score = judge.judge(_probs(tried.updated(text, given, 1).posterior)).score
+                if score > most:
+                    best, most = tried, score
+        return best.updated(text, given)
+
+
+@dataclass(frozen=True, eq=False)
+class _Cut:
+    """What came of one choice of hidden answers.
+
+    Attributes:
+        judged: The candidates by name.
+        beside: The worker models beside the text; none without text.
+        best: The best of them.
+        weights: Of the CRFs.
+        text: What they say.
+    """
+
+    judged: dict[str, Judged]
+    beside: Mapping[str, _Beside] = field(default_factory=dict)
+    best: str = ""
+    weights: tuple[Weights | None, ...] = ()
+    text: TextScores | None = None
+
+
+def _votes(crowd: Crowd, given: FitContext) -> dict[str, Posterior]:
+    """Return the votes by name."""
+    found = {}
+    for name, ties in VOTES.items():
+        codes = TokenVote(ties=ties).fit(crowd).result_.codes
+        if given.known is not None:
+            codes = np.where(given.known >= 0, given.known, codes)
+        found[name] = posterior_of_labels(crowd, codes, given.runner)
+    return found
+
+
+def _probs(posterior: Posterior) -> NDArray[np.float32]:
+    return posterior.marginals(np.inf).probs
+
+
+def _joined(every: Sequence[Judged]) -> Judged:
+    """Return what several choices of hidden answers say of a candidate together."""
+    likelihood = np.concatenate([one.likelihood for one in every])
+    temperature = float(np.exp(np.mean([np.log(one.temperature) for one in every])))
+    score = float(np.log(likelihood).mean()) if len(likelihood) else 0.0
+    return Judged(score, temperature, likelihood)
+
+
+def _prior(names: Sequence[str]) -> NDArray[np.float64]:
+    """Return the weights of the candidates before any answer was hidden.
+
+    With a single answer per item workers cannot be compared: models that believe that a worker is
+    mostly right stay near the answers, and the words say where they are wrong.
+    """
+    for group in (("bsc-mace+crf", "bsc-cm+crf"), (*VOTES, "bsc-mace")):
+        if set(group) <= set(names):
+            return np.array([float(name in group) for name in names]) / len(group)
+    return np.full(len(names), 1 / len(names))
+
+
+def _notes(candidates: Sequence[Candidate], n_hidden: int) -> list[str]:
+    """Say what was chosen, and by how much."""
+    if not n_hidden:
+        return ["no item has answers of two workers: nothing could be judged, a prior decided"]
+    parts = ", ".join(f"{one.name} {one.weight:.0%}" for one in candidates if one.weight > 0)
+    return [f"chosen by {n_hidden} hidden labels: {parts}"]
+
+
+class _Steps:
+    """Tells of every step."""
+
+    def __init__(self, given: FitContext, total: int) -> None:
+        self.given, self.total, self.scores = given, total, [0.0]
+        self.begin = time.perf_counter()
+
+    def tell(self, score: float) -> None:
+        """Tell that a step is done."""
+        self.scores.append(score)
+        done = min(len(self.scores) - 1, self.total)
+        if self.given.progress:
+            left = (self.total / done - 1) * (time.perf_counter() - self.begin)
+            self.given.progress(done, self.total, score, left)

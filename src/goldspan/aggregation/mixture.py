@@ -1,0 +1,120 @@
+"""The posterior of several methods together: a mixture, with the interface of `Posterior`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from goldspan.aggregation.bsc.evidence import Evidence, Tables
+from goldspan.aggregation.bsc.posterior import (
+    LEAST_MASS,
+    Alternative,
+    Marginals,
+    Posterior,
+    scaled,
+)
+from goldspan.crowd import Crowd
+from goldspan.protocols import Runner
+from goldspan.spans import Codec
+from goldspan.spans.corpus import SpanArray
+
+Floats = NDArray[np.float64]
+CERTAIN = 0.98
+"""Probability of a label that a vote gave, where a vote is part of a mixture."""
+RARE = 0.2
+"""A span is a candidate if some part gives it this share of the least posterior asked for."""
+
+
+@dataclass(frozen=True, eq=False)
+class Mixture:
+    """Several posteriors of the same items, each right with a probability.
+
+    Attributes:
+        parts: The posteriors.
+        weights: float64 [n_parts], sum 1.
+        codec: The tag set.
+        span_scale: a and b of sigmoid(a + b logit(p)), as of `Posterior`.
+    """
+
+    parts: Sequence[Posterior]
+    weights: Floats
+    codec: Codec
+    span_scale: tuple[float, float] = (0.0, 1.0)
+
+    def cooled(self, temperature: float) -> Mixture:
+        """Return the mixture of the parts at a temperature."""
+        return replace(self, parts=[part.cooled(temperature) for part in self.parts])
+
+    def marginals(self, least: float = LEAST_MASS) -> Marginals:
+        """Do the last pass; the path is that of the part with the largest weight."""
+        found = [part.marginals(least if least > 1 else RARE * least) for part in self.parts]
+        known = found[int(np.argmax(self.weights))].codes
+        probs = np.zeros_like(found[0].probs)
+        entropy = np.zeros_like(found[0].entropy)
+        for weight, one in zip(self.weights, found, strict=True):
+            probs += np.float32(weight) * one.probs
+            entropy += weight * one.entropy
+        if self.codec.rules.is_plain:
+            known = np.where(known >= 0, probs.argmax(axis=1), -1).astype(np.int16)
+        keys = np.concatenate([np.stack(one[3:7], axis=1) for one in found])
+        share = np.concatenate([w * one.mass for w, one in zip(self.weights, found, strict=True)])
+        spans, place = np.unique(keys, axis=0, return_inverse=True)
+        mass = np.bincount(place.ravel(), share, len(spans)).astype(np.float64)
+        kept = mass >= least
+        item, begin, stop, kind = spans[kept].T
+        return Marginals(known, probs, entropy, item, begin, stop, kind, mass[kept])
+
+    def confidences(
+        self,
+        codes: NDArray[np.int16],
+        spans: SpanArray,
+        offsets: NDArray[np.int64],
+        probs: NDArray[np.float32],
+    ) -> tuple[Floats, Floats]:
+        """Return the probability of paths and of spans; arguments as for `Posterior`."""
+        paths, masses = np.zeros(len(offsets) - 1), np.zeros(len(spans))
+        for weight, part in zip(self.weights, self.parts, strict=True):
+            path, mass = part.confidences(codes, spans, offsets, probs)
+            paths += weight * path
+            masses += weight * mass
+        return paths, scaled(masses, self.span_scale)
+
+    def alternatives(self, item: int, least: float = LEAST_MASS) -> list[Alternative]:
+        """List the spans of an item with at least `least` posterior, the likeliest first."""
+        total: dict[tuple[int, int, str], float] = {}
+        for weight, part in zip(self.weights, self.parts, strict=True):
+            for one in part.alternatives(item, RARE * least):
+                key = one[:3]
+                total[key] = total.get(key, 0.0) + weight * one.confidence
+        keys = list(total)
+        mass = scaled(np.array([total[key] for key in keys]), self.span_scale)
+        found = [
+            Alternative(*key, float(p)) for key, p in zip(keys, mass, strict=True) if p >= least
+        ]
+        return sorted(found, key=lambda s: (-s.confidence, s.start, s.end, s.type))
+
+
+def posterior_of_labels(crowd: Crowd, codes: NDArray[np.int16], runner: Runner) -> Posterior:
+    """Return labels as a posterior that believes each with `CERTAIN`, in legal sequences.
+
+    Args:
+        crowd: The items.
+        codes: int16 [n_tokens], -1 where nothing is known.
+        runner: Where to work.
+    """
+    codec, n_labels = crowd.tagset, len(crowd.tagset.tags)
+    table = np.full((n_labels, n_labels), (1 - CERTAIN) / max(1, n_labels - 1))
+    np.fill_diagonal(table, CERTAIN)
+    known = codes >= 0
+    bounds = np.concatenate([[0], np.cumsum(known)])
+    at = bounds[crowd.offsets]
+    evidence = Evidence(
+        crowd.offsets, bounds, codes[known].astype(np.int32), at[1:] > at[:-1],
+        np.zeros(0, np.int16), np.zeros((0, n_labels)),
+    )  # fmt: skip
+    truth = np.vstack([codec.start_mask, codec.mask]).astype(np.float64)
+    tables = Tables(np.log(table), table, truth, codec.end_mask.astype(np.float64))
+    return Posterior([evidence], tables, codec, runner)

@@ -1,0 +1,87 @@
+"""The automatic method: never far from the best of its candidates, and it says what it did."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import goldspan
+from goldspan.aggregation.auto import MODELS, VOTES
+
+EXAMPLE = "examples/crowd.tsv"
+
+
+@pytest.fixture(scope="module")
+def crowd():
+    return goldspan.read_crowd(EXAMPLE)
+
+
+@pytest.fixture(scope="module")
+def result(crowd):
+    return goldspan.aggregate(crowd.with_gold(None), "auto")
+
+
+def test_it_is_no_worse_than_votes_and_warns_of_nothing(crowd, result):
+    found = goldspan.score(crowd, result).f1
+    votes = [goldspan.aggregate(crowd, "mv-token", ties=t) for t in ("outside", "inside")]
+    assert found >= max(goldspan.score(crowd, one).f1 for one in votes) - 0.005
+    assert result.warnings == []
+
+
+def test_it_says_what_it_tried_and_chose(result):
+    names = [one.name for one in result.candidates]
+    assert {*MODELS, *VOTES} <= set(names)
+    assert any(name.endswith("+crf") for name in names)
+    weights = [one.weight for one in result.candidates]
+    assert weights == sorted(weights, reverse=True)
+    assert sum(weights) == pytest.approx(1)
+    assert result.candidates[0].name in result.notes[0]
+    assert all(one.score < 0 and one.temperature > 0 for one in result.candidates)
+
+
+def test_gold_is_never_looked_at(crowd, result):
+    again = goldspan.aggregate(crowd, "auto")
+    assert np.array_equal(again.codes, result.codes)
+    assert np.array_equal(again.span_confidence, result.span_confidence)
+
+
+def test_known_labels_stand_in_the_result(crowd):
+    known = np.full(crowd.n_tokens, -1, np.int16)
+    inside = np.flatnonzero(crowd.gold_tagged.codes >= 0)[: crowd.n_tokens // 5]
+    known[inside] = crowd.gold_tagged.codes[inside]
+    found = goldspan.aggregate(
+        crowd.with_gold(None), "auto", text="none", gold=crowd.with_gold(known)
+    )
+    assert (found.codes[inside] == known[inside]).mean() > 0.99
+
+
+def test_without_text_words_do_not_matter(crowd):
+    found = goldspan.aggregate(crowd.with_gold(None), "auto", text="none")
+    assert not any("+crf" in one.name or "+words" in one.name for one in found.candidates)
+
+
+def test_a_single_answer_per_item_cannot_be_judged_and_a_prior_decides(crowd):
+    from dataclasses import replace
+
+    answers = crowd.latest
+    first = np.concatenate([[True], answers.item[1:] != answers.item[:-1]])
+    alone = replace(crowd.with_gold(None), answers=answers.take(first))
+    found = goldspan.aggregate(alone, "auto", rounds=1)
+    assert "prior" in found.notes[0]
+    votes = goldspan.aggregate(alone, "mv-token")
+    assert goldspan.score(crowd, found).f1 >= goldspan.score(crowd, votes).f1 - 0.005
+
+
+@pytest.mark.parametrize("n_items", [1, 2, 5])
+def test_a_few_items_suffice(crowd, n_items):
+    few = crowd.with_gold(None).select_items(np.arange(n_items))
+    found = goldspan.aggregate(few, "auto", rounds=1)
+    assert (found.codes >= 0).all()
+
+
+def test_progress_is_told_and_never_passes_the_total(crowd):
+    seen = []
+    few = crowd.with_gold(None).select_items(np.arange(20))
+    goldspan.aggregate(few, "auto", rounds=2, progress=lambda *told: seen.append(told))
+    assert seen
+    assert all(0 < done <= total and left >= 0 for done, total, _, left in seen)
