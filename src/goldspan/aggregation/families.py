@@ -17,6 +17,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, NamedTuple
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import pyarrow as pa
@@ -167,11 +168,11 @@ def _numbered(pair: Ints, blocks: Ints, n_workers: int) -> tuple[Ints, Ints]:
 # One factor behind the agreements, and what is far beyond it.
 
 
-ROUNDS = 60
+ROUNDS = 20
 """Most rounds of a fit."""
-STILL = 1e-3
+STILL = 5e-3
 """Largest change of a factor at which it stands still."""
-REFITS = 6
+REFITS = 4
 """Most fits, each without the pairs that were beyond the one before."""
 MANY = 0.9
 """Quantile of blocks in common from which on a pair has no more say in the first fit."""
@@ -185,6 +186,8 @@ LEVEL = 0.01
 """Share of flagged pairs that err independently."""
 LEAST_PARTNERS = 3
 """Of a worker whose pairs can be told from the fit."""
+PARTNERS = 50
+"""Of a worker who have a say in the fit."""
 LEAST_FACTOR = 0.05
 """What agreements are divided by at least."""
 TAILS = (0.90, 0.95, 0.98)
@@ -226,7 +229,9 @@ def excess_of(pairs: Pairs, n_workers: int, apart: NDArray[np.bool_] | None = No
         n_workers: Number of workers.
         apart: bool [n_pairs], pairs that have no say in the fit.
     """
-    allowed = np.ones(len(pairs), np.bool_) if apart is None else ~apart
+    allowed = _telling(pairs, n_workers)
+    if apart is not None:
+        allowed &= ~apart
     if not allowed.any():
         nothing = np.zeros(len(pairs))
         return Excess(pairs, nothing, nothing + 1, nothing - np.inf, *[np.inf] * 3)
@@ -251,6 +256,17 @@ def excess_of(pairs: Pairs, n_workers: int, apart: NDArray[np.bool_] | None = No
     flags = steps[beyond[-1] if len(beyond) else 0]
     cuts = float(wide * -ndtri(LEVEL)), float(flags), float(steps[0])
     return Excess(pairs, best.rho, best.error, z, *cuts)
+
+
+def _telling(pairs: Pairs, n_workers: int) -> NDArray[np.bool_]:
+    """Return which pairs have a say: every worker's with those whom he has most in common with."""
+    both = np.concatenate([pairs.left, pairs.right])
+    order = np.lexsort((np.tile(-pairs.blocks, 2), both))
+    n_partners = np.bincount(both, minlength=n_workers)
+    place = np.arange(len(both)) - np.repeat(np.cumsum(n_partners) - n_partners, n_partners)
+    found = np.zeros(len(pairs), np.bool_)
+    found[order[place < PARTNERS] % len(pairs)] = True
+    return found
 
 
 class _Fit(NamedTuple):
@@ -663,6 +679,16 @@ def check_families(families: Any) -> None:
         )
 
 
+_known: WeakKeyDictionary[Crowd, Families] = WeakKeyDictionary()
+
+
+def _found_in(crowd: Crowd) -> Families:
+    """Find families once, however many methods ask for those of the same crowd."""
+    if crowd not in _known:
+        _known[crowd] = find_families(crowd)
+    return _known[crowd]
+
+
 def families_for(
     families: Any, crowd: Crowd, known: NDArray[np.int16] | None = None
 ) -> Families | None:
@@ -674,7 +700,7 @@ def families_for(
         known: As for `given_families`.
     """
     if isinstance(families, str):
-        found = find_families(crowd) if families == "auto" else None
+        found = _found_in(crowd) if families == "auto" else None
     elif isinstance(families, Families):
         found = families.on(crowd)
     else:
