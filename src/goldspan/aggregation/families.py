@@ -17,7 +17,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, NamedTuple
-from weakref import WeakKeyDictionary
 
 import numpy as np
 import pyarrow as pa
@@ -679,16 +678,6 @@ def check_families(families: Any) -> None:
         )
 
 
-_known: WeakKeyDictionary[Crowd, Families] = WeakKeyDictionary()
-
-
-def _found_in(crowd: Crowd) -> Families:
-    """Find families once, however many methods ask for those of the same crowd."""
-    if crowd not in _known:
-        _known[crowd] = find_families(crowd)
-    return _known[crowd]
-
-
 def families_for(
     families: Any, crowd: Crowd, known: NDArray[np.int16] | None = None
 ) -> Families | None:
@@ -700,7 +689,7 @@ def families_for(
         known: As for `given_families`.
     """
     if isinstance(families, str):
-        found = _found_in(crowd) if families == "auto" else None
+        found = find_families(crowd) if families == "auto" else None
     elif isinstance(families, Families):
         found = families.on(crowd)
     else:
