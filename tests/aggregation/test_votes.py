@@ -226,6 +226,7 @@ def test_parameters_follow_the_habits_of_scikit_learn():
     vote = SequenceVote(ties="inside")
     assert vote.get_params() == {
         "ties": "inside", "legal": True, "random_state": 0, "history": None,
+        "families": "none",
     }  # fmt: skip
     assert vote.set_params(legal=False).legal is False
     assert repr(vote) == "SequenceVote(ties='inside', legal=False)"

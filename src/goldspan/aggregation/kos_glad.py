@@ -94,7 +94,7 @@ def _round(
     new = np.empty_like(messages)
     for poll, sign in enumerate(signs):
         sent = sign * messages[poll]
-        to_worker = _scaled(ballots.per_token(sent)[ballots.token] - sent)
+        to_worker = _scaled(ballots.per_token(sent)[ballots.token] - ballots.shared(sent))
         if pull is not None:
             to_worker = np.where(np.isnan(pull[poll]), to_worker, pull[poll])
         sent = sign * to_worker

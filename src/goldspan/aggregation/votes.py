@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import pyarrow as pa
@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from goldspan.aggregation.base import Aggregator, FitContext
 from goldspan.aggregation.consensus import Consensus
+from goldspan.aggregation.families import Families, check_families, families_for
 from goldspan.aggregation.legal import (
     TIES,
     TieRule,
@@ -41,7 +42,10 @@ def _answer_sums(crowd: Crowd, values: NDArray[np.bool_]) -> NDArray[np.int64]:
 
 
 def item_shares(
-    crowd: Crowd, codes: NDArray[np.int16], weight: NDArray[np.float64] | None = None
+    crowd: Crowd,
+    codes: NDArray[np.int16],
+    weight: NDArray[np.float64] | None = None,
+    families: Families | None = None,
 ) -> NDArray[np.float32]:
     """Share of the item's answers that agree with all of its tags, float32 [n_items].
 
@@ -49,16 +53,20 @@ def item_shares(
         crowd: Who answered what.
         codes: int16 [n_tokens], the result.
         weight: float64 [n_workers], not negative, what an answer counts; None: all the same.
+        families: Workers who err together, and count as fewer; None: everybody errs alone.
     """
     given = crowd.latest.codes
     wrong = _answer_sums(crowd, (given >= 0) & (given != codes[crowd.token_of])) > 0
-    counts = _answer_weights(crowd, weight)
+    counts = _answer_weights(crowd, weight, families)
     right = np.bincount(crowd.latest.item, ~wrong * counts, crowd.n_items)
     return _shares(right, np.bincount(crowd.latest.item, counts, crowd.n_items))
 
 
 def span_shares(
-    crowd: Crowd, codes: NDArray[np.int16], weight: NDArray[np.float64] | None = None
+    crowd: Crowd,
+    codes: NDArray[np.int16],
+    weight: NDArray[np.float64] | None = None,
+    families: Families | None = None,
 ) -> NDArray[np.float32]:
     """Share of the item's answers with exactly this span, for the spans of `codes`.
 
@@ -66,6 +74,7 @@ def span_shares(
         crowd: Who answered what.
         codes: int16 [n_tokens], the result.
         weight: As for `item_shares`.
+        families: As for `item_shares`.
     """
     spans = find_spans(Tagged(codes, crowd.offsets), crowd.tagset)
     answers = crowd.latest
@@ -77,7 +86,7 @@ def span_shares(
     at = number[start]
     same = at >= 0
     same[same] = (spans.end[at[same]] == end[same]) & (spans.type[at[same]] == given.type[same])
-    counts = _answer_weights(crowd, weight)
+    counts = _answer_weights(crowd, weight, families)
     votes = np.bincount(at[same], counts[given.item[same]], len(spans))
     return _shares(votes, np.bincount(answers.item, counts, crowd.n_items)[spans.item])
 
@@ -105,10 +114,13 @@ def agreement_table(result: Consensus) -> pa.Table:
     return pa.table(columns)
 
 
-def _answer_weights(crowd: Crowd, weight: NDArray[np.float64] | None) -> NDArray[np.float64]:
+def _answer_weights(
+    crowd: Crowd, weight: NDArray[np.float64] | None, families: Families | None
+) -> NDArray[np.float64]:
     """What every answer counts, float64 [n_answers]."""
     answers = crowd.latest
-    return np.ones(len(answers)) if weight is None else np.asarray(weight[answers.worker])
+    own = np.ones(len(answers)) if weight is None else np.asarray(weight[answers.worker])
+    return own if families is None else own * families.answer_weights(crowd)
 
 
 def _shares(part: NDArray[Any], whole: NDArray[Any]) -> NDArray[np.float32]:
@@ -122,21 +134,31 @@ def _shares(part: NDArray[Any], whole: NDArray[Any]) -> NDArray[np.float32]:
 
 
 class _Votes(Aggregator):
-    """What the three votes share: their parameters and the making of a `Consensus`."""
+    """What the three votes share: their parameters and the making of a `Consensus`.
+
+    Args:
+        families: Workers who err together: n members of a family who labelled a token have
+            n / (1 + (n - 1) rho) votes. "none": everybody has one; "auto" finds them by the
+            answers; or a mapping from worker ids to names of families.
+    """
 
     ties: TieRule = "outside"
     legal: bool = True
     random_state: Seed = 0
     history: Consensus | None = None
+    families: Annotated[Any, check_families] = "none"
 
-    def _decide(self, crowd: Crowd, counts: NDArray[np.int32]) -> NDArray[np.int16]:
+    def _decide(
+        self, crowd: Crowd, counts: NDArray[Any], families: Families | None
+    ) -> NDArray[np.int16]:
         """Choose codes, int16 [n_tokens], from vote counts [n_tokens, n_labels]."""
         raise NotImplementedError  # pragma: no cover
 
     def _aggregate(self, crowd: Crowd, given: FitContext) -> Consensus:
-        counts = vote_counts(crowd)
+        families = families_for(self.families, crowd, given.known)
+        counts = vote_counts(crowd) if families is None else _effective_counts(crowd, families)
         known, notes = read_known(given.known, crowd, legal=self.legal)
-        codes = self._decide(crowd, counts)
+        codes = self._decide(crowd, counts, families)
         if known is not None:
             codes = with_known(codes, known, counts, crowd, legal=self.legal)
         illegal = len(find_errors(Tagged(codes, crowd.offsets), crowd.tagset))
@@ -145,6 +167,7 @@ class _Votes(Aggregator):
         total = counts.sum(axis=1, keepdims=True)
         shares = (counts / np.maximum(total, 1)).astype(np.float32)
         notes = [f"ties: {self.ties}", f"{illegal} illegal tags in the result", *notes]
+        notes += [families.note] if families else []
         unused = {
             "an earlier result": given.start or self.history, "a checkpoint": given.checkpoint,
         }  # fmt: skip
@@ -155,8 +178,8 @@ class _Votes(Aggregator):
             crowd=crowd,
             codes=codes,
             token_probs=shares,
-            span_confidence=span_shares(crowd, codes),
-            confidence=item_shares(crowd, codes),
+            span_confidence=span_shares(crowd, codes, families=families),
+            confidence=item_shares(crowd, codes, families=families),
             make_workers=agreement_table,
             method=self.name,
             stop_reason="votes need no iteration",
@@ -178,7 +201,7 @@ class _Votes(Aggregator):
             raise NotFittedError(f"{type(self).__name__}: call fit before predict")
         return type(self)(**self.get_params()).fit(crowd).result_
 
-    def _winners(self, crowd: Crowd, counts: NDArray[np.int32], codec: Codec) -> NDArray[np.int16]:
+    def _winners(self, crowd: Crowd, counts: NDArray[Any], codec: Codec) -> NDArray[np.int16]:
         rule = (self.ties, self.random_state)
         return winners(counts, counts.sum(axis=1) > 0, crowd, codec, rule, legal=self.legal)
 
@@ -203,7 +226,12 @@ class TokenVote(_Votes):
 
     name = "mv-token"
 
-    def _decide(self, crowd: Crowd, counts: NDArray[np.int32]) -> NDArray[np.int16]:
+    def _decide(
+        self,
+        crowd: Crowd,
+        counts: NDArray[Any],
+        families: Families | None,  # noqa: ARG002 - the counts heed them
+    ) -> NDArray[np.int16]:
         return self._winners(crowd, counts, crowd.tagset)
 
 
@@ -224,15 +252,20 @@ class SequenceVote(_Votes):
 
     name = "mv-seq"
 
-    def _decide(self, crowd: Crowd, counts: NDArray[np.int32]) -> NDArray[np.int16]:
+    def _decide(
+        self, crowd: Crowd, counts: NDArray[Any], families: Families | None
+    ) -> NDArray[np.int16]:
         answers, codec = crowd.latest, crowd.tagset
+        own = np.ones(len(answers), np.int64)
+        if families is not None:
+            own = np.rint(families.answer_weights(crowd) * GRAINS).astype(np.int64)
         codes = self._winners(crowd, counts, codec)
         bounds = crowd.offsets.tolist()
         for n in range(crowd.n_items):
             votes: dict[bytes, int] = {}
             for a in crowd.by_item[n].tolist():
                 key = answers.codes[answers.offset[a] : answers.offset[a + 1]].tobytes()
-                votes[key] = votes.get(key, 0) + 1
+                votes[key] = votes.get(key, 0) + int(own[a])
             if votes:
                 winner = np.frombuffer(self._pick(votes, codec, crowd, n), np.int16)
                 target = codes[bounds[n] : bounds[n + 1]]
@@ -240,7 +273,7 @@ class SequenceVote(_Votes):
         if not self.legal or codec.rules.is_plain:
             return codes
         bad = np.flatnonzero(~is_legal(codes, crowd.offsets, codec))
-        kept = np.zeros_like(counts)
+        kept = np.zeros(counts.shape, np.int32)
         kept[np.arange(len(codes)), codes] = 1
         return repair(codes, kept, counts.astype(np.int64), bad, crowd.offsets, codec)
 
@@ -274,7 +307,12 @@ class SegmentVote(_Votes):
 
     name = "mv-seg"
 
-    def _decide(self, crowd: Crowd, counts: NDArray[np.int32]) -> NDArray[np.int16]:
+    def _decide(
+        self,
+        crowd: Crowd,
+        counts: NDArray[Any],
+        families: Families | None,  # noqa: ARG002 - the counts heed them
+    ) -> NDArray[np.int16]:
         codec = crowd.tagset
         if codec.rules.is_plain:
             raise InputError("mv-seg needs spans: labels without prefixes have no segments")
@@ -283,7 +321,7 @@ class SegmentVote(_Votes):
             codec.encoding,
         )
         role_of = bare.code_of[codec.roles, 0]
-        role_counts = np.zeros((len(counts), len(bare.tags)), np.int32)
+        role_counts = np.zeros((len(counts), len(bare.tags)), counts.dtype)
         for code, role in enumerate(role_of.tolist()):
             role_counts[:, role] += counts[:, code]
         roles = self._winners(crowd, role_counts, bare)
@@ -299,9 +337,7 @@ class SegmentVote(_Votes):
         codes[inside] = codec.code_of[bare.roles[roles[inside]], np.repeat(kinds, lengths)]
         return codes
 
-    def _types(
-        self, crowd: Crowd, counts: NDArray[np.int32], segments: SpanArray
-    ) -> NDArray[np.int16]:
+    def _types(self, crowd: Crowd, counts: NDArray[Any], segments: SpanArray) -> NDArray[np.int16]:
         codec = crowd.tagset
         if not len(segments):
             return np.zeros(0, np.int16)
@@ -328,6 +364,20 @@ def vote_counts(crowd: Crowd) -> NDArray[np.int32]:
     cell = crowd.token_of[given] * n_labels + codes[given]
     counts = np.bincount(cell, minlength=crowd.n_tokens * n_labels)
     return counts.reshape(crowd.n_tokens, n_labels).astype(np.int32)
+
+
+GRAINS = 1 << 24
+"""Of a whole vote, in which parts of votes are counted: what differs by less is a tie."""
+
+
+def _effective_counts(crowd: Crowd, families: Families) -> NDArray[np.int64]:
+    """Count the labels of every token in grains, members of families as fewer."""
+    n_labels = len(crowd.tagset.tags)
+    given = crowd.latest.codes >= 0
+    cell = crowd.token_of[given] * n_labels + crowd.latest.codes[given]
+    weight = families.label_weights(crowd)[given]
+    counts = np.bincount(cell, weight, crowd.n_tokens * n_labels)
+    return np.rint(counts.reshape(crowd.n_tokens, n_labels) * GRAINS).astype(np.int64)
 
 
 __all__ = ["TIES", "SegmentVote", "SequenceVote", "TokenVote", "vote_counts"]

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from goldspan.aggregation.base import Aggregator, FitContext, as_crowd
 from goldspan.aggregation.bsc.priors import trusted_ids
 from goldspan.aggregation.consensus import Consensus
+from goldspan.aggregation.families import Families, check_families, families_for
 from goldspan.aggregation.legal import (
     TieRule,
     leave_open,
@@ -50,29 +51,40 @@ class Ballots:
         worker: int32 [n_ballots].
         label: int16 [n_ballots], code.
         shape: n_tokens, n_workers, n_labels.
+        share: float64 [n_ballots], what every label counts at its token where members of families
+            err together; None: 1. Sums over workers do not heed it.
     """
 
     token: NDArray[np.int64]
     worker: NDArray[np.int32]
     label: NDArray[np.int16]
     shape: tuple[int, int, int]
+    share: NDArray[np.float64] | None = None
 
     @classmethod
-    def of(cls, crowd: Crowd, voters: NDArray[np.bool_] | None = None) -> Ballots:
+    def of(
+        cls,
+        crowd: Crowd,
+        voters: NDArray[np.bool_] | None = None,
+        families: Families | None = None,
+    ) -> Ballots:
         """Take the labels of a crowd's latest answers, of some workers only if asked to.
 
         Args:
             crowd: The crowd.
             voters: bool [n_workers], who votes; None: everybody.
+            families: Workers who err together; None: everybody errs alone.
         """
         codes, worker = crowd.latest.codes, crowd.worker_of
         counts = codes >= 0
         if voters is not None:
             counts &= voters[worker]
         shape = crowd.n_tokens, crowd.n_workers, len(crowd.tagset.tags)
-        if counts.all():
-            return cls(crowd.token_of, worker, codes, shape)
-        return cls(crowd.token_of[counts], worker[counts], codes[counts], shape)
+        token = crowd.token_of
+        if not counts.all():
+            token, worker, codes = token[counts], worker[counts], codes[counts]
+        share = None if families is None else families.weights(token, worker)
+        return cls(token, worker, codes, shape, share)
 
     def __len__(self) -> int:
         """Count the labels."""
@@ -81,7 +93,7 @@ class Ballots:
     @cached_property
     def voted(self) -> NDArray[np.bool_]:
         """Whether a token has a label, bool [n_tokens]."""
-        return self.per_token(None) > 0
+        return np.bincount(self.token, minlength=self.shape[0]) > 0
 
     @cached_property
     def cell(self) -> NDArray[np.int64]:
@@ -95,12 +107,19 @@ class Ballots:
             weight: float64 [n_ballots]; None: 1 each.
         """
         n_tokens, _, n_labels = self.shape
-        found = np.bincount(self.cell, weight, n_tokens * n_labels)
+        found = np.bincount(self.cell, self.shared(weight), n_tokens * n_labels)
         return found.reshape(n_tokens, n_labels).astype(np.float64, copy=False)
 
     def per_token(self, values: NDArray[Any] | None) -> NDArray[np.float64]:
         """Sum over the labels of every token, float64 [n_tokens]; None: count them."""
-        return np.bincount(self.token, values, self.shape[0]).astype(np.float64, copy=False)
+        found = np.bincount(self.token, self.shared(values), self.shape[0])
+        return found.astype(np.float64, copy=False)
+
+    def shared(self, values: NDArray[Any] | None) -> Any:
+        """Return values as they count at tokens, float64 [n_ballots]; None: 1 each."""
+        if self.share is None:
+            return values
+        return self.share if values is None else self.share * values
 
     def per_worker(self, values: NDArray[Any] | None) -> NDArray[np.float64]:
         """Sum over the labels of every worker, float64 [n_workers]; None: count them."""
@@ -308,6 +327,7 @@ class VoteInputs:
         known: int16 [n_tokens], known truth, -1 unknown; or None.
         past: What an earlier result knows of the workers.
         given: What else the aggregator was given.
+        families: Workers who err together; None: everybody errs alone.
     """
 
     crowd: Crowd
@@ -315,6 +335,7 @@ class VoteInputs:
     known: NDArray[np.int16] | None
     past: Judged
     given: FitContext
+    families: Families | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -352,12 +373,17 @@ class WeightedVote(Aggregator):
         random_state: Seed for ties="random".
         history: An earlier result of any method: its expected right labels of a worker count as
             that many more judged labels.
+        families: Workers who err together: n members of a family who labelled a token count as
+            n / (1 + (n - 1) rho) workers. "auto" finds them by the answers; "none": everybody errs
+            alone; or a mapping from worker ids to names of families, of which only rho is
+            estimated.
     """
 
     ties: TieRule = "outside"
     legal: bool = True
     random_state: Seed = 0
     history: Consensus | None = None
+    families: Annotated[Any, check_families] = "auto"
 
     def _weigh(self, inputs: VoteInputs) -> WeightedScores:
         """Find the weights."""
@@ -372,8 +398,9 @@ class WeightedVote(Aggregator):
 
     def _aggregate(self, crowd: Crowd, given: FitContext) -> Consensus:
         known, notes = read_known(given.known, crowd, legal=self.legal)
-        ballots = Ballots.of(crowd, self._voters(crowd))
-        found = self._weigh(VoteInputs(crowd, ballots, known, self._past(crowd), given))
+        families = families_for(self.families, crowd, given.known)
+        ballots = Ballots.of(crowd, self._voters(crowd), families)
+        found = self._weigh(VoteInputs(crowd, ballots, known, self._past(crowd), given, families))
         scores = found.scores
         if scores is None:
             scores = ballots.sums(found.weight[ballots.worker])
@@ -382,7 +409,9 @@ class WeightedVote(Aggregator):
         probs = found.probs
         if probs is None:
             probs = weight_shares(ballots, scores, found.weight, found.n_absent)
-        result = _result(crowd, codes, probs.astype(np.float32), found, (*found.notes, *notes))
+        notes += [families.note] if families else []
+        notes = [*found.notes, *notes]
+        result = _result(crowd, codes, probs.astype(np.float32), found, tuple(notes), families)
         return result if known is None else sure_of(result, known)
 
     def _decide(
@@ -468,7 +497,7 @@ def softmax(scores: NDArray[np.float64], n_absent: int = 0) -> NDArray[np.float6
 
 def _result(
     crowd: Crowd, codes: NDArray[np.int16], probs: NDArray[np.float32], found: WeightedScores,
-    notes: tuple[str, ...],
+    notes: tuple[str, ...], families: Families | None,
 ) -> Consensus:  # fmt: skip
     """Put the result together; single labels have one confidence, tagged tokens shares too."""
     if crowd.is_classification:
@@ -477,7 +506,8 @@ def _result(
         spans = given[codes >= 0]
     else:
         counts = np.maximum(found.weight, 0)
-        items, spans = item_shares(crowd, codes, counts), span_shares(crowd, codes, counts)
+        own = crowd, codes, counts, families
+        items, spans = item_shares(*own), span_shares(*own)
     return Consensus(
         crowd=crowd,
         codes=codes,
@@ -653,6 +683,8 @@ class LinearVote(WeightedVote):
         from goldspan.aggregation import get_aggregator
 
         judge, given = get_aggregator(self.weights_from), inputs.given
+        if "families" in judge.parameter_names():
+            judge.set_params(families=inputs.families or "none")
         return judge.fit(inputs.crowd, runner=given.runner, progress=given.progress).result_
 
 
@@ -723,7 +755,10 @@ class _Skilled(WeightedVote):
         )
         ids = found.worker_ids.to_pylist()
         new = sum(name not in skills for name in ids)
-        vote = _WithSkills(ties=self.ties, legal=self.legal, random_state=self.random_state)
+        vote = _WithSkills(
+            ties=self.ties, legal=self.legal, random_state=self.random_state,
+            families=self.families,
+        )  # fmt: skip
         vote.name, vote.skill = self.name, np.array([skills.get(name, 0.0) for name in ids])
         result = vote.fit(found, runner=runner).result_
         notes = (*result.notes, f"{new} workers whom the fit did not see have no weight")

@@ -26,6 +26,7 @@ from scipy.special import digamma, gammaln
 
 from goldspan.aggregation.bsc.evidence import Evidence, Sums, Tables
 from goldspan.aggregation.bsc.kernels import token_step, vote_step
+from goldspan.aggregation.families import Families
 from goldspan.aggregation.workermodels import Prior, Rows, WorkerModel
 from goldspan.chains.forward_backward import expect_items, expect_lanes
 from goldspan.crowd import Crowd
@@ -312,8 +313,8 @@ def _vote_step(shard: Evidence, model: Model) -> Sums:
     sums = model.no_sums()
     steps = sums.truth[1:] if model.truth.is_chain else np.zeros((0, 0))
     vote_step(
-        shard.offsets, shard.bounds, shard.row, shard.active, shard.gold, model.rows.label,
-        sums.counts, sums.truth[0], steps,
+        shard.offsets, shard.bounds, shard.row, shard.active, shard.gold, shard.weight,
+        model.rows.label, sums.counts, sums.truth[0], steps,
     )  # fmt: skip
     return sums
 
@@ -410,6 +411,7 @@ class EngineInputs:
         sums: The statistics to begin with.
         notes: What to tell.
         dependence: How much workers share their mistakes, for methods with +crf.
+        families: Workers who err together; None: everybody errs alone.
     """
 
     crowd: Crowd
@@ -419,6 +421,7 @@ class EngineInputs:
     sums: Sums
     notes: tuple[str, ...]
     dependence: float = 0.0
+    families: Families | None = None
 
     def fingerprint(self, method: str, params: Mapping[str, Any], *, is_warm: bool) -> str:
         """Name a run by its answers, tags and parameters, and by what it begins with.

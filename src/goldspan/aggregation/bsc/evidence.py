@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any
 
@@ -17,7 +17,9 @@ from goldspan.aggregation.bsc.kernels import (
     lay_out_plain,
     pattern_logs,
     spread,
+    weigh_labels,
 )
+from goldspan.aggregation.families import Families
 from goldspan.aggregation.workermodels import Rows
 from goldspan.crowd import Crowd
 from goldspan.errors import InputError, UnknownNameError
@@ -89,6 +91,8 @@ class Evidence:
         active: bool [n_items], whether anything is known of the item: an answer or gold.
         gold: int16 [n_tokens], known truth, -1 unknown; empty if nothing is known.
         unary: float64 [n_tokens, J], log evidence from elsewhere; empty if there is none.
+        weight: float64 [n_labels], what every label counts where members of families err
+            together; empty: 1. Only patterns heed it: see `compress`.
     """
 
     offsets: NDArray[np.int64]
@@ -97,6 +101,7 @@ class Evidence:
     active: NDArray[np.bool_]
     gold: NDArray[np.int16]
     unary: NDArray[np.float64]
+    weight: Floats = field(default_factory=lambda: np.zeros(0), kw_only=True)
 
     @property
     def n_tokens(self) -> int:
@@ -128,13 +133,15 @@ class Evidence:
         origin = int(self.offsets[0])
         tokens = slice(int(self.offsets[first]) - origin, int(self.offsets[last]) - origin)
         bounds = self.bounds[tokens.start : tokens.stop + 1]
+        entries = slice(int(bounds[0] - self.bounds[0]), int(bounds[-1] - self.bounds[0]))
         return Evidence(
             self.offsets[first : last + 1],
             bounds,
-            self.row[bounds[0] - self.bounds[0] : bounds[-1] - self.bounds[0]],
+            self.row[entries],
             self.active[first:last],
             self.gold[tokens] if len(self.gold) else self.gold,
             self.unary[tokens] if len(self.unary) else self.unary,
+            weight=self.weight[entries],
         )
 
 
@@ -180,6 +187,22 @@ def lay_out(
         active |= _any_by_item(known >= 0, crowd.offsets)
     extra = np.zeros((0, n_labels)) if unary is None else np.ascontiguousarray(unary, np.float64)
     return Evidence(crowd.offsets, bounds, row, active, known, extra), rows
+
+
+def weighed(evidence: Evidence, rows: Rows, families: Families | None) -> Evidence:
+    """Let members of a family who labelled the same token count as fewer.
+
+    Args:
+        evidence: The labels by token.
+        rows: What its rows stand for.
+        families: The families of the crowd; None: everybody errs alone.
+    """
+    if families is None:
+        return evidence
+    weight = np.ones(len(evidence.row))
+    who = rows.worker, families.number, families.rho
+    weigh_labels(evidence.bounds, evidence.row, *who, weight)
+    return replace(evidence, weight=weight)
 
 
 def _without_memory(crowd: Crowd) -> tuple[NDArray[np.int64], NDArray[np.int32], Rows]:
@@ -282,6 +305,7 @@ class Patterned(Evidence):
         pattern_bounds: int64 [n_patterns + 1]; pattern p stands for the workers' rows
             pattern_row[pattern_bounds[p]:pattern_bounds[p + 1]].
         pattern_row: int32.
+        pattern_weight: float64, what each of them counts; empty: 1.
         n_tokens_of: float64 [n_patterns], active tokens of every pattern.
         n_worker_rows: Number of workers' rows of the model.
         discount: float64 [n_patterns], power of the workers' evidence; empty: 1.
@@ -289,6 +313,7 @@ class Patterned(Evidence):
 
     pattern_bounds: NDArray[np.int64]
     pattern_row: NDArray[np.int32]
+    pattern_weight: Floats
     n_tokens_of: Floats
     n_worker_rows: int
     discount: Floats
@@ -299,7 +324,8 @@ class Patterned(Evidence):
         words = tables.log_table[self.n_worker_rows :]
         logs = np.empty((n_patterns + len(words), n_labels))
         shift = np.empty(n_patterns)
-        pattern_logs(self.pattern_bounds, self.pattern_row, tables.log_table, logs, shift)
+        own = self.pattern_bounds, self.pattern_row, self.pattern_weight
+        pattern_logs(*own, tables.log_table, logs, shift)
         if len(self.discount):
             logs[:n_patterns] *= self.discount[:, None]
             shift *= self.discount
@@ -317,18 +343,20 @@ class Patterned(Evidence):
     def items(self, first: int, last: int) -> Patterned:
         """Return a slice of items as views; patterns stay."""
         part = super().items(first, last)
-        own = {field.name: getattr(part, field.name) for field in fields(Evidence)}
+        own = {one.name: getattr(part, one.name) for one in fields(Evidence)}
         return replace(self, **own)
 
 
 def compress(shard: Evidence, n_worker_rows: int) -> Evidence:
     """Put patterns in the place of rows; items that are single tokens, which share little, stay.
 
+    They do not where labels have weights, which are those of patterns.
+
     Args:
         shard: Some items.
         n_worker_rows: Number of workers' rows; later rows are words.
     """
-    if shard.n_tokens <= len(shard.active):
+    if shard.n_tokens <= len(shard.active) and not len(shard.weight):
         return shard
     return _patterned(shard, n_worker_rows)
 
@@ -337,7 +365,7 @@ def discounted(shard: Evidence, n_worker_rows: int, dependence: float) -> Patter
     """Count n labels of a token as n / (1 + (n - 1) dependence) independent ones.
 
     That is the effective size of a sample whose members are correlated (Kish 1965): workers miss
-    the same names.
+    the same names. Members of a family count as fewer before: n is then the sum of the weights.
 
     Args:
         shard: Some items.
@@ -345,7 +373,12 @@ def discounted(shard: Evidence, n_worker_rows: int, dependence: float) -> Patter
         dependence: Correlation of their mistakes, 0 to 1.
     """
     found = shard if isinstance(shard, Patterned) else _patterned(shard, n_worker_rows)
-    n_labels = np.diff(found.pattern_bounds)
+    sizes = np.diff(found.pattern_bounds)
+    n_labels = sizes.astype(np.float64)
+    if len(found.pattern_weight):
+        n_labels[:] = np.bincount(
+            np.repeat(np.arange(len(sizes)), sizes), found.pattern_weight, len(sizes)
+        )
     return replace(found, discount=1 / (1 + np.maximum(n_labels - 1, 0) * dependence))
 
 
@@ -374,6 +407,7 @@ def _patterned(shard: Evidence, n_worker_rows: int) -> Patterned:
         unary=shard.unary,
         pattern_bounds=bounds,
         pattern_row=shard.row[place],
+        pattern_weight=shard.weight[place] if len(shard.weight) else shard.weight,
         n_tokens_of=np.bincount(pattern[tokens], minlength=n_patterns).astype(np.float64),
         n_worker_rows=n_worker_rows,
         discount=np.zeros(0),

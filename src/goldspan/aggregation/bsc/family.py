@@ -26,7 +26,7 @@ from goldspan.aggregation.bsc.engine import (
     run,
     settle,
 )
-from goldspan.aggregation.bsc.evidence import PREVIOUS, Sums, compress, lay_out
+from goldspan.aggregation.bsc.evidence import PREVIOUS, Sums, compress, lay_out, weighed
 from goldspan.aggregation.bsc.posterior import Posterior, consensus_of
 from goldspan.aggregation.bsc.priors import (
     GRID,
@@ -39,6 +39,7 @@ from goldspan.aggregation.bsc.priors import (
     trusted_ids,
 )
 from goldspan.aggregation.consensus import Consensus
+from goldspan.aggregation.families import check_families, families_for
 from goldspan.aggregation.legal import legal_known
 from goldspan.aggregation.workermodels import (
     LEAST,
@@ -86,6 +87,10 @@ class Variational(Aggregator):
             of a token count as n / (1 + (n - 1) dependence) beside the text. "auto" measures it.
         text_power: Of methods with +crf: power of the text's probability; above 1 since a CRF that
             learns from soft labels is less sure than it might be.
+        families: Workers who err together: n members of a family who labelled a token count as
+            n / (1 + (n - 1) rho) workers. "auto" finds them by the answers; "none": everybody errs
+            alone; or a mapping from worker ids to names of families, of which only rho is
+            estimated.
         decode: "mbr", the spans with the largest expected F1, or "viterbi", the likeliest path.
         tol: Relative change of the objective at which to stop.
         max_iter: Most steps.
@@ -117,6 +122,7 @@ class Variational(Aggregator):
     rounds: Rounds = 6
     dependence: Annotated[float | str, Number(0, 1), OneOf(("auto",))] = "auto"
     text_power: Annotated[float, Number(0, 100)] = 1.3
+    families: Annotated[Any, check_families] = "auto"
     decode: Decoder = "mbr"
     tol: Tolerance = 1e-5
     max_iter: Rounds = 100
@@ -198,7 +204,9 @@ class Variational(Aggregator):
         from goldspan.aggregation.bsc.text import measure_dependence
 
         posterior = Posterior(inputs.shards, fit.tables, inputs.crowd.tagset, given.runner)
-        found = measure_dependence(inputs.crowd, posterior.marginals(np.inf).probs)
+        # Of a family, whose mistakes are discounted already, one member shows what all share.
+        crowd = inputs.families.thin(inputs.crowd) if inputs.families else inputs.crowd
+        found = measure_dependence(crowd, posterior.marginals(np.inf).probs)
         note = f"workers share their mistakes: dependence {found:.2f}, measured"
         return replace(inputs, dependence=found, notes=(*inputs.notes, note))
 
@@ -257,6 +265,13 @@ class Variational(Aggregator):
         for memory in past.values():
             memory.check(crowd, workers.name)
             evidence, rows = memory.join(evidence, rows, crowd)
+        if fitted:
+            remembered = past["start"].families
+            families = families_for(remembered or "none", crowd)
+        else:
+            families = families_for(self.families, crowd, known)
+        notes = (*notes, families.note) if families else notes
+        evidence = weighed(evidence, rows, families)
         counts = {name: memory.counts(rows, crowd) for name, memory in past.items()}
         if fitted:
             bonus, truth = past["start"].plain_bonus, past["start"].model.truth
@@ -277,7 +292,7 @@ class Variational(Aggregator):
         else:
             sums = from_votes(model, shards, given.runner)
         shards = [compress(shard, len(rows)) for shard in shards]
-        return EngineInputs(crowd, shards, model, bonus, sums, notes)
+        return EngineInputs(crowd, shards, model, bonus, sums, notes, families=families)
 
     def _vocabulary(self, crowd: Crowd, memory: Memory | None) -> Vocabulary | None:
         if self.text != "words":
@@ -306,7 +321,8 @@ class Variational(Aggregator):
         fingerprint = ""
         if given.checkpoint is not None:
             trusted = trusted_ids(self.trusted)
-            params = {**self.get_params(), "history": None, "trusted": trusted}
+            # What is found out of families shows in the evidence.
+            params = {**self.get_params(), "history": None, "trusted": trusted, "families": None}
             fingerprint = inputs.fingerprint(self.name, params, is_warm=given.start is not None)
         return RunContext(given.runner, given.progress, given.checkpoint, fingerprint)
 
@@ -328,6 +344,7 @@ class Variational(Aggregator):
                 codec,
                 inputs.plain_bonus,
                 inputs.dependence,
+                inputs.families,
             ),
         )
 

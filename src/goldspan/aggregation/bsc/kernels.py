@@ -207,12 +207,40 @@ def _same(bounds, row, n_rows, left, right):
 
 
 @kernel
-def pattern_logs(bounds, row, log_table, out, shift):
+def weigh_labels(bounds, row, worker, number, rho, weight):
+    """Count n labels of a family at a token as n / (1 + (n - 1) rho), in equal parts.
+
+    Args:
+        bounds: int64 [n_tokens + 1], entries of `row`; the first may be any number.
+        row: int32 [n_entries]; rows beyond those of `worker` (words) keep their weight.
+        worker: int32 [n_worker_rows].
+        number: int64 [n_workers], family of every worker.
+        rho: float64 [n_families].
+        weight: float64 [n_entries], written where a family has several labels.
+    """
+    for token in range(len(bounds) - 1):
+        begin, stop = bounds[token] - bounds[0], bounds[token + 1] - bounds[0]
+        for entry in range(begin, stop):
+            if row[entry] >= len(worker):
+                continue
+            own = number[worker[row[entry]]]
+            if rho[own] <= 0.0:
+                continue
+            n = 0
+            for other in range(begin, stop):
+                if row[other] < len(worker) and number[worker[row[other]]] == own:
+                    n += 1
+            weight[entry] = 1.0 / (1.0 + (n - 1) * rho[own])
+
+
+@kernel
+def pattern_logs(bounds, row, weight, log_table, out, shift):
     """Sum the logarithms of every pattern's rows, the largest made 0.
 
     Args:
         bounds: int64 [n_patterns + 1].
         row: int32 [n_entries].
+        weight: float64 [n_entries], what every row counts; empty: 1.
         log_table: float64 [n_rows, J].
         out: float64 [n_patterns, J], written.
         shift: float64 [n_patterns], written: what was taken off.
@@ -224,8 +252,12 @@ def pattern_logs(bounds, row, log_table, out, shift):
             here[j] = 0.0
         for entry in range(bounds[p], bounds[p + 1]):
             values = log_table[row[entry]]
-            for j in range(n_labels):
-                here[j] += values[j]
+            if len(weight):
+                for j in range(n_labels):
+                    here[j] += weight[entry] * values[j]
+            else:
+                for j in range(n_labels):
+                    here[j] += values[j]
         most = here[0]
         for j in range(1, n_labels):
             most = max(most, here[j])
@@ -257,11 +289,12 @@ def spread(bounds, row, own, counts):
 
 
 @kernel
-def vote_step(offsets, bounds, row, active, gold, label, counts, start_counts, step_counts):
+def vote_step(offsets, bounds, row, active, gold, weight, label, counts, start_counts, step_counts):
     """Add the vote shares of some items to the statistics.
 
     Args:
         offsets, bounds, row, active, gold: As for `expect_items` of the chains.
+        weight: float64 [n_entries], what every label counts; empty: 1.
         label: int16 [n_worker_rows], label of every worker row; rows beyond are words.
         counts: float64 [n_rows, J], added to.
         start_counts: float64 [J], added to: the first tokens of items.
@@ -278,7 +311,7 @@ def vote_step(offsets, bounds, row, active, gold, label, counts, start_counts, s
             begin, stop = bounds[token] - bounds[0], bounds[token + 1] - bounds[0]
             for j in range(n_labels):
                 before[j] = share[j]
-            _shares(token, begin, stop, row, gold, label, share)
+            _shares(token, begin, stop, row, gold, weight, label, share)
             for entry in range(begin, stop):
                 target = counts[row[entry]]
                 for j in range(n_labels):
@@ -293,7 +326,7 @@ def vote_step(offsets, bounds, row, active, gold, label, counts, start_counts, s
 
 
 @kernel
-def _shares(token, begin, stop, row, gold, label, share):
+def _shares(token, begin, stop, row, gold, weight, label, share):
     """Set `share` to the shares of votes, to the known truth, or to equal shares of nothing."""
     n_labels = len(share)
     if len(gold) and gold[token] >= 0:
@@ -305,8 +338,9 @@ def _shares(token, begin, stop, row, gold, label, share):
         share[j] = 0.0
     for entry in range(begin, stop):
         if row[entry] < len(label):
-            share[label[row[entry]]] += 1.0
-            total += 1.0
+            vote = weight[entry] if len(weight) else 1.0
+            share[label[row[entry]]] += vote
+            total += vote
     for j in range(n_labels):
         share[j] = share[j] / total if total > 0.0 else 1.0 / n_labels
 

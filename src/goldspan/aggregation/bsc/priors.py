@@ -21,6 +21,7 @@ from goldspan.aggregation.bsc.engine import (
     is_interrupted,
 )
 from goldspan.aggregation.bsc.evidence import Evidence, Sums, previous_mask
+from goldspan.aggregation.families import Families
 from goldspan.aggregation.workermodels import Floats, Prior, Rows
 from goldspan.crowd import Crowd
 from goldspan.errors import InputError
@@ -185,6 +186,7 @@ class Memory:
         codec: The tag set.
         plain_bonus: epsilon0 of workers who are not trusted, also of unknown ones.
         dependence: How much workers share their mistakes, for methods with +crf.
+        families: Workers who err together; None: everybody errs alone.
     """
 
     model: Model
@@ -194,6 +196,7 @@ class Memory:
     codec: Codec
     plain_bonus: float
     dependence: float = 0.0
+    families: Families | None = None
 
     def check(self, crowd: Crowd, model: str) -> None:
         """Check that it fits a crowd, already in its tags, and a worker model.

@@ -1,0 +1,302 @@
+"""Families of workers who err together: found, weighed, and heeded by the methods."""
+
+from itertools import combinations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import goldspan
+from goldspan.aggregation.bsc.evidence import compress, discounted, lay_out, weighed
+from goldspan.aggregation.families import (
+    Families,
+    families_for,
+    find_families,
+    given_families,
+    pair_agreements,
+)
+from goldspan.aggregation.weighted import Ballots
+from goldspan.crowd import Crowd
+from goldspan.errors import InputError
+
+WIDE = b"""token\ta\tb\tc\td
+Rome\tB-LOC\tB-LOC\tO\tO
+wins\tO\tO\tO\tO
+
+Ann\tB-PER\t?\tO\tB-LOC
+in\tO\t?\tO\tO
+Oslo\tB-LOC\tB-LOC\tB-LOC\tO
+"""
+
+
+def simulated(
+    rho: float, *, seed: int = 0, n_workers: int = 12, members: int = 3, n_items: int = 400
+) -> tuple[Crowd, np.ndarray, dict[str, str]]:
+    """Make single labels of workers of whom the first err together."""
+    rng = np.random.default_rng(seed)
+    truth = rng.integers(4, size=n_items)
+
+    def draw(right: float) -> np.ndarray:
+        wrong = (truth + rng.integers(1, 4, size=n_items)) % 4
+        return np.where(rng.random(n_items) < right, truth, wrong)
+
+    common = draw(0.55)
+    rows = []
+    for w in range(n_workers):
+        alike = rng.random(n_items) < np.sqrt(rho)
+        given = np.where(alike, common, draw(0.55)) if w < members else draw(0.6 + 0.02 * w)
+        rows += [
+            {"task": i, "worker": f"w{w:02d}", "label": "abcd"[x]} for i, x in enumerate(given)
+        ]
+    return goldspan.read_crowd(rows), truth, {f"w{w:02d}": "kin" for w in range(members)}
+
+
+def brute_weights(crowd: Crowd, families: Families, *, by_token: bool) -> list[float]:
+    """Count the members of every label's family one by one."""
+    answers, found = crowd.latest, []
+    cells = [
+        (a, i)
+        for a in range(len(answers))
+        for i in range(answers.offset[a + 1] - answers.offset[a])
+    ]
+    for a, i in cells:
+        if answers.codes[answers.offset[a] + i] < 0:
+            found.append(0.0)
+            continue
+        own = families.number[answers.worker[a]]
+        n = sum(
+            families.number[answers.worker[b]] == own
+            and (not by_token or answers.codes[answers.offset[b] + i] >= 0)
+            for b in range(len(answers))
+            if answers.item[b] == answers.item[a]
+        )
+        found.append(1 / (1 + (n - 1) * families.rho[own]))
+    return found
+
+
+@pytest.fixture(name="crowd")
+def _crowd() -> Crowd:
+    return goldspan.read_crowd(WIDE, format="wide")
+
+
+@pytest.fixture(name="families")
+def _families(crowd) -> Families:
+    return Families(np.array([0, 0, 1, 0]), np.array([0.4, 0.0]), crowd.worker_ids)
+
+
+def test_weights_are_those_counted_one_by_one(crowd, families):
+    labels = families.label_weights(crowd)
+    np.testing.assert_allclose(labels, brute_weights(crowd, families, by_token=True))
+    answers = np.repeat(families.answer_weights(crowd), crowd.latest.lengths)
+    given_ = crowd.latest.codes >= 0
+    counted = np.array(brute_weights(crowd, families, by_token=False))
+    np.testing.assert_allclose(answers[given_], counted[given_])
+
+
+@pytest.mark.parametrize("has_memory", [False, True])
+def test_the_engine_multiplies_powers_of_what_the_labels_say(crowd, families, has_memory):
+    evidence, rows = lay_out(crowd, has_memory=has_memory)
+    evidence = weighed(evidence, rows, families)
+    rng = np.random.default_rng(1)
+    logs = rng.normal(size=(len(rows), rows.n_labels))
+    from goldspan.aggregation.bsc.evidence import Tables
+
+    tables = Tables(logs, np.exp(logs), np.ones((1, rows.n_labels)), np.ones(rows.n_labels))
+    shard = compress(evidence, len(rows))
+    for dependence in (0.0, 0.5):
+        own = discounted(shard, len(rows), dependence) if dependence else shard
+        local, _ = own.localise(tables)
+        for token in range(crowd.n_tokens):
+            entries = slice(*evidence.bounds[token : token + 2])
+            who = rows.worker[evidence.row[entries]]
+            n = {w: sum(families.number[who] == families.number[w]) for w in who}
+            weight = [1 / (1 + (n[w] - 1) * families.rho[families.number[w]]) for w in who]
+            power = 1 / (1 + max(sum(weight) - 1, 0) * dependence)
+            expected = power * (np.array(weight) @ logs[evidence.row[entries]])
+            found = local.log_table[shard.row[token]]
+            np.testing.assert_allclose(found - found.max(), expected - expected.max(), atol=1e-12)
+
+
+def test_ballots_sum_by_weights_at_tokens_and_whole_by_workers(crowd, families):
+    ballots = Ballots.of(crowd, None, families)
+    plain = Ballots.of(crowd)
+    given_ = crowd.latest.codes >= 0
+    np.testing.assert_allclose(ballots.share, families.label_weights(crowd)[given_])
+    assert ballots.sums().sum() == pytest.approx(ballots.share.sum())
+    np.testing.assert_array_equal(ballots.per_worker(None), plain.per_worker(None))
+    np.testing.assert_array_equal(ballots.voted, plain.voted)
+
+
+def test_agreement_is_chance_corrected():
+    crowd, _, _ = simulated(0.5)
+    pairs = pair_agreements(crowd)
+    answers = crowd.latest
+    table = np.empty((crowd.n_items, crowd.n_workers), int)
+    table[answers.item, answers.worker] = answers.codes
+    assert len(pairs) == 66
+    for n, (i, j) in enumerate(zip(pairs.left, pairs.right, strict=True)):
+        one, two = np.eye(4)[table[:, i]], np.eye(4)[table[:, j]]
+        one, two = one - one.mean(axis=0), two - two.mean(axis=0)
+        k = (one * two).sum() / np.sqrt((one**2).sum() * (two**2).sum())
+        assert pairs.agreement[n] == pytest.approx(k)
+
+
+def test_standard_errors_are_those_of_the_jackknife():
+    crowd, _, _ = simulated(0.5, n_workers=2, members=1)
+    pairs = pair_agreements(crowd)
+    answers = crowd.latest
+    table = np.empty((crowd.n_items, 2), int)
+    table[answers.item, answers.worker] = answers.codes
+
+    def agreement(rows):
+        one, two = (np.eye(4)[rows[:, w]] for w in range(2))
+        one, two = one - one.mean(axis=0), two - two.mean(axis=0)
+        return (one * two).sum() / np.sqrt((one**2).sum() * (two**2).sum())
+
+    n = crowd.n_items
+    without = [agreement(np.delete(table, i, axis=0)) for i in range(n)]
+    variance = (n - 1) * np.var(without)
+    assert pairs.variance[0] / pairs.blocks[0] == pytest.approx(variance, rel=0.05)
+
+
+@settings(max_examples=12)
+@given(seed=st.integers(0, 2**16), rho=st.sampled_from([0.6, 1.0]), members=st.integers(2, 4))
+def test_families_are_found_and_measured(seed, rho, members):
+    crowd, _, kin = simulated(rho, seed=seed, members=members)
+    found = find_families(crowd)
+    assert set(kin) <= set(found.names())
+    assert found.rho[found.number[0]] == pytest.approx(rho, abs=0.15)
+
+
+@settings(max_examples=12)
+@given(seed=st.integers(0, 2**16))
+def test_next_to_nobody_is_taken_for_a_family_where_there_is_none(seed):
+    crowd, _, _ = simulated(0.0, seed=seed)
+    assert len(find_families(crowd).names()) <= 2
+
+
+def test_no_chain_by_one_link():
+    # b is half a copy of a and half one of c, who err independently.
+    rng = np.random.default_rng(0)
+    crowd, truth, _ = simulated(0.0, n_items=600)
+    answers = crowd.latest
+    table = np.empty((crowd.n_items, crowd.n_workers), int)
+    table[answers.item, answers.worker] = answers.codes
+    table[:, 1] = np.where(rng.random(len(truth)) < 0.5, table[:, 0], table[:, 2])
+    rows = [
+        {"task": i, "worker": f"w{w:02d}", "label": "abcd"[table[i, w]]}
+        for i in range(len(table))
+        for w in range(table.shape[1])
+    ]
+    found = find_families(goldspan.read_crowd(rows))
+    assert found.number[0] != found.number[2]
+
+
+@pytest.mark.parametrize("method", ["ds", "mace", "ibcc", "wawa", "glad", "kos", "wmv-log"])
+def test_copies_change_next_to_nothing(method):
+    crowd, truth, _ = simulated(0.0, members=1, n_workers=9)
+    answers, ids = crowd.latest, crowd.worker_ids.to_pylist()
+    labels = np.array(crowd.tagset.tags)[answers.codes]
+    rows = [
+        {"task": int(i), "worker": ids[w], "label": x}
+        for i, w, x in zip(answers.item, answers.worker, labels, strict=True)
+    ]
+    copies = [row | {"worker": f"copy{k}"} for row in rows if row["worker"] == "w00" for k in "123"]
+    more = goldspan.read_crowd(rows + copies)
+    alone = np.array(goldspan.aggregate(crowd, method).labels)
+    found = np.array(goldspan.aggregate(more, method).labels)
+    assert np.mean(found != alone) < 0.02
+    other = np.array(goldspan.aggregate(more, method, families="none").labels)
+    assert np.mean(other == np.array(list("abcd"))[truth]) <= np.mean(
+        found == np.array(list("abcd"))[truth]
+    )
+
+
+def test_where_nobody_is_kin_nothing_changes():
+    crowd, _, _ = simulated(0.0)
+    for method in ("ds", "mv-token", "wawa"):
+        auto = goldspan.aggregate(crowd, method, families="auto")
+        none = goldspan.aggregate(crowd, method, families="none")
+        np.testing.assert_array_equal(auto.token_probs, none.token_probs)
+        assert auto.trace == none.trace
+
+
+@pytest.mark.parametrize("method", ["mv-token", "mv-seq", "mv-seg"])
+def test_votes_of_a_given_family_count_as_one_where_nothing_is_known_of_it(method):
+    table = b"token\ta\tb\tc\td\te\nRome\tB-LOC\tB-LOC\tO\tO\tO\nwins\tO\tO\tO\tO\tO\n"
+    crowd = goldspan.read_crowd(table, format="wide")
+    assert goldspan.aggregate(crowd, method).tags == [["O", "O"]]
+    kin = {"c": "x", "d": "x", "e": "x"}
+    found = goldspan.aggregate(crowd, method, families=kin)
+    assert found.tags == [["B-LOC", "O"]]
+    assert found.span_confidence.tolist() == pytest.approx([2 / 3])
+    assert any("c, d, e (rho 1.00)" in note for note in found.notes)
+
+
+def test_given_families_are_measured_by_answers_and_by_truth():
+    crowd, truth, kin = simulated(0.6, n_items=1000)
+    codes = np.array([crowd.tagset.tags.index("abcd"[t]) for t in truth], np.int16)
+    by_answers = given_families(crowd, kin)
+    by_truth = given_families(crowd, kin, codes)
+    assert by_answers.rho[0] == pytest.approx(0.6, abs=0.1)
+    assert by_truth.rho[0] == pytest.approx(0.6, abs=0.1)
+    assert by_truth.names() == kin
+    assert not (by_truth.rho == by_answers.rho).all()
+
+
+def test_other_crowds_know_them_by_id():
+    crowd, _, kin = simulated(1.0)
+    families = given_families(crowd, kin)
+    rows = [{"task": 0, "worker": w, "label": "a"} for w in ("new", "w02", "w05", "w00")]
+    other = families.on(goldspan.read_crowd(rows))
+    assert other.names() == {"w00": "kin", "w02": "kin"}
+    assert other.sizes.sum() == 4
+
+
+def test_prediction_knows_the_families_of_the_fit():
+    crowd, _, kin = simulated(1.0)
+    from goldspan.aggregation import get_aggregator
+
+    method = get_aggregator("ds", families=kin).fit(crowd)
+    result = method.predict(crowd)
+    assert any("err together" in note for note in result.notes)
+    assert (result.codes == method.result_.codes).mean() > 0.99
+
+
+def test_one_member_of_a_family_stays(crowd, families):
+    thin = families.thin(crowd)
+    left = [(int(i), int(w)) for i, w in zip(thin.latest.item, thin.latest.worker, strict=True)]
+    assert sorted(left) == [(0, 0), (0, 2), (1, 0), (1, 2)]
+    alone = Families(np.arange(4), np.zeros(4), crowd.worker_ids)
+    assert alone.thin(crowd) is crowd
+    assert not alone
+
+
+def test_what_families_may_be(crowd):
+    with pytest.raises(InputError, match="families must be"):
+        goldspan.aggregate(crowd, "ds", families=3)
+    assert families_for("none", crowd) is None
+    assert families_for({}, crowd) is None
+    assert families_for({"a": "x", "nobody": "x"}, crowd) is None
+
+
+def test_a_small_crowd_has_no_families(crowd):
+    assert not find_families(crowd)
+    for n_workers in (2, 3):
+        assert not find_families(simulated(0.0, n_workers=n_workers, members=1)[0])
+
+
+def test_many_pairs_are_numbered_alike(monkeypatch):
+    crowd, _, _ = simulated(0.5)
+    dense = pair_agreements(crowd)
+    from goldspan.aggregation import families
+
+    pair = np.array([i * 5000 + j for i, j in combinations(range(4), 2)] * 6)
+    names, number = families._numbered(pair, np.ones(len(pair), np.int64), 5000)
+    assert names.tolist() == sorted(set(pair.tolist()))
+    np.testing.assert_array_equal(names[number], pair)
+    monkeypatch.setattr(families, "MOST_RECORDS", 10_000)
+    fewer = pair_agreements(crowd)
+    assert len(fewer) == len(dense)
+    assert (fewer.blocks < dense.blocks).all()
