@@ -204,8 +204,8 @@ def test_copies_change_next_to_nothing(method):
     ]
     copies = [row | {"worker": f"copy{k}"} for row in rows if row["worker"] == "w00" for k in "123"]
     more = goldspan.read_crowd(rows + copies)
-    alone = np.array(goldspan.aggregate(crowd, method).labels)
-    found = np.array(goldspan.aggregate(more, method).labels)
+    alone = np.array(goldspan.aggregate(crowd, method, families="auto").labels)
+    found = np.array(goldspan.aggregate(more, method, families="auto").labels)
     assert np.mean(found != alone) < 0.02
     other = np.array(goldspan.aggregate(more, method, families="none").labels)
     assert np.mean(other == np.array(list("abcd"))[truth]) <= np.mean(

@@ -4,8 +4,9 @@ Single labels are the matter of `auto_labels`.
 
 For spans:
 
-1. Some answers are hidden (`judge`). Votes, Dawid-Skene's family and BSC with every worker model,
-   with and without words, are fitted on the rest and judged by the hidden answers.
+1. Workers who err together are found (`families`), and some answers are hidden (`judge`). Votes,
+   Dawid-Skene's family and BSC with every worker model, with and without words, are fitted on the
+   rest and judged by the hidden answers.
 2. A cross-fitted CRF learns from the labels of the best of them, and is worth as much beside the
    workers as the hidden answers say: for every worker model the power of the text and the
    dependence of the workers are those that predict the hidden answers best. Its labels teach the
@@ -47,6 +48,7 @@ from goldspan.aggregation.bsc.text import (
 )
 from goldspan.aggregation.calibration import with_confidences_of
 from goldspan.aggregation.consensus import Consensus
+from goldspan.aggregation.families import Families, check_families, families_for
 from goldspan.aggregation.judge import Candidate, Judge, Judged, hold_out, weigh
 from goldspan.aggregation.legal import has_words
 from goldspan.aggregation.mixture import Mixture, posterior_of_labels, posterior_of_probs
@@ -76,6 +78,8 @@ class Auto(Aggregator):
 
     Args:
         text: "auto" uses the words of the items where there are any; "none" the answers only.
+        families: Of tagged tokens: workers who err together count as fewer. "auto" finds them by
+            the answers, "none" does not look for any; or a mapping from worker ids to names.
         share: Of the answers that is hidden to judge the candidates.
         templates: Feature templates of the CRF: a named set, a TOML file, or a list.
         c2: Penalty of the CRF's squared weights.
@@ -94,6 +98,7 @@ class Auto(Aggregator):
     name = "auto"
 
     text: Annotated[str, OneOf(TEXTS)] = "auto"
+    families: Annotated[Any, check_families] = "auto"
     share: Annotated[float, Number(0.01, 0.5)] = 0.15
     templates: str | Sequence[str] = "default"
     c2: Annotated[float, Number(0, MOST)] = 4.0
@@ -117,9 +122,10 @@ class Auto(Aggregator):
     def _spans(self, crowd: Crowd, given: FitContext) -> Consensus:
         """Aggregate tagged tokens."""
         progress = _Steps(given, 2 * (1 + self.rounds))
+        kin = families_for(self.families, crowd, given.known)
         n_cuts = self._n_cuts(crowd)
         folds = self._folds(crowd)
-        cuts = [self._cut(crowd, given, n, folds, progress) for n in range(n_cuts)]
+        cuts = [self._cut(crowd, given, n, kin, folds, progress) for n in range(n_cuts)]
         names = [name for name in cuts[0].judged if all(name in cut.judged for cut in cuts)]
         merged = {name: _joined([cut.judged[name] for cut in cuts]) for name in names}
         items = np.concatenate([cut.items for cut in cuts])
@@ -130,7 +136,7 @@ class Auto(Aggregator):
         ]
         candidates.sort(key=lambda one: (-one.weight, -one.score))
         chosen = [one for one in candidates if one.weight > 0]
-        parts = self._fitted(crowd, given, chosen, cuts[-1], folds, progress)
+        parts = self._fitted(crowd, given, kin, chosen, cuts[-1], folds, progress)
         sure = Mixture(
             [parts[one.name] for one in chosen],
             np.array([one.weight for one in chosen]),
@@ -145,7 +151,7 @@ class Auto(Aggregator):
             candidates=tuple(candidates),
             trace=tuple(progress.scores),
             stop_reason="rounds",
-            notes=tuple(_notes(candidates, len(items))),
+            notes=(*_notes(candidates, len(items)), *([kin.note] if kin else [])),
         )
 
     def _models(self) -> list[str]:
@@ -169,15 +175,22 @@ class Auto(Aggregator):
         return Folds(crowd, active, settings)
 
     def _cut(
-        self, crowd: Crowd, given: FitContext, number: int, folds: Folds | None, progress: _Steps
+        self,
+        crowd: Crowd,
+        given: FitContext,
+        number: int,
+        kin: Families | None,
+        folds: Folds | None,
+        progress: _Steps,
     ) -> _Cut:
         """Hide some answers, and judge all candidates by them."""
         seed = number if self.random_state is None else self.random_state + number
-        shown, hidden = hold_out(crowd, share=self.share, seed=seed)
+        family = kin.number if kin else None
+        shown, hidden = hold_out(crowd, share=self.share, family=family, seed=seed)
         judge = Judge(shown, hidden)
-        fits = {name: _Fit.of(name, shown, given) for name in self._models()}
+        fits = {name: _Fit.of(name, shown, given, kin) for name in self._models()}
         posteriors = {name: fit.posterior for name, fit in fits.items()}
-        posteriors |= _votes(shown, given)
+        posteriors |= _votes(shown, given, kin)
         judged = {name: judge.judge(_probs(post)) for name, post in posteriors.items()}
         cut = _Cut(judged, judge.item)
         best = max((n for n in fits if fits[n].is_chain), key=lambda name: judged[name].score)
@@ -210,6 +223,7 @@ class Auto(Aggregator):
         self,
         crowd: Crowd,
         given: FitContext,
+        kin: Families | None,
         chosen: Sequence[Candidate],
         cut: _Cut,
         folds: Folds | None,
@@ -220,9 +234,11 @@ class Auto(Aggregator):
         beside_text = [name for name in BESIDE_TEXT if f"{name}+crf" in names]
         if beside_text:
             beside_text = sorted({*beside_text, cut.best})
-        fits = {n: _Fit.of(n, crowd, given) for n in self._models() if n in {*names, *beside_text}}
+        fits = {
+            n: _Fit.of(n, crowd, given, kin) for n in self._models() if n in {*names, *beside_text}
+        }
         found = {name: fit.posterior for name, fit in fits.items()}
-        found |= {name: one for name, one in _votes(crowd, given).items() if name in names}
+        found |= {name: one for name, one in _votes(crowd, given, kin).items() if name in names}
         if not beside_text or folds is None or cut.text is None:
             return found
         beside = {n: cut.beside[n].moved(fits[n]) for n in beside_text}
@@ -262,9 +278,9 @@ class _Fit:
     posterior: Posterior
 
     @classmethod
-    def of(cls, name: str, crowd: Crowd, given: FitContext) -> _Fit:
+    def of(cls, name: str, crowd: Crowd, given: FitContext, kin: Families | None) -> _Fit:
         """Fit a method with its defaults."""
-        method = get_aggregator(name)
+        method = get_aggregator(name, families=kin or "none")
         assert isinstance(method, Variational)
         own = FitContext(known=given.known, runner=given.runner)
         inputs, fit = method.fit_engine(crowd, own)
@@ -357,11 +373,11 @@ class _Cut:
     text: TextScores | None = None
 
 
-def _votes(crowd: Crowd, given: FitContext) -> dict[str, Posterior]:
+def _votes(crowd: Crowd, given: FitContext, kin: Families | None) -> dict[str, Posterior]:
     """Return the votes by name."""
     found = {}
     for name, ties in VOTES.items():
-        codes = TokenVote(ties=ties).fit(crowd).result_.codes
+        codes = TokenVote(ties=ties, families=kin or "none").fit(crowd).result_.codes
         if given.known is not None:
             codes = np.where(given.known >= 0, given.known, codes)
         found[name] = posterior_of_labels(crowd, codes, given.runner)

@@ -383,7 +383,7 @@ class WeightedVote(Aggregator):
     legal: bool = True
     random_state: Seed = 0
     history: Consensus | None = None
-    families: Annotated[Any, check_families] = "auto"
+    families: Annotated[Any, check_families] = "none"
 
     def _weigh(self, inputs: VoteInputs) -> WeightedScores:
         """Find the weights."""

@@ -122,7 +122,7 @@ class Variational(Aggregator):
     rounds: Rounds = 6
     dependence: Annotated[float | str, Number(0, 1), OneOf(("auto",))] = "auto"
     text_power: Annotated[float, Number(0, 100)] = 1.3
-    families: Annotated[Any, check_families] = "auto"
+    families: Annotated[Any, check_families] = "none"
     decode: Decoder = "mbr"
     tol: Tolerance = 1e-5
     max_iter: Rounds = 100
