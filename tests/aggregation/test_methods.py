@@ -89,7 +89,8 @@ def test_parameters_come_back_as_they_were_set_and_make_a_twin(method):
 @every_method
 def test_a_changed_parameter_is_seen_in_the_repr_and_in_the_result(method):
     one = get_aggregator(method)
-    name, value = ("max_iter", 2) if "max_iter" in one.parameter_names() else ("ties", "first")
+    changes = {"max_iter": 2, "ties": "first", "rounds": 2}
+    name, value = next((n, v) for n, v in changes.items() if n in one.parameter_names())
     one.set_params(**{name: value})
     assert getattr(one, name) == value
     assert repr(one) == f"{type(one).__name__}({name}={value!r})"

@@ -172,6 +172,7 @@ def test_votes_take_their_options():
         done("aggregate", EXAMPLE, "--ties", "inside", "--raw", "--seed", "3", "--json")
     )
     wanted = {"ties": "inside", "legal": False, "random_state": 3, "history": None}
+    wanted["families"] = "none"
     assert raw["result"]["params"] == wanted
     same = done("aggregate", EXAMPLE, "--param", "ties=inside", "--param", "legal=false", "--json")
     assert json.loads(same)["result"]["params"]["legal"] is False

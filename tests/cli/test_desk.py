@@ -72,7 +72,8 @@ def test_no_campaign_is_made_by_a_mistyped_place(store, tmp_path):
         words = ["overview", str(store / "campaign.toml"), "--out", str(tmp_path / "none"), *where]
         found = CliRunner().invoke(app, ["desk", *words])
         assert found.exit_code != 0
-        assert "start `goldspan serve" in str(found.exception)
+        said = [str(found.exception), *getattr(found.exception, "__notes__", [])]
+        assert any("start `goldspan serve" in text for text in said)
     assert list(tmp_path.iterdir()) == []
 
 

@@ -19,7 +19,7 @@ def run(monkeypatch, capfd, tmp_path):
     """Run `goldspan workers` in a folder with answers; gives exit code, output and messages."""
     monkeypatch.chdir(tmp_path)
     for name, value in (("SWEEPS", 150), ("WARM_UP", 50), ("DIFFICULTY_DRAWS", 100)):
-        monkeypatch.setattr(f"goldspan.workers.forecast.{name}", value)  # to save time
+        monkeypatch.setattr(f"goldspan.workers.difficulty.{name}", value)  # to save time
     truth = draw_truth(60, ["no", "yes"], seed=1)
     crowd = simulate_crowd(truth, ["flip(0.1) x3", "bad=flip(0.8)", "con=spammer(constant)"])
     goldspan.crowd.write_crowd(crowd.with_gold(None), "answers.csv")

@@ -117,7 +117,12 @@ class Auto(Aggregator):
         found = combine_labels(crowd, given, self.random_state or 0)
         posterior = posterior_of_probs(crowd, found.probs, given.runner)
         result = consensus_of(crowd, posterior, decode="viterbi", method=self.name)
-        return replace(result, candidates=tuple(found.candidates), notes=(found.certainty,))
+        return replace(
+            result,
+            candidates=tuple(found.candidates),
+            stop_reason="candidates averaged",
+            notes=(*_known(given), found.certainty),
+        )
 
     def _spans(self, crowd: Crowd, given: FitContext) -> Consensus:
         """Aggregate tagged tokens."""
@@ -150,8 +155,8 @@ class Auto(Aggregator):
             result,
             candidates=tuple(candidates),
             trace=tuple(progress.scores),
-            stop_reason="rounds",
-            notes=(*_notes(candidates, len(items)), *([kin.note] if kin else [])),
+            stop_reason="candidates averaged",
+            notes=(*_known(given), *_notes(candidates, len(items)), *([kin.note] if kin else [])),
         )
 
     def _models(self) -> list[str]:
@@ -406,6 +411,12 @@ def _prior(names: Sequence[str]) -> NDArray[np.float64]:
         if set(group) <= set(names):
             return np.array([float(name in group) for name in names]) / len(group)
     return np.full(len(names), 1 / len(names))
+
+
+def _known(given: FitContext) -> list[str]:
+    """Say how much known truth there is."""
+    n_known = 0 if given.known is None else int((given.known >= 0).sum())
+    return [f"{n_known} tokens of known truth"] if n_known else []
 
 
 def _notes(candidates: Sequence[Candidate], n_hidden: int) -> list[str]:

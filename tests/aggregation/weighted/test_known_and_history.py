@@ -21,6 +21,9 @@ WEIGHTED = ["wmv-linear", "wmv-log", "wawa", "zbs", "kos", "glad"]
 NUMBERS = Codec.from_types(["1", "2", "4"], "PLAIN")
 BIO = Codec.from_types(["X", "Y"], "BIO")
 every_method = pytest.mark.parametrize("method", SINGLE)
+with_history = pytest.mark.parametrize(
+    "method", [name for name in SINGLE if "history" in get_aggregator(name).parameter_names()]
+)
 
 
 def crowd_of(seed):
@@ -56,7 +59,7 @@ def test_known_labels_are_evidence_on_workers_but_for_votes(method):
     assert moved == 0 if method in VOTES else moved > 1e-4
 
 
-@every_method
+@with_history
 def test_an_earlier_result_tells_of_workers_but_not_to_votes(method):
     (crowd, _), (old, truth) = crowd_of(2), crowd_of(3)
     options = options_of(method)
