@@ -89,7 +89,8 @@ def combine_labels(crowd: Crowd, given: FitContext, random_state: int) -> AutoLa
     answers_of = ballots.per_token(None)
     if n_labels < 2 or answers_of.max(initial=0) < 2:
         probs = _shares_of_votes(ballots)
-        why = "No item has two answers, so that nothing can be predicted: votes decide."
+        few = "There is one label only" if n_labels < 2 else "No item has two answers"
+        why = f"{few}, so that nothing can be predicted: votes decide."
         lone = Candidate(VOTES, 0.0, 1.0, 1.0)
         return AutoLabels(_clamped(probs, answers_of, given), [lone], why)
     specs = _specs(n_labels)

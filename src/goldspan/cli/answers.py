@@ -268,7 +268,7 @@ def _lines(
         for one in result.candidates:
             yield (
                 f"  {one.weight:4.0%}  {one.name:20}  loss {-one.score:.4f}"
-                f"  temperature {one.temperature:g}"
+                f"  temperature {one.temperature:.1f}"
             )
     if scored:
         yield "against the gold:"
