@@ -154,7 +154,7 @@ class Auto(Aggregator):
         return replace(
             result,
             candidates=tuple(candidates),
-            trace=tuple(progress.scores),
+            trace=tuple(progress.scores[1:]),
             stop_reason="candidates averaged",
             notes=(*_known(given), *_notes(candidates, len(items)), *([kin.note] if kin else [])),
         )
