@@ -112,3 +112,9 @@ def test_single_labels_are_combined_and_no_worse_than_votes():
     assert found.candidates
     assert found.notes
     assert np.allclose(found.token_probs.sum(axis=1), 1, atol=1e-5)
+
+
+def test_families_of_single_labels_are_refused_and_not_passed_over():
+    crowd = goldspan.read_crowd(b"task,worker,label\nq1,a,x\nq1,b,y\nq2,a,x\nq2,b,x\n")
+    with pytest.raises(goldspan.errors.InputError, match="families of single labels"):
+        goldspan.aggregate(crowd, "auto", families={"a": "one", "b": "one"})

@@ -54,6 +54,7 @@ from goldspan.aggregation.legal import has_words
 from goldspan.aggregation.mixture import Mixture, posterior_of_labels, posterior_of_probs
 from goldspan.aggregation.votes import TokenVote
 from goldspan.crowd import Crowd
+from goldspan.errors import InputError
 from goldspan.params import MOST, Number, OneOf, Rounds, Seed, Whole
 from goldspan.tagger.features import read_templates
 from goldspan.tagger.parameters import Weights
@@ -114,6 +115,10 @@ class Auto(Aggregator):
 
     def _labels(self, crowd: Crowd, given: FitContext) -> Consensus:
         """Aggregate single labels, without their words."""
+        if not isinstance(self.families, str):
+            raise InputError(
+                "auto: families of single labels are not supported yet: leave them out"
+            )
         found = combine_labels(crowd, given, self.random_state or 0)
         posterior = posterior_of_probs(crowd, found.probs, given.runner)
         result = consensus_of(crowd, posterior, decode="viterbi", method=self.name)
@@ -202,7 +207,7 @@ class Auto(Aggregator):
         progress.tell(judged[best].score)
         if folds is None:
             return cut
-        labels = folds.soft_labels(*fits[best].state, crowd.tagset, given.runner)
+        labels = folds.soft_labels(fits[best].posterior)
         beside = {name: _Beside.of(fits[name]) for name in BESIDE_TEXT}
         weights: list[Weights | None] = [None] * len(folds.parts)
         last = -np.inf
@@ -218,7 +223,7 @@ class Auto(Aggregator):
             if score <= last:
                 break
             has_settled, last = score - last < SETTLED * -score, score
-            labels = folds.soft_labels(*beside[best].state, crowd.tagset, given.runner)
+            labels = folds.soft_labels(beside[best].posterior)
             cut = _Cut({**judged, **found}, judge.item, dict(beside), best, tuple(weights), text)
             if has_settled:
                 break
@@ -252,7 +257,7 @@ class Auto(Aggregator):
         for number in range(self.rounds):
             beside = {name: one.updated(text, given) for name, one in beside.items()}
             progress.tell(progress.scores[-1])
-            labels = folds.soft_labels(*beside[cut.best].state, crowd.tagset, given.runner)
+            labels = folds.soft_labels(beside[cut.best].posterior)
             moved = np.inf if before is None else np.abs(labels.probs - before).sum(axis=1).mean()
             if moved / 2 < STILL or number == self.rounds - 1:
                 break
@@ -297,11 +302,6 @@ class _Fit:
         """Whether the truth is a chain, which a CRF can learn from."""
         return self.inputs.model.truth.is_chain
 
-    @property
-    def state(self) -> tuple[Any, Any]:
-        """Evidence and tables of its labels."""
-        return self.posterior.shards, self.posterior.tables
-
 
 @dataclass(frozen=True, eq=False)
 class _Beside:
@@ -331,11 +331,6 @@ class _Beside:
     def moved(self, fit: _Fit) -> _Beside:
         """Return these settings for a fit to all answers."""
         return replace(_Beside.of(fit), power=self.power, dependence=self.dependence)
-
-    @property
-    def state(self) -> tuple[Any, Any]:
-        """Evidence and tables of its labels."""
-        return self.posterior.shards, self.posterior.tables
 
     def updated(self, text: TextScores, given: FitContext, updates: int = INNER) -> _Beside:
         """Update workers and labels beside what the text says."""

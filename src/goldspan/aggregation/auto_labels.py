@@ -251,7 +251,7 @@ def _certainty(
         first = order[1]
     likelihood = [np.concatenate([one.likelihood for one in judged[m]]) for m in (first, 0)]
     if not n_hidden:
-        return "No answer could be hidden: all methods have the same weight."
+        return "No answer could be hidden: votes decide."
     ahead = np.log(likelihood[0]) - np.log(likelihood[1])
     error = float(ahead.std() / np.sqrt(n_hidden))
     gain = float(ahead.mean())

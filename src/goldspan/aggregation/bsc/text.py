@@ -18,7 +18,6 @@ from goldspan.aggregation.legal import check_words, text_of
 from goldspan.crowd import Crowd
 from goldspan.errors import InputError
 from goldspan.protocols import Runner, Serial
-from goldspan.spans import Codec
 from goldspan.tagger.base import potentials_of
 from goldspan.tagger.crf import CRF, Masks, Targets, train
 from goldspan.tagger.features import FeatureMap, Features, Merged, Template, read_templates
@@ -210,11 +209,10 @@ class Folds:
         jobs = list(zip(self.parts, start, others, strict=True))
         return runner.map(_train, jobs, (self, labels.probs, steps))
 
-    def soft_labels(
-        self, shards: Sequence[Evidence], tables: Tables, codec: Codec, runner: Runner
-    ) -> SoftLabels:
+    def soft_labels(self, posterior: Posterior) -> SoftLabels:
         """Return what the items are believed to be: marginals of tokens, and steps by fold."""
-        probs = Posterior(shards, tables, codec, runner).marginals(np.inf).probs
+        shards, tables, runner = posterior.shards, posterior.tables, posterior.runner
+        probs = posterior.marginals(np.inf).probs
         steps = np.stack(
             [
                 runner.map_reduce(e_step, self._of_fold(shards, k), tables, Sums.add).truth[1:]
@@ -398,7 +396,7 @@ def refine(inputs: EngineInputs, fit: Fit, settings: Settings, given: FitContext
     active = np.concatenate([shard.active for shard in inputs.shards])
     folds = Folds(inputs.crowd, active, settings)
     codec, runner = inputs.crowd.tagset, given.runner
-    labels = folds.soft_labels(inputs.shards, fit.tables, codec, runner)
+    labels = folds.soft_labels(Posterior(inputs.shards, fit.tables, codec, runner))
     none = [None] * len(folds.parts)
     last = _Round(none, _discounted(inputs), fit.sums, fit.posterior, fit.tables, labels)
     trace: list[float] = []
@@ -413,7 +411,7 @@ def refine(inputs: EngineInputs, fit: Fit, settings: Settings, given: FitContext
                 left = (settings.rounds / len(trace) - 1) * (time.perf_counter() - begin)
                 given.progress(len(trace), settings.rounds, trace[-1], left)
             reason = "labels stand still" if moved < STILL else "rounds"
-        sharp = folds.soft_labels(*_sharper(last.shards, last.tables), codec, runner)
+        sharp = folds.soft_labels(Posterior(*_sharper(last.shards, last.tables), codec, runner))
         tagger = folds.tagger(sharp, _known(last.weights), runner)
     except KeyboardInterrupt:
         if not trace:
@@ -432,7 +430,7 @@ def _round(
     scores = folds.scores(weights).raised(folds.settings.power)
     beside = beside_text(inputs, last.sums, last.posterior, scores, given.runner)
     shards, sums, posterior, tables = beside
-    labels = folds.soft_labels(shards, tables, inputs.crowd.tagset, given.runner)
+    labels = folds.soft_labels(Posterior(shards, tables, inputs.crowd.tagset, given.runner))
     return _Round(weights, shards, sums, posterior, tables, labels)
 
 
