@@ -30,6 +30,7 @@ from goldspan.aggregation.bsc.evidence import PREVIOUS, Sums, compress, lay_out,
 from goldspan.aggregation.bsc.posterior import Posterior, consensus_of
 from goldspan.aggregation.bsc.priors import (
     GRID,
+    HABITS,
     PRIORS,
     Decoder,
     Memory,
@@ -68,7 +69,8 @@ class Variational(Aggregator):
         epsilon0: Pseudo-count of the right label beyond it (the `bonus`).
         prior: "given" takes both as they are; "auto" the pair of a small grid with the largest
             evidence bound; "population" adds the mean worker's habits times `epsilon0`: for sparse
-            workers and calibration, not for F1.
+            workers and calibration; "votes" the same habits as the vote shares show them, before
+            anything is fitted: where answers or items are few.
         forbidden: Pseudo-count of what the encoding forbids after the previous label.
         trusted: Ids of workers who are taken to be good from the start, also as one string with
             commas.
@@ -132,9 +134,9 @@ class Variational(Aggregator):
     def _check(self) -> None:
         """Reject parameters that make no sense, also those that do not suit the worker model."""
         super()._check()
-        if self.prior == "population" and self.worker_model not in {"cm", "seq"}:
+        if self.prior in HABITS and self.worker_model not in {"cm", "seq"}:
             raise InputError(
-                f"{self.name}: prior='population' needs confusion matrices: ds, ibcc, bsc-cm or "
+                f"{self.name}: prior={self.prior!r} needs confusion matrices: ds, ibcc, bsc-cm or "
                 "bsc-seq"
             )
         if self.prior == "auto" and self.is_point:
@@ -223,6 +225,10 @@ class Variational(Aggregator):
             )
             if is_interrupted(fit):
                 return inputs, fit
+        if self.prior == "votes":
+            model = replace(inputs.model, prior=population_prior(inputs.model, inputs.sums))
+            notes = (*inputs.notes, "prior: the habits of all workers by the vote shares")
+            inputs = replace(inputs, model=model, notes=notes)
         has_more = self.prior == "population"
         fit = best_start(
             inputs.model, inputs.shards, inputs.sums, stopping,

@@ -33,7 +33,9 @@ from goldspan.spans import Codec
 # Where the workers' prior comes from: two numbers and some trust, a grid, or the population.
 
 
-PRIORS = ("given", "auto", "population")
+PRIORS = ("given", "auto", "population", "votes")
+HABITS = {"population", "votes"}
+"""Priors that centre every worker on the average one."""
 DECODERS = ("mbr", "viterbi")
 Decoder = Annotated[str, OneOf(DECODERS)]
 """Spans with the largest expected F1, or the likeliest path."""
@@ -158,8 +160,8 @@ def population_prior(model: Model, sums: Sums) -> Prior:
     """Put the mean worker's habits in place of the flat prior.
 
     Args:
-        model: The model of a first run.
-        sums: Its statistics.
+        model: The model of a first run, or of the one to come.
+        sums: Its statistics, or those of the vote shares.
     """
     rows, old = model.rows, model.prior
     base = np.zeros((rows.n_previous, rows.n_labels, rows.n_labels))
