@@ -146,6 +146,8 @@ class Auto(Aggregator):
         choice, said = self._begun(crowd, given)
         found = (self._labels if crowd.is_classification else self._spans)(crowd, given, choice)
         notes = [*_known(given), *found.memory.reasons, *said]
+        if given.checkpoint is not None:
+            notes.append("auto makes no use of a checkpoint")
         if choice is not None and found.memory is choice:
             n_new = len(crowd.latest) - choice.n_answers
             now = f"; now there are {len(crowd.latest)}" if n_new else ""
@@ -183,7 +185,10 @@ class Auto(Aggregator):
         result = consensus_of(crowd, posterior, decode="viterbi", method=self.name)
         made = Choice(tuple(found.candidates), len(crowd.latest), (found.certainty,))
         is_same = choice is not None and made.candidates == choice.candidates
-        return replace(result, memory=choice if is_same else made)
+        kin = families_for(self.families, crowd)
+        what = "workers look like copies or err together, and count as many all the same"
+        cautions = (f"{what}: {kin.members}",) if kin else ()
+        return replace(result, memory=choice if is_same else made, cautions=cautions)
 
     def _spans(self, crowd: Crowd, given: FitContext, choice: Choice | None) -> Consensus:
         """Aggregate tagged tokens."""
@@ -526,18 +531,14 @@ def _known(given: FitContext) -> list[str]:
 def _reasons(
     candidates: Sequence[Candidate], merged: Mapping[str, Judged], items: NDArray[np.int32]
 ) -> list[str]:
-    """Say what was chosen, and how much better than votes its best part predicts."""
+    """Say how much better than votes the best of the others predicts."""
     if not len(items):
         return ["no item has answers of two workers: nothing could be judged, a prior decided"]
-    parts = ", ".join(f"{one.name} {one.weight:.0%}" for one in candidates if one.weight > 0)
     first = next(one.name for one in candidates if one.name not in VOTES)
     votes = max(VOTES, key=lambda name: merged[name].score)
     ahead = np.log(merged[first].likelihood) - np.log(merged[votes].likelihood)
     place = np.unique(items, return_inverse=True)[1].ravel()
-    return [
-        f"chosen by {len(items)} hidden labels: {parts}",
-        how_sure(first, float(ahead.mean()), error_of_mean(ahead, place), len(items)),
-    ]
+    return [how_sure(first, float(ahead.mean()), error_of_mean(ahead, place), len(items))]
 
 
 def _overlap(crowd: Crowd) -> list[str]:
