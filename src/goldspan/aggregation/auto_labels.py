@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from goldspan.aggregation.base import FitContext
-from goldspan.aggregation.judge import Candidate, Judge, Judged, hold_out
+from goldspan.aggregation.judge import Candidate, Choice, Judge, Judged, hold_out, how_sure
 from goldspan.aggregation.weighted import Ballots, softmax
 from goldspan.crowd import Crowd
 
@@ -65,7 +65,9 @@ class AutoLabels:
     certainty: str
 
 
-def combine_labels(crowd: Crowd, given: FitContext, random_state: int) -> AutoLabels:
+def combine_labels(
+    crowd: Crowd, given: FitContext, random_state: int, choice: Choice | None = None
+) -> AutoLabels:
     r"""Combine methods for single labels by how well they predict hidden answers.
 
     Where every item has one answer nothing can be hidden, and votes decide alone: no method could
@@ -75,6 +77,7 @@ def combine_labels(crowd: Crowd, given: FitContext, random_state: int) -> AutoLa
         crowd: A crowd of single labels with at least one answer; its gold is not looked at.
         given: Known truth is clamped; the runner is used.
         random_state: Seed of the answers that are hidden.
+        choice: An earlier one: its weights and temperatures are taken, and nothing is judged.
 
     Returns:
         Probabilities, the methods with their weights, and how sure the choice is.
@@ -90,12 +93,33 @@ def combine_labels(crowd: Crowd, given: FitContext, random_state: int) -> AutoLa
     if n_labels < 2 or answers_of.max(initial=0) < 2:
         probs = _shares_of_votes(ballots)
         few = "There is one label only" if n_labels < 2 else "No item has two answers"
-        why = f"{few}, so that nothing can be predicted: votes decide."
+        why = f"{few}, so that nothing can be predicted: votes decide"
         lone = Candidate(VOTES, 0.0, 1.0, 1.0)
         return AutoLabels(_clamped(probs, answers_of, given), [lone], why)
     specs = _specs(n_labels)
     whole = [_fit(spec, crowd, given) for spec in specs]
-    judged, n_hidden = _judge(crowd, given, specs, random_state)
+    known = {one.name: one for one in choice.candidates} if choice else {}
+    if {spec.label for spec in specs} <= set(known):
+        table = [known[spec.label] for spec in specs]
+        reason = choice.reasons[0] if choice and choice.reasons else ""
+    else:
+        table, reason = _judged(crowd, given, specs, whole, random_state)
+    mixed = np.zeros_like(whole[0])
+    for spec, probs, one in zip(specs, whole, table, strict=True):
+        excess = max(_correlation(ballots, probs), CORRELATED) if spec.is_posterior else 0.0
+        effect = 1 + np.maximum(answers_of - 1, 0) * excess
+        mixed += one.weight * _cooled(probs, np.maximum(one.temperature, effect))
+    table.sort(key=lambda one: -one.weight)
+    return AutoLabels(_clamped(mixed, answers_of, given), table, reason)
+
+
+def _judged(
+    crowd: Crowd, given: FitContext, specs: list[_Spec], whole: list[Floats], seed: int
+) -> tuple[list[Candidate], str]:
+    """Return what the hidden answers say of every candidate, and how sure that is."""
+    ballots = Ballots.of(crowd)
+    judged, n_hidden = _judge(crowd, given, specs, seed)
+    answers_of = ballots.per_token(None)
     reference = _balance(ballots.sums() / np.maximum(answers_of, 1)[:, None])
     scores = np.array(
         [
@@ -107,17 +131,13 @@ def combine_labels(crowd: Crowd, given: FitContext, random_state: int) -> AutoLa
     weights = np.exp((scores - scores.max()) / PATIENCE)
     weights *= trust / weights.sum()
     weights[0] += 1 - trust
-    mixed = np.zeros_like(whole[0])
     heat = [float(np.exp(np.mean([np.log(one.temperature) for one in found]))) for found in judged]
-    for spec, probs, weight, temperature in zip(specs, whole, weights, heat, strict=True):
-        excess = max(_correlation(ballots, probs), CORRELATED) if spec.is_posterior else 0.0
-        effect = 1 + np.maximum(answers_of - 1, 0) * excess
-        mixed += weight * _cooled(probs, np.maximum(temperature, effect))
+    table = [
+        Candidate(spec.label, float(score), temperature, float(weight))
+        for spec, score, temperature, weight in zip(specs, scores, heat, weights, strict=True)
+    ]
     order = np.argsort(-weights, kind="stable").tolist()
-    table = [Candidate(specs[m].label, float(scores[m]), heat[m], float(weights[m])) for m in order]
-    return AutoLabels(
-        _clamped(mixed, answers_of, given), table, _certainty(specs, judged, order, n_hidden)
-    )
+    return table, _certainty(specs, judged, order, n_hidden)
 
 
 # --------------------------------------------------------------------------------------------------
@@ -251,13 +271,7 @@ def _certainty(
         first = order[1]
     likelihood = [np.concatenate([one.likelihood for one in judged[m]]) for m in (first, 0)]
     if not n_hidden:
-        return "No answer could be hidden: votes decide."
+        return "No answer could be hidden: votes decide"
     ahead = np.log(likelihood[0]) - np.log(likelihood[1])
     error = float(ahead.std() / np.sqrt(n_hidden))
-    gain = float(ahead.mean())
-    word = "surely" if abs(gain) > 3 * error else "perhaps" if abs(gain) > error else "not clearly"
-    than = "better" if gain >= 0 else "worse"
-    return (
-        f"{specs[first].label} predicts {n_hidden} hidden labels {word} {than} than votes: "
-        f"{gain:+.3f} ± {error:.3f} nats per label."
-    )
+    return how_sure(specs[first].label, float(ahead.mean()), error, n_hidden)

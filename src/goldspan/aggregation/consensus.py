@@ -62,6 +62,7 @@ class Consensus:
         item_columns: What else a method says about items, float64 [n_items] each, such as the
             difficulty or a numeric `value`; written with the labels.
         candidates: What `auto` tried, the largest weight first; empty for other methods.
+        cautions: What the method itself warns of, such as workers who look like copies.
     """
 
     crowd: Crowd
@@ -83,6 +84,7 @@ class Consensus:
     memory: Any = field(default=None, repr=False)
     item_columns: Mapping[str, NDArray[np.float64]] = field(default_factory=dict, repr=False)
     candidates: tuple[Candidate, ...] = ()
+    cautions: tuple[str, ...] = ()
 
     @cached_property
     def workers(self) -> pa.Table:
@@ -91,11 +93,12 @@ class Consensus:
 
     @cached_property
     def warnings(self) -> list[str]:
-        """Signs that the labels have run away from the answers, in sentences; they need no gold.
+        """What a person should know before trusting the labels, in sentences; it needs no gold.
 
-        See `goldspan.aggregation.plausibility`.
+        Signs that they have run away from the answers (`goldspan.aggregation.plausibility`), and
+        the `cautions` of the method.
         """
-        return check_plausibility(self.crowd, self.codes).warnings
+        return [*check_plausibility(self.crowd, self.codes).warnings, *self.cautions]
 
     @property
     def values(self) -> NDArray[np.float64] | None:

@@ -250,9 +250,8 @@ def _select(plan: Any) -> Iterator[str]:
 def _aggregate(plan: Any) -> Iterator[str]:
     from goldspan.aggregation import get_aggregator
 
-    method = plan.aggregate.method or ("ds" if plan.task.labels else "bsc-seq")
     try:
-        get_aggregator(method, **plan.aggregate.params)
+        get_aggregator(plan.method, **plan.aggregate.params)
     except (InputError, TypeError) as error:
         yield f"aggregate: {error}"
 
@@ -264,10 +263,9 @@ def _method_and_rule(plan: Any) -> Iterator[str]:
     task, chosen = plan.task, plan.aggregate
     if list(_task(plan)) or list(_aggregate(plan)) or list(_redundancy(plan)):
         return
-    method = chosen.method or ("ds" if task.labels else "bsc-seq")
     try:
         try_method(
-            task.labels, task.types, task.encoding, method, chosen.params, plan.redundancy.stop
+            task.labels, task.types, task.encoding, plan.method, chosen.params, plan.redundancy.stop
         )
     except InputError as error:
         yield f"aggregate and redundancy.stop: {error}"

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, model_validator
 
-from goldspan.aggregation.registry import canonical
+from goldspan.aggregation.registry import DEFAULT, canonical
 from goldspan.campaign.section import Count, Currency, Money, Name, Number, Section, Share, Words
 from goldspan.campaign.stopping import StopSection
 from goldspan.errors import InputError
@@ -216,7 +216,7 @@ class Selecting(Section):
 
 
 class AggregateSection(Section):
-    """How answers become labels; by default bsc-seq for spans, ds for single labels."""
+    """How answers become labels; by default "auto"."""
 
     method: Annotated[str, AfterValidator(canonical)] | None = None
     params: dict[str, Any] = Field(default_factory=dict)
@@ -341,8 +341,18 @@ class Plan(Section):
 
     @property
     def method(self) -> str:
-        """How answers become labels."""
-        return self.aggregate.method or ("ds" if self.is_single else "bsc-seq")
+        """How answers become labels; a campaign keeps what it began with, see `method_of`."""
+        if self.aggregate.method:
+            return self.aggregate.method
+        from goldspan.aggregation import get_aggregator
+
+        known = get_aggregator(DEFAULT).parameter_names() if self.aggregate.params else []
+        return DEFAULT if {*self.aggregate.params} <= {*known} else self.first_default
+
+    @property
+    def first_default(self) -> str:
+        """What was the default until version 0.2; parameters that it alone has are for it."""
+        return "ds" if self.is_single else "bsc-seq"
 
     @property
     def is_paid(self) -> bool:

@@ -72,7 +72,7 @@ def workers(
         default="auto",
     ),
     method: str | None = option(
-        "Method by which the crowd judges; by default ds, for tags bsc-seq.",
+        "Method by which the crowd judges; by default auto.",
         "--method",
         "-m",
         autocompletion=method_names,
@@ -293,7 +293,7 @@ def next_answers(
         "Fewest answers of an item that the rule may finish.", "--min", default=1, min=1
     ),
     method: str | None = option(
-        "How to aggregate; by default ds, for tagged tokens bsc-seq.",
+        "How to aggregate; by default auto.",
         "--method",
         "-m",
         autocompletion=method_names,
@@ -412,8 +412,7 @@ def _aggregate(
     from goldspan.aggregation import aggregate
     from goldspan.runners import Threads
 
-    name = method or ("ds" if crowd.is_classification else "bsc-seq")
-    result = aggregate(crowd, name, gold=known, runner=Threads(threads), progress=progress)
+    result = aggregate(crowd, method, gold=known, runner=Threads(threads), progress=progress)
     if calibrate:
         from goldspan.aggregation.calibration import calibrate as calibrated
 
