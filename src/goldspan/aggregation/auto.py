@@ -9,8 +9,8 @@ For spans:
    rest and judged by the hidden answers.
 2. A cross-fitted CRF learns from the labels of the best of them, and is worth as much beside the
    workers as the hidden answers say: for every worker model the power of the text and the
-   dependence of the workers are those that predict the hidden answers best. Its labels teach the
-   next CRF, as long as the hidden answers are predicted better.
+   dependence of the workers are means of those tried, weighted by how well they predict the hidden
+   answers. Its labels teach the next CRF, as long as the hidden answers are predicted better.
 3. All are fitted again with all answers. The labels are those of their mixture, weighted by how
    well they predict, with the largest expected F1; the confidences are those of the mixture at the
    temperatures that make the hidden answers likeliest.
@@ -71,14 +71,22 @@ from goldspan.tagger.parameters import Weights
 
 VOTES = {"votes, ties outside": "outside", "votes, ties inside": "inside"}
 MODELS = ("mace", "ds", "bsc-mace", "bsc-cm", "bsc-seq", "bsc-cm+words", "bsc-seq+words")
+BY_VOTES = frozenset({"bsc-cm", "bsc-seq", "bsc-cm+words", "bsc-seq+words"})
+"""Whose workers begin with the habits that the vote shares show, where items have several answers:
+few answers cannot say who misses how much, and two fixed numbers say that hardly anybody does."""
 BESIDE_TEXT = ("bsc-mace", "bsc-cm", "bsc-seq")
 """Whose worker models are tried beside the CRF."""
-POWERS = (1.0, 1.4)
-"""Of the text; below 1 the CRFs learn from ever softer labels and begin to see spans everywhere."""
+POWERS = (0.5, 0.7, 1.0, 1.4)
+"""Of the text, tried by the hidden answers."""
+LEAST_TEACHING = 1.0
+"""Least power of the text in labels that teach the next CRF: below, the CRFs learn from ever softer
+labels and begin to see spans everywhere."""
 DEPENDENCES = (0.1, 0.3)
-ENOUGH = 2000
-"""Hidden labels that judge well enough; smaller crowds are cut several times."""
+ENOUGH = 500
+"""Hidden labels inside of spans that judge well enough; smaller crowds are cut several times."""
 MOST_CUTS = 5
+LAST = 2
+"""Updates of the workers beside a text that is weaker than one that teaches."""
 SETTLED = 0.002
 """Share of its loss by which a candidate must gain for another round."""
 TEXTS = ("auto", "none")
@@ -244,7 +252,10 @@ class Auto(Aggregator):
             tuple(candidates),
             len(crowd.latest),
             tuple(_reasons(candidates, merged, items)),
-            {name: (one.power, one.dependence) for name, one in last.beside.items()},
+            {
+                name: _mean_settings([cut.beside[name].settings for cut in cuts])
+                for name in last.beside
+            },
             last.best,
         )
         return choice, last.learned
@@ -263,7 +274,9 @@ class Auto(Aggregator):
 
     def _n_cuts(self, crowd: Crowd) -> int:
         """Return how often answers are hidden: small crowds need more hidden labels to judge by."""
-        hidden = self.share * max(1, int((crowd.latest.codes >= 0).sum()))
+        codes = crowd.latest.codes
+        inside = (codes >= 0) & (codes != crowd.tagset.outside)
+        hidden = self.share * max(1, int(inside.sum()))
         return int(np.clip(np.ceil(ENOUGH / hidden), 1, MOST_CUTS))
 
     def _folds(self, crowd: Crowd) -> Folds | None:
@@ -316,7 +329,7 @@ class Auto(Aggregator):
             if score <= last:
                 break
             has_settled, last = score - last < SETTLED * -score, score
-            labels = folds.soft_labels(beside[best].posterior)
+            labels = folds.soft_labels(beside[best].teaching)
             cut = _Cut({**judged, **found}, judge.item, dict(beside), best, learned)
             if has_settled:
                 break
@@ -352,7 +365,7 @@ class Auto(Aggregator):
         for number in range(self.rounds):
             beside = {name: one.updated(learned.text, given) for name, one in beside.items()}
             progress.tell(progress.scores[-1])
-            labels = folds.soft_labels(beside[choice.teacher].posterior)
+            labels = folds.soft_labels(beside[choice.teacher].teaching)
             moved = np.inf if before is None else np.abs(labels.probs - before).sum(axis=1).mean()
             if moved / 2 < STILL or number == self.rounds - 1:
                 break
@@ -383,9 +396,11 @@ class _Fit:
 
     @classmethod
     def of(cls, name: str, crowd: Crowd, given: FitContext, kin: Families | None) -> _Fit:
-        """Fit a method with its defaults."""
+        """Fit a method with its defaults, but for the prior of `BY_VOTES`."""
         method = get_aggregator(name, families=kin or "none")
         assert isinstance(method, Variational)
+        if name in BY_VOTES and (np.diff(crowd.by_item.bounds) > 1).any():
+            method.set_params(prior="votes")
         own = FitContext(known=given.known, runner=given.runner)
         inputs, fit = method.fit_engine(crowd, own)
         posterior = Posterior(inputs.shards, fit.tables, inputs.crowd.tagset, given.runner)
@@ -408,6 +423,7 @@ class _Beside:
         power: Of the text.
         dependence: Of the workers.
         posterior: Of the labels, None before the first update.
+        teaching: The same with a text that may teach.
     """
 
     inputs: EngineInputs
@@ -416,30 +432,48 @@ class _Beside:
     power: float = 1.0
     dependence: float = 0.1
     posterior: Any = None
+    teaching: Any = None
 
     @classmethod
     def of(cls, fit: _Fit, *settings: float) -> _Beside:
         """Begin with a fit without text, and with a power and dependence or the defaults."""
         return cls(fit.inputs, fit.sums, fit.memory, *settings)
 
-    def updated(self, text: TextScores, given: FitContext, updates: int = INNER) -> _Beside:
+    @property
+    def settings(self) -> tuple[float, float]:
+        """Power and dependence."""
+        return self.power, self.dependence
+
+    def updated(self, text: TextScores, given: FitContext) -> _Beside:
         """Update workers and labels beside what the text says."""
+        taught = self.stepped(max(self.power, LEAST_TEACHING), text, given, INNER)
+        posterior = taught.posterior
+        if self.power < LEAST_TEACHING:
+            posterior = taught.stepped(self.power, text, given, LAST).posterior
+        return replace(taught, posterior=posterior, teaching=taught.posterior)
+
+    def fitted(self, text: TextScores, judge: Judge, given: FitContext) -> _Beside:
+        """Choose power and dependence by the hidden answers, then update.
+
+        They are means over all that were tried, weighted like candidates: a few hidden answers
+        hardly tell them apart, and the best by chance may be far off.
+        """
+        settings = [(power, dependence) for power in POWERS for dependence in DEPENDENCES]
+        found = []
+        for power, dependence in settings:
+            tried = replace(self, dependence=dependence).stepped(power, text, given, 1)
+            found.append(judge.judge(_probs(tried.posterior)).likelihood)
+        weights = weigh(found, judge.item, np.ones(len(settings)))
+        power, dependence = _mean_settings(settings, weights)
+        return replace(self, power=power, dependence=dependence).updated(text, given)
+
+    def stepped(self, power: float, text: TextScores, given: FitContext, updates: int) -> _Beside:
+        """Update workers and labels so often beside the text at some power."""
         inputs = replace(self.inputs, dependence=self.dependence)
-        scores = text.raised(self.power)
+        scores = text.raised(power)
         found = beside_text(inputs, self.sums, self.memory, scores, given.runner, updates)
         posterior = Posterior(found.shards, found.tables, inputs.crowd.tagset, given.runner)
         return replace(self, sums=found.sums, memory=found.posterior, posterior=posterior)
-
-    def fitted(self, text: TextScores, judge: Judge, given: FitContext) -> _Beside:
-        """Choose power and dependence by the hidden answers, then update."""
-        best, most = self, -np.inf
-        for power in POWERS:
-            for dependence in DEPENDENCES:
-                tried = replace(self, power=power, dependence=dependence)
-                score = judge.judge(_probs(tried.updated(text, given, 1).posterior)).score
-                if score > most:
-                    best, most = tried, score
-        return best.updated(text, given)
 
 
 @dataclass(frozen=True, eq=False)
@@ -496,6 +530,15 @@ def _votes(crowd: Crowd, given: FitContext, kin: Families | None) -> dict[str, P
             codes = np.where(given.known >= 0, given.known, codes)
         found[name] = posterior_of_labels(crowd, codes, given.runner)
     return found
+
+
+def _mean_settings(
+    settings: Sequence[tuple[float, float]], weights: NDArray[np.float64] | None = None
+) -> tuple[float, float]:
+    """Return the geometric mean of powers, and the mean of dependences."""
+    powers, dependences = np.array(settings, np.float64).T
+    power = np.exp(np.average(np.log(powers), weights=weights))
+    return float(power), float(np.average(dependences, weights=weights))
 
 
 def _probs(posterior: Posterior) -> NDArray[np.float32]:
