@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import goldspan
-from goldspan.aggregation.judge import POPULATION, Judge, hold_out, weigh
+from goldspan.aggregation.judge import POPULATION, Judge, error_of_mean, hold_out, weigh
 
 
 def _crowd(seed=0, n_items=40, n_workers=6, per_item=4):
@@ -142,3 +142,15 @@ def test_candidates_that_few_items_cannot_tell_apart_share_the_weight():
     one_item = weigh(list(np.exp(np.tile(logs, 100))), np.tile(np.arange(40), 100), np.ones(2))
     assert 0.5 < few[0] < many[0]
     assert one_item == pytest.approx(few)  # the same items again are no new evidence
+
+
+def test_the_error_is_that_of_the_mean_over_items_and_of_labels_where_there_is_one():
+    values = np.random.default_rng(2).normal(0, 1, 60)
+    place = np.repeat(np.arange(20), 3)
+    sums = values.reshape(20, 3).sum(axis=1)
+    expected = sums.std(ddof=1) / np.sqrt(20) / 3
+    assert error_of_mean(values, place) == pytest.approx(expected)
+    alone = values.std(ddof=1) / np.sqrt(60)
+    assert error_of_mean(values, np.zeros(60, int)) == pytest.approx(alone)
+    assert error_of_mean(values[:1], np.zeros(1, int)) == 0
+    assert error_of_mean(values[:0], np.zeros(0, int)) == 0

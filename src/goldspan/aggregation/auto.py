@@ -458,6 +458,8 @@ class _Beside:
         They are means over all that were tried, weighted like candidates: a few hidden answers
         hardly tell them apart, and the best by chance may be far off.
         """
+        if not len(judge):
+            return self.updated(text, given)
         settings = [(power, dependence) for power in POWERS for dependence in DEPENDENCES]
         found = []
         for power, dependence in settings:

@@ -290,7 +290,8 @@ def error_of_mean(values: Floats, place: NDArray[np.integer]) -> float:
 
     Args:
         values: float64 [n].
-        place: int [n], numbers from 0 without gaps; 0 is returned where there is one only.
+        place: int [n], numbers from 0 without gaps; where there is one only, every value counts as
+            independent: its neighbours are all that can tell how far the mean may be off.
     """
-    each = np.bincount(place, values)
+    each = np.bincount(place, values) if place.max(initial=0) else values
     return float(np.sqrt(len(each) * each.var(ddof=1)) / len(place)) if len(each) > 1 else 0.0

@@ -52,10 +52,11 @@ def test_a_result_is_calibrated_once(crowd):
         calibrate(result, crowd)
 
 
+@pytest.mark.parametrize("prior", ["population", "votes"])
 @pytest.mark.parametrize("method", ["one-coin", "mace", "bsc-acc", "bsc-mace", "bsc-cv"])
-def test_habits_of_the_population_need_confusion_matrices(method):
-    with pytest.raises(InputError, match="confusion matrices"):
-        get_aggregator(method, prior="population")
+def test_habits_of_the_population_need_confusion_matrices(method, prior):
+    with pytest.raises(InputError, match=f"prior='{prior}' needs confusion matrices"):
+        get_aggregator(method, prior=prior)
 
 
 @pytest.mark.parametrize("method", ["ds", "one-coin"])

@@ -14,6 +14,7 @@ from goldspan.aggregation import get_aggregator, methods
 from goldspan.aggregation.bsc import engine
 from goldspan.aggregation.bsc.engine import Stopping
 from goldspan.aggregation.bsc.family import Variational
+from goldspan.aggregation.bsc.priors import LEAST_HABIT
 from goldspan.errors import InputError, NotFittedError
 from goldspan.protocols import Serial
 from goldspan.runners import FileCheckpoint
@@ -360,7 +361,7 @@ def test_an_unknown_worker_has_the_bonus_that_the_grid_chose():
 @pytest.mark.parametrize(
     ("model", "prior"),
     [(m, p) for m in ("cm", "seq", "acc", "mace") for p in ("given", "auto")]
-    + [("cm", "population"), ("seq", "population")],
+    + [(m, p) for m in ("cm", "seq") for p in ("population", "votes")],
 )
 def test_a_prediction_uses_the_prior_that_the_fit_chose(model, prior):
     """Also with trust, a history, and parameters that were set after the fit."""
@@ -416,13 +417,41 @@ def test_a_run_that_finds_its_prior_leaves_a_checkpoint_of_the_last_run_only(
         identical(goldspan.aggregate(crowd_of(), "bsc-cm", checkpoint=checkpoint, **options), whole)
 
 
-def test_a_run_with_the_population_as_prior_is_the_same_with_a_checkpoint(tmp_path):
-    options = {"prior": "population", "max_iter": 6, "tol": 0}
+@pytest.mark.parametrize("prior", ["population", "votes"])
+def test_a_run_with_the_population_as_prior_is_the_same_with_a_checkpoint(prior, tmp_path):
+    options = {"prior": prior, "max_iter": 6, "tol": 0}
     plain = goldspan.aggregate(crowd_of(), "bsc-cm", **options)
     kept = goldspan.aggregate(
         crowd_of(), "bsc-cm", checkpoint=FileCheckpoint(tmp_path / "run"), **options
     )
     identical(plain, kept)
+
+
+@pytest.mark.parametrize("method", ["ds", "bsc-cm", "bsc-seq"])
+def test_the_prior_of_votes_is_the_habits_that_the_vote_shares_show(method):
+    """Counted label by label: how often all workers gave it, by the shares at its token."""
+    crowd = crowd_of(4)
+    result = goldspan.aggregate(crowd, method, prior="votes", epsilon0=7.0, max_iter=2)
+    prior, rows = result.memory.model.prior, result.memory.model.rows
+    n_labels, outside, skipped = rows.n_labels, crowd.tagset.outside, rows.n_labels
+    base = np.zeros((rows.n_previous, n_labels, n_labels))
+    given = {}  # token: the labels, each with the one before
+    for n in range(len(crowd.latest)):
+        answer = slice(crowd.latest.offset[n], crowd.latest.offset[n + 1])
+        before = outside
+        for at, code in enumerate(crowd.latest.codes[answer].tolist()):
+            if code >= 0:
+                token = crowd.offsets[crowd.latest.item[n]] + at
+                given.setdefault(token, []).append((before if rows.n_previous > 1 else 0, code))
+            before = code if code >= 0 else skipped
+    for labels in given.values():
+        for _, truth in labels:
+            for previous, code in labels:
+                base[previous, truth, code] += 1 / len(labels)
+    base += LEAST_HABIT
+    base *= 7.0 / base.sum(axis=2, keepdims=True)
+    np.testing.assert_allclose(prior.base, np.maximum(base, LEAST_HABIT), atol=1e-9)
+    assert any("by the vote shares" in note for note in result.notes)
 
 
 class Pressed(Serial):
