@@ -86,7 +86,7 @@ ENOUGH = 500
 """Hidden labels inside of spans that judge well enough; smaller crowds are cut several times."""
 MOST_CUTS = 5
 LAST = 2
-"""Updates of the workers beside a text that is weaker than one that teaches."""
+"""Updates of the workers at the settings of the result, after those at which CRFs learn."""
 SETTLED = 0.002
 """Share of its loss by which a candidate must gain for another round."""
 TEXTS = ("auto", "none")
@@ -253,7 +253,10 @@ class Auto(Aggregator):
             len(crowd.latest),
             tuple(_reasons(candidates, merged, items)),
             {
-                name: _mean_settings([cut.beside[name].settings for cut in cuts])
+                name: (
+                    _mean_settings([cut.beside[name].teaching for cut in cuts]),
+                    _mean_settings([cut.beside[name].settings for cut in cuts]),
+                )
                 for name in last.beside
             },
             last.best,
@@ -329,7 +332,7 @@ class Auto(Aggregator):
             if score <= last:
                 break
             has_settled, last = score - last < SETTLED * -score, score
-            labels = folds.soft_labels(beside[best].teaching)
+            labels = folds.soft_labels(beside[best].lesson)
             cut = _Cut({**judged, **found}, judge.item, dict(beside), best, learned)
             if has_settled:
                 break
@@ -365,7 +368,7 @@ class Auto(Aggregator):
         for number in range(self.rounds):
             beside = {name: one.updated(learned.text, given) for name, one in beside.items()}
             progress.tell(progress.scores[-1])
-            labels = folds.soft_labels(beside[choice.teacher].teaching)
+            labels = folds.soft_labels(beside[choice.teacher].lesson)
             moved = np.inf if before is None else np.abs(labels.probs - before).sum(axis=1).mean()
             if moved / 2 < STILL or number == self.rounds - 1:
                 break
@@ -420,58 +423,59 @@ class _Beside:
         inputs: The crowd and its evidence.
         sums: The statistics of the last step.
         memory: The workers' posterior.
-        power: Of the text.
-        dependence: Of the workers.
-        posterior: Of the labels, None before the first update.
-        teaching: The same with a text that may teach.
+        teaching: Power of the text and dependence of the workers, for labels that teach a CRF.
+        settings: The same for the labels of the result.
+        lesson: Posterior of the labels that teach a CRF, None before the first update.
+        posterior: Of the labels.
     """
 
     inputs: EngineInputs
     sums: Sums
     memory: Any
-    power: float = 1.0
-    dependence: float = 0.1
+    teaching: tuple[float, float] = (1.0, 0.1)
+    settings: tuple[float, float] = (1.0, 0.1)
+    lesson: Any = None
     posterior: Any = None
-    teaching: Any = None
 
     @classmethod
-    def of(cls, fit: _Fit, *settings: float) -> _Beside:
-        """Begin with a fit without text, and with a power and dependence or the defaults."""
+    def of(cls, fit: _Fit, *settings: tuple[float, float]) -> _Beside:
+        """Begin with a fit without text, and with settings or the defaults."""
         return cls(fit.inputs, fit.sums, fit.memory, *settings)
-
-    @property
-    def settings(self) -> tuple[float, float]:
-        """Power and dependence."""
-        return self.power, self.dependence
 
     def updated(self, text: TextScores, given: FitContext) -> _Beside:
         """Update workers and labels beside what the text says."""
-        taught = self.stepped(max(self.power, LEAST_TEACHING), text, given, INNER)
-        posterior = taught.posterior
-        if self.power < LEAST_TEACHING:
-            posterior = taught.stepped(self.power, text, given, LAST).posterior
-        return replace(taught, posterior=posterior, teaching=taught.posterior)
+        taught = self.stepped(self.teaching, text, given, INNER)
+        own = taught
+        if self.settings != self.teaching:
+            own = taught.stepped(self.settings, text, given, LAST)
+        return replace(taught, lesson=taught.posterior, posterior=own.posterior)
 
     def fitted(self, text: TextScores, judge: Judge, given: FitContext) -> _Beside:
-        """Choose power and dependence by the hidden answers, then update.
+        """Choose the settings by the hidden answers, then update.
 
-        They are means over all that were tried, weighted like candidates: a few hidden answers
-        hardly tell them apart, and the best by chance may be far off.
+        Those that teach are the best of their kind. The others are means over all that were tried,
+        weighted like candidates: a few hidden answers hardly tell them apart, and the best by
+        chance may be far off.
         """
         if not len(judge):
             return self.updated(text, given)
-        settings = [(power, dependence) for power in POWERS for dependence in DEPENDENCES]
-        found = []
-        for power, dependence in settings:
-            tried = replace(self, dependence=dependence).stepped(power, text, given, 1)
-            found.append(judge.judge(_probs(tried.posterior)).likelihood)
-        weights = weigh(found, judge.item, np.ones(len(settings)))
-        power, dependence = _mean_settings(settings, weights)
-        return replace(self, power=power, dependence=dependence).updated(text, given)
+        tried = [(power, dependence) for power in POWERS for dependence in DEPENDENCES]
+        found = [
+            judge.judge(_probs(self.stepped(settings, text, given, 1).posterior))
+            for settings in tried
+        ]
+        sharp = [n for n, (power, _) in enumerate(tried) if power >= LEAST_TEACHING]
+        best = max(sharp, key=lambda n: found[n].score)
+        weights = weigh([one.likelihood for one in found], judge.item, np.ones(len(tried)))
+        mean = _mean_settings(tried, weights)
+        return replace(self, teaching=tried[best], settings=mean).updated(text, given)
 
-    def stepped(self, power: float, text: TextScores, given: FitContext, updates: int) -> _Beside:
-        """Update workers and labels so often beside the text at some power."""
-        inputs = replace(self.inputs, dependence=self.dependence)
+    def stepped(
+        self, settings: tuple[float, float], text: TextScores, given: FitContext, updates: int
+    ) -> _Beside:
+        """Update workers and labels so often beside the text at some settings."""
+        power, dependence = settings
+        inputs = replace(self.inputs, dependence=dependence)
         scores = text.raised(power)
         found = beside_text(inputs, self.sums, self.memory, scores, given.runner, updates)
         posterior = Posterior(found.shards, found.tables, inputs.crowd.tagset, given.runner)

@@ -26,6 +26,8 @@ from goldspan.crowd import Crowd
 from goldspan.crowd.model import Answers
 
 Floats = NDArray[np.float64]
+Settings = tuple[float, float]
+"""Power of the text and dependence of the workers."""
 POPULATION = 10.0
 """Labels of a worker, after one label before, beside which the population counts half."""
 TEMPERATURES = (0.7, 1.0, 1.4, 2.0, 2.8, 4.0, 5.6)
@@ -117,15 +119,16 @@ class Choice:
         candidates: All that were tried, the largest weight first.
         n_answers: Of the crowd by which they were judged.
         reasons: By what they were chosen, and how sure that is, in sentences.
-        beside_text: Power of the text and dependence of the workers, by the name of the worker
-            model beside a CRF; empty without text.
+        beside_text: By the name of the worker model beside a CRF, power of the text and dependence
+            of the workers, for labels that a CRF learns from and for those of the result; empty
+            without text.
         teacher: The one of them whose labels the CRF learns from; "" without text.
     """
 
     candidates: tuple[Candidate, ...]
     n_answers: int
     reasons: tuple[str, ...] = ()
-    beside_text: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    beside_text: Mapping[str, tuple[Settings, Settings]] = field(default_factory=dict)
     teacher: str = ""
 
     @property
@@ -150,14 +153,23 @@ class Choice:
     def of(cls, plain: Mapping[str, Any]) -> Self:
         """Make it of plain values.
 
-        >>> choice = Choice((Candidate("ds", -0.1, 1.0, 1.0),), 100, beside_text={"ds": (1, 0.3)})
+        >>> beside = {"bsc-cm": ((1.4, 0.3), (0.9, 0.2))}
+        >>> choice = Choice((Candidate("ds", -0.1, 1.0, 1.0),), 100, beside_text=beside)
         >>> Choice.of(choice.to_dict()) == choice
         True
         """
-        beside = {name: (power, dep) for name, (power, dep) in plain["beside_text"].items()}
+        beside = {
+            name: (_settings(taught), _settings(own))
+            for name, (taught, own) in plain["beside_text"].items()
+        }
         found = tuple(Candidate(**one) for one in plain["candidates"])
         reasons = tuple(plain["reasons"])
         return cls(found, plain["n_answers"], reasons, beside, plain["teacher"])
+
+
+def _settings(plain: Sequence[float]) -> Settings:
+    power, dependence = plain
+    return power, dependence
 
 
 def how_sure(name: str, gain: float, error: float, n_hidden: int) -> str:
