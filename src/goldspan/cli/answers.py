@@ -136,7 +136,7 @@ def aggregate(
     _check_endings(output, workers_table)
     method = canonical(method)
     if tagger and "crf" not in method and method != "auto":
-        raise typer.BadParameter("--tagger needs auto, or a method with a CRF such as bsc-seq+crf")
+        raise typer.BadParameter("--tagger needs a method with a CRF, such as bsc-seq+crf, or auto")
     params = method_params(method, param, ties=ties, raw=raw, seed=seed)
     from goldspan.aggregation import get_aggregator
 
