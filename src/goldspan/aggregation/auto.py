@@ -82,6 +82,9 @@ LEAST_TEACHING = 1.0
 """Least power of the text in labels that teach the next CRF: below, the CRFs learn from ever softer
 labels and begin to see spans everywhere."""
 DEPENDENCES = (0.1, 0.3)
+ALIKE = 0.01
+"""Share of the best one's loss within which settings predict about as well. The sharper ones then
+teach: a CRF that learns from soft labels is less sure than it might be."""
 ENOUGH = 500
 """Hidden labels inside of spans that judge well enough; smaller crowds are cut several times."""
 MOST_CUTS = 5
@@ -453,9 +456,8 @@ class _Beside:
     def fitted(self, text: TextScores, judge: Judge, given: FitContext) -> _Beside:
         """Choose the settings by the hidden answers, then update.
 
-        Those that teach are the best of their kind. The others are means over all that were tried,
-        weighted like candidates: a few hidden answers hardly tell them apart, and the best by
-        chance may be far off.
+        Hidden answers hardly tell them apart. Those of the result are means over all that were
+        tried, weighted like candidates; those that teach the sharpest that predict about as well.
         """
         if not len(judge):
             return self.updated(text, given)
@@ -464,11 +466,12 @@ class _Beside:
             judge.judge(_probs(self.stepped(settings, text, given, 1).posterior))
             for settings in tried
         ]
-        sharp = [n for n, (power, _) in enumerate(tried) if power >= LEAST_TEACHING]
-        best = max(sharp, key=lambda n: found[n].score)
         weights = weigh([one.likelihood for one in found], judge.item, np.ones(len(tried)))
-        mean = _mean_settings(tried, weights)
-        return replace(self, teaching=tried[best], settings=mean).updated(text, given)
+        return replace(
+            self,
+            teaching=_sharpest(tried, [one.score for one in found]),
+            settings=_mean_settings(tried, weights),
+        ).updated(text, given)
 
     def stepped(
         self, settings: tuple[float, float], text: TextScores, given: FitContext, updates: int
@@ -536,6 +539,17 @@ def _votes(crowd: Crowd, given: FitContext, kin: Families | None) -> dict[str, P
             codes = np.where(given.known >= 0, given.known, codes)
         found[name] = posterior_of_labels(crowd, codes, given.runner)
     return found
+
+
+def _sharpest(tried: Sequence[tuple[float, float]], scores: Sequence[float]) -> tuple[float, float]:
+    """Return the sharpest settings that predict about as well as the best, and may teach.
+
+    >>> _sharpest([(0.5, 0.1), (1.0, 0.1), (1.4, 0.1)], [-0.100, -0.1009, -0.102])
+    (1.0, 0.1)
+    """
+    may = [n for n, (power, _) in enumerate(tried) if power >= LEAST_TEACHING]
+    alike = [n for n in may if scores[n] >= (1 + ALIKE) * max(scores)]
+    return max(tried[n] for n in alike) if alike else tried[max(may, key=lambda n: scores[n])]
 
 
 def _mean_settings(
