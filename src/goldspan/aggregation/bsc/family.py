@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import replace
 from typing import Annotated, Any, ClassVar
 
@@ -199,10 +200,21 @@ class Variational(Aggregator):
         from goldspan.aggregation.bsc.text import Settings, refine
 
         inputs = self._with_dependence(inputs, fit, given)
-        refined = refine(inputs, fit, Settings.of(self), given)
+        first = None if given.start else self._by_words(crowd, given)
+        refined = refine(inputs, fit, first, Settings.of(self), given)
         inputs = replace(inputs, shards=refined.shards)
         result = self._result(inputs, refined.fit, given, refined.missed)
         return replace(result, tagger=refined.tagger)
+
+    def _by_words(self, crowd: Crowd, given: FitContext) -> Posterior:
+        """Return what workers and single words say: the labels that the first CRFs learn.
+
+        Those of workers with memory alone may call half of every text a span.
+        """
+        words = copy(self)
+        words.text = "words"
+        inputs, fit = words.fit_engine(crowd, FitContext(known=given.known, runner=given.runner))
+        return Posterior(inputs.shards, fit.tables, inputs.crowd.tagset, given.runner)
 
     def _with_dependence(self, inputs: EngineInputs, fit: Fit, given: FitContext) -> EngineInputs:
         """Return how much workers share their mistakes, measured unless it is given."""

@@ -400,8 +400,17 @@ class _Round:
     missed: Missed | None = None
 
 
-def refine(inputs: EngineInputs, fit: Fit, settings: Settings, given: FitContext) -> Refined:
+def refine(
+    inputs: EngineInputs, fit: Fit, first: Posterior | None, settings: Settings, given: FitContext
+) -> Refined:
     """Go on from a fit without text; Ctrl-C after the first round returns what there is.
+
+    Args:
+        inputs: The crowd, its evidence and how far its workers depend on each other.
+        fit: The fit.
+        first: What the first CRFs learn; None: the labels of the fit.
+        settings: How the CRFs are trained.
+        given: Runner and progress.
 
     Raises:
         InputError: There is only one item.
@@ -409,7 +418,7 @@ def refine(inputs: EngineInputs, fit: Fit, settings: Settings, given: FitContext
     active = np.concatenate([shard.active for shard in inputs.shards])
     folds = Folds(inputs.crowd, active, settings)
     codec, runner = inputs.crowd.tagset, given.runner
-    labels = folds.soft_labels(Posterior(inputs.shards, fit.tables, codec, runner))
+    labels = folds.soft_labels(first or Posterior(inputs.shards, fit.tables, codec, runner))
     none = [None] * len(folds.parts)
     last = _Round(none, _discounted(inputs), fit.sums, fit.posterior, fit.tables, labels)
     trace: list[float] = []
