@@ -49,6 +49,7 @@ from goldspan.aggregation.bsc.text import (
 )
 from goldspan.aggregation.calibration import with_confidences_of
 from goldspan.aggregation.consensus import Consensus
+from goldspan.aggregation.documents import DOCUMENTS, Missed, find_missed
 from goldspan.aggregation.families import Families, check_families, families_for
 from goldspan.aggregation.judge import (
     Candidate,
@@ -107,6 +108,8 @@ class Auto(Aggregator):
         text: "auto" uses the words of the items where there are any; "none" the answers only.
         families: Of tagged tokens: workers who err together count as fewer. "auto" finds them by
             the answers, "none" does not look for any; or a mapping from worker ids to names.
+        documents: "auto": places that nobody marked and that hold the words of a span of the same
+            document are spans too, as far as the answers say that such places were missed; "none".
         share: Of the answers that is hidden to judge the candidates.
         templates: Feature templates of the CRF: a named set, a TOML file, or a list.
         c2: Penalty of the CRF's squared weights.
@@ -128,6 +131,7 @@ class Auto(Aggregator):
 
     text: Annotated[str, OneOf(TEXTS)] = "auto"
     families: Annotated[Any, check_families] = "auto"
+    documents: Annotated[str, OneOf(DOCUMENTS)] = "auto"
     share: Annotated[float, Number(0.01, 0.5)] = 0.15
     templates: str | Sequence[str] = "default"
     c2: Annotated[float, Number(0, MOST)] = 4.0
@@ -214,19 +218,20 @@ class Auto(Aggregator):
             choice, learned = self._choose(crowd, given, kin, folds, progress)
         parts = self._fitted(crowd, given, kin, choice, learned, folds, progress)
         chosen = choice.chosen
-        sure = Mixture(
-            [parts[one.name] for one in chosen],
-            np.array([one.weight for one in chosen]),
-            crowd.tagset,
-        )
+        shares = np.array([one.weight for one in chosen])
+        sure = Mixture([parts[one.name] for one in chosen], shares, crowd.tagset)
+        missed = self._missed(crowd, sure, kin)
+        sure = missed.beside(sure) if missed else sure
         result = consensus_of(crowd, sure, decode="mbr", method=self.name)
         if any(one.temperature != 1 for one in chosen):
             cooled = [parts[one.name].cooled(one.temperature) for one in chosen]
-            result = with_confidences_of(result, replace(sure, parts=cooled))
+            cool = Mixture(cooled, shares, crowd.tagset)
+            result = with_confidences_of(result, missed.beside(cool) if missed else cool)
         return replace(
             result,
             trace=tuple(progress.scores[1:]),
             memory=choice,
+            notes=(missed.note,) if missed else (),
             cautions=(kin.note,) if kin else (),
         )
 
@@ -274,6 +279,19 @@ class Auto(Aggregator):
         names = {one.name for one in choice.chosen}
         return bool(names) and names <= known
 
+    def _missed(
+        self, crowd: Crowd, posterior: Posterior | Mixture, kin: Families | None
+    ) -> Missed | None:
+        """Return what all workers of an item missed, if it is looked for."""
+        return None if self.documents == "none" else find_missed(crowd, posterior, kin)
+
+    def _completed(
+        self, crowd: Crowd, posterior: Posterior, kin: Families | None
+    ) -> Posterior | Mixture:
+        """Return a posterior with what all workers of an item missed."""
+        missed = self._missed(crowd, posterior, kin)
+        return missed.beside(posterior) if missed else posterior
+
     def _models(self) -> list[str]:
         """Return the methods of the engine that are tried."""
         return [name for name in MODELS if self.text == "auto" or "+words" not in name]
@@ -292,8 +310,9 @@ class Auto(Aggregator):
             return None
         templates = read_templates(self.templates)
         settings = Settings(
-            templates, self.c2, self.min_count, self.folds, self.rounds, 1.0, self.random_state
-        )
+            templates, self.c2, self.min_count, self.folds, self.rounds, 1.0, self.random_state,
+            self.documents,
+        )  # fmt: skip
         return Folds(crowd, active, settings)
 
     def _cut(
@@ -335,7 +354,8 @@ class Auto(Aggregator):
             if score <= last:
                 break
             has_settled, last = score - last < SETTLED * -score, score
-            labels = folds.soft_labels(beside[best].lesson)
+            lesson = self._completed(shown, beside[best].lesson, kin)
+            labels = folds.soft_labels(lesson)
             cut = _Cut({**judged, **found}, judge.item, dict(beside), best, learned)
             if has_settled:
                 break
@@ -371,7 +391,8 @@ class Auto(Aggregator):
         for number in range(self.rounds):
             beside = {name: one.updated(learned.text, given) for name, one in beside.items()}
             progress.tell(progress.scores[-1])
-            labels = folds.soft_labels(beside[choice.teacher].lesson)
+            lesson = self._completed(crowd, beside[choice.teacher].lesson, kin)
+            labels = folds.soft_labels(lesson)
             moved = np.inf if before is None else np.abs(labels.probs - before).sum(axis=1).mean()
             if moved / 2 < STILL or number == self.rounds - 1:
                 break

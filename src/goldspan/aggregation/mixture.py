@@ -45,6 +45,12 @@ class Mixture:
     codec: Codec
     span_scale: tuple[float, float] = (0.0, 1.0)
 
+    @classmethod
+    def of(cls, posterior: Posterior) -> Mixture:
+        """Make a single posterior a mixture."""
+        alone = replace(posterior, span_scale=(0.0, 1.0))
+        return cls([alone], np.ones(1), posterior.codec, posterior.span_scale)
+
     def cooled(self, temperature: float) -> Mixture:
         """Return the mixture of the parts at a temperature."""
         return replace(self, parts=[part.cooled(temperature) for part in self.parts])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import replace
 from typing import Annotated, Any, ClassVar
 
@@ -40,8 +41,10 @@ from goldspan.aggregation.bsc.priors import (
     trusted_ids,
 )
 from goldspan.aggregation.consensus import Consensus
+from goldspan.aggregation.documents import DOCUMENTS, Missed
 from goldspan.aggregation.families import check_families, families_for
 from goldspan.aggregation.legal import legal_known
+from goldspan.aggregation.mixture import Mixture
 from goldspan.aggregation.workermodels import (
     LEAST,
     LEAST_FORBIDDEN,
@@ -89,6 +92,9 @@ class Variational(Aggregator):
             of a token count as n / (1 + (n - 1) dependence) beside the text. "auto" measures it.
         text_power: Of methods with +crf: power of the text's probability; above 1 since a CRF that
             learns from soft labels is less sure than it might be.
+        documents: Of methods with +crf: "auto" looks for places that nobody marked and that hold
+            the words of a span of the same document, as far as the answers say that such places
+            were missed (`goldspan.aggregation.documents`); "none" does not.
         families: Workers who err together: n members of a family who labelled a token count as
             n / (1 + (n - 1) rho) workers. "auto" finds them by the answers; "none": everybody errs
             alone; or a mapping from worker ids to names of families, of which only rho is
@@ -124,6 +130,7 @@ class Variational(Aggregator):
     rounds: Rounds = 6
     dependence: Annotated[float | str, Number(0, 1), OneOf(("auto",))] = "auto"
     text_power: Annotated[float, Number(0, 100)] = 1.3
+    documents: Annotated[str, OneOf(DOCUMENTS)] = "auto"
     families: Annotated[Any, check_families] = "none"
     decode: Decoder = "mbr"
     tol: Tolerance = 1e-5
@@ -195,9 +202,21 @@ class Variational(Aggregator):
         from goldspan.aggregation.bsc.text import Settings, refine
 
         inputs = self._with_dependence(inputs, fit, given)
-        refined = refine(inputs, fit, Settings.of(self), given)
+        first = None if given.start else self._by_words(crowd, given)
+        refined = refine(inputs, fit, first, Settings.of(self), given)
         inputs = replace(inputs, shards=refined.shards)
-        return replace(self._result(inputs, refined.fit, given), tagger=refined.tagger)
+        result = self._result(inputs, refined.fit, given, refined.missed)
+        return replace(result, tagger=refined.tagger)
+
+    def _by_words(self, crowd: Crowd, given: FitContext) -> Posterior:
+        """Return what workers and single words say: the labels that the first CRFs learn.
+
+        Those of workers with memory alone may call half of every text a span.
+        """
+        words = copy(self)
+        words.text = "words"
+        inputs, fit = words.fit_engine(crowd, FitContext(known=given.known, runner=given.runner))
+        return Posterior(inputs.shards, fit.tables, inputs.crowd.tagset, given.runner)
 
     def _with_dependence(self, inputs: EngineInputs, fit: Fit, given: FitContext) -> EngineInputs:
         """Return how much workers share their mistakes, measured unless it is given."""
@@ -332,16 +351,21 @@ class Variational(Aggregator):
             fingerprint = inputs.fingerprint(self.name, params, is_warm=given.start is not None)
         return RunContext(given.runner, given.progress, given.checkpoint, fingerprint)
 
-    def _result(self, inputs: EngineInputs, fit: Fit, given: FitContext) -> Consensus:
+    def _result(
+        self, inputs: EngineInputs, fit: Fit, given: FitContext, missed: Missed | None = None
+    ) -> Consensus:
         crowd, codec = inputs.crowd, inputs.crowd.tagset
-        posterior = Posterior(inputs.shards, fit.tables, codec, given.runner)
+        posterior: Posterior | Mixture = Posterior(inputs.shards, fit.tables, codec, given.runner)
+        notes = notes_on(inputs, is_learned=bool(fit.trace))
+        if missed:
+            posterior, notes = missed.beside(posterior), [*notes, missed.note]
         result = consensus_of(crowd, posterior, decode=self.decode, method=self.name)
         return replace(
             result,
             trace=fit.trace,
             converged=fit.converged,
             stop_reason=fit.stop_reason,
-            notes=tuple(notes_on(inputs, is_learned=bool(fit.trace))),
+            notes=tuple(notes),
             memory=Memory(
                 inputs.model,
                 fit.sums,

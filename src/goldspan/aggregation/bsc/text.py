@@ -14,7 +14,9 @@ from goldspan.aggregation.base import FitContext
 from goldspan.aggregation.bsc.engine import EngineInputs, Fit, e_step
 from goldspan.aggregation.bsc.evidence import Evidence, Sums, Tables, discounted
 from goldspan.aggregation.bsc.posterior import Posterior
+from goldspan.aggregation.documents import Missed, find_missed
 from goldspan.aggregation.legal import check_words, text_of
+from goldspan.aggregation.mixture import Mixture
 from goldspan.crowd import Crowd
 from goldspan.errors import InputError
 from goldspan.protocols import Runner, Serial
@@ -94,6 +96,7 @@ class Settings:
         rounds: Most rounds.
         power: Of the text beside the workers.
         seed: Of the deal of documents.
+        documents: "auto": words of a span may be one elsewhere in the document; or "none".
     """
 
     templates: Sequence[Template]
@@ -103,12 +106,14 @@ class Settings:
     rounds: int
     power: float
     seed: int | None
+    documents: str
 
     @classmethod
     def of(cls, m: Any) -> Settings:
         """Take them from an aggregator's parameters."""
         templates = read_templates(m.templates)
-        return cls(templates, m.c2, m.min_count, m.folds, m.rounds, m.text_power, m.random_state)
+        numbers = (m.c2, m.min_count, m.folds, m.rounds, m.text_power, m.random_state)
+        return cls(templates, *numbers, m.documents)
 
 
 @dataclass(frozen=True, eq=False)
@@ -209,8 +214,13 @@ class Folds:
         jobs = list(zip(self.parts, start, others, strict=True))
         return runner.map(_train, jobs, (self, labels.probs, steps))
 
-    def soft_labels(self, posterior: Posterior) -> SoftLabels:
+    def soft_labels(self, posterior: Posterior | Mixture) -> SoftLabels:
         """Return what the items are believed to be: marginals of tokens, and steps by fold."""
+        if isinstance(posterior, Mixture):
+            parts = [self.soft_labels(part) for part in posterior.parts]
+            weighted = list(zip(posterior.weights, parts, strict=True))
+            probs = sum((np.float32(w) * part.probs for w, part in weighted), np.float32(0))
+            return SoftLabels(np.asarray(probs), sum(w * part.steps for w, part in weighted))
         shards, tables, runner = posterior.shards, posterior.tables, posterior.runner
         probs = posterior.marginals(np.inf).probs
         steps = np.stack(
@@ -367,11 +377,13 @@ class Refined:
     Attributes:
         shards: The evidence with the CRFs' scores.
         fit: The last parameters.
+        missed: What all workers of an item missed; None: nothing.
         tagger: A CRF trained on all items.
     """
 
     shards: Sequence[Evidence]
     fit: Fit
+    missed: Missed | None
     tagger: CRF
 
 
@@ -385,10 +397,20 @@ class _Round:
     posterior: Any
     tables: Tables
     labels: SoftLabels
+    missed: Missed | None = None
 
 
-def refine(inputs: EngineInputs, fit: Fit, settings: Settings, given: FitContext) -> Refined:
+def refine(
+    inputs: EngineInputs, fit: Fit, first: Posterior | None, settings: Settings, given: FitContext
+) -> Refined:
     """Go on from a fit without text; Ctrl-C after the first round returns what there is.
+
+    Args:
+        inputs: The crowd, its evidence and how far its workers depend on each other.
+        fit: The fit.
+        first: What the first CRFs learn; None: the labels of the fit.
+        settings: How the CRFs are trained.
+        given: Runner and progress.
 
     Raises:
         InputError: There is only one item.
@@ -396,7 +418,7 @@ def refine(inputs: EngineInputs, fit: Fit, settings: Settings, given: FitContext
     active = np.concatenate([shard.active for shard in inputs.shards])
     folds = Folds(inputs.crowd, active, settings)
     codec, runner = inputs.crowd.tagset, given.runner
-    labels = folds.soft_labels(Posterior(inputs.shards, fit.tables, codec, runner))
+    labels = folds.soft_labels(first or Posterior(inputs.shards, fit.tables, codec, runner))
     none = [None] * len(folds.parts)
     last = _Round(none, _discounted(inputs), fit.sums, fit.posterior, fit.tables, labels)
     trace: list[float] = []
@@ -411,15 +433,16 @@ def refine(inputs: EngineInputs, fit: Fit, settings: Settings, given: FitContext
                 left = (settings.rounds / len(trace) - 1) * (time.perf_counter() - begin)
                 given.progress(len(trace), settings.rounds, trace[-1], left)
             reason = "labels stand still" if moved < STILL else "rounds"
-        sharp = folds.soft_labels(Posterior(*_sharper(last.shards, last.tables), codec, runner))
-        tagger = folds.tagger(sharp, _known(last.weights), runner)
+        sharp = Posterior(*_sharper(last.shards, last.tables), codec, runner)
+        sure = folds.soft_labels(last.missed.beside(sharp) if last.missed else sharp)
+        tagger = folds.tagger(sure, _known(last.weights), runner)
     except KeyboardInterrupt:
         if not trace:
             raise
         reason, tagger = "interrupted", folds.untrained(_known(last.weights))
     converged = reason == "labels stand still"
     found = Fit(last.sums, last.posterior, last.tables, tuple(trace), converged, reason)
-    return Refined(last.shards, found, tagger)
+    return Refined(last.shards, found, last.missed, tagger)
 
 
 def _round(
@@ -430,8 +453,11 @@ def _round(
     scores = folds.scores(weights).raised(folds.settings.power)
     beside = beside_text(inputs, last.sums, last.posterior, scores, given.runner)
     shards, sums, posterior, tables = beside
-    labels = folds.soft_labels(Posterior(shards, tables, inputs.crowd.tagset, given.runner))
-    return _Round(weights, shards, sums, posterior, tables, labels)
+    found = Posterior(shards, tables, inputs.crowd.tagset, given.runner)
+    wanted = folds.settings.documents == "auto"
+    missed = find_missed(inputs.crowd, found, inputs.families) if wanted else None
+    labels = folds.soft_labels(missed.beside(found) if missed else found)
+    return _Round(weights, shards, sums, posterior, tables, labels, missed)
 
 
 class Beside(NamedTuple):
