@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from goldspan.aggregation.workers import Habit
+    from goldspan.spans.confidence import ConfidenceScore
 
 WRITERS = ("conll", "jsonl", "csv", "parquet")
 ENDINGS = {".conll": "conll", ".txt": "conll", ".tsv": "conll", ".jsonl": "jsonl", ".csv": "csv"}
@@ -209,6 +210,21 @@ class Consensus:
     def as_gold(self) -> Crowd:
         """Return the crowd with these labels as its gold."""
         return self.crowd.with_gold(self.codes)
+
+    def measure_confidence(self, truth: Any, encoding: str | None = None) -> ConfidenceScore | None:
+        """Measure how far the confidences can be believed; `goldspan.score` calls it.
+
+        Args:
+            truth: What `goldspan.score` takes as the truth.
+            encoding: As there.
+
+        Returns:
+            Calibration error, Brier score and others, each beside that of a constant confidence;
+            None for numeric values, whose confidence is not about labels.
+        """
+        from goldspan.aggregation.reliability import measure_confidence
+
+        return measure_confidence(self, truth, encoding) if self.values is None else None
 
     def alternatives(self, item: str | int, least: float = 0.01) -> list[Any]:
         """List the spans that the truth of an item may hold, the likeliest first.
