@@ -152,8 +152,13 @@ def _cool(result: Consensus, codes: NDArray[np.int16], known: NDArray[np.int64])
     """Give a posterior the temperature under which the known labels are likeliest."""
     from scipy.optimize import minimize_scalar
 
+    item = np.searchsorted(result.crowd.offsets, known, side="right") - 1
+    there = np.zeros(result.crowd.n_items, np.bool_)
+    there[item] = True
+    own = result.posterior.of_items(there)
+
     def loss(log_temperature: float) -> float:
-        cooled = _cooled(result.posterior, float(np.exp(log_temperature)))
+        cooled = _cooled(own, float(np.exp(log_temperature)))
         probs = cooled.marginals(least=np.inf).probs[known, codes[known]]
         return float(-np.log(np.maximum(probs.astype(np.float64), LEAST_PROB)).mean())
 
@@ -203,7 +208,8 @@ def _cool_shares(
         if judged.sum() >= FEW_SPANS:
             x = np.stack([np.ones(len(confidence)), _logit(_inner(confidence))], axis=1)
             theta = _fit_logistic(x[judged], right[judged], np.array([0.1, 1.0]))
-            confidence = np.where(confidence > 0, expit(x @ theta), 0)
+            answered = np.diff(result.crowd.by_item.bounds) > 0
+            confidence = np.where(answered, expit(x @ theta), 0)
     temperature = float(np.exp(found.x[0]))
     return replace(
         result,

@@ -50,6 +50,10 @@ class Mixture:
         """Return the mixture of the parts at a temperature."""
         return replace(self, parts=[part.cooled(temperature) for part in self.parts])
 
+    def of_items(self, chosen: NDArray[np.bool_]) -> Mixture:
+        """Return the mixture that takes all but the chosen items, bool [n_items], for unknown."""
+        return replace(self, parts=[part.of_items(chosen) for part in self.parts])
+
     def marginals(self, least: float = LEAST_MASS) -> Marginals:
         """Do the last pass; the path is that of the part with the largest weight."""
         found = [part.marginals(least if least > 1 else RARE * least) for part in self.parts]

@@ -267,6 +267,15 @@ class Posterior:
         shards = [replace(shard, unary=shard.unary / temperature) for shard in self.shards]
         return replace(self, shards=shards, tables=tables)
 
+    def of_items(self, chosen: NDArray[np.bool_]) -> Posterior:
+        """Return the posterior that takes all but the chosen items, bool [n_items], for unknown."""
+        bounds = self.first_item
+        shards = [
+            replace(shard, active=shard.active & chosen[first:last])
+            for shard, first, last in zip(self.shards, bounds[:-1], bounds[1:], strict=True)
+        ]
+        return replace(self, shards=shards)
+
     def marginals(self, least: float = LEAST_MASS) -> Marginals:
         """Do the last pass; spans with less than `least` posterior are left out."""
         params = (self.tables, self.steps, least)
