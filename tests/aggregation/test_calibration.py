@@ -85,7 +85,9 @@ def test_too_little_gold_is_refused_and_votes_have_no_temperature(crowd, result)
 def half_known(crowd):
     """Return the gold of every other item, and which items these are."""
     known = np.arange(crowd.n_items) % 2 == 0
-    return np.where(np.repeat(known, np.diff(crowd.offsets)), crowd.gold, -1).astype(np.int16), known
+    return np.where(np.repeat(known, np.diff(crowd.offsets)), crowd.gold, -1).astype(
+        np.int16
+    ), known
 
 
 @pytest.mark.parametrize("method", ["mv-token", "wawa", "ds", "bsc-seq", "bsc-seq+words", "auto"])
@@ -97,7 +99,8 @@ def test_every_method_is_better_calibrated_on_items_that_it_has_not_seen(crowd, 
     unseen = crowd.select_items(np.flatnonzero(~known))
     old, new = (r.measure_confidence(unseen) for r in (before, after))
     # Few of these spans are wrong, so that the Brier score hardly moves.
-    assert new.log_loss < old.log_loss and new.brier < old.brier + 0.005
+    assert new.log_loss < old.log_loss
+    assert new.brier < old.brier + 0.005
     assert new.cross_entropy < old.cross_entropy + 0.01
 
 
@@ -105,8 +108,10 @@ def test_votes_get_confidences_of_tokens_spans_and_items(crowd):
     votes = goldspan.aggregate(crowd, "mv-token")
     sure = calibrate(votes, crowd)
     np.testing.assert_allclose(sure.token_probs.sum(axis=1), 1, atol=1e-5)
-    assert 0 < sure.confidence.min() and sure.confidence.max() < 1
-    assert sure.params["temperature"] > 0 and "votes" in " ".join(sure.notes)
+    assert sure.confidence.min() > 0
+    assert sure.confidence.max() < 1
+    assert sure.params["temperature"] > 0
+    assert "votes" in " ".join(sure.notes)
 
 
 def test_values_and_what_is_calibrated_already_are_refused(crowd, result):

@@ -133,7 +133,8 @@ def test_options_of_a_span_are_a_distribution_and_begin_with_it(result):
 
 def test_every_set_holds_the_written_span_and_more_coverage_makes_larger_sets(crowd, result):
     narrow, wide = (conformal_sets(result, crowd.gold, c) for c in (0.6, 0.95))
-    assert (narrow.sizes >= 1).all() and (wide.sizes >= narrow.sizes).all()
+    assert (narrow.sizes >= 1).all()
+    assert (wide.sizes >= narrow.sizes).all()
     span = result.spans.slice(0, 1).to_pylist()[0]
     member = wide.of(0)[0]
     assert (member.start, member.end, member.type) == (span["start"], span["end"], span["type"])
@@ -144,7 +145,8 @@ def test_every_set_holds_the_written_span_and_more_coverage_makes_larger_sets(cr
 
 def test_sets_are_written(crowd, tmp_path):
     sure = calibrate(goldspan.aggregate(crowd, "ds"), crowd, coverage=0.9)
-    assert sure.sets is not None and sure.summary()["sets"]["coverage"] == 0.9
+    assert sure.sets is not None
+    assert sure.summary()["sets"]["coverage"] == 0.9
     json.dumps(sure.summary(), allow_nan=False)
     path = tmp_path / "gold.jsonl"
     sure.write(path)
@@ -172,15 +174,18 @@ def test_sets_of_single_labels(method, tmp_path):
     crowd = labels()
     known = np.where(np.arange(crowd.n_items) < 150, crowd.gold, -1).astype(np.int16)
     sure = calibrate(goldspan.aggregate(crowd, method), known, coverage=0.9)
-    assert sure.sets is not None and sure.sets.unit == "item"
-    assert sure.sets.n_documents == 150 and np.isnan(sure.sets.missed)
+    assert sure.sets is not None
+    assert sure.sets.unit == "item"
+    assert sure.sets.n_documents == 150
+    assert np.isnan(sure.sets.missed)
     covered = sure.sets.holds(crowd.gold)[150:].mean()
     assert 0.83 < covered < 0.99
     assert 1 < sure.sets.mean_size < 3
     path = tmp_path / "gold.jsonl"
     sure.write(path)
     row = json.loads(path.read_text(encoding="utf-8").splitlines()[0])
-    assert row["set"][0] == row["label"] and len(row["set"]) == sure.sets.sizes[0]
+    assert row["set"][0] == row["label"]
+    assert len(row["set"]) == sure.sets.sizes[0]
 
 
 def test_what_cannot_be_covered_is_refused(crowd):
@@ -188,5 +193,5 @@ def test_what_cannot_be_covered_is_refused(crowd):
     for coverage in (0, 1, -0.5, float("nan")):
         with pytest.raises(InputError, match="between 0 and 1"):
             calibrate(result, crowd, coverage=coverage)
-    with pytest.raises(InputError, match="20 known documents .* 99 are needed"):
+    with pytest.raises(InputError, match=r"20 known documents .* 99 are needed"):
         calibrate(result, crowd, coverage=0.99)

@@ -67,7 +67,9 @@ def test_a_constant_confidence_is_calibrated_and_tells_nothing_apart():
 
 def test_nothing_to_compare_is_null_in_json():
     found = score_confidence("span", [], [], [], [], 3).to_dict()
-    assert found["n"] == 0 and found["ece"] is None and found["constant"]["brier"] is None
+    assert found["n"] == 0
+    assert found["ece"] is None
+    assert found["constant"]["brier"] is None
     json.dumps(found, allow_nan=False)
     lone = score_confidence("span", [0.5, 0.6], [1, 1], [1.0], [True], 3)
     assert math.isnan(lone.auroc)
@@ -77,12 +79,14 @@ def test_a_score_of_a_result_has_them_and_one_of_labels_has_not(root):
     crowd = goldspan.read_crowd(root / "examples" / "crowd.tsv")
     result = goldspan.aggregate(crowd, "mv-token")
     scored = goldspan.score(crowd, result)
-    assert scored.confidence is not None and scored.confidence.n == len(result.span_array)
+    assert scored.confidence is not None
+    assert scored.confidence.n == len(result.span_array)
     assert scored.confidence.right == pytest.approx(scored.precision)
     assert scored.to_dict()["confidence"]["unit"] == "span"
     assert "Brier score" in str(scored)
     plain = goldspan.score(crowd, result.as_gold())
-    assert plain.confidence is None and "confidence" not in plain.to_dict()
+    assert plain.confidence is None
+    assert "confidence" not in plain.to_dict()
 
 
 def test_unknown_items_and_other_orders_of_items_do_not_matter(root):
@@ -91,7 +95,8 @@ def test_unknown_items_and_other_orders_of_items_do_not_matter(root):
     order = np.random.default_rng(0).permutation(crowd.n_items)[:60]
     part = goldspan.score(crowd.select_items(order), result).confidence
     inside = np.isin(result.span_array.item, order)
-    assert part is not None and part.n == inside.sum()
+    assert part is not None
+    assert part.n == inside.sum()
     assert part.mean == pytest.approx(result.span_confidence[inside].mean(), abs=1e-6)
 
 

@@ -70,8 +70,8 @@ ENOUGH = 2000
 """Hidden labels that judge well enough; smaller crowds are cut several times."""
 MOST_CUTS = 5
 UNSEEN = 2.0
-"""Temperature where no answer can be hidden: workers share mistakes there as elsewhere, where hidden
-answers ask for 1.4 to 2.8."""
+"""Temperature where no answer can be hidden: workers share mistakes there as elsewhere, where the
+hidden answers ask for 1.4 to 2.8."""
 SETTLED = 0.002
 """Share of its loss by which a candidate must gain for another round."""
 TEXTS = ("auto", "none")

@@ -22,7 +22,6 @@ from goldspan.aggregation.bsc.posterior import LOGIT_EDGE, Posterior, SpanScale,
 from goldspan.aggregation.consensus import Consensus
 from goldspan.aggregation.mixture import Mixture
 from goldspan.aggregation.reliability import (
-    LEAST_PROB,
     judged_spans,
     span_reliability,
     token_cross_entropy,
@@ -31,6 +30,7 @@ from goldspan.aggregation.reliability import (
 from goldspan.crowd import ReadOptions
 from goldspan.crowd.gold import attach_gold
 from goldspan.errors import InputError
+from goldspan.spans.confidence import LEAST_PROB
 from goldspan.spans.corpus import SpanArray
 
 Floats = NDArray[np.float64]

@@ -142,13 +142,10 @@ class ConformalSets:
 
         What was written comes first, then the likeliest.
         """
-        options, found = self.options, []
+        options = self.options
         own = np.arange(options.bounds[unit], options.bounds[unit + 1])
         rest = own[1:][np.argsort(-options.prob[own[1:]], kind="stable")]
-        for n in [*own[:1], *rest]:
-            if self.chosen[n]:
-                found.append(self._member(int(n)))
-        return found
+        return [self._member(int(n)) for n in [*own[:1], *rest] if self.chosen[n]]
 
     def holds(self, truth: NDArray[np.int16]) -> NDArray[np.bool_]:
         """Say which sets hold the truth, bool [n_units].
@@ -196,9 +193,7 @@ class ConformalSets:
         return Member("span", start, end, self.codec.types[kind], prob)
 
 
-def conformal_sets(
-    result: Consensus, truth: NDArray[np.int16], coverage: float
-) -> ConformalSets:
+def conformal_sets(result: Consensus, truth: NDArray[np.int16], coverage: float) -> ConformalSets:
     """Choose sets of alternatives by known documents.
 
     The confidences are taken as they come: they must not have been fitted to the known labels.
@@ -410,6 +405,6 @@ def _missed(result: Consensus, truth: NDArray[np.int16], whole: NDArray[np.bool_
 
 
 def _options(bounds: list[int], rows: list[tuple[int, int, int, float]]) -> Options:
-    start, end, kind, prob = np.array(rows, np.float64).reshape(-1, 4).T
-    whole = (column.astype(np.int64) for column in (start, end, kind))
-    return Options(np.array(bounds, np.int64), *whole, prob.copy())
+    table = np.array(rows, np.float64).reshape(-1, 4)
+    start, end, kind = table[:, :3].astype(np.int64).T
+    return Options(np.array(bounds, np.int64), start, end, kind, table[:, 3].copy())

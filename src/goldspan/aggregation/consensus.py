@@ -573,7 +573,8 @@ class Consensus:
         for member in self.sets.of(i):
             row = {name: value for name, value in member._asdict().items() if value is not None}
             if own is not None and member.kind == "span":
-                assert member.start is not None and member.end is not None
+                assert member.start is not None
+                assert member.end is not None
                 row["start"] = own.bounds[member.start][0]
                 row["end"] = own.bounds[member.end - 1][1]
             row["confidence"] = round(member.confidence, 4)

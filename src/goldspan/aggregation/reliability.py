@@ -90,7 +90,7 @@ def reliability(confidence: ArrayLike, is_right: ArrayLike, n_bins: int = N_BINS
     >>> round(found.ece, 3)  # (4 * |0.9 - 0.75| + 1 * |0.2 - 0|) / 5
     0.16
     """
-    given = np.round(np.asarray(confidence, np.float64), 6)
+    given = np.asarray(np.round(np.asarray(confidence, np.float64), 6), np.float64)
     edges = np.linspace(0, 1, n_bins + 1)
     bins = bins_of(given, n_bins)
     counts = np.bincount(bins, minlength=n_bins).astype(np.int64)

@@ -28,8 +28,9 @@ NAMES = {
 
 @dataclass(frozen=True)
 class ConfidenceScore:
-    """Confidences of written spans against the truth; single labels count instead where there are
-    no spans. NaN where nothing can be said.
+    """Confidences of written spans against the truth; NaN where nothing can be said.
+
+    Where there are no spans, single labels count instead.
 
     Attributes:
         unit: "span" or "label".
@@ -103,7 +104,7 @@ def score_confidence(
     tokens = np.asarray(true_probs, np.float64)
     n_least = int(np.ceil(LEAST_SURE * len(sure)))
     least = np.argsort(sure, kind="stable")[:n_least]
-    accuracy = float(np.mean(written_right)) if len(tokens) else float("nan")
+    accuracy = _mean(np.asarray(written_right, np.float64))
     steady = np.full(len(sure), share)
     constant = {
         "ece": calibration_error(steady, right),

@@ -105,7 +105,7 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class SpanScale:
-    """What confidences of spans are put through after a calibration:
+    """What confidences of spans are put through after a calibration.
 
         sigmoid(offset_type + slope logit(p) + length ln(tokens of the span)
                 + item_length ln(tokens of the item)).
