@@ -30,7 +30,6 @@ from goldspan.spans.corpus import SpanArray
 if TYPE_CHECKING:
     import pandas as pd
 
-    from goldspan.aggregation.conformal import ConformalSets
     from goldspan.aggregation.workers import Habit
     from goldspan.spans.confidence import ConfidenceScore
 
@@ -63,8 +62,9 @@ class Consensus:
         memory: What a later fit can start from; None for votes.
         item_columns: What else a method says about items, float64 [n_items] each, such as the
             difficulty or a numeric `value`; written with the labels.
-        sets: Of every written span the alternatives that hold the truth with a chosen probability;
-            None unless `calibrate` was asked for a coverage.
+        sets: Of every written span the alternatives that hold the truth with a chosen probability
+            (`goldspan.aggregation.conformal.ConformalSets`); None unless `calibrate` was asked for
+            a coverage.
         candidates: What `auto` tried, the largest weight first; empty for other methods.
     """
 
@@ -87,7 +87,7 @@ class Consensus:
     memory: Any = field(default=None, repr=False)
     item_columns: Mapping[str, NDArray[np.float64]] = field(default_factory=dict, repr=False)
     candidates: tuple[Candidate, ...] = ()
-    sets: ConformalSets | None = field(default=None, repr=False)
+    sets: Any = field(default=None, repr=False)
 
     @cached_property
     def workers(self) -> pa.Table:
@@ -226,9 +226,13 @@ class Consensus:
             Calibration error, Brier score and others, each beside that of a constant confidence;
             None for numeric values, whose confidence is not about labels.
         """
-        from goldspan.aggregation.reliability import measure_confidence
+        from goldspan.aggregation.confidence import measure_confidence
 
-        return measure_confidence(self, truth, encoding) if self.values is None else None
+        if self.values is not None:
+            return None
+        mine = self.as_gold()
+        sure = self.token_probs, self.token_confidence, self.span_confidence
+        return measure_confidence(mine, *sure, truth, encoding)
 
     def alternatives(self, item: str | int, least: float = 0.01) -> list[Any]:
         """List the spans that the truth of an item may hold, the likeliest first.

@@ -7,27 +7,17 @@ calibration error (ECE) over bins of equal width.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from goldspan.aggregation.consensus import Consensus
 from goldspan.aggregation.workers import interval
-from goldspan.crowd.labels import joined, translate
 from goldspan.crowd.measures import share
 from goldspan.errors import InputError
 from goldspan.spans import Tagged, find_spans
-from goldspan.spans.confidence import (
-    LEAST_PROB,
-    N_BINS,
-    ConfidenceScore,
-    bins_of,
-    score_confidence,
-)
-from goldspan.spans.scoring import align_by_id, item_keys, right_spans
-
-if TYPE_CHECKING:
-    from goldspan.aggregation.consensus import Consensus
+from goldspan.spans.confidence import LEAST_PROB, N_BINS, bins_of
+from goldspan.spans.scoring import right_spans
 
 NO_GOLD = "the crowd has no gold to compare the confidence with; pass gold="
 
@@ -175,46 +165,6 @@ def token_cross_entropy(consensus: Consensus, gold: NDArray[np.int16] | None = N
     if not len(probs):
         return float("nan")
     return float(-np.log(np.clip(probs, LEAST_PROB, 1)).mean())
-
-
-def measure_confidence(
-    result: Consensus, truth: Any, encoding: str | None = None
-) -> ConfidenceScore:
-    """Measure how far the confidences of a result can be believed; see `ConfidenceScore`.
-
-    Only items on both sides count, and spans whose gold is known throughout. Crowds of plain
-    labels have no spans: there the labels count.
-
-    Args:
-        result: The result; numeric ones have confidences of values, not of labels.
-        truth: What `goldspan.score` takes as the truth.
-        encoding: As there.
-    """
-    crowd = result.crowd
-    gold, _, codec = align_by_id(truth, result.as_gold(), encoding)
-    place = {key: n for n, key in enumerate(crowd.item_ids.to_pylist())}
-    which = np.array([place[key] for key in item_keys(truth, crowd) if key in place], np.int64)
-    lengths = np.diff(crowd.offsets)[which]
-    first = np.cumsum(lengths) - lengths
-    every = joined(result.tagset, codec)
-    true = np.full(crowd.n_tokens, -1, np.int16)
-    index = np.repeat(crowd.offsets[which] - first, lengths) + np.arange(lengths.sum())
-    true[index] = translate(gold.codes, codec, every)
-    written = translate(result.codes, result.tagset, every)
-    known = np.flatnonzero((true >= 0) & (written >= 0))
-    own = np.array([result.tagset.index.get(tag, -1) for tag in every.tags], np.int64)[true[known]]
-    probs = np.where(own >= 0, result.token_probs[known, np.maximum(own, 0)], 0.0)
-    right = (true == written)[known]
-    if every.rules.is_plain:
-        found = ("label", result.token_confidence[known], right)
-    else:
-        spans = find_spans(Tagged(written, crowd.offsets), every)
-        there = find_spans(Tagged(true, crowd.offsets), every)
-        before = np.concatenate([[0], np.cumsum(true < 0)])
-        kept = before[spans.end] == before[spans.start]
-        is_right = right_spans(there, spans, len(true))[kept]
-        found = ("span", result.span_confidence[kept], is_right)
-    return score_confidence(*found, probs, right, len(every.tags))
 
 
 def _gold(consensus: Consensus, gold: NDArray[np.int16] | None) -> NDArray[np.int16]:
