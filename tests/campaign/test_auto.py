@@ -144,7 +144,7 @@ def test_parameters_that_only_the_old_default_has_are_for_it(folder):
     assert campaign.inputs.plan.method == "ds"
     campaign.begin()
     assert method_of(campaign.inputs.plan, campaign.ledger) == "ds"
-    with pytest.raises(FaultsError, match="has no parameter 'nonsense'"):
+    with pytest.raises(FaultsError, match="unknown parameter of auto 'nonsense'"):
         inputs_of(folder, **{**AUTO, "aggregate": {"method": None, "params": {"nonsense": 0.5}}})
 
 
