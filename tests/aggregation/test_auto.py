@@ -6,7 +6,17 @@ import numpy as np
 import pytest
 
 import goldspan
-from goldspan.aggregation.auto import MODELS, VOTES
+from goldspan.aggregation.auto import (
+    DEPENDENCES,
+    ENOUGH,
+    LEAST_TEACHING,
+    MODELS,
+    MOST_CUTS,
+    POWERS,
+    VOTES,
+    _mean_settings,
+    _sharpest,
+)
 
 EXAMPLE = "examples/crowd.tsv"
 
@@ -118,3 +128,77 @@ def test_families_of_single_labels_are_refused_and_not_passed_over():
     crowd = goldspan.read_crowd(b"task,worker,label\nq1,a,x\nq1,b,y\nq2,a,x\nq2,b,x\n")
     with pytest.raises(goldspan.errors.InputError, match="families of single labels"):
         goldspan.aggregate(crowd, "auto", families={"a": "one", "b": "one"})
+
+
+def _wide(rows, n_workers):
+    """Make a crowd of rows (token, labels), an empty row between items."""
+    lines = ["token\t" + "\t".join(f"w{n}" for n in range(n_workers))]
+    lines += ["\t".join(row) if row else "" for row in rows]
+    return goldspan.read_crowd("\n".join(lines).encode(), format="wide")
+
+
+def test_nothing_but_outside_gives_no_span():
+    rows = [
+        row for n in range(20) for row in ([f"t{n}", "O", "O", "O"], ["and", "O", "O", "O"], [])
+    ]
+    found = goldspan.aggregate(_wide(rows, 3), "auto", rounds=1)
+    assert (found.codes == found.crowd.tagset.outside).all()
+    assert len(found.span_confidence) == 0
+
+
+def test_a_single_label_that_all_give_stays():
+    rows = [row for n in range(20) for row in ([f"t{n}", "B-X", "B-X", "B-X"], [])]
+    assert goldspan.aggregate(_wide(rows, 3), "auto", rounds=1).tags == [["B-X"]] * 20
+
+
+def test_forty_types_and_words_that_say_nothing():
+    rng = np.random.default_rng(0)
+    rows, truth = [], []
+    for n in range(40):
+        true = f"B-T{n}"
+        truth.append([true, "O"])
+        said = [true if rng.random() < 0.8 else "O" for _ in range(4)]
+        rows += [["_", *said], ["_", "O", "O", "O", "O"], []]
+    found = goldspan.aggregate(_wide(rows, 4), "auto", rounds=1)
+    assert np.mean([a == b for a, b in zip(found.tags, truth, strict=True)]) > 0.9
+
+
+def test_one_long_document_is_judged_by_its_labels():
+    rng = np.random.default_rng(1)
+    rows = []
+    for n in range(300):
+        true = "B-X" if n % 7 == 0 else "O"
+        said = [("O" if true != "O" else "B-X") if rng.random() < 0.1 else true for _ in range(4)]
+        rows.append([f"x{n % 14}" if true != "O" else f"w{rng.integers(20)}", *said])
+    found = goldspan.aggregate(_wide(rows, 4), "auto")
+    right = np.arange(300) % 7 == 0
+    assert ((found.codes != found.crowd.tagset.outside) == right).mean() > 0.99
+    assert "hidden labels" in found.notes[0]
+
+
+def test_small_crowds_are_cut_often_by_the_labels_inside_of_spans(crowd):
+    method = goldspan.aggregation.get_aggregator("auto")
+    inside = (crowd.latest.codes > -1) & (crowd.latest.codes != crowd.tagset.outside)
+    expected = np.ceil(ENOUGH / (method.share * inside.sum()))
+    assert method._n_cuts(crowd) == np.clip(expected, 1, MOST_CUTS)
+    assert method._n_cuts(crowd.select_items(np.arange(5))) == MOST_CUTS
+
+
+@pytest.mark.parametrize("weights", [None, [1.0, 1.0, 2.0]])
+def test_settings_are_averaged_powers_by_their_logarithms(weights):
+    settings = [(0.5, 0.1), (1.0, 0.1), (2.0, 0.3)]
+    power, dependence = _mean_settings(settings, None if weights is None else np.array(weights))
+    share = np.ones(3) / 3 if weights is None else np.array([0.25, 0.25, 0.5])
+    assert power == pytest.approx(0.5 ** share[0] * 2.0 ** share[2])
+    assert dependence == pytest.approx(0.1 * (share[0] + share[1]) + 0.3 * share[2])
+
+
+def test_the_sharpest_settings_that_predict_about_as_well_teach():
+    tried = [(p, d) for p in POWERS for d in DEPENDENCES]
+    flat = [-0.1] * len(tried)
+    assert _sharpest(tried, flat) == max(tried)
+    clear = [-0.1 - 0.05 * (one != (1.0, 0.1)) for one in tried]
+    assert _sharpest(tried, clear) == (1.0, 0.1)
+    # The best is too soft to teach, and no other is about as good: the best that may.
+    soft = [-0.1 if one == min(tried) else -0.2 - 0.01 * one[0] for one in tried]
+    assert _sharpest(tried, soft)[0] == LEAST_TEACHING
