@@ -49,7 +49,7 @@ class Mixture:
     @classmethod
     def of(cls, posterior: Posterior) -> Mixture:
         """Make a single posterior a mixture."""
-        alone = replace(posterior, span_scale=(0.0, 1.0))
+        alone = replace(posterior, span_scale=None)
         return cls([alone], np.ones(1), posterior.codec, posterior.span_scale)
 
     def cooled(self, temperature: float) -> Mixture:
