@@ -114,7 +114,35 @@ def test_single_labels_are_combined_and_no_worse_than_votes():
     assert np.allclose(found.token_probs.sum(axis=1), 1, atol=1e-5)
 
 
-def test_families_of_single_labels_are_refused_and_not_passed_over():
-    crowd = goldspan.read_crowd(b"task,worker,label\nq1,a,x\nq1,b,y\nq2,a,x\nq2,b,x\n")
-    with pytest.raises(goldspan.errors.InputError, match="families of single labels"):
-        goldspan.aggregate(crowd, "auto", families={"a": "one", "b": "one"})
+def test_copies_of_a_worker_change_next_to_nothing_of_single_labels():
+    from goldspan.simulation import draw_truth, simulate_crowd
+
+    truth = draw_truth(300, ["a", "b", "c"], seed=2)
+    crowd = simulate_crowd(truth, ["flip(0.25) x6", "w0=flip(0.5)"], seed=3)
+    table = crowd.to_pandas()[["item", "worker", "label"]]
+    own = table[table.worker == "w0"]
+    rows = table.to_dict("records")
+    alone = goldspan.aggregate(crowd.with_gold(None), "auto")
+    for n in (1, 2, 4):
+        copies = [row for k in range(n) for row in own.assign(worker=f"copy{k}").to_dict("records")]
+        more = goldspan.read_crowd([*rows, *copies])
+        found = goldspan.aggregate(more, "auto")
+        assert found.families is not None
+        assert set(found.families.names()) == {"w0", *(f"copy{k}" for k in range(n))}
+        assert np.mean(np.array(found.labels) != np.array(alone.labels)) < 0.02
+        given = dict.fromkeys(found.families.names(), "one")
+        known = goldspan.aggregate(more, "auto", families=given)
+        assert np.mean(np.array(known.labels) != np.array(alone.labels)) < 0.02
+
+
+def test_families_that_may_know_more_are_believed_by_half_of_the_candidates():
+    from studies.purity.simulated import family_labels
+
+    crowd = family_labels(0.6, size=3)
+    found = goldspan.aggregate(crowd.with_gold(None), "auto")
+    none = goldspan.aggregate(crowd.with_gold(None), "auto", families="none")
+    names = [one.name for one in found.candidates]
+    assert len(names) == len(set(names)) == 2 * len(none.candidates)
+    assert sum("surest families" in name for name in names) == len(none.candidates)
+    score = goldspan.score(crowd, found).accuracy
+    assert score >= goldspan.score(crowd, none).accuracy

@@ -54,7 +54,6 @@ from goldspan.aggregation.legal import has_words
 from goldspan.aggregation.mixture import Mixture, posterior_of_labels, posterior_of_probs
 from goldspan.aggregation.votes import TokenVote
 from goldspan.crowd import Crowd
-from goldspan.errors import InputError
 from goldspan.params import MOST, Number, OneOf, Rounds, Seed, Whole
 from goldspan.tagger.features import read_templates
 from goldspan.tagger.parameters import Weights
@@ -79,8 +78,8 @@ class Auto(Aggregator):
 
     Args:
         text: "auto" uses the words of the items where there are any; "none" the answers only.
-        families: Of tagged tokens: workers who err together count as fewer. "auto" finds them by
-            the answers, "none" does not look for any; or a mapping from worker ids to names.
+        families: Workers who err together count as fewer. "auto" finds them by the answers, "none"
+            does not look for any; or a mapping from worker ids to names.
         share: Of the answers that is hidden to judge the candidates.
         templates: Feature templates of the CRF: a named set, a TOML file, or a list.
         c2: Penalty of the CRF's squared weights.
@@ -115,18 +114,19 @@ class Auto(Aggregator):
 
     def _labels(self, crowd: Crowd, given: FitContext) -> Consensus:
         """Aggregate single labels, without their words."""
-        if not isinstance(self.families, str):
-            raise InputError(
-                "auto: families of single labels are not supported yet: leave them out"
-            )
-        found = combine_labels(crowd, given, self.random_state or 0)
+        kin = families_for(self.families, crowd, given.known)
+        kins = [kin]
+        if kin and self.families == "auto" and (fewer := kin.surest(crowd)) is not kin:
+            kins.append(fewer or None)
+        found = combine_labels(crowd, given, self.random_state or 0, kins)
         posterior = posterior_of_probs(crowd, found.probs, given.runner)
         result = consensus_of(crowd, posterior, decode="viterbi", method=self.name)
         return replace(
             result,
             candidates=tuple(found.candidates),
             stop_reason="candidates averaged",
-            notes=(*_known(given), found.certainty),
+            families=kin,
+            notes=(*_known(given), found.certainty, *([kin.note] if kin else [])),
         )
 
     def _spans(self, crowd: Crowd, given: FitContext) -> Consensus:
@@ -161,6 +161,7 @@ class Auto(Aggregator):
             candidates=tuple(candidates),
             trace=tuple(progress.scores[1:]),
             stop_reason="candidates averaged",
+            families=kin,
             notes=(*_known(given), *_notes(candidates, len(items)), *([kin.note] if kin else [])),
         )
 

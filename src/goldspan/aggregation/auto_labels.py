@@ -11,23 +11,32 @@ in which a method that is a little worse keeps nearly the weight of the best: sc
 and do not order good methods finely. The temperature T_mi of a method on item i is the judge's, but
 at least 1 + (n_i - 1) rho_m, the design effect of n_i answers whose errors are correlated. Where
 few labels could be hidden, votes have the weight that the scores do not earn.
+
+Workers who err together (`goldspan.aggregation.families`) count as fewer in all methods, and their
+answers are hidden together. A large family may be those who know more than the others, whom no
+pairwise agreement tells from those who err together: families that are neither copies nor give half
+of the answers to their items are believed by one half of the candidates only.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from goldspan.aggregation.base import FitContext
+from goldspan.aggregation.families import Families
 from goldspan.aggregation.judge import Candidate, Judge, Judged, hold_out
 from goldspan.aggregation.weighted import Ballots, softmax
 from goldspan.crowd import Crowd
 
 Floats = NDArray[np.float64]
 VOTES = "votes"
+SURE = "surest families"
+"""What candidates are called that believe in fewer families."""
 SMOOTHING = 0.5
 """Votes shared among all labels of an item, beside those that were given."""
 SHARE = 0.2
@@ -65,7 +74,9 @@ class AutoLabels:
     certainty: str
 
 
-def combine_labels(crowd: Crowd, given: FitContext, random_state: int) -> AutoLabels:
+def combine_labels(
+    crowd: Crowd, given: FitContext, random_state: int, kins: Sequence[Families | None] = (None,)
+) -> AutoLabels:
     r"""Combine methods for single labels by how well they predict hidden answers.
 
     Where every item has one answer nothing can be hidden, and votes decide alone: no method could
@@ -75,6 +86,9 @@ def combine_labels(crowd: Crowd, given: FitContext, random_state: int) -> AutoLa
         crowd: A crowd of single labels with at least one answer; its gold is not looked at.
         given: Known truth is clamped; the runner is used.
         random_state: Seed of the answers that are hidden.
+        kins: Workers who err together: they count as fewer in all methods; None: everybody errs
+            alone. With several opinions of it, all methods are tried under each. Who are together
+            in the first are hidden together.
 
     Returns:
         Probabilities, the methods with their weights, and how sure the choice is.
@@ -84,23 +98,22 @@ def combine_labels(crowd: Crowd, given: FitContext, random_state: int) -> AutoLa
     >>> combine_labels(crowd, FitContext(), 0).probs.argmax(axis=1).tolist()
     [0, 1]
     """
-    ballots = Ballots.of(crowd)
-    n_labels = ballots.shape[2]
-    answers_of = ballots.per_token(None)
+    ballots = [Ballots.of(crowd, families=kin) for kin in kins]
+    n_labels = ballots[0].shape[2]
+    answers_of = ballots[0].per_token(None)
     if n_labels < 2 or answers_of.max(initial=0) < 2:
-        probs = _shares_of_votes(ballots)
+        probs = _shares_of_votes(ballots[0])
         few = "There is one label only" if n_labels < 2 else "No item has two answers"
         why = f"{few}, so that nothing can be predicted: votes decide."
         lone = Candidate(VOTES, 0.0, 1.0, 1.0)
         return AutoLabels(_clamped(probs, answers_of, given), [lone], why)
-    specs = _specs(n_labels)
-    whole = [_fit(spec, crowd, given) for spec in specs]
-    judged, n_hidden = _judge(crowd, given, specs, random_state)
-    reference = _balance(ballots.sums() / np.maximum(answers_of, 1)[:, None])
+    specs = _specs(n_labels, len(kins))
+    whole = [_fit(spec, crowd, given, kins[spec.opinion]) for spec in specs]
+    judged, n_hidden = _judge(crowd, given, specs, random_state, kins)
     scores = np.array(
         [
-            np.mean([one.score for one in found]) - DRIFT * _divergence(_balance(probs), reference)
-            for found, probs in zip(judged, whole, strict=True)
+            np.mean([one.score for one in found]) - DRIFT * _drift(ballots[spec.opinion], probs)
+            for spec, found, probs in zip(specs, judged, whole, strict=True)
         ]
     )
     trust = n_hidden / (n_hidden + DOUBT)
@@ -110,8 +123,9 @@ def combine_labels(crowd: Crowd, given: FitContext, random_state: int) -> AutoLa
     mixed = np.zeros_like(whole[0])
     heat = [float(np.exp(np.mean([np.log(one.temperature) for one in found]))) for found in judged]
     for spec, probs, weight, temperature in zip(specs, whole, weights, heat, strict=True):
-        excess = max(_correlation(ballots, probs), CORRELATED) if spec.is_posterior else 0.0
-        effect = 1 + np.maximum(answers_of - 1, 0) * excess
+        own = ballots[spec.opinion]
+        excess = max(_correlation(own, probs), CORRELATED) if spec.is_posterior else 0.0
+        effect = 1 + np.maximum(own.per_token(None) - 1, 0) * excess
         mixed += weight * _cooled(probs, np.maximum(temperature, effect))
     order = np.argsort(-weights, kind="stable").tolist()
     table = [Candidate(specs[m].label, float(scores[m]), heat[m], float(weights[m])) for m in order]
@@ -126,18 +140,23 @@ def combine_labels(crowd: Crowd, given: FitContext, random_state: int) -> AutoLa
 
 @dataclass(frozen=True)
 class _Spec:
-    """A candidate: what it is called, the method, its parameters, and what it gives."""
+    """A candidate: what it is called, the method, its parameters, and what it gives.
+
+    Attributes:
+        opinion: Which families it believes in.
+    """
 
     label: str
     method: str
     params: dict[str, Any]
     is_posterior: bool = True
+    opinion: int = 0
 
 
-def _specs(n_labels: int) -> list[_Spec]:
+def _specs(n_labels: int, n_opinions: int) -> list[_Spec]:
     """Return the candidates; KOS is not one of them: on few answers per item it finds nothing."""
     weak = max(0.1, 1 / n_labels)
-    return [
+    methods = [
         _Spec(VOTES, "", {}, is_posterior=False),
         _Spec("wawa", "wawa", {}, is_posterior=False),
         _Spec("zbs", "zbs", {}, is_posterior=False),
@@ -148,16 +167,18 @@ def _specs(n_labels: int) -> list[_Spec]:
         _Spec(f"ds, alpha0={weak:.2g}", "ds", {"alpha0": weak}),
         _Spec("mace", "mace", {"n_starts": 1}),
     ]
+    fewer = [replace(m, label=f"{m.label}, {SURE}", opinion=1) for m in methods]
+    return methods + fewer * (n_opinions - 1)
 
 
-def _fit(spec: _Spec, crowd: Crowd, given: FitContext) -> Floats:
+def _fit(spec: _Spec, crowd: Crowd, given: FitContext, kin: Families | None) -> Floats:
     """Return a candidate's probabilities, float64 [n_items, J]; shares of votes are smoothed."""
-    ballots = Ballots.of(crowd)
+    ballots = Ballots.of(crowd, families=kin)
     if not spec.method:
         return _shares_of_votes(ballots)
     from goldspan.aggregation import get_aggregator
 
-    aggregator = get_aggregator(spec.method, **spec.params)
+    aggregator = get_aggregator(spec.method, families=kin or "none", **spec.params)
     fresh = FitContext(known=given.known, runner=given.runner)
     found = aggregator._aggregate(crowd, fresh)  # noqa: SLF001 - known truth is already in codes
     probs = found.token_probs.astype(np.float64)
@@ -177,16 +198,18 @@ def _shares_of_votes(ballots: Ballots) -> Floats:
 
 
 def _judge(
-    crowd: Crowd, given: FitContext, specs: list[_Spec], seed: int
-) -> tuple[list[list[Judged]], int]:
+    crowd: Crowd, given: FitContext, specs: list[_Spec], seed: int,
+    kins: Sequence[Families | None],
+) -> tuple[list[list[Judged]], int]:  # fmt: skip
     """Judge every candidate on every fold; and count the hidden labels."""
     found: list[list[Judged]] = [[] for _ in specs]
     n_hidden = 0
+    family = kins[0].number if kins[0] else None
     for fold in range(MOST_FOLDS):
-        rest, hidden = hold_out(crowd, share=SHARE, seed=seed + fold)
+        rest, hidden = hold_out(crowd, share=SHARE, family=family, seed=seed + fold)
         judge = Judge(rest, hidden)
         for own, spec in zip(found, specs, strict=True):
-            own.append(judge.judge(_fit(spec, rest, given)))
+            own.append(judge.judge(_fit(spec, rest, given, kins[spec.opinion])))
         n_hidden += len(judge)
         if fold + 1 >= FOLDS and n_hidden >= ENOUGH:
             break
@@ -199,7 +222,10 @@ def _balance(probs: Floats) -> Floats:
     return np.asarray(shares / shares.sum())
 
 
-def _divergence(shares: Floats, reference: Floats) -> float:
+def _drift(ballots: Ballots, probs: Floats) -> float:
+    """Return the divergence of a candidate's shares of labels from those of the answers."""
+    counts = np.maximum(ballots.per_token(None), 1)[:, None]
+    shares, reference = _balance(probs), _balance(ballots.sums() / counts)
     return float((shares * np.log(shares / reference)).sum())
 
 

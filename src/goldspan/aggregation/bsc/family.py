@@ -336,6 +336,7 @@ class Variational(Aggregator):
             converged=fit.converged,
             stop_reason=fit.stop_reason,
             notes=tuple(notes_on(inputs, is_learned=bool(fit.trace))),
+            families=inputs.families,
             memory=Memory(
                 inputs.model,
                 fit.sums,
