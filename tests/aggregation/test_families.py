@@ -331,17 +331,18 @@ def test_families_among_other_workers_keep_names_and_order(crowd):
     )
 
 
-def test_a_minority_that_is_no_copy_may_know_more():
-    crowd, _, _ = simulated(0.6)
-    found = find_families(crowd)
-    assert found
-    assert not found.surest(crowd)
-    copied, _, _ = simulated(1.0)
-    found = find_families(copied)
-    assert found.surest(copied) is found
-    many, _, _ = simulated(0.7, n_workers=10, members=5)
-    found = find_families(many)
-    assert set(found.surest(many).names()) == {f"w0{n}" for n in range(5)}
+def test_what_may_be_believed_of_families_that_were_found():
+    def opinions(rho: float, n_workers: int = 12, members: int = 3) -> list[set[str]]:
+        crowd, _, _ = simulated(rho, n_workers=n_workers, members=members)
+        found = find_families(crowd)
+        assert found
+        return [set(one.names()) if one else set() for one in found.opinions(crowd)]
+
+    three = {"w00", "w01", "w02"}
+    assert opinions(1.0) == [three]  # copies
+    assert opinions(0.65) == [three, set()]  # a minority, which may know more
+    assert {"w03", "w04"} <= opinions(0.7, n_workers=10, members=5)[-1]  # half of the answers
+    assert opinions(0.3) == [set()]  # weak
 
 
 def test_a_small_crowd_has_no_families(crowd):

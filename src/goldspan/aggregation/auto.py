@@ -115,9 +115,8 @@ class Auto(Aggregator):
     def _labels(self, crowd: Crowd, given: FitContext) -> Consensus:
         """Aggregate single labels, without their words."""
         kin = families_for(self.families, crowd, given.known)
-        kins = [kin]
-        if kin and self.families == "auto" and (fewer := kin.surest(crowd)) is not kin:
-            kins.append(fewer or None)
+        kins = kin.opinions(crowd) if kin and self.families == "auto" else [kin]
+        kin = kins[0]
         found = combine_labels(crowd, given, self.random_state or 0, kins)
         posterior = posterior_of_probs(crowd, found.probs, given.runner)
         result = consensus_of(crowd, posterior, decode="viterbi", method=self.name)

@@ -15,7 +15,8 @@ few labels could be hidden, votes have the weight that the scores do not earn.
 Workers who err together (`goldspan.aggregation.families`) count as fewer in all methods, and their
 answers are hidden together. A large family may be those who know more than the others, whom no
 pairwise agreement tells from those who err together: families that are neither copies nor give half
-of the answers to their items are believed by one half of the candidates only.
+of the answers to their items are believed by one half of the candidates only
+(`goldspan.aggregation.families.Families.opinions`).
 """
 
 from __future__ import annotations

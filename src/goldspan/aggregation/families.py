@@ -438,6 +438,8 @@ def join_workers(pairs: Pairs, n_workers: int) -> Ints:
 
 COPIES = 0.8
 """Workers whose mistakes correlate so much are copies, and not those who know more than others."""
+WEAK = 0.4
+"""Found families of single labels that share less are not heeded: six of them count as two."""
 CAUTION = 4.0
 """Weight of rho = 1 in that of a given family: a pair measured with a standard error of 1/2."""
 
@@ -576,28 +578,35 @@ class Families:
         found[related] = 1 / (1 + (n[inverse] - 1) * self.rho[own[related]])
         return found
 
-    def surest(self, crowd: Crowd) -> Families:
-        """Return the families that are copies, or give half of the answers to their items.
+    def opinions(self, crowd: Crowd) -> list[Families | None]:
+        """Return what may be believed of families that were found, the boldest first.
 
-        Of others it is open whether they err together or know more than the rest, and if they err
-        the rest outvotes them; `self` where there are none.
+        Weak ones are left out: they count nearly as many as they are, and are easily mistaken. So
+        are, in a second opinion, those that are neither copies nor give half of the answers to
+        their items: it is open whether they err together or know more than the rest, and if they
+        err the rest outvotes them.
 
         Args:
             crowd: The crowd of these families.
+
+        Returns:
+            One or two; None: everybody errs alone.
         """
-        answers = crowd.latest
-        key = answers.item * np.int64(len(self.rho)) + self.number[answers.worker]
+        answers, size = crowd.latest, len(self.rho)
+        key = answers.item * np.int64(size) + self.number[answers.worker]
         cells, n_own = np.unique(key, return_counts=True)
-        item, own = np.divmod(cells, len(self.rho))
+        item, own = np.divmod(cells, size)
         n_all = np.bincount(answers.item, minlength=crowd.n_items)[item]
-        share = np.bincount(own, n_own, len(self.rho)) / np.maximum(
-            np.bincount(own, n_all, len(self.rho)), 1
+        share = np.bincount(own, n_own, size) / np.maximum(np.bincount(own, n_all, size), 1)
+        weak = self.rho < WEAK
+        doubtful = weak | ((self.rho < COPIES) & (share < 0.5))
+        bold, sure = (
+            self._renumbered(np.where(left_out[self.number], -1, self.number), self.worker_ids)
+            for left_out in (weak, doubtful)
         )
-        doubtful = (self.sizes > 1) & (self.rho < COPIES) & (share < 0.5)
-        if not doubtful.any():
-            return self
-        number = np.where(doubtful[self.number], -1, self.number)
-        return self._renumbered(number, crowd.worker_ids)
+        if (bold.number == sure.number).all():
+            return [bold or None]
+        return [bold, sure or None]
 
     def thin(self, crowd: Crowd) -> Crowd:
         """Return the crowd with one answer per item and family: that of the first member."""

@@ -192,7 +192,8 @@ def judge(plan: Plan, crowd: Crowd, result: Consensus, barred: set[str], n_worke
             "verdict": one.verdict, "why": one.why, "by": said.by, "measure": said.measure,
             "mean": round(said.mean, 6), "low": round(said.low, 6), "high": round(said.high, 6),
             "judged": round(said.judged, 3), "known": round(said.known, 3), "more": said.more,
-            "opinion": said.opinion(one.verdict, rules.sure), "said": said.words(unit),
+            "opinion": said.opinion(one.verdict, rules.sure),
+            "said": "; ".join(part for part in (said.words(unit), one.together) if part),
             **({} if one.family is None else {"family": one.family, "effective": one.effective}),
         }
         for one, said in zip(found, stated, strict=True)

@@ -56,6 +56,7 @@ class Verdict:
         measure: What right is: the reliability's measure.
         family: Name of the family of workers with whom he errs together; None: he errs alone.
         effective: As how many independent workers that whole family counts.
+        together: The same in words; "" for who errs alone.
     """
 
     worker: str
@@ -71,6 +72,7 @@ class Verdict:
     measure: str = "accuracy"
     family: str | None = None
     effective: float = 1.0
+    together: str = ""
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values, for JSON."""
@@ -84,7 +86,11 @@ class Verdict:
             }
             for sign in self.signs
         ]
-        return {**self.__dict__, "signs": signs}
+        found = {**self.__dict__, "signs": signs}
+        if self.family is None:
+            found = {k: v for k, v in found.items() if k not in {"family", "effective"}}
+        del found["together"]
+        return found
 
 
 def default_threshold(reliability: Reliability) -> float:
@@ -147,14 +153,14 @@ def judge_workers(
         total = float(reliability.total[n])
         what = _what(limit, reliability.measure, reliability.source)
         why = _why(kind, p, what, more, own, total, reliability.measure)
-        family, effective = names.get(worker), 1.0
+        family, effective, together = names.get(worker), 1.0, ""
         if kin is not None and family is not None:
-            effective = float(kin.effective[n])
-            why += f"; {_together(kin, n, family)}"
+            effective, together = float(kin.effective[n]), _together(kin, n, family)
+            why += f"; {together}"
         found.append(
             Verdict(
                 worker, kind, float(mean[n]), float(low[n]), float(high[n]), total, p,
-                more, why, own, reliability.measure, family, effective,
+                more, why, own, reliability.measure, family, effective, together,
             )
         )  # fmt: skip
     return found
