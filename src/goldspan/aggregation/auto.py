@@ -116,8 +116,8 @@ class Auto(Aggregator):
         """Aggregate single labels, without their words."""
         kin = families_for(self.families, crowd, given.known)
         kins = kin.opinions(crowd) if kin and self.families == "auto" else [kin]
-        kin = kins[0]
         found = combine_labels(crowd, given, self.random_state or 0, kins)
+        kin = found.kin
         posterior = posterior_of_probs(crowd, found.probs, given.runner)
         result = consensus_of(crowd, posterior, decode="viterbi", method=self.name)
         return replace(

@@ -15,14 +15,14 @@ few labels could be hidden, votes have the weight that the scores do not earn.
 Workers who err together (`goldspan.aggregation.families`) count as fewer in all methods, and their
 answers are hidden together. A large family may be those who know more than the others, whom no
 pairwise agreement tells from those who err together: families that are neither copies nor give half
-of the answers to their items are believed by one half of the candidates only
-(`goldspan.aggregation.families.Families.opinions`).
+of the answers to their items are believed only if all candidates, fitted without them too, predict
+the hidden answers clearly worse so (`goldspan.aggregation.families.Families.opinions`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -36,8 +36,6 @@ from goldspan.crowd import Crowd
 
 Floats = NDArray[np.float64]
 VOTES = "votes"
-SURE = "surest families"
-"""What candidates are called that believe in fewer families."""
 SMOOTHING = 0.5
 """Votes shared among all labels of an item, beside those that were given."""
 SHARE = 0.2
@@ -68,11 +66,13 @@ class AutoLabels:
         candidates: The methods, the heaviest first; what their drift costs is taken off their
             scores, and all are 0 where nothing could be hidden.
         certainty: How sure the choice is, in a sentence.
+        kin: Workers who err together, as they were believed; None: everybody errs alone.
     """
 
     probs: Floats
     candidates: list[Candidate]
     certainty: str
+    kin: Families | None = None
 
 
 def combine_labels(
@@ -88,8 +88,8 @@ def combine_labels(
         given: Known truth is clamped; the runner is used.
         random_state: Seed of the answers that are hidden.
         kins: Workers who err together: they count as fewer in all methods; None: everybody errs
-            alone. With several opinions of it, all methods are tried under each. Who are together
-            in the first are hidden together.
+            alone. The first of two opinions is believed only if the methods predict the hidden
+            answers better under it by `PATIENCE`; its families are hidden together.
 
     Returns:
         Probabilities, the methods with their weights, and how sure the choice is.
@@ -99,40 +99,78 @@ def combine_labels(
     >>> combine_labels(crowd, FitContext(), 0).probs.argmax(axis=1).tolist()
     [0, 1]
     """
-    ballots = [Ballots.of(crowd, families=kin) for kin in kins]
-    n_labels = ballots[0].shape[2]
-    answers_of = ballots[0].per_token(None)
+    kin = kins[0]
+    ballots = Ballots.of(crowd, families=kin)
+    n_labels = ballots.shape[2]
+    answers_of = ballots.per_token(None)
     if n_labels < 2 or answers_of.max(initial=0) < 2:
-        probs = _shares_of_votes(ballots[0])
+        probs = _shares_of_votes(ballots)
         few = "There is one label only" if n_labels < 2 else "No item has two answers"
         why = f"{few}, so that nothing can be predicted: votes decide."
         lone = Candidate(VOTES, 0.0, 1.0, 1.0)
-        return AutoLabels(_clamped(probs, answers_of, given), [lone], why)
-    specs = _specs(n_labels, len(kins))
-    whole = [_fit(spec, crowd, given, kins[spec.opinion]) for spec in specs]
-    judged, n_hidden = _judge(crowd, given, specs, random_state, kins)
-    scores = np.array(
-        [
-            np.mean([one.score for one in found]) - DRIFT * _drift(ballots[spec.opinion], probs)
-            for spec, found, probs in zip(specs, judged, whole, strict=True)
-        ]
-    )
+        return AutoLabels(_clamped(probs, answers_of, given), [lone], why, kin)
+    specs = _specs(n_labels)
+    tried = [_tried(crowd, given, specs, random_state, one, kin) for one in kins]
+    best = tried[0]
+    for other in tried[1:]:
+        if best.scores.max() < other.scores.max() + PATIENCE:
+            best = other
+    ballots, whole, scores, n_hidden = best.ballots, best.whole, best.scores, best.n_hidden
+    answers_of = ballots.per_token(None)
     trust = n_hidden / (n_hidden + DOUBT)
     weights = np.exp((scores - scores.max()) / PATIENCE)
     weights *= trust / weights.sum()
     weights[0] += 1 - trust
     mixed = np.zeros_like(whole[0])
-    heat = [float(np.exp(np.mean([np.log(one.temperature) for one in found]))) for found in judged]
+    heat = [
+        float(np.exp(np.mean([np.log(one.temperature) for one in found]))) for found in best.judged
+    ]
     for spec, probs, weight, temperature in zip(specs, whole, weights, heat, strict=True):
-        own = ballots[spec.opinion]
-        excess = max(_correlation(own, probs), CORRELATED) if spec.is_posterior else 0.0
-        effect = 1 + np.maximum(own.per_token(None) - 1, 0) * excess
+        excess = max(_correlation(ballots, probs), CORRELATED) if spec.is_posterior else 0.0
+        effect = 1 + np.maximum(answers_of - 1, 0) * excess
         mixed += weight * _cooled(probs, np.maximum(temperature, effect))
     order = np.argsort(-weights, kind="stable").tolist()
     table = [Candidate(specs[m].label, float(scores[m]), heat[m], float(weights[m])) for m in order]
-    return AutoLabels(
-        _clamped(mixed, answers_of, given), table, _certainty(specs, judged, order, n_hidden)
-    )
+    certainty = _certainty(specs, best.judged, order, n_hidden)
+    return AutoLabels(_clamped(mixed, answers_of, given), table, certainty, best.kin)
+
+
+@dataclass(frozen=True, eq=False)
+class _Tried:
+    """All candidates under one opinion of who errs together.
+
+    Attributes:
+        kin: The opinion.
+        ballots: Labels as they count by it.
+        whole: The candidates' probabilities from all answers.
+        judged: What the hidden answers say of each, fold by fold.
+        scores: float64 [n_candidates], less what drift costs.
+        n_hidden: Number of hidden labels.
+    """
+
+    kin: Families | None
+    ballots: Ballots
+    whole: list[Floats]
+    judged: list[list[Judged]]
+    scores: Floats
+    n_hidden: int
+
+
+def _tried(
+    crowd: Crowd, given: FitContext, specs: list[_Spec], seed: int, kin: Families | None,
+    hidden_together: Families | None,
+) -> _Tried:  # fmt: skip
+    """Fit and judge all candidates."""
+    ballots = Ballots.of(crowd, families=kin)
+    whole = [_fit(spec, crowd, given, kin) for spec in specs]
+    judged, n_hidden = _judge(crowd, given, specs, seed, kin, hidden_together)
+    counts = np.maximum(ballots.per_token(None), 1)[:, None]
+    reference = _balance(ballots.sums() / counts)
+    scores = [
+        np.mean([one.score for one in found]) - DRIFT * _divergence(_balance(probs), reference)
+        for found, probs in zip(judged, whole, strict=True)
+    ]
+    return _Tried(kin, ballots, whole, judged, np.array(scores), n_hidden)
 
 
 # --------------------------------------------------------------------------------------------------
@@ -141,23 +179,18 @@ def combine_labels(
 
 @dataclass(frozen=True)
 class _Spec:
-    """A candidate: what it is called, the method, its parameters, and what it gives.
-
-    Attributes:
-        opinion: Which families it believes in.
-    """
+    """A candidate: what it is called, the method, its parameters, and what it gives."""
 
     label: str
     method: str
     params: dict[str, Any]
     is_posterior: bool = True
-    opinion: int = 0
 
 
-def _specs(n_labels: int, n_opinions: int) -> list[_Spec]:
+def _specs(n_labels: int) -> list[_Spec]:
     """Return the candidates; KOS is not one of them: on few answers per item it finds nothing."""
     weak = max(0.1, 1 / n_labels)
-    methods = [
+    return [
         _Spec(VOTES, "", {}, is_posterior=False),
         _Spec("wawa", "wawa", {}, is_posterior=False),
         _Spec("zbs", "zbs", {}, is_posterior=False),
@@ -168,8 +201,6 @@ def _specs(n_labels: int, n_opinions: int) -> list[_Spec]:
         _Spec(f"ds, alpha0={weak:.2g}", "ds", {"alpha0": weak}),
         _Spec("mace", "mace", {"n_starts": 1}),
     ]
-    fewer = [replace(m, label=f"{m.label}, {SURE}", opinion=1) for m in methods]
-    return methods + fewer * (n_opinions - 1)
 
 
 def _fit(spec: _Spec, crowd: Crowd, given: FitContext, kin: Families | None) -> Floats:
@@ -199,18 +230,18 @@ def _shares_of_votes(ballots: Ballots) -> Floats:
 
 
 def _judge(
-    crowd: Crowd, given: FitContext, specs: list[_Spec], seed: int,
-    kins: Sequence[Families | None],
+    crowd: Crowd, given: FitContext, specs: list[_Spec], seed: int, kin: Families | None,
+    hidden_together: Families | None,
 ) -> tuple[list[list[Judged]], int]:  # fmt: skip
     """Judge every candidate on every fold; and count the hidden labels."""
     found: list[list[Judged]] = [[] for _ in specs]
     n_hidden = 0
-    family = kins[0].number if kins[0] else None
+    family = hidden_together.number if hidden_together else None
     for fold in range(MOST_FOLDS):
         rest, hidden = hold_out(crowd, share=SHARE, family=family, seed=seed + fold)
         judge = Judge(rest, hidden)
         for own, spec in zip(found, specs, strict=True):
-            own.append(judge.judge(_fit(spec, rest, given, kins[spec.opinion])))
+            own.append(judge.judge(_fit(spec, rest, given, kin)))
         n_hidden += len(judge)
         if fold + 1 >= FOLDS and n_hidden >= ENOUGH:
             break
@@ -223,10 +254,7 @@ def _balance(probs: Floats) -> Floats:
     return np.asarray(shares / shares.sum())
 
 
-def _drift(ballots: Ballots, probs: Floats) -> float:
-    """Return the divergence of a candidate's shares of labels from those of the answers."""
-    counts = np.maximum(ballots.per_token(None), 1)[:, None]
-    shares, reference = _balance(probs), _balance(ballots.sums() / counts)
+def _divergence(shares: Floats, reference: Floats) -> float:
     return float((shares * np.log(shares / reference)).sum())
 
 

@@ -682,12 +682,9 @@ def given_families(
         known: int16 [n_tokens], known truth, -1 unknown: where members answered enough of it, rho
             is estimated by it, else by the answers. Of what cannot be estimated rho is 1.
     """
-    names = {str(worker): str(family) for worker, family in families.items()}
-    ids = crowd.worker_ids.to_pylist()
-    first: dict[tuple[bool, str], int] = {}
-    keys = [(w in names, names.get(w, w)) for w in ids]
-    number = np.array([first.setdefault(key, len(first)) for key in keys], np.int64)
-    sizes, size = np.bincount(number, minlength=len(first)), len(first)
+    number, given = _numbered_names(families, crowd.worker_ids)
+    sizes = np.bincount(number)
+    size = len(sizes)
     rho = np.zeros(size)
     if (sizes > 1).any():
         own, found, error = _within(crowd, number, known)
@@ -696,7 +693,6 @@ def given_families(
         rho = np.where(
             sizes > 1, np.clip(total / (CAUTION + np.bincount(own, weight, size)), 0, 1), 0
         )
-    given = {n: name for (is_named, name), n in first.items() if is_named}
     return Families(number, rho, crowd.worker_ids, given)
 
 
@@ -839,13 +835,49 @@ def families_for(
         found = families.on(crowd.worker_ids)
     else:
         given = families if isinstance(families, Mapping) else read_families(families)
-        there = set(crowd.worker_ids.to_pylist())
-        unknown = [str(worker) for worker in given if str(worker) not in there]
-        if unknown:
-            more = f" and {len(unknown) - SAID} more" if len(unknown) > SAID else ""
-            raise InputError(
-                f"families: no worker {', '.join(map(repr, unknown[:SAID]))}{more} among the "
-                f"{len(there)} of this crowd"
-            )
+        check_known(given, crowd.worker_ids)
         found = given_families(crowd, given, known)
     return found or None
+
+
+def check_known(families: Mapping[str, str], worker_ids: pa.Array) -> None:
+    """Reject families of workers who are not there.
+
+    Raises:
+        InputError: There are some.
+    """
+    there = set(worker_ids.to_pylist())
+    unknown = [str(worker) for worker in families if str(worker) not in there]
+    if unknown:
+        more = f" and {len(unknown) - SAID} more" if len(unknown) > SAID else ""
+        raise InputError(
+            f"families: no worker {', '.join(map(repr, unknown[:SAID]))}{more} among the "
+            f"{len(there)} workers"
+        )
+
+
+def as_copies(families: Mapping[str, str], worker_ids: pa.Array) -> Families:
+    """Take families whose members are as one: rho is 1 where there are no answers to tell it by.
+
+    Args:
+        families: Name of the family by worker id.
+        worker_ids: Arrow string array [n_workers].
+
+    Raises:
+        InputError: A worker is not there, or a name is empty.
+    """
+    check_families(families)
+    check_known(families, worker_ids)
+    number, given = _numbered_names(families, worker_ids)
+    return Families(number, (np.bincount(number) > 1).astype(np.float64), worker_ids, given)
+
+
+def _numbered_names(
+    families: Mapping[str, str], worker_ids: pa.Array
+) -> tuple[Ints, dict[int, str]]:
+    """Number families in the order of the first members; and return their names."""
+    names = {str(worker): str(family) for worker, family in families.items()}
+    first: dict[tuple[bool, str], int] = {}
+    keys = [(w in names, names.get(w, w)) for w in worker_ids.to_pylist()]
+    number = np.array([first.setdefault(key, len(first)) for key in keys], np.int64)
+    return number, {n: name for (is_named, name), n in first.items() if is_named}

@@ -220,7 +220,7 @@ def select_workers(
     prices: Mapping[str, Any] | Sequence[Any] | NDArray[Any] | None = None,
     below: str = "drop",
     strategy: str = "selected",
-    families: Families | None = None,
+    families: Families | Mapping[str, str] | None = None,
     random_state: int = 0,
 ) -> WorkerSelection:
     """Choose workers whose answers every item shall get.
@@ -237,14 +237,16 @@ def select_workers(
             "random" (as many as it allows, drawn from the whole pool).
         families: Workers who err together, such as `Consensus.families`: n of a family count as
             n / (1 + (n - 1) rho). "selected" weighs that, and "top" passes over who adds next to
-            nothing to the better ones of a family. None: everybody errs alone.
+            nothing to the better ones of a family. A mapping from worker ids to names takes them
+            for copies, rho = 1. None: everybody errs alone.
         random_state: Seed of the draw, and of the order of workers with equal scores.
 
     Returns:
         The team, in order of rank; empty where nobody is informative, and it says why.
 
     Raises:
-        InputError: The budget or a price is no number, or negative; prices do not fit the workers.
+        InputError: The budget or a price is no number, or negative; prices or families do not fit
+            the workers.
         UnknownNameError: Unknown score, rule or strategy.
 
     >>> tested = Reliability.from_counts([19, 18, 17, 11, 10], 20)
@@ -295,11 +297,16 @@ def select_workers(
     )
 
 
-def kin_of(families: Families | None, reliability: Reliability) -> Kin | None:
+def kin_of(families: Families | Mapping[str, str] | None, reliability: Reliability) -> Kin | None:
     """Return the families of the workers of a pool; None where everybody errs alone."""
     if families is None:
         return None
-    found = families.on(reliability.worker_ids)
+    if isinstance(families, Mapping):
+        from goldspan.aggregation.families import as_copies
+
+        found = as_copies(families, reliability.worker_ids)
+    else:
+        found = families.on(reliability.worker_ids)
     return Kin(found.number, found.rho) if found else None
 
 
