@@ -364,3 +364,26 @@ def test_many_pairs_are_numbered_alike(monkeypatch):
     fewer = pair_agreements(crowd)
     assert len(fewer) == len(dense)
     assert (fewer.blocks < dense.blocks).all()
+
+
+def test_experts_are_told_from_a_family_by_known_truth():
+    rng = np.random.default_rng(5)
+    truth = rng.integers(2, size=300)
+    is_hard = rng.random(300) < 0.4
+    rows = []
+    for w in range(30):
+        said = truth if w < 8 else np.where(is_hard, 1 - truth, truth)
+        given_ = np.where(rng.random(300) < (0.88 if w < 8 else 0.75), said, 1 - said)
+        rows += [{"task": i, "worker": f"w{w:02d}", "label": "xy"[x]} for i, x in enumerate(given_)]
+    copies = [row | {"worker": "copy"} for row in rows if row["worker"] == "w20"]
+    crowd = goldspan.read_crowd([*rows, *copies])
+    experts = {f"w{w:02d}" for w in range(8)}
+    by_answers = families_for("auto", crowd)
+    assert by_answers is not None
+    assert len(experts & set(by_answers.names())) > 4
+    codes = [crowd.tagset.index["xy"[label]] for label in truth]
+    known = np.where(np.arange(300) < 150, codes, -1)
+    by_truth = families_for("auto", crowd, known.astype(np.int16))
+    assert by_truth is not None
+    assert not experts & set(by_truth.names())
+    assert {"w20", "copy"} <= set(by_truth.names())

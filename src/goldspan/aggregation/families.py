@@ -440,6 +440,8 @@ COPIES = 0.8
 """Workers whose mistakes correlate so much are copies, and not those who know more than others."""
 WEAK = 0.4
 """Found families of single labels that share less are not heeded: six of them count as two."""
+LEAST_RHO = 0.1
+"""Found families that err together less, as known truth tells, are none."""
 CAUTION = 4.0
 """Weight of rho = 1 in that of a given family: a pair measured with a standard error of 1/2."""
 
@@ -822,13 +824,14 @@ def families_for(
         families: "auto", "none", a file as for `read_families`, a mapping from worker ids to names,
             or `Families`.
         crowd: The crowd.
-        known: As for `given_families`.
+        known: As for `given_families`; of families that were found, those whose members do not err
+            together where the truth is known, but know more than others, are none.
 
     Raises:
         InputError: A worker who is given a family is not in the crowd.
     """
     if families == "auto":
-        found: Families | None = find_families(crowd)
+        found: Families | None = _measured(find_families(crowd), crowd, known)
     elif families == "none":
         found = None
     elif isinstance(families, Families):
@@ -838,6 +841,20 @@ def families_for(
         check_known(given, crowd.worker_ids)
         found = given_families(crowd, given, known)
     return found or None
+
+
+def _measured(found: Families, crowd: Crowd, known: NDArray[np.int16] | None) -> Families:
+    """Measure found families by known truth, as far as there is enough; rho of 0 is no family."""
+    if not found or known is None or not (known >= 0).any():
+        return found
+    own, rho, error = _by_truth(crowd, found.number, known)
+    size, weight = len(found.rho), 1 / (error**2 + 1e-4)
+    total = CAUTION * found.rho + np.bincount(own, weight * rho, size)
+    new = np.clip(total / (CAUTION + np.bincount(own, weight, size)), 0, 1)
+    is_none = new < LEAST_RHO
+    measured = replace(found, rho=np.where(found.sizes > 1, new, 0.0))
+    number = np.where(is_none[found.number], -1, found.number)
+    return measured._renumbered(number, crowd.worker_ids)  # noqa: SLF001 - of this module
 
 
 def check_known(families: Mapping[str, str], worker_ids: pa.Array) -> None:

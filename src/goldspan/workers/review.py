@@ -549,17 +549,20 @@ def review_workers(
         crowd = truth.crowd.with_gold(truth.gold[0])
     notes: list[str] = []
     chosen, result = _source(crowd, source, notes), None
-    kin = families_for(families, crowd, None if chosen == "crowd" else crowd.gold)
-    notes += [kin.note] if kin else []
+    kin, heeds = None, False
     if chosen != "gold":
         name = method or ("ds" if crowd.is_classification else "bsc-seq")
         tell(f"aggregating with {name}")
         known = crowd if chosen == "both" else None
-        heeds = kin and "families" in get_aggregator(name).parameter_names()
-        more: dict[str, Any] = {"families": kin} if heeds else {}
+        heeds = "families" in get_aggregator(name).parameter_names()
+        more: dict[str, Any] = {"families": families} if heeds else {}
         result = aggregate(crowd, name, gold=known, runner=runner, progress=progress, **more)
+        kin = result.families
     elif method is not None:
         notes.append(f"gold alone judges: the method {method} was not used")
+    if result is None or not heeds:
+        kin = families_for(families, crowd, None if chosen == "crowd" else crowd.gold)
+    notes += [kin.note] if kin else []
     judged_by = crowd.with_gold(None) if chosen == "crowd" else crowd
     notes += find_truth(judged_by, None, result).notes
     tell("judging the workers")
