@@ -77,7 +77,7 @@ def run(plan: Plan) -> Line:
 def rows(plan: Plan) -> Iterator[tuple[str, Line]]:
     """Give what fixed redundancy brings, by name."""
     for k in FIXED:
-        yield f"{k} answers each", run(fixed(plan, k, "bsc-seq"))
+        yield f"{k} answers each", run(fixed(plan, k, plan.method))
         yield f"{k} answers each, majority vote", run(fixed(plan, k, "mv-token"))
 
 

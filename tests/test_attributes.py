@@ -79,7 +79,7 @@ def test_no_attribute_of_a_public_object_raises_when_it_is_asked_for(objects):
 
 
 def test_what_is_asked_for_in_vain_is_not_there_and_says_why():
-    labels, tags = goldspan.aggregate(LABELS), goldspan.aggregate(TAGS)
+    labels, tags = goldspan.aggregate(LABELS, "mv-token"), goldspan.aggregate(TAGS, "mv-token")
     assert hasattr(labels, "labels")
     assert not hasattr(tags, "labels")
     assert not hasattr(tags, "label_array")

@@ -15,6 +15,7 @@ from goldspan.aggregation import get_aggregator
 from goldspan.aggregation.registry import METHODS
 from goldspan.aggregation.workermodels import MODELS
 from goldspan.campaign import Campaign, Steps, read_inputs, read_plan
+from goldspan.campaign.plan import AggregateSection
 from goldspan.crowd.registry import FORMATS, Format
 from goldspan.errors import FormatError
 from goldspan.plugins import plugins
@@ -153,14 +154,18 @@ def test_a_stopping_rule_for_items(example, crowd, monkeypatch):
     finished = rule.finished(crowd)
     needed = 2 + (np.diff(crowd.offsets) >= 12)
     assert (finished == (np.diff(crowd.by_item.bounds) >= needed)).all()
-    asked = next_answers(crowd, goldspan.aggregate(crowd), n=3, rule="enough_or_long(30)")
+    asked = next_answers(
+        crowd, goldspan.aggregate(crowd, "mv-token"), n=3, rule="enough_or_long(30)"
+    )
     assert len(asked) == 3
     assert asked.rule.answers == 30
 
 
 def test_a_stopping_rule_for_campaigns(example, root, tmp_path):
     module = example("stopping_rule")
-    inputs = read_inputs(read_plan(root / "examples" / "campaign.toml"), root / "examples")
+    plan = read_plan(root / "examples" / "campaign.toml")
+    plan = plan.model_copy(update={"aggregate": AggregateSection(method="ibcc")})
+    inputs = read_inputs(plan, root / "examples")
     ledger = create_ledger(
         tmp_path / "one.sqlite", name=inputs.plan.name, cap=25_000_000, currency="EUR",
         tagset=inputs.codec, now=BEGIN,

@@ -71,12 +71,12 @@ def crowd_of_texts(*texts, labels=("PER", "LOC"), spans=((0, 1), (-1, None)), go
 
 @pytest.fixture(scope="module")
 def example(root):
-    return goldspan.aggregate(root / "examples" / "crowd.tsv")
+    return goldspan.aggregate(root / "examples" / "crowd.tsv", "mv-token")
 
 
 def test_spans_become_rows_with_their_text_and_characters():
     texts = ["Ann  visited\tParis", "Zoë’s trip to 京都", "👩🏽‍🚀 flew to Rome"]
-    frame = goldspan.aggregate(crowd_of_texts(*texts)).to_pandas()
+    frame = goldspan.aggregate(crowd_of_texts(*texts), "mv-token").to_pandas()
     assert list(frame.columns) == [
         *("item", "start", "end", "type", "text", "start_char", "end_char", "confidence")
     ]
@@ -100,14 +100,14 @@ def test_spans_without_an_original_text_show_their_tokens_and_no_characters(exam
 
 
 def test_a_result_without_spans_is_a_frame_with_the_same_columns():
-    frame = goldspan.aggregate(b"token\tann\nsang\tO\n", encoding="BIO").to_pandas()
+    frame = goldspan.aggregate(b"token\tann\nsang\tO\n", "mv-token", encoding="BIO").to_pandas()
     assert len(frame) == 0
     assert "start_char" in frame.columns
 
 
 def test_single_labels_become_rows_of_items():
     data = b"task,worker,label\n1,a,x\n1,b,x\n1,c,y\n2,a,?\n"
-    frame = goldspan.aggregate(data).to_pandas()
+    frame = goldspan.aggregate(data, "mv-token").to_pandas()
     assert frame.drop(columns="confidence").to_dict("records")[0] == {"item": "1", "label": "x"}
     assert frame["label"].isna().tolist() == [False, True]
     assert frame["confidence"].tolist() == pytest.approx([2 / 3, 0])
@@ -186,7 +186,7 @@ def test_a_crowd_shows_its_gold(example):
 
 def test_single_labels_are_a_table():
     data = b"task,worker,label,gold\n1,a,x,x\n1,b,x,x\n1,c,y,x\n2,a,?,?\n"
-    found = read(goldspan.aggregate(data))
+    found = read(goldspan.aggregate(data, "mv-token"))
     assert found.text.endswith("itemlabelconfidence1x0.6672–0.000")
     assert read(goldspan.read_crowd(data)).text.endswith("itemanswersgold1x ×2, y ×1x2–")
 
@@ -211,7 +211,7 @@ def test_nothing_of_the_data_becomes_html():
     crowd = crowd_of_texts(
         f"{EVIL} lives in <b>Rome</b>", "x & y", labels=(EVIL.replace(" ", ""), "LOC"), gold=True
     )
-    result = goldspan.aggregate(crowd)
+    result = goldspan.aggregate(crowd, "mv-token")
     for each in (crowd, result, goldspan.agreement(crowd), goldspan.score(crowd, result)):
         found = read(each)
         assert "script" not in found.tags
@@ -219,14 +219,14 @@ def test_nothing_of_the_data_becomes_html():
         assert "&amp;amp;" not in found.text
         assert EVIL in found.text
     single = [{"task": EVIL, "worker": EVIL, "label": EVIL, "gold": EVIL}]
-    for each in (goldspan.read_crowd(single), goldspan.aggregate(single)):
+    for each in (goldspan.read_crowd(single), goldspan.aggregate(single, "mv-token")):
         assert "script" not in read(each).tags
         assert read(each).text.count(EVIL) >= 2
 
 
 def test_the_original_text_is_shown_with_its_spaces_and_lines():
     text = "Ann  said:\n\tgo to Rome"
-    html = goldspan.aggregate(crowd_of_texts(text))._repr_html_()
+    html = goldspan.aggregate(crowd_of_texts(text), "mv-token")._repr_html_()
     assert "white-space: pre-wrap" in html
     assert "  said:\n\tgo to " in html
     assert "dir='auto'" in html
@@ -242,7 +242,7 @@ def test_a_long_text_ends_and_says_how_much_is_left():
 
 
 def test_the_colours_suit_light_and_dark_pages():
-    html = goldspan.aggregate(crowd_of_texts("Ann in Rome"))._repr_html_()
+    html = goldspan.aggregate(crowd_of_texts("Ann in Rome"), "mv-token")._repr_html_()
     assert set(re.findall(r"[; ']color: ([^;']+)", html)) == {"inherit"}
     painted = re.findall(r"background: ([^;']+)", html)
     assert len(set(painted)) == 2
@@ -252,7 +252,7 @@ def test_the_colours_suit_light_and_dark_pages():
 def test_the_repr_of_a_result_is_short(example):
     assert repr(example).startswith("Consensus(mv-token, 150 items, ")
     assert "690 answers of 7 workers, mean confidence 0." in repr(example)
-    one = goldspan.aggregate(b"task,worker,label\n1,a,x\n")
+    one = goldspan.aggregate(b"task,worker,label\n1,a,x\n", "mv-token")
     assert repr(one) == ("Consensus(mv-token, 1 item, 1 answer of 1 worker, mean confidence 1.00)")
     stopped = goldspan.aggregate(example.crowd, "bsc-acc", max_iter=1)
     assert repr(stopped).endswith(", not converged)")

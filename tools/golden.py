@@ -325,6 +325,8 @@ money = "9"
 [select]
 by = "coverage, then mnlp, 10% random"
 batch = 6
+[aggregate]
+method = "bsc-seq"
 [model]
 name = "crf"
 """
@@ -406,10 +408,10 @@ def all_cases() -> dict[str, Case]:
         "score-votes": Case("score gold.csv votes-gold.csv", needs=("aggregate-csv",)),
         "agree-spans": Case("agreement names.tsv"),
         "agree-votes": Case("agree votes.csv"),
-        "workers-spans": Case("workers names.tsv -o team.csv", ("team.csv",)),
-        "workers-votes": Case("workers votes.csv --gold votes-known.csv"),
-        "next-votes": Case("next votes.csv --prices 0.05 -n 8 -o next.csv", ("next.csv",)),
-        "next-spans": Case("next names.tsv -n 5"),
+        "workers-spans": Case("workers names.tsv -m bsc-seq -o team.csv", ("team.csv",)),
+        "workers-votes": Case("workers votes.csv -m ds --gold votes-known.csv"),
+        "next-votes": Case("next votes.csv -m ds --prices 0.05 -n 8 -o next.csv", ("next.csv",)),
+        "next-spans": Case("next names.tsv -m bsc-seq -n 5"),
         "plan-test": Case("qualification --bad .6 --good .8 --price 0.05 --candidates 100"),
         "plan-test-sequential": Case("plan-test --bad .6 --good .8 --sequential --prior 4,2"),
         "control-choose": Case(

@@ -56,7 +56,7 @@ def test_whole_numbers_stay_whole_numbers(method):
     ids=["int", "bool", "float", "whole float", "str", "zeros", "category", "int8", "uint64"],
 )
 def test_labels_come_back_as_they_came(labels, wanted, kind):
-    result = aggregate(frame_of(labels))
+    result = aggregate(frame_of(labels), "mv-token")
     assert result.labels == wanted
     assert [type(label) for label in result.labels] == [kind, kind]
     assert result.to_pandas()["label"].tolist() == wanted
@@ -67,12 +67,14 @@ def test_labels_come_back_as_they_came(labels, wanted, kind):
 
 def test_whole_numbers_stay_whole_where_an_item_is_open():
     frame = frame_of(pd.array([1, 1, None], "Int64"))
-    assert aggregate(frame).labels == [1, None]
+    assert aggregate(frame, "mv-token").labels == [1, None]
     found = get_aggregator("mv-token").fit_predict(frame)
     assert str(found.dtype) == "Int64"
     assert found.isna().tolist() == [False, True]
-    assert str(aggregate(frame).to_pandas()["label"].dtype) == "Int64"
-    flags = aggregate(frame_of(pd.array([True, True, None], "boolean"))).to_pandas()["label"]
+    assert str(aggregate(frame, "mv-token").to_pandas()["label"].dtype) == "Int64"
+    flags = aggregate(frame_of(pd.array([True, True, None], "boolean")), "mv-token").to_pandas()[
+        "label"
+    ]
     assert str(flags.dtype) == "boolean"
 
 
@@ -86,27 +88,27 @@ def test_other_frames_keep_whole_numbers_too(make):
 
 def test_a_list_of_dicts_keeps_whole_numbers():
     rows = FRAME.to_dict("records")
-    assert aggregate(rows).labels == aggregate(FRAME).labels == [10, 2, 10]
+    assert aggregate(rows, "mv-token").labels == aggregate(FRAME, "mv-token").labels == [10, 2, 10]
 
 
 def test_files_stay_text(tmp_path):
     FRAME.to_csv(tmp_path / "a.csv", index=False)
     FRAME.to_parquet(tmp_path / "a.parquet")
     for name in ("a.csv", "a.parquet"):
-        assert aggregate(tmp_path / name).labels == ["10", "2", "10"]
+        assert aggregate(tmp_path / name, "mv-token").labels == ["10", "2", "10"]
 
 
 def test_renamed_labels_are_text_unless_they_are_numbers_still():
-    assert aggregate(FRAME, labels={"10": "ten"}).labels == ["ten", "2", "ten"]
-    assert aggregate(FRAME, labels={"10": "12"}).labels == [12, 2, 12]
-    assert aggregate(FRAME, labels={"10": "012"}).labels == ["012", "2", "012"]
+    assert aggregate(FRAME, "mv-token", labels={"10": "ten"}).labels == ["ten", "2", "ten"]
+    assert aggregate(FRAME, "mv-token", labels={"10": "12"}).labels == [12, 2, 12]
+    assert aggregate(FRAME, "mv-token", labels={"10": "012"}).labels == ["012", "2", "012"]
 
 
 def test_gold_with_other_labels_turns_them_to_text():
     crowd = goldspan.read_crowd(FRAME, gold=b"item,label\n7,none\n")
-    assert aggregate(crowd).labels == ["10", "2", "10"]
+    assert aggregate(crowd, "mv-token").labels == ["10", "2", "10"]
     number = goldspan.read_crowd(FRAME, gold=b"item,label\n7,5\n")
-    assert aggregate(number).labels == [10, 2, 10]
+    assert aggregate(number, "mv-token").labels == [10, 2, 10]
 
 
 def test_the_type_of_labels_is_no_part_of_what_makes_crowds_equal():
@@ -115,15 +117,15 @@ def test_the_type_of_labels_is_no_part_of_what_makes_crowds_equal():
 
 
 def test_a_csv_of_whole_numbers_shows_open_items_as_before(tmp_path):
-    aggregate(frame_of(pd.array([1, 1, None], "Int64"))).write(tmp_path / "gold.csv")
+    aggregate(frame_of(pd.array([1, 1, None], "Int64")), "mv-token").write(tmp_path / "gold.csv")
     lines = (tmp_path / "gold.csv").read_text().splitlines()
     assert [line.split(",")[:2] for line in lines[1:]] == [["1", "1"], ["2", ""]]
 
 
 def test_tables_of_single_labels_have_a_label_column():
-    table = aggregate(FRAME).to_arrow()
+    table = aggregate(FRAME, "mv-token").to_arrow()
     assert table.column("label").to_pylist() == [10, 2, 10]
-    text = aggregate(b"task,worker,label\n1,a,x\n2,a,?\n").to_arrow()
+    text = aggregate(b"task,worker,label\n1,a,x\n2,a,?\n", "mv-token").to_arrow()
     assert text.column("label").to_pylist() == ["x", None]
 
 

@@ -191,7 +191,7 @@ def test_what_nobody_answered_stays_open():
     first = builder.add_item("a", ["x", "y"])
     builder.add_item("b", ["z"])
     builder.add_answer(first, "w", ["B-X", None])
-    result = goldspan.aggregate(builder.build())
+    result = goldspan.aggregate(builder.build(), "mv-token")
     assert result.tags == [["B-X", "O"], [None]]
     assert result.token_confidence.tolist() == [1.0, 0.0, 0.0]
     assert any("without answers" in note for note in result.notes)
@@ -202,14 +202,14 @@ def test_the_last_attempt_counts():
     item = builder.add_item("a", ["x"])
     builder.add_answer(item, "w", ["B-X"])
     builder.add_answer(item, "w", ["B-Y"])
-    assert goldspan.aggregate(builder.build()).tags == [["B-Y"]]
+    assert goldspan.aggregate(builder.build(), "mv-token").tags == [["B-Y"]]
 
 
 def test_a_crowd_without_answers_is_refused():
     builder = CrowdBuilder(ReadOptions(encoding="BIO"))
     builder.add_item("a", ["x"], gold=["O"])
     with pytest.raises(InputError, match="no answer"):
-        goldspan.aggregate(builder.build())
+        goldspan.aggregate(builder.build(), "mv-token")
 
 
 def test_unknown_names_are_refused_with_the_known_ones():
@@ -217,9 +217,9 @@ def test_unknown_names_are_refused_with_the_known_ones():
     with pytest.raises(UnknownNameError, match="mv-token, mv-seq, mv-seg"):
         goldspan.aggregate(crowd, "mv-tokens")
     with pytest.raises(UnknownNameError, match="first, random, outside, inside"):
-        goldspan.aggregate(crowd, ties="outsid")
+        goldspan.aggregate(crowd, "mv-token", ties="outsid")
     with pytest.raises(InputError, match="unknown parameter of mv-token 'tie'"):
-        goldspan.aggregate(crowd, tie="first")
+        goldspan.aggregate(crowd, "mv-token", tie="first")
 
 
 def test_parameters_follow_the_habits_of_scikit_learn():
@@ -316,5 +316,5 @@ def test_the_expected_plurality_accuracy_is_that_of_the_data_page(data, name):
     chance = right / (counts == most[:, None]).sum(axis=1)
     assert round(float(chance[known].mean()), 4) == PLURALITY[name]
     low = np.mean((right & ((counts == most[:, None]).sum(axis=1) == 1))[known])
-    accuracy = goldspan.score(crowd, goldspan.aggregate(crowd, ties="random")).accuracy
+    accuracy = goldspan.score(crowd, goldspan.aggregate(crowd, "mv-token", ties="random")).accuracy
     assert low <= accuracy <= np.mean(right[known])

@@ -82,7 +82,7 @@ def refused(*words, **options):
 
 @pytest.fixture
 def gold(tmp_path):
-    done("aggregate", EXAMPLE, "-o", tmp_path / "gold.conll")
+    done("aggregate", EXAMPLE, "-m", "mv-token", "-o", tmp_path / "gold.conll")
     return tmp_path / "gold.conll"
 
 
@@ -129,7 +129,16 @@ def test_the_command_that_inspect_prints_runs(tmp_path):
 
 
 def test_aggregate_writes_gold_and_a_report_and_scores(tmp_path):
-    text = done("aggregate", EXAMPLE, "-o", tmp_path / "g.conll", "--report", tmp_path / "r.html")
+    text = done(
+        "aggregate",
+        EXAMPLE,
+        "-m",
+        "mv-token",
+        "-o",
+        tmp_path / "g.conll",
+        "--report",
+        tmp_path / "r.html",
+    )
     assert "policy conlleval, encoding BIO" in text
     assert (tmp_path / "g.conll").read_text().startswith("# id = N01-1\n")
     assert "<html" in (tmp_path / "r.html").read_text()
@@ -137,20 +146,24 @@ def test_aggregate_writes_gold_and_a_report_and_scores(tmp_path):
 
 
 def test_the_written_gold_scores_as_aggregate_said(gold):
-    said = json.loads(done("aggregate", EXAMPLE, "--json"))["score"]["micro"]["f1"]
+    said = json.loads(done("aggregate", EXAMPLE, "-m", "mv-token", "--json"))["score"]["micro"][
+        "f1"
+    ]
     found = json.loads(done("score", gold, EXAMPLE, "--json"))
     assert found["micro"]["f1"] == pytest.approx(said)
     assert (found["policy"], found["encoding"]) == ("conlleval", "BIO")
 
 
 def test_gold_on_standard_output_is_the_file_and_the_words_go_elsewhere(gold):
-    run = goldspan_run("aggregate", EXAMPLE, "-o", "-")
+    run = goldspan_run("aggregate", EXAMPLE, "-m", "mv-token", "-o", "-")
     assert run.stdout == gold.read_text()
     assert "mv-token" in run.stderr
 
 
 def test_standard_input_works(gold):
-    run = goldspan_process("aggregate", "-", "-o", "-", stdin=EXAMPLE.read_bytes())
+    run = goldspan_process(
+        "aggregate", "-", "-m", "mv-token", "-o", "-", stdin=EXAMPLE.read_bytes()
+    )
     assert run.returncode == 0
     assert run.stdout.decode() == gold.read_text()
 
@@ -158,7 +171,7 @@ def test_standard_input_works(gold):
 def test_json_of_every_command_is_json(gold, tmp_path):
     for words in (
         ["inspect", EXAMPLE],
-        ["aggregate", EXAMPLE],
+        ["aggregate", EXAMPLE, "-m", "mv-token"],
         ["score", gold, EXAMPLE],
         ["agreement", EXAMPLE],
         ["check", gold],
@@ -169,12 +182,33 @@ def test_json_of_every_command_is_json(gold, tmp_path):
 
 def test_votes_take_their_options():
     raw = json.loads(
-        done("aggregate", EXAMPLE, "--ties", "inside", "--raw", "--seed", "3", "--json")
+        done(
+            "aggregate",
+            EXAMPLE,
+            "-m",
+            "mv-token",
+            "--ties",
+            "inside",
+            "--raw",
+            "--seed",
+            "3",
+            "--json",
+        )
     )
     wanted = {"ties": "inside", "legal": False, "random_state": 3, "history": None}
     wanted["families"] = "none"
     assert raw["result"]["params"] == wanted
-    same = done("aggregate", EXAMPLE, "--param", "ties=inside", "--param", "legal=false", "--json")
+    same = done(
+        "aggregate",
+        EXAMPLE,
+        "-m",
+        "mv-token",
+        "--param",
+        "ties=inside",
+        "--param",
+        "legal=false",
+        "--json",
+    )
     assert json.loads(same)["result"]["params"]["legal"] is False
 
 
@@ -182,7 +216,7 @@ def test_single_labels_become_a_table(tmp_path):
     path = tmp_path / "labels.csv"
     path.write_text("question;user;answer\nq1;a;yes\nq1;b;yes\nq2;a;no\n")
     roles = ["--columns", "item=question", "--columns", "worker=user", "--columns", "label=answer"]
-    done("aggregate", path, *roles, "-o", tmp_path / "gold.csv")
+    done("aggregate", path, *roles, "-m", "mv-token", "-o", tmp_path / "gold.csv")
     lines = (tmp_path / "gold.csv").read_text().splitlines()
     assert lines == ["item,label,confidence", "q1,yes,1.0000", "q2,no,1.0000"]
     truth = tmp_path / "truth.csv"
@@ -355,10 +389,11 @@ def test_bad_input_gives_one_clear_message_and_no_file(tmp_path, name):
         (["--method", "mv-tokens"], "did you mean 'mv-token'"),
         (["--encoding", "BIX"], "unknown encoding 'BIX'"),
         (["--format", "widest"], "unknown format 'widest'"),
-        (["--ties", "both"], "unknown value of ties 'both'"),
+        (["-m", "mv-token", "--ties", "both"], "unknown value of ties 'both'"),
+        (["--ties", "inside"], "--ties is for votes such as mv-token, not for auto"),
         (["--policy", "perl"], "unknown policy 'perl'"),
         (["--altered", "guess"], "unknown rule for altered tokens"),
-        (["--param", "nope=1"], "unknown parameter of mv-token 'nope'"),
+        (["--param", "nope=1"], "unknown parameter of auto 'nope'"),
         (["--columns", "token=word"], "there is no column 'word'"),
         (["--gold", "nothing.csv"], "nothing.csv"),
     ],

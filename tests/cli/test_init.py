@@ -61,7 +61,7 @@ def test_a_file_that_decompresses_to_too_much_is_refused_without_an_option_that_
 @pytest.mark.usefixtures("folder")
 def test_with_one_answer_per_item_the_labels_are_the_annotators_own():
     assert made("notes.txt", *LABELS, "--overlap", "1").method == "mv-token"
-    assert made("notes.txt", *LABELS, "--out", "two.toml").method == "bsc-seq"
+    assert made("notes.txt", *LABELS, "--out", "two.toml").method == "auto"
 
 
 def test_a_plan_is_short_commented_unpaid_and_can_be_opened(folder):

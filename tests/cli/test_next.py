@@ -104,7 +104,7 @@ def test_when_everybody_answered_nobody_is_left_to_ask(run, labels):
 
 def test_tagged_tokens_are_aggregated_with_their_order(run, root):
     found = json.loads(run(root / "examples" / "crowd.tsv", "-n", 3, "--json")[1])
-    assert found["method"] == "bsc-seq"
+    assert found["method"] == "auto"
     assert found["to_ask"] == 3
 
 

@@ -24,9 +24,10 @@ TAGS = "Ann\tB-PER\nlives\tO\nin\tO\nRome\tB-LOC\n\n" * 6
 
 # By name: the words of a call that works, with OUT for each output.
 CALLS = {
-    "aggregate": ["aggregate", "crowd.csv", "-o", "OUT.csv"],
-    "aggregate --report": ["aggregate", "crowd.csv", "--report", "OUT.html"],
-    "aggregate --workers-table": ["aggregate", "crowd.csv", "--workers-table", "OUT.csv"],
+    "aggregate": ["aggregate", "crowd.csv", "-m", "mv-token", "-o", "OUT.csv"],
+    "aggregate --report": ["aggregate", "crowd.csv", "-m", "mv-token", "--report", "OUT.html"],
+    "aggregate --workers-table": ["aggregate", "crowd.csv", "-m", "ds", "--workers-table",
+        "OUT.csv"],
     "aggregate --tagger": [
         "aggregate", "tags.tsv", "-m", "bsc-acc+crf", "--param", "rounds=1", "--tagger",
         "OUT.goldspan",
@@ -166,7 +167,7 @@ FAILING = {
         "serve", "campaign.toml", "--out", "new", "--store", "BAD", "--port", "0"],
     "serve without the folder of the store": [
         "serve", "campaign.toml", "--out", "new", "--store", "none/x.sqlite", "--port", "0"],
-    "a folder that is not there": ["aggregate", "crowd.csv", "-o", "none/OUT.csv"],
+    "a folder that is not there": ["aggregate", "crowd.csv", "-m", "ds", "-o", "none/OUT.csv"],
 }  # fmt: skip
 
 

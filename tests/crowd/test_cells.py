@@ -141,7 +141,7 @@ def test_commands_guard_unless_they_are_told_not_to(flag, cell, tmp_path, monkey
         "item,label\n" + "".join(f"=d{n},x{n % 2}\n" for n in range(8))
     )
     calls = {
-        "convert": [], "aggregate": [],
+        "convert": [], "aggregate": ["-m", "mv-token"],
         "gold-questions": ["--gold", str(tmp_path / "gold.csv"), "-n", "4"],
     }  # fmt: skip
     for command, words in calls.items():

@@ -32,7 +32,7 @@ KINDS = {
     "dicts": lambda _: ROWS,
     "tuple of dicts": lambda _: tuple(ROWS),
     "crowd": lambda _: goldspan.read_crowd(CSV),
-    "consensus": lambda _: goldspan.aggregate(CSV),
+    "consensus": lambda _: goldspan.aggregate(CSV, "mv-token"),
 }
 every_kind = pytest.mark.parametrize("make", KINDS.values(), ids=list(KINDS))
 
@@ -71,8 +71,8 @@ def test_score_takes_it_with_gold(make, tmp_path):
     crowd = to_crowd(given, gold=GOLD)
     if reading:
         again = make(tmp_path)
-        assert goldspan.score(again, goldspan.aggregate(CSV), **reading).accuracy == 0.5
-    assert goldspan.score(crowd, goldspan.aggregate(CSV)).accuracy == 0.5
+        assert goldspan.score(again, goldspan.aggregate(CSV, "mv-token"), **reading).accuracy == 0.5
+    assert goldspan.score(crowd, goldspan.aggregate(CSV, "mv-token")).accuracy == 0.5
 
 
 @pytest.mark.parametrize(
@@ -90,7 +90,7 @@ def test_score_takes_it_with_gold(make, tmp_path):
     ids=["dicts", "pandas", "polars", "arrow", "bytes", "series", "mapping", "crowd"],
 )
 def test_truth_comes_in_every_form(truth):
-    found = goldspan.score(truth, goldspan.aggregate(CSV), encoding="PLAIN")
+    found = goldspan.score(truth, goldspan.aggregate(CSV, "mv-token"), encoding="PLAIN")
     assert (found.accuracy, found.n_items) == (0.5, 2)
 
 
@@ -111,22 +111,22 @@ def test_two_paths_are_scored(tmp_path):
 def test_items_without_a_shared_id_are_matched_by_order_if_their_tokens_are_the_same(tmp_path):
     crowd = goldspan.read_crowd(b"item\ttoken\tann\nx7\tAnn\tB-PER\nx7\tsang\tO\n")
     truth = _file(tmp_path, b"Ann B-PER\nsang O\n", "truth.conll")
-    assert goldspan.score(truth, goldspan.aggregate(crowd)).f1 == 1
+    assert goldspan.score(truth, goldspan.aggregate(crowd, "mv-token")).f1 == 1
 
 
 def test_a_consensus_is_written_with_its_labels_as_gold(tmp_path):
-    goldspan.write_crowd(goldspan.aggregate(CSV), tmp_path / "out.csv")
+    goldspan.write_crowd(goldspan.aggregate(CSV, "mv-token"), tmp_path / "out.csv")
     assert goldspan.read_crowd(tmp_path / "out.csv").tagged_by_id() == {"1": ["x"], "2": ["x"]}
 
 
 def test_the_agreement_of_a_consensus_measures_the_workers_against_it():
-    table = goldspan.agreement(goldspan.aggregate(CSV)).workers
+    table = goldspan.agreement(goldspan.aggregate(CSV, "mv-token")).workers
     assert table.column("token_accuracy").to_pylist() == [0.5, 1.0]
 
 
 @pytest.mark.parametrize("known", [GOLD, pd.DataFrame(GOLD), goldspan.aggregate(GOLD_ANSWERS := [
     {"task": "1", "worker": "e", "label": "x"}, {"task": "2", "worker": "e", "label": "y"},
-])], ids=["dicts", "frame", "consensus"])  # fmt: skip
+], "mv-token")], ids=["dicts", "frame", "consensus"])  # fmt: skip
 def test_known_labels_come_in_every_form(known):
     assert goldspan.read_crowd(CSV, gold=known).tagged_by_id() == {"1": ["x"], "2": ["y"]}
     assert goldspan.aggregate(CSV, "ds", gold=known).labels == ["x", "y"]
@@ -147,7 +147,7 @@ def test_options_of_reading_are_passed_on(tmp_path):
     assert goldspan.read_crowd(tmp_path / "out.csv").tagset.tags == ("y", "z")
     truth = odd[odd["who"] == "ann"].drop(columns="who")
     found = goldspan.score(
-        truth, goldspan.aggregate(CSV), columns={"item": "nr"}, labels={"y": "x"}
+        truth, goldspan.aggregate(CSV, "mv-token"), columns={"item": "nr"}, labels={"y": "x"}
     )
     assert found.accuracy == 1
 
@@ -200,7 +200,7 @@ def test_errors_name_the_argument(call, argument, tmp_path):
 def test_all_faults_of_an_input_stay_in_the_error():
     data = b"item,token,worker,label\n1,a,ann,B-X\n1,b,ann,C-X\n2,a,ann,D-X\n"
     with pytest.raises(FormatError) as caught:
-        goldspan.aggregate(data, encoding="BIO")
+        goldspan.aggregate(data, "mv-token", encoding="BIO")
     assert len(caught.value.faults) == 2
     assert caught.value.where == "crowd"
     assert str(caught.value).startswith("crowd: ")
@@ -210,7 +210,7 @@ def test_a_truth_without_known_labels_is_refused_by_name():
     with pytest.raises(
         InputError, match=r"^truth: there are no known labels in it, it was read as"
     ):
-        goldspan.score(CSV, goldspan.aggregate(CSV))
+        goldspan.score(CSV, goldspan.aggregate(CSV, "mv-token"))
     with pytest.raises(InputError, match=r"^predicted: there are no known labels"):
         goldspan.score(GOLD, goldspan.read_crowd(CSV))
 

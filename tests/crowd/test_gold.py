@@ -294,4 +294,4 @@ def test_what_is_aggregated_keeps_its_tokens_whatever_the_gold_cuts():
     crowd = goldspan.read_crowd(selected(text, (0, 10, "A"), user="w"))
     gold = read_gold(selected(text, (5, 16, "A")), "BIO")
     with pytest.raises(FormatError, match="both must show the same tokens"):
-        goldspan.aggregate(crowd, gold=gold)
+        goldspan.aggregate(crowd, "mv-token", gold=gold)

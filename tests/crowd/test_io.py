@@ -374,8 +374,9 @@ def test_unknown_names_are_refused_with_code_1_and_leave_no_output(
 def test_odd_but_sound_input_is_read(data, tmp_path, monkeypatch, capsys):
     (tmp_path / "crowd.tsv").write_bytes(data)
     code, _, err = command(
-        monkeypatch, capsys, "aggregate", tmp_path / "crowd.tsv", "-o", tmp_path / "gold.conll"
-    )
+        monkeypatch, capsys, "aggregate", tmp_path / "crowd.tsv", "-m", "mv-token",
+        "-o", tmp_path / "gold.conll",
+    )  # fmt: skip
     assert (code, err) == (0, "")
     assert read_crowd(tmp_path / "gold.conll").tagged_by_id() == {"D1-1": ["B-PER", "O"]}
 

@@ -471,7 +471,7 @@ def test_a_carriage_return_alone_in_a_csv_of_single_labels(tmp_path: Path) -> No
     crowd = read_crowd(rows)
     assert write_crowd(crowd, tmp_path / "answers.csv") == []
     assert read_crowd(tmp_path / "answers.csv").texts == crowd.texts
-    assert goldspan.aggregate(crowd).write(tmp_path / "gold.csv") == []
+    assert goldspan.aggregate(crowd, "mv-token").write(tmp_path / "gold.csv") == []
     assert read_crowd(tmp_path / "gold.csv").texts == crowd.texts
 
 

@@ -217,7 +217,7 @@ def test_wishes_that_make_no_sense_are_refused(labels, spans):
     with pytest.raises(InputError, match="this crowd has no gold"):
         choose_gold_questions(labels.with_gold(None), 3)
     with pytest.raises(InputError, match="the result is of another crowd"):
-        choose_gold_questions(labels, 3, result=goldspan.aggregate(spans))
+        choose_gold_questions(labels, 3, result=goldspan.aggregate(spans, "mv-token"))
 
 
 def test_hard_items_are_shared_out_as_far_as_there_are_any():

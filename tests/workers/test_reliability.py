@@ -262,8 +262,8 @@ def test_a_result_of_another_crowd_is_refused(answers, tagged):
     with pytest.raises(InputError, match="not dict"):
         measure_reliability(answers, result={"1": "x"})
     with pytest.raises(InputError, match="another crowd"):
-        measure_reliability(answers, result=goldspan.aggregate(tagged))
-    other = goldspan.aggregate(read_crowd(ANSWERS.replace(b"3,", b"4,")))
+        measure_reliability(answers, result=goldspan.aggregate(tagged, "mv-token"))
+    other = goldspan.aggregate(read_crowd(ANSWERS.replace(b"3,", b"4,")), "mv-token")
     with pytest.raises(InputError, match="another crowd"):
         measure_reliability(answers, result=other)
 

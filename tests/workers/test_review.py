@@ -133,7 +133,7 @@ def test_gold_that_nobody_gave_is_told(whole):
 def test_gold_judges_where_there_is_enough(crowd, n_known, wanted):
     found = review_workers(known_of(crowd, n_known), budget=2)
     assert found.reliability.source == wanted
-    assert found.method == (None if wanted == "gold" else "ds")
+    assert found.method == (None if wanted == "gold" else "auto")
     assert any("9 items with gold" in note for note in found.notes) == (wanted == "both")
 
 
@@ -141,7 +141,7 @@ def test_the_crowd_alone_forgets_the_gold(crowd):
     by_crowd = review_workers(crowd, source="crowd", budget=2)
     without = review_workers(crowd.with_gold(None), budget=2)
     assert by_crowd.to_dict() == without.to_dict()
-    result = goldspan.aggregate(crowd.with_gold(None), "ds")
+    result = goldspan.aggregate(crowd.with_gold(None))
     expected = measure_reliability(crowd.with_gold(None), result=result)
     assert by_crowd.reliability.right.tolist() == expected.right.tolist()
 
@@ -227,7 +227,7 @@ def test_the_table_has_a_row_per_worker(crowd, review):
 def test_steps_are_told_as_they_begin(crowd):
     told = []
     review_workers(known_of(crowd, 0), budget=2, step=told.append)
-    assert told[0] == "aggregating with ds"
+    assert told[0] == "aggregating with auto"
     assert len(told) == 4
 
 

@@ -9,7 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from goldspan._lazy import lazy
-from goldspan.aggregation.registry import METHODS, TEXTS, canonical, nearest
+from goldspan.aggregation.registry import DEFAULT, METHODS, TEXTS, canonical, nearest
 from goldspan.errors import UnknownNameError
 from goldspan.plugins import plugins
 
@@ -88,9 +88,10 @@ def aggregate(
     Args:
         crowd: A `Crowd`, or anything that `read_crowd` reads: a path, bytes, an open file, a
             DataFrame with columns task, worker, label, a list of dicts.
-        method: Name of the method, "mv-token" by default, or with `start` the method of that result
-            with its parameters; `goldspan.aggregation.methods()` lists them. Names by which
-            other packages know them do too: "majority-vote", "dawid-skene".
+        method: Name of the method, "auto" by default: it tries many, and averages those that
+            predict hidden answers best. With `start` the default is the method of that result with
+            its parameters. `goldspan.aggregation.methods()` lists all; names by which other
+            packages know them do too: "majority-vote", "dawid-skene".
         gold: Known labels to learn from: they are taken as the truth.
         start: An earlier result of the same method to go on from, for example when answers were
             added to the crowd; see `Aggregator.update`.
@@ -112,7 +113,7 @@ def aggregate(
     """
     if method is None and start is not None:
         method, params = start.method, {**start.params, **params}
-    method = method or "mv-token"
+    method = method or DEFAULT
     reading = _reading(method, params)
     aggregator = get_aggregator(method, **params)
     if reading:

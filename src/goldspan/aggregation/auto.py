@@ -24,7 +24,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,18 +43,28 @@ from goldspan.aggregation.bsc.text import (
     STILL,
     Folds,
     Settings,
+    SoftLabels,
     TextScores,
     beside_text,
 )
 from goldspan.aggregation.calibration import with_confidences_of
 from goldspan.aggregation.consensus import Consensus
 from goldspan.aggregation.families import Families, check_families, families_for
-from goldspan.aggregation.judge import Candidate, Judge, Judged, hold_out, weigh
+from goldspan.aggregation.judge import (
+    Candidate,
+    Choice,
+    Judge,
+    Judged,
+    error_of_mean,
+    hold_out,
+    how_sure,
+    weigh,
+)
 from goldspan.aggregation.legal import has_words
 from goldspan.aggregation.mixture import Mixture, posterior_of_labels, posterior_of_probs
 from goldspan.aggregation.votes import TokenVote
 from goldspan.crowd import Crowd
-from goldspan.params import MOST, Number, OneOf, Rounds, Seed, Whole
+from goldspan.params import MOST, Number, OneOf, Rounds, Seed, Whole, result
 from goldspan.tagger.features import read_templates
 from goldspan.tagger.parameters import Weights
 
@@ -71,10 +81,15 @@ MOST_CUTS = 5
 SETTLED = 0.002
 """Share of its loss by which a candidate must gain for another round."""
 TEXTS = ("auto", "none")
+OVERLAP = 0.1
+"""Share of the items with answers of two workers below which a warning is due."""
 
 
 class Auto(Aggregator):
     """The mixture of all methods that predicts hidden answers best.
+
+    `update` and `start=` fit the methods that were chosen before and judge none, as long as the
+    answers have not grown or shrunk by a quarter since all were judged.
 
     Args:
         text: "auto" uses the words of the items where there are any; "none" the answers only.
@@ -96,6 +111,8 @@ class Auto(Aggregator):
     """
 
     name = "auto"
+    can_go_on: ClassVar[bool] = True
+    _choice: Choice | None = result()
 
     text: Annotated[str, OneOf(TEXTS)] = "auto"
     families: Annotated[Any, check_families] = "auto"
@@ -107,45 +124,87 @@ class Auto(Aggregator):
     rounds: Rounds = 6
     random_state: Seed = 0
 
-    def _aggregate(self, crowd: Crowd, given: FitContext) -> Consensus:
-        if crowd.is_classification:
-            return self._labels(crowd, given)
-        return self._spans(crowd, given)
+    def fit_chosen(self, crowd: Any, choice: Choice, gold: Any = None) -> Self:
+        """Aggregate by methods that were chosen before, whatever the crowd has become.
 
-    def _labels(self, crowd: Crowd, given: FitContext) -> Consensus:
+        Where the choice does not suit the crowd – a CRF was chosen, and there are no words – all
+        methods are judged.
+
+        Args:
+            crowd: As for `fit`.
+            choice: `result_.memory` of an earlier fit.
+            gold: As for `fit`.
+        """
+        self._choice = choice
+        try:
+            return self.fit(crowd, gold)
+        finally:
+            del self._choice
+
+    def _aggregate(self, crowd: Crowd, given: FitContext) -> Consensus:
+        choice, said = self._begun(crowd, given)
+        found = (self._labels if crowd.is_classification else self._spans)(crowd, given, choice)
+        notes = [*_known(given), *found.memory.reasons, *said]
+        if given.checkpoint is not None:
+            notes.append("auto makes no use of a checkpoint")
+        if choice is not None and found.memory is choice:
+            n_new = len(crowd.latest) - choice.n_answers
+            now = f"; now there are {len(crowd.latest)}" if n_new else ""
+            notes.append(f"judged when there were {choice.n_answers} answers{now}")
+        return replace(
+            found,
+            candidates=found.memory.candidates,
+            stop_reason="candidates averaged",
+            notes=(*notes, *found.notes),
+            cautions=(*found.cautions, *_overlap(crowd)),
+        )
+
+    def _begun(self, crowd: Crowd, given: FitContext) -> tuple[Choice | None, list[str]]:
+        """Return the choice to go on from, if it holds, and what is to be said of it."""
+        fixed = vars(self).get("_choice")
+        if fixed is not None or given.start is None:
+            return fixed, []
+        choice, n_answers = given.start.memory, len(crowd.latest)
+        if not isinstance(choice, Choice):
+            why = f"fitted from the beginning: the earlier result is of {given.start.method}"
+            return None, [why]
+        if not choice.holds(n_answers):
+            grown = f"{choice.n_answers} answers have become {n_answers}"
+            return None, [f"judged and fitted from the beginning: {grown}"]
+        return choice, []
+
+    def _labels(self, crowd: Crowd, given: FitContext, choice: Choice | None) -> Consensus:
         """Aggregate single labels, without their words."""
         kin = families_for(self.families, crowd, given.known)
         kins = kin.opinions(crowd) if kin and self.families == "auto" else [kin]
-        found = combine_labels(crowd, given, self.random_state or 0, kins)
-        kin = found.kin
+        found = combine_labels(crowd, given, self.random_state or 0, kins, choice)
         posterior = posterior_of_probs(crowd, found.probs, given.runner)
         result = consensus_of(crowd, posterior, decode="viterbi", method=self.name)
+        made = Choice(
+            tuple(found.candidates), len(crowd.latest), (found.certainty,), is_bold=found.is_bold
+        )
+        is_same = choice is not None and made.candidates == choice.candidates
+        kin = kins[0 if found.is_bold else -1]
         return replace(
             result,
-            candidates=tuple(found.candidates),
-            stop_reason="candidates averaged",
+            memory=choice if is_same else made,
             families=kin,
-            notes=(*_known(given), found.certainty, *([kin.note] if kin else [])),
+            cautions=(kin.note,) if kin else (),
         )
 
-    def _spans(self, crowd: Crowd, given: FitContext) -> Consensus:
+    def _spans(self, crowd: Crowd, given: FitContext, choice: Choice | None) -> Consensus:
         """Aggregate tagged tokens."""
-        progress = _Steps(given, 2 * (1 + self.rounds))
         kin = families_for(self.families, crowd, given.known)
-        n_cuts = self._n_cuts(crowd)
         folds = self._folds(crowd)
-        cuts = [self._cut(crowd, given, n, kin, folds, progress) for n in range(n_cuts)]
-        names = [name for name in cuts[0].judged if all(name in cut.judged for cut in cuts)]
-        merged = {name: _joined([cut.judged[name] for cut in cuts]) for name in names}
-        items = np.concatenate([cut.items for cut in cuts])
-        weights = weigh([merged[name].likelihood for name in names], items, _prior(names))
-        candidates = [
-            Candidate(name, merged[name].score, merged[name].temperature, float(weight))
-            for name, weight in zip(names, weights, strict=True)
-        ]
-        candidates.sort(key=lambda one: (-one.weight, -one.score))
-        chosen = [one for one in candidates if one.weight > 0]
-        parts = self._fitted(crowd, given, kin, chosen, cuts[-1], folds, progress)
+        learned: _Learned | None = None
+        if choice is not None and self._suits(choice, folds):
+            progress = _Steps(given, 1 + self.rounds)
+            progress.tell(max(one.score for one in choice.chosen))
+        else:
+            progress = _Steps(given, 2 * (1 + self.rounds))
+            choice, learned = self._choose(crowd, given, kin, folds, progress)
+        parts = self._fitted(crowd, given, kin, choice, learned, folds, progress)
+        chosen = choice.chosen
         sure = Mixture(
             [parts[one.name] for one in chosen],
             np.array([one.weight for one in chosen]),
@@ -157,12 +216,49 @@ class Auto(Aggregator):
             result = with_confidences_of(result, replace(sure, parts=cooled))
         return replace(
             result,
-            candidates=tuple(candidates),
             trace=tuple(progress.scores[1:]),
-            stop_reason="candidates averaged",
+            memory=choice,
             families=kin,
-            notes=(*_known(given), *_notes(candidates, len(items)), *([kin.note] if kin else [])),
+            cautions=(kin.note,) if kin else (),
         )
+
+    def _choose(
+        self,
+        crowd: Crowd,
+        given: FitContext,
+        kin: Families | None,
+        folds: Folds | None,
+        progress: _Steps,
+    ) -> tuple[Choice, _Learned | None]:
+        """Judge all candidates by hidden answers."""
+        n_cuts = self._n_cuts(crowd)
+        cuts = [self._cut(crowd, given, n, kin, folds, progress) for n in range(n_cuts)]
+        names = [name for name in cuts[0].judged if all(name in cut.judged for cut in cuts)]
+        merged = {name: _joined([cut.judged[name] for cut in cuts]) for name in names}
+        items = np.concatenate([cut.items for cut in cuts])
+        weights = weigh([merged[name].likelihood for name in names], items, _prior(names))
+        candidates = [
+            Candidate(name, merged[name].score, merged[name].temperature, float(weight))
+            for name, weight in zip(names, weights, strict=True)
+        ]
+        candidates.sort(key=lambda one: (-one.weight, -one.score))
+        last = cuts[-1]
+        choice = Choice(
+            tuple(candidates),
+            len(crowd.latest),
+            tuple(_reasons(candidates, merged, items)),
+            {name: (one.power, one.dependence) for name, one in last.beside.items()},
+            last.best,
+        )
+        return choice, last.learned
+
+    def _suits(self, choice: Choice, folds: Folds | None) -> bool:
+        """Return whether all that was chosen can be fitted."""
+        known = {*VOTES, *self._models()}
+        if folds is not None:
+            known |= {f"{name}+crf" for name in choice.beside_text}
+        names = {one.name for one in choice.chosen}
+        return bool(names) and names <= known
 
     def _models(self) -> list[str]:
         """Return the methods of the engine that are tried."""
@@ -209,12 +305,12 @@ class Auto(Aggregator):
             return cut
         labels = folds.soft_labels(fits[best].posterior)
         beside = {name: _Beside.of(fits[name]) for name in BESIDE_TEXT}
-        weights: list[Weights | None] = [None] * len(folds.parts)
+        weights: Sequence[Weights | None] = [None] * len(folds.parts)
         last = -np.inf
         for number_of_round in range(self.rounds):
             steps = NEXT_STEPS if number_of_round else FIRST_STEPS
-            weights = [*folds.train(labels, weights, steps, given.runner)]
-            text = folds.scores([w for w in weights if w is not None])
+            learned = _Learned.by(folds, labels, weights, steps, given)
+            weights, text = learned.weights, learned.text
             beside = {name: one.fitted(text, judge, given) for name, one in beside.items()}
             found = {f"{name}+crf": judge.judge(_probs(b.posterior)) for name, b in beside.items()}
             best = max(beside, key=lambda name: found[f"{name}+crf"].score)
@@ -224,7 +320,7 @@ class Auto(Aggregator):
                 break
             has_settled, last = score - last < SETTLED * -score, score
             labels = folds.soft_labels(beside[best].posterior)
-            cut = _Cut({**judged, **found}, judge.item, dict(beside), best, tuple(weights), text)
+            cut = _Cut({**judged, **found}, judge.item, dict(beside), best, learned)
             if has_settled:
                 break
         return cut
@@ -234,36 +330,37 @@ class Auto(Aggregator):
         crowd: Crowd,
         given: FitContext,
         kin: Families | None,
-        chosen: Sequence[Candidate],
-        cut: _Cut,
+        choice: Choice,
+        learned: _Learned | None,
         folds: Folds | None,
         progress: _Steps,
     ) -> dict[str, Posterior]:
         """Fit the candidates that are part of the result with all answers."""
-        names = {one.name for one in chosen}
+        names = {one.name for one in choice.chosen}
         beside_text = [name for name in BESIDE_TEXT if f"{name}+crf" in names]
         if beside_text:
-            beside_text = sorted({*beside_text, cut.best})
+            beside_text = sorted({*beside_text, choice.teacher})
         fits = {
             n: _Fit.of(n, crowd, given, kin) for n in self._models() if n in {*names, *beside_text}
         }
         found = {name: fit.posterior for name, fit in fits.items()}
         found |= {name: one for name, one in _votes(crowd, given, kin).items() if name in names}
-        if not beside_text or folds is None or cut.text is None:
+        if not beside_text or folds is None:
             return found
-        beside = {n: cut.beside[n].moved(fits[n]) for n in beside_text}
-        weights, text = list(cut.weights), cut.text
+        if learned is None:
+            labels = folds.soft_labels(fits[choice.teacher].posterior)
+            learned = _Learned.by(folds, labels, [None] * len(folds.parts), FIRST_STEPS, given)
+        beside = {n: _Beside.of(fits[n], *choice.beside_text[n]) for n in beside_text}
         before: NDArray[np.float32] | None = None
         for number in range(self.rounds):
-            beside = {name: one.updated(text, given) for name, one in beside.items()}
+            beside = {name: one.updated(learned.text, given) for name, one in beside.items()}
             progress.tell(progress.scores[-1])
-            labels = folds.soft_labels(beside[cut.best].posterior)
+            labels = folds.soft_labels(beside[choice.teacher].posterior)
             moved = np.inf if before is None else np.abs(labels.probs - before).sum(axis=1).mean()
             if moved / 2 < STILL or number == self.rounds - 1:
                 break
             before = labels.probs
-            weights = [*folds.train(labels, weights, NEXT_STEPS, given.runner)]
-            text = folds.scores([w for w in weights if w is not None])
+            learned = _Learned.by(folds, labels, learned.weights, NEXT_STEPS, given)
         return found | {f"{name}+crf": one.posterior for name, one in beside.items()}
 
 
@@ -324,13 +421,9 @@ class _Beside:
     posterior: Any = None
 
     @classmethod
-    def of(cls, fit: _Fit) -> _Beside:
-        """Begin with a fit without text."""
-        return cls(fit.inputs, fit.sums, fit.memory)
-
-    def moved(self, fit: _Fit) -> _Beside:
-        """Return these settings for a fit to all answers."""
-        return replace(_Beside.of(fit), power=self.power, dependence=self.dependence)
+    def of(cls, fit: _Fit, *settings: float) -> _Beside:
+        """Begin with a fit without text, and with a power and dependence or the defaults."""
+        return cls(fit.inputs, fit.sums, fit.memory, *settings)
 
     def updated(self, text: TextScores, given: FitContext, updates: int = INNER) -> _Beside:
         """Update workers and labels beside what the text says."""
@@ -361,16 +454,40 @@ class _Cut:
         items: int32 [n_hidden], the item of every hidden label.
         beside: The worker models beside the text; none without text.
         best: The best of them.
-        weights: Of the CRFs.
-        text: What they say.
+        learned: The CRFs.
     """
 
     judged: dict[str, Judged]
     items: NDArray[np.int32]
     beside: Mapping[str, _Beside] = field(default_factory=dict)
     best: str = ""
-    weights: tuple[Weights | None, ...] = ()
-    text: TextScores | None = None
+    learned: _Learned | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class _Learned:
+    """Cross-fitted CRFs.
+
+    Attributes:
+        weights: Of every fold's CRF.
+        text: What they say of the items.
+    """
+
+    weights: Sequence[Weights]
+    text: TextScores
+
+    @classmethod
+    def by(
+        cls,
+        folds: Folds,
+        labels: SoftLabels,
+        weights: Sequence[Weights | None],
+        steps: int,
+        given: FitContext,
+    ) -> _Learned:
+        """Go on with training."""
+        found = folds.train(labels, weights, steps, given.runner)
+        return cls(found, folds.scores(found))
 
 
 def _votes(crowd: Crowd, given: FitContext, kin: Families | None) -> dict[str, Posterior]:
@@ -414,12 +531,27 @@ def _known(given: FitContext) -> list[str]:
     return [f"{n_known} tokens of known truth"] if n_known else []
 
 
-def _notes(candidates: Sequence[Candidate], n_hidden: int) -> list[str]:
-    """Say what was chosen, and by how much."""
-    if not n_hidden:
+def _reasons(
+    candidates: Sequence[Candidate], merged: Mapping[str, Judged], items: NDArray[np.int32]
+) -> list[str]:
+    """Say how much better than votes the best of the others predicts."""
+    if not len(items):
         return ["no item has answers of two workers: nothing could be judged, a prior decided"]
-    parts = ", ".join(f"{one.name} {one.weight:.0%}" for one in candidates if one.weight > 0)
-    return [f"chosen by {n_hidden} hidden labels: {parts}"]
+    first = next(one.name for one in candidates if one.name not in VOTES)
+    votes = max(VOTES, key=lambda name: merged[name].score)
+    ahead = np.log(merged[first].likelihood) - np.log(merged[votes].likelihood)
+    place = np.unique(items, return_inverse=True)[1].ravel()
+    return [how_sure(first, float(ahead.mean()), error_of_mean(ahead, place), len(items))]
+
+
+def _overlap(crowd: Crowd) -> list[str]:
+    """Warn where hardly any item has answers of two workers."""
+    n_answers = np.diff(crowd.by_item.bounds)
+    n_items, n_shared = int((n_answers > 0).sum()), int((n_answers > 1).sum())
+    if n_shared >= OVERLAP * n_items:
+        return []
+    few = f"{n_shared} of {n_items} items have answers of two workers"
+    return [f"{few}: which method and whom to believe rests on these; have more answered twice"]
 
 
 class _Steps:

@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 
 from goldspan.aggregation.base import FitContext
 from goldspan.aggregation.families import Families
-from goldspan.aggregation.judge import Candidate, Judge, Judged, hold_out
+from goldspan.aggregation.judge import Candidate, Choice, Judge, Judged, hold_out, how_sure
 from goldspan.aggregation.weighted import Ballots, softmax
 from goldspan.crowd import Crowd
 
@@ -66,17 +66,21 @@ class AutoLabels:
         candidates: The methods, the heaviest first; what their drift costs is taken off their
             scores, and all are 0 where nothing could be hidden.
         certainty: How sure the choice is, in a sentence.
-        kin: Workers who err together, as they were believed; None: everybody errs alone.
+        is_bold: Whether the first opinion of who errs together was believed.
     """
 
     probs: Floats
     candidates: list[Candidate]
     certainty: str
-    kin: Families | None = None
+    is_bold: bool = True
 
 
 def combine_labels(
-    crowd: Crowd, given: FitContext, random_state: int, kins: Sequence[Families | None] = (None,)
+    crowd: Crowd,
+    given: FitContext,
+    random_state: int,
+    kins: Sequence[Families | None] = (None,),
+    choice: Choice | None = None,
 ) -> AutoLabels:
     r"""Combine methods for single labels by how well they predict hidden answers.
 
@@ -90,6 +94,7 @@ def combine_labels(
         kins: Workers who err together: they count as fewer in all methods; None: everybody errs
             alone. The first of two opinions is believed only if the methods predict the hidden
             answers better under it by `PATIENCE`; its families are hidden together.
+        choice: An earlier one: its weights and temperatures are taken, and nothing is judged.
 
     Returns:
         Probabilities, the methods with their weights, and how sure the choice is.
@@ -106,33 +111,30 @@ def combine_labels(
     if n_labels < 2 or answers_of.max(initial=0) < 2:
         probs = _shares_of_votes(ballots)
         few = "There is one label only" if n_labels < 2 else "No item has two answers"
-        why = f"{few}, so that nothing can be predicted: votes decide."
+        why = f"{few}, so that nothing can be predicted: votes decide"
         lone = Candidate(VOTES, 0.0, 1.0, 1.0)
-        return AutoLabels(_clamped(probs, answers_of, given), [lone], why, kin)
+        return AutoLabels(_clamped(probs, answers_of, given), [lone], why)
     specs = _specs(n_labels)
-    tried = [_tried(crowd, given, specs, random_state, one, kin) for one in kins]
-    best = tried[0]
-    for other in tried[1:]:
-        if best.scores.max() < other.scores.max() + PATIENCE:
-            best = other
-    ballots, whole, scores, n_hidden = best.ballots, best.whole, best.scores, best.n_hidden
+    known = {one.name: one for one in choice.candidates} if choice else {}
+    if choice and {spec.label for spec in specs} <= set(known):
+        table, is_bold = [known[spec.label] for spec in specs], choice.is_bold
+        reason = choice.reasons[0] if choice.reasons else ""
+        believed = kin if is_bold else kins[-1]
+        whole = [_fit(spec, crowd, given, believed) for spec in specs]
+    else:
+        tried = [_tried(crowd, given, specs, random_state, one, kin) for one in kins]
+        is_bold = tried[0].scores.max() >= tried[-1].scores.max() + PATIENCE or len(tried) == 1
+        best = tried[0 if is_bold else -1]
+        table, reason, whole, believed = *best.table(specs), best.whole, best.kin
+    ballots = Ballots.of(crowd, families=believed)
     answers_of = ballots.per_token(None)
-    trust = n_hidden / (n_hidden + DOUBT)
-    weights = np.exp((scores - scores.max()) / PATIENCE)
-    weights *= trust / weights.sum()
-    weights[0] += 1 - trust
     mixed = np.zeros_like(whole[0])
-    heat = [
-        float(np.exp(np.mean([np.log(one.temperature) for one in found]))) for found in best.judged
-    ]
-    for spec, probs, weight, temperature in zip(specs, whole, weights, heat, strict=True):
+    for spec, probs, one in zip(specs, whole, table, strict=True):
         excess = max(_correlation(ballots, probs), CORRELATED) if spec.is_posterior else 0.0
         effect = 1 + np.maximum(answers_of - 1, 0) * excess
-        mixed += weight * _cooled(probs, np.maximum(temperature, effect))
-    order = np.argsort(-weights, kind="stable").tolist()
-    table = [Candidate(specs[m].label, float(scores[m]), heat[m], float(weights[m])) for m in order]
-    certainty = _certainty(specs, best.judged, order, n_hidden)
-    return AutoLabels(_clamped(mixed, answers_of, given), table, certainty, best.kin)
+        mixed += one.weight * _cooled(probs, np.maximum(one.temperature, effect))
+    table.sort(key=lambda one: -one.weight)
+    return AutoLabels(_clamped(mixed, answers_of, given), table, reason, is_bold)
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,7 +143,6 @@ class _Tried:
 
     Attributes:
         kin: The opinion.
-        ballots: Labels as they count by it.
         whole: The candidates' probabilities from all answers.
         judged: What the hidden answers say of each, fold by fold.
         scores: float64 [n_candidates], less what drift costs.
@@ -149,11 +150,29 @@ class _Tried:
     """
 
     kin: Families | None
-    ballots: Ballots
     whole: list[Floats]
     judged: list[list[Judged]]
     scores: Floats
     n_hidden: int
+
+    def table(self, specs: list[_Spec]) -> tuple[list[Candidate], str]:
+        """Return what the hidden answers say of every candidate, and how sure that is."""
+        trust = self.n_hidden / (self.n_hidden + DOUBT)
+        weights = np.exp((self.scores - self.scores.max()) / PATIENCE)
+        weights *= trust / weights.sum()
+        weights[0] += 1 - trust
+        heat = [
+            float(np.exp(np.mean([np.log(one.temperature) for one in found])))
+            for found in self.judged
+        ]
+        table = [
+            Candidate(spec.label, float(score), temperature, float(weight))
+            for spec, score, temperature, weight in zip(
+                specs, self.scores, heat, weights, strict=True
+            )
+        ]
+        order = np.argsort(-weights, kind="stable").tolist()
+        return table, _certainty(specs, self.judged, order, self.n_hidden)
 
 
 def _tried(
@@ -170,7 +189,7 @@ def _tried(
         np.mean([one.score for one in found]) - DRIFT * _divergence(_balance(probs), reference)
         for found, probs in zip(judged, whole, strict=True)
     ]
-    return _Tried(kin, ballots, whole, judged, np.array(scores), n_hidden)
+    return _Tried(kin, whole, judged, np.array(scores), n_hidden)
 
 
 # --------------------------------------------------------------------------------------------------
@@ -306,13 +325,7 @@ def _certainty(
         first = order[1]
     likelihood = [np.concatenate([one.likelihood for one in judged[m]]) for m in (first, 0)]
     if not n_hidden:
-        return "No answer could be hidden: votes decide."
+        return "No answer could be hidden: votes decide"
     ahead = np.log(likelihood[0]) - np.log(likelihood[1])
     error = float(ahead.std() / np.sqrt(n_hidden))
-    gain = float(ahead.mean())
-    word = "surely" if abs(gain) > 3 * error else "perhaps" if abs(gain) > error else "not clearly"
-    than = "better" if gain >= 0 else "worse"
-    return (
-        f"{specs[first].label} predicts {n_hidden} hidden labels {word} {than} than votes: "
-        f"{gain:+.3f} ± {error:.3f} nats per label."
-    )
+    return how_sure(specs[first].label, float(ahead.mean()), error, n_hidden)

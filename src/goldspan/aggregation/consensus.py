@@ -65,6 +65,7 @@ class Consensus:
         candidates: What `auto` tried, the largest weight first; empty for other methods.
         families: Workers who err together, as the method found or was given them; None where
             everybody errs alone.
+        cautions: What the method itself warns of, such as workers who look like copies.
     """
 
     crowd: Crowd
@@ -87,6 +88,7 @@ class Consensus:
     item_columns: Mapping[str, NDArray[np.float64]] = field(default_factory=dict, repr=False)
     candidates: tuple[Candidate, ...] = ()
     families: Families | None = field(default=None, repr=False)
+    cautions: tuple[str, ...] = ()
 
     @cached_property
     def workers(self) -> pa.Table:
@@ -105,11 +107,12 @@ class Consensus:
 
     @cached_property
     def warnings(self) -> list[str]:
-        """Signs that the labels have run away from the answers, in sentences; they need no gold.
+        """What a person should know before trusting the labels, in sentences; it needs no gold.
 
-        See `goldspan.aggregation.plausibility`.
+        Signs that they have run away from the answers (`goldspan.aggregation.plausibility`), and
+        the `cautions` of the method.
         """
-        return check_plausibility(self.crowd, self.codes).warnings
+        return [*check_plausibility(self.crowd, self.codes).warnings, *self.cautions]
 
     @property
     def values(self) -> NDArray[np.float64] | None:

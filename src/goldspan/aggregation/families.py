@@ -621,7 +621,12 @@ class Families:
 
     @property
     def note(self) -> str:
-        """Say who they are."""
+        """Say who they are, and what follows."""
+        return f"workers who err together count as fewer: {self.members}"
+
+    @property
+    def members(self) -> str:
+        """List them."""
         members: dict[str, list[str]] = {}
         for worker, name in self.names().items():
             members.setdefault(name, []).append(worker)
@@ -631,7 +636,7 @@ class Families:
             for ids, r in zip(members.values(), rho, strict=True)
         ]
         more = f"; and {len(said) - SAID} more families" if len(said) > SAID else ""
-        return "workers who err together count as fewer: " + "; ".join(said[:SAID]) + more
+        return "; ".join(said[:SAID]) + more
 
 
 SAID = 8

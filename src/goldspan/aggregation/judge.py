@@ -15,9 +15,9 @@ The candidates that predict best are averaged (docs/math.md, section 12).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,6 +36,8 @@ TELLING = 0.02
 the hidden answers tell the two apart for certain."""
 LEAST_WEIGHT = 0.01
 """Candidates with less weight in the mixture are left out."""
+GROWN = 1.25
+"""How many times the answers may grow or shrink before candidates are judged anew."""
 
 
 def hold_out(
@@ -105,6 +107,74 @@ class Candidate:
     score: float
     temperature: float
     weight: float
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What judging came to: enough to fit the chosen candidates again without judging them.
+
+    Attributes:
+        candidates: All that were tried, the largest weight first.
+        n_answers: Of the crowd by which they were judged.
+        reasons: By what they were chosen, and how sure that is, in sentences.
+        beside_text: Power of the text and dependence of the workers, by the name of the worker
+            model beside a CRF; empty without text.
+        teacher: The one of them whose labels the CRF learns from; "" without text.
+        is_bold: Whether doubtful families of workers were believed (single labels).
+    """
+
+    candidates: tuple[Candidate, ...]
+    n_answers: int
+    reasons: tuple[str, ...] = ()
+    beside_text: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    teacher: str = ""
+    is_bold: bool = True
+
+    @property
+    def chosen(self) -> list[Candidate]:
+        """The candidates that are part of the result."""
+        return [one for one in self.candidates if one.weight > 0]
+
+    def holds(self, n_answers: int) -> bool:
+        """Return whether a crowd with so many answers need not be judged anew.
+
+        >>> choice = Choice((), 100)
+        >>> choice.holds(125), choice.holds(126)
+        (True, False)
+        """
+        return self.n_answers <= GROWN * n_answers and n_answers <= GROWN * self.n_answers
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values, for JSON."""
+        return asdict(self)
+
+    @classmethod
+    def of(cls, plain: Mapping[str, Any]) -> Self:
+        """Make it of plain values.
+
+        >>> choice = Choice((Candidate("ds", -0.1, 1.0, 1.0),), 100, beside_text={"ds": (1, 0.3)})
+        >>> Choice.of(choice.to_dict()) == choice
+        True
+        """
+        beside = {name: (power, dep) for name, (power, dep) in plain["beside_text"].items()}
+        found = tuple(Candidate(**one) for one in plain["candidates"])
+        reasons = tuple(plain["reasons"])
+        is_bold = plain.get("is_bold", True)
+        return cls(found, plain["n_answers"], reasons, beside, plain["teacher"], is_bold)
+
+
+def how_sure(name: str, gain: float, error: float, n_hidden: int) -> str:
+    """Say by how much a candidate predicts better than votes.
+
+    >>> how_sure("ds", 0.05, 0.01, 200)
+    'ds predicts 200 hidden labels surely better than votes: +0.050 ± 0.010 nats per label'
+    """
+    word = "surely" if abs(gain) > 3 * error else "perhaps" if abs(gain) > error else "not clearly"
+    than = "better" if gain >= 0 else "worse"
+    return (
+        f"{name} predicts {n_hidden} hidden labels {word} {than} than votes: "
+        f"{gain:+.3f} ± {error:.3f} nats per label"
+    )
 
 
 class Judge:
@@ -212,11 +282,18 @@ def weigh(likelihoods: Sequence[Floats], items: NDArray[np.integer], prior: Floa
     means = logs.mean(axis=1)
     best = int(means.argmax())
     place = np.unique(items, return_inverse=True)[1].ravel()
-    error = np.zeros(len(logs))
-    for k, one in enumerate(logs):
-        each = np.bincount(place, one - logs[best])
-        if len(each) > 1:
-            error[k] = np.sqrt(len(each) * each.var(ddof=1)) / len(place)
+    error = np.array([error_of_mean(one - logs[best], place) for one in logs])
     weights = np.exp((means - means[best]) / (error + TELLING * -means[best] + LEAST_PROB))
     weights = np.where(weights < LEAST_WEIGHT, 0.0, weights)
     return np.asarray(weights / weights.sum())
+
+
+def error_of_mean(values: Floats, place: NDArray[np.integer]) -> float:
+    """Return the standard error of the mean of values that are independent between places only.
+
+    Args:
+        values: float64 [n].
+        place: int [n], numbers from 0 without gaps; 0 is returned where there is one only.
+    """
+    each = np.bincount(place, values)
+    return float(np.sqrt(len(each) * each.var(ddof=1)) / len(place)) if len(each) > 1 else 0.0

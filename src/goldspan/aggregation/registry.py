@@ -64,6 +64,9 @@ METHODS: dict[str, tuple[str, str]] = {
     ),
 }
 
+DEFAULT = "auto"
+"""The method where none is named."""
+
 TEXTS: dict[str, str] = {
     "words": "and a Dirichlet over the words of every label",
     "crf": "and a cross-fitted CRF, which is the tagger that you keep",

@@ -108,7 +108,7 @@ def token_reliability(
 
     >>> import goldspan
     >>> votes = b"task,worker,label,gold\nq1,a,yes,yes\nq1,b,yes,yes\nq2,a,no,yes\nq2,b,no,yes\n"
-    >>> token_reliability(goldspan.aggregate(votes)).ece
+    >>> token_reliability(goldspan.aggregate(votes, "mv-token")).ece
     0.5
     """
     truth = _gold(consensus, gold)

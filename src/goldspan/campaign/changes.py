@@ -90,7 +90,10 @@ def begin(inputs: CampaignInputs, ledger: Ledger, now: int) -> list[str]:
     lines, n_items = [_line(*one) for one in changed], len(inputs.ids)
     added, notes = _add_pool(inputs, ledger, now, is_new=not has_begun)
     if not has_begun:
-        facts = {"id": inputs.key, "plan": plan, "versions": versions(), "tokens": inputs.tokens}
+        facts = {
+            "id": inputs.key, "plan": plan, "versions": versions(), "tokens": inputs.tokens,
+            "method": inputs.plan.method,
+        }  # fmt: skip
         ledger.record("plan", "plan", {**facts, "items": n_items}, now)
     else:  # a kill may have come after they were added
         added = max(added, n_items - _n_items(ledger, n_items))

@@ -9,7 +9,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from goldspan.aggregation import Consensus, get_aggregator
+from goldspan.aggregation import Aggregator, Consensus, get_aggregator
+from goldspan.aggregation.auto import Auto
+from goldspan.aggregation.judge import Choice
 from goldspan.aggregation.plausibility import check_plausibility
 from goldspan.campaign.inputs import CampaignInputs
 from goldspan.campaign.plan import Plan
@@ -67,22 +69,66 @@ def why_failed(truth: Given, given: Given, least: float) -> str:
 # The default step "aggregate": a method of goldspan, and a rule that says which items go on.
 
 
+CHOICE = "choice"
+"""Kind of the records of what `auto` chose; the last one holds."""
+
+
+def method_of(plan: Plan, ledger: Ledger) -> str:
+    """Return how a campaign's answers become labels: by the default that it began with, if by one.
+
+    Args:
+        plan: The plan.
+        ledger: Where the campaign is kept; until version 0.2 no default was.
+    """
+    begun = ledger.records("plan").get("plan")
+    if plan.aggregate.method or begun is None:
+        return plan.method
+    return str(begun.get("method", plan.first_default))
+
+
 @dataclass(frozen=True)
 class Aggregating:
-    """Aggregates by the plan's method; known labels count as the truth."""
+    """Aggregates by the plan's method; known labels count as the truth.
+
+    `auto` judges its candidates when that is due (`choose`), and is fitted by the last choice that
+    was kept in between: labels depend on the answers and on what the ledger holds alone.
+    """
 
     plan: Plan
+    ledger: Ledger
 
     def labels(self, crowd: Crowd) -> Consensus:
         """Aggregate."""
+        aggregator, known = self._aggregator(crowd), _known(crowd)
+        choice = self._choice() if isinstance(aggregator, Auto) else None
+        if choice is None:
+            return aggregator.fit(crowd.with_gold(None), known).result_
+        assert isinstance(aggregator, Auto)
+        return aggregator.fit_chosen(crowd.with_gold(None), choice, known).result_
+
+    def choose(self, crowd: Crowd) -> dict[str, Any] | None:
+        """Judge the candidates of `auto`, if that is due; return what is to be kept as `CHOICE`.
+
+        It is due first, and when the answers have grown by a quarter since. None otherwise, and
+        for other methods.
+        """
+        aggregator, choice = self._aggregator(crowd), self._choice()
+        if not isinstance(aggregator, Auto) or (choice and choice.holds(len(crowd.latest))):
+            return None
+        found: Choice = aggregator.fit(crowd.with_gold(None), _known(crowd)).result_.memory
+        return found.to_dict()
+
+    def _aggregator(self, crowd: Crowd) -> Aggregator:
         params, section = self.plan.aggregate.all_params, self.plan.aggregate
         if isinstance(section.families, Mapping):  # workers who may come later are among them
             there = crowd.worker_ids.to_pylist()
             kin = {worker: section.family_of(worker) for worker in there}
             params = {**params, "families": {w: name for w, name in kin.items() if name}}
-        aggregator = get_aggregator(self.plan.method, **params)
-        known = None if crowd.gold is None or not (crowd.gold >= 0).any() else crowd
-        return aggregator.fit(crowd.with_gold(None), known).result_
+        return get_aggregator(method_of(self.plan, self.ledger), **params)
+
+    def _choice(self) -> Choice | None:
+        every = list(self.ledger.records(CHOICE).values())
+        return Choice.of(every[-1]) if every else None
 
     def open_items(self, crowd: Crowd, result: Consensus, items: Sequence[str]) -> list[str]:
         """Name the items whose answers are too few by the rule, in the order given.
@@ -95,6 +141,11 @@ class Aggregating:
         names = crowd.item_ids.to_pylist()
         open_ = {name for name, more in zip(names, is_open.tolist(), strict=True) if more}
         return [name for name in items if name in open_]
+
+
+def _known(crowd: Crowd) -> Crowd | None:
+    """Return the crowd if its gold says anything."""
+    return None if crowd.gold is None or not (crowd.gold >= 0).any() else crowd
 
 
 class MoreAnswers(NamedTuple):
@@ -137,14 +188,14 @@ def right_share(result: Consensus) -> float | None:
 
 
 def gold_free_warnings(result: Consensus, gold: NDArray[np.int16] | None) -> list[str]:
-    """Return the signs that labels have run away from the answers; known labels may do so.
+    """Return what should be known before the labels are trusted; known labels may run away.
 
     Args:
         result: The labels.
         gold: Known labels of the same tokens, int16 [n_tokens], -1 where there is none.
     """
     codes = result.codes if gold is None else np.where(gold >= 0, np.int16(-1), result.codes)
-    return check_plausibility(result.crowd, codes).warnings
+    return [*check_plausibility(result.crowd, codes).warnings, *result.cautions]
 
 
 # --------------------------------------------------------------------------------------------------

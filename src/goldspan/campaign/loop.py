@@ -28,6 +28,7 @@ from goldspan.campaign.events import (
 )
 from goldspan.campaign.inputs import CampaignInputs
 from goldspan.campaign.judging import (
+    CHOICE,
     Aggregating,
     gold_free_warnings,
     judge,
@@ -340,7 +341,7 @@ class Steps:
         made = cls(
             Picking(inputs),
             SOURCES[plan.crowd.source](inputs, ledger),
-            Aggregating(plan),
+            Aggregating(plan, ledger),
             make_model(
                 plan.model.name, plan.model.params, inputs.pool, plan.seed, value,
                 single=plan.is_single,
@@ -519,12 +520,24 @@ class Campaign:
             waiting = self.steps.label.collect(key, items, self._hear)
             if waiting is not None:
                 return waiting
+            self._choose(key)
             closed = {item for wave in waves for item in wave["closed"]}
             with self.progress.frozen():
                 waves.append(self._kept("wave", key, partial(self._next_wave, items, closed)))
             self._hear(AskedAgain(len(waves[-1]["more"])))
             self._adjust(waves[-1])
         return None
+
+    def _choose(self, key: str) -> None:
+        """Let the method be chosen where that is due, and keep it: labels are by it from now on."""
+        choose = getattr(self.steps.aggregate, "choose", None)
+        crowd = self.progress.crowd
+        if choose is None or not len(crowd.latest):
+            return
+        made = choose(crowd)
+        if made is not None:
+            self._kept(CHOICE, key, lambda: made)
+            self.progress.forget()
 
     def _next_wave(self, items: list[str], closed: set[str]) -> dict[str, Any]:
         rows = {row["item"]: row for row in self.ledger.slots().to_pylist()}

@@ -250,13 +250,12 @@ def _select(plan: Any) -> Iterator[str]:
 def _aggregate(plan: Any) -> Iterator[str]:
     from goldspan.aggregation import get_aggregator
 
-    method = plan.aggregate.method or ("ds" if plan.task.labels else "bsc-seq")
     try:
-        known = get_aggregator(method, **plan.aggregate.params).parameter_names()
+        known = get_aggregator(plan.method, **plan.aggregate.params).parameter_names()
     except (InputError, TypeError) as error:
         yield f"aggregate: {error}"
         return
-    yield from _families(plan, method, known)
+    yield from _families(plan, plan.method, known)
 
 
 def _families(plan: Any, method: str, known: Collection[str]) -> Iterator[str]:
@@ -303,10 +302,9 @@ def _method_and_rule(plan: Any) -> Iterator[str]:
     task, chosen = plan.task, plan.aggregate
     if list(_task(plan)) or list(_aggregate(plan)) or list(_redundancy(plan)):
         return
-    method = chosen.method or ("ds" if task.labels else "bsc-seq")
     try:
         try_method(
-            task.labels, task.types, task.encoding, method, chosen.params, plan.redundancy.stop
+            task.labels, task.types, task.encoding, plan.method, chosen.params, plan.redundancy.stop
         )
     except InputError as error:
         yield f"aggregate and redundancy.stop: {error}"

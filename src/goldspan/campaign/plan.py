@@ -17,7 +17,7 @@ from pydantic import (
     model_validator,
 )
 
-from goldspan.aggregation.registry import canonical
+from goldspan.aggregation.registry import DEFAULT, canonical
 from goldspan.campaign.section import Count, Currency, Money, Name, Number, Section, Share, Words
 from goldspan.campaign.stopping import StopSection
 from goldspan.errors import InputError
@@ -223,7 +223,7 @@ class Selecting(Section):
 
 
 class AggregateSection(Section):
-    """How answers become labels; by default bsc-seq for spans, ds for single labels.
+    """How answers become labels; by default "auto".
 
     Attributes:
         method: Name of the method.
@@ -372,8 +372,28 @@ class Plan(Section):
 
     @property
     def method(self) -> str:
-        """How answers become labels."""
-        return self.aggregate.method or ("ds" if self.is_single else "bsc-seq")
+        """How answers become labels; a campaign keeps what it began with, see `method_of`."""
+        if self.aggregate.method:
+            return self.aggregate.method
+        return self.first_default if self._is_for_first_default() else DEFAULT
+
+    def _is_for_first_default(self) -> bool:
+        """Return whether there are parameters, and only the first default has all of them."""
+        if not self.aggregate.params:
+            return False
+        from goldspan.aggregation import get_aggregator
+
+        given = {*self.aggregate.params}
+        is_new, is_old = (
+            given <= {*get_aggregator(name).parameter_names()}
+            for name in (DEFAULT, self.first_default)
+        )
+        return is_old and not is_new
+
+    @property
+    def first_default(self) -> str:
+        """What was the default until version 0.2; parameters that it alone has are for it."""
+        return "ds" if self.is_single else "bsc-seq"
 
     @property
     def is_paid(self) -> bool:

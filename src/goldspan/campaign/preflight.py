@@ -32,7 +32,9 @@ from goldspan.simulation import draw_truth, simulate_crowd
 from goldspan.spans import Span, write
 from goldspan.workers.stopping import get_rule
 
-ANY_TASK = {"ds", "one-coin", "ibcc", "mace", "bsc-acc", "bsc-mace", "bsc-cv", "bsc-cm", "bsc-seq"}
+ANY_TASK = {
+    "auto", "ds", "one-coin", "ibcc", "mace", "bsc-acc", "bsc-mace", "bsc-cv", "bsc-cm", "bsc-seq",
+}  # fmt: skip
 """Methods that, with the parameters that they have by default, give probabilities for any task."""
 ANY_METHOD = {"confident", "fixed", "clear_majority"}
 """Stopping rules that understand these."""

@@ -327,7 +327,7 @@ class ReportData:
     def of(cls, ledger: Ledger, result: Consensus | None = None) -> ReportData:
         """Read them from a ledger."""
         record = CampaignRecord.of(ledger)
-        aggregate = Aggregating(Plan.model_validate(record.plan))
+        aggregate = Aggregating(Plan.model_validate(record.plan), ledger)
         crowd = ledger.crowd()
         if not crowd.n_items:
             return cls(record, None, None, "")

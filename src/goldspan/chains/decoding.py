@@ -73,7 +73,7 @@ def best_paths_of_votes(
 
     The recursion of `best_paths` in NumPy: items go on together, token by token, and drop out
     when they end. It is as fast as the compiled one on the few items that votes leave malformed,
-    and a majority vote, often the first command that anybody runs, need not wait for a compiler.
+    and a majority vote need not wait for a compiler.
 
     Args:
         scores: int64 [n_tokens, J].

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -40,7 +41,9 @@ if TYPE_CHECKING:
     from goldspan.aggregation import Consensus
     from goldspan.crowd import Crowd
     from goldspan.crowd.measures import Agreement
+    from goldspan.protocols import Progress
     from goldspan.spans.scoring import Score
+    from goldspan.tagger import CRF
 
 # --------------------------------------------------------------------------------------------------
 # goldspan aggregate
@@ -51,10 +54,11 @@ def aggregate(
     reading: Reading,
     source: Input,
     method: str = option(
-        "One of the methods listed below.",
+        "One of the methods listed below; auto tries many, and averages those that predict hidden"
+        " answers best.",
         "--method",
         "-m",
-        default="mv-token",
+        default="auto",
         autocompletion=method_names,
     ),
     output: str | None = option(
@@ -79,10 +83,14 @@ def aggregate(
     ),
     threads: ThreadCount = None,
     tagger: str | None = option(
-        "Write the tagger that a method with a CRF trains, such as ner.goldspan.", metavar="FILE"
+        "Write the tagger that a method with a CRF trains, such as ner.goldspan; with auto a CRF"
+        " is trained on the labels.",
+        metavar="FILE",
     ),
     checkpoint: str | None = option(
-        "Save the state to this file after every round, and resume from it.", metavar="FILE"
+        "Save the state to this file after every round, and resume from it: methods that iterate,"
+        " such as bsc-seq.",
+        metavar="FILE",
     ),
     ties: str | None = option(
         "Votes: which of several top labels wins: first, random, outside or inside."
@@ -100,12 +108,18 @@ def aggregate(
 ) -> None:
     """Aggregate the answers of a crowd to one label per token, with a confidence.
 
+    Without --method the methods that suit the crowd are tried on answers that were hidden from
+    them; those that predict them best are averaged. It is printed what was tried, what was chosen
+    and how sure that is, and what should be looked at before the labels are trusted.
+
     If the crowd comes with gold, the result is scored against it; the gold is never used
     to aggregate.
 
     Examples:
 
-      goldspan aggregate answers.tsv.gz --method bsc-seq -o gold.conll --report report.html
+      goldspan aggregate answers.tsv.gz -o gold.conll --report report.html
+
+      goldspan aggregate answers.tsv.gz --method bsc-seq+crf -o gold.conll --tagger ner.goldspan
 
       goldspan aggregate answers.tsv.gz --method mv-token --param ties=inside -o votes.conll
 
@@ -123,8 +137,8 @@ def aggregate(
     check_there(known, calibrate)
     _check_endings(output, workers_table)
     method = canonical(method)
-    if tagger and "crf" not in method:
-        raise typer.BadParameter("--tagger needs a method with a CRF, such as bsc-seq+crf")
+    if tagger and "crf" not in method and method != "auto":
+        raise typer.BadParameter("--tagger needs a method with a CRF, such as bsc-seq+crf, or auto")
     params = method_params(method, param, ties=ties, raw=raw, seed=seed, families=families)
     from goldspan.aggregation import get_aggregator
 
@@ -135,7 +149,7 @@ def aggregate(
     with steps(4 if calibrate else 3, quiet=json) as step:
         step(f"reading {source}")
         crowd = reading.read(source, step.part)
-        _check_suits(output, crowd)
+        _check_suits(output, crowd, trains=bool(tagger) and method == "auto")
         step(f"aggregating with {method}")
         aggregator.fit(crowd, known, runner=Threads(threads), progress=step.round, checkpoint=keep)
         result = aggregator.result_
@@ -149,8 +163,8 @@ def aggregate(
         lost = _write(result, output, report, scored, text=not no_text, raw_csv=raw_csv)
         if workers_table:
             _write_workers(result, workers_table)
-        if tagger and result.tagger:
-            result.tagger.save(tagger)
+        if tagger:
+            (result.tagger or _train(result, threads, step.round)).save(tagger)
     for what in lost:
         warn(not_held(what))
     for warning in result.warnings:
@@ -176,13 +190,31 @@ def _check_endings(output: str | None, workers_table: str | None) -> None:
         raise InputError(f"{workers_table}: the name must end in .csv or .jsonl")
 
 
-def _check_suits(output: str | None, crowd: Crowd) -> None:
-    """Reject an output that cannot hold the crowd's labels, before they are computed."""
+def _check_suits(output: str | None, crowd: Crowd, *, trains: bool) -> None:
+    """Reject what cannot hold the crowd's labels or learn from them, before they are computed."""
     from goldspan.aggregation.consensus import format_of
+    from goldspan.aggregation.legal import has_words
     from goldspan.errors import InputError
 
     if output and format_of(output) == "csv" and not crowd.is_classification:
         raise InputError(f"{output}: csv is for single labels; write .conll, .jsonl or .parquet")
+    if trains and (crowd.is_classification or not has_words(crowd)):
+        raise InputError("--tagger: a tagger learns from tagged words, and there are none")
+
+
+def _train(result: Consensus, threads: int | None, progress: Progress) -> CRF:
+    """Train a CRF on the labels."""
+    import numpy as np
+
+    from goldspan.runners import Threads
+    from goldspan.tagger import CRF, Text
+
+    crowd = result.as_gold().select_items(np.diff(result.crowd.by_item.bounds) > 0)
+    documents = None if crowd.groups is None else [str(name) for name in crowd.groups.to_pylist()]
+    text = Text.of(crowd.tokens_list, documents)
+    crf = CRF(encoding=crowd.tagset.encoding)
+    tags = list(crowd.tagged_by_id().values())
+    return crf.fit(text, tags, runner=Threads(threads), progress=progress)
 
 
 def _write_workers(result: Consensus, path: str) -> None:
@@ -257,21 +289,24 @@ def _lines(
 ) -> Iterator[str]:
     yield str(crowd.import_report)
     spans = "" if crowd.tagset.rules.is_plain else f", {len(result.span_array)} spans"
-    notes = list(result.notes)
-    if result.trace:
-        notes.insert(0, f"{_end(result)} after {len(result.trace)} rounds, {result.seconds:.1f} s")
+    took = f"{result.seconds:.1f} s"
+    if result.trace and not result.candidates:
+        took = f"{_end(result)} after {len(result.trace)} rounds, {took}"
+    notes = [] if result.candidates else result.notes
     yield (
         f"{result.method}: {crowd.n_items} items, {crowd.n_tokens} tokens, "
         f"{len(crowd.latest)} answers of {crowd.n_workers} workers{spans} "
-        f"({'; '.join(notes)})"
+        f"({'; '.join([*([took] if result.trace or result.candidates else []), *notes])})"
     )
     if result.candidates:
         yield "methods that were tried (loss: mean -ln probability of a hidden label):"
-        for one in result.candidates:
-            yield (
-                f"  {one.weight:4.0%}  {one.name:20}  loss {-one.score:.4f}"
-                f"  temperature {one.temperature:.1f}"
-            )
+        rows = [
+            [f"{one.weight:.0%}", one.name, f"{-one.score:.4f}", f"{one.temperature:.1f}"]
+            for one in result.candidates
+        ]
+        head = ["weight", "method", "loss", "temperature"]
+        yield textwrap.indent(table([head, *rows], right=(0, 2, 3)), "  ")
+        yield from result.notes
     if scored:
         yield "against the gold:"
         yield str(scored)
@@ -432,7 +467,11 @@ def method_params(
         InputError: An option is for other methods.
         UnknownNameError: There is no such method.
     """
-    params = {name: _value(text) for name, text in key_values(param, "NAME=VALUE").items()}
+    words = _parameters_of_words(method)
+    params = {
+        name: text if name in words and text.lower() == "none" else _value(text)
+        for name, text in key_values(param, "NAME=VALUE").items()
+    }
     own: list[tuple[str, str, Any, str]] = []
     own += [("--ties", "ties", ties, _VOTES)] if ties is not None else []
     own += [("--raw", "legal", False, _VOTES)] if raw else []
@@ -446,12 +485,23 @@ def method_params(
     return params
 
 
+def _parameters_of_words(method: str) -> set[str]:
+    """Name the parameters that are words: "none" is one of them."""
+    from goldspan.aggregation import get_aggregator
+    from goldspan.params import parameters
+
+    found = parameters(type(get_aggregator(method)))
+    return {one.name for one in found if isinstance(one.default, str)}
+
+
 def _check_has(method: str, name: str, option: str, meant: str) -> None:
     from goldspan.aggregation import get_aggregator
     from goldspan.errors import InputError
 
     if name not in get_aggregator(method).parameter_names():
-        raise InputError(f"{option} is for {meant}, not for {method}: leave it out")
+        raise InputError(
+            f"{option} is for {meant}, not for {method}: leave it out, or choose another --method"
+        )
 
 
 def _value(text: str) -> Any:

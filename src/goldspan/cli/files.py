@@ -183,9 +183,7 @@ def _next_command(crowd: Crowd, source: str, reading: Reading) -> str:
     """Return the command that makes sense for this input, with the options that were needed."""
     words = ["goldspan", "aggregate" if crowd.n_workers else "check", source, *reading.words()]
     if crowd.n_workers:
-        single_labels = crowd.is_classification
-        words += ["--method", "ds" if single_labels else "bsc-seq"]
-        words += ["-o", "gold.csv" if single_labels else "gold.conll"]
+        words += ["-o", "gold.csv" if crowd.is_classification else "gold.conll"]
     return shlex.join(words)
 
 

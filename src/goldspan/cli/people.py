@@ -73,7 +73,7 @@ def workers(
         default="auto",
     ),
     method: str | None = option(
-        "Method by which the crowd judges; by default ds, for tags bsc-seq.",
+        "Method by which the crowd judges; by default auto.",
         "--method",
         "-m",
         autocompletion=method_names,
@@ -296,7 +296,7 @@ def next_answers(
         "Fewest answers of an item that the rule may finish.", "--min", default=1, min=1
     ),
     method: str | None = option(
-        "How to aggregate; by default ds, for tagged tokens bsc-seq.",
+        "How to aggregate; by default auto.",
         "--method",
         "-m",
         autocompletion=method_names,
@@ -416,14 +416,14 @@ def _aggregate(
     families: str | None, threads: int | None, progress: Any,
 ) -> Consensus:  # fmt: skip
     from goldspan.aggregation import aggregate, get_aggregator
+    from goldspan.aggregation.registry import DEFAULT
     from goldspan.runners import Threads
 
-    name = method or ("ds" if crowd.is_classification else "bsc-seq")
     params: dict[str, Any] = {}
-    if families is not None or "families" in get_aggregator(name).parameter_names():
+    if families is not None or "families" in get_aggregator(method or DEFAULT).parameter_names():
         params["families"] = families or "auto"
     result = aggregate(
-        crowd, name, gold=known, runner=Threads(threads), progress=progress, **params
+        crowd, method, gold=known, runner=Threads(threads), progress=progress, **params
     )
     if calibrate:
         from goldspan.aggregation.calibration import calibrate as calibrated

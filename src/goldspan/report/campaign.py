@@ -404,6 +404,7 @@ def _labels(
     names = ("measures", "figure", "calibration", "confusion", "habits", "places", "score_types")
     empty: dict[str, Any] = {key: [] for key in names}
     empty |= {"score": scored, "schemes": [], "crowd": None, "is_model": False, "method": []}
+    empty["candidates"] = ()
     if result is None:
         return empty
     agreed, workers = agreement(result.crowd), worker_table(result, None)
@@ -422,12 +423,13 @@ def _labels(
         "places": [replace(place, group="") for place in uncertain_places(shown)],
         "is_model": result.posterior is not None,
         "method": _method(result),
+        "candidates": result.candidates,
     }
 
 
 def _method(result: Consensus) -> list[tuple[str, list[str]]]:
-    """Return how the labels were made; how long it took differs, and warnings stand on top."""
-    rows = [row for row in sections.method(result) if row[0] not in {"Time", "Warnings"}]
+    """Return how the labels were made; how long it took differs."""
+    rows = [row for row in sections.method(result) if row[0] != "Time"]
     return [(name, [", ".join(lines)] if name == "Parameters" else lines) for name, lines in rows]
 
 

@@ -122,10 +122,18 @@ def lead(consensus: Consensus) -> str:
     end = "left open" if is_open else "labelled by the words alone"
     text = (
         f"{plural(crowd.n_workers, 'worker')} gave {plural(len(crowd.latest), 'answer')} "
-        f"to {plural(crowd.n_items, 'item')}; {consensus.method} made them into one label per "
+        f"to {plural(crowd.n_items, 'item')}; {_made_by(consensus)} one label per "
         f"{'item' if crowd.is_classification else 'token'}."
     )
     return f"{text} {plural(alone, 'item')} without an answer: {end}." if alone else text
+
+
+def _made_by(consensus: Consensus) -> str:
+    """Say what made labels of the answers."""
+    if not consensus.candidates:
+        return f"{consensus.method} made them into"
+    n_chosen = sum(one.weight > 0 for one in consensus.candidates)
+    return f"{consensus.method} made them, by {plural(n_chosen, 'method')} together, into"
 
 
 def facts(consensus: Consensus, score: Score | None) -> list[Fact]:
@@ -162,9 +170,7 @@ def method(consensus: Consensus) -> list[tuple[str, list[str]]]:
         rows.append(("Parameters", shown))
     if consensus.notes:
         rows.append(("Notes", [_text(note) for note in consensus.notes]))
-    if consensus.warnings:
-        rows.append(("Warnings", [_text(warning) for warning in consensus.warnings]))
-    if consensus.trace:
+    if consensus.trace and not consensus.candidates:
         first, last = consensus.trace[0], consensus.trace[-1]
         steps = f"{plural(len(consensus.trace), 'step')}, objective from {first:.6g} to {last:.6g}"
         rows.append(("Course", [steps]))
@@ -434,7 +440,7 @@ def calibration_picture(
 def trace_picture(consensus: Consensus) -> dict[str, Any] | None:
     """Return the course of the objective; None if there is none."""
     trace = consensus.trace
-    if len(trace) < 2:
+    if len(trace) < 2 or consensus.candidates:  # those of auto are scores of the candidates
         return None
     words = f"{shorten(stop_words(consensus))}. From {trace[0]:.6g} to {trace[-1]:.6g}."
     return picture(trace_figure(consensus), "Objective per iteration", words)
@@ -564,7 +570,9 @@ def render(
         source=name,
         lead=lead(consensus),
         facts=facts(consensus, score),
+        warnings=[_text(warning) for warning in consensus.warnings],
         method=method(consensus),
+        candidates=consensus.candidates,
         score=score,
         score_types=score_types(score),
         schemes=schemes(consensus, score),

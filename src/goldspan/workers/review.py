@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from goldspan.aggregation import Consensus, aggregate, get_aggregator
 from goldspan.aggregation.families import Families, check_families, families_for
+from goldspan.aggregation.registry import DEFAULT
 from goldspan.crowd import Crowd
 from goldspan.errors import InputError, UnknownNameError
 from goldspan.money import MICRO
@@ -514,7 +515,7 @@ def review_workers(
         source: What judges: "gold", "crowd" (a method's result), "both" (gold where there is
             some), or "auto": gold, helped by the crowd where the median worker answered fewer than
             10 items with gold.
-        method: How the crowd judges; by default `ds`, for tags `bsc-seq`.
+        method: How the crowd judges; by default "auto".
         measure: As for `measure_reliability`.
         budget: Workers per item, with prices money per item; by default as much as all cost.
         prices: Money per answer: one amount for all, or as for `select_workers`.
@@ -551,7 +552,7 @@ def review_workers(
     chosen, result = _source(crowd, source, notes), None
     kin, heeds = None, False
     if chosen != "gold":
-        name = method or ("ds" if crowd.is_classification else "bsc-seq")
+        name = method or DEFAULT
         tell(f"aggregating with {name}")
         known = crowd if chosen == "both" else None
         heeds = "families" in get_aggregator(name).parameter_names()

@@ -1,0 +1,156 @@
+"""Campaigns aggregate by `auto` unless the plan names a method or they began by another default."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from campaign.tiny import SPANS, campaign_of, inputs_of, ledger_of, write_files, write_spans
+from goldspan.campaign import Campaign, CampaignRecord, write_exports
+from goldspan.campaign.judging import CHOICE, Aggregating, method_of
+from goldspan.campaign.results import ReportData
+from goldspan.errors import FaultsError
+
+AUTO = {
+    "aggregate": None,
+    "model": {"name": "none"},
+    "crowd": {"workers": ["flip(0.2) x5"]},
+    "redundancy": {"max": 3},
+}
+
+
+@pytest.fixture
+def folder(tmp_path):
+    write_files(tmp_path, 12)
+    return tmp_path
+
+
+def begun_before(folder, **sections):
+    """Begin a campaign, and take out of its ledger that there was a default."""
+    inputs = inputs_of(folder, **sections)
+    ledger = ledger_of(inputs, folder / "campaign.sqlite")
+    record = ledger.record
+
+    def without_method(kind, name, body, now):
+        body = {key: value for key, value in body.items() if (kind, key) != ("plan", "method")}
+        record(kind, name, body, now)
+
+    ledger.record = without_method
+    Campaign(inputs, ledger).begin()
+    ledger.record = record
+    return inputs, ledger
+
+
+def test_auto_is_the_default_and_what_it_chose_is_kept(folder):
+    campaign = campaign_of(folder, **AUTO)
+    campaign.run()
+    kept = campaign.ledger.records(CHOICE)
+    assert "r001.1" in kept
+    assert campaign.progress.result.method == "auto"
+    last = list(kept.values())[-1]
+    assert last["n_answers"] * 1.25 >= len(campaign.progress.crowd.latest)
+    names = [one["name"] for one in last["candidates"]]
+    assert [one.name for one in campaign.progress.result.candidates] == names
+
+
+def test_labels_of_spans_are_by_the_last_choice_wherever_they_are_made(tmp_path):
+    write_spans(tmp_path, 10)
+    sections = {
+        **SPANS,
+        "aggregate": {"method": None, "params": {"text": "none"}},
+        "model": {"name": "none"},
+    }
+    campaign = campaign_of(tmp_path, **sections, redundancy={"max": 2})
+    campaign.run()
+    result = campaign.progress.result
+    assert result.method == "auto"
+    again = Aggregating(campaign.inputs.plan, campaign.ledger).labels(campaign.ledger.crowd())
+    assert np.array_equal(again.token_probs, result.token_probs)
+    found = ReportData.of(campaign.ledger)
+    assert np.array_equal(found.result.token_probs, result.token_probs)
+
+
+def test_a_choice_is_made_again_only_when_the_answers_have_grown_by_a_quarter(folder, monkeypatch):
+    judged = []
+    choose = Aggregating.choose
+
+    def counted(self, crowd):
+        made = choose(self, crowd)
+        judged.append((len(crowd.latest), made is not None))
+        return made
+
+    monkeypatch.setattr(Aggregating, "choose", counted)
+    campaign_of(folder, **AUTO, select={"batch": 4}).run()
+    last = 0
+    for n_answers, is_new in judged:
+        assert is_new == (n_answers > 1.25 * last)
+        last = n_answers if is_new else last
+    assert not all(is_new for _, is_new in judged)
+
+
+class Break(Exception):  # noqa: N818 - it is no error
+    """Ends the work."""
+
+
+def test_broken_off_when_a_choice_is_kept_it_ends_with_the_same_bytes(folder, tmp_path):
+    def exports(campaign, out):
+        return {path.name: path.read_bytes() for path in write_exports(campaign, out)}
+
+    whole = campaign_of(folder, **AUTO)
+    whole.run()
+    inputs = inputs_of(folder, **AUTO)
+    ledger = ledger_of(inputs, tmp_path / "broken.sqlite")
+    record, breaks = ledger.record, iter([True, False, True, False] + [False] * 1000)
+
+    def breaking(kind, name, body, now):
+        is_choice = kind == CHOICE
+        if is_choice and next(breaks):
+            raise Break
+        record(kind, name, body, now)
+        if is_choice and next(breaks):
+            raise Break
+
+    ledger.record = breaking
+    for _ in range(9):
+        try:
+            broken = Campaign(inputs, ledger)
+            broken.run()
+            break
+        except Break:
+            continue
+    assert exports(broken, folder / "out") == exports(whole, folder / "again")
+
+
+@pytest.mark.parametrize("spans", [False, True])
+def test_a_campaign_that_began_by_another_default_keeps_it(tmp_path, spans):
+    (write_spans if spans else write_files)(tmp_path, 12)
+    sections = {**(SPANS if spans else {}), **AUTO}
+    if spans:
+        sections["crowd"] = {**sections["crowd"], "truth": "gold.conll"}
+    inputs, ledger = begun_before(tmp_path, **sections)
+    before = "bsc-seq" if spans else "ds"
+    assert inputs.plan.method == "auto"
+    assert method_of(inputs.plan, ledger) == before
+    campaign = Campaign(inputs, ledger)
+    campaign.run()
+    assert campaign.progress.result.method == before
+    assert not ledger.records(CHOICE)
+    assert ReportData.of(ledger).result.method == before
+
+
+def test_parameters_that_only_the_old_default_has_are_for_it(folder):
+    sections = {**AUTO, "aggregate": {"method": None, "params": {"alpha0": 0.5}}}
+    campaign = campaign_of(folder, **sections)
+    assert campaign.inputs.plan.method == "ds"
+    campaign.begin()
+    assert method_of(campaign.inputs.plan, campaign.ledger) == "ds"
+    with pytest.raises(FaultsError, match="unknown parameter of auto 'nonsense'"):
+        inputs_of(folder, **{**AUTO, "aggregate": {"method": None, "params": {"nonsense": 0.5}}})
+
+
+def test_a_plan_that_names_a_method_keeps_no_choice(folder):
+    campaign = campaign_of(folder)
+    campaign.run()
+    assert campaign.progress.result.method == "one-coin"
+    assert not campaign.ledger.records(CHOICE)
+    assert CampaignRecord.of(campaign.ledger).plan["aggregate"]["method"] == "one-coin"

@@ -1,0 +1,73 @@
+"""`goldspan aggregate` without a method: what it tried, what it chose, and what to look at."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from cli.test_cli import EXAMPLE, goldspan_run
+
+
+@pytest.fixture
+def small(tmp_path):
+    """Return the first two documents of the example, with two copies of its first worker."""
+    head, *rows = EXAMPLE.read_text().splitlines()
+    kept = [row for row in rows if not row or int(row.split("\t")[0][1:]) <= 2]
+    lines = [f"{head}\tcopy1\tcopy2"]
+    lines += [row and f"{row}\t{row.split(chr(9))[4]}\t{row.split(chr(9))[4]}" for row in kept]
+    path = tmp_path / "small.tsv"
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+def test_it_says_what_it_tried_and_how_sure_it_is(small, tmp_path):
+    report = tmp_path / "report.html"
+    run = goldspan_run("aggregate", small, "--param", "text=none", "--report", report)
+    assert run.returncode == 0, run.stderr
+    assert "auto: " in run.stdout
+    lines = run.stdout.splitlines()
+    at = next(n for n, line in enumerate(lines) if line.startswith("methods that were tried"))
+    assert lines[at + 1].split() == ["weight", "method", "loss", "temperature"]
+    assert {"ds", "mace", "bsc-seq"} <= {line.split()[1] for line in lines[at + 2 : at + 9]}
+    assert "hidden labels" in run.stdout
+    page = report.read_text()
+    assert "Methods that were tried" in page
+    assert '<th scope="row">bsc-seq</th>' in page
+
+
+def test_json_has_candidates_notes_and_warnings(tmp_path):
+    rows = [f"q{n},{w},{'yn'[(n + (w == 'c')) % 2]}" for n in range(30) for w in "abcd"]
+    rows += [f"q{n},{w},{'yn'[(n + 1) % 2]}" for n in range(30) for w in "ef"]
+    path = tmp_path / "labels.csv"
+    path.write_text("\n".join(["task,worker,label", *rows]) + "\n")
+    facts = json.loads(goldspan_run("aggregate", path, "--json").stdout)
+    assert facts["result"]["method"] == "auto"
+    assert sum(one["weight"] for one in facts["result"]["candidates"]) == pytest.approx(1)
+    assert any("hidden labels" in note for note in facts["result"]["notes"])
+    assert isinstance(facts["warnings"], list)
+
+
+def test_a_tagger_is_trained_on_its_labels(small, tmp_path):
+    tagger, gold = tmp_path / "x.goldspan", tmp_path / "gold.conll"
+    words = ["--param", "text=none", "--tagger", tagger, "-o", gold]
+    assert goldspan_run("aggregate", small, *words).returncode == 0
+    run = goldspan_run("tag", tagger, gold, "-o", tmp_path / "tagged.conll")
+    assert run.returncode == 0, run.stderr
+
+
+def test_a_tagger_needs_words_and_a_method_that_has_one(small, tmp_path):
+    path = tmp_path / "labels.csv"
+    path.write_text("task,worker,label\nq1,a,x\nq1,b,y\n")
+    run = goldspan_run("aggregate", path, "--tagger", tmp_path / "x.goldspan")
+    assert "a tagger learns from tagged words, and there are none" in run.stderr
+    run = goldspan_run("aggregate", small, "-m", "ds", "--tagger", tmp_path / "x.goldspan")
+    assert "--tagger needs" in run.stderr
+
+
+def test_options_of_votes_need_a_method(small):
+    for words in (["--ties", "inside"], ["--raw"]):
+        run = goldspan_run("aggregate", small, *words)
+        assert run.returncode == 1
+        assert "is for votes such as mv-token, not for auto" in run.stderr
+        assert "choose another --method" in run.stderr
