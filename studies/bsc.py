@@ -18,11 +18,11 @@ from numpy.typing import NDArray
 from goldspan.aggregation import Consensus, aggregate
 from goldspan.aggregation.bsc.priors import GRID
 from goldspan.aggregation.calibration import calibrate, measure_calibration
-from goldspan.aggregation.reliability import LEAST_PROB
 from goldspan.crowd import Crowd, read_crowd
 from goldspan.errors import InputError, UnknownNameError
 from goldspan.runners import Threads
 from goldspan.spans import Tagged, find_errors
+from goldspan.spans.confidence import LEAST_PROB
 from goldspan.spans.scoring import score_codes
 from studies.table import Study, Table
 

@@ -9,9 +9,10 @@ from numpy.typing import NDArray
 
 from goldspan.aggregation import Consensus
 from goldspan.aggregation.plausibility import check_plausibility
-from goldspan.aggregation.reliability import LEAST_PROB, reliability
+from goldspan.aggregation.reliability import reliability
 from goldspan.crowd import Crowd
 from goldspan.spans import Tagged, find_spans
+from goldspan.spans.confidence import LEAST_PROB
 from goldspan.spans.corpus import SpanArray
 from goldspan.spans.scoring import right_spans, score_codes
 from studies.purity.crowds import translated

@@ -68,7 +68,7 @@ def test_a_temperature_that_is_none_is_refused(result, temperature):
         at_temperature(result, temperature)
 
 
-def test_too_little_gold_and_votes_are_refused(crowd, result):
+def test_too_little_gold_is_refused_and_votes_have_no_temperature(crowd, result):
     few = np.full(crowd.n_tokens, -1, np.int16)
     few[:50] = crowd.gold[:50]
     with pytest.raises(InputError, match="at least 100"):
@@ -78,9 +78,48 @@ def test_too_little_gold_and_votes_are_refused(crowd, result):
     with pytest.raises(InputError, match="no token"):
         measure_calibration(result, np.full_like(few, -1))
     votes = goldspan.aggregate(crowd, "mv-token")
-    for call in (lambda: calibrate(votes, crowd), lambda: at_temperature(votes, 2.0)):
-        with pytest.raises(InputError, match="posterior"):
-            call()
+    with pytest.raises(InputError, match="posterior"):
+        at_temperature(votes, 2.0)
+
+
+def half_known(crowd):
+    """Return the gold of every other item, and which items these are."""
+    known = np.arange(crowd.n_items) % 2 == 0
+    return np.where(np.repeat(known, np.diff(crowd.offsets)), crowd.gold, -1).astype(
+        np.int16
+    ), known
+
+
+@pytest.mark.parametrize("method", ["mv-token", "wawa", "ds", "bsc-seq", "bsc-seq+words", "auto"])
+def test_every_method_is_better_calibrated_on_items_that_it_has_not_seen(crowd, method):
+    before = goldspan.aggregate(crowd, method)
+    gold, known = half_known(crowd)
+    after = calibrate(before, gold)
+    np.testing.assert_array_equal(after.codes, before.codes)
+    unseen = crowd.select_items(np.flatnonzero(~known))
+    old, new = (r.measure_confidence(unseen) for r in (before, after))
+    # Few of these spans are wrong, so that the Brier score hardly moves.
+    assert new.log_loss < old.log_loss
+    assert new.brier < old.brier + 0.005
+    assert new.cross_entropy < old.cross_entropy + 0.01
+
+
+def test_votes_get_confidences_of_tokens_spans_and_items(crowd):
+    votes = goldspan.aggregate(crowd, "mv-token")
+    sure = calibrate(votes, crowd)
+    np.testing.assert_allclose(sure.token_probs.sum(axis=1), 1, atol=1e-5)
+    assert sure.confidence.min() > 0
+    assert sure.confidence.max() < 1
+    assert sure.params["temperature"] > 0
+    assert "votes" in " ".join(sure.notes)
+
+
+def test_values_and_what_is_calibrated_already_are_refused(crowd, result):
+    with pytest.raises(InputError, match="already"):
+        calibrate(calibrate(result, crowd), crowd)
+    rows = [{"task": t, "worker": w, "label": str(t + w)} for t in range(5) for w in range(3)]
+    with pytest.raises(InputError, match="values"):
+        calibrate(goldspan.aggregate(rows, "mean"), np.zeros(5, np.int16))
 
 
 def test_single_labels_are_calibrated_too():

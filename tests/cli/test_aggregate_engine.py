@@ -119,8 +119,30 @@ def test_confidences_are_calibrated_on_known_truth():
     facts = json.loads(run.stdout)["result"]
     assert any("calibrated on" in note for note in facts["notes"])
     run = goldspan_run("aggregate", EXAMPLE, "-m", "mv-token", "--calibrate", EXAMPLE)
-    assert run.returncode == 1
-    assert "posterior" in run.stderr
+    assert run.returncode == 0, run.stderr
+    assert "calibrated on" in run.stdout
+
+
+def test_sets_of_alternatives_are_told_and_written(tmp_path):
+    gold = tmp_path / "gold.jsonl"
+    sure = ("--calibrate", EXAMPLE, "--coverage", "0.9")
+    run = goldspan_run("aggregate", EXAMPLE, "-m", "ds", *sure, "-o", gold, "--json")
+    facts = json.loads(run.stdout)
+    assert facts["result"]["sets"]["coverage"] == 0.9
+    assert facts["result"]["sets"]["documents"] == 20
+    assert facts["score"]["confidence"]["constant"]["auroc"] == 0.5
+    rows = [json.loads(line) for line in gold.read_text(encoding="utf-8").splitlines()]
+    assert all(span["set"][0]["type"] == span["type"] for row in rows for span in row["gold"])
+    run = goldspan_run("aggregate", EXAMPLE, "-m", "ds", *sure)
+    assert "holds the truth with probability 0.9" in run.stdout
+    assert "written to .jsonl only" in run.stdout
+    for more, why in (
+        (("--coverage", "0.9"), "--calibrate"),
+        ((*sure[:3], "2"), "between 0 and 1"),
+    ):
+        run = goldspan_run("aggregate", EXAMPLE, "-m", "ds", *more)
+        assert run.returncode == 2
+        assert why in run.stderr
 
 
 @pytest.mark.parametrize("option", ["--known", "--calibrate", "--gold"])

@@ -78,6 +78,9 @@ DEPENDENCES = (0.1, 0.3)
 ENOUGH = 2000
 """Hidden labels that judge well enough; smaller crowds are cut several times."""
 MOST_CUTS = 5
+UNSEEN = 2.0
+"""Temperature where no answer can be hidden: workers share mistakes there as elsewhere, where the
+hidden answers ask for 1.4 to 2.8."""
 SETTLED = 0.002
 """Share of its loss by which a candidate must gain for another round."""
 TEXTS = ("auto", "none")
@@ -238,8 +241,8 @@ class Auto(Aggregator):
         items = np.concatenate([cut.items for cut in cuts])
         weights = weigh([merged[name].likelihood for name in names], items, _prior(names))
         candidates = [
-            Candidate(name, merged[name].score, merged[name].temperature, float(weight))
-            for name, weight in zip(names, weights, strict=True)
+            Candidate(name, one.score, one.temperature if len(items) else UNSEEN, float(weight))
+            for name, one, weight in zip(names, merged.values(), weights, strict=True)
         ]
         candidates.sort(key=lambda one: (-one.weight, -one.score))
         last = cuts[-1]

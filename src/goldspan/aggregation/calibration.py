@@ -15,13 +15,13 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import expit, logit
 
 from goldspan.aggregation.bsc.evidence import Tables
-from goldspan.aggregation.bsc.posterior import LOGIT_EDGE, Posterior, scaled
+from goldspan.aggregation.bsc.posterior import LOGIT_EDGE, Posterior, SpanScale, scaled
 from goldspan.aggregation.consensus import Consensus
 from goldspan.aggregation.mixture import Mixture
 from goldspan.aggregation.reliability import (
-    LEAST_PROB,
     judged_spans,
     span_reliability,
     token_cross_entropy,
@@ -30,7 +30,10 @@ from goldspan.aggregation.reliability import (
 from goldspan.crowd import ReadOptions
 from goldspan.crowd.gold import attach_gold
 from goldspan.errors import InputError
+from goldspan.spans.confidence import LEAST_PROB
+from goldspan.spans.corpus import SpanArray
 
+Floats = NDArray[np.float64]
 MAX_TEMPERATURE = 20.0
 FEW = 100
 FEW_SPANS = 50
@@ -80,33 +83,37 @@ def measure_calibration(
     return Calibration(cross_entropy, tokens.ece, spans.ece, tokens.n, spans.n)
 
 
-def calibrate(result: Consensus, gold: Any) -> Consensus:
-    """Fit a temperature on known labels and return the result with calibrated confidences.
+def calibrate(result: Consensus, gold: Any, *, coverage: float | None = None) -> Consensus:
+    """Fit confidences to known labels; the labels of the result stay as they are.
+
+    Probabilities of tokens get a temperature; confidences of spans a sigmoid with an offset per
+    type and weights of the lengths of the span and its item (docs/math.md, section 7). Votes have
+    no posterior: their shares are raised to a power and smoothed.
 
     Args:
-        result: Of a Dawid-Skene or BSC method; the known labels must not have been given to `fit`.
+        result: Of any method but numeric ones; the known labels must not have been given to `fit`.
         gold: int16 codes [n_tokens] with -1 for unknown, or anything that `read_crowd` takes as
             gold.
+        coverage: Between 0 and 1: also make a set of alternatives for every written span that
+            holds the truth with this probability (`Consensus.sets`; see
+            `goldspan.aggregation.conformal`).
 
     Returns:
-        The same labels; token probabilities, span and item confidences and entropies under the
-        temperature, which stands in `params` and in the notes.
+        The same labels; token probabilities, span and item confidences and entropies calibrated.
+        The temperature stands in `params` and in the notes.
 
     Raises:
-        InputError: The method has no posterior, or fewer than 100 tokens are known.
+        InputError: The result is numeric or calibrated already, fewer than 100 tokens are known,
+            or too few documents are known for `coverage`.
 
     >>> import goldspan
     >>> crowd = goldspan.read_crowd("examples/crowd.tsv")
-    >>> result = calibrate(goldspan.aggregate(crowd, "bsc-seq"), crowd)
-    >>> result.params["temperature"] > 1
-    True
+    >>> result = calibrate(goldspan.aggregate(crowd, "bsc-seq"), crowd, coverage=0.9)
+    >>> result.params["temperature"] > 1, result.sets.coverage
+    (True, 0.9)
     """
-    from scipy.optimize import minimize_scalar
-
-    if not isinstance(result.posterior, Posterior | Mixture):
-        raise InputError(
-            f"{result.method} has no posterior: use auto, ds, ibcc, mace or a bsc method"
-        )
+    if result.values is not None:
+        raise InputError(f"{result.method} gives values, whose confidence cannot be calibrated")
     if "temperature" in result.params:
         raise InputError("this result is calibrated already: calibrate the one that fit gave")
     codes = _codes(result, gold)
@@ -115,27 +122,102 @@ def calibrate(result: Consensus, gold: Any) -> Consensus:
         raise InputError(
             f"only {len(known)} tokens have known labels: a temperature needs at least {FEW}"
         )
+    sets = None
+    if coverage is not None:
+        from goldspan.aggregation.conformal import conformal_sets
+
+        # By the confidences as they came: those that the known labels have made would be surer of
+        # the known documents than of others.
+        sets = conformal_sets(result, codes, coverage)
+    has_posterior = isinstance(result.posterior, Posterior | Mixture)
+    cooled = (_cool if has_posterior else _cool_shares)(result, codes, known)
+    right, kept = judged_spans(result, codes)
+    note = f"confidence calibrated on {len(known)} known tokens"
+    if kept.sum() >= FEW_SPANS:
+        spans, offsets = result.span_array, result.crowd.offsets
+        mass, n_item = cooled.span_confidence.astype(np.float64), np.diff(offsets)[spans.item]
+        mass = mass if has_posterior else _inner(mass)
+        n_types = len(result.tagset.types)
+        scale = _fit_scale(mass[kept], spans.take(kept), n_item[kept], right[kept], n_types)
+        masses = scaled(mass, scale, spans, offsets).astype(np.float32)
+        cooled = replace(cooled, span_confidence=masses)
+        if has_posterior:
+            cooled = replace(cooled, posterior=replace(cooled.posterior, span_scale=scale))
+        note += f" and {int(kept.sum())} spans"
+    notes = [note] if sets is None else [note, sets.note]
+    return replace(cooled, notes=(*cooled.notes, *notes), sets=sets)
+
+
+def _cool(result: Consensus, codes: NDArray[np.int16], known: NDArray[np.int64]) -> Consensus:
+    """Give a posterior the temperature under which the known labels are likeliest."""
+    from scipy.optimize import minimize_scalar
+
+    item = np.searchsorted(result.crowd.offsets, known, side="right") - 1
+    there = np.zeros(result.crowd.n_items, np.bool_)
+    there[item] = True
+    own = result.posterior.of_items(there)
 
     def loss(log_temperature: float) -> float:
-        cooled = _cooled(result.posterior, float(np.exp(log_temperature)))
+        cooled = _cooled(own, float(np.exp(log_temperature)))
         probs = cooled.marginals(least=np.inf).probs[known, codes[known]]
         return float(-np.log(np.maximum(probs.astype(np.float64), LEAST_PROB)).mean())
 
     bounds = (-np.log(MAX_TEMPERATURE), np.log(MAX_TEMPERATURE))
     found = minimize_scalar(loss, bounds=bounds, method="bounded", options={"xatol": 0.02})
-    cooled = at_temperature(result, float(np.exp(found.x)))
-    right, kept = judged_spans(result, codes)
-    note = f"confidence calibrated on {len(known)} known tokens"
-    if kept.sum() >= FEW_SPANS:
-        scale = _fit_sigmoid(cooled.span_confidence[kept].astype(np.float64), right[kept])
-        masses = scaled(cooled.span_confidence.astype(np.float64), scale)
-        cooled = replace(
-            cooled,
-            span_confidence=masses.astype(np.float32),
-            posterior=replace(cooled.posterior, span_scale=scale),
+    return at_temperature(result, float(np.exp(found.x)))
+
+
+def _cool_shares(
+    result: Consensus, codes: NDArray[np.int16], known: NDArray[np.int64]
+) -> Consensus:
+    """Raise shares of votes to a power and mix them with even ones, and scale items' confidences.
+
+    The item's confidence goes through a sigmoid where enough items are known throughout.
+    """
+    from scipy.optimize import minimize
+
+    shares = result.token_probs.astype(np.float64)
+
+    def spread(values: Floats, theta: Floats) -> Floats:
+        raised = values ** np.exp(-theta[0])
+        total = raised.sum(axis=1, keepdims=True)
+        even = expit(theta[1])
+        mixed = (1 - even) * raised / np.maximum(total, LEAST_PROB) + even / values.shape[1]
+        return np.asarray(np.where(total > 0, mixed, 0.0))
+
+    own, place = shares[known], codes[known].astype(np.int64)
+
+    def loss(theta: Floats) -> float:
+        probs = spread(own, theta)[np.arange(len(own)), place]
+        return float(-np.log(np.maximum(probs, LEAST_PROB)).mean())
+
+    widest = np.log(MAX_TEMPERATURE)
+    bounds = [(-widest, widest), (-12, 4)]
+    found = minimize(loss, np.array([0.0, -3.0]), bounds=bounds, method="L-BFGS-B")
+    probs = spread(shares, found.x)
+    confidence = result.confidence.astype(np.float64)
+    if result.crowd.is_classification:
+        confidence = probs[np.arange(len(probs)), np.maximum(result.codes, 0)]
+        confidence = np.where(result.codes >= 0, confidence, 0)
+    else:
+        ends = result.crowd.offsets
+        judged, right = (
+            np.diff(np.concatenate([[0], np.cumsum(lacking)])[ends]) == 0
+            for lacking in ((codes < 0) | (result.codes < 0), codes != result.codes)
         )
-        note += f" and {int(kept.sum())} spans"
-    return replace(cooled, notes=(*cooled.notes, note))
+        if judged.sum() >= FEW_SPANS:
+            x = np.stack([np.ones(len(confidence)), _logit(_inner(confidence))], axis=1)
+            theta = _fit_logistic(x[judged], right[judged], np.array([0.1, 1.0]))
+            answered = np.diff(result.crowd.by_item.bounds) > 0
+            confidence = np.where(answered, expit(x @ theta), 0)
+    temperature = float(np.exp(found.x[0]))
+    return replace(
+        result,
+        token_probs=probs.astype(np.float32),
+        confidence=confidence.astype(np.float32),
+        params={**result.params, "temperature": temperature},
+        notes=(*result.notes, f"shares of votes at temperature {temperature:.2f}"),
+    )
 
 
 def at_temperature(result: Consensus, temperature: float) -> Consensus:
@@ -173,19 +255,59 @@ def with_confidences_of(result: Consensus, posterior: Posterior | Mixture) -> Co
     )
 
 
-def _fit_sigmoid(mass: NDArray[np.float64], right: NDArray[np.bool_]) -> tuple[float, float]:
-    """Fit sigmoid(a + b logit(p)) by likelihood, b not below 0 (Platt 1999)."""
+def _fit_scale(
+    mass: Floats,
+    spans: SpanArray,
+    n_item: NDArray[np.integer],
+    right: NDArray[np.bool_],
+    n_types: int,
+) -> SpanScale:
+    """Fit a scale by penalised likelihood, towards confidences as they are (Platt 1999)."""
+    columns = [
+        np.ones(len(mass)), _logit(mass), np.log(spans.end - spans.start), np.log(n_item),
+        *np.eye(n_types)[spans.type].T,
+    ]  # fmt: skip
+    precision = np.array([0.1, 1.0, 1.0, 1.0, *[3.0] * n_types])
+    offset, slope, length, item_length, *types = _fit_logistic(
+        np.stack(columns, axis=1), right, precision
+    )
+    return SpanScale(offset + np.array(types), float(slope), float(length), float(item_length))
+
+
+def _fit_logistic(x: Floats, right: NDArray[np.bool_], precision: Floats) -> Floats:
+    """Fit a logistic regression with normal priors: at 1 for the second column, else at 0.
+
+    The second column's weight, a logit's, is not below 0.
+
+    Args:
+        x: float64 [n, k].
+        right: bool [n].
+        precision: float64 [k], of the priors.
+    """
     from scipy.optimize import minimize
-    from scipy.special import log_expit, logit
+    from scipy.special import log_expit
 
-    x = logit(np.clip(mass, LOGIT_EDGE, 1 - LOGIT_EDGE))
     sign = np.where(right, 1.0, -1.0)
+    centre = np.zeros(x.shape[1])
+    centre[1] = 1
 
-    def loss(params: NDArray[np.float64]) -> float:
-        return float(-log_expit(sign * (params[0] + params[1] * x)).mean())
+    def loss(theta: Floats) -> tuple[float, Floats]:
+        away, margin = theta - centre, sign * (x @ theta)
+        slope = -(x.T @ (sign * expit(-margin))) + precision * away
+        return float(-log_expit(margin).sum() + (precision * away**2).sum() / 2), slope
 
-    found = minimize(loss, np.array([0.0, 1.0]), bounds=[(-20, 20), (0, 10)], method="L-BFGS-B")
-    return float(found.x[0]), float(found.x[1])
+    bounds = [(0, None) if k == 1 else (None, None) for k in range(x.shape[1])]
+    found = minimize(loss, centre, jac=True, bounds=bounds, method="L-BFGS-B")
+    return np.asarray(found.x)
+
+
+def _logit(mass: Floats) -> Floats:
+    return np.asarray(logit(np.clip(mass, LOGIT_EDGE, 1 - LOGIT_EDGE)))
+
+
+def _inner(shares: Floats) -> Floats:
+    """Draw shares of votes away from 0 and 1, where their logits end."""
+    return 0.02 + 0.96 * shares
 
 
 def _cooled(posterior: Posterior | Mixture, temperature: float) -> Posterior | Mixture:

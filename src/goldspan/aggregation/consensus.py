@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
     from goldspan.aggregation.families import Families
     from goldspan.aggregation.workers import Habit
+    from goldspan.spans.confidence import ConfidenceScore
 
 WRITERS = ("conll", "jsonl", "csv", "parquet")
 ENDINGS = {".conll": "conll", ".txt": "conll", ".tsv": "conll", ".jsonl": "jsonl", ".csv": "csv"}
@@ -62,6 +63,9 @@ class Consensus:
         memory: What a later fit can start from; None for votes.
         item_columns: What else a method says about items, float64 [n_items] each, such as the
             difficulty or a numeric `value`; written with the labels.
+        sets: Of every written span the alternatives that hold the truth with a chosen probability
+            (`goldspan.aggregation.conformal.ConformalSets`); None unless `calibrate` was asked for
+            a coverage.
         candidates: What `auto` tried, the largest weight first; empty for other methods.
         families: Workers who err together, as the method found or was given them; None where
             everybody errs alone.
@@ -89,6 +93,7 @@ class Consensus:
     candidates: tuple[Candidate, ...] = ()
     families: Families | None = field(default=None, repr=False)
     cautions: tuple[str, ...] = ()
+    sets: Any = field(default=None, repr=False)
 
     @cached_property
     def workers(self) -> pa.Table:
@@ -226,6 +231,25 @@ class Consensus:
     def as_gold(self) -> Crowd:
         """Return the crowd with these labels as its gold."""
         return self.crowd.with_gold(self.codes)
+
+    def measure_confidence(self, truth: Any, encoding: str | None = None) -> ConfidenceScore | None:
+        """Measure how far the confidences can be believed; `goldspan.score` calls it.
+
+        Args:
+            truth: What `goldspan.score` takes as the truth.
+            encoding: As there.
+
+        Returns:
+            Calibration error, Brier score and others, each beside that of a constant confidence;
+            None for numeric values, whose confidence is not about labels.
+        """
+        from goldspan.aggregation.confidence import measure_confidence
+
+        if self.values is not None:
+            return None
+        mine = self.as_gold()
+        sure = self.token_probs, self.token_confidence, self.span_confidence
+        return measure_confidence(mine, *sure, truth, encoding)
 
     def alternatives(self, item: str | int, least: float = 0.01) -> list[Any]:
         """List the spans that the truth of an item may hold, the likeliest first.
@@ -401,6 +425,7 @@ class Consensus:
             "seconds": self.seconds,
             "notes": list(self.notes),
             **self._tried(),
+            **({"sets": self.sets.to_dict()} if self.sets else {}),
         }
 
     def _tried(self) -> dict[str, Any]:
@@ -517,6 +542,7 @@ class Consensus:
         crowd, spans = self.crowd, self.span_array
         bounds = np.searchsorted(spans.item, np.arange(crowd.n_items + 1)).tolist()
         starts, plain = crowd.offsets.tolist(), self.tagset.rules.is_plain
+        units = (np.cumsum(self.codes >= 0) - 1).tolist()
         ids, texts = crowd.item_ids.to_pylist(), known_texts(crowd)
         groups = [None] * crowd.n_items if crowd.groups is None else crowd.groups.to_pylist()
         for n, (name, tokens) in enumerate(zip(ids, crowd.tokens_list, strict=True)):
@@ -541,6 +567,8 @@ class Consensus:
                     if said
                     else None
                 )
+            if self.sets and crowd.is_classification and said:
+                row["set"] = [member.type for member in self.sets.of(units[n])]
             row["confidence"] = round(float(self.confidence[n]), 4)
             row |= {name: _number(column[n]) for name, column in self.item_columns.items()}
             yield json.dumps(row, ensure_ascii=False) + "\n"
@@ -556,7 +584,23 @@ class Consensus:
             a, b = own.bounds[first][0], own.bounds[end - 1][1]
             one |= {"start": a, "end": b, "text": own.value[a:b]}
             one |= {"start_token": first, "end_token": end}
-        return one | {"confidence": round(float(self.span_confidence[i]), 4)}
+        one |= {"confidence": round(float(self.span_confidence[i]), 4)}
+        return one | {"set": self._json_set(i, own)} if self.sets else one
+
+    def _json_set(self, i: int, own: ItemText | None) -> list[dict[str, Any]]:
+        """The set of a span as JSON, its spans in characters or tokens like the span itself."""
+        assert self.sets is not None
+        rows = []
+        for member in self.sets.of(i):
+            row = {name: value for name, value in member._asdict().items() if value is not None}
+            if own is not None and member.kind == "span":
+                assert member.start is not None
+                assert member.end is not None
+                row["start"] = own.bounds[member.start][0]
+                row["end"] = own.bounds[member.end - 1][1]
+            row["confidence"] = round(member.confidence, 4)
+            rows.append(row)
+        return rows
 
     def _csv_lines(self, *, raw: bool) -> Iterator[str]:
         import csv

@@ -14,6 +14,7 @@ from goldspan.aggregation.bsc.posterior import (
     Alternative,
     Marginals,
     Posterior,
+    SpanScale,
     scaled,
 )
 from goldspan.crowd import Crowd
@@ -37,17 +38,21 @@ class Mixture:
         parts: The posteriors.
         weights: float64 [n_parts], sum 1.
         codec: The tag set.
-        span_scale: a and b of sigmoid(a + b logit(p)), as of `Posterior`.
+        span_scale: As of `Posterior`.
     """
 
     parts: Sequence[Posterior]
     weights: Floats
     codec: Codec
-    span_scale: tuple[float, float] = (0.0, 1.0)
+    span_scale: SpanScale | None = None
 
     def cooled(self, temperature: float) -> Mixture:
         """Return the mixture of the parts at a temperature."""
         return replace(self, parts=[part.cooled(temperature) for part in self.parts])
+
+    def of_items(self, chosen: NDArray[np.bool_]) -> Mixture:
+        """Return the mixture that takes all but the chosen items, bool [n_items], for unknown."""
+        return replace(self, parts=[part.of_items(chosen) for part in self.parts])
 
     def marginals(self, least: float = LEAST_MASS) -> Marginals:
         """Do the last pass; the path is that of the part with the largest weight."""
@@ -81,7 +86,7 @@ class Mixture:
             path, mass = part.confidences(codes, spans, offsets, probs)
             paths += weight * path
             masses += weight * mass
-        return paths, scaled(masses, self.span_scale)
+        return paths, scaled(masses, self.span_scale, spans, offsets)
 
     def alternatives(self, item: int, least: float = LEAST_MASS) -> list[Alternative]:
         """List the spans of an item with at least `least` posterior, the likeliest first."""
@@ -90,8 +95,13 @@ class Mixture:
             for one in part.alternatives(item, RARE * least):
                 key = one[:3]
                 total[key] = total.get(key, 0.0) + weight * one.confidence
-        keys = list(total)
-        mass = scaled(np.array([total[key] for key in keys]), self.span_scale)
+        keys, mass = list(total), np.array(list(total.values()))
+        if self.span_scale is not None and keys:
+            types = {name: n for n, name in enumerate(self.codec.types)}
+            kind = np.array([types[key[2]] for key in keys])
+            n_tokens = np.array([key[1] - key[0] for key in keys])
+            n_item = np.full(len(keys), self.parts[0].n_tokens(item))
+            mass = self.span_scale.apply(mass, kind, n_tokens, n_item)
         found = [
             Alternative(*key, float(p)) for key, p in zip(keys, mass, strict=True) if p >= least
         ]

@@ -16,11 +16,9 @@ from goldspan.aggregation.workers import interval
 from goldspan.crowd.measures import share
 from goldspan.errors import InputError
 from goldspan.spans import Tagged, find_spans
+from goldspan.spans.confidence import LEAST_PROB, N_BINS, bins_of
 from goldspan.spans.scoring import right_spans
 
-N_BINS = 10
-LEAST_PROB = 1e-12
-"""A probability of 0 for the truth counts as this: one such token is not the end of a mean."""
 NO_GOLD = "the crowd has no gold to compare the confidence with; pass gold="
 
 
@@ -82,10 +80,9 @@ def reliability(confidence: ArrayLike, is_right: ArrayLike, n_bins: int = N_BINS
     >>> round(found.ece, 3)  # (4 * |0.9 - 0.75| + 1 * |0.2 - 0|) / 5
     0.16
     """
-    # Rounded, so that what is 0.9 as float32 falls where 0.9 does.
-    given = np.round(np.asarray(confidence, np.float64), 6)
+    given = np.asarray(np.round(np.asarray(confidence, np.float64), 6), np.float64)
     edges = np.linspace(0, 1, n_bins + 1)
-    bins = np.clip(np.ceil(np.round(given * n_bins, 6)).astype(np.int64) - 1, 0, n_bins - 1)
+    bins = bins_of(given, n_bins)
     counts = np.bincount(bins, minlength=n_bins).astype(np.int64)
     right = np.bincount(bins, np.asarray(is_right, np.float64), n_bins).astype(np.float64)
     low, high = interval(right, counts)

@@ -78,8 +78,12 @@ def aggregate(
         metavar="FILE",
     ),
     calibrate: str | None = option(
-        "Known labels to calibrate confidences with; the labels do not change. Not for votes.",
+        "Known labels to calibrate confidences with; the labels do not change.",
         metavar="FILE",
+    ),
+    coverage: float | None = option(
+        "With --calibrate: also a set of alternatives for every written span, which holds the truth"
+        " with this probability, such as 0.9; they are written to .jsonl."
     ),
     threads: ThreadCount = None,
     tagger: str | None = option(
@@ -124,6 +128,8 @@ def aggregate(
       goldspan aggregate answers.tsv.gz --method mv-token --param ties=inside -o votes.conll
 
       goldspan aggregate labels.csv --columns item=question --gold truth.csv --json
+
+      goldspan aggregate answers.tsv.gz -m ds --calibrate known.conll --coverage 0.9 -o gold.jsonl
     """
     from goldspan.aggregation.registry import canonical
 
@@ -135,6 +141,7 @@ def aggregate(
         check_part("report")
     check_files(report=report, workers_table=workers_table, checkpoint=checkpoint, tagger=tagger)
     check_there(known, calibrate)
+    _check_coverage(coverage, calibrate)
     _check_endings(output, workers_table)
     method = canonical(method)
     if tagger and "crf" not in method and method != "auto":
@@ -157,7 +164,7 @@ def aggregate(
             from goldspan.aggregation.calibration import calibrate as calibrated
 
             step("calibrating")
-            result = calibrated(result, calibrate)
+            result = calibrated(result, calibrate, coverage=coverage)
         step("writing")
         scored = _score(crowd, result, policy)
         lost = _write(result, output, report, scored, text=not no_text, raw_csv=raw_csv)
@@ -175,6 +182,16 @@ def aggregate(
     if result.stop_reason == "interrupted":
         warn(f"goldspan: interrupted after {len(result.trace)} rounds; their result was written")
         raise typer.Exit(130)
+
+
+def _check_coverage(coverage: float | None, calibrate: str | None) -> None:
+    """Reject a coverage without known labels, or that is none."""
+    if coverage is None:
+        return
+    if not calibrate:
+        raise typer.BadParameter("--coverage needs known labels: pass them with --calibrate")
+    if not 0 < coverage < 1:
+        raise typer.BadParameter(f"--coverage is a number between 0 and 1, not {coverage:g}")
 
 
 def _check_endings(output: str | None, workers_table: str | None) -> None:
@@ -307,6 +324,8 @@ def _lines(
         head = ["weight", "method", "loss", "temperature"]
         yield textwrap.indent(table([head, *rows], right=(0, 2, 3)), "  ")
         yield from result.notes
+    if result.sets and not (output and output.endswith((".jsonl", ".jsonl.gz"))):
+        yield "the sets of alternatives are written to .jsonl only: pass -o gold.jsonl"
     if scored:
         yield "against the gold:"
         yield str(scored)

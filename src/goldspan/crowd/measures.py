@@ -512,7 +512,8 @@ def score(
 
     Args:
         truth: What is true.
-        predicted: What is compared with it.
+        predicted: What is compared with it. Of a `Consensus` the confidences are measured, too
+            (`Score.confidence`), unless its tokens had to be cut.
         encoding: Of the tags of both sides; by default that of the sides, of lists "BIO".
         policy: How malformed tags are read on both sides: "conlleval", "strict", "boundaries",
             "raise"; see `goldspan.spans.find_spans`.
@@ -539,7 +540,7 @@ def score(
     left, right = _side(truth, "truth", reading), _side(predicted, "predicted", reading)
     if isinstance(left, Crowd) and isinstance(right, Crowd):
         right, left = with_same_tokens(*aligned_sides(right, left))
-    return score_tags(
+    scored = score_tags(
         left,
         right,
         encoding=encoding,
@@ -549,6 +550,14 @@ def score(
         random_state=random_state,
         wrong=wrong,
     )
+    if not hasattr(predicted, "measure_confidence"):
+        return scored
+    own: Crowd = predicted.crowd
+    if right.n_tokens != own.n_tokens:  # other tokens: there are no confidences of these
+        return scored
+    if isinstance(left, Crowd) and not right.item_ids.equals(own.item_ids):
+        left = replace(left, item_ids=own.item_ids)
+    return replace(scored, confidence=predicted.measure_confidence(left, encoding))
 
 
 def aligned_sides(predicted: Crowd, truth: Crowd) -> tuple[Crowd, Crowd]:

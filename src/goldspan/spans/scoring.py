@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from goldspan.errors import InputError
 from goldspan.spans.codec import Codec, Tagged
+from goldspan.spans.confidence import ConfidenceScore
 from goldspan.spans.corpus import SpanArray, check_policy, find_spans
 from goldspan.spans.encoding import get_encoding
 
@@ -207,6 +208,11 @@ def _places(side: Any) -> dict[str, int]:
     return {key: n for n, key in enumerate(ids)}
 
 
+def item_keys(side: Any, other: Any) -> list[str]:
+    """Return the ids of a side's items in their order; a plain list has those of the other."""
+    return list(_places(side if hasattr(side, "item_ids") or isinstance(side, dict) else other))
+
+
 def align_by_id(truth: Any, predicted: Any, encoding: str | None) -> tuple[Tagged, Tagged, Codec]:
     """Bring two crowds, consensus results or mappings from item id to tags into one order.
 
@@ -317,6 +323,8 @@ class Score:
         level: Of that interval.
         wrong: Every span that is wrong, empty if not asked for.
         sides: The true and the predicted spans, for `schemes`.
+        confidence: Where the predicted side is a `Consensus`: how far its confidences can be
+            believed.
     """
 
     micro: Rates
@@ -331,6 +339,7 @@ class Score:
     level: float = 0.95
     wrong: tuple[WrongSpan, ...] = field(default=(), repr=False)
     sides: tuple[SpanArray, SpanArray] | None = field(default=None, repr=False, compare=False)
+    confidence: ConfidenceScore | None = None
 
     @cached_property
     def schemes(self) -> Mapping[str, SchemeScore]:
@@ -413,6 +422,7 @@ class Score:
             "interval": list(self.interval) if self.interval else None,
             "level": self.level,
             "wrong": [span._asdict() for span in self.wrong],
+            **({"confidence": self.confidence.to_dict()} if self.confidence else {}),
         }
 
     def __str__(self) -> str:
@@ -432,6 +442,8 @@ class Score:
             low, high = self.interval
             name = f"F1 {100 * self.level:g} % interval by item"
             lines.append(f"{name}: {100 * low:.2f} to {100 * high:.2f}")
+        if self.confidence and self.confidence.n:
+            lines.append(str(self.confidence))
         return "\n".join(lines)
 
 
@@ -451,7 +463,7 @@ def score(
     Args:
         truth: Lists of tags, one list per item; or a `Crowd` or `Consensus` (its gold or its
             labels), which are aligned by item id.
-        predicted: The same.
+        predicted: The same. Of a `Consensus` the confidences are measured, too.
         encoding: Of both sides; by default "BIO", or that of the crowd.
         policy: How malformed tags are read on both sides: "conlleval", "strict", "boundaries",
             "raise"; see `find_spans`.
@@ -468,6 +480,7 @@ def score(
     >>> result.f1, result.schemes["partial"].f1, result.policy
     (0.0, 0.5, 'conlleval')
     """
+    measure = getattr(predicted, "measure_confidence", None)
     truth, predicted = (
         side.as_gold() if hasattr(type(side), "as_gold") else side for side in (truth, predicted)
     )
@@ -478,7 +491,7 @@ def score(
         rules = get_encoding(encoding or "BIO")
         codec = Codec.from_tags(_distinct(gold_tags) | _distinct(found_tags), rules)
         gold, found = codec.encode(gold_tags), codec.encode(found_tags)
-    return score_codes(
+    scored = score_codes(
         gold,
         found,
         codec,
@@ -488,6 +501,7 @@ def score(
         random_state=random_state,
         wrong=wrong,
     )
+    return replace(scored, confidence=measure(truth, encoding)) if measure else scored
 
 
 def score_codes(

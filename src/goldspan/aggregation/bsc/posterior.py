@@ -98,9 +98,48 @@ def _schedule(
 
 LEAST_MASS = 0.01
 """Spans below this posterior are not candidates for decoding."""
-LOGIT_EDGE = 1e-9
-"""Posteriors nearer to 0 or 1 than this are taken as this, so that their logit is finite."""
+LOGIT_EDGE = 1e-4
+"""Confidences nearer to 0 or 1 than this are taken as this where they are scaled."""
 Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class SpanScale:
+    """What confidences of spans are put through after a calibration.
+
+        sigmoid(offset_type + slope logit(p) + length ln(tokens of the span)
+                + item_length ln(tokens of the item)).
+
+    Attributes:
+        offset: float64 [n_types].
+        slope: Of the logit, at least 0.
+        length: What longer spans gain.
+        item_length: What spans of longer items gain.
+    """
+
+    offset: Floats
+    slope: float
+    length: float
+    item_length: float
+
+    def apply(
+        self,
+        mass: Floats,
+        kind: NDArray[np.integer],
+        n_tokens: NDArray[np.integer],
+        n_item: NDArray[np.integer],
+    ) -> Floats:
+        """Scale confidences.
+
+        Args:
+            mass: float64 [n_spans].
+            kind: int [n_spans], index of the type.
+            n_tokens: int [n_spans], tokens of the span.
+            n_item: int [n_spans], tokens of its item.
+        """
+        given = self.slope * logit(np.clip(mass, LOGIT_EDGE, 1 - LOGIT_EDGE))
+        more = self.length * np.log(n_tokens) + self.item_length * np.log(n_item)
+        return np.asarray(expit(self.offset[kind] + given + more))
 
 
 class Marginals(NamedTuple):
@@ -199,15 +238,15 @@ class Posterior:
         tables: The parameters.
         codec: The tag set.
         runner: Where to work.
-        span_scale: a and b of sigmoid(a + b logit(p)), which confidences of spans are put
-            through after a calibration; (0, 1) leaves the exact posterior.
+        span_scale: What confidences of spans are put through after a calibration; without one
+            they are the exact posterior.
     """
 
     shards: Sequence[Evidence]
     tables: Tables
     codec: Codec
     runner: Runner
-    span_scale: tuple[float, float] = (0.0, 1.0)
+    span_scale: SpanScale | None = None
 
     @cached_property
     def steps(self) -> Steps:
@@ -227,6 +266,15 @@ class Posterior:
         tables = Tables(logs, np.exp(logs), self.tables.truth**power, self.tables.end**power)
         shards = [replace(shard, unary=shard.unary / temperature) for shard in self.shards]
         return replace(self, shards=shards, tables=tables)
+
+    def of_items(self, chosen: NDArray[np.bool_]) -> Posterior:
+        """Return the posterior that takes all but the chosen items, bool [n_items], for unknown."""
+        bounds = self.first_item
+        shards = [
+            replace(shard, active=shard.active & chosen[first:last])
+            for shard, first, last in zip(self.shards, bounds[:-1], bounds[1:], strict=True)
+        ]
+        return replace(self, shards=shards)
 
     def marginals(self, least: float = LEAST_MASS) -> Marginals:
         """Do the last pass; spans with less than `least` posterior are left out."""
@@ -272,20 +320,33 @@ class Posterior:
             jobs.append((shard, codes[offsets[first] : offsets[last]], part))
         parts = self.runner.map(_confidences, jobs, (self.tables, self.steps))
         masses = np.concatenate([p[1] for p in parts])
-        return np.concatenate([p[0] for p in parts]), scaled(masses, self.span_scale)
+        paths = np.concatenate([p[0] for p in parts])
+        return paths, scaled(masses, self.span_scale, spans, offsets)
 
     def alternatives(self, item: int, least: float = LEAST_MASS) -> list[Alternative]:
         """List the spans of an item with at least `least` posterior, the likeliest first."""
-        where = int(np.searchsorted(self.first_item, item, side="right")) - 1
-        at = item - int(self.first_item[where])
-        shard = self.shards[where].items(at, at + 1)
+        shard = self._shard_of(item)
         part = _marginals(shard, (self.tables, self.steps, least))
-        mass = scaled(part.mass, self.span_scale)
+        mass, scale = part.mass, self.span_scale
+        if scale is not None:
+            _, begin, stop, kind = part.spans.T
+            n_item = np.full(len(mass), shard.n_tokens)
+            mass = scale.apply(mass, kind, stop - begin, n_item)
         found = [
             Alternative(int(a), int(b), self.codec.types[k], float(p))
             for (_, a, b, k), p in zip(part.spans, mass, strict=True)
         ]
         return sorted(found, key=lambda s: (-s.confidence, s.start, s.end, s.type))
+
+    def n_tokens(self, item: int) -> int:
+        """Count the tokens of an item."""
+        return self._shard_of(item).n_tokens
+
+    def _shard_of(self, item: int) -> Evidence:
+        """Return the evidence of one item."""
+        where = int(np.searchsorted(self.first_item, item, side="right")) - 1
+        at = item - int(self.first_item[where])
+        return self.shards[where].items(at, at + 1)
 
 
 class Believed(Protocol):
@@ -362,11 +423,14 @@ def decode_spans(found: Marginals, offsets: NDArray[np.int64], codec: Codec) -> 
     return np.where(found.codes < 0, np.int16(-1), codes)
 
 
-def scaled(mass: Floats, scale: tuple[float, float]) -> Floats:
-    """Put posteriors of spans through sigmoid(a + b logit(p))."""
-    if scale == (0.0, 1.0):
+def scaled(
+    mass: Floats, scale: SpanScale | None, spans: SpanArray, offsets: NDArray[np.int64]
+) -> Floats:
+    """Put the posteriors of spans through a scale, if there is one."""
+    if scale is None:
         return mass
-    return np.asarray(expit(scale[0] + scale[1] * logit(np.clip(mass, LOGIT_EDGE, 1 - LOGIT_EDGE))))
+    n_item = np.diff(offsets)[spans.item]
+    return scale.apply(mass, spans.type, spans.end - spans.start, n_item)
 
 
 def spans_of(codes: NDArray[np.int16], offsets: NDArray[np.int64], codec: Codec) -> SpanArray:

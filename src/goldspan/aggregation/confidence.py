@@ -1,0 +1,62 @@
+"""How far the confidences of a result can be believed, against a truth matched by item."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from goldspan.crowd import Crowd
+from goldspan.crowd.labels import joined, translate
+from goldspan.spans import Tagged, find_spans
+from goldspan.spans.confidence import ConfidenceScore, score_confidence
+from goldspan.spans.scoring import align_by_id, item_keys, right_spans
+
+
+def measure_confidence(
+    crowd: Crowd,
+    token_probs: NDArray[np.float32],
+    token_confidence: NDArray[np.float32],
+    span_confidence: NDArray[np.float32],
+    truth: Any,
+    encoding: str | None,
+) -> ConfidenceScore:
+    """Measure confidences; see `ConfidenceScore`.
+
+    Only items on both sides count, and spans whose truth is known throughout. Crowds of plain
+    labels have no spans: there the labels count.
+
+    Args:
+        crowd: With the labels of the result as its gold.
+        token_probs: float32 [n_tokens, J].
+        token_confidence: float32 [n_tokens].
+        span_confidence: float32 [n_spans].
+        truth: What `goldspan.spans.score` takes as the truth.
+        encoding: As there.
+    """
+    codes = crowd.gold_tagged.codes
+    gold, _, codec = align_by_id(truth, crowd, encoding)
+    place = {key: n for n, key in enumerate(crowd.item_ids.to_pylist())}
+    which = np.array([place[key] for key in item_keys(truth, crowd) if key in place], np.int64)
+    lengths = np.diff(crowd.offsets)[which]
+    first = np.cumsum(lengths) - lengths
+    every = joined(crowd.tagset, codec)
+    true = np.full(crowd.n_tokens, -1, np.int16)
+    index = np.repeat(crowd.offsets[which] - first, lengths) + np.arange(lengths.sum())
+    true[index] = translate(gold.codes, codec, every)
+    written = translate(codes, crowd.tagset, every)
+    known = np.flatnonzero((true >= 0) & (written >= 0))
+    own = np.array([crowd.tagset.index.get(tag, -1) for tag in every.tags], np.int64)[true[known]]
+    probs = np.where(own >= 0, token_probs[known, np.maximum(own, 0)], 0.0)
+    right = (true == written)[known]
+    if every.rules.is_plain:
+        return score_confidence(
+            "label", token_confidence[known], right, probs, right, len(every.tags)
+        )
+    spans = find_spans(Tagged(written, crowd.offsets), every)
+    there = find_spans(Tagged(true, crowd.offsets), every)
+    unknown = np.concatenate([[0], np.cumsum(true < 0)])
+    kept = unknown[spans.end] == unknown[spans.start]
+    is_right = right_spans(there, spans, len(true))[kept]
+    return score_confidence("span", span_confidence[kept], is_right, probs, right, len(every.tags))

@@ -1,0 +1,410 @@
+r"""Sets of alternatives that hold the truth with a chosen probability, whatever the model believes.
+
+The unit is the written span: its set holds the span itself, other spans that overlap it (other
+bounds, another type), "no span", and "another span" where even that is not improbable enough. The
+truth of a written span is the true span that shares the most tokens with it, or that there is none.
+Of single labels the unit is the item, of other plain labels the token.
+
+Spans of one document are no independent evidence, so documents are what is exchangeable (items,
+where there are no documents). Let s be 0 if a written span is right and else 1 − p(its truth), and
+D the known documents with written spans. The threshold is the smallest λ with
+
+    (1 + sum_d share of the spans of d with s > λ) / (D + 1) <= 1 − coverage,
+
+and a set holds what has p >= 1 − λ. The set of a written span, drawn evenly from those of a new
+document, then holds its truth with at least the probability `coverage`: hierarchical conformal
+prediction (Lee, Barber and Willett 2023; Dunn, Wasserman and Ramdas 2023), which is conformal risk
+control (Angelopoulos et al. 2024) of the share of spans whose set misses.
+
+True spans that no written span overlaps are not covered by any set; their share among the true
+spans of the known documents is told (`missed`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from goldspan.errors import InputError
+from goldspan.spans import Codec, Tagged, find_spans
+from goldspan.spans.corpus import SpanArray
+
+if TYPE_CHECKING:
+    from goldspan.aggregation.consensus import Consensus
+
+Floats = NDArray[np.float64]
+LEAST = 0.002
+"""Spans of a smaller posterior are not listed: they are "another span"."""
+NONE, OTHER = -1, -2
+
+
+class Member(NamedTuple):
+    """What the truth may be.
+
+    Attributes:
+        kind: "span", "none" (no span overlaps the written one), "other" (a span that is not
+            listed), or "label".
+        start: First token in the item; None but for spans.
+        end: One past the last.
+        type: Of the span, or the label; None for "none" and "other".
+        confidence: Its probability, before the known labels were seen.
+    """
+
+    kind: str
+    start: int | None
+    end: int | None
+    type: str | None
+    confidence: float
+
+
+@dataclass(frozen=True, eq=False)
+class Options:
+    """What the truth of every unit may be, and how probable that is.
+
+    Attributes:
+        bounds: int64 [n_units + 1]; the options of unit n are `bounds[n]` to `bounds[n + 1]`, what
+            was written first.
+        start: int64 [n_options], flat tokens; of "none" and "other" those of the written span.
+        end: int64 [n_options].
+        kind: int64 [n_options], type or label; `NONE`, `OTHER`.
+        prob: float64 [n_options].
+    """
+
+    bounds: NDArray[np.int64]
+    start: NDArray[np.int64]
+    end: NDArray[np.int64]
+    kind: NDArray[np.int64]
+    prob: Floats
+
+    @cached_property
+    def unit(self) -> NDArray[np.int64]:
+        """The unit of every option, int64 [n_options]."""
+        return np.repeat(np.arange(len(self.bounds) - 1), np.diff(self.bounds))
+
+    @cached_property
+    def scores(self) -> Floats:
+        """How little every option conforms, float64 [n_options]: 0 for what was written."""
+        found = 1 - self.prob
+        found[self.bounds[:-1]] = 0.0
+        return found
+
+
+@dataclass(frozen=True, eq=False)
+class ConformalSets:
+    """A set of alternatives for every written span.
+
+    Attributes:
+        coverage: The probability that was asked for.
+        threshold: The λ of the module's text: options with a probability of at least 1 − λ.
+        n_documents: Known documents that it was chosen on.
+        missed: Share of their true spans that no written span overlaps; NaN without any.
+        unit: "span", "item" or "token".
+        options: All that the truth of every unit may be.
+        codec: The tags.
+        offsets: int64 [n_items + 1], of the items' tokens.
+    """
+
+    coverage: float
+    threshold: float
+    n_documents: int
+    missed: float
+    unit: str
+    options: Options
+    codec: Codec
+    offsets: NDArray[np.int64]
+
+    def __len__(self) -> int:
+        """Count the units."""
+        return len(self.options.bounds) - 1
+
+    @cached_property
+    def chosen(self) -> NDArray[np.bool_]:
+        """Which options are in their unit's set, bool [n_options]."""
+        return np.asarray(self.options.scores <= self.threshold)
+
+    @cached_property
+    def sizes(self) -> NDArray[np.int64]:
+        """How many options every set holds, int64 [n_units]."""
+        return np.bincount(self.options.unit, self.chosen, len(self)).astype(np.int64)
+
+    @property
+    def mean_size(self) -> float:
+        """Mean size of the sets, NaN without any."""
+        return float(self.sizes.mean()) if len(self) else float("nan")
+
+    def of(self, unit: int) -> list[Member]:
+        """Return the set of a unit, by its place in `Consensus.spans` (items: in the crowd).
+
+        What was written comes first, then the likeliest.
+        """
+        options = self.options
+        own = np.arange(options.bounds[unit], options.bounds[unit + 1])
+        rest = own[1:][np.argsort(-options.prob[own[1:]], kind="stable")]
+        return [self._member(int(n)) for n in [*own[:1], *rest] if self.chosen[n]]
+
+    def holds(self, truth: NDArray[np.int16]) -> NDArray[np.bool_]:
+        """Say which sets hold the truth, bool [n_units].
+
+        Args:
+            truth: int16 [n_tokens], codes of the result's tags, known everywhere that counts.
+        """
+        at = true_options(self.options, Tagged(truth, self.offsets), self.codec)
+        return np.asarray(self.options.scores[at] <= self.threshold)
+
+    @property
+    def note(self) -> str:
+        """Say in a sentence what the sets are."""
+        what = {"span": "written span", "item": "item", "token": "token"}[self.unit]
+        text = (
+            f"the set of a {what} of a new document holds the truth with probability "
+            f"{self.coverage:g}, by {self.n_documents} known documents; mean size "
+            f"{self.mean_size:.2f}"
+        )
+        if self.unit == "span" and not np.isnan(self.missed):
+            text += f"; {100 * self.missed:.1f} % of the true spans there touch no written span"
+        return text
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the main facts for JSON."""
+        return {
+            "coverage": self.coverage,
+            "unit": self.unit,
+            "threshold": self.threshold,
+            "documents": self.n_documents,
+            "mean_size": None if not len(self) else self.mean_size,
+            "sizes": np.bincount(self.sizes).tolist(),
+            "missed": None if np.isnan(self.missed) else self.missed,
+        }
+
+    def _member(self, n: int) -> Member:
+        options, prob = self.options, float(self.options.prob[n])
+        first = int(self.offsets[np.searchsorted(self.offsets, options.start[n], "right") - 1])
+        kind = int(options.kind[n])
+        if self.unit != "span":
+            return Member("label", None, None, self.codec.tags[kind], prob)
+        if kind < 0:
+            return Member("none" if kind == NONE else "other", None, None, None, prob)
+        start, end = int(options.start[n]) - first, int(options.end[n]) - first
+        return Member("span", start, end, self.codec.types[kind], prob)
+
+
+def conformal_sets(result: Consensus, truth: NDArray[np.int16], coverage: float) -> ConformalSets:
+    """Choose sets of alternatives by known documents.
+
+    The confidences are taken as they come: they must not have been fitted to the known labels.
+
+    Args:
+        result: Of any method but numeric ones.
+        truth: int16 [n_tokens], codes of the result's tags, -1 where unknown. Items count that are
+            known throughout.
+        coverage: Between 0 and 1.
+
+    Raises:
+        InputError: `coverage` is no such number, or there are too few known documents for it.
+    """
+    if not 0 < coverage < 1:
+        raise InputError(f"coverage is a number between 0 and 1, not {coverage}")
+    crowd, codec, plain = result.crowd, result.tagset, result.tagset.rules.is_plain
+    options = label_options(result) if plain else span_options(result)
+    written = options.start[options.bounds[:-1]]
+    item = np.searchsorted(crowd.offsets, written, side="right") - 1
+    unknown = np.concatenate([[0], np.cumsum((truth < 0) & (result.codes >= 0))])
+    whole = np.diff(unknown[crowd.offsets]) == 0
+    whole &= np.diff(np.concatenate([[0], np.cumsum(truth >= 0)])[crowd.offsets]) > 0
+    document = _documents(result)
+    judged = whole[item]
+    at = true_options(options, Tagged(truth, crowd.offsets), codec)
+    scores = options.scores[at][judged]
+    threshold, n_documents = choose_threshold(scores, document[item][judged], coverage)
+    unit = "item" if crowd.is_classification else "token" if plain else "span"
+    missed = float("nan") if plain else _missed(result, truth, whole)
+    return ConformalSets(
+        coverage, threshold, n_documents, missed, unit, options, codec, crowd.offsets
+    )
+
+
+def choose_threshold(
+    scores: Floats, document: NDArray[np.integer], coverage: float
+) -> tuple[float, int]:
+    """Return the smallest threshold that covers, and the number of documents.
+
+    Args:
+        scores: float64 [n_units], of the truth of every known unit.
+        document: int [n_units].
+        coverage: Between 0 and 1.
+
+    Raises:
+        InputError: There are too few documents.
+
+    >>> choose_threshold(np.array([0.0, 0.2, 0.4, 0.9]), np.array([0, 0, 1, 2]), 0.5)
+    (0.4, 3)
+    """
+    place = np.unique(document, return_inverse=True)[1].ravel()
+    sizes = np.bincount(place)
+    n_documents, risk = len(sizes), 1 - coverage
+    room = risk * (n_documents + 1) - 1
+    if room < -1e-9:
+        least = int(np.ceil(1 / risk - 1 - 1e-9))
+        raise InputError(
+            f"{n_documents} known documents with labels in the result are too few for a coverage "
+            f"of {coverage:g}: {least} are needed"
+        )
+    order = np.argsort(scores, kind="stable")
+    weights = (1 / sizes[place])[order]
+    above = weights.sum() - np.cumsum(weights)  # what is above every score, if no other equals it
+    tried = np.concatenate([[0.0], scores[order]])
+    missing = np.concatenate([[(weights * (scores[order] > 0)).sum()], above])
+    last = np.append(tried[1:] != tried[:-1], True)  # of equal scores the last one counts
+    fits = last & (missing <= room + 1e-9)
+    return float(tried[np.argmax(fits)]), n_documents
+
+
+def span_options(result: Consensus) -> Options:
+    """Return what the truth of every written span may be."""
+    spans, outside = result.span_array, result.tagset.outside
+    candidates, mass = _candidates(result)
+    none = result.token_probs[:, outside].astype(np.float64)
+    rows: list[tuple[int, int, int, float]] = []
+    bounds = [0]
+    first = np.searchsorted(candidates.item, spans.item, side="left").tolist()
+    last = np.searchsorted(candidates.item, spans.item, side="right").tolist()
+    columns = (spans.start, spans.end, spans.type, result.span_confidence)
+    every = [c.tolist() for c in (candidates.start, candidates.end, candidates.type, mass)]
+    for n, (start, end, kind, sure) in enumerate(zip(*(c.tolist() for c in columns), strict=True)):
+        own = [(start, end, kind)]
+        probs = []
+        for a, b, k, p in zip(*(column[first[n] : last[n]] for column in every), strict=True):
+            if a < end and b > start and (a, b, k) != own[0]:
+                own.append((a, b, k))
+                probs.append(p)
+        # Marginal probabilities bound that of no span at all from above.
+        probs.append(float(none[start:end].min()))
+        probs.append(max(1 - sure - sum(probs), LEAST))
+        own += [(start, end, NONE), (start, end, OTHER)]
+        scale = (1 - sure) / sum(probs)
+        rows += [(*o, p) for o, p in zip(own, [sure, *(scale * p for p in probs)], strict=True)]
+        bounds.append(len(rows))
+    return _options(bounds, rows)
+
+
+def label_options(result: Consensus) -> Options:
+    """Return what the labels of every unit may be; tokens without a label are no units."""
+    token = np.flatnonzero(result.codes >= 0)
+    n_labels = len(result.tagset.tags)
+    is_other = np.arange(n_labels)[None] != result.codes[token][:, None]
+    others = np.argsort(is_other, axis=1, kind="stable")
+    probs = np.take_along_axis(result.token_probs[token].astype(np.float64), others, axis=1)
+    start = np.repeat(token, n_labels)
+    bounds = np.arange(len(token) + 1) * n_labels
+    return Options(bounds, start, start + 1, others.ravel().astype(np.int64), probs.ravel())
+
+
+def true_options(options: Options, truth: Tagged, codec: Codec) -> NDArray[np.int64]:
+    """Return which option is the truth of every unit, int64 [n_units], index of an option.
+
+    Args:
+        options: What the truth may be.
+        truth: int16 [n_tokens], codes and offsets.
+        codec: The tags.
+    """
+    first, unit = options.bounds[:-1], options.unit
+    if codec.rules.is_plain:
+        return first + _first_where(options.kind == truth.codes[options.start], options)
+    true = _closest(options.start[first], options.end[first], truth, codec)
+    start, end, kind = (column[unit] for column in true)
+    none = kind < 0
+    same = np.where(
+        none,
+        options.kind == NONE,
+        (options.start == start) & (options.end == end) & (options.kind == kind),
+    )
+    unlisted = options.kind == OTHER
+    any_same = np.bincount(unit, same, len(first)) > 0
+    return first + _first_where(np.where(any_same[unit], same, unlisted), options)
+
+
+def _first_where(flags: NDArray[np.bool_], options: Options) -> NDArray[np.int64]:
+    """Return the place of the first flag of every unit in its options; 0 if there is none."""
+    found = np.zeros(len(options.bounds) - 1, np.int64)
+    at = np.flatnonzero(flags)[::-1]
+    found[options.unit[at]] = at - options.bounds[options.unit[at]]
+    return found
+
+
+def _closest(
+    start: NDArray[np.int64], end: NDArray[np.int64], truth: Tagged, codec: Codec
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    """Return the true span that shares the most tokens with every span: start, end, type or -1.
+
+    Of several that share as many the first counts.
+    """
+    every = find_spans(truth, codec)
+    first = np.searchsorted(every.end, start, side="right")
+    last = np.searchsorted(every.start, end, side="left")
+    found = np.full((3, len(start)), -1, np.int64)
+    for n in np.flatnonzero(last > first).tolist():
+        here = slice(first[n], last[n])
+        shared = np.minimum(every.end[here], end[n]) - np.maximum(every.start[here], start[n])
+        best = first[n] + int(np.argmax(shared))
+        found[:, n] = every.start[best], every.end[best], every.type[best]
+    return found[0], found[1], found[2]
+
+
+def _candidates(result: Consensus) -> tuple[SpanArray, Floats]:
+    """Return the spans that the truth may hold, by item, and their probabilities."""
+    crowd = result.crowd
+    if result.posterior is not None:
+        last = result.posterior.marginals(LEAST)
+        base = crowd.offsets[last.item]
+        order = np.lexsort((last.begin, last.item))
+        worker = np.zeros(len(last.item), np.int32)
+        spans = SpanArray(
+            base + last.begin, base + last.stop, last.kind.astype(np.int16),
+            last.item.astype(np.int32), worker,
+        )  # fmt: skip
+        return spans.take(order), last.mass[order]
+    answers = crowd.latest
+    given = find_spans(Tagged(answers.codes, answers.offset), crowd.tagset)
+    shift = (crowd.offsets[answers.item] - answers.offset[:-1])[given.item]
+    rows = np.stack(
+        [answers.item[given.item], given.start + shift, given.end + shift, given.type], axis=1
+    )
+    kinds, counts = np.unique(rows, axis=0, return_counts=True)
+    item, start, end, kind = kinds.astype(np.int64).T
+    share = counts / np.bincount(answers.item, minlength=crowd.n_items)[item]
+    worker = np.zeros(len(item), np.int32)
+    return SpanArray(start, end, kind.astype(np.int16), item.astype(np.int32), worker), share
+
+
+def _documents(result: Consensus) -> NDArray[np.int64]:
+    """Return the number of every item's document; items are their own where there are none."""
+    crowd = result.crowd
+    if crowd.groups is None:
+        return np.arange(crowd.n_items)
+    names = [
+        ("item", n) if name is None else ("document", name)
+        for n, name in enumerate(crowd.groups.to_pylist())
+    ]
+    place: Mapping[Any, int] = {name: n for n, name in enumerate(dict.fromkeys(names))}
+    return np.array([place[name] for name in names], np.int64)
+
+
+def _missed(result: Consensus, truth: NDArray[np.int16], whole: NDArray[np.bool_]) -> float:
+    """Return the share of the true spans of known items that no written span overlaps."""
+    true = find_spans(Tagged(truth, result.crowd.offsets), result.tagset)
+    true = true.take(whole[true.item])
+    spans = result.span_array
+    first = np.searchsorted(spans.end, true.start, side="right")
+    last = np.searchsorted(spans.start, true.end, side="left")
+    return float((first == last).mean()) if len(true) else float("nan")
+
+
+def _options(bounds: list[int], rows: list[tuple[int, int, int, float]]) -> Options:
+    table = np.array(rows, np.float64).reshape(-1, 4)
+    start, end, kind = table[:, :3].astype(np.int64).T
+    return Options(np.array(bounds, np.int64), start, end, kind, table[:, 3].copy())

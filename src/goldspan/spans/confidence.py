@@ -1,0 +1,180 @@
+"""How far confidences can be believed: each beside what a constant confidence would have."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+N_BINS = 10
+LEAST_PROB = 1e-12
+"""A probability of 0 for the truth counts as this: one such token is not the end of a mean."""
+LEAST_DOUBT = 1e-6
+"""The log-loss takes no confidence for nearer to 0 or 1: float32 holds no more near 1."""
+LEAST_SURE = 0.2
+"""Share of the spans that are the least sure ones."""
+NAMES = {
+    "ece": "calibration error (ECE)",
+    "least_sure_ece": "ECE of the least sure fifth",
+    "brier": "Brier score",
+    "log_loss": "log-loss",
+    "auroc": "right against wrong (AUROC)",
+    "cross_entropy": "cross-entropy per token",
+}
+
+
+@dataclass(frozen=True)
+class ConfidenceScore:
+    """Confidences of written spans against the truth; NaN where nothing can be said.
+
+    Where there are no spans, single labels count instead.
+
+    Attributes:
+        unit: "span" or "label".
+        n: How many were compared.
+        right: Share of them that is right (a span: bounds and type).
+        mean: Mean confidence.
+        ece: Expected calibration error: mean distance of confidence and share right over ten bins
+            of equal width, weighted by their size.
+        least_sure_ece: The same of the fifth with the smallest confidences.
+        brier: Mean of (confidence − right)².
+        log_loss: Mean of −ln of the confidence if right, of 1 minus it if wrong, in nats.
+        auroc: Probability that a right one has a larger confidence than a wrong one.
+        n_tokens: Tokens with truth and a label.
+        cross_entropy: Their mean −ln P(true tag), in nats.
+        constant: The same measures of a constant confidence that knows the truth's own share
+            `right`. Its ECE is 0, and it tells nothing apart.
+    """
+
+    unit: str
+    n: int
+    right: float
+    mean: float
+    ece: float
+    least_sure_ece: float
+    brier: float
+    log_loss: float
+    auroc: float
+    n_tokens: int
+    cross_entropy: float
+    constant: Mapping[str, float] = field(repr=False)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values for JSON, None for NaN."""
+        found = asdict(self)
+        found["constant"] = {name: _plain(value) for name, value in self.constant.items()}
+        return {name: _plain(value) for name, value in found.items()}
+
+    def __str__(self) -> str:
+        """Print a table: the measures, and those of a constant confidence."""
+        head = f"confidence of {self.n} {self.unit}s, mean {self.mean:.3f}, right {self.right:.3f}"
+        lines = [head, f"{'':<30}{'found':>10}{'constant':>10}"]
+        for name, text in NAMES.items():
+            lines.append(f"{text:<30}{getattr(self, name):10.4f}{self.constant[name]:10.4f}")
+        return "\n".join(lines)
+
+
+def score_confidence(
+    unit: str,
+    confidence: ArrayLike,
+    is_right: ArrayLike,
+    true_probs: ArrayLike,
+    written_right: ArrayLike,
+    n_labels: int,
+) -> ConfidenceScore:
+    """Measure confidences.
+
+    Args:
+        unit: "span" or "label".
+        confidence: float [n], of the written spans or labels.
+        is_right: bool [n].
+        true_probs: float [n_tokens], probability of the true tag.
+        written_right: bool [n_tokens], whether the written tag is the true one.
+        n_labels: Number of tags: a constant confidence spreads the rest over the others.
+
+    >>> found = score_confidence("span", [0.9, 0.8, 0.3], [1, 1, 0], [0.9], [True], 2)
+    >>> round(found.ece, 3), round(found.brier, 3), found.auroc
+    (0.2, 0.047, 1.0)
+    """
+    sure, right = np.asarray(confidence, np.float64), np.asarray(is_right, np.float64)
+    share = float(right.mean()) if len(right) else float("nan")
+    tokens = np.asarray(true_probs, np.float64)
+    n_least = int(np.ceil(LEAST_SURE * len(sure)))
+    least = np.argsort(sure, kind="stable")[:n_least]
+    accuracy = _mean(np.asarray(written_right, np.float64))
+    steady = np.full(len(sure), share)
+    constant = {
+        "ece": calibration_error(steady, right),
+        "least_sure_ece": calibration_error(steady[least], right[least]),
+        "brier": _mean((steady - right) ** 2),
+        "log_loss": log_loss(steady, right),
+        "auroc": auroc(steady, right),
+        "cross_entropy": _spread_entropy(accuracy, n_labels),
+    }
+    return ConfidenceScore(
+        unit=unit,
+        n=len(sure),
+        right=share,
+        mean=_mean(sure),
+        ece=calibration_error(sure, right),
+        least_sure_ece=calibration_error(sure[least], right[least]),
+        brier=_mean((sure - right) ** 2),
+        log_loss=log_loss(sure, right),
+        auroc=auroc(sure, right),
+        n_tokens=len(tokens),
+        cross_entropy=_mean(-np.log(np.clip(tokens, LEAST_PROB, 1))),
+        constant=constant,
+    )
+
+
+def bins_of(confidence: NDArray[np.float64], n_bins: int = N_BINS) -> NDArray[np.int64]:
+    """Return the bin of equal width of every confidence; a bin holds its upper edge."""
+    # Rounded, so that what is 0.9 as float32 falls where 0.9 does.
+    places = np.ceil(np.round(np.round(confidence, 6) * n_bins, 6)).astype(np.int64) - 1
+    return np.clip(places, 0, n_bins - 1)
+
+
+def calibration_error(confidence: NDArray[np.float64], right: NDArray[np.float64]) -> float:
+    """Return the expected calibration error over `N_BINS` bins; NaN without any."""
+    if not len(confidence):
+        return float("nan")
+    gaps = np.bincount(bins_of(confidence), np.round(confidence, 6) - right, N_BINS)
+    return float(np.abs(gaps).sum() / len(confidence))
+
+
+def log_loss(confidence: NDArray[np.float64], right: NDArray[np.float64]) -> float:
+    """Return the mean −ln of the probability of what is so, in nats; NaN without any."""
+    sure = np.clip(confidence, LEAST_DOUBT, 1 - LEAST_DOUBT)
+    return _mean(-(right * np.log(sure) + (1 - right) * np.log1p(-sure)))
+
+
+def auroc(confidence: NDArray[np.float64], right: NDArray[np.float64]) -> float:
+    """Return the area under the ROC curve, ties half; NaN if all are right or all wrong."""
+    n_right = int(right.sum())
+    n_wrong = len(right) - n_right
+    if not n_right or not n_wrong:
+        return float("nan")
+    _, place, counts = np.unique(confidence, return_inverse=True, return_counts=True)
+    ranks = (np.cumsum(counts) - (counts - 1) / 2)[place.ravel()]
+    total = float(ranks[right > 0].sum())
+    return (total - n_right * (n_right + 1) / 2) / (n_right * n_wrong)
+
+
+def _spread_entropy(accuracy: float, n_labels: int) -> float:
+    """Return the cross-entropy if every written tag has `accuracy`, the others the rest alike."""
+    if np.isnan(accuracy):
+        return float("nan")
+    rest = np.clip((1 - accuracy) / max(1, n_labels - 1), LEAST_PROB, 1)
+    own = np.clip(accuracy, LEAST_PROB, 1)
+    return float(-accuracy * np.log(own) - (1 - accuracy) * np.log(rest))
+
+
+def _mean(values: NDArray[np.float64]) -> float:
+    return float(values.mean()) if len(values) else float("nan")
+
+
+def _plain(value: Any) -> Any:
+    return None if isinstance(value, float) and np.isnan(value) else value
