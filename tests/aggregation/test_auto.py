@@ -17,6 +17,7 @@ from goldspan.aggregation.auto import (
     _mean_settings,
     _sharpest,
 )
+from goldspan.aggregation.families import find_families
 
 EXAMPLE = "examples/crowd.tsv"
 
@@ -124,12 +125,6 @@ def test_single_labels_are_combined_and_no_worse_than_votes():
     assert np.allclose(found.token_probs.sum(axis=1), 1, atol=1e-5)
 
 
-def test_families_of_single_labels_are_refused_and_not_passed_over():
-    crowd = goldspan.read_crowd(b"task,worker,label\nq1,a,x\nq1,b,y\nq2,a,x\nq2,b,x\n")
-    with pytest.raises(goldspan.errors.InputError, match="families of single labels"):
-        goldspan.aggregate(crowd, "auto", families={"a": "one", "b": "one"})
-
-
 def _wide(rows, n_workers):
     """Make a crowd of rows (token, labels), an empty row between items."""
     lines = ["token\t" + "\t".join(f"w{n}" for n in range(n_workers))]
@@ -202,3 +197,54 @@ def test_the_sharpest_settings_that_predict_about_as_well_teach():
     # The best is too soft to teach, and no other is about as good: the best that may.
     soft = [-0.1 if one == min(tried) else -0.2 - 0.01 * one[0] for one in tried]
     assert _sharpest(tried, soft)[0] == LEAST_TEACHING
+
+
+def test_copies_of_a_worker_change_next_to_nothing_of_single_labels():
+    from goldspan.simulation import draw_truth, simulate_crowd
+
+    truth = draw_truth(300, ["a", "b", "c"], seed=2)
+    crowd = simulate_crowd(truth, ["flip(0.25) x6", "w0=flip(0.5)"], seed=3)
+    table = crowd.to_pandas()[["item", "worker", "label"]]
+    own = table[table.worker == "w0"]
+    rows = table.to_dict("records")
+    alone = goldspan.aggregate(crowd.with_gold(None), "auto")
+    for n in (1, 2, 4):
+        copies = [row for k in range(n) for row in own.assign(worker=f"copy{k}").to_dict("records")]
+        more = goldspan.read_crowd([*rows, *copies])
+        found = goldspan.aggregate(more, "auto")
+        assert found.families is not None
+        assert set(found.families.names()) == {"w0", *(f"copy{k}" for k in range(n))}
+        assert np.mean(np.array(found.labels) != np.array(alone.labels)) < 0.02
+        given = dict.fromkeys(found.families.names(), "one")
+        known = goldspan.aggregate(more, "auto", families=given)
+        assert np.mean(np.array(known.labels) != np.array(alone.labels)) < 0.02
+
+
+def test_a_minority_is_believed_to_err_together_if_hidden_answers_say_so_clearly():
+    from studies.purity.simulated import family_labels
+
+    crowd = family_labels(0.6, size=3)
+    found = goldspan.aggregate(crowd.with_gold(None), "auto")
+    assert found.families is not None
+    assert set(found.families.names()) == {"family1", "family2", "family3"}
+    none = goldspan.aggregate(crowd.with_gold(None), "auto", families="none")
+    assert goldspan.score(crowd, found).accuracy > goldspan.score(crowd, none).accuracy + 0.02
+    assert len(found.candidates) == len(none.candidates)
+
+
+def test_experts_are_no_family_although_they_agree_beyond_the_others():
+    rng = np.random.default_rng(5)
+    truth = rng.integers(2, size=240)
+    is_hard = rng.random(240) < 0.4
+    rows = []
+    for w in range(40):
+        said = truth if w < 10 else np.where(is_hard, 1 - truth, truth)  # a common misconception
+        given = np.where(rng.random(240) < (0.88 if w < 10 else 0.75), said, 1 - said)
+        rows += [{"task": i, "worker": f"w{w:02d}", "label": "xy"[x]} for i, x in enumerate(given)]
+    crowd = goldspan.read_crowd(rows)
+    assert find_families(crowd)
+    found = goldspan.aggregate(crowd, "auto")
+    none = goldspan.aggregate(crowd, "auto", families="none")
+    gold = np.array(list("xy"))[truth]
+    right = [np.mean(np.array(one.labels) == gold) for one in (found, none)]
+    assert right[0] >= right[1] - 0.005

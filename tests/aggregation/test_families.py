@@ -3,6 +3,7 @@
 from itertools import combinations
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -15,10 +16,11 @@ from goldspan.aggregation.families import (
     find_families,
     given_families,
     pair_agreements,
+    read_families,
 )
 from goldspan.aggregation.weighted import Ballots
 from goldspan.crowd import Crowd
-from goldspan.errors import InputError
+from goldspan.errors import FormatError, InputError
 
 WIDE = b"""token\ta\tb\tc\td
 Rome\tB-LOC\tB-LOC\tO\tO
@@ -249,7 +251,7 @@ def test_other_crowds_know_them_by_id():
     crowd, _, kin = simulated(1.0)
     families = given_families(crowd, kin)
     rows = [{"task": 0, "worker": w, "label": "a"} for w in ("new", "w02", "w05", "w00")]
-    other = families.on(goldspan.read_crowd(rows))
+    other = families.on(goldspan.read_crowd(rows).worker_ids)
     assert other.names() == {"w00": "kin", "w02": "kin"}
     assert other.sizes.sum() == 4
 
@@ -278,7 +280,69 @@ def test_what_families_may_be(crowd):
         goldspan.aggregate(crowd, "ds", families=3)
     assert families_for("none", crowd) is None
     assert families_for({}, crowd) is None
-    assert families_for({"a": "x", "nobody": "x"}, crowd) is None
+    assert families_for({"a": "x"}, crowd) is None
+    with pytest.raises(InputError, match="no worker 'nobody' among the 4"):
+        families_for({"a": "x", "nobody": "x"}, crowd)
+    for bad in ({"a": ""}, {"": "x"}, {"a": None}, {"a": " "}):
+        with pytest.raises(InputError, match="text that is not empty"):
+            goldspan.aggregate(crowd, "ds", families=bad)
+
+
+def test_families_are_read_from_a_file(crowd, tmp_path):
+    file = tmp_path / "families.csv"
+    file.write_text("\ufeffworker, family,note\na,one,\nb,one,x\n\nc,,\n", encoding="utf-8")
+    assert read_families(file) == {"a": "one", "b": "one"}
+    by_file = goldspan.aggregate(crowd, "ds", families=str(file))
+    by_dict = goldspan.aggregate(crowd, "ds", families={"a": "one", "b": "one"})
+    np.testing.assert_array_equal(by_file.token_probs, by_dict.token_probs)
+    assert by_file.workers.column("family").to_pylist() == ["one", "one", None, None]
+    effective = by_file.workers.column("effective").to_pylist()
+    assert effective[0] == effective[1] < 2
+    assert effective[2:] == [1, 1]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("worker,group\na,b\n", "columns worker and family"),
+        ("", "not nothing"),
+        ("worker,family\na,one\na,two\n", "in family 'one' already"),
+        ("worker,family\n,one\n", "the worker is empty"),
+        ("worker,family\na,one,1\n", "3 cells for 2 columns"),
+    ],
+)
+def test_what_is_wrong_with_a_file_of_families_is_said(tmp_path, text, message):
+    file = tmp_path / "families.csv"
+    file.write_text(text, encoding="utf-8")
+    with pytest.raises(FormatError, match=message):
+        read_families(file)
+    with pytest.raises(FormatError, match="no such file"):
+        read_families(tmp_path / "other.csv")
+
+
+def test_families_among_other_workers_keep_names_and_order(crowd):
+    kin = given_families(crowd, {"b": "two", "d": "two", "a": "one"})
+    other = kin.on(pa.array(["new", "d", "a", "b"]))
+    assert other.number.tolist() == [0, 1, 2, 1]
+    assert other.names() == {"d": "two", "b": "two"}
+    assert other.effective[0] == 1
+    assert kin.answer_counts(crowd).tolist() == pytest.approx(
+        [2 + kin.effective[1], 2 + kin.effective[1]]
+    )
+
+
+def test_what_may_be_believed_of_families_that_were_found():
+    def opinions(rho: float, n_workers: int = 12, members: int = 3) -> list[set[str]]:
+        crowd, _, _ = simulated(rho, n_workers=n_workers, members=members)
+        found = find_families(crowd)
+        assert found
+        return [set(one.names()) if one else set() for one in found.opinions(crowd)]
+
+    three = {"w00", "w01", "w02"}
+    assert opinions(1.0) == [three]  # copies
+    assert opinions(0.65) == [three, set()]  # a minority, which may know more
+    assert {"w03", "w04"} <= opinions(0.7, n_workers=10, members=5)[-1]  # half of the answers
+    assert opinions(0.3) == [set()]  # weak
 
 
 def test_a_small_crowd_has_no_families(crowd):
@@ -300,3 +364,26 @@ def test_many_pairs_are_numbered_alike(monkeypatch):
     fewer = pair_agreements(crowd)
     assert len(fewer) == len(dense)
     assert (fewer.blocks < dense.blocks).all()
+
+
+def test_experts_are_told_from_a_family_by_known_truth():
+    rng = np.random.default_rng(5)
+    truth = rng.integers(2, size=300)
+    is_hard = rng.random(300) < 0.4
+    rows = []
+    for w in range(30):
+        said = truth if w < 8 else np.where(is_hard, 1 - truth, truth)
+        given_ = np.where(rng.random(300) < (0.88 if w < 8 else 0.75), said, 1 - said)
+        rows += [{"task": i, "worker": f"w{w:02d}", "label": "xy"[x]} for i, x in enumerate(given_)]
+    copies = [row | {"worker": "copy"} for row in rows if row["worker"] == "w20"]
+    crowd = goldspan.read_crowd([*rows, *copies])
+    experts = {f"w{w:02d}" for w in range(8)}
+    by_answers = families_for("auto", crowd)
+    assert by_answers is not None
+    assert len(experts & set(by_answers.names())) > 4
+    codes = [crowd.tagset.index["xy"[label]] for label in truth]
+    known = np.where(np.arange(300) < 150, codes, -1)
+    by_truth = families_for("auto", crowd, known.astype(np.int16))
+    assert by_truth is not None
+    assert not experts & set(by_truth.names())
+    assert {"w20", "copy"} <= set(by_truth.names())

@@ -89,7 +89,7 @@ def test_one_worker_is_no_workers(run):
 def test_without_gold_the_crowd_judges_and_says_what_that_means(run):
     code, out, err = run("answers.csv", "--budget", 3, "--target", 1)
     assert code == 0
-    assert out.startswith("accuracy of 5 workers by ds; ")
+    assert out.startswith("accuracy of 5 workers by auto; ")
     assert "public crowds share their mistakes, no gold of yours" in out
     assert not err
     assert "not reachable" in out

@@ -181,3 +181,14 @@ def test_bits_per_label_are_no_share(model):
     assert not table.is_rate[at]
     assert not {"Low", "High"} & set(table.columns)
     assert table.spammers == ("gus",)
+
+
+def test_members_of_families_are_told_beside_their_numbers():
+    rows = [{"item": n, "worker": w, "label": "xy"[n % 2]} for n in range(9) for w in "abc"]
+    kin = {"a": "twins", "b": "twins"}
+    found = goldspan.aggregate(goldspan.read_crowd(rows), "ds", families=kin)
+    table = worker_table(found, None)
+    remarks = {row.worker: row.remark for row in table.rows}
+    assert "twins: 2 workers who err together and count as 1." in remarks["a"]
+    assert "twins" not in remarks["c"]
+    assert "Effective" not in table.columns

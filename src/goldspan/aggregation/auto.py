@@ -65,7 +65,6 @@ from goldspan.aggregation.legal import has_words
 from goldspan.aggregation.mixture import Mixture, posterior_of_labels, posterior_of_probs
 from goldspan.aggregation.votes import TokenVote
 from goldspan.crowd import Crowd
-from goldspan.errors import InputError
 from goldspan.params import MOST, Number, OneOf, Rounds, Seed, Whole, result
 from goldspan.tagger.features import read_templates
 from goldspan.tagger.parameters import Weights
@@ -109,8 +108,8 @@ class Auto(Aggregator):
 
     Args:
         text: "auto" uses the words of the items where there are any; "none" the answers only.
-        families: Of tagged tokens: workers who err together count as fewer. "auto" finds them by
-            the answers, "none" does not look for any; or a mapping from worker ids to names.
+        families: Workers who err together count as fewer. "auto" finds them by the answers, "none"
+            does not look for any; or a mapping from worker ids to names.
         documents: "auto": places that nobody marked and that hold the words of a span of the same
             document are spans too, as far as the answers say that such places were missed; "none".
         share: Of the answers that is hidden to judge the candidates.
@@ -194,19 +193,22 @@ class Auto(Aggregator):
 
     def _labels(self, crowd: Crowd, given: FitContext, choice: Choice | None) -> Consensus:
         """Aggregate single labels, without their words."""
-        if not isinstance(self.families, str):
-            raise InputError(
-                "auto: families of single labels are not supported yet: leave them out"
-            )
-        found = combine_labels(crowd, given, self.random_state or 0, choice)
+        kin = families_for(self.families, crowd, given.known)
+        kins = kin.opinions(crowd) if kin and self.families == "auto" else [kin]
+        found = combine_labels(crowd, given, self.random_state or 0, kins, choice)
         posterior = posterior_of_probs(crowd, found.probs, given.runner)
         result = consensus_of(crowd, posterior, decode="viterbi", method=self.name)
-        made = Choice(tuple(found.candidates), len(crowd.latest), (found.certainty,))
+        made = Choice(
+            tuple(found.candidates), len(crowd.latest), (found.certainty,), is_bold=found.is_bold
+        )
         is_same = choice is not None and made.candidates == choice.candidates
-        kin = families_for(self.families, crowd)
-        what = "workers look like copies or err together, and count as many all the same"
-        cautions = (f"{what}: {kin.members}",) if kin else ()
-        return replace(result, memory=choice if is_same else made, cautions=cautions)
+        kin = kins[0 if found.is_bold else -1]
+        return replace(
+            result,
+            memory=choice if is_same else made,
+            families=kin,
+            cautions=(kin.note,) if kin else (),
+        )
 
     def _spans(self, crowd: Crowd, given: FitContext, choice: Choice | None) -> Consensus:
         """Aggregate tagged tokens."""
@@ -235,6 +237,7 @@ class Auto(Aggregator):
             trace=tuple(progress.scores[1:]),
             memory=choice,
             notes=(missed.note,) if missed else (),
+            families=kin,
             cautions=(kin.note,) if kin else (),
         )
 

@@ -11,10 +11,17 @@ in which a method that is a little worse keeps nearly the weight of the best: sc
 and do not order good methods finely. The temperature T_mi of a method on item i is the judge's, but
 at least 1 + (n_i - 1) rho_m, the design effect of n_i answers whose errors are correlated. Where
 few labels could be hidden, votes have the weight that the scores do not earn.
+
+Workers who err together (`goldspan.aggregation.families`) count as fewer in all methods, and their
+answers are hidden together. A large family may be those who know more than the others, whom no
+pairwise agreement tells from those who err together: families that are neither copies nor give half
+of the answers to their items are believed only if all candidates, fitted without them too, predict
+the hidden answers clearly worse so (`goldspan.aggregation.families.Families.opinions`).
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,6 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from goldspan.aggregation.base import FitContext
+from goldspan.aggregation.families import Families
 from goldspan.aggregation.judge import Candidate, Choice, Judge, Judged, hold_out, how_sure
 from goldspan.aggregation.weighted import Ballots, softmax
 from goldspan.crowd import Crowd
@@ -58,15 +66,21 @@ class AutoLabels:
         candidates: The methods, the heaviest first; what their drift costs is taken off their
             scores, and all are 0 where nothing could be hidden.
         certainty: How sure the choice is, in a sentence.
+        is_bold: Whether the first opinion of who errs together was believed.
     """
 
     probs: Floats
     candidates: list[Candidate]
     certainty: str
+    is_bold: bool = True
 
 
 def combine_labels(
-    crowd: Crowd, given: FitContext, random_state: int, choice: Choice | None = None
+    crowd: Crowd,
+    given: FitContext,
+    random_state: int,
+    kins: Sequence[Families | None] = (None,),
+    choice: Choice | None = None,
 ) -> AutoLabels:
     r"""Combine methods for single labels by how well they predict hidden answers.
 
@@ -77,6 +91,9 @@ def combine_labels(
         crowd: A crowd of single labels with at least one answer; its gold is not looked at.
         given: Known truth is clamped; the runner is used.
         random_state: Seed of the answers that are hidden.
+        kins: Workers who err together: they count as fewer in all methods; None: everybody errs
+            alone. The first of two opinions is believed only if the methods predict the hidden
+            answers better under it by `PATIENCE`; its families are hidden together.
         choice: An earlier one: its weights and temperatures are taken, and nothing is judged.
 
     Returns:
@@ -87,7 +104,8 @@ def combine_labels(
     >>> combine_labels(crowd, FitContext(), 0).probs.argmax(axis=1).tolist()
     [0, 1]
     """
-    ballots = Ballots.of(crowd)
+    kin = kins[0]
+    ballots = Ballots.of(crowd, families=kin)
     n_labels = ballots.shape[2]
     answers_of = ballots.per_token(None)
     if n_labels < 2 or answers_of.max(initial=0) < 2:
@@ -97,47 +115,81 @@ def combine_labels(
         lone = Candidate(VOTES, 0.0, 1.0, 1.0)
         return AutoLabels(_clamped(probs, answers_of, given), [lone], why)
     specs = _specs(n_labels)
-    whole = [_fit(spec, crowd, given) for spec in specs]
     known = {one.name: one for one in choice.candidates} if choice else {}
-    if {spec.label for spec in specs} <= set(known):
-        table = [known[spec.label] for spec in specs]
-        reason = choice.reasons[0] if choice and choice.reasons else ""
+    if choice and {spec.label for spec in specs} <= set(known):
+        table, is_bold = [known[spec.label] for spec in specs], choice.is_bold
+        reason = choice.reasons[0] if choice.reasons else ""
+        believed = kin if is_bold else kins[-1]
+        whole = [_fit(spec, crowd, given, believed) for spec in specs]
     else:
-        table, reason = _judged(crowd, given, specs, whole, random_state)
+        tried = [_tried(crowd, given, specs, random_state, one, kin) for one in kins]
+        is_bold = tried[0].scores.max() >= tried[-1].scores.max() + PATIENCE or len(tried) == 1
+        best = tried[0 if is_bold else -1]
+        table, reason, whole, believed = *best.table(specs), best.whole, best.kin
+    ballots = Ballots.of(crowd, families=believed)
+    answers_of = ballots.per_token(None)
     mixed = np.zeros_like(whole[0])
     for spec, probs, one in zip(specs, whole, table, strict=True):
         excess = max(_correlation(ballots, probs), CORRELATED) if spec.is_posterior else 0.0
         effect = 1 + np.maximum(answers_of - 1, 0) * excess
         mixed += one.weight * _cooled(probs, np.maximum(one.temperature, effect))
     table.sort(key=lambda one: -one.weight)
-    return AutoLabels(_clamped(mixed, answers_of, given), table, reason)
+    return AutoLabels(_clamped(mixed, answers_of, given), table, reason, is_bold)
 
 
-def _judged(
-    crowd: Crowd, given: FitContext, specs: list[_Spec], whole: list[Floats], seed: int
-) -> tuple[list[Candidate], str]:
-    """Return what the hidden answers say of every candidate, and how sure that is."""
-    ballots = Ballots.of(crowd)
-    judged, n_hidden = _judge(crowd, given, specs, seed)
-    answers_of = ballots.per_token(None)
-    reference = _balance(ballots.sums() / np.maximum(answers_of, 1)[:, None])
-    scores = np.array(
-        [
-            np.mean([one.score for one in found]) - DRIFT * _divergence(_balance(probs), reference)
-            for found, probs in zip(judged, whole, strict=True)
+@dataclass(frozen=True, eq=False)
+class _Tried:
+    """All candidates under one opinion of who errs together.
+
+    Attributes:
+        kin: The opinion.
+        whole: The candidates' probabilities from all answers.
+        judged: What the hidden answers say of each, fold by fold.
+        scores: float64 [n_candidates], less what drift costs.
+        n_hidden: Number of hidden labels.
+    """
+
+    kin: Families | None
+    whole: list[Floats]
+    judged: list[list[Judged]]
+    scores: Floats
+    n_hidden: int
+
+    def table(self, specs: list[_Spec]) -> tuple[list[Candidate], str]:
+        """Return what the hidden answers say of every candidate, and how sure that is."""
+        trust = self.n_hidden / (self.n_hidden + DOUBT)
+        weights = np.exp((self.scores - self.scores.max()) / PATIENCE)
+        weights *= trust / weights.sum()
+        weights[0] += 1 - trust
+        heat = [
+            float(np.exp(np.mean([np.log(one.temperature) for one in found])))
+            for found in self.judged
         ]
-    )
-    trust = n_hidden / (n_hidden + DOUBT)
-    weights = np.exp((scores - scores.max()) / PATIENCE)
-    weights *= trust / weights.sum()
-    weights[0] += 1 - trust
-    heat = [float(np.exp(np.mean([np.log(one.temperature) for one in found]))) for found in judged]
-    table = [
-        Candidate(spec.label, float(score), temperature, float(weight))
-        for spec, score, temperature, weight in zip(specs, scores, heat, weights, strict=True)
+        table = [
+            Candidate(spec.label, float(score), temperature, float(weight))
+            for spec, score, temperature, weight in zip(
+                specs, self.scores, heat, weights, strict=True
+            )
+        ]
+        order = np.argsort(-weights, kind="stable").tolist()
+        return table, _certainty(specs, self.judged, order, self.n_hidden)
+
+
+def _tried(
+    crowd: Crowd, given: FitContext, specs: list[_Spec], seed: int, kin: Families | None,
+    hidden_together: Families | None,
+) -> _Tried:  # fmt: skip
+    """Fit and judge all candidates."""
+    ballots = Ballots.of(crowd, families=kin)
+    whole = [_fit(spec, crowd, given, kin) for spec in specs]
+    judged, n_hidden = _judge(crowd, given, specs, seed, kin, hidden_together)
+    counts = np.maximum(ballots.per_token(None), 1)[:, None]
+    reference = _balance(ballots.sums() / counts)
+    scores = [
+        np.mean([one.score for one in found]) - DRIFT * _divergence(_balance(probs), reference)
+        for found, probs in zip(judged, whole, strict=True)
     ]
-    order = np.argsort(-weights, kind="stable").tolist()
-    return table, _certainty(specs, judged, order, n_hidden)
+    return _Tried(kin, whole, judged, np.array(scores), n_hidden)
 
 
 # --------------------------------------------------------------------------------------------------
@@ -170,14 +222,14 @@ def _specs(n_labels: int) -> list[_Spec]:
     ]
 
 
-def _fit(spec: _Spec, crowd: Crowd, given: FitContext) -> Floats:
+def _fit(spec: _Spec, crowd: Crowd, given: FitContext, kin: Families | None) -> Floats:
     """Return a candidate's probabilities, float64 [n_items, J]; shares of votes are smoothed."""
-    ballots = Ballots.of(crowd)
+    ballots = Ballots.of(crowd, families=kin)
     if not spec.method:
         return _shares_of_votes(ballots)
     from goldspan.aggregation import get_aggregator
 
-    aggregator = get_aggregator(spec.method, **spec.params)
+    aggregator = get_aggregator(spec.method, families=kin or "none", **spec.params)
     fresh = FitContext(known=given.known, runner=given.runner)
     found = aggregator._aggregate(crowd, fresh)  # noqa: SLF001 - known truth is already in codes
     probs = found.token_probs.astype(np.float64)
@@ -197,16 +249,18 @@ def _shares_of_votes(ballots: Ballots) -> Floats:
 
 
 def _judge(
-    crowd: Crowd, given: FitContext, specs: list[_Spec], seed: int
-) -> tuple[list[list[Judged]], int]:
+    crowd: Crowd, given: FitContext, specs: list[_Spec], seed: int, kin: Families | None,
+    hidden_together: Families | None,
+) -> tuple[list[list[Judged]], int]:  # fmt: skip
     """Judge every candidate on every fold; and count the hidden labels."""
     found: list[list[Judged]] = [[] for _ in specs]
     n_hidden = 0
+    family = hidden_together.number if hidden_together else None
     for fold in range(MOST_FOLDS):
-        rest, hidden = hold_out(crowd, share=SHARE, seed=seed + fold)
+        rest, hidden = hold_out(crowd, share=SHARE, family=family, seed=seed + fold)
         judge = Judge(rest, hidden)
         for own, spec in zip(found, specs, strict=True):
-            own.append(judge.judge(_fit(spec, rest, given)))
+            own.append(judge.judge(_fit(spec, rest, given, kin)))
         n_hidden += len(judge)
         if fold + 1 >= FOLDS and n_hidden >= ENOUGH:
             break

@@ -30,6 +30,7 @@ from goldspan.spans.corpus import SpanArray
 if TYPE_CHECKING:
     import pandas as pd
 
+    from goldspan.aggregation.families import Families
     from goldspan.aggregation.workers import Habit
     from goldspan.spans.confidence import ConfidenceScore
 
@@ -66,6 +67,8 @@ class Consensus:
             (`goldspan.aggregation.conformal.ConformalSets`); None unless `calibrate` was asked for
             a coverage.
         candidates: What `auto` tried, the largest weight first; empty for other methods.
+        families: Workers who err together, as the method found or was given them; None where
+            everybody errs alone.
         cautions: What the method itself warns of, such as workers who look like copies.
     """
 
@@ -88,13 +91,24 @@ class Consensus:
     memory: Any = field(default=None, repr=False)
     item_columns: Mapping[str, NDArray[np.float64]] = field(default_factory=dict, repr=False)
     candidates: tuple[Candidate, ...] = ()
+    families: Families | None = field(default=None, repr=False)
     cautions: tuple[str, ...] = ()
     sets: Any = field(default=None, repr=False)
 
     @cached_property
     def workers(self) -> pa.Table:
-        """One row per worker: answers, labels, and how good they are by this result."""
-        return self.make_workers(self)
+        """One row per worker: answers, labels, and how good they are by this result.
+
+        Where workers err together also their `family`, null of who errs alone, and `effective`:
+        as how many independent workers the whole family counts, n / (1 + (n - 1) rho).
+        """
+        table, kin = self.make_workers(self), self.families
+        if kin is None:
+            return table
+        names = kin.names()
+        family = pa.array(map(names.get, self.crowd.worker_ids.to_pylist()), pa.string())
+        table = table.append_column("family", family)
+        return table.append_column("effective", pa.array(kin.effective))
 
     @cached_property
     def warnings(self) -> list[str]:

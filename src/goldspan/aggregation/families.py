@@ -13,9 +13,11 @@ independent workers (Kish 1965).
 
 from __future__ import annotations
 
+import csv
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -31,7 +33,7 @@ from goldspan.aggregation.kernels import (
     weighted_quantiles,
 )
 from goldspan.crowd import Crowd
-from goldspan.errors import InputError
+from goldspan.errors import Fault, FormatError, InputError
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -434,6 +436,12 @@ def join_workers(pairs: Pairs, n_workers: int) -> Ints:
 # Families of workers, and what the answers of their members count.
 
 
+COPIES = 0.8
+"""Workers whose mistakes correlate so much are copies, and not those who know more than others."""
+WEAK = 0.4
+"""Found families of single labels that share less are not heeded: six of them count as two."""
+LEAST_RHO = 0.1
+"""Found families that err together less, as known truth tells, are none."""
 CAUTION = 4.0
 """Weight of rho = 1 in that of a given family: a pair measured with a standard error of 1/2."""
 
@@ -483,17 +491,54 @@ class Families:
         pairs = zip(self.worker_ids.to_pylist(), self.number.tolist(), strict=True)
         return {worker: called[n] for worker, n in pairs if n in called}
 
-    def on(self, crowd: Crowd) -> Families:
-        """Return the same families among the workers of another crowd, found by id."""
-        place = pc.fill_null(pc.index_in(crowd.worker_ids, value_set=self.worker_ids), -1)
+    def on(self, worker_ids: pa.Array) -> Families:
+        """Return the same families among other workers, found by id; newcomers err alone.
+
+        Args:
+            worker_ids: Arrow string array [n_workers].
+        """
+        place = pc.fill_null(pc.index_in(worker_ids, value_set=self.worker_ids), -1)
         known = np.asarray(place.to_numpy(zero_copy_only=False), np.int64)
-        alone = len(self.rho) + np.arange(crowd.n_workers)
-        kept, number = np.unique(
-            np.where(known < 0, alone, self.number[known]), return_inverse=True
+        number = np.where(known < 0, -1, self.number[known])
+        return self._renumbered(number, worker_ids)
+
+    def _renumbered(self, number: Ints, worker_ids: pa.Array) -> Families:
+        """Give workers with these numbers, -1 for who errs alone, their families."""
+        alone = len(self.rho) + np.arange(len(number))
+        kept, first, place = np.unique(
+            np.where(number < 0, alone, number), return_index=True, return_inverse=True
         )
-        rho = np.append(self.rho, np.zeros(crowd.n_workers))[kept]
-        given = {n: self.given[k] for n, k in enumerate(kept.tolist()) if k in self.given}
-        return Families(number.astype(np.int64), rho, crowd.worker_ids, given)
+        order = np.argsort(first, kind="stable")  # in the order of the first members
+        rank = np.empty(len(order), np.int64)
+        rank[order] = np.arange(len(order))
+        rho = np.append(self.rho, np.zeros(len(number)))[kept[order]]
+        given = {n: self.given[k] for n, k in enumerate(kept[order].tolist()) if k in self.given}
+        return Families(rank[place.ravel()], rho, worker_ids, given)
+
+    @cached_property
+    def effective(self) -> Floats:
+        """What every worker's whole family counts, n / (1 + (n - 1) rho), float64 [n_workers]."""
+        return self.effective_of(self.sizes, np.arange(len(self.rho)))[self.number]
+
+    def effective_of(self, size: NDArray[Any], family: NDArray[Any]) -> Floats:
+        """Return what some members of families count together, n / (1 + (n - 1) rho).
+
+        Args:
+            size: int64 [n], members.
+            family: int64 [n], their family.
+        """
+        return np.asarray(size / (1 + np.maximum(size - 1, 0) * self.rho[family]), np.float64)
+
+    def answer_counts(self, crowd: Crowd) -> Floats:
+        """Return how many independent answers the items have, float64 [n_items].
+
+        Args:
+            crowd: Latest answers count; its workers are looked up by id.
+        """
+        kin, answers = self.on(crowd.worker_ids), crowd.latest
+        return np.bincount(
+            answers.item, kin.weights(answers.item, answers.worker), crowd.n_items
+        ).astype(np.float64)
 
     def answer_weights(self, crowd: Crowd) -> Floats:
         """Return what every latest answer counts, 1 / (1 + (n - 1) rho), float64 [n_answers].
@@ -534,6 +579,36 @@ class Families:
         _, inverse, n = np.unique(key, return_inverse=True, return_counts=True)
         found[related] = 1 / (1 + (n[inverse] - 1) * self.rho[own[related]])
         return found
+
+    def opinions(self, crowd: Crowd) -> list[Families | None]:
+        """Return what may be believed of families that were found, the boldest first.
+
+        Weak ones are left out: they count nearly as many as they are, and are easily mistaken. So
+        are, in a second opinion, those that are neither copies nor give half of the answers to
+        their items: it is open whether they err together or know more than the rest, and if they
+        err the rest outvotes them.
+
+        Args:
+            crowd: The crowd of these families.
+
+        Returns:
+            One or two; None: everybody errs alone.
+        """
+        answers, size = crowd.latest, len(self.rho)
+        key = answers.item * np.int64(size) + self.number[answers.worker]
+        cells, n_own = np.unique(key, return_counts=True)
+        item, own = np.divmod(cells, size)
+        n_all = np.bincount(answers.item, minlength=crowd.n_items)[item]
+        share = np.bincount(own, n_own, size) / np.maximum(np.bincount(own, n_all, size), 1)
+        weak = self.rho < WEAK
+        doubtful = weak | ((self.rho < COPIES) & (share < 0.5))
+        bold, sure = (
+            self._renumbered(np.where(left_out[self.number], -1, self.number), self.worker_ids)
+            for left_out in (weak, doubtful)
+        )
+        if (bold.number == sure.number).all():
+            return [bold or None]
+        return [bold, sure or None]
 
     def thin(self, crowd: Crowd) -> Crowd:
         """Return the crowd with one answer per item and family: that of the first member."""
@@ -614,12 +689,9 @@ def given_families(
         known: int16 [n_tokens], known truth, -1 unknown: where members answered enough of it, rho
             is estimated by it, else by the answers. Of what cannot be estimated rho is 1.
     """
-    names = {str(worker): str(family) for worker, family in families.items()}
-    ids = crowd.worker_ids.to_pylist()
-    first: dict[tuple[bool, str], int] = {}
-    keys = [(w in names, names.get(w, w)) for w in ids]
-    number = np.array([first.setdefault(key, len(first)) for key in keys], np.int64)
-    sizes, size = np.bincount(number, minlength=len(first)), len(first)
+    number, given = _numbered_names(families, crowd.worker_ids)
+    sizes = np.bincount(number)
+    size = len(sizes)
     rho = np.zeros(size)
     if (sizes > 1).any():
         own, found, error = _within(crowd, number, known)
@@ -628,7 +700,6 @@ def given_families(
         rho = np.where(
             sizes > 1, np.clip(total / (CAUTION + np.bincount(own, weight, size)), 0, 1), 0
         )
-    given = {n: name for (is_named, name), n in first.items() if is_named}
     return Families(number, rho, crowd.worker_ids, given)
 
 
@@ -671,16 +742,82 @@ def _by_truth(crowd: Crowd, number: Ints, known: NDArray[np.int16]) -> tuple[Int
 
 
 def check_families(families: Any) -> None:
-    """Reject what is neither "auto", "none", a mapping from worker ids to names, nor `Families`.
+    """Reject what is neither "auto", "none", a file, a mapping, nor `Families`.
 
     Raises:
-        InputError: It is something else.
+        InputError: It is something else, or a name in the mapping is empty.
     """
-    if not isinstance(families, Mapping | Families) and families not in ("auto", "none"):
+    if isinstance(families, Mapping):
+        _check_names(families)
+    elif not isinstance(families, str | Path | Families) or not str(families):
         raise InputError(
-            'families must be "auto", "none", or a mapping from worker ids to names of families, '
-            f"not {families!r}"
+            'families must be "auto", "none", a file with columns worker and family, or a mapping '
+            f"from worker ids to names of families, not {families!r}"
         )
+
+
+def _check_names(families: Mapping[Any, Any]) -> None:
+    bad = [
+        worker for worker, name in families.items() if not _is_name(worker) or not _is_name(name)
+    ]
+    if bad:
+        raise InputError(
+            "families must give names to workers: text that is not empty, but "
+            + ", ".join(f"{worker!r} has {families[worker]!r}" for worker in bad[:SAID])
+        )
+
+
+def _is_name(value: Any) -> bool:
+    return isinstance(value, str | int) and not isinstance(value, bool) and bool(str(value).strip())
+
+
+def read_families(path: str | Path) -> dict[str, str]:
+    """Read the families of workers from a CSV file with columns worker and family.
+
+    Workers whose family is empty err alone, as do those who are not in the file.
+
+    Args:
+        path: The file; other columns do not matter.
+
+    Raises:
+        FormatError: There is no such file, a column is missing, a row has other cells than
+            columns, a worker is empty or has two families; all faults are listed.
+    """
+    try:
+        lines = Path(path).read_text(encoding="utf-8-sig").splitlines()
+    except UnicodeDecodeError as error:
+        raise FormatError([Fault(f"it is not UTF-8: {error.reason}", str(path))]) from None
+    except OSError:
+        message = 'there is no such file; families are "auto", "none", or a file'
+        raise FormatError([Fault(message, str(path))]) from None
+    rows = csv.reader(lines)
+    head = [name.strip() for name in next(rows, [])]
+    if not set(head) >= {"worker", "family"}:
+        seen = ", ".join(head) or "nothing"
+        message = f"a table of families has columns worker and family, with a comma, not {seen}"
+        raise FormatError([Fault(message, str(path), 1, kind="header")])
+    found: dict[str, str] = {}
+    faults: list[Fault] = []
+    for row in rows:
+        if not any(map(str.strip, row)):
+            continue
+        cells = {name: cell.strip() for name, cell in zip(head, row, strict=False)}
+        worker = cells.get("worker", "")
+        message = f"{len(row)} cells for {len(head)} columns" if len(row) != len(head) else ""
+        message = message or _clash(worker, cells["family"], found)
+        if message:
+            faults.append(Fault(message, str(path), rows.line_num, worker=worker, kind="family"))
+    if faults:
+        raise FormatError(faults)
+    return {worker: name for worker, name in found.items() if name}
+
+
+def _clash(worker: str, family: str, found: dict[str, str]) -> str:
+    """Take the family of a worker, and return what is wrong with it, "" if nothing is."""
+    if not worker:
+        return "the worker is empty"
+    known = found.setdefault(worker, family)
+    return f"the worker is in family {known!r} already" if known != family else ""
 
 
 def families_for(
@@ -689,14 +826,80 @@ def families_for(
     """Find or take the families of a crowd; None where everybody errs alone.
 
     Args:
-        families: "auto", "none", a mapping from worker ids to names, or `Families`.
+        families: "auto", "none", a file as for `read_families`, a mapping from worker ids to names,
+            or `Families`.
         crowd: The crowd.
-        known: As for `given_families`.
+        known: As for `given_families`; of families that were found, those whose members do not err
+            together where the truth is known, but know more than others, are none.
+
+    Raises:
+        InputError: A worker who is given a family is not in the crowd.
     """
-    if isinstance(families, str):
-        found = find_families(crowd) if families == "auto" else None
+    if families == "auto":
+        found: Families | None = _measured(find_families(crowd), crowd, known)
+    elif families == "none":
+        found = None
     elif isinstance(families, Families):
-        found = families.on(crowd)
+        found = families.on(crowd.worker_ids)
     else:
-        found = given_families(crowd, families, known)
+        given = families if isinstance(families, Mapping) else read_families(families)
+        check_known(given, crowd.worker_ids)
+        found = given_families(crowd, given, known)
     return found or None
+
+
+def _measured(found: Families, crowd: Crowd, known: NDArray[np.int16] | None) -> Families:
+    """Measure found families by known truth, as far as there is enough; rho of 0 is no family."""
+    if not found or known is None or not (known >= 0).any():
+        return found
+    own, rho, error = _by_truth(crowd, found.number, known)
+    size, weight = len(found.rho), 1 / (error**2 + 1e-4)
+    total = CAUTION * found.rho + np.bincount(own, weight * rho, size)
+    new = np.clip(total / (CAUTION + np.bincount(own, weight, size)), 0, 1)
+    is_none = new < LEAST_RHO
+    measured = replace(found, rho=np.where(found.sizes > 1, new, 0.0))
+    number = np.where(is_none[found.number], -1, found.number)
+    return measured._renumbered(number, crowd.worker_ids)  # noqa: SLF001 - of this module
+
+
+def check_known(families: Mapping[str, str], worker_ids: pa.Array) -> None:
+    """Reject families of workers who are not there.
+
+    Raises:
+        InputError: There are some.
+    """
+    there = set(worker_ids.to_pylist())
+    unknown = [str(worker) for worker in families if str(worker) not in there]
+    if unknown:
+        more = f" and {len(unknown) - SAID} more" if len(unknown) > SAID else ""
+        raise InputError(
+            f"families: no worker {', '.join(map(repr, unknown[:SAID]))}{more} among the "
+            f"{len(there)} workers"
+        )
+
+
+def as_copies(families: Mapping[str, str], worker_ids: pa.Array) -> Families:
+    """Take families whose members are as one: rho is 1 where there are no answers to tell it by.
+
+    Args:
+        families: Name of the family by worker id.
+        worker_ids: Arrow string array [n_workers].
+
+    Raises:
+        InputError: A worker is not there, or a name is empty.
+    """
+    check_families(families)
+    check_known(families, worker_ids)
+    number, given = _numbered_names(families, worker_ids)
+    return Families(number, (np.bincount(number) > 1).astype(np.float64), worker_ids, given)
+
+
+def _numbered_names(
+    families: Mapping[str, str], worker_ids: pa.Array
+) -> tuple[Ints, dict[int, str]]:
+    """Number families in the order of the first members; and return their names."""
+    names = {str(worker): str(family) for worker, family in families.items()}
+    first: dict[tuple[bool, str], int] = {}
+    keys = [(w in names, names.get(w, w)) for w in worker_ids.to_pylist()]
+    number = np.array([first.setdefault(key, len(first)) for key in keys], np.int64)
+    return number, {n: name for (is_named, name), n in first.items() if is_named}

@@ -123,6 +123,7 @@ class Choice:
             of the workers, for labels that a CRF learns from and for those of the result; empty
             without text.
         teacher: The one of them whose labels the CRF learns from; "" without text.
+        is_bold: Whether doubtful families of workers were believed (single labels).
     """
 
     candidates: tuple[Candidate, ...]
@@ -130,6 +131,7 @@ class Choice:
     reasons: tuple[str, ...] = ()
     beside_text: Mapping[str, tuple[Settings, Settings]] = field(default_factory=dict)
     teacher: str = ""
+    is_bold: bool = True
 
     @property
     def chosen(self) -> list[Candidate]:
@@ -164,7 +166,8 @@ class Choice:
         }
         found = tuple(Candidate(**one) for one in plain["candidates"])
         reasons = tuple(plain["reasons"])
-        return cls(found, plain["n_answers"], reasons, beside, plain["teacher"])
+        is_bold = plain.get("is_bold", True)
+        return cls(found, plain["n_answers"], reasons, beside, plain["teacher"], is_bold)
 
 
 def _settings(plain: Sequence[float]) -> Settings:

@@ -184,6 +184,7 @@ class _Votes(Aggregator):
             method=self.name,
             stop_reason="votes need no iteration",
             notes=tuple(notes),
+            families=families,
         )
         return result if known is None else sure_of(result, known)
 

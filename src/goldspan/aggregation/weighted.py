@@ -521,6 +521,7 @@ def _result(
         stop_reason=found.rounds.stop_reason,
         notes=notes,
         item_columns=found.item_columns,
+        families=families,
     )
 
 

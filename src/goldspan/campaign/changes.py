@@ -51,8 +51,8 @@ CHANGE = "change"
 """Kind of the records of changes, under a number each."""
 TOLD = "told"
 """Kind of the records of what is told once."""
-FREE = ("budget", "stop", "page", "provider", "crowd.annotators")
-"""Sections, and a key of one, that may change."""
+FREE = ("budget", "stop", "page", "provider", "crowd.annotators", "aggregate.families")
+"""Sections, and keys of some, that may change."""
 LABELS = ("task.labels", "task.types")
 """Keys whose lists may grow."""
 _WHY = {
@@ -365,7 +365,7 @@ def _refuse(changed: list[tuple[str, Any, Any]]) -> None:
 def _may_change(key: str, old: Any, new: Any) -> bool:
     if key in LABELS:
         return set(old) < set(new)
-    return bool({key, key.partition(".")[0]} & {*FREE})
+    return any(key == free or key.startswith(f"{free}.") for free in FREE)
 
 
 def _why(key: str) -> str:

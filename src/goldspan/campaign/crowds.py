@@ -301,14 +301,31 @@ class AnsweringCrowd:
         return None
 
     def _fill(self, item: str, n: int) -> None:
-        for worker in self._shuffled(self.workers_for(item), lambda worker: f"{item}\0{worker}"):
+        """Ask n workers, two of a family of the plan only where nobody else is left."""
+        order = self._shuffled(self.workers_for(item), lambda worker: f"{item}\0{worker}")
+        family_of = self.inputs.plan.aggregate.family_of
+        there = {family_of(worker) for worker in order if item in self._asked.get(worker, ())}
+        later = []
+        for worker in order:
             if n <= 0:
                 return
-            if worker in self._barred or item in self._asked.get(worker, ()):
-                continue
-            self.prepare(worker)
-            if worker not in self._barred:
-                n -= self.ask(worker, item)
+            family = family_of(worker)
+            if family is not None and family in there:
+                later.append(worker)
+            elif self._got(worker, item):
+                n -= 1
+                there.add(family)
+        for worker in later:
+            if n <= 0:
+                return
+            n -= self._got(worker, item)
+
+    def _got(self, worker: str, item: str) -> bool:
+        """Ask a worker who has not been asked about the item, and may be; whether he answered."""
+        if worker in self._barred or item in self._asked.get(worker, ()):
+            return False
+        self.prepare(worker)
+        return worker not in self._barred and self.ask(worker, item)
 
     def ask(self, worker: str, item: str) -> bool:
         """Get one answer; False where there is no place or no money for it."""
@@ -437,7 +454,13 @@ class Replayed(AnsweringCrowd):
 
     def __init__(self, inputs: CampaignInputs, ledger: Ledger) -> None:
         super().__init__(inputs, ledger)
-        self._answers = labels_by_item(read_record(inputs))
+        record = read_record(inputs)
+        self._answers = labels_by_item(record)
+        families, there = inputs.plan.aggregate.families, set(record.worker_ids.to_pylist())
+        unknown = [w for w in families if w not in there] if isinstance(families, Mapping) else []
+        if unknown:
+            shown = ", ".join(map(repr, unknown[:8]))
+            raise InputError(f"aggregate.families: no worker {shown} in the recorded crowd")
 
     def workers_for(self, item: str) -> Collection[str]:
         """Return who answered the item then."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -20,7 +20,7 @@ from goldspan.errors import InputError
 from goldspan.protocols import Ledger
 from goldspan.workers import judge_workers, measure_reliability, next_answers
 from goldspan.workers.redundancy import OPEN, states
-from goldspan.workers.stopping import get_rule
+from goldspan.workers.stopping import answer_counts, get_rule
 from goldspan.workers.verdicts import DROP, state_workers
 
 # --------------------------------------------------------------------------------------------------
@@ -99,7 +99,7 @@ class Aggregating:
 
     def labels(self, crowd: Crowd) -> Consensus:
         """Aggregate."""
-        aggregator, known = self._aggregator(), _known(crowd)
+        aggregator, known = self._aggregator(crowd), _known(crowd)
         choice = self._choice() if isinstance(aggregator, Auto) else None
         if choice is None:
             return aggregator.fit(crowd.with_gold(None), known).result_
@@ -112,25 +112,34 @@ class Aggregating:
         It is due first, and when the answers have grown by a quarter since. None otherwise, and
         for other methods.
         """
-        aggregator, choice = self._aggregator(), self._choice()
+        aggregator, choice = self._aggregator(crowd), self._choice()
         if not isinstance(aggregator, Auto) or (choice and choice.holds(len(crowd.latest))):
             return None
         found: Choice = aggregator.fit(crowd.with_gold(None), _known(crowd)).result_.memory
         return found.to_dict()
 
-    def _aggregator(self) -> Aggregator:
-        return get_aggregator(method_of(self.plan, self.ledger), **self.plan.aggregate.params)
+    def _aggregator(self, crowd: Crowd) -> Aggregator:
+        params, section = self.plan.aggregate.all_params, self.plan.aggregate
+        if isinstance(section.families, Mapping):  # workers who may come later are among them
+            there = crowd.worker_ids.to_pylist()
+            kin = {worker: section.family_of(worker) for worker in there}
+            params = {**params, "families": {w: name for w, name in kin.items() if name}}
+        return get_aggregator(method_of(self.plan, self.ledger), **params)
 
     def _choice(self) -> Choice | None:
         every = list(self.ledger.records(CHOICE).values())
         return Choice.of(every[-1]) if every else None
 
     def open_items(self, crowd: Crowd, result: Consensus, items: Sequence[str]) -> list[str]:
-        """Name the items whose answers are too few by the rule, in the order given."""
+        """Name the items whose answers are too few by the rule, in the order given.
+
+        For the rule the members of a family count as fewer; the maximum is of paid answers.
+        """
         limits = self.plan.redundancy
         status = states(crowd, result, get_rule(limits.stop), limits.min, limits.max)
+        is_open = (status == OPEN) & (answer_counts(crowd) < limits.max)
         names = crowd.item_ids.to_pylist()
-        open_ = {name for name, state in zip(names, status.tolist(), strict=True) if state == OPEN}
+        open_ = {name for name, more in zip(names, is_open.tolist(), strict=True) if more}
         return [name for name in items if name in open_]
 
 
@@ -217,13 +226,16 @@ def judge(plan: Plan, crowd: Crowd, result: Consensus, barred: set[str], n_worke
         Plain values: `workers`, each with the `verdict` of the rules and why, and what may be said
         of them and what it rests on (`goldspan.workers.verdicts`): `by`, `measure`, `mean` with
         its interval, `judged`, `known`, `opinion`, `said`, how many `more` known labels would
-        settle it; and `drop`, those who go now, the worst first.
+        settle it, and the `family` of who errs together with others, and what it counts as; and
+        `drop`, those who go now, the worst first.
     """
     gold = crowd if crowd.gold is not None and (crowd.gold >= 0).any() else None
     known = crowd.with_gold(None) if gold is None else crowd
     reliability = measure_reliability(known, gold=gold, result=result)
     rules = plan.judging
-    found = judge_workers(reliability, threshold=rules.threshold, sure=rules.sure)
+    found = judge_workers(
+        reliability, threshold=rules.threshold, sure=rules.sure, families=result.families
+    )
     stated = state_workers(known, threshold=rules.threshold, sure=rules.sure)
     unit = "texts" if plan.is_single else "spans"
     rows = {
@@ -231,7 +243,9 @@ def judge(plan: Plan, crowd: Crowd, result: Consensus, barred: set[str], n_worke
             "verdict": one.verdict, "why": one.why, "by": said.by, "measure": said.measure,
             "mean": round(said.mean, 6), "low": round(said.low, 6), "high": round(said.high, 6),
             "judged": round(said.judged, 3), "known": round(said.known, 3), "more": said.more,
-            "opinion": said.opinion(one.verdict, rules.sure), "said": said.words(unit),
+            "opinion": said.opinion(one.verdict, rules.sure),
+            "said": "; ".join(part for part in (said.words(unit), one.together) if part),
+            **({} if one.family is None else {"family": one.family, "effective": one.effective}),
         }
         for one, said in zip(found, stated, strict=True)
     }  # fmt: skip

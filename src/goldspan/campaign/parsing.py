@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import tomllib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -251,9 +251,48 @@ def _aggregate(plan: Any) -> Iterator[str]:
     from goldspan.aggregation import get_aggregator
 
     try:
-        get_aggregator(plan.method, **plan.aggregate.params)
+        known = get_aggregator(plan.method, **plan.aggregate.params).parameter_names()
     except (InputError, TypeError) as error:
         yield f"aggregate: {error}"
+        return
+    yield from _families(plan, plan.method, known)
+
+
+def _families(plan: Any, method: str, known: Collection[str]) -> Iterator[str]:
+    """Check who is said to err together."""
+    from goldspan.aggregation.families import check_families
+
+    families = plan.aggregate.families
+    if families is None:
+        return
+    if "families" not in known:
+        yield f"aggregate.families: {method} knows no families"
+    if "families" in plan.aggregate.params:
+        yield "aggregate.families: params has them too: leave one out"
+    try:
+        check_families(families)
+    except InputError as error:
+        yield f"aggregate.families: {error}"
+    if not isinstance(families, Mapping):
+        if families not in {"auto", "none"}:
+            yield f'aggregate.families: is "auto", "none", a table or a file, not {families!r}'
+        return
+    there = _named_workers(plan)
+    unknown = [worker for worker in families if worker not in there]
+    if there and unknown:
+        yield f"aggregate.families: no worker {', '.join(map(repr, unknown[:8]))} in the crowd"
+
+
+def _named_workers(plan: Any) -> list[str]:
+    """Return the workers whom the plan names, none where anybody may come."""
+    from goldspan.simulation import read_team
+
+    if plan.crowd.source != "simulated":
+        return list(plan.crowd.annotators)
+    try:
+        return list(read_team(list(plan.crowd.workers)))
+    except InputError:  # said elsewhere
+        return []
 
 
 def _method_and_rule(plan: Any) -> Iterator[str]:
@@ -353,6 +392,7 @@ def read_plan(source: str | Path | Mapping[str, Any], *, overlap: int | None = N
     5
     """
     where, content = _content(source)
+    content = _with_families(content, Path(where).parent)
     if overlap is not None:
         kept = content.get("redundancy", {})
         if isinstance(kept, Mapping):  # else the section says so
@@ -367,6 +407,18 @@ def read_plan(source: str | Path | Mapping[str, Any], *, overlap: int | None = N
     if messages:
         raise FaultsError([Fault(message, where) for message in messages], "the plan is refused")
     return plan
+
+
+def _with_families(content: Mapping[str, Any], folder: Path) -> Mapping[str, Any]:
+    """Read the file of families that a plan names, so that the plan holds them itself."""
+    aggregate = content.get("aggregate")
+    file = aggregate.get("families") if isinstance(aggregate, Mapping) else None
+    if not isinstance(file, str) or file in {"", "auto", "none"}:
+        return content  # else the section says so
+    from goldspan.aggregation.families import read_families
+
+    assert isinstance(aggregate, Mapping)
+    return {**content, "aggregate": {**aggregate, "families": read_families(folder / file)}}
 
 
 def _content(source: str | Path | Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:

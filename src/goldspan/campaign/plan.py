@@ -8,7 +8,14 @@ from functools import cached_property
 from hashlib import blake2b
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import (
+    AfterValidator,
+    Field,
+    SerializerFunctionWrapHandler,
+    StrictStr,
+    model_serializer,
+    model_validator,
+)
 
 from goldspan.aggregation.registry import DEFAULT, canonical
 from goldspan.campaign.section import Count, Currency, Money, Name, Number, Section, Share, Words
@@ -216,10 +223,34 @@ class Selecting(Section):
 
 
 class AggregateSection(Section):
-    """How answers become labels; by default "auto"."""
+    """How answers become labels; by default "auto".
+
+    Attributes:
+        method: Name of the method.
+        params: Its parameters.
+        families: Workers who err together and count as fewer: "auto" finds them by the answers,
+            "none" does not look for any, a table gives names of families to workers, or a file with
+            columns worker and family does, which `read_plan` reads; by default as the method does.
+    """
 
     method: Annotated[str, AfterValidator(canonical)] | None = None
     params: dict[str, Any] = Field(default_factory=dict)
+    families: StrictStr | dict[StrictStr, StrictStr] | None = None
+
+    @property
+    def all_params(self) -> dict[str, Any]:
+        """The parameters, the families among them."""
+        return self.params | ({} if self.families is None else {"families": self.families})
+
+    def family_of(self, worker: str) -> str | None:
+        """Return the family that the plan gives to a worker, None for none."""
+        return self.families.get(worker) if isinstance(self.families, Mapping) else None
+
+    @model_serializer(mode="wrap")
+    def _as_before(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Leave families out where there are none: plans made before have the same hash."""
+        found: dict[str, Any] = dump(self)
+        return {key: value for key, value in found.items() if key != "families" or value}
 
 
 class Learning(Section):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from goldspan.campaign.inputs import CampaignInputs
@@ -86,7 +86,7 @@ def _work(inputs: CampaignInputs) -> Iterator[str]:
         share = f"{100 * plan.control.share:g} % of every worker's answers"
         yield f"control: {plan.control.n} known items, {share}{_test(plan.control)}"
     params = "".join(f", {key}={value!r}" for key, value in plan.aggregate.params.items())
-    yield f"labels: by {plan.method}{params}"
+    yield f"labels: by {plan.method}{params}{_kin(plan.aggregate.families)}"
     how = {
         "cv": f"cross-validation in {plan.evaluate.folds} parts",
         "test": f"the test file {plan.evaluate.file}",
@@ -170,3 +170,11 @@ def _end(inputs: CampaignInputs) -> Iterator[str]:
     soft = [rule.planned for rule in stop.rules if not rule.is_hard]
     if soft:
         yield f"or when, {stop.rounds} rounds in a row, {' or '.join(soft)}"
+
+
+def _kin(families: str | Mapping[str, str] | None) -> str:
+    """Say who counts as fewer."""
+    if isinstance(families, Mapping):
+        n = len(set(families.values()))
+        return f", {len(families)} workers in {n} famil{'y' if n == 1 else 'ies'}"
+    return {"auto": ", families found by the answers"}.get(families or "", "")

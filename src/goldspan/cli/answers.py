@@ -10,6 +10,7 @@ import typer
 
 from goldspan.cli.options import (
     AsJson,
+    FamilyTable,
     Input,
     NoText,
     Overwrite,
@@ -100,6 +101,7 @@ def aggregate(
     ),
     raw: bool = flag("Votes: leave malformed tag sequences in the result as they are.", "--raw"),
     seed: int | None = option("Seed of the random numbers."),
+    families: FamilyTable = None,
     param: list[str] | None = option(
         "Another parameter of the method, see `goldspan methods`. Repeatable.", metavar="NAME=VALUE"
     ),
@@ -144,7 +146,7 @@ def aggregate(
     method = canonical(method)
     if tagger and "crf" not in method and method != "auto":
         raise typer.BadParameter("--tagger needs a method with a CRF, such as bsc-seq+crf, or auto")
-    params = method_params(method, param, ties=ties, raw=raw, seed=seed)
+    params = method_params(method, param, ties=ties, raw=raw, seed=seed, families=families)
     from goldspan.aggregation import get_aggregator
 
     aggregator = get_aggregator(method, **params)
@@ -470,11 +472,13 @@ def _cell(value: object) -> str:
 
 _WORDS = {"true": True, "false": False, "none": None}
 _VOTES = "votes such as mv-token"
+_KIN = "methods that know families, such as ds"
 
 
 def method_params(
-    method: str, param: list[str] | None, *, ties: str | None, raw: bool, seed: int | None
-) -> dict[str, Any]:
+    method: str, param: list[str] | None, *, ties: str | None, raw: bool, seed: int | None,
+    families: str | None = None,
+) -> dict[str, Any]:  # fmt: skip
     """Put together the parameters of a method.
 
     Raises:
@@ -491,6 +495,7 @@ def method_params(
     own += [("--ties", "ties", ties, _VOTES)] if ties is not None else []
     own += [("--raw", "legal", False, _VOTES)] if raw else []
     own += [("--seed", "random_state", seed, "methods that draw")] if seed is not None else []
+    own += [("--families", "families", families, _KIN)] if families is not None else []
     for said, name, value, meant in own:
         if name in params:
             raise typer.BadParameter(f"{said} and --param {name}=… are the same: leave one out")

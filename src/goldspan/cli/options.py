@@ -102,6 +102,17 @@ Policy = Annotated[
     ),
 ]
 Seed = Annotated[int, typer.Option(help="Seed of the random numbers.")]
+FamilyTable = Annotated[
+    str | None,
+    typer.Option(
+        "--families",
+        metavar="auto|none|FILE",
+        help="Workers who err together and count as fewer: auto finds them by the answers, none "
+        "does not look for any; or a table with columns worker and family. By default auto where "
+        "workers are judged or asked, else as the method does.",
+        show_default=False,
+    ),
+]
 ThreadCount = Annotated[
     int | None,
     typer.Option(min=1, help="Number of threads; by default one per core.", show_default=False),

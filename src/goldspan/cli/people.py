@@ -11,6 +11,7 @@ import typer
 
 from goldspan.cli.options import (
     AsJson,
+    FamilyTable,
     Input,
     Overwrite,
     RawCsv,
@@ -99,6 +100,7 @@ def workers(
         panel=_TEAM,
     ),
     target: float | None = option("Print what it costs to reach this accuracy.", panel=_TEAM),
+    families: FamilyTable = None,
     plot: str | None = option(
         "Draw the intervals and the cost curve to a .svg, .png or .pdf file."
     ),
@@ -149,7 +151,8 @@ def workers(
         crowd = reading.read(source, step.part)
         found = review_workers(
             crowd, source=by, method=method, measure=measure, budget=limit, prices=priced,
-            score=score, threshold=threshold, sure=confidence, random_state=seed,
+            score=score, threshold=threshold, sure=confidence, families=families or "auto",
+            random_state=seed,
             runner=Threads(threads), progress=step.round, step=step,
         )  # fmt: skip
         _write_workers(found, output, plot, target)
@@ -302,6 +305,7 @@ def next_answers(
         "Known labels to learn from. (--gold is only for comparison.)", metavar="FILE"
     ),
     calibrate: str | None = option("Known labels to calibrate confidences with.", metavar="FILE"),
+    families: FamilyTable = None,
     prices: str | None = option(
         "Money per answer: one amount, or a table with columns worker and price.",
         metavar="AMOUNT|FILE",
@@ -349,7 +353,7 @@ def next_answers(
         step(f"reading {source}")
         crowd = reading.read(source, step.part)
         step("aggregating")
-        result = _aggregate(crowd, method, known, calibrate, threads, step.round)
+        result = _aggregate(crowd, method, known, calibrate, families, threads, step.round)
         step("choosing")
         found = choose_next(
             crowd, result, rule=stop, max_answers=limit, min_answers=fewest, prices=priced,
@@ -367,7 +371,9 @@ def next_answers(
         "to_ask": len(found), "cost": cost, "finished_right": right, "output": output,
         "next": found.to_arrow().to_pylist(),
     }  # fmt: skip
-    lines = [*_next_lines(found, cost, right)]
+    kin = result.families
+    facts |= {} if kin is None else {"families": kin.names()}
+    lines = [*_next_lines(found, cost, right, kin.note if kin else "")]
     if output and output != "-":
         lines.append(f"written: {output}")
     print_result(facts, lines, as_json=json, to_stderr=output == "-")
@@ -407,12 +413,18 @@ def _most(rule: Rule, fewest: int, most: int | None) -> int:
 
 def _aggregate(
     crowd: Crowd, method: str | None, known: str | None, calibrate: str | None,
-    threads: int | None, progress: Any,
+    families: str | None, threads: int | None, progress: Any,
 ) -> Consensus:  # fmt: skip
-    from goldspan.aggregation import aggregate
+    from goldspan.aggregation import aggregate, get_aggregator
+    from goldspan.aggregation.registry import DEFAULT
     from goldspan.runners import Threads
 
-    result = aggregate(crowd, method, gold=known, runner=Threads(threads), progress=progress)
+    params: dict[str, Any] = {}
+    if families is not None or "families" in get_aggregator(method or DEFAULT).parameter_names():
+        params["families"] = families or "auto"
+    result = aggregate(
+        crowd, method, gold=known, runner=Threads(threads), progress=progress, **params
+    )
     if calibrate:
         from goldspan.aggregation.calibration import calibrate as calibrated
 
@@ -430,8 +442,12 @@ def _write_next(found: NextAnswers, output: str, *, raw_csv: bool) -> None:
         write_text(output, [text])
 
 
-def _next_lines(found: NextAnswers, cost: str | None, right: float | None) -> Iterator[str]:
+def _next_lines(
+    found: NextAnswers, cost: str | None, right: float | None, kin: str
+) -> Iterator[str]:
     finished, n_open = int(found.is_finished.sum()), found.counts()["open"]
+    if kin:
+        yield kin
     yield (
         f"{finished} of {plural(found.crowd.n_items, 'item')} {'is' if finished == 1 else 'are'} "
         f"finished{':' if finished else ''}"

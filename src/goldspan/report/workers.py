@@ -258,7 +258,9 @@ def worker_table(consensus: Consensus, agreement: Agreement | None) -> WorkerTab
             answers=int(answers[n]),
             labels=int(labels[n]),
             rates=tuple(_known(column[n]) for column in found.values()),
-            remark=_remark(int(answers[n]), bool(below[n]), bool(spam[n])),
+            remark=_joined(
+                _remark(int(answers[n]), bool(below[n]), bool(spam[n])), _kin(consensus, n)
+            ),
             is_far_below=bool(below[n]),
             is_spammer=bool(spam[n]),
             bounds=None if np.isnan(low[n]) else (float(low[n]), float(high[n])),
@@ -349,7 +351,8 @@ def _rates(consensus: Consensus, agreement: Agreement | None) -> dict[str, NDArr
     extra = [
         name
         for name in consensus.workers.column_names
-        if name not in {*KNOWN, *_COUNTS} and _is_number(consensus.workers.schema.field(name).type)
+        if name not in {*KNOWN, *_COUNTS, "effective"}
+        and _is_number(consensus.workers.schema.field(name).type)
     ]
     names = [*known, *extra[:_MAX_EXTRA]]
     found = {name: _aligned(columns[name], name, ids) for name in names}
@@ -384,6 +387,20 @@ def _remark(n_answers: int, is_far_below: bool, is_spammer: bool) -> str:
     few = f"only {n_answers} answer{'s' if n_answers > 1 else ''}" if n_answers < FEW else ""
     found = ["far below the others"] * is_far_below + ["tells next to nothing"] * is_spammer
     return ", but ".join(part for part in (", ".join(found), few) if part)
+
+
+def _joined(*parts: str) -> str:
+    return "; ".join(part for part in parts if part)
+
+
+def _kin(consensus: Consensus, worker: int) -> str:
+    """Say with how many others a worker errs together, "" for none."""
+    kin = consensus.families
+    n = 0 if kin is None else int(kin.sizes[kin.number[worker]])
+    if kin is None or n < 2:
+        return ""
+    name = kin.names()[consensus.crowd.worker_ids[worker].as_py()]
+    return f"{name}: {n} workers who err together and count as {kin.effective[worker]:.1f}"
 
 
 def _known(value: float) -> float | None:

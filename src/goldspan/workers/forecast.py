@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,7 +15,11 @@ from goldspan.money import from_micro
 from goldspan.workers.beta import LEVEL, Reliability
 from goldspan.workers.difficulty import Difficulty
 from goldspan.workers.reliability import find_truth
-from goldspan.workers.selection import read_prices
+from goldspan.workers.scores import Kin
+from goldspan.workers.selection import kin_of, read_prices
+
+if TYPE_CHECKING:
+    from goldspan.aggregation.families import Families
 
 # --------------------------------------------------------------------------------------------------
 # How often the weighted vote of the first 1, 2, … workers of a ranking is right.
@@ -243,6 +247,7 @@ def forecast_accuracy(
     level: float = LEVEL,
     draws: int = DRAWS,
     n_items: int = ITEMS,
+    families: Families | None = None,
     random_state: int = 0,
 ) -> Forecast:
     """Forecast the accuracy of the vote of the first workers of a ranking, for every size.
@@ -258,6 +263,8 @@ def forecast_accuracy(
         level: Of the interval, between 0 and 1.
         draws: Draws of the workers' chances.
         n_items: Items drawn for each of them.
+        families: Workers who err together, as for `select_workers`: with probability rho two of a
+            family err, or do not, as one, and the vote heeds it.
         random_state: Seed.
 
     Raises:
@@ -280,18 +287,34 @@ def forecast_accuracy(
     if difficulty is not None:
         check_labels(difficulty, first)
     patterns = None if answering is None else answering[:, : len(first)]
+    kin = kin_of(families, first)
     weights, rng = vote_weights(first, vote), np.random.default_rng(random_state)
     found = []
     for draw in range(draws):
-        labels = draw_labels(first, difficulty, draw, n_items, rng)
+        labels = draw_labels(first, difficulty, draw, n_items, rng, kin)
         if patterns is not None:
             labels = np.where(patterns[rng.integers(0, len(patterns), n_items)], labels, -1)
         truth = np.zeros(n_items, np.int64)
-        right, n = prefix_accuracy(labels, truth, weights, first.n_labels, chosen)
+        right, n = _counted(labels, truth, weights, first.n_labels, chosen, kin)
         found.append(right / np.maximum(n, 1))
     mean, low, high = _summary(np.array(found), n_items, level)
     mistakes = "independent" if difficulty is None else difficulty.mistakes
     return Forecast(chosen, mean, low, high, level, cost, money is not None, vote, mistakes)
+
+
+def _counted(
+    labels: NDArray[np.int64], truth: NDArray[np.int64], weights: NDArray[np.float64],
+    n_labels: int, sizes: NDArray[np.int64], kin: Kin | None,
+) -> tuple[NDArray[np.float64], NDArray[np.int64]]:  # fmt: skip
+    """Count as `prefix_accuracy` does; with families what members count depends on the size."""
+    if kin is None:
+        return prefix_accuracy(labels, truth, weights, n_labels, sizes)
+    found = []
+    for size in sizes.tolist():
+        team = np.arange(size)
+        own = weights[team] * kin.take(team).shares()
+        found.append(prefix_accuracy(labels[:, team], truth, own, n_labels, np.array([size])))
+    return np.concatenate([one[0] for one in found]), np.concatenate([one[1] for one in found])
 
 
 def read_sizes(sizes: ArrayLike | None, n_workers: int) -> NDArray[np.int64]:
@@ -326,20 +349,33 @@ def draw_labels(
     draw: int,
     n_items: int,
     rng: np.random.Generator,
+    kin: Kin | None = None,
 ) -> NDArray[np.int64]:
     """Draw the labels that workers give to items whose truth is called 0.
+
+    Every member of a family takes luck and wrong label from the family with probability sqrt(rho).
 
     Returns:
         int64 [n_items, n_workers].
     """
-    size = (n_items, len(ranked))
+    n = len(ranked)
+    size = (n_items, n if kin is None else n + len(kin.rho))
     if difficulty is None:
-        wrong = rng.random(size) >= rng.beta(ranked.a, ranked.b)
-        return np.where(wrong, _wrong_labels(size, ranked.n_labels, np.inf, rng), 0)
-    chances = difficulty.draw_chances(ranked.worker_ids, draw, n_items, rng)
-    at = draw % len(difficulty.spread)
-    wrong = rng.random(size) >= chances
-    labels = np.where(wrong, _wrong_labels(size, ranked.n_labels, difficulty.alpha[at], rng), 0)
+        luck, chances = rng.random(size), rng.beta(ranked.a, ranked.b)
+        others = _wrong_labels(size, ranked.n_labels, np.inf, rng)
+    else:
+        chances = difficulty.draw_chances(ranked.worker_ids, draw, n_items, rng)
+        at = draw % len(difficulty.spread)
+        luck = rng.random(size)
+        others = _wrong_labels(size, ranked.n_labels, difficulty.alpha[at], rng)
+    if kin is not None:
+        alike = rng.random((n_items, n)) < np.sqrt(kin.rho[kin.number])
+        source = np.where(alike, n + kin.number, np.arange(n))
+        luck = np.take_along_axis(luck, source, axis=1)
+        others = np.take_along_axis(others, source, axis=1)
+    labels = np.where(luck >= chances, others, 0)
+    if difficulty is None:
+        return labels
     misled = rng.random((n_items, 1)) < difficulty.misleading[at]
     # Where an item misleads, label 1 takes the place of the truth.
     return np.where(misled & (labels <= 1), 1 - labels, labels)

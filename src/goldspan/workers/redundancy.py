@@ -12,8 +12,9 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from goldspan._kernel import kernel
-from goldspan.aggregation import aggregate
+from goldspan.aggregation import aggregate, get_aggregator
 from goldspan.aggregation.consensus import Consensus
+from goldspan.aggregation.families import Families, check_families, families_for
 from goldspan.crowd import Answers, Crowd, ReadOptions
 from goldspan.crowd.gold import attach_gold
 from goldspan.crowd.labels import recode
@@ -32,6 +33,7 @@ from goldspan.workers.stopping import (
     answer_counts,
     check_whole,
     get_rule,
+    independent_answers,
     item_confidence,
     item_gain,
     learn_habits,
@@ -58,7 +60,8 @@ def match(  # noqa: C901 - one loop for Numba
 ) -> None:
     """Let every item take the best candidate who has not answered it and has answers left.
 
-    Of equal ones it takes the one with most answers left, then the first.
+    Whose value is below 0 is not taken. Of equal ones it takes the one with most answers left, then
+    the first.
 
     Args:
         items: int64 [n], in the order in which they choose.
@@ -73,7 +76,7 @@ def match(  # noqa: C901 - one loop for Numba
         best = -1
         for c in range(len(candidates)):
             worker = candidates[c]
-            if left[worker] <= 0:
+            if left[worker] <= 0 or values[row, c] < 0:
                 continue
             if best >= 0:
                 other = candidates[best]
@@ -100,7 +103,8 @@ def match(  # noqa: C901 - one loop for Numba
 CANDIDATES = 16
 """So many workers an item looks at closely; more if they may all have answered it."""
 IDLE = 0.1
-"""Who is worth less than this share of the mean worker tells next to nothing: not asked."""
+"""Who is worth less than this share of the mean worker tells next to nothing: not asked. Nor is who
+would add less to the effective number of his family's answers to the item."""
 _BLOCK = 4096
 _FREE = 1e-9
 """What costs nothing counts as this part of a millionth, so that the better of two ranks first."""
@@ -116,7 +120,8 @@ class Match:
         item: int64 [n], in order of what they promise.
         worker: int64 [n], indices of the pool.
         gain: float64 [n], expected.
-        nobody: bool [n_items], open items that everybody who tells something has answered.
+        nobody: bool [n_items], open items that everybody who tells something has answered, or his
+            family has.
     """
 
     item: NDArray[np.int64]
@@ -146,6 +151,10 @@ def match_workers(
     asked = pool.place[crowd.latest.worker[by_item.order]]
     useful = np.isin(asked, ranked)
     answered = np.bincount(crowd.latest.item[by_item.order][useful], minlength=crowd.n_items)
+    kin = FamilyAnswers.of(crowd, pool.kin)
+    if kin is not None:
+        items = crowd.latest.item[by_item.order][useful]
+        answered = answered + kin.n_idle(pool.family[ranked], pool.family[asked[useful]], items)
     nobody = is_open & (answered >= len(ranked))
     queue = _most_promising(probs, crowd.offsets, habits, is_open & ~nobody, rng)
     found = []
@@ -155,7 +164,7 @@ def match_workers(
         candidates = available[: max(CANDIDATES, int(answered.max()) + 1)]
         block = queue[: min(_BLOCK, wanted)]
         state = (by_item.bounds, asked, left)
-        chosen, gain = _choose(block, probs, crowd.offsets, pool, candidates, state)
+        chosen, gain = _choose(block, probs, crowd.offsets, pool, candidates, state, kin)
         got = chosen >= 0
         found.append((block[got], candidates[chosen[got]], gain[got]))
         wanted -= int(got.sum())
@@ -198,6 +207,7 @@ def _choose(
     block: NDArray[np.int64], probs: Floats, offsets: NDArray[np.int64], pool: Pool,
     candidates: NDArray[np.int64],
     state: tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]],
+    kin: FamilyAnswers | None,
 ) -> tuple[NDArray[np.int64], Floats]:  # fmt: skip
     """Let a block of items choose; gives the places among the candidates, -1 nobody, and gains."""
     chosen = np.full(len(block), -1, np.int64)
@@ -206,8 +216,74 @@ def _choose(
     item, worker = np.repeat(block, len(candidates)), np.tile(candidates, len(block))
     gain = pair_gain(probs, offsets, pool.tables, item, worker).reshape(-1, len(candidates))
     prices = None if pool.prices is None else pool.prices[candidates]
-    match(block, _value(gain, prices), candidates, *state, chosen)
+    value = _value(gain, prices)
+    if kin is not None:
+        added = kin.added(item, pool.family[worker]).reshape(gain.shape)
+        gain = gain * added
+        value = np.where(added < IDLE, -1.0, _value(gain, prices))
+    match(block, value, candidates, *state, chosen)
     return chosen, gain[np.arange(len(block)), np.maximum(chosen, 0)]
+
+
+@dataclass(frozen=True, eq=False)
+class FamilyAnswers:
+    """How many members of every family answered every item.
+
+    Attributes:
+        kin: The families.
+        key: int64 [n_cells], item * n_families + family, increasing: where somebody answered.
+        count: int64 [n_cells], how many.
+        n_items: Number of items.
+    """
+
+    kin: Families
+    key: NDArray[np.int64]
+    count: NDArray[np.int64]
+    n_items: int
+
+    @classmethod
+    def of(cls, crowd: Crowd, kin: Families | None) -> FamilyAnswers | None:
+        """Count; None where everybody errs alone.
+
+        Args:
+            crowd: Who answered.
+            kin: Families of its workers, and perhaps of others after them.
+        """
+        if kin is None:
+            return None
+        answers, n_families = crowd.latest, np.int64(len(kin.rho))
+        key, count = np.unique(
+            answers.item * n_families + kin.number[answers.worker], return_counts=True
+        )
+        return cls(kin, key, count, crowd.n_items)
+
+    def added(self, item: NDArray[np.int64], family: NDArray[np.int64]) -> Floats:
+        """Return what one more answer adds to the family's effective number, float64 [n_pairs]."""
+        if not len(self.key):
+            return np.ones(len(item))
+        key = item * np.int64(len(self.kin.rho)) + family
+        place = np.minimum(np.searchsorted(self.key, key), len(self.key) - 1)
+        n = np.where(self.key[place] == key, self.count[place], 0)
+        return self.kin.effective_of(n + 1, family) - self.kin.effective_of(n, family)
+
+    def n_idle(
+        self, ranked: NDArray[np.int64], asked: NDArray[np.int64], item: NDArray[np.int32]
+    ) -> NDArray[np.int64]:
+        """Count the workers whom items pass over for their families, int64 [n_items].
+
+        Args:
+            ranked: int64 [n_ranked], families of the workers who may be asked.
+            asked: int64 [n_answers], families of those of them who answered.
+            item: int32 [n_answers], what they answered.
+        """
+        n_families = len(self.kin.rho)
+        where, family = np.divmod(self.key, n_families)
+        done = np.bincount(
+            np.searchsorted(self.key, item * np.int64(n_families) + asked), minlength=len(self.key)
+        )
+        rest = np.bincount(ranked, minlength=n_families)[family] - done
+        idle = self.added(where, family) < IDLE
+        return np.bincount(where, rest * idle, self.n_items).astype(np.int64)
 
 
 def _value(gain: Floats, prices: NDArray[np.int64] | None) -> Floats:
@@ -341,9 +417,14 @@ def next_answers(
     takes the worker with the largest expected gain per money of those who have not answered it and
     may still be asked. Workers who tell next to nothing are not asked at any price.
 
+    Families of the result, whose members err together, count as fewer answers everywhere: by the
+    rule, at the maximum, and in what another answer of a member gains beside the others'. Who would
+    add next to nothing to them is not asked about the item.
+
     Args:
         crowd: The answers so far.
-        consensus: What they say: a result for the same items.
+        consensus: What they say: a result for the same items; with families where workers may err
+            together, for example by `aggregate(crowd, "ds", families="auto")`.
         confidence: Posterior at which an item is finished: the rule "confident(.95)".
         max_answers: An item that has so many is finished, whatever is known of it.
         min_answers: An item with fewer is not finished by the rule.
@@ -384,6 +465,7 @@ def next_answers(
     pool = make_pool(
         joined, consensus.crowd, habits,
         workers=workers, prices=prices, per_worker_limit=per_worker_limit,
+        families=consensus.families,
     )  # fmt: skip
     status = states(joined, consensus, stop, min_answers, max_answers)
     probs = posterior_of(consensus, habits)
@@ -402,7 +484,7 @@ def states(
     Returns:
         int8 [n_items].
     """
-    counts = answer_counts(crowd)
+    counts = independent_answers(crowd, result)
     status = np.where(counts >= max_answers, AT_MAXIMUM, OPEN).astype(np.int8)
     status[rule.finished(crowd, result) & (counts >= min_answers)] = BY_RULE
     return status
@@ -610,6 +692,7 @@ def replay(
     choose: str = "queue",
     random_state: int = 0,
     gold: Any = None,
+    families: Any = "auto",
     with_fixed: bool = True,
     progress: Callable[[int], None] | None = None,
 ) -> Replay:
@@ -632,6 +715,8 @@ def replay(
         random_state: Seed of the order, which is by a hash of the seed and the ids of item and
             worker: however the answers are sorted, and whichever others there are.
         gold: Known labels, only to score: as for `read_crowd`; by default the crowd's own.
+        families: Parameter of the method where it has one: workers who err together, by default
+            found by the answers so far; they count as fewer answers.
         with_fixed: Whether to play fixed redundancy as well.
         progress: Told the number of open items after every round.
 
@@ -653,6 +738,7 @@ def replay(
     _check(max_answers, min_answers, order, choose)
     if gold is not None:
         crowd = attach_gold(crowd.with_gold(None), gold, ReadOptions(), refine=True)
+    method = _heeding(method, families, crowd)
     revealed = RevealedAnswers.of(crowd, order, random_state)
     revealed.ask(min(min_answers, max_answers))
     rounds = []
@@ -687,6 +773,17 @@ def _check(max_answers: int, min_answers: int, order: str, choose: str) -> None:
         raise UnknownNameError("choice", choose, CHOICES)
 
 
+def _heeding(method: Method, families: Any, crowd: Crowd) -> Method:
+    """Return a method that heeds families; given ones are measured by all answers."""
+    check_families(families)
+    if not isinstance(method, str):
+        return method
+    if "families" not in get_aggregator(method).parameter_names():
+        return method
+    kin = families if families == "auto" else families_for(families, crowd) or "none"
+    return lambda some: aggregate(some, method, families=kin)
+
+
 def _aggregate(crowd: Crowd, method: Method) -> Consensus:
     return aggregate(crowd, method) if isinstance(method, str) else method(crowd)
 
@@ -696,11 +793,14 @@ def _gains(result: Consensus, revealed: RevealedAnswers) -> NDArray[np.float64]:
     habits = learn_habits(result)
     rest = np.flatnonzero(revealed.asked < 0)
     gains = np.zeros(len(revealed.asked))
+    item, worker = (
+        one[rest].astype(np.int64) for one in (revealed.answers.item, revealed.answers.worker)
+    )
     gains[rest] = pair_gain(
-        posterior_of(result, habits), result.crowd.offsets, habits.tables,
-        revealed.answers.item[rest].astype(np.int64),
-        revealed.answers.worker[rest].astype(np.int64),
-    )  # fmt: skip
+        posterior_of(result, habits), result.crowd.offsets, habits.tables, item, worker
+    )
+    if (kin := FamilyAnswers.of(result.crowd, result.families)) is not None:
+        gains[rest] *= kin.added(item, kin.kin.number[worker])
     return gains
 
 

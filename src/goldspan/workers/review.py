@@ -11,7 +11,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import ArrayLike, NDArray
 
-from goldspan.aggregation import Consensus, aggregate
+from goldspan.aggregation import Consensus, aggregate, get_aggregator
+from goldspan.aggregation.families import Families, check_families, families_for
 from goldspan.aggregation.registry import DEFAULT
 from goldspan.crowd import Crowd
 from goldspan.errors import InputError, UnknownNameError
@@ -105,6 +106,7 @@ def measure_votes(
     prices: NDArray[np.int64] | None = None,
     halvings: int = HALVINGS,
     level: float = LEVEL,
+    families: Families | None = None,
     random_state: int = 0,
 ) -> HeldOutCurve:
     r"""Measure the weighted vote of the best 1, 2, … workers on gold by which they were not ranked.
@@ -119,6 +121,7 @@ def measure_votes(
             that there are.
         halvings: How often the gold is halved.
         level: Of the interval.
+        families: Workers who err together, as for `select_workers`; the vote heeds it.
         random_state: Seed of halvings and bootstrap.
 
     Raises:
@@ -137,7 +140,7 @@ def measure_votes(
     rng = np.random.default_rng(random_state)
     halves = [
         half for _ in range(halvings)
-        for half in _halve(known, group, n_groups, measure, score, rng)
+        for half in _halve(known, group, n_groups, measure, score, families, rng)
     ]  # fmt: skip
     most = min(len(half.ranked) for half in halves)
     asked = SIZES if sizes is None else np.unique(np.asarray(sizes, np.int64))
@@ -145,7 +148,9 @@ def measure_votes(
     if not len(chosen):
         raise InputError(f"half of the gold ranks {most} workers only: their vote has no measure")
     kind = halves[0].ranked.measure
-    counts = np.array([[_count(h, size, n_groups, kind) for size in chosen] for h in halves])
+    counts = np.array(
+        [[_count(h, size, n_groups, kind, families) for size in chosen] for h in halves]
+    )
     counts = counts.reshape(halvings, 2, *counts.shape[1:]).sum(axis=1)
     low, high = _bootstrap(counts, level, rng)
     answers, paid = _answers(halves, chosen, prices)
@@ -173,7 +178,7 @@ def _with_gold(crowd: Crowd) -> tuple[Crowd, NDArray[np.int64], int]:
 
 def _halve(
     crowd: Crowd, group: NDArray[np.int64], n_groups: int, measure: str, score: str,
-    rng: np.random.Generator,
+    families: Families | None, rng: np.random.Generator,
 ) -> tuple[Half, Half]:  # fmt: skip
     """Draw two halves; each has the workers whom the other one ranks."""
     first = np.isin(group, rng.permutation(n_groups)[: n_groups // 2])
@@ -181,19 +186,22 @@ def _halve(
     for test in (first, ~first):
         tested = measure_reliability(crowd.select_items(test), measure=measure)
         team = select_workers(
-            tested, budget=len(tested), score=score, strategy="top", random_state=seed
-        )
+            tested, budget=len(tested), score=score, strategy="top", families=families,
+            random_state=seed,
+        )  # fmt: skip
         found.append(Half(crowd.select_items(~test), group[~test], team.tested))
     return found[0], found[1]
 
 
-def _count(half: Half, size: int, n_groups: int, measure: str) -> NDArray[np.float64]:
+def _count(
+    half: Half, size: int, n_groups: int, measure: str, families: Families | None
+) -> NDArray[np.float64]:
     """Let the first workers vote, and count: float64 [2, n_groups], what is right of how much."""
     crowd = half.crowd
     result = aggregate(
         crowd.with_gold(None), "wmv-linear", reliability=half.ranked,
         unit="span" if measure == "span_f1" else "token",
-        only=half.ranked.worker_ids[:size].to_pylist(),
+        only=half.ranked.worker_ids[:size].to_pylist(), families=families or "none",
     )  # fmt: skip
     true = crowd.gold_tagged
     found = np.where(true.codes >= 0, result.codes, -1).astype(np.int16)
@@ -272,18 +280,19 @@ def expect(
     result: Consensus | None,
     *,
     prices: Any = None,
+    families: Families | None = None,
     random_state: int = 0,
 ) -> Expected:
     """Return what the votes of a team and of the best workers are expected to be worth."""
     best = select_workers(
         reliability, budget=min(len(reliability), MOST_WORKERS), score=team.score, strategy="top",
-        random_state=random_state,
+        families=families, random_state=random_state,
     )  # fmt: skip
     if not len(best):
         return Expected(None, None)
     costs = None if prices is None else read_prices(prices, reliability)
     if not crowd.is_classification:
-        return _measured(crowd, reliability.measure, team, best, costs, random_state)
+        return _measured(crowd, reliability.measure, team, best, costs, families, random_state)
     # Nobody beyond the first of a team is forecast.
     wanted = np.union1d(best.index, team.index[:MOST_WORKERS])
     workers = reliability.worker_ids.take(pa.array(wanted))
@@ -292,7 +301,7 @@ def expect(
     def forecast(one: WorkerSelection, sizes: NDArray[np.int64]) -> Curve:
         return forecast_accuracy(
             one.tested, difficulty=difficulty, sizes=sizes, random_state=random_state,
-            prices=None if costs is None else costs[one.index] / MICRO,
+            prices=None if costs is None else costs[one.index] / MICRO, families=families,
         )  # fmt: skip
 
     size = min(len(team), MOST_WORKERS)
@@ -327,13 +336,14 @@ def _measured(
     team: WorkerSelection,
     best: WorkerSelection,
     costs: NDArray[np.int64] | None,
+    families: Families | None,
     seed: int,
 ) -> Expected:
     """Measure the votes on tagged text, and say why where that cannot be done."""
     try:
         curve = measure_votes(
             crowd, measure=measure, score=team.score, prices=costs,
-            sizes=np.append(SIZES, max(1, len(team))), random_state=seed,
+            sizes=np.append(SIZES, max(1, len(team))), families=families, random_state=seed,
         )  # fmt: skip
     except InputError as error:
         return Expected(None, None, (f"no forecast: {error}",))
@@ -396,6 +406,7 @@ class Review:
             best so many workers.
         method: What aggregated the answers, None where gold alone judges.
         notes: What else should be known, in sentences.
+        families: Workers who err together; None where everybody errs alone.
     """
 
     reliability: Reliability
@@ -406,6 +417,7 @@ class Review:
     team_forecast: Curve | None
     method: str | None
     notes: tuple[str, ...]
+    families: Families | None = None
 
     @property
     def contradiction(self) -> str:
@@ -413,7 +425,11 @@ class Review:
         return contradiction(self.team, self.verdicts, self.threshold)
 
     def to_arrow(self) -> pa.Table:
-        """Return a row per worker: verdict, mean, interval, judged answers, team, why, signs."""
+        """Return a row per worker: verdict, mean, interval, judged answers, team, why, signs.
+
+        Also `family`, null of who errs alone, and `effective`: as how many independent workers the
+        whole family counts.
+        """
         chosen = set(self.team.worker_ids.to_pylist())
         rows = [
             {
@@ -428,6 +444,8 @@ class Review:
                 "in_team": v.worker in chosen,
                 "why": v.why,
                 "signs": "; ".join(map(str, v.signs)),
+                "family": v.family,
+                "effective": v.effective,
             }
             for v in self.verdicts
         ]
@@ -465,6 +483,8 @@ _SCHEMA = pa.schema(
         "in_team": pa.bool_(),
         "why": pa.string(),
         "signs": pa.string(),
+        "family": pa.string(),
+        "effective": pa.float64(),
     }
 )
 
@@ -481,6 +501,7 @@ def review_workers(
     score: str = "posterior",
     threshold: float | None = None,
     sure: float = 0.9,
+    families: Any = "auto",
     random_state: int = 0,
     runner: Runner | None = None,
     progress: Progress | None = None,
@@ -501,6 +522,9 @@ def review_workers(
         score: As for `select_workers`.
         threshold: As for `judge_workers`.
         sure: As for `judge_workers`.
+        families: Workers who err together: "auto" finds them by the answers, "none" does not look
+            for any; or a file or mapping as for `goldspan.aggregation`. A family counts as fewer
+            where the crowd judges, in the team and in forecasts.
         random_state: Seed of everything random.
         runner: Where the method works.
         progress: Who is told of its steps.
@@ -520,35 +544,44 @@ def review_workers(
     """
     tell = step or (lambda _: None)
     _check(crowd, source, method)
+    check_families(families)
     if gold is not None:
         truth = find_truth(crowd, gold, None)
         crowd = truth.crowd.with_gold(truth.gold[0])
     notes: list[str] = []
     chosen, result = _source(crowd, source, notes), None
+    kin, heeds = None, False
     if chosen != "gold":
         name = method or DEFAULT
         tell(f"aggregating with {name}")
         known = crowd if chosen == "both" else None
-        result = aggregate(crowd, name, gold=known, runner=runner, progress=progress)
+        heeds = "families" in get_aggregator(name).parameter_names()
+        more: dict[str, Any] = {"families": families} if heeds else {}
+        result = aggregate(crowd, name, gold=known, runner=runner, progress=progress, **more)
+        kin = result.families
     elif method is not None:
         notes.append(f"gold alone judges: the method {method} was not used")
+    if result is None or not heeds:
+        kin = families_for(families, crowd, None if chosen == "crowd" else crowd.gold)
+    notes += [kin.note] if kin else []
     judged_by = crowd.with_gold(None) if chosen == "crowd" else crowd
     notes += find_truth(judged_by, None, result).notes
     tell("judging the workers")
     reliability = measure_reliability(judged_by, result=result, measure=measure)
     signs = find_quality_flags(judged_by, result=result)
     limit = default_threshold(reliability) if threshold is None else threshold
-    verdicts = judge_workers(reliability, threshold=limit, sure=sure, signs=signs)
+    verdicts = judge_workers(reliability, threshold=limit, sure=sure, signs=signs, families=kin)
     tell("choosing a team")
     listed = _listed(prices, reliability)
-    team = _team(reliability, budget, listed, score, random_state)
+    team = _team(reliability, budget, listed, score, kin, random_state)
     tell("forecasting its accuracy")
     expected = expect(
-        judged_by, reliability, team, result, prices=listed, random_state=random_state
-    )
+        judged_by, reliability, team, result, prices=listed, families=kin,
+        random_state=random_state,
+    )  # fmt: skip
     return Review(
         reliability, tuple(verdicts), limit, team, expected.curve, expected.team,
-        None if result is None else result.method, (*notes, *expected.notes),
+        None if result is None else result.method, (*notes, *expected.notes), kin,
     )  # fmt: skip
 
 
@@ -594,17 +627,19 @@ def _listed(prices: Prices, reliability: Reliability) -> Any:
 
 
 def _team(
-    reliability: Reliability, budget: Any, prices: Any, score: str, random_state: int
-) -> WorkerSelection:
+    reliability: Reliability, budget: Any, prices: Any, score: str, kin: Families | None,
+    random_state: int,
+) -> WorkerSelection:  # fmt: skip
     if budget is None and prices is not None:
         total = int(read_prices(prices, reliability).sum())
         budget = f"{total // MICRO}.{total % MICRO:06d}"
     elif budget is None:  # nobody set one: as many as can be chosen, and no word of a budget
         everybody = select_workers(
-            reliability, budget=len(reliability), score=score, strategy="top",
+            reliability, budget=len(reliability), score=score, strategy="top", families=kin,
             random_state=random_state,
         )  # fmt: skip
         budget = len(everybody)
     return select_workers(
-        reliability, budget=budget, score=score, prices=prices, random_state=random_state
-    )
+        reliability, budget=budget, score=score, prices=prices, families=kin,
+        random_state=random_state,
+    )  # fmt: skip

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -70,9 +71,66 @@ def score_ranges(reliability: Reliability) -> NDArray[np.float64]:
     return np.asarray((labels - 1) ** 2 - 1 + (2 * n - 2 + labels) ** 2 / (4 * n * (n - 1)))
 
 
-def team_values(scores: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return F of every prefix, k^(-1/2) times the sum of the first k scores, float64 [n]."""
-    return np.asarray(np.cumsum(scores) / np.sqrt(np.arange(1, len(scores) + 1)))
+def team_values(scores: NDArray[np.float64], kin: Kin | None = None) -> NDArray[np.float64]:
+    """Return F of every prefix, k^(-1/2) times the sum of the first k scores, float64 [n].
+
+    With families it is Σ u s / √(Σ u), where u = 1 / (1 + (n - 1) rho) for each of n members of a
+    family in the prefix: they count as n u independent workers with their mean score.
+
+    >>> copies = Kin(np.array([0, 0, 1]), np.array([1.0, 0.0]))
+    >>> team_values(np.array([1.0, 1.0, 1.0]), copies).round(3).tolist()
+    [1.0, 1.0, 1.414]
+    """
+    if kin is None:
+        return np.asarray(np.cumsum(scores) / np.sqrt(np.arange(1, len(scores) + 1)))
+    gain, size = kin.marginals(scores)
+    return np.asarray(np.cumsum(gain) / np.sqrt(np.cumsum(size)))
+
+
+class Kin(NamedTuple):
+    """Families among some workers.
+
+    Attributes:
+        number: int64 [n_workers], family of every worker.
+        rho: float64 [n_families], correlation of their members' mistakes.
+    """
+
+    number: NDArray[np.int64]
+    rho: NDArray[np.float64]
+
+    def take(self, which: NDArray[Any]) -> Kin:
+        """Return the families among some of the workers."""
+        return Kin(self.number[which], self.rho)
+
+    def shares(self) -> NDArray[np.float64]:
+        """Return u = 1 / (1 + (n - 1) rho) of every worker of this team, float64 [n_workers]."""
+        n = np.bincount(self.number, minlength=len(self.rho))[self.number]
+        return np.asarray(1 / (1 + (n - 1) * self.rho[self.number]))
+
+    def marginals(
+        self, scores: NDArray[np.float64]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return what every worker adds to those of his family before him.
+
+        Args:
+            scores: float64 [n_workers].
+
+        Returns:
+            What he adds to Σ u s, and to Σ u, float64 [n_workers] each.
+        """
+        order = np.argsort(self.number, kind="stable")
+        own = self.number[order]
+        first = np.ones(len(own), np.bool_)
+        first[1:] = own[1:] != own[:-1]
+        begin = np.maximum.accumulate(np.where(first, np.arange(len(own)), 0))
+        n = np.arange(len(own)) - begin + 1
+        sums = np.cumsum(scores[order])
+        sums -= (sums - scores[order])[begin]
+        share = 1 / (1 + (n - 1) * self.rho[own])
+        gain, size = np.empty(len(own)), np.empty(len(own))
+        for found, total in ((gain, share * sums), (size, share * n)):
+            found[order] = total - np.where(first, 0.0, np.roll(total, 1))
+        return gain, size
 
 
 def error_bound(value: float, n_labels: int) -> float:
@@ -108,6 +166,7 @@ def score_interval(
     level: float = LEVEL,
     draws: int = DRAWS,
     random_state: int = 0,
+    share: NDArray[np.float64] | None = None,
 ) -> tuple[float, float]:
     """Return an interval of F for a team.
 
@@ -117,6 +176,7 @@ def score_interval(
         level: How often it should hold, between 0 and 1.
         draws: Of the bootstrap and the posterior.
         random_state: Seed of them.
+        share: float64 [n_workers], what workers count beside members of their families; None: 1.
 
     Returns:
         Low and high; never below 0, where F cannot be. NaN where the kind needs two judged
@@ -139,36 +199,51 @@ def score_interval(
     if kind != "posterior" and (tested.total < 2).any():
         return float("nan"), float("nan")
     rng = np.random.default_rng(random_state)
+    size = len(tested) if share is None else float(share.sum())
     if kind == "posterior":
-        values = _drawn_values(tested, draws, rng)
+        values = _drawn_values(tested, draws, rng, share) / np.sqrt(size)
         low, high = np.quantile(values, [(1 - level) / 2, (1 + level) / 2]).tolist()
         return float(low), float(high)
-    value = float(worker_scores(tested, "unbiased").sum() / np.sqrt(len(tested)))
+    counts = np.ones(len(tested)) if share is None else share
+    value = float((counts * worker_scores(tested, "unbiased")).sum() / np.sqrt(size))
     if kind == "hoeffding":
-        half = hoeffding_width(tested, level)
+        half = hoeffding_width(tested, level, share)
     else:
-        half = float(np.quantile(np.abs(_drawn_errors(tested, draws, rng)), level))
+        errors = _drawn_errors(tested, draws, rng, share) / np.sqrt(size)
+        half = float(np.quantile(np.abs(errors), level))
     return max(0.0, value - half), max(0.0, value + half)
 
 
-def hoeffding_width(tested: Reliability, level: float = LEVEL) -> float:
-    """Return half the width of Hoeffding's interval: √(Σ R_i² ln(2/δ) / (2k)), δ = 1 - level."""
-    squares = float((score_ranges(tested) ** 2).sum())
-    return float(np.sqrt(squares * np.log(2 / (1 - level)) / (2 * len(tested))))
+def hoeffding_width(
+    tested: Reliability, level: float = LEVEL, share: NDArray[np.float64] | None = None
+) -> float:
+    """Return half the width of Hoeffding's interval: √(Σ R_i² ln(2/δ) / (2k)), δ = 1 - level.
+
+    With families R_i counts u_i, and k is the sum of all u.
+    """
+    counts = np.ones(len(tested)) if share is None else share
+    squares = float(((counts * score_ranges(tested)) ** 2).sum())
+    return float(np.sqrt(squares * np.log(2 / (1 - level)) / (2 * counts.sum())))
 
 
-def _drawn_values(tested: Reliability, draws: int, rng: np.random.Generator) -> Draws:
-    """Draw F from the posterior, float64 [draws]."""
+def _drawn_values(
+    tested: Reliability, draws: int, rng: np.random.Generator,
+    share: NDArray[np.float64] | None = None,
+) -> Draws:  # fmt: skip
+    """Draw √k F from the posterior, float64 [draws]."""
 
     def draw(some: Reliability) -> NDArray[np.float64]:
         chance = rng.beta(some.a, some.b, (draws, len(some)))
         return np.asarray((some.n_labels * chance - 1) ** 2)
 
-    return np.asarray(_sums(tested, draw, draws, rng) / np.sqrt(len(tested)))
+    return _sums(tested, draw, draws, rng, share)
 
 
-def _drawn_errors(tested: Reliability, draws: int, rng: np.random.Generator) -> Draws:
-    """Draw what F̂ of a test like this one misses F by, float64 [draws].
+def _drawn_errors(
+    tested: Reliability, draws: int, rng: np.random.Generator,
+    share: NDArray[np.float64] | None = None,
+) -> Draws:  # fmt: skip
+    """Draw what √k F̂ of a test like this one misses √k F by, float64 [draws].
 
     A worker with all answers right would be drawn all right again, without any error: his chance
     is taken as (C + 1) / (n + 2).
@@ -177,11 +252,11 @@ def _drawn_errors(tested: Reliability, draws: int, rng: np.random.Generator) -> 
     def draw(some: Reliability) -> NDArray[np.float64]:
         labels, n = some.n_labels, np.rint(some.total)
         chance = (some.right + 1) / (some.total + 2)
-        share = rng.binomial(n.astype(np.int64), chance, (draws, len(some))) / n
-        drawn = (labels * share - 1) ** 2 - labels**2 * share * (1 - share) / (n - 1)
-        return np.asarray(drawn - (labels * chance - 1) ** 2)
+        drawn_share = rng.binomial(n.astype(np.int64), chance, (draws, len(some))) / n
+        rest = labels**2 * drawn_share * (1 - drawn_share) / (n - 1)
+        return np.asarray((labels * drawn_share - 1) ** 2 - rest - (labels * chance - 1) ** 2)
 
-    return np.asarray(_sums(tested, draw, draws, rng) / np.sqrt(len(tested)))
+    return _sums(tested, draw, draws, rng, share)
 
 
 def _sums(
@@ -189,6 +264,7 @@ def _sums(
     draw: Callable[[Reliability], NDArray[np.float64]],
     draws: int,
     rng: np.random.Generator,
+    share: NDArray[np.float64] | None,
 ) -> Draws:
     """Add up what is drawn for every worker, float64 [draws].
 
@@ -196,12 +272,16 @@ def _sums(
     its mean and variance come from one worker's draws.
     """
     if len(tested) <= MANY:
-        return np.asarray(draw(tested).sum(axis=1))
-    few, _, times = tested.distinct()
+        drawn = draw(tested)
+        return np.asarray(drawn.sum(axis=1) if share is None else drawn @ share)
+    few, which, times = tested.distinct()
+    counts = np.ones(len(which)) if share is None else share
+    whole = np.bincount(which, counts, len(times))
+    squares = np.bincount(which, counts**2, len(times))
     mean = variance = 0.0
     for start in range(0, len(times), MANY):
         some = np.arange(start, min(start + MANY, len(times)))
-        drawn, weight = draw(few.take(some)), times[some]
-        mean += float(drawn.mean(axis=0) @ weight)
-        variance += float(drawn.var(axis=0) @ weight)
+        drawn = draw(few.take(some))
+        mean += float(drawn.mean(axis=0) @ whole[some])
+        variance += float(drawn.var(axis=0) @ squares[some])
     return np.asarray(mean + np.sqrt(variance) * rng.standard_normal(draws))

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -18,12 +18,25 @@ from goldspan.workers.beta import Reliability
 from goldspan.workers.scores import (
     INTERVALS,
     LEAST_QUESTIONS,
+    Kin,
     error_bound,
     estimate,
     score_interval,
     worker_scores,
 )
-from goldspan.workers.teams import Choice, affordable, best_prefix, best_within, in_order, rank
+from goldspan.workers.teams import (
+    Choice,
+    affordable,
+    best_prefix,
+    best_with_kin,
+    best_within,
+    in_order,
+    rank,
+    rank_with_kin,
+)
+
+if TYPE_CHECKING:
+    from goldspan.aggregation.families import Families
 
 # --------------------------------------------------------------------------------------------------
 # The workers that were chosen, what they promise, and how sure that is.
@@ -53,6 +66,8 @@ class WorkerSelection:
         strategy: "selected", "top" or "random".
         why_nobody: Why the team is empty; "" where it is not.
         notes: What else should be known, in sentences.
+        share: float64 [n_chosen], what an answer counts beside those of the worker's family in the
+            team, 1 / (1 + (n - 1) rho); None where nobody errs together.
     """
 
     tested: Reliability
@@ -67,6 +82,7 @@ class WorkerSelection:
     strategy: str
     why_nobody: str = ""
     notes: tuple[str, ...] = ()
+    share: NDArray[np.float64] | None = None
 
     def __len__(self) -> int:
         """Count the chosen workers."""
@@ -78,9 +94,18 @@ class WorkerSelection:
         return self.tested.worker_ids
 
     @property
+    def effective(self) -> float:
+        """As how many independent workers the team counts: the sum of `share`."""
+        return float(len(self)) if self.share is None else float(self.share.sum())
+
+    @property
     def value(self) -> float:
         """F of the team by its scores; 0 for an empty one."""
-        return float(self.scores.sum() / np.sqrt(len(self))) if len(self) else 0.0
+        return self._team_value(self.scores)
+
+    def _team_value(self, scores: NDArray[np.float64]) -> float:
+        counted = scores if self.share is None else self.share * scores
+        return float(counted.sum() / np.sqrt(self.effective)) if len(self) else 0.0
 
     @property
     def expected(self) -> float:
@@ -90,12 +115,16 @@ class WorkerSelection:
         tested, labels = self.tested, self.tested.n_labels
         spread = tested.mean * (1 - tested.mean) / (tested.a + tested.b + 1)
         squares = (labels * tested.mean - 1) ** 2 + labels**2 * spread
-        return float(squares.sum() / np.sqrt(len(self)))
+        return self._team_value(squares)
 
     @property
     def weights(self) -> NDArray[np.float64]:
-        """What the answers count in the vote, L w - 1 by the score's w, float64 [n_chosen]."""
-        return np.asarray(self.tested.n_labels * estimate(self.tested, self.score) - 1)
+        """What the answers count in the vote, (L w - 1) u by the score's w, float64 [n_chosen].
+
+        u is the `share`, 1 of who errs alone.
+        """
+        found = np.asarray(self.tested.n_labels * estimate(self.tested, self.score) - 1)
+        return found if self.share is None else found * self.share
 
     @property
     def guarantee(self) -> str:
@@ -121,7 +150,9 @@ class WorkerSelection:
         they hold too rarely (`goldspan.workers.selection`). They are NaN where a worker has fewer
         than two judged answers. All are (0, 0) for an empty team.
         """
-        return {name: score_interval(self.tested, kind=name) for name in INTERVALS}
+        return {
+            name: score_interval(self.tested, kind=name, share=self.share) for name in INTERVALS
+        }
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain values, for JSON."""
@@ -146,7 +177,7 @@ class WorkerSelection:
             "strategy": self.strategy,
             "why_nobody": self.why_nobody,
             "notes": list(self.notes),
-        }
+        } | ({} if self.share is None else {"effective": self.effective})
 
     def __str__(self) -> str:
         """Return who was chosen, for the command line."""
@@ -189,6 +220,7 @@ def select_workers(
     prices: Mapping[str, Any] | Sequence[Any] | NDArray[Any] | None = None,
     below: str = "drop",
     strategy: str = "selected",
+    families: Families | Mapping[str, str] | None = None,
     random_state: int = 0,
 ) -> WorkerSelection:
     """Choose workers whose answers every item shall get.
@@ -203,13 +235,18 @@ def select_workers(
             paper): a weighted vote then counts their answers against what they say.
         strategy: "selected" (Algorithm 1), "top" (as many of the best as the budget allows), or
             "random" (as many as it allows, drawn from the whole pool).
+        families: Workers who err together, such as `Consensus.families`: n of a family count as
+            n / (1 + (n - 1) rho). "selected" weighs that, and "top" passes over who adds next to
+            nothing to the better ones of a family. A mapping from worker ids to names takes them
+            for copies, rho = 1. None: everybody errs alone.
         random_state: Seed of the draw, and of the order of workers with equal scores.
 
     Returns:
         The team, in order of rank; empty where nobody is informative, and it says why.
 
     Raises:
-        InputError: The budget or a price is no number, or negative; prices do not fit the workers.
+        InputError: The budget or a price is no number, or negative; prices or families do not fit
+            the workers.
         UnknownNameError: Unknown score, rule or strategy.
 
     >>> tested = Reliability.from_counts([19, 18, 17, 11, 10], 20)
@@ -229,7 +266,9 @@ def select_workers(
     candidates = np.arange(len(scores)) if strategy == "random" else np.flatnonzero(kept)
     payable = None if costs is None else costs[candidates]
     rng = np.random.default_rng(random_state)
-    choice = choose(strategy, scores[candidates], payable, limit, rng)
+    among = kin_of(families, reliability)
+    own = among and among.take(candidates)
+    choice = choose(strategy, scores[candidates], payable, limit, rng, own)
     index = candidates[choice.chosen]
     why, team = (
         _why_nobody(reliability, scores, kept, index, limit, payable),
@@ -250,8 +289,38 @@ def select_workers(
         below=below,
         strategy=strategy,
         why_nobody=why,
-        notes=_notes(scores, under, len(candidates), None if costs is not None else limit, score),
+        notes=(
+            *_notes(scores, under, len(candidates), None if costs is not None else limit, score),
+            *([] if among is None else _passed_over(scores, among, candidates, index)),
+        ),
+        share=None if among is None else among.take(index).shares(),
     )
+
+
+def kin_of(families: Families | Mapping[str, str] | None, reliability: Reliability) -> Kin | None:
+    """Return the families of the workers of a pool; None where everybody errs alone."""
+    if families is None:
+        return None
+    if isinstance(families, Mapping):
+        from goldspan.aggregation.families import as_copies
+
+        found = as_copies(families, reliability.worker_ids)
+    else:
+        found = families.on(reliability.worker_ids)
+    return Kin(found.number, found.rho) if found else None
+
+
+def _passed_over(
+    scores: NDArray[np.float64], kin: Kin, candidates: NDArray[np.int64], index: NDArray[np.int64]
+) -> list[str]:
+    """Say how many better workers stayed out of a team for members of their families."""
+    if not len(index):
+        return []
+    rest = np.setdiff1d(candidates, index)
+    in_team = np.isin(kin.number[rest], kin.number[index])
+    n = int((in_team & (scores[rest] >= scores[index].min())).sum())
+    who = "worker as good errs" if n == 1 else "workers as good err"
+    return [f"{n} {who} together with members of the team and would add too little."] if n else []
 
 
 def choose(
@@ -260,6 +329,7 @@ def choose(
     prices: NDArray[np.int64] | None,
     limit: int,
     rng: np.random.Generator,
+    kin: Kin | None = None,
 ) -> Choice:
     """Choose among candidates by a strategy.
 
@@ -269,15 +339,25 @@ def choose(
         prices: int64 [n_candidates], or None where all cost one of the budget.
         limit: The budget.
         rng: For the draw and for equals.
+        kin: Families of the candidates.
     """
     n = len(scores)
+    if kin is not None and len(np.unique(kin.number)) == n:
+        kin = None
     if strategy == "selected":
+        if kin is not None:
+            return best_with_kin(scores, prices, limit, kin, rng)
         if prices is None:
             return best_prefix(scores, min(limit, n), rng)
         return best_within(scores, prices, limit, rng)
     most = n if prices is not None else min(limit, n)
-    order = rng.permutation(n)[:most] if strategy == "random" else rank(scores, most, rng)
-    return in_order(order if prices is None else affordable(order, prices, limit), scores)
+    if strategy == "random":
+        order = rng.permutation(n)[:most]
+    elif kin is None:
+        order = rank(scores, most, rng)
+    else:
+        order = rank_with_kin(scores, most, kin, rng)
+    return in_order(order if prices is None else affordable(order, prices, limit), scores, kin)
 
 
 def read_size(budget: Any) -> int:

@@ -14,6 +14,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from goldspan.aggregation.consensus import Consensus
+from goldspan.aggregation.families import Families
 from goldspan.aggregation.numeric import running_sums
 from goldspan.aggregation.votes import vote_counts
 from goldspan.crowd import Crowd
@@ -332,12 +333,14 @@ class Confident(Rule):
                 "method, or the rule clear_majority"
             )
         known = item_confidence(result) if self.unit == "parts" else result.confidence
-        return np.asarray((known >= self.at) & _answered(crowd))
+        return np.asarray((known >= self.at) & (answer_counts(crowd) > 0))
 
 
 @dataclass(frozen=True)
 class ClearMajority(Rule):
     """At every token the first label is so many votes ahead of the second.
+
+    Members of a family of the result, who err together, have fewer votes.
 
     Args:
         ahead: By how many votes.
@@ -357,16 +360,18 @@ class ClearMajority(Rule):
         check_whole(self.ahead, "ahead")
         check_whole(self.least, "least")
 
-    def finished(self, crowd: Crowd, result: Consensus | None = None) -> NDArray[np.bool_]:  # noqa: ARG002
+    def finished(self, crowd: Crowd, result: Consensus | None = None) -> NDArray[np.bool_]:
         """Return which items have a clear majority."""
-        votes = vote_counts(crowd)
+        kin = _families(result)
+        votes: NDArray[Any] = vote_counts(crowd) if kin is None else _effective_votes(crowd, kin)
         if votes.shape[1] > 1:
             top = np.partition(votes, -2, axis=1)[:, -2:]
-            lead = top[:, 1] - top[:, 0]
+            lead = (top[:, 1] - top[:, 0]).astype(np.float64)
         else:
-            lead = votes[:, 0]
-        closest = per_item(np.minimum, lead, crowd.offsets, np.iinfo(lead.dtype).max)
-        return np.asarray((closest >= self.ahead) & (answer_counts(crowd) >= self.least))
+            lead = votes[:, 0].astype(np.float64)
+        closest = per_item(np.minimum, lead, crowd.offsets, np.inf)
+        counts = independent_answers(crowd, result)
+        return np.asarray((closest >= self.ahead - ROUNDING) & (counts >= self.least))
 
 
 @dataclass(frozen=True)
@@ -399,12 +404,14 @@ class StableAverage(Rule):
         check_whole(self.least, "least")
         check_whole(self.last, "last")
 
-    def finished(self, crowd: Crowd, result: Consensus | None = None) -> NDArray[np.bool_]:  # noqa: ARG002
-        """Return which items have a stable average.
+    def finished(self, crowd: Crowd, result: Consensus | None = None) -> NDArray[np.bool_]:
+        """Return which items have a stable average; of a family one answer counts.
 
         Raises:
             InputError: The items are not single labels, or a label is no number.
         """
+        kin = _families(result)
+        crowd = crowd if kin is None else kin.on(crowd.worker_ids).thin(crowd)
         counts = answer_counts(crowd)
         enough = counts >= max(self.least, self.last + 1)  # the first answer moves nothing
         return np.asarray(enough & (mean_moves(crowd, self.last) <= self.tolerance + ROUNDING))
@@ -429,9 +436,9 @@ class Fixed(Rule):
     def __post_init__(self) -> None:
         check_whole(self.k, "k")
 
-    def finished(self, crowd: Crowd, result: Consensus | None = None) -> NDArray[np.bool_]:  # noqa: ARG002
-        """Return which items have that many answers."""
-        return np.asarray(answer_counts(crowd) >= self.k)
+    def finished(self, crowd: Crowd, result: Consensus | None = None) -> NDArray[np.bool_]:
+        """Return which items have that many answers; a family counts as fewer."""
+        return np.asarray(independent_answers(crowd, result) >= self.k)
 
 
 def item_confidence(result: Consensus) -> NDArray[np.float32]:
@@ -449,6 +456,32 @@ def item_confidence(result: Consensus) -> NDArray[np.float32]:
 def answer_counts(crowd: Crowd) -> NDArray[np.int64]:
     """Count the answers of every item that count, int64 [n_items]."""
     return np.diff(crowd.by_item.bounds)
+
+
+def independent_answers(crowd: Crowd, result: Consensus | None) -> Floats:
+    """Count the answers of every item, float64 [n_items]: n of a family as n / (1 + (n - 1) rho).
+
+    Args:
+        crowd: The answers.
+        result: Whose families count; None: everybody errs alone.
+    """
+    kin = _families(result)
+    if kin is None:
+        return answer_counts(crowd).astype(np.float64)
+    return kin.answer_counts(crowd) + ROUNDING  # sums of thirds
+
+
+def _families(result: Consensus | None) -> Families | None:
+    return None if result is None else result.families
+
+
+def _effective_votes(crowd: Crowd, families: Families) -> Floats:
+    """Count the votes of every label with families, float64 [n_tokens, n_labels]."""
+    width = len(crowd.tagset.tags)
+    given = crowd.latest.codes >= 0
+    weight = families.on(crowd.worker_ids).label_weights(crowd)[given]
+    cell = crowd.token_of[given] * width + crowd.latest.codes[given]
+    return np.bincount(cell, weight, crowd.n_tokens * width).reshape(-1, width).astype(np.float64)
 
 
 def per_item(
@@ -476,10 +509,6 @@ def _is_number(value: object) -> bool:
     return isinstance(value, int | float | np.number) and not isinstance(value, bool)
 
 
-def _answered(crowd: Crowd) -> NDArray[np.bool_]:
-    return answer_counts(crowd) > 0
-
-
 # --------------------------------------------------------------------------------------------------
 # Who can be asked, at what price, how often, and what they are expected to answer.
 
@@ -498,6 +527,8 @@ class Pool:
         place: int64 [n_workers of the crowd], index among the pool, -1 who is not in it.
         prices: int64 [n], millionths of the unit, or None.
         left: int64 [n], answers that may be asked of each.
+        kin: Families of the crowd's workers, and after them those of the pool; None: everybody errs
+            alone.
     """
 
     worker_ids: pa.Array
@@ -505,10 +536,17 @@ class Pool:
     place: NDArray[np.int64]
     prices: NDArray[np.int64] | None
     left: NDArray[np.int64]
+    kin: Families | None = None
 
     def __len__(self) -> int:
         """Count the workers."""
         return len(self.worker_ids)
+
+    @property
+    def family(self) -> NDArray[np.int64]:
+        """Number of every worker's family, int64 [n]; there must be some."""
+        assert self.kin is not None
+        return self.kin.number[-len(self) :]
 
 
 def make_pool(
@@ -519,6 +557,7 @@ def make_pool(
     workers: Sequence[str] | Reliability | None = None,
     prices: Mapping[str, Any] | Any = None,
     per_worker_limit: int | None = None,
+    families: Families | None = None,
 ) -> Pool:
     """Put together who can be asked.
 
@@ -530,6 +569,7 @@ def make_pool(
             right as often as they were; by default the crowd's workers.
         prices: Money per answer by worker id, or one amount for all, or None.
         per_worker_limit: Most answers that may be asked of one worker.
+        families: Workers who err together.
     """
     ids = _ids(crowd, workers)
     place = {name: i for i, name in enumerate(ids)}
@@ -544,12 +584,15 @@ def make_pool(
         for i, chance in enumerate(workers.mean.tolist()):
             tables[i] = one_coin(chance, len(habits.shares))
     limit = ANY_NUMBER if per_worker_limit is None else per_worker_limit
+    every = pa.array([*crowd.worker_ids.to_pylist(), *ids], pa.string())
+    kin = None if families is None else families.on(every)
     return Pool(
         pa.array(ids, pa.string()),
         tables,
         np.array([place.get(name, -1) for name in crowd.worker_ids.to_pylist()], np.int64),
         None if prices is None else read_prices(prices, ids),
         np.full(len(ids), limit, np.int64),
+        kin,
     )
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from goldspan.aggregation.families import Families
 from goldspan.crowd import Crowd
 from goldspan.errors import InputError
 from goldspan.spans import Tagged, find_spans
@@ -53,6 +54,9 @@ class Verdict:
         why: A sentence.
         signs: Quality flags, the strongest first.
         measure: What right is: the reliability's measure.
+        family: Name of the family of workers with whom he errs together; None: he errs alone.
+        effective: As how many independent workers that whole family counts.
+        together: The same in words; "" for who errs alone.
     """
 
     worker: str
@@ -66,6 +70,9 @@ class Verdict:
     why: str
     signs: tuple[QualityFlag, ...] = ()
     measure: str = "accuracy"
+    family: str | None = None
+    effective: float = 1.0
+    together: str = ""
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values, for JSON."""
@@ -79,7 +86,11 @@ class Verdict:
             }
             for sign in self.signs
         ]
-        return {**self.__dict__, "signs": signs}
+        found = {**self.__dict__, "signs": signs}
+        if self.family is None:
+            found = {k: v for k, v in found.items() if k not in {"family", "effective"}}
+        del found["together"]
+        return found
 
 
 def default_threshold(reliability: Reliability) -> float:
@@ -97,6 +108,7 @@ def judge_workers(
     threshold: float | None = None,
     sure: float = 0.9,
     signs: Iterable[QualityFlag] = (),
+    families: Families | None = None,
 ) -> list[Verdict]:
     """Say of every worker whether to keep, drop or test more.
 
@@ -106,6 +118,7 @@ def judge_workers(
             chance, 1 / n_labels, and 1.
         sure: Probability that settles it, above 0.5.
         signs: Quality flags, from `find_quality_flags`.
+        families: Workers who err together, such as `Consensus.families`: verdicts name them.
 
     Returns:
         Verdicts in the order of the workers.
@@ -127,6 +140,8 @@ def judge_workers(
         by_worker.setdefault(sign.worker, []).append(sign)
     above, (low, high) = reliability.p_above(limit), reliability.interval()
     a, b, mean = reliability.a, reliability.b, reliability.mean
+    kin = None if families is None else families.on(reliability.worker_ids)
+    names = {} if kin is None else kin.names()
     found = []
     for n, worker in enumerate(reliability.worker_ids.to_pylist()):
         own, p = tuple(by_worker.get(worker, ())), float(above[n])
@@ -138,10 +153,14 @@ def judge_workers(
         total = float(reliability.total[n])
         what = _what(limit, reliability.measure, reliability.source)
         why = _why(kind, p, what, more, own, total, reliability.measure)
+        family, effective, together = names.get(worker), 1.0, ""
+        if kin is not None and family is not None:
+            effective, together = float(kin.effective[n]), _together(kin, n, family)
+            why += f"; {together}"
         found.append(
             Verdict(
                 worker, kind, float(mean[n]), float(low[n]), float(high[n]), total, p,
-                more, why, own, reliability.measure,
+                more, why, own, reliability.measure, family, effective, together,
             )
         )  # fmt: skip
     return found
@@ -264,6 +283,16 @@ def _why(
     unit = QUESTIONS[measure] if more != 1 else QUESTIONS[measure].removesuffix("s")
     amount = "more than 1,000" if more is None else f"about {more}"
     return f"{start}: {amount} more {unit} would settle it as likely as not"
+
+
+def _together(kin: Families, worker: int, family: str) -> str:
+    """Say with how many others a worker errs together, and what all of them count."""
+    n = int(kin.sizes[kin.number[worker]])
+    others = "another" if n == 2 else f"{n - 1} others"
+    return (
+        f"errs together with {others} of {family}, who count as {kin.effective[worker]:.1f} "
+        f"of {n} workers"
+    )
 
 
 def _probability(p: float) -> str:

@@ -366,6 +366,7 @@ class Variational(Aggregator):
             converged=fit.converged,
             stop_reason=fit.stop_reason,
             notes=tuple(notes),
+            families=inputs.families,
             memory=Memory(
                 inputs.model,
                 fit.sums,
