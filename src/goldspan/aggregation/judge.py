@@ -203,6 +203,7 @@ class Judge:
         self.token, key = _labels(crowd, hidden, outside, self.n_labels)
         self._shown, shown_key = _labels(crowd, shown, outside, self.n_labels)
         self.item = np.repeat(hidden.item, hidden.lengths)[hidden.codes >= 0]
+        self.n_inside = int(((hidden.codes >= 0) & (hidden.codes != outside)).sum())
         rows = np.union1d(key, shown_key)
         self._row, self._shown_row = np.searchsorted(rows, key), np.searchsorted(rows, shown_key)
         # A row is (worker, label before, label): all rows of a worker and label before are one
