@@ -106,7 +106,10 @@ CHOICE = {
     ],
     "n_answers": 1000,
     "reasons": ["so it is"],
-    "beside_text": {"bsc-cm": [1.4, 0.3], "bsc-seq": [1.0, 0.1]},
+    "beside_text": {
+        "bsc-cm": [[1.4, 0.3], [1.2, 0.2]],
+        "bsc-seq": [[1.0, 0.1], [0.9, 0.2]],
+    },
     "teacher": "bsc-seq",
 }
 
@@ -120,7 +123,7 @@ def test_it_warns_of_copies_and_of_hardly_any_overlap(labels):
     ]
     copies = [{**row, "worker": f"copy{n}"} for row in rows if row["worker"] == "w1" for n in "12"]
     warned = goldspan.aggregate([*rows, *copies]).warnings
-    assert any("copies" in one and "w1, copy1, copy2" in one for one in warned)
+    assert any("err together" in one and "w1, copy1, copy2" in one for one in warned)
     assert goldspan.aggregate(rows).warnings == []
     alone = np.concatenate([[True], np.diff(labels.latest.item) != 0])
     alone[labels.latest.item < 3] = True

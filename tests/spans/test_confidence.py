@@ -103,6 +103,6 @@ def test_unknown_items_and_other_orders_of_items_do_not_matter(root):
 def test_single_labels_count_where_there_are_no_spans():
     votes = b"task,worker,label,gold\nq1,a,yes,yes\nq1,b,yes,yes\nq2,a,no,yes\nq2,b,no,yes\n"
     crowd = goldspan.read_crowd(votes)
-    found = goldspan.score(crowd, goldspan.aggregate(crowd)).confidence
+    found = goldspan.score(crowd, goldspan.aggregate(crowd, "mv-token")).confidence
     assert found is not None
     assert (found.unit, found.n, found.right, found.ece) == ("label", 2, 0.5, 0.5)

@@ -267,7 +267,7 @@ def _fit_scale(
         np.ones(len(mass)), _logit(mass), np.log(spans.end - spans.start), np.log(n_item),
         *np.eye(n_types)[spans.type].T,
     ]  # fmt: skip
-    precision = np.array([0.1, 1.0, 1.0, 1.0, *[3.0] * n_types])
+    precision = np.array([1.0, 4.0, 3.0, 3.0, *[3.0] * n_types])
     offset, slope, length, item_length, *types = _fit_logistic(
         np.stack(columns, axis=1), right, precision
     )

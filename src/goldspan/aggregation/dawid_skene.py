@@ -44,6 +44,7 @@ class _Independent(Variational):
     rounds: int = fixed(6)
     dependence: float | str = fixed("auto")
     text_power: float = fixed(1.3)
+    documents: str = fixed("none")
 
 
 class DawidSkene(_Independent):
