@@ -6,6 +6,7 @@ import itertools
 from dataclasses import replace
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 import goldspan
@@ -74,15 +75,24 @@ def test_workers_who_miss_nothing_leave_nothing_to_be_found():
     assert find_missed(crowd, fitted(crowd), None) is None
 
 
-@pytest.mark.parametrize("n_answers", [1])
-def test_one_answer_per_item_says_nothing_of_what_all_miss(n_answers):
-    crowd = novel(n_answers=n_answers)
+def test_one_answer_per_item_says_nothing_of_what_all_miss():
+    crowd = novel(n_answers=1)
     assert find_missed(crowd, fitted(crowd), None) is None
 
 
 def test_single_labels_and_tokens_without_words_have_no_documents():
     labels = goldspan.read_crowd(b"worker,item,label\na,1,x\nb,1,x\na,2,y\n", format="long")
     assert find_missed(labels, fitted(labels, "ds"), None) is None
+
+
+def test_items_without_a_document_are_documents_of_their_own():
+    crowd = novel()
+    groups = [name if n % 8 < 4 else None for n, name in enumerate(crowd.groups.to_pylist())]
+    some = replace(crowd, groups=pa.array(groups, crowd.groups.type))
+    missed = find_missed(some, fitted(some), None)
+    assert missed is not None
+    item = np.repeat(np.arange(crowd.n_items), np.diff(crowd.offsets))
+    assert all(groups[n] is not None for n in item[missed.codes >= 0])
 
 
 def test_chao_counts_as_the_formula_says():

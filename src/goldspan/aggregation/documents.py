@@ -21,6 +21,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from goldspan.aggregation.bsc.posterior import Posterior, decode_spans, spans_of
@@ -113,9 +114,9 @@ def find_missed(
 
     Args:
         crowd: The answers.
-        families: Workers who err together, of whom one says how many miss a span; None: nobody.
         posterior: Of the labels. Its part with the largest weight that knows the words says what
             they make of places that nobody marked; without one only whole spans are looked for.
+        families: Workers who err together, of whom one says how many miss a span; None: nobody.
 
     Returns:
         None if nothing was.
@@ -153,8 +154,9 @@ def find_missed(
         text[empty] = by_words
         for part in (FIRST, LAST):
             of_part = (places.spans[:, 3] == kind) & (places.kind == part) & empty
-            if of_part.any():
-                probability[of_part] = missed * text[of_part].mean() / text[here].mean()
+            if of_part.any() and text[here].any():
+                ratio = text[of_part].mean() / text[here].mean()
+                probability[of_part] = missed * min(1.0, ratio)
     chosen = probability >= LIKELY
     if not chosen.any():
         return None
@@ -199,13 +201,14 @@ def _by_words(posterior: Posterior, crowd: Crowd, spans: Ints) -> NDArray[np.flo
 
 
 def _unmarked(crowd: Crowd, parts: Sequence[Posterior]) -> NDArray[np.bool_]:
-    """Return which tokens nobody marked and nothing is known of, bool [n_tokens]."""
+    """Return which tokens nobody marked, in items of which nothing is known, bool [n_tokens]."""
     codes = crowd.latest.codes
     marked = (codes >= 0) & (codes != crowd.tagset.outside)
     found = np.bincount(crowd.token_of[marked], minlength=crowd.n_tokens) == 0
     gold = [shard.gold for shard in parts[0].shards]
     if all(map(len, gold)):
-        found &= np.concatenate(gold) < 0
+        known = np.concatenate([[0], np.cumsum(np.concatenate(gold) >= 0)])[crowd.offsets]
+        found &= np.repeat(known[1:] == known[:-1], np.diff(crowd.offsets))
     return np.asarray(found)
 
 
@@ -281,7 +284,8 @@ def _known(found: SpanArray, words: NDArray[Any], document: NDArray[Any]) -> Kno
 def _again(crowd: Crowd, found: SpanArray) -> Iterator[tuple[int, int, int, int, int]]:
     """Yield item, first token, one past the last, type and kind of every place."""
     words = np.asarray(crowd.tokens.flatten().dictionary_encode().indices)
-    names = crowd.item_ids if crowd.groups is None else crowd.groups
+    # An item without a document is one of its own.
+    names = crowd.item_ids if crowd.groups is None else pc.coalesce(crowd.groups, crowd.item_ids)
     document = np.asarray(names.dictionary_encode().indices)
     known = _known(found, words, document)
     longest: dict[tuple[int, int], int] = {}
