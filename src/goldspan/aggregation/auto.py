@@ -62,7 +62,7 @@ from goldspan.aggregation.judge import (
     how_sure,
     weigh,
 )
-from goldspan.aggregation.legal import has_words
+from goldspan.aggregation.legal import has_words, legal_known
 from goldspan.aggregation.mixture import Mixture, posterior_of_labels, posterior_of_probs
 from goldspan.aggregation.votes import TokenVote
 from goldspan.crowd import Crowd
@@ -231,7 +231,8 @@ class Auto(Aggregator):
         sure = Mixture([parts[one.name] for one in chosen], shares, crowd.tagset)
         missed = self._missed(crowd, sure, kin)
         sure = missed.beside(sure) if missed else sure
-        result = consensus_of(crowd, sure, decode="mbr", method=self.name)
+        known = None if given.known is None else legal_known(given.known, crowd)[0]
+        result = consensus_of(crowd, sure, decode="mbr", method=self.name, known=known)
         if any(one.temperature != 1 for one in chosen):
             cooled = [parts[one.name].cooled(one.temperature) for one in chosen]
             cool = Mixture(cooled, shares, crowd.tagset)
@@ -295,7 +296,9 @@ class Auto(Aggregator):
         self, crowd: Crowd, posterior: Posterior | Mixture, kin: Families | None
     ) -> Missed | None:
         """Return what all workers of an item missed, if it is looked for."""
-        return None if self.documents == "none" else find_missed(crowd, posterior, kin)
+        if "none" in (self.documents, self.text):
+            return None
+        return find_missed(crowd, posterior, kin)
 
     def _completed(
         self, crowd: Crowd, posterior: Posterior, kin: Families | None
@@ -569,11 +572,12 @@ class _Learned:
 def _votes(crowd: Crowd, given: FitContext, kin: Families | None) -> dict[str, Posterior]:
     """Return the votes by name."""
     found = {}
+    known = None if given.known is None else legal_known(given.known, crowd)[0]
     for name, ties in VOTES.items():
         codes = TokenVote(ties=ties, families=kin or "none").fit(crowd).result_.codes
-        if given.known is not None:
-            codes = np.where(given.known >= 0, given.known, codes)
-        found[name] = posterior_of_labels(crowd, codes, given.runner)
+        if known is not None:
+            codes = np.where(known >= 0, known, codes)
+        found[name] = posterior_of_labels(crowd, codes, given.runner, known)
     return found
 
 

@@ -125,7 +125,7 @@ def find_missed(
     Returns:
         None if nothing was.
     """
-    if crowd.is_classification or not has_words(crowd):
+    if crowd.tagset.rules.is_plain or not has_words(crowd):
         return None
     last = posterior.marginals()
     spans = spans_of(decode_spans(last, crowd.offsets, crowd.tagset), crowd.offsets, crowd.tagset)
@@ -314,7 +314,9 @@ def _again(crowd: Crowd, found: SpanArray) -> Iterator[tuple[int, int, int, int,
                 by_type = known.get((doc, tuple(own[at : at + length])), {})
                 for (kind, what), where in by_type.items():
                     # The part of a span counts where the whole span was not found by itself.
-                    if (what == WHOLE or (kind, WHOLE) not in by_type) and where - {first}:
+                    if (what == WHOLE or (kind, WHOLE) not in by_type) and (
+                        len(where) > 1 or first not in where
+                    ):
                         yield item, first, first + length, kind, what
 
 

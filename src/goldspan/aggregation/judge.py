@@ -39,8 +39,10 @@ the hidden answers tell the two apart for certain."""
 LEAST_WEIGHT = 0.01
 """Candidates with less weight in the mixture are left out."""
 DOUBT = 50.0
-"""Hidden labels (of spans: of tokens that anybody marked) at which what they say has half the weight, and votes have
-the other half whatever they say."""
+"""Hidden labels (of spans: of tokens that anybody marked) at which what they say has half the
+weight, and votes have the other half whatever they say."""
+SHOWN = 0.0005
+"""Nats per label: smaller differences are shown as 0."""
 GROWN = 1.25
 """How many times the answers may grow or shrink before candidates are judged anew."""
 
@@ -74,7 +76,12 @@ def hold_out(
     order = np.lexsort((rng.random(len(group)), item))
     first = np.ones(len(order), np.bool_)
     first[1:] = item[order][1:] != item[order][:-1]
-    chosen = (rng.random(crowd.n_items) < share * n_groups) & (n_groups >= 2)
+    may = np.flatnonzero(n_groups >= 2)
+    draw = rng.random(crowd.n_items)
+    chosen = np.zeros(crowd.n_items, np.bool_)
+    chosen[may] = draw[may] < share * n_groups[may]
+    if len(may) and not chosen.any():  # few items: one is better than none
+        chosen[may[(draw[may] / n_groups[may]).argmin()]] = True
     is_hidden = np.zeros(len(group), np.bool_)
     is_hidden[order[first]] = True
     hidden = (is_hidden & chosen[item])[place.ravel()]
@@ -184,7 +191,9 @@ def how_sure(name: str, gain: float, error: float, n_hidden: int) -> str:
     >>> how_sure("ds", 0.05, 0.01, 200)
     'ds predicts 200 hidden labels surely better than votes: +0.050 ± 0.010 nats per label'
     """
-    word = "surely" if abs(gain) > 3 * error else "perhaps" if abs(gain) > error else "not clearly"
+    is_told = error > 0 and abs(gain) >= SHOWN
+    word = "surely" if is_told and abs(gain) > 3 * error else "perhaps"
+    word = word if is_told and abs(gain) > error else "not clearly"
     than = "better" if gain >= 0 else "worse"
     return (
         f"{name} predicts {n_hidden} hidden labels {word} {than} than votes: "
