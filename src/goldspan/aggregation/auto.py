@@ -62,7 +62,7 @@ from goldspan.aggregation.judge import (
     how_sure,
     weigh,
 )
-from goldspan.aggregation.legal import has_words, legal_known
+from goldspan.aggregation.legal import has_words, legal_known, tokens_known
 from goldspan.aggregation.mixture import Mixture, posterior_of_labels, posterior_of_probs
 from goldspan.aggregation.votes import TokenVote
 from goldspan.crowd import Crowd
@@ -177,7 +177,7 @@ class Auto(Aggregator):
             found,
             candidates=found.memory.candidates,
             stop_reason="candidates averaged",
-            notes=(*notes, *found.notes),
+            notes=(*notes, *found.notes, *_unanswered(crowd, found.codes, given)),
             cautions=(*found.cautions, *_overlap(crowd)),
         )
 
@@ -655,6 +655,20 @@ def _reasons(
     ahead = np.log(merged[first].likelihood) - np.log(merged[votes].likelihood)
     place = np.unique(items, return_inverse=True)[1].ravel()
     return [how_sure(first, float(ahead.mean()), error_of_mean(ahead, place), len(items))]
+
+
+def _unanswered(crowd: Crowd, codes: NDArray[np.int16], given: FitContext) -> list[str]:
+    """Say what became of the items that nobody answered and of which nothing is known."""
+    is_alone = (np.diff(crowd.by_item.bounds) == 0) & (np.diff(crowd.offsets) > 0)
+    if given.known is not None:
+        is_alone &= tokens_known(given.known, crowd) == 0
+    is_open = np.ones(crowd.n_items, np.bool_)
+    is_open[np.repeat(np.arange(crowd.n_items), np.diff(crowd.offsets))[codes >= 0]] = False
+    n_open, n_by_words = int((is_alone & is_open).sum()), int((is_alone & ~is_open).sum())
+    said = [f"{n_open} items without answers are left open"] if n_open else []
+    if n_by_words:
+        said.append(f"{n_by_words} items without answers are labelled by their words alone")
+    return said
 
 
 def _overlap(crowd: Crowd) -> list[str]:

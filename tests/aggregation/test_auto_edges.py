@@ -1,0 +1,232 @@
+"""`auto` at the edges: plain tags, items without answers, known truth, families, one document."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import goldspan
+from goldspan.aggregation import get_aggregator
+from goldspan.aggregation.auto_labels import _certainty, _Spec, combine_labels
+from goldspan.aggregation.base import FitContext
+from goldspan.aggregation.documents import find_missed
+from goldspan.aggregation.families import find_families, given_families
+from goldspan.aggregation.judge import Judged, hold_out, how_sure
+from goldspan.aggregation.mixture import HALF, Mixture, posterior_of_labels
+from goldspan.crowd import CrowdBuilder
+
+WORDS = ["x1", "Ann", "x2", "x3", "Rome", "x4"]
+TRUTH = ["O", "B-PER", "O", "O", "B-LOC", "O"]
+
+
+def names(n_items=16, n_workers=3, *, miss=0.25, answered=None, seed=0, words=WORDS):
+    """Make sentences with a person and a place, which every worker misses now and then."""
+    rng = np.random.default_rng(seed)
+    builder = CrowdBuilder()
+    for n in range(n_items):
+        item = builder.add_item(str(n), [*words[:-1], f"y{n}"], gold=TRUTH, group=f"d{n % 4}")
+        for w in range(n_workers if answered is None or n in answered else 0):
+            tags = [t if t == "O" or rng.random() > miss else "O" for t in TRUTH]
+            builder.add_answer(item, f"w{w}", tags)
+    return builder.build().with_gold(None)
+
+
+def votes_of(n_items, n_workers=5, *, n_labels=3, right=0.7, seed=0):
+    """Make single labels of workers who are right so often."""
+    rng = np.random.default_rng(seed)
+    truth = rng.integers(n_labels, size=n_items)
+    given = np.where(
+        rng.random((n_workers, n_items)) < right, truth, rng.integers(n_labels, size=n_items)
+    )
+    rows = [
+        {"task": f"q{i:03d}", "worker": f"w{w:02d}", "label": f"l{given[w, i]}"}
+        for i in range(n_items)
+        for w in range(n_workers)
+    ]
+    return rows, truth
+
+
+# --------------------------------------------------------------------------------------------------
+# Plain tag sets: no spans, though the tokens have words.
+
+
+@pytest.mark.parametrize("method", ["auto", "bsc-seq+crf"])
+def test_parts_of_speech_have_no_places_that_all_missed(method):
+    rng = np.random.default_rng(0)
+    tags = ["NN", "VB", "DT"]
+    lines = ["token\ta\tb\tc"]
+    for _ in range(8):
+        for i in range(6):
+            said = [tags[i % 3] if rng.random() < 0.8 else "NN" for _ in "abc"]
+            lines.append("\t".join([f"tok{i}", *said]))
+        lines.append("")
+    crowd = goldspan.read_crowd("\n".join(lines).encode())
+    assert crowd.tagset.rules.is_plain
+    found = goldspan.aggregate(crowd, method, rounds=1)
+    assert np.mean([item == [*tags, *tags] for item in found.tags]) > 0.7
+
+
+# --------------------------------------------------------------------------------------------------
+# Items that nobody answered.
+
+
+@pytest.mark.parametrize("text", ["auto", "none"])
+def test_items_without_answers_are_labelled_as_a_whole_or_left_open(text):
+    crowd = names(answered=range(1, 14))
+    found = goldspan.aggregate(crowd, "auto", rounds=1, text=text)
+    sums = np.add.reduceat(found.token_probs.sum(axis=1), crowd.offsets[:-1])
+    for n in (0, 14, 15):
+        own = found.codes[crowd.offsets[n] : crowd.offsets[n + 1]]
+        is_open = (own < 0).all()
+        assert is_open or (own >= 0).all()
+        assert sums[n] == pytest.approx(0 if is_open else len(own), abs=1e-4)
+        assert is_open or text == "auto"
+    said = "labelled by their words alone" if (found.codes >= 0).all() else "left open"
+    assert f"3 items without answers are {said}" in found.notes
+    whole = goldspan.aggregate(names(), "auto", rounds=1, text="none")
+    assert not any("without answers" in note for note in whole.notes)
+
+
+def test_a_span_of_all_parts_that_read_the_words_is_kept_if_they_have_half_of_the_weight():
+    crowd = names(answered=range(1, 16))
+    by_words = goldspan.aggregate(crowd, "bsc-seq+crf", rounds=1, documents="none").posterior
+    blind = posterior_of_labels(
+        crowd, goldspan.aggregate(crowd, "mv-token").codes, FitContext().runner
+    )
+    for weight, is_known in ((HALF + 0.05, True), (HALF - 0.05, False)):
+        mixture = Mixture([blind, by_words], np.array([1 - weight, weight]), crowd.tagset)
+        found = mixture.marginals()
+        own = slice(0, int(crowd.offsets[1]))
+        alone = by_words.marginals()
+        if not is_known:
+            assert (found.codes[own] == -1).all()
+            assert not found.probs[own].any()
+            assert not mixture.alternatives(0)
+            continue
+        assert found.codes[own].tolist() == alone.codes[own].tolist()
+        assert np.allclose(found.probs[own], alone.probs[own], atol=1e-6)
+        for one, other in zip(
+            mixture.alternatives(0, 0.05), by_words.alternatives(0, 0.05), strict=True
+        ):
+            assert one[:3] == other[:3]
+            assert one.confidence == pytest.approx(other.confidence)
+        there = crowd.offsets[1]
+        assert np.allclose(found.probs[there:].sum(axis=1), 1, atol=1e-5)
+
+
+# --------------------------------------------------------------------------------------------------
+# Known truth.
+
+
+@pytest.mark.parametrize("text", ["auto", "none"])
+def test_known_truth_is_kept_whatever_the_workers_said(text):
+    crowd = names(n_items=12)
+    known = np.full(crowd.n_tokens, -1, np.int16)
+    index = crowd.tagset.index
+    lie = [index[tag] for tag in ("B-LOC", "O", "B-PER", "I-PER", "O", "O")]
+    wholly = [0, 4, 8]
+    for n in wholly:
+        known[crowd.offsets[n] : crowd.offsets[n + 1]] = lie
+    known[crowd.offsets[2] + 1] = index["O"]  # a person to all who answered
+    known[crowd.offsets[3] + 3] = index["B-PER"]
+    found = goldspan.aggregate(
+        crowd, "auto", rounds=1, text=text, gold=crowd.with_gold(known.copy())
+    )
+    there = np.flatnonzero(known >= 0)
+    assert found.codes[there].tolist() == known[there].tolist()
+    assert found.token_probs[there, known[there]] == pytest.approx(1)
+    assert found.confidence[wholly] == pytest.approx(1)
+    inside = np.isin(found.span_array.item, wholly)
+    assert found.span_confidence[inside] == pytest.approx(1)
+
+
+def test_places_that_all_missed_are_not_looked_for_where_votes_know_the_truth():
+    crowd = names()
+    codes = goldspan.aggregate(crowd, "mv-token", ties="inside").codes
+    known = np.where(np.repeat(np.arange(crowd.n_items) == 2, len(WORDS)), crowd.tagset.outside, -1)
+    known = known.astype(np.int16)
+    codes = np.where(known >= 0, known, codes)
+    posterior = posterior_of_labels(crowd, codes, FitContext().runner, known)
+    assert posterior.marginals().codes.tolist() == codes.tolist()
+    missed = find_missed(crowd, posterior, None)
+    assert missed is None or (missed.codes[known >= 0] == -1).all()
+    probs = posterior.marginals().probs
+    assert probs[known >= 0, crowd.tagset.outside] == pytest.approx(1)
+
+
+# --------------------------------------------------------------------------------------------------
+# Families.
+
+
+def test_a_choice_made_without_doubtful_families_is_gone_on_from_without_them():
+    rows, _ = votes_of(40)
+    crowd = goldspan.read_crowd(rows)
+    found = combine_labels(crowd, FitContext(), 0)
+    assert not found.is_bold  # there was one opinion: that nobody errs with anybody
+    method = get_aggregator("auto").fit(crowd)
+    doubtful = given_families(crowd, {"w00": "a", "w01": "a"})
+    again = combine_labels(crowd, FitContext(), 0, [doubtful, None], method.result_.memory)
+    assert np.array_equal(again.probs, found.probs)
+
+
+@pytest.mark.parametrize("place", ["first", "last"])
+def test_a_family_of_more_than_those_who_have_a_say_is_found_wherever_it_stands(place, monkeypatch):
+    monkeypatch.setattr("goldspan.aggregation.families.PARTNERS", 10)
+    rng = np.random.default_rng(0)
+    n_workers, n_copies, n_items = 80, 14, 40
+    truth = rng.integers(0, 3, n_items)
+    guess = rng.integers(0, 3, (n_workers, n_items))
+    given = np.where(rng.random((n_workers, n_items)) < 0.7, truth, guess)
+    given[:n_copies] = given[0]
+    if place == "last":
+        given = given[::-1]
+    rows = [
+        {"task": f"q{i:02d}", "worker": f"w{w:03d}", "label": f"l{given[w, i]}"}
+        for i in range(n_items)
+        for w in range(n_workers)
+    ]
+    copies = range(n_copies) if place == "first" else range(n_workers - n_copies, n_workers)
+    found = find_families(goldspan.read_crowd(rows)).names()
+    assert set(found) == {f"w{w:03d}" for w in copies}
+
+
+# --------------------------------------------------------------------------------------------------
+# What is hidden, and how sure it makes.
+
+
+@pytest.mark.parametrize("n_items", [1, 2])
+def test_something_is_hidden_for_every_seed(n_items):
+    crowd = names(n_items=n_items, n_workers=3)
+    for seed in range(20):
+        shown, hidden = hold_out(crowd, seed=seed)
+        assert len(hidden) >= 1
+        assert len(shown.latest) + len(hidden) == len(crowd.latest)
+        assert set(shown.latest.item.tolist()) == set(range(n_items))
+
+
+def test_without_text_no_span_is_added_for_its_words(monkeypatch):
+    def no(*_):
+        raise AssertionError("words were looked at")
+
+    monkeypatch.setattr("goldspan.aggregation.auto.find_missed", no)
+    found = goldspan.aggregate(names(), "auto", rounds=1, text="none")
+    assert "words of a span" not in " ".join(found.notes)
+    with pytest.raises(AssertionError, match="words were looked at"):
+        goldspan.aggregate(names(), "auto", rounds=1)
+
+
+@pytest.mark.parametrize(("gain", "error"), [(0.2, 0.0), (0.0, 0.0), (0.0004, 1e-5), (-1e-9, 0)])
+def test_what_cannot_be_told_is_not_clear(gain, error):
+    assert "not clearly" in how_sure("ds", gain, error, 10)
+
+
+def test_the_error_of_single_labels_is_that_over_items():
+    rng = np.random.default_rng(0)
+    specs = [_Spec("votes", "", {}), _Spec("ds", "ds", {})]
+    likelihood = [rng.uniform(0.4, 0.6, 30), rng.uniform(0.5, 0.8, 30)]
+    said = []
+    for times in (1, 6):  # the same labels again are no new evidence
+        judged = [[Judged(-1.0, 1.0, np.tile(one, times))] for one in likelihood]
+        said.append(_certainty(specs, judged, [1, 0], np.tile(np.arange(30), times)))
+    assert "30 hidden" in said[0]
+    assert said[0].replace("30 hidden", "180 hidden") == said[1]
