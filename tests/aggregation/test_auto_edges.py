@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 import goldspan
 from goldspan.aggregation import get_aggregator
-from goldspan.aggregation.auto_labels import _certainty, _Spec, combine_labels
+from goldspan.aggregation.auto_labels import (
+    _certainty,
+    _Spec,
+    _specs,
+    _tried,
+    combine_labels,
+)
 from goldspan.aggregation.base import FitContext
 from goldspan.aggregation.documents import find_missed
-from goldspan.aggregation.families import find_families, given_families
-from goldspan.aggregation.judge import Judged, hold_out, how_sure
+from goldspan.aggregation.families import Families, find_families, given_families
+from goldspan.aggregation.judge import TEMPERATURES, Judge, Judged, hold_out, how_sure
 from goldspan.aggregation.mixture import HALF, Mixture, posterior_of_labels
 from goldspan.crowd import CrowdBuilder
 
@@ -230,3 +237,148 @@ def test_the_error_of_single_labels_is_that_over_items():
         said.append(_certainty(specs, judged, [1, 0], np.tile(np.arange(30), times)))
     assert "30 hidden" in said[0]
     assert said[0].replace("30 hidden", "180 hidden") == said[1]
+
+
+def test_the_shown_loss_is_that_of_the_hidden_labels_alone():
+    rows, _ = votes_of(60, 6, right=0.55)
+    crowd = goldspan.read_crowd(rows)
+    tried = _tried(crowd, FitContext(), _specs(6, 3)[0], 0, None, None)
+    found = {one.name: one for one in goldspan.aggregate(crowd).candidates}
+    for spec, judged, score in zip(
+        _specs(6, 3)[0], tried.judged, tried.scores.tolist(), strict=True
+    ):
+        logs = np.log(np.concatenate([one.likelihood for one in judged]))
+        assert score == pytest.approx(logs.mean())
+        assert found[spec.label].score == pytest.approx(score)
+    assert (tried.merits < tried.scores).any()  # what drift costs is in the weights
+
+
+def test_the_note_on_single_labels_says_by_how_much_the_shown_losses_differ():
+    rows, _ = votes_of(60, 6, right=0.55)
+    found = goldspan.aggregate(rows)
+    score = {one.name: one.score for one in found.candidates}
+    name = found.notes[0].split(" predicts ")[0]
+    assert f"{score[name] - score['votes']:+.3f} ±" in found.notes[0]
+
+
+def test_where_nothing_was_judged_the_score_says_so():
+    alone = [row for row in votes_of(12)[0] if row["worker"] == "w00"]
+    assert [one.is_judged for one in goldspan.aggregate(alone).candidates] == [False]
+    assert all(one.is_judged for one in goldspan.aggregate(votes_of(12)[0]).candidates)
+
+
+@pytest.fixture
+def _first_cut_is_empty(monkeypatch):
+    """Let the first choice of answers hide none, and let there be two."""
+
+    def hide(crowd, *, seed=0, **more):
+        if seed == 0:
+            none = np.zeros(len(crowd.latest), np.bool_)
+            return crowd, crowd.latest.take(none)
+        return hold_out(crowd, seed=seed, **more)
+
+    for place in ("auto", "auto_labels"):
+        monkeypatch.setattr(f"goldspan.aggregation.{place}.hold_out", hide)
+    monkeypatch.setattr("goldspan.aggregation.auto.MOST_CUTS", 2)
+    monkeypatch.setattr("goldspan.aggregation.auto_labels.MOST_FOLDS", 2)
+
+
+@pytest.mark.usefixtures("_first_cut_is_empty")
+@pytest.mark.parametrize("is_spans", [True, False])
+def test_a_cut_that_hid_nothing_has_no_say(is_spans):
+    crowd = names() if is_spans else votes_of(30)[0]
+    found = goldspan.aggregate(crowd, "auto", rounds=1)
+    assert {one.temperature for one in found.candidates} <= set(TEMPERATURES)
+    assert {one.temperature for one in found.candidates} != {1.0}
+    assert all(one.score < -0.01 for one in found.candidates)
+
+
+# --------------------------------------------------------------------------------------------------
+# What is said.
+
+
+def test_where_everybody_is_of_one_family_nothing_can_be_hidden_and_that_is_said():
+    rows, _ = votes_of(20, 3)
+    kin = {"w00": "a", "w01": "a", "w02": "a"}
+    found = goldspan.aggregate(rows, families=kin)
+    assert found.notes[0] == (
+        "No item has answers of two workers who err independently, so that nothing can be "
+        "predicted: votes decide"
+    )
+    assert [one.name for one in found.candidates] == ["votes"]
+    spans = {f"w{n}": "a" for n in range(3)}
+    found = goldspan.aggregate(names(8), "auto", rounds=1, text="none", families=spans)
+    assert found.notes[0].startswith("no item has answers of two workers who err independently:")
+    alone = goldspan.aggregate(names(8, n_workers=1), "auto", rounds=1, text="none")
+    assert alone.notes[0].startswith("no item has answers of two workers:")
+
+
+def test_of_found_families_a_warning_tells_and_of_given_ones_a_note():
+    rows, _ = votes_of(60, 8, right=0.5)
+    rows += [{**row, "worker": "copy"} for row in rows if row["worker"] == "w00"]
+    found = goldspan.aggregate(rows)
+    assert any("copy" in one for one in found.warnings)
+    assert not any("err together" in note for note in found.notes)
+    given = goldspan.aggregate(rows, families={"w00": "a", "copy": "a"})
+    assert not given.warnings
+    assert any("err together" in note and "copy" in note for note in given.notes)
+    assert goldspan.aggregate(rows, families="none").families is None
+    facts = given.summary()["families"]
+    assert set(facts) == {"w00", "copy"}
+    assert facts["copy"]["family"] == "a"
+    assert 0.9 < facts["copy"]["rho"] <= 1
+    assert facts["copy"]["effective"] == pytest.approx(2 / (1 + facts["copy"]["rho"]))
+    assert "families" not in goldspan.aggregate(rows, families="none").summary()
+
+
+def test_a_note_on_families_tells_what_was_assumed_and_who_errs_independently():
+    ids = pa.array(["a", "b", "c", "d", "e", "f"])
+    number, rho = np.array([0, 0, 1, 1, 2, 2]), np.array([0.4, 0.001, 1.0])
+    kin = Families(number, rho, ids, {0: "x", 1: "y", 2: "z"}, frozenset({2}))
+    assert kin.note == (
+        "workers who err together count as fewer: a, b (rho 0.40); e, f (rho 1.00, assumed); "
+        "families who err independently count in full: c, d (rho 0.00)"
+    )
+    assert kin.on(pa.array(["new", "e", "f"])).assumed == {1}
+    few, many = votes_of(4, 4)[0], votes_of(200, 6)[0]
+    for rows, assumed in ((few, {0}), (many, set())):
+        assert given_families(goldspan.read_crowd(rows), {"w00": "x", "w01": "x"}).assumed == (
+            assumed
+        )
+
+
+def test_a_choice_that_does_not_suit_is_made_anew_and_that_is_said():
+    rows, _ = votes_of(20, 3)
+    alone = get_aggregator("auto").fit([row for row in rows if row["worker"] == "w00"])
+    choice = alone.result_.memory
+    found = get_aggregator("auto").fit_chosen(goldspan.read_crowd(rows), choice).result_
+    said = "judged and fitted from the beginning: the earlier choice does not suit"
+    assert said in found.notes
+    assert len(found.candidates) > 1
+    assert said not in alone.update(rows[:20:3]).result_.notes
+
+
+def test_confusion_matrices_of_very_many_labels_are_left_out_and_that_is_said(monkeypatch):
+    rows, _ = votes_of(30, 4)
+    assert any(one.name == "ds" for one in goldspan.aggregate(rows).candidates)
+    monkeypatch.setattr("goldspan.aggregation.auto_labels.MOST_CELLS", 4 * 3**2 - 1)
+    found = goldspan.aggregate(rows)
+    assert not any(one.name.startswith("ds") for one in found.candidates)
+    assert any(note.startswith("ds was left out: 4 workers with 3 labels") for note in found.notes)
+    assert sum(one.weight for one in found.candidates) == pytest.approx(1)
+
+
+def test_the_judge_of_single_labels_needs_no_table_of_labels_before():
+    rows, _ = votes_of(30, 4)
+    shown, hidden = hold_out(goldspan.read_crowd(rows))
+    assert Judge(shown, hidden)._n_before == 1
+
+
+def test_a_file_that_names_no_family_is_told_of(tmp_path):
+    file = tmp_path / "kin.csv"
+    file.write_text("worker,family\n")
+    rows, _ = votes_of(6, 3)
+    note = f"{file}: the table of families names no family"
+    for method in ("auto", "ds", "mv-token"):
+        assert note in goldspan.aggregate(rows, method, families=file).notes
+        assert not any("names no family" in one for one in goldspan.aggregate(rows, method).notes)

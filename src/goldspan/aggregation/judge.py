@@ -110,15 +110,21 @@ class Candidate:
 
     Attributes:
         name: Of the method.
-        score: Mean log-probability of a hidden label, in nats.
+        score: Mean log-probability of a hidden label, in nats; 0 where nothing could be hidden.
         temperature: Above 1 it was too sure, and its evidence is discounted.
-        weight: Its share of the result.
+        weight: Its share of the result; of single labels a method that gives labels up has less
+            than its score earns.
     """
 
     name: str
     score: float
     temperature: float
     weight: float
+
+    @property
+    def is_judged(self) -> bool:
+        """Whether any answer was hidden from it."""
+        return self.score < 0
 
 
 @dataclass(frozen=True)
@@ -232,7 +238,9 @@ class Judge:
         # distribution; those of a label before and label are the population's.
         context, label = np.divmod(rows, self.n_labels)
         self._context = np.unique(context, return_inverse=True)[1].ravel()
-        self._habit = (context % (self.n_labels + 1)) * self.n_labels + label
+        seen, before = np.unique(context % (self.n_labels + 1), return_inverse=True)
+        self._n_before = len(seen)
+        self._habit = before.ravel() * self.n_labels + label
 
     def __len__(self) -> int:
         """Count the hidden labels."""
@@ -259,7 +267,7 @@ class Judge:
 
     def _matrices(self, probs: NDArray[Any]) -> Floats:
         """Return P(label | true label, label before) of the workers' rows, float64 [n_rows, J]."""
-        n_rows, size = len(self._context), (self.n_labels + 1) * self.n_labels
+        n_rows, size = len(self._context), self._n_before * self.n_labels
         n_contexts = int(self._context.max(initial=-1)) + 1
         found = np.empty((n_rows, self.n_labels))
         for j in range(self.n_labels):
