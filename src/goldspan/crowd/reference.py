@@ -253,10 +253,10 @@ _MAX_ROUNDS = 100
 def _text_ends(documents: Sequence[NDArray[np.int64]]) -> list[NDArray[np.bool_]]:
     """Say which places are ends of tokens in the text, bool [n_places] for every document.
 
-    Where nobody goes on, the text ends a token. The other places are of two classes, ends and cuts,
-    each with its own share of files that end a token; and of these again the label changes in a
-    share that for ends is that of the places at which all files end one, and for cuts is learned.
-    The first guess is what most files show.
+    Where nobody goes on, the text ends a token; where most go on, it does not. The places between
+    are of two classes, ends and cuts, each with its own share of files that end a token; and of
+    these again the label changes in a share that for ends is that of the places at which all files
+    end one, and for cuts is learned, also from the places where most go on (EM).
 
     Where:
         documents: int64 [n_places, 3], files that show a place joined, ended and relabelled.
@@ -271,7 +271,8 @@ def _text_ends(documents: Sequence[NDArray[np.int64]]) -> list[NDArray[np.bool_]
         counts[contested], axis=0, return_inverse=True, return_counts=True
     )
     joined, ended, relabelled = patterns.T
-    is_end = (np.sign(ended + relabelled - joined) + 1) / 2
+    most = (np.sign(ended + relabelled - joined) + 1) / 2
+    is_end = most
     for _ in range(_MAX_ROUNDS):
         score = np.zeros((len(patterns), 2))
         for k, share in enumerate((n * (1 - is_end), n * is_end)):
@@ -281,6 +282,7 @@ def _text_ends(documents: Sequence[NDArray[np.int64]]) -> list[NDArray[np.bool_]
             rates = np.log([1 - cut, cut * (1 - change), cut * change])
             score[:, k] = np.log((share.sum() + 1) / (n.sum() + 2)) + patterns @ rates
         before, is_end = is_end, 1 / (1 + np.exp(np.clip(score[:, 0] - score[:, 1], -700, 700)))
+        is_end[most == 0] = 0
         if np.allclose(before, is_end, atol=1e-9):
             break
     found = np.ones(len(counts), np.bool_)

@@ -33,6 +33,8 @@ from goldspan.errors import Fault, FormatError, InputError
 DOCSTART = "-DOCSTART-"
 GOLD = {"gold", "truth"}
 """Folders that hold the reference."""
+TAKES_TEXTS = True
+"""Whether `ReadOptions.texts` may give the tokens."""
 
 _ANSWERS = {"answers", "workers", "annotators"}
 _READ = {".txt", ".conll", ".tsv", ".bio", ".iob", ""}
