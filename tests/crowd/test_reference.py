@@ -63,7 +63,9 @@ def test_what_most_files_join_is_never_cut():
 def test_glued_labels_are_taken_off_unless_all_show_them():
     assert vote("Rome/LOC,is,old", "Rome LOC,is,o LOC,ld") == [["Rome", "is", "old"]]
     assert vote("Rome/LOC,is,old", "Rome/LOC,is LOC,o,ld") == [["Rome/LOC", "is", "old"]]
-    assert vote("either/or,x", "either/or,x", "either/or,x LOC", "either/o,r,x")[0][0] == "either/or"
+    assert (
+        vote("either/or,x", "either/or,x", "either/or,x LOC", "either/o,r,x")[0][0] == "either/or"
+    )
 
 
 def test_characters_are_those_that_most_files_show():
@@ -110,7 +112,9 @@ def test_the_text_is_found_under_random_damage(n_files):
         texts.append(text)
         documents.append([damaged(text, rng) for _ in range(n_files)])
     found = vote_tokens(documents, {"LOC"})
-    same = sum(a == b for one, two in zip(texts, found, strict=True) for a, b in zip(one, two, strict=True))
+    same = sum(
+        a == b for one, two in zip(texts, found, strict=True) for a, b in zip(one, two, strict=True)
+    )
     assert same >= 97
 
 

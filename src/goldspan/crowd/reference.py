@@ -34,7 +34,6 @@ _CANDIDATES = 8
 class _Place(IntEnum):
     """How a file shows the place between two characters."""
 
-    HIDDEN = -1
     JOINED = 0
     ENDED = 1
     RELABELLED = 2
@@ -54,6 +53,11 @@ def vote_tokens(
 
     Returns:
         Tokens of the sentences of every document.
+
+    >>> from goldspan.crowd.alignment import AnswerToken
+    >>> cut = [AnswerToken("Russia", "B-LOC", 1, 0), AnswerToken("n", "O", 2, 0)]
+    >>> vote_tokens([[cut, cut, [AnswerToken("Russian", "O", 1, 0)]]], {"LOC"})
+    [[['Russian']]]
     """
     repair = LabelRepair.learn([], [], [], types)
     found: list[list[list[str]]] = []
@@ -240,7 +244,9 @@ class _Document:
         """
         found: list[list[str]] = [[]]
         edges = [0, *self.ends[is_end].tolist(), len(self.text)]
-        for (a, b), new in zip(pairwise(edges), [*self.breaks[is_end].tolist(), False], strict=True):
+        for (a, b), new in zip(
+            pairwise(edges), [*self.breaks[is_end].tolist(), False], strict=True
+        ):
             found[-1].append(self.glued.get((a, b - 1), self.text[a:b]))
             if new:
                 found.append([])

@@ -369,13 +369,13 @@ def _gold_sentences(
     if document.text is not None:
         other = sentences_of(document.text.lines)
         pairs = zip_longest(*(_with_ends(one) for one in (found, other)), fillvalue=("", 0))
-        for (mine, line), (theirs, _) in pairs:
+        for (mine, at), (theirs, _) in pairs:
             if mine != theirs:
                 message = (
                     f"the gold has {mine or 'nothing more'!r} where {document.text.name} has "
                     f"{theirs or 'nothing more'!r}: both must show the same tokens and sentences"
                 )
-                builder.faults.append(Fault(message, gold.name, line, kind="tokens"))
+                builder.faults.append(Fault(message, gold.name, at, kind="tokens"))
                 break
     return found
 
@@ -427,7 +427,7 @@ def _text_faults(text: TokenFile) -> Iterator[Fault]:
     rule = "a text has one token per line, without labels, and a blank line between sentences"
     wrong = next((line for line in text.lines if line.label or not line.token), None)
     if wrong is not None:
-        shown = " ".join((wrong.token, wrong.label)).strip()
+        shown = f"{wrong.token} {wrong.label}".strip()
         message = f"{rule}; running text is not read (the line has {shown!r} or more)"
         yield Fault(message, text.name, wrong.line, kind="text")
     elif not text.lines:
