@@ -182,7 +182,7 @@ def test_documents_without_text_and_texts_without_document_are_named():
     crowd = read(BARE, texts=zipped(texts))
     assert crowd.tokens_list == [["Ann", "sang"], ["Paris"], ["it"]]
     assert "1 documents have no text there: d1" in crowd.import_report.notes
-    assert "1 texts are of no document: d7" in crowd.import_report.notes
+    assert "1 texts are of no document: d7.txt" in crowd.import_report.notes
 
 
 def test_documents_of_one_name_have_the_texts_of_their_parts():
@@ -195,6 +195,8 @@ def test_documents_of_one_name_have_the_texts_of_their_parts():
         GoldspanError, match=r"document e has several texts \(a/e.txt and b/e.txt\)"
     ):
         read(files, texts=zipped({"a/e.txt": "z\n", "b/e.txt": "z\n"}))
+    with pytest.raises(GoldspanError, match=r"several texts \(test/e.conll and test/e.txt\)"):
+        read(files, texts=zipped({"test/e.txt": "z\n", "test/e.conll": "z\n"}))
 
 
 @pytest.mark.parametrize(

@@ -395,21 +395,23 @@ def _add_texts(documents: list[Document], options: ReadOptions) -> list[str]:
             f"must be a folder or a .zip with a file per document, and {source.name} is one file",
             parameter="texts",
         )
-    paths = {str(PurePosixPath(path).with_suffix("")): path for path in text_files(source)}
-    by_name: dict[str, list[str]] = {}
+    paths = text_files(source)
+    named: dict[str, list[str]] = {}
     for path in paths:
-        by_name.setdefault(PurePosixPath(path).name, []).append(path)
+        bare = PurePosixPath(path).with_suffix("")
+        for name in {str(bare), f"/{bare.name}"}:
+            named.setdefault(name, []).append(path)
     used, faults = set(), []
     for document in documents:
         whole = str(PurePosixPath(document.part, PurePosixPath(document.name).name))
-        found = [whole] if whole in paths else by_name.get(document.name, [])
+        found = named.get(whole) or named.get(f"/{document.name}", [])
         if len(found) > 1:
-            both = " and ".join(paths[path] for path in found[:2])
+            both = " and ".join(found[:2])
             message = f"document {document.name} has several texts ({both}): keep one"
             faults.append(Fault(message, file=source.name, kind="duplicate-file"))
         elif found:
             used.add(found[0])
-            document.text = read_file((source.files or {})[paths[found[0]]])
+            document.text = read_file((source.files or {})[found[0]])
             faults += _text_faults(document.text)
     if faults:
         raise FormatError(faults)
