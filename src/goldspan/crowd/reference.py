@@ -23,12 +23,14 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from goldspan.crowd.alignment import AnswerToken, LabelRepair, match
+from goldspan.crowd.alignment import AnswerToken, Block, LabelRepair, match
 
 _OPENING = {"B", "S", "U", "W"}
 """Prefixes of tags that begin a span, in any encoding."""
 _CANDIDATES = 8
 """How many different texts of one document may be the one that the others are compared with."""
+_RUN = 4
+"""So many equal tokens are paired as a whole; fewer may be pairs of a token and a part of a cut."""
 
 
 class _Place(IntEnum):
@@ -96,12 +98,14 @@ class _File:
     """One file as characters.
 
     Attributes:
-        text: Characters of its tokens without glued labels, joined.
+        tokens: Its tokens without glued labels.
+        text: Their characters, joined.
         places: int8 [n_chars + 1], a `_Place` before every character and one at the end.
         sentence: int64 [n_chars], sentence of every character.
         glued: Tokens that have labels glued on, by their first and last character.
     """
 
+    tokens: list[str]
     text: str
     places: NDArray[np.int8]
     sentence: NDArray[np.int64]
@@ -124,7 +128,7 @@ class _File:
             if line.token != token
         }
         sentence = np.repeat(np.array([line.sentence for line in lines], np.int64), lengths)
-        return cls("".join(tokens), places, sentence, glued)
+        return cls(tokens, "".join(tokens), places, sentence, glued)
 
 
 def _goes_on(label: str, following: str) -> bool:
@@ -136,61 +140,73 @@ def _goes_on(label: str, following: str) -> bool:
     return kind == other and prefix not in _OPENING if hyphen else label == following
 
 
-def _chars_in(text: str, file: _File) -> NDArray[np.int64]:
-    """Find the characters of a text in a file, int64 [n_chars], -1 for those that it lacks."""
-    if text == file.text:
-        return np.arange(len(text))
-    found = np.full(len(text), -1, np.int64)
-    for i, j, size in match(text, file.text):
-        found[i : i + size] = np.arange(j, j + size)
+def _chars_in(draft: _File, file: _File) -> NDArray[np.int64]:
+    """Find the characters of a draft in a file, int64 [n_chars], -1 for those that it lacks."""
+    if draft.text == file.text:
+        return np.arange(len(draft.text))
+    found = np.full(len(draft.text), -1, np.int64)
+    mine, theirs = ([0, *np.cumsum([*map(len, f.tokens)]).tolist()] for f in (draft, file))
+    runs = [block for block in match(draft.tokens, file.tokens) if block.size >= _RUN]
+    i = j = 0
+    for run in [*runs, Block(len(draft.tokens), len(file.tokens), 0)]:
+        (a, a_end), (b, b_end) = (mine[i], mine[run.i]), (theirs[j], theirs[run.j])
+        for p, q, size in match(draft.text[a:a_end], file.text[b:b_end]):
+            found[a + p : a + p + size] = np.arange(b + q, b + q + size)
+        i, j = run.i + run.size, run.j + run.size
+        found[a_end : mine[i]] = np.arange(b_end, theirs[j])
     return found
 
 
-def _medoid(files: Sequence[_File]) -> _File:
-    """Return the file that shares most characters with all; of equals the longest, then first."""
+def _draft(files: Sequence[_File]) -> _File:
+    """Return the file that shares most tokens with all; of equals the longest, then first."""
     counts = Counter(file.text for file in files)
-    candidates = [text for text, _ in counts.most_common(_CANDIDATES)]
-    firsts = {file.text: file for file in reversed(files)}
+    first = {file.text: file for file in reversed(files)}
+    words = {text: Counter(file.tokens) for text, file in first.items()}
 
     def shared(text: str) -> tuple[int, int]:
-        found = (n * np.count_nonzero(_chars_in(text, firsts[t]) >= 0) for t, n in counts.items())
-        return int(sum(found)), len(text)
+        return sum(n * (words[text] & words[t]).total() for t, n in counts.items()), len(text)
 
-    return firsts[max(candidates, key=shared)]
+    return first[max([text for text, _ in counts.most_common(_CANDIDATES)], key=shared)]
 
 
-def _vote_text(files: Sequence[_File]) -> str:
+def _vote_text(files: Sequence[_File]) -> tuple[str, NDArray[np.int64]]:
     """Vote the characters: in parts between those that all files show, by the files' versions.
 
     Who has nothing of a sentence of the first draft has no say there: unfinished files, mostly.
+
+    Returns:
+        The text, and where every file shows its characters, int64 [n_files, n_chars], -1 nowhere.
     """
-    draft = _medoid(files)
+    draft = _draft(files)
+    at = np.stack([_chars_in(draft, file) for file in files])
     if all(file.text == draft.text for file in files):
-        return draft.text
+        return draft.text, at
     number = np.unique(draft.sentence, return_inverse=True)[1]
-    at = np.stack([_chars_in(draft.text, file) for file in files])
     has = at >= 0
     in_sentence = np.stack([np.bincount(number, row)[number] > 0 for row in has])
     solid = np.flatnonzero((has | ~in_sentence).all(axis=0))
-    n = len(draft.text)
-    edges = [-1, *solid.tolist(), n]
-    # Where an edge is in every file; None where the file lacks its sentence.
-    places = [
-        [-1, *(p if p >= 0 else None for p in row[solid].tolist()), len(file.text)]
-        for row, file in zip(at, files, strict=True)
-    ]
-    parts = []
+    edges = [-1, *solid.tolist(), len(draft.text)]
+    # Where these are in every file, -2 where the file lacks the sentence.
+    ends = np.array([[-1, *row, len(f.text)] for row, f in zip(at[:, solid], files, strict=True)])
+    ends[:, 1:-1][~has[:, solid]] = -2
+    parts: list[str] = []
+    found: list[list[int]] = [[] for _ in files]
     for k, (a, b) in enumerate(pairwise(edges)):
-        mine = draft.text[a + 1 : b]
-        versions = Counter({mine: 0})
-        for file, place in zip(files, places, strict=True):
-            before, after = place[k], place[k + 1]
-            if before is not None and after is not None:
-                versions[file.text[before + 1 : after]] += 1
-        most = max(versions.values())
-        parts.append(mine if versions[mine] == most else versions.most_common(1)[0][0])
-        parts.append(draft.text[b : b + 1])
-    return "".join(parts)
+        spans = [(first + 1, stop) for first, stop in ends[:, k : k + 2].tolist()]
+        shown = [
+            file.text[first:stop] if first >= 0 and stop >= 0 else None
+            for file, (first, stop) in zip(files, spans, strict=True)
+        ]
+        part = draft.text[a + 1 : b]
+        votes = Counter(version for version in shown if version is not None)
+        if votes and votes[part] < max(votes.values()):
+            part = votes.most_common(1)[0][0]
+        parts += [part, draft.text[b : b + 1]]
+        for mine, version, (first, stop) in zip(found, shown, spans, strict=True):
+            same = version == part
+            mine += range(first, stop) if same else [-1] * len(part)
+            mine += [max(stop, -1)] if b < len(draft.text) else []
+    return "".join(parts), np.array(found, np.int64)
 
 
 # --------------------------------------------------------------------------------------------------
@@ -218,12 +234,11 @@ class _Document:
     @classmethod
     def of(cls, files: Sequence[_File]) -> _Document:
         """Vote the characters, and count how the files show the places between them."""
-        text = _vote_text(files)
+        text, places = _vote_text(files)
         counts = np.zeros((len(text) + 1, 3), np.int64)
         breaks = np.zeros(len(text) + 1, np.int64)
         glued: Counter[tuple[tuple[int, int], str]] = Counter()
-        for file in files:
-            at = _chars_in(text, file)
+        for file, at in zip(files, places, strict=True):
             inner = 1 + np.flatnonzero((at[:-1] >= 0) & (np.diff(at) == 1))
             counts[inner, file.places[at[inner]]] += 1
             breaks[inner] += file.sentence[at[inner]] != file.sentence[at[inner] - 1]
