@@ -203,9 +203,9 @@ def _vote_text(files: Sequence[_File]) -> tuple[str, NDArray[np.int64]]:
             part = votes.most_common(1)[0][0]
         parts += [part, draft.text[b : b + 1]]
         for mine, version, (first, stop) in zip(found, shown, spans, strict=True):
-            same = version == part
-            mine += range(first, stop) if same else [-1] * len(part)
-            mine += [max(stop, -1)] if b < len(draft.text) else []
+            mine.extend(range(first, stop) if version == part else [-1] * len(part))
+            if b < len(draft.text):
+                mine.append(max(stop, -1))
     return "".join(parts), np.array(found, np.int64)
 
 
