@@ -30,7 +30,16 @@ from numpy.typing import NDArray
 
 from goldspan.aggregation.base import FitContext
 from goldspan.aggregation.families import Families
-from goldspan.aggregation.judge import Candidate, Choice, Judge, Judged, hold_out, how_sure
+from goldspan.aggregation.judge import (
+    DOUBT,
+    Candidate,
+    Choice,
+    Judge,
+    Judged,
+    error_of_mean,
+    hold_out,
+    how_sure,
+)
 from goldspan.aggregation.weighted import Ballots, softmax
 from goldspan.crowd import Crowd
 
@@ -51,8 +60,6 @@ CORRELATED = 0.05
 """Least correlation of the errors of two workers on an item: items are not equally hard."""
 PATIENCE = 0.04
 """Nats per hidden label by which a method is behind when its weight is 1/e of the best one's."""
-DOUBT = 50.0
-"""Hidden labels at which their evidence has half the weight, and votes without it the rest."""
 HABIT = 10.0
 """Labels of a worker beside which the population's confusion matrix counts half."""
 
@@ -123,7 +130,7 @@ def combine_labels(
         whole = [_fit(spec, crowd, given, believed) for spec in specs]
     else:
         tried = [_tried(crowd, given, specs, random_state, one, kin) for one in kins]
-        is_bold = tried[0].scores.max() >= tried[-1].scores.max() + PATIENCE or len(tried) == 1
+        is_bold = len(tried) > 1 and (tried[0].scores.max() >= tried[-1].scores.max() + PATIENCE)
         best = tried[0 if is_bold else -1]
         table, reason, whole, believed = *best.table(specs), best.whole, best.kin
     ballots = Ballots.of(crowd, families=believed)
@@ -146,18 +153,18 @@ class _Tried:
         whole: The candidates' probabilities from all answers.
         judged: What the hidden answers say of each, fold by fold.
         scores: float64 [n_candidates], less what drift costs.
-        n_hidden: Number of hidden labels.
+        items: int32 [n_hidden], the item of every hidden label.
     """
 
     kin: Families | None
     whole: list[Floats]
     judged: list[list[Judged]]
     scores: Floats
-    n_hidden: int
+    items: NDArray[np.int32]
 
     def table(self, specs: list[_Spec]) -> tuple[list[Candidate], str]:
         """Return what the hidden answers say of every candidate, and how sure that is."""
-        trust = self.n_hidden / (self.n_hidden + DOUBT)
+        trust = len(self.items) / (len(self.items) + DOUBT)
         weights = np.exp((self.scores - self.scores.max()) / PATIENCE)
         weights *= trust / weights.sum()
         weights[0] += 1 - trust
@@ -172,7 +179,7 @@ class _Tried:
             )
         ]
         order = np.argsort(-weights, kind="stable").tolist()
-        return table, _certainty(specs, self.judged, order, self.n_hidden)
+        return table, _certainty(specs, self.judged, order, self.items)
 
 
 def _tried(
@@ -182,14 +189,14 @@ def _tried(
     """Fit and judge all candidates."""
     ballots = Ballots.of(crowd, families=kin)
     whole = [_fit(spec, crowd, given, kin) for spec in specs]
-    judged, n_hidden = _judge(crowd, given, specs, seed, kin, hidden_together)
+    judged, items = _judge(crowd, given, specs, seed, kin, hidden_together)
     counts = np.maximum(ballots.per_token(None), 1)[:, None]
     reference = _balance(ballots.sums() / counts)
     scores = [
         np.mean([one.score for one in found]) - DRIFT * _divergence(_balance(probs), reference)
         for found, probs in zip(judged, whole, strict=True)
     ]
-    return _Tried(kin, whole, judged, np.array(scores), n_hidden)
+    return _Tried(kin, whole, judged, np.array(scores), items)
 
 
 # --------------------------------------------------------------------------------------------------
@@ -251,20 +258,20 @@ def _shares_of_votes(ballots: Ballots) -> Floats:
 def _judge(
     crowd: Crowd, given: FitContext, specs: list[_Spec], seed: int, kin: Families | None,
     hidden_together: Families | None,
-) -> tuple[list[list[Judged]], int]:  # fmt: skip
-    """Judge every candidate on every fold; and count the hidden labels."""
+) -> tuple[list[list[Judged]], NDArray[np.int32]]:  # fmt: skip
+    """Judge every candidate on every fold; and return the items of the hidden labels."""
     found: list[list[Judged]] = [[] for _ in specs]
-    n_hidden = 0
+    items: list[NDArray[np.int32]] = []
     family = hidden_together.number if hidden_together else None
     for fold in range(MOST_FOLDS):
         rest, hidden = hold_out(crowd, share=SHARE, family=family, seed=seed + fold)
         judge = Judge(rest, hidden)
         for own, spec in zip(found, specs, strict=True):
             own.append(judge.judge(_fit(spec, rest, given, kin)))
-        n_hidden += len(judge)
-        if fold + 1 >= FOLDS and n_hidden >= ENOUGH:
+        items.append(judge.item)
+        if fold + 1 >= FOLDS and sum(map(len, items)) >= ENOUGH:
             break
-    return found, n_hidden
+    return found, np.concatenate(items)
 
 
 def _balance(probs: Floats) -> Floats:
@@ -317,15 +324,15 @@ def _clamped(probs: Floats, answers_of: Floats, given: FitContext) -> Floats:
 
 
 def _certainty(
-    specs: list[_Spec], judged: list[list[Judged]], order: list[int], n_hidden: int
+    specs: list[_Spec], judged: list[list[Judged]], order: list[int], items: NDArray[np.int32]
 ) -> str:
     """Say by how much the heaviest candidate predicts better than votes."""
     first = order[0]
     if specs[first].label == VOTES:
         first = order[1]
     likelihood = [np.concatenate([one.likelihood for one in judged[m]]) for m in (first, 0)]
-    if not n_hidden:
+    if not len(items):
         return "No answer could be hidden: votes decide"
     ahead = np.log(likelihood[0]) - np.log(likelihood[1])
-    error = float(ahead.std() / np.sqrt(n_hidden))
-    return how_sure(specs[first].label, float(ahead.mean()), error, n_hidden)
+    error = error_of_mean(ahead, np.unique(items, return_inverse=True)[1].ravel())
+    return how_sure(specs[first].label, float(ahead.mean()), error, len(items))

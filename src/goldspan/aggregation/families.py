@@ -262,7 +262,9 @@ def excess_of(pairs: Pairs, n_workers: int, apart: NDArray[np.bool_] | None = No
 def _telling(pairs: Pairs, n_workers: int) -> NDArray[np.bool_]:
     """Return which pairs have a say: every worker's with those whom he has most in common with."""
     both = np.concatenate([pairs.left, pairs.right])
-    order = np.lexsort((np.tile(-pairs.blocks, 2), both))
+    # Ties are drawn: neighbours in the list of workers may be of one family.
+    draw = np.random.default_rng(0).random(len(pairs))
+    order = np.lexsort((np.tile(draw, 2), np.tile(-pairs.blocks, 2), both))
     n_partners = np.bincount(both, minlength=n_workers)
     place = np.arange(len(both)) - np.repeat(np.cumsum(n_partners) - n_partners, n_partners)
     found = np.zeros(len(pairs), np.bool_)
@@ -395,8 +397,10 @@ def clusters(excess: Excess, n_workers: int) -> tuple[Ints, Floats]:
     weak = z <= excess.joins
     for p in flagged[np.argsort(-z[flagged], kind="stable")].tolist():
         one, two = of[left[p]], of[right[p]]
+        if one == two:
+            continue
         ours = ((of[left] == one) & (of[right] == two)) | ((of[left] == two) & (of[right] == one))
-        if one != two and not (ours & weak).any():
+        if not (ours & weak).any():
             of[of == max(one, two)] = min(one, two)
     told = np.isfinite(z) & (of[left] == of[right])
     n_pairs = np.bincount(of[left][told], minlength=n_workers)

@@ -38,6 +38,11 @@ TELLING = 0.02
 the hidden answers tell the two apart for certain."""
 LEAST_WEIGHT = 0.01
 """Candidates with less weight in the mixture are left out."""
+DOUBT = 50.0
+"""Hidden labels (of spans: of tokens that anybody marked) at which what they say has half the
+weight, and votes have the other half whatever they say."""
+SHOWN = 0.0005
+"""Nats per label: smaller differences are shown as 0."""
 GROWN = 1.25
 """How many times the answers may grow or shrink before candidates are judged anew."""
 
@@ -71,7 +76,12 @@ def hold_out(
     order = np.lexsort((rng.random(len(group)), item))
     first = np.ones(len(order), np.bool_)
     first[1:] = item[order][1:] != item[order][:-1]
-    chosen = (rng.random(crowd.n_items) < share * n_groups) & (n_groups >= 2)
+    may = np.flatnonzero(n_groups >= 2)
+    draw = rng.random(crowd.n_items)
+    chosen = np.zeros(crowd.n_items, np.bool_)
+    chosen[may] = draw[may] < share * n_groups[may]
+    if len(may) and not chosen.any():  # few items: one is better than none
+        chosen[may[(draw[may] / n_groups[may]).argmin()]] = True
     is_hidden = np.zeros(len(group), np.bool_)
     is_hidden[order[first]] = True
     hidden = (is_hidden & chosen[item])[place.ravel()]
@@ -181,7 +191,9 @@ def how_sure(name: str, gain: float, error: float, n_hidden: int) -> str:
     >>> how_sure("ds", 0.05, 0.01, 200)
     'ds predicts 200 hidden labels surely better than votes: +0.050 ± 0.010 nats per label'
     """
-    word = "surely" if abs(gain) > 3 * error else "perhaps" if abs(gain) > error else "not clearly"
+    is_told = error > 0 and abs(gain) >= SHOWN
+    word = "surely" if is_told and abs(gain) > 3 * error else "perhaps"
+    word = word if is_told and abs(gain) > error else "not clearly"
     than = "better" if gain >= 0 else "worse"
     return (
         f"{name} predicts {n_hidden} hidden labels {word} {than} than votes: "
@@ -195,6 +207,11 @@ class Judge:
     Args:
         crowd: The crowd without the hidden answers.
         hidden: The hidden answers.
+
+    Attributes:
+        item: int32 [n_hidden], the item of every hidden label.
+        n_inside: Hidden labels inside of spans.
+        n_marked: Hidden labels of tokens that anybody marked.
     """
 
     def __init__(self, crowd: Crowd, hidden: Answers) -> None:
@@ -203,7 +220,12 @@ class Judge:
         self.token, key = _labels(crowd, hidden, outside, self.n_labels)
         self._shown, shown_key = _labels(crowd, shown, outside, self.n_labels)
         self.item = np.repeat(hidden.item, hidden.lengths)[hidden.codes >= 0]
-        self.n_inside = int(((hidden.codes >= 0) & (hidden.codes != outside)).sum())
+        inside = [(one.codes >= 0) & (one.codes != outside) for one in (hidden, shown)]
+        self.n_inside = int(inside[0].sum())
+        marked = np.zeros(crowd.n_tokens, np.bool_)
+        marked[self.token[inside[0][hidden.codes >= 0]]] = True
+        marked[self._shown[inside[1][shown.codes >= 0]]] = True
+        self.n_marked = int(marked[self.token].sum())
         rows = np.union1d(key, shown_key)
         self._row, self._shown_row = np.searchsorted(rows, key), np.searchsorted(rows, shown_key)
         # A row is (worker, label before, label): all rows of a worker and label before are one

@@ -371,6 +371,7 @@ def consensus_of(
     *,
     decode: str,
     method: str,
+    known: NDArray[np.int16] | None = None,
 ) -> Consensus:
     """Make a result of a posterior.
 
@@ -379,12 +380,18 @@ def consensus_of(
         posterior: What is known of them.
         decode: "viterbi", the likeliest path, or "mbr", the spans with the largest expected F1.
         method: Name of the aggregator.
+        known: int16 [n_tokens], known truth that the posterior is certain of, -1 unknown; or None.
+            Spans that contradict it, or leave out a part of a span that is known, give way to the
+            likeliest path of their item.
     """
     codec, offsets = crowd.tagset, crowd.offsets
     last = posterior.marginals()
     codes = last.codes
     if decode == "mbr" and not codec.rules.is_plain:
         codes = decode_spans(last, offsets, codec)
+        if known is not None:
+            lost = np.concatenate([[0], np.cumsum((known >= 0) & (codes != known))])[offsets]
+            codes = np.where(np.repeat(lost[1:] > lost[:-1], np.diff(offsets)), last.codes, codes)
     paths, masses = posterior.confidences(
         codes, spans_of(codes, offsets, codec), offsets, last.probs
     )
