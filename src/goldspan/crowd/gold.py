@@ -37,7 +37,7 @@ def attach_gold(crowd: Crowd, gold: Any, options: ReadOptions, *, refine: bool =
     gold = gold.as_gold() if hasattr(type(gold), "as_gold") else rows_as_table(gold)
     if isinstance(gold, Crowd):
         return _from_crowd(crowd, gold, "<gold>", refine)
-    plain = replace(options, columns={}, workers=(), strict=False)
+    plain = replace(options, columns={}, workers=(), strict=False, texts=None)
     if is_dataframe(gold):
         if not crowd.is_classification:
             return _from_crowd(crowd, read_table(gold, plain), "<DataFrame>", refine)
