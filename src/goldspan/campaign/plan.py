@@ -250,7 +250,9 @@ class AggregateSection(Section):
     def _as_before(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
         """Leave families out where there are none: plans made before have the same hash."""
         found: dict[str, Any] = dump(self)
-        return {key: value for key, value in found.items() if key != "families" or value is not None}
+        return {
+            key: value for key, value in found.items() if key != "families" or value is not None
+        }
 
 
 class Learning(Section):
