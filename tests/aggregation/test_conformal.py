@@ -193,5 +193,5 @@ def test_what_cannot_be_covered_is_refused(crowd):
     for coverage in (0, 1, -0.5, float("nan")):
         with pytest.raises(InputError, match="between 0 and 1"):
             calibrate(result, crowd, coverage=coverage)
-    with pytest.raises(InputError, match=r"20 known documents .* 99 are needed"):
+    with pytest.raises(InputError, match=r"20 known documents .* takes 99"):
         calibrate(result, crowd, coverage=0.99)

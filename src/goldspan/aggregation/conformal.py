@@ -22,7 +22,6 @@ spans of the known documents is told (`missed`).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -30,6 +29,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from goldspan.aggregation.span_scale import documents_of
 from goldspan.errors import InputError
 from goldspan.spans import Codec, Tagged, find_spans
 from goldspan.spans.corpus import SpanArray
@@ -207,8 +207,8 @@ def conformal_sets(result: Consensus, truth: NDArray[np.int16], coverage: float)
     Raises:
         InputError: `coverage` is no such number, or there are too few known documents for it.
     """
-    if not 0 < coverage < 1:
-        raise InputError(f"coverage is a number between 0 and 1, not {coverage}")
+    if isinstance(coverage, str) or not 0 < coverage < 1:
+        raise InputError(f"coverage is a number between 0 and 1, not {coverage!r}")
     crowd, codec, plain = result.crowd, result.tagset, result.tagset.rules.is_plain
     options = label_options(result) if plain else span_options(result)
     written = options.start[options.bounds[:-1]]
@@ -216,7 +216,7 @@ def conformal_sets(result: Consensus, truth: NDArray[np.int16], coverage: float)
     unknown = np.concatenate([[0], np.cumsum((truth < 0) & (result.codes >= 0))])
     whole = np.diff(unknown[crowd.offsets]) == 0
     whole &= np.diff(np.concatenate([[0], np.cumsum(truth >= 0)])[crowd.offsets]) > 0
-    document = _documents(result)
+    document = documents_of(crowd)
     judged = whole[item]
     at = true_options(options, Tagged(truth, crowd.offsets), codec)
     scores = options.scores[at][judged]
@@ -250,9 +250,10 @@ def choose_threshold(
     room = risk * (n_documents + 1) - 1
     if room < -1e-9:
         least = int(np.ceil(1 / risk - 1 - 1e-9))
+        found = "1 known document" if n_documents == 1 else f"{n_documents} known documents"
         raise InputError(
-            f"{n_documents} known documents with labels in the result are too few for a coverage "
-            f"of {coverage:g}: {least} are needed"
+            f"{found} with labels in the result: too few for a coverage of {coverage:g}, which "
+            f"takes {least}"
         )
     order = np.argsort(scores, kind="stable")
     weights = (1 / sizes[place])[order]
@@ -379,19 +380,6 @@ def _candidates(result: Consensus) -> tuple[SpanArray, Floats]:
     share = counts / np.bincount(answers.item, minlength=crowd.n_items)[item]
     worker = np.zeros(len(item), np.int32)
     return SpanArray(start, end, kind.astype(np.int16), item.astype(np.int32), worker), share
-
-
-def _documents(result: Consensus) -> NDArray[np.int64]:
-    """Return the number of every item's document; items are their own where there are none."""
-    crowd = result.crowd
-    if crowd.groups is None:
-        return np.arange(crowd.n_items)
-    names = [
-        ("item", n) if name is None else ("document", name)
-        for n, name in enumerate(crowd.groups.to_pylist())
-    ]
-    place: Mapping[Any, int] = {name: n for n, name in enumerate(dict.fromkeys(names))}
-    return np.array([place[name] for name in names], np.int64)
 
 
 def _missed(result: Consensus, truth: NDArray[np.int16], whole: NDArray[np.bool_]) -> float:

@@ -70,6 +70,7 @@ class Consensus:
         families: Workers who err together, as the method found or was given them; None where
             everybody errs alone.
         cautions: What the method itself warns of, such as workers who look like copies.
+        known: int16 [n_tokens], the known labels that `fit` was given, -1 elsewhere; None if none.
     """
 
     crowd: Crowd
@@ -94,6 +95,7 @@ class Consensus:
     families: Families | None = field(default=None, repr=False)
     cautions: tuple[str, ...] = ()
     sets: Any = field(default=None, repr=False)
+    known: NDArray[np.int16] | None = field(default=None, repr=False)
 
     @cached_property
     def workers(self) -> pa.Table:
