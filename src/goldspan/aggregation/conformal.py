@@ -159,10 +159,15 @@ class ConformalSets:
     @property
     def note(self) -> str:
         """Say in a sentence what the sets are."""
-        what = {"span": "written span", "item": "item", "token": "token"}[self.unit]
+        what = {
+            "span": "a written span of a new document",
+            "item": "a new item",
+            "token": "a token of a new document",
+        }[self.unit]
+        known = "documents" + (" (items where there are none)" if self.unit == "item" else "")
         text = (
-            f"the set of a {what} of a new document holds the truth with probability "
-            f"{self.coverage:g}, by {self.n_documents} known documents; mean size "
+            f"the set of {what} holds the truth with probability "
+            f"{self.coverage:g}, by {self.n_documents} known {known}; mean size "
             f"{self.mean_size:.2f}"
         )
         if self.unit == "span" and not np.isnan(self.missed):
