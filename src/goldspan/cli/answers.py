@@ -325,8 +325,8 @@ def _lines(
         head = ["weight", "method", "loss", "temperature"]
         yield textwrap.indent(table([head, *rows], right=(0, 2, 3)), "  ")
         yield from result.notes
-    if result.sets and not (output and output.endswith((".jsonl", ".jsonl.gz"))):
-        yield "the sets of alternatives are written to .jsonl only: pass -o gold.jsonl"
+    if result.sets and not output:
+        yield "the sets of alternatives are written to .jsonl: pass -o gold.jsonl"
     if scored:
         yield "against the gold:"
         yield str(scored)
