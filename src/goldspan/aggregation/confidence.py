@@ -58,8 +58,8 @@ def measure_confidence(
     if token_probs is None:
         probs, tokens_right = np.zeros(0), right[:0]
     else:
-        place = np.array([crowd.tagset.index.get(tag, -1) for tag in every.tags], np.int64)
-        own = place[true[known]]
+        mine = np.array([crowd.tagset.index.get(tag, -1) for tag in every.tags], np.int64)
+        own = mine[true[known]]
         probs = np.where(own >= 0, token_probs[known, np.maximum(own, 0)], 0.0)
         tokens_right = right
     if every.rules.is_plain:

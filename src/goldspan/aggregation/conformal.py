@@ -212,7 +212,7 @@ def conformal_sets(result: Consensus, truth: NDArray[np.int16], coverage: float)
     Raises:
         InputError: `coverage` is no such number, or there are too few known documents for it.
     """
-    if isinstance(coverage, str) or not 0 < coverage < 1:
+    if not _is_share(coverage):
         raise InputError(f"coverage is a number between 0 and 1, not {coverage!r}")
     crowd, codec, plain = result.crowd, result.tagset, result.tagset.rules.is_plain
     options = label_options(result) if plain else span_options(result)
@@ -385,6 +385,11 @@ def _candidates(result: Consensus) -> tuple[SpanArray, Floats]:
     share = counts / np.bincount(answers.item, minlength=crowd.n_items)[item]
     worker = np.zeros(len(item), np.int32)
     return SpanArray(start, end, kind.astype(np.int16), item.astype(np.int32), worker), share
+
+
+def _is_share(value: Any) -> bool:
+    """Return whether a value is a number between 0 and 1."""
+    return isinstance(value, int | float | np.number) and bool(0 < value < 1)
 
 
 def _missed(result: Consensus, truth: NDArray[np.int16], whole: NDArray[np.bool_]) -> float:
