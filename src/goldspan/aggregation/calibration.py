@@ -120,7 +120,8 @@ def calibrate(result: Consensus, gold: Any, *, coverage: float | None = None) ->
         raise InputError(f"{result.method} gives values, whose confidence cannot be calibrated")
     if "temperature" in result.params:
         raise InputError("this result is calibrated already: calibrate the one that fit gave")
-    codes, n_given = _not_given(result, _codes(result, gold))
+    codes, foreign = _codes(result, gold)
+    codes, n_given = _not_given(result, codes)
     known = np.flatnonzero((codes >= 0) & (result.codes >= 0))
     what = "items" if result.crowd.is_classification else "tokens"
     left_out = f" ({n_given} that fit was given are passed over)" if n_given else ""
@@ -135,10 +136,10 @@ def calibrate(result: Consensus, gold: Any, *, coverage: float | None = None) ->
 
         # By the confidences as they came: those that the known labels have made would be surer of
         # the known documents than of others.
-        sets = conformal_sets(result, codes, coverage)
+        sets = conformal_sets(result, codes, coverage, foreign)
     has_posterior = isinstance(result.posterior, Posterior | Mixture)
     cooled = (_cool if has_posterior else _cool_shares)(result, codes, known)
-    right, kept = judged_spans(result, codes)
+    right, kept = judged_spans(result, codes, foreign)
     spans, is_plain = result.span_array, result.tagset.rules.is_plain
     note = f"confidence calibrated on {len(known)} known {what}"
     if is_plain:
@@ -297,19 +298,24 @@ def _not_given(result: Consensus, codes: NDArray[np.int16]) -> tuple[NDArray[np.
     return np.where(given, np.int16(-1), codes).astype(np.int16), int(given.sum())
 
 
-def _codes(result: Consensus, gold: Any) -> NDArray[np.int16]:
+def _codes(result: Consensus, gold: Any) -> tuple[NDArray[np.int16], NDArray[np.bool_]]:
+    """Return known labels as codes of the result, and where they are tags that it cannot say.
+
+    The latter are -1 in the codes. Both are arrays of [n_tokens].
+    """
+    nowhere = np.zeros(len(result.codes), np.bool_)
     if isinstance(gold, np.ndarray):
         if gold.shape != result.codes.shape or not np.issubdtype(gold.dtype, np.integer):
             raise InputError(f"gold must be {len(result.codes)} whole numbers, codes of tags")
         if gold.size and not -1 <= gold.min() <= gold.max() < len(result.tagset.tags):
             raise InputError(f"codes must lie in -1 … {len(result.tagset.tags) - 1}")
-        return gold.astype(np.int16)
+        return gold.astype(np.int16), nowhere
     if gold is None:
         raise InputError("calibrate needs known labels: a crowd with gold, a file, or codes")
     attached = attach_gold(result.crowd.with_gold(None), gold, ReadOptions())
-    if attached.tagset.tags == result.tagset.tags:
-        return attached.gold_tagged.codes
-    # Gold may bring tags that no worker gave: what the result cannot say counts as unknown.
-    place = np.array([result.tagset.index.get(tag, -1) for tag in attached.tagset.tags], np.int16)
     codes = attached.gold_tagged.codes
-    return np.where(codes >= 0, place[codes], np.int16(-1)).astype(np.int16)
+    if attached.tagset.tags == result.tagset.tags:
+        return codes, nowhere
+    place = np.array([result.tagset.index.get(tag, -1) for tag in attached.tagset.tags], np.int16)
+    found = np.where(codes >= 0, place[codes], np.int16(-1)).astype(np.int16)
+    return found, (codes >= 0) & (found < 0)

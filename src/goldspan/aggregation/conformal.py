@@ -198,7 +198,12 @@ class ConformalSets:
         return Member("span", start, end, self.codec.types[kind], prob)
 
 
-def conformal_sets(result: Consensus, truth: NDArray[np.int16], coverage: float) -> ConformalSets:
+def conformal_sets(
+    result: Consensus,
+    truth: NDArray[np.int16],
+    coverage: float,
+    foreign: NDArray[np.bool_] | None = None,
+) -> ConformalSets:
     """Choose sets of alternatives by known documents.
 
     The confidences are taken as they come: they must not have been fitted to the known labels.
@@ -208,9 +213,12 @@ def conformal_sets(result: Consensus, truth: NDArray[np.int16], coverage: float)
         truth: int16 [n_tokens], codes of the result's tags, -1 where unknown. Items count that are
             known throughout.
         coverage: Between 0 and 1.
+        foreign: bool [n_tokens], where the truth is known to be a tag that the result lacks (-1 in
+            `truth`): "other" of spans, and of labels in no set.
 
     Raises:
-        InputError: `coverage` is no such number, or there are too few known documents for it.
+        InputError: `coverage` is no such number, there are too few known documents for it, or too
+            many known labels are tags that the result lacks.
     """
     if not _is_share(coverage):
         raise InputError(f"coverage is a number between 0 and 1, not {coverage!r}")
@@ -218,14 +226,25 @@ def conformal_sets(result: Consensus, truth: NDArray[np.int16], coverage: float)
     options = label_options(result) if plain else span_options(result)
     written = options.start[options.bounds[:-1]]
     item = np.searchsorted(crowd.offsets, written, side="right") - 1
-    unknown = np.concatenate([[0], np.cumsum((truth < 0) & (result.codes >= 0))])
+    strange = np.zeros(len(truth), np.bool_) if foreign is None else foreign
+    is_known = (truth >= 0) | strange
+    unknown = np.concatenate([[0], np.cumsum(~is_known & (result.codes >= 0))])
     whole = np.diff(unknown[crowd.offsets]) == 0
-    whole &= np.diff(np.concatenate([[0], np.cumsum(truth >= 0)])[crowd.offsets]) > 0
+    whole &= np.diff(np.concatenate([[0], np.cumsum(is_known)])[crowd.offsets]) > 0
     document = documents_of(crowd)
     judged = whole[item]
     at = true_options(options, Tagged(truth, crowd.offsets), codec)
-    scores = options.scores[at][judged]
+    stranger = np.concatenate([[0], np.cumsum(strange)])
+    first = options.bounds[:-1]
+    is_strange = stranger[options.end[first]] > stranger[options.start[first]]
+    other = np.full(len(first), np.inf) if plain else options.scores[options.bounds[1:] - 1]
+    scores = np.where(is_strange, other, options.scores[at])[judged]
     threshold, n_documents = choose_threshold(scores, document[item][judged], coverage)
+    if threshold == np.inf:
+        raise InputError(
+            f"no sets reach a coverage of {coverage:g}: too many known labels are tags that the "
+            "result lacks"
+        )
     unit = "item" if crowd.is_classification else "token" if plain else "span"
     missed = float("nan") if plain else _missed(result, truth, whole)
     return ConformalSets(
