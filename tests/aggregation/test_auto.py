@@ -7,6 +7,7 @@ import pytest
 
 import goldspan
 from goldspan.aggregation.auto import (
+    ANCHOR,
     DEPENDENCES,
     ENOUGH,
     LEAST_TEACHING,
@@ -177,6 +178,30 @@ def test_small_crowds_are_cut_often_by_the_labels_inside_of_spans(crowd):
     expected = np.ceil(ENOUGH / (method.share * inside.sum()))
     assert method._n_cuts(crowd) == np.clip(expected, 1, MOST_CUTS)
     assert method._n_cuts(crowd.select_items(np.arange(5))) == MOST_CUTS
+
+
+def test_the_fewer_labels_there_are_to_judge_by_the_nearer_the_result_is_to_votes(crowd):
+    weight = {}
+    for n_items in (20, 150):
+        few = crowd.with_gold(None).select_items(np.arange(n_items))
+        found = goldspan.aggregate(few, "auto", rounds=1)
+        weight[n_items] = {one.name: one.weight for one in found.candidates}[ANCHOR]
+    assert weight[20] > 2 * weight[150] > 0
+
+
+def test_a_span_that_one_of_two_workers_gave_is_kept_in_a_small_crowd():
+    rng = np.random.default_rng(3)
+    rows = []
+    for n in range(60):
+        truth = ["B-X" if rng.random() < 0.2 else "O" for _ in range(8)]
+        for who in rng.choice(5, size=2, replace=False):
+            rows += [
+                f"{n},{place},w{n}x{place},{who},{'O' if rng.random() < 0.4 else tag}"
+                for place, tag in enumerate(truth)
+            ]
+    crowd = goldspan.read_crowd(("item,position,token,worker,label\n" + "\n".join(rows)).encode())
+    given = goldspan.aggregate(crowd, "mv-token", ties="inside").codes
+    assert np.array_equal(goldspan.aggregate(crowd, "auto").codes, given)
 
 
 @pytest.mark.parametrize("weights", [None, [1.0, 1.0, 2.0]])

@@ -10,7 +10,9 @@ import pyarrow as pa
 import pytest
 
 import goldspan
+from goldspan.aggregation.base import FitContext
 from goldspan.aggregation.documents import Missed, _chao, _places, find_missed
+from goldspan.aggregation.mixture import posterior_of_labels
 from goldspan.crowd import CrowdBuilder
 from goldspan.spans import Tagged, find_spans
 
@@ -98,13 +100,35 @@ def test_items_without_a_document_are_documents_of_their_own():
 def test_chao_counts_as_the_formula_says():
     marks = np.array([0, 0, 0, 1, 1, 1, 1, 2, 2, 3])
     answers = np.full(len(marks), 4.0)
-    assert _chao(marks, answers) == pytest.approx(3 / 4 * 4 * 3 / (2 * (2 + 1)))
+    none = np.zeros(len(marks))
+    assert _chao(marks, answers, none) == pytest.approx(3 / 4 * 4 * 3 / (2 * (2 + 1)))
+    # One of those that a single worker marked would be by mistake; then all of them.
+    assert _chao(marks, answers, none + 0.1) == pytest.approx(3 / 4 * 3 * 2 / (2 * (2 + 1)))
+    assert _chao(marks, answers, none + 0.4) == 0
 
 
 def test_chao_is_near_the_number_that_was_missed():
     rng = np.random.default_rng(1)
     marks = rng.binomial(5, 0.45, size=4000)
-    assert _chao(marks[marks > 0], np.full(4000, 5.0)) == pytest.approx((marks == 0).sum(), rel=0.2)
+    seen, answers = marks[marks > 0], np.full(4000, 5.0)
+    found = _chao(seen, answers, np.zeros(len(seen)))
+    assert found == pytest.approx((marks == 0).sum(), rel=0.2)
+
+
+def test_marks_that_are_mistakes_do_not_count_as_found():
+    rng = np.random.default_rng(1)
+    builder = CrowdBuilder()
+    for n in range(10):
+        truth = ["B-X" if k % 7 == 0 else "O" for k in range(30)]
+        words = [f"x{k}" if tag != "O" else f"w{rng.integers(20)}" for k, tag in enumerate(truth)]
+        item = builder.add_item(str(n), words, group="d")
+        for w in range(4):
+            tags = [("B-X" if t == "O" else "O") if rng.random() < 0.1 else t for t in truth]
+            builder.add_answer(item, f"w{w}", tags)
+    crowd = builder.build()
+    votes = goldspan.aggregate(crowd, "mv-token", ties="inside").codes
+    posterior = posterior_of_labels(crowd, votes, FitContext().runner)
+    assert find_missed(crowd, posterior, None) is None
 
 
 def test_places_are_those_that_a_plain_search_finds():
@@ -130,6 +154,14 @@ def test_places_are_those_that_a_plain_search_finds():
         assert (own == right).sum() == marks
         assert (own != crowd.tagset.outside).sum() == others
         assert item == item_of[at]
+    # How often one worker alone gives a name to a word that is none of the words found.
+    elsewhere = np.ones(crowd.n_tokens, np.bool_)
+    elsewhere[[*found.start.tolist(), *places.spans[:, 1].tolist()]] = False
+    for kind, name in enumerate(crowd.tagset.types):
+        gave = answers.codes == crowd.tagset.index[f"B-{name}"]
+        counts = np.bincount(crowd.token_of[gave], minlength=crowd.n_tokens)
+        rate = (counts[elsewhere] == 1).sum() / elsewhere.sum()
+        assert places.mistake[places.spans[:, 3] == kind] == pytest.approx(rate)
 
 
 def test_beside_a_posterior_places_hold_their_spans_with_the_probability():

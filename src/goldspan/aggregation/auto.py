@@ -52,6 +52,7 @@ from goldspan.aggregation.consensus import Consensus
 from goldspan.aggregation.documents import DOCUMENTS, Missed, find_missed
 from goldspan.aggregation.families import Families, check_families, families_for
 from goldspan.aggregation.judge import (
+    DOUBT,
     Candidate,
     Choice,
     Judge,
@@ -88,6 +89,9 @@ teach: a CRF that learns from soft labels is less sure than it might be."""
 ENOUGH = 500
 """Hidden labels inside of spans that judge well enough; smaller crowds are cut several times."""
 MOST_CUTS = 5
+ANCHOR = "votes, ties inside"
+"""The result where nothing can be judged by. Workers miss spans more often than they invent some,
+so a span that one of two workers gave is rather right than not."""
 LAST = 2
 """Updates of the workers at the settings of the result, after those at which CRFs learn."""
 UNSEEN = 2.0
@@ -256,6 +260,8 @@ class Auto(Aggregator):
         merged = {name: _joined([cut.judged[name] for cut in cuts]) for name in names}
         items = np.concatenate([cut.items for cut in cuts])
         weights = weigh([merged[name].likelihood for name in names], items, _prior(names))
+        if len(items):
+            weights = _anchored(names, weights, sum(cut.n_marked for cut in cuts))
         candidates = [
             Candidate(name, one.score, one.temperature if len(items) else UNSEEN, float(weight))
             for name, one, weight in zip(names, merged.values(), weights, strict=True)
@@ -339,7 +345,7 @@ class Auto(Aggregator):
         posteriors = {name: fit.posterior for name, fit in fits.items()}
         posteriors |= _votes(shown, given, kin)
         judged = {name: judge.judge(_probs(post)) for name, post in posteriors.items()}
-        cut = _Cut(judged, judge.item)
+        cut = _Cut(judged, judge.item, judge.n_marked)
         best = max((n for n in fits if fits[n].is_chain), key=lambda name: judged[name].score)
         progress.tell(judged[best].score)
         if folds is None:
@@ -362,7 +368,8 @@ class Auto(Aggregator):
             has_settled, last = score - last < SETTLED * -score, score
             lesson = self._completed(shown, beside[best].lesson, kin)
             labels = folds.soft_labels(lesson)
-            cut = _Cut({**judged, **found}, judge.item, dict(beside), best, learned)
+            judged |= found
+            cut = replace(cut, judged=judged, beside=dict(beside), best=best, learned=learned)
             if has_settled:
                 break
         return cut
@@ -519,6 +526,7 @@ class _Cut:
     Attributes:
         judged: The candidates by name.
         items: int32 [n_hidden], the item of every hidden label.
+        n_marked: How many of them are of tokens that anybody marked.
         beside: The worker models beside the text; none without text.
         best: The best of them.
         learned: The CRFs.
@@ -526,6 +534,7 @@ class _Cut:
 
     judged: dict[str, Judged]
     items: NDArray[np.int32]
+    n_marked: int
     beside: Mapping[str, _Beside] = field(default_factory=dict)
     best: str = ""
     learned: _Learned | None = None
@@ -610,6 +619,19 @@ def _prior(names: Sequence[str]) -> NDArray[np.float64]:
         if set(group) <= set(names):
             return np.array([float(name in group) for name in names]) / len(group)
     return np.full(len(names), 1 / len(names))
+
+
+def _anchored(
+    names: Sequence[str], weights: NDArray[np.float64], n_marked: int
+) -> NDArray[np.float64]:
+    """Give the anchor the weight that a judge of so few labels has not earned.
+
+    >>> _anchored([ANCHOR, "ds"], np.array([0.2, 0.8]), 50).tolist()
+    [0.6, 0.4]
+    """
+    trust = n_marked / (n_marked + DOUBT)
+    anchor = np.array([float(name == ANCHOR) for name in names])
+    return np.asarray((1 - trust) * anchor + trust * weights)
 
 
 def _known(given: FitContext) -> list[str]:

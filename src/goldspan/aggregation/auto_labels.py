@@ -30,7 +30,15 @@ from numpy.typing import NDArray
 
 from goldspan.aggregation.base import FitContext
 from goldspan.aggregation.families import Families
-from goldspan.aggregation.judge import Candidate, Choice, Judge, Judged, hold_out, how_sure
+from goldspan.aggregation.judge import (
+    DOUBT,
+    Candidate,
+    Choice,
+    Judge,
+    Judged,
+    hold_out,
+    how_sure,
+)
 from goldspan.aggregation.weighted import Ballots, softmax
 from goldspan.crowd import Crowd
 
@@ -51,8 +59,6 @@ CORRELATED = 0.05
 """Least correlation of the errors of two workers on an item: items are not equally hard."""
 PATIENCE = 0.04
 """Nats per hidden label by which a method is behind when its weight is 1/e of the best one's."""
-DOUBT = 50.0
-"""Hidden labels at which their evidence has half the weight, and votes without it the rest."""
 HABIT = 10.0
 """Labels of a worker beside which the population's confusion matrix counts half."""
 

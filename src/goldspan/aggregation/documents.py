@@ -4,8 +4,9 @@ Whoever reads fast misses names, and what all workers of an item missed no model
 can find. But the words of a span that was found once in a document mostly mean the same wherever
 they stand in it (one sense per discourse: Gale, Church and Yarowsky 1992). Whether that holds for
 the spans of this crowd, and how much was missed, is told by the answers without any gold. Of the
-places where the words of a found span stand again, f1 were marked by exactly one worker and f2 by
-exactly two, and nobody marked anything at n0. By Chao's lower bound (1987),
+places where the words of a found span stand again, f1 were marked by exactly one worker – beyond
+those that would be by mistake, as often as other places are – and f2 by exactly two, and nobody
+marked anything at n0. By Chao's lower bound (1987),
 
     f0 = (m - 1) / m  f1 (f1 - 1) / (2 (f2 + 1))
 
@@ -97,6 +98,8 @@ class _Places:
         others: int64 [n_places], the most who marked any of its tokens.
         answers: float64 [n_places], workers who labelled its tokens, on average.
         is_taken: bool [n_places], whether it touches a span that was found.
+        mistake: float64 [n_places], how often one worker marks so many tokens where nothing was
+            found, and no words of anything that was.
     """
 
     spans: Ints
@@ -105,6 +108,7 @@ class _Places:
     others: Ints
     answers: NDArray[np.float64]
     is_taken: NDArray[np.bool_]
+    mistake: NDArray[np.float64]
 
 
 def find_missed(
@@ -144,9 +148,9 @@ def find_missed(
         here = own & empty
         if not here.any():
             continue
-        missed = min(
-            1.0, _chao(places.marks[own & clear], places.answers[own & clear]) / here.sum()
-        )
+        told = own & clear
+        f0 = _chao(places.marks[told], places.answers[told], places.mistake[told])
+        missed = min(1.0, f0 / here.sum())
         probability[here] = missed
         if by_words is None:
             continue
@@ -212,11 +216,11 @@ def _unmarked(crowd: Crowd, parts: Sequence[Posterior]) -> NDArray[np.bool_]:
     return np.asarray(found)
 
 
-def _chao(marks: Ints, answers: NDArray[np.float64]) -> float:
+def _chao(marks: Ints, answers: NDArray[np.float64], mistake: NDArray[np.float64]) -> float:
     """Return how many were missed by all, by how many were marked by one and by two."""
-    once, twice = int((marks == 1).sum()), int((marks == 2).sum())
+    once, twice = (marks == 1).sum() - mistake.sum(), (marks == 2).sum()
     m = float(answers.mean())
-    return (m - 1) / m * once * (once - 1) / (2 * (twice + 1))
+    return float((m - 1) / m * once * (once - 1) / (2 * (twice + 1))) if once > 1 else 0.0
 
 
 def _places(crowd: Crowd, found: SpanArray) -> _Places | None:
@@ -242,24 +246,34 @@ def _places(crowd: Crowd, found: SpanArray) -> _Places | None:
     for k in range(int(length.max())):
         own = length > k
         most[own] = np.maximum(most[own], n_inside[start[own] + k])
+    is_taken = np.diff(before) > 0
+    for k in range(int(length.max())):
+        is_taken[(start + k)[length > k]] = True
+    marks, mistake = _marks(crowd, rows, ~is_taken & (n_given >= 2))
     return _Places(
-        rows[:, :4], rows[:, 4], _marks(crowd, rows), most,
-        (sums[end] - sums[start]) / length, before[end] > before[start],
+        rows[:, :4], rows[:, 4], marks, most,
+        (sums[end] - sums[start]) / length, before[end] > before[start], mistake,
     )  # fmt: skip
 
 
-def _marks(crowd: Crowd, rows: Ints) -> Ints:
-    """Count the workers who gave exactly these spans."""
+def _marks(
+    crowd: Crowd, rows: Ints, elsewhere: NDArray[np.bool_]
+) -> tuple[Ints, NDArray[np.float64]]:
+    """Count the workers who gave exactly these spans; and how often one does so elsewhere."""
     answers = crowd.latest
     given = find_spans(Tagged(answers.codes, answers.offset), crowd.tagset)
-    shift = crowd.offsets[answers.item] - answers.offset[:-1]
-    start = given.start + shift[given.item]
+    start = given.start + (crowd.offsets[answers.item] - answers.offset[:-1])[given.item]
     theirs = np.column_stack([start, given.end - given.start, given.type])
     ours = np.column_stack([rows[:, 1], rows[:, 2] - rows[:, 1], rows[:, 3]])
-    _, number = np.unique(np.concatenate([ours, theirs]), axis=0, return_inverse=True)
+    every, number = np.unique(np.concatenate([ours, theirs]), axis=0, return_inverse=True)
     number = number.ravel()
-    counts = np.bincount(number[len(ours) :], minlength=int(number.max()) + 1)
-    return np.asarray(counts[number[: len(ours)]], np.int64)
+    counts = np.bincount(number[len(ours) :], minlength=len(every))
+    # By length and type, those that one worker gave where nothing was found.
+    forms, form = np.unique(every[:, 1:], axis=0, return_inverse=True)
+    alone = (counts == 1) & elsewhere[every[:, 0]]
+    rate = np.bincount(form.ravel()[alone], minlength=len(forms)) / max(1, elsewhere.sum())
+    place = number[: len(ours)]
+    return counts[place].astype(np.int64), rate[form.ravel()[place]]
 
 
 Known = dict[tuple[int, tuple[int, ...]], dict[tuple[int, int], set[int]]]

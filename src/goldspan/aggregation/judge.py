@@ -38,6 +38,9 @@ TELLING = 0.02
 the hidden answers tell the two apart for certain."""
 LEAST_WEIGHT = 0.01
 """Candidates with less weight in the mixture are left out."""
+DOUBT = 50.0
+"""Hidden labels (of spans: of tokens that anybody marked) at which what they say has half the weight, and votes have
+the other half whatever they say."""
 GROWN = 1.25
 """How many times the answers may grow or shrink before candidates are judged anew."""
 
@@ -195,6 +198,11 @@ class Judge:
     Args:
         crowd: The crowd without the hidden answers.
         hidden: The hidden answers.
+
+    Attributes:
+        item: int32 [n_hidden], the item of every hidden label.
+        n_inside: Hidden labels inside of spans.
+        n_marked: Hidden labels of tokens that anybody marked.
     """
 
     def __init__(self, crowd: Crowd, hidden: Answers) -> None:
@@ -203,7 +211,12 @@ class Judge:
         self.token, key = _labels(crowd, hidden, outside, self.n_labels)
         self._shown, shown_key = _labels(crowd, shown, outside, self.n_labels)
         self.item = np.repeat(hidden.item, hidden.lengths)[hidden.codes >= 0]
-        self.n_inside = int(((hidden.codes >= 0) & (hidden.codes != outside)).sum())
+        inside = [(one.codes >= 0) & (one.codes != outside) for one in (hidden, shown)]
+        self.n_inside = int(inside[0].sum())
+        marked = np.zeros(crowd.n_tokens, np.bool_)
+        marked[self.token[inside[0][hidden.codes >= 0]]] = True
+        marked[self._shown[inside[1][shown.codes >= 0]]] = True
+        self.n_marked = int(marked[self.token].sum())
         rows = np.union1d(key, shown_key)
         self._row, self._shown_row = np.searchsorted(rows, key), np.searchsorted(rows, shown_key)
         # A row is (worker, label before, label): all rows of a worker and label before are one
