@@ -118,7 +118,9 @@ class Aggregator(Estimator, ABC):
         begin = time.perf_counter()
         result = self._aggregate(found, given)
         seconds = time.perf_counter() - begin
-        self.result_ = replace(result, method=self.name, params=self.get_params(), seconds=seconds)
+        self.result_ = replace(
+            result, method=self.name, params=self.get_params(), seconds=seconds, known=known
+        )
         self._make = make
         return self
 
