@@ -1,5 +1,7 @@
 """Run the benchmarks and write benchmarks/RESULTS.md: `make bench`.
 
+The file is written after every benchmark; one that fails is named in it, and the others go on.
+
 With names of benchmarks as arguments only these are run and the table is printed, not written.
 """
 
@@ -11,6 +13,7 @@ import importlib
 import os
 import platform
 import sys
+import traceback
 from importlib.metadata import version
 from pathlib import Path
 
@@ -37,28 +40,37 @@ PEERS = (
 
 
 def main() -> int:
-    """Run, print, write; exit 1 if a promise is not kept."""
+    """Run, print, write; exit 1 if a promise is not kept or a benchmark fails."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("names", nargs="*", choices=[*BENCHMARKS, *TABLES, []], help="only these")
     chosen = parser.parse_args().names or [*BENCHMARKS, *TABLES]
     sys.path.insert(0, str(HERE))
-    lines = ["# Benchmarks", "", *_about(), ""]
+    text = "\n".join(["# Benchmarks", "", *_about(), ""])
+    print(text, flush=True)
     kept = True
     for name in chosen:
-        module = importlib.import_module(name if name in TABLES else f"bench_{name}")
-        if name in TABLES:
-            body = [module.report()]
-        else:
-            rows: list[Row] = module.run()
-            kept &= all(row.ok for row in rows)
-            body = _table(rows) if rows else []
-        if body:
-            lines += [f"## {(module.__doc__ or name).splitlines()[0]}", "", *body, ""]
-    text = "\n".join(lines)
-    print(text)
-    if len(chosen) == len(BENCHMARKS) + len(TABLES):
-        (HERE / "RESULTS.md").write_text(text, encoding="utf-8")
+        section, is_kept = _section(name)
+        print(section, flush=True)
+        text += f"\n{section}" if section else ""
+        kept &= is_kept
+        if len(chosen) == len(BENCHMARKS) + len(TABLES):
+            (HERE / "RESULTS.md").write_text(text, encoding="utf-8")
     return 0 if kept else 1
+
+
+def _section(name: str) -> tuple[str, bool]:
+    """Run one benchmark: its part of the page, and whether it kept its promises."""
+    module = importlib.import_module(name if name in TABLES else f"bench_{name}")
+    title = f"## {(module.__doc__ or name).splitlines()[0]}"
+    try:
+        rows: list[Row] = [] if name in TABLES else module.run()
+        if not rows and name not in TABLES:
+            return "", True
+        body = [module.report()] if name in TABLES else _table(rows)
+    except Exception as error:  # noqa: BLE001 - an hour's other results are kept
+        traceback.print_exc()
+        return f"{title}\n\nFAILED: {type(error).__name__}: {error}\n", False
+    return "\n".join([title, "", *body, ""]), all(row.ok for row in rows)
 
 
 def _about() -> list[str]:

@@ -67,8 +67,10 @@ LOOKED_AT = {
 
 ANSWERS = (1, 2, 3)
 """Answers per item of the subsamples."""
-SIZES = (20, 50, 100, 300)
-"""Items of the small crowds."""
+SIZES = {NER: (20, 50, 100, 300), PICO: (20, 50)} | {
+    source: (100,) for source in SPAN_FILES if source.startswith("btc/")
+}
+"""Items of the small crowds, by the file that they are cut from."""
 COPIES = {
     "a worker twice": (2, 0.0, 0.0),
     "a worker 3 times": (3, 0.0, 0.0),
@@ -310,7 +312,12 @@ def all_cases(data: Path, *, repeats: int) -> list[Case]:
     cases = [_whole(source, name) for source, name in SPAN_FILES.items()]
     cases += [_whole(source, source.partition("/")[2]) for source in _label_sets(data)]
     cases += [_fewer_answers(k, seed) for k in ANSWERS for seed in range(repeats)]
-    cases += [_fewer_items(n, seed) for n in SIZES for seed in range(4 * repeats)]
+    cases += [
+        _fewer_items(source, n, seed)
+        for source, sizes in SIZES.items()
+        for n in sizes
+        for seed in range(4 * repeats)
+    ]
     cases += [_copied(NER, name) for name in COPIES]
     cases += [_copied(PICO, name) for name, (_, _, wrong) in COPIES.items() if not wrong]
     for seed in range(repeats):
@@ -327,7 +334,7 @@ def quick_cases(data: Path) -> list[Case]:
     return [
         _whole(NER, SPAN_FILES[NER]),
         _fewer_answers(1, 0),
-        _fewer_items(100, 0),
+        _fewer_items(NER, 100, 0),
         _whole(PICO, SPAN_FILES[PICO]),
         _copied(PICO, "a worker 3 times, 10 % blank"),
         _whole("btc/a_per.tsv.gz", SPAN_FILES["btc/a_per.tsv.gz"]),
@@ -354,9 +361,9 @@ def _fewer_answers(k: int, seed: int) -> Case:
     return Case(name, seed, NER, lambda crowd: fewer_answers(_given(crowd), k, seed))
 
 
-def _fewer_items(n_items: int, seed: int) -> Case:
-    name = f"{SPAN_FILES[NER]}, {n_items} items"
-    return Case(name, seed, NER, lambda crowd: fewer_items(_given(crowd), n_items, seed))
+def _fewer_items(source: str, n_items: int, seed: int) -> Case:
+    name = f"{SPAN_FILES[source]}, {n_items} items"
+    return Case(name, seed, source, lambda crowd: fewer_items(_given(crowd), n_items, seed))
 
 
 def _copied(source: str, copies: str) -> Case:

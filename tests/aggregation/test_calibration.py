@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import goldspan
+from goldspan.aggregation import get_aggregator
 from goldspan.aggregation.calibration import (
     at_temperature,
     calibrate,
@@ -120,6 +121,62 @@ def test_values_and_what_is_calibrated_already_are_refused(crowd, result):
     rows = [{"task": t, "worker": w, "label": str(t + w)} for t in range(5) for w in range(3)]
     with pytest.raises(InputError, match="values"):
         calibrate(goldspan.aggregate(rows, "mean"), np.zeros(5, np.int16))
+
+
+def test_known_labels_that_fit_was_given_say_nothing_of_its_confidences(crowd):
+    gold, known = half_known(crowd)
+    method = get_aggregator("ds").fit(crowd.with_gold(None), gold_of(crowd, known))
+    with pytest.raises(InputError, match="does not know"):
+        calibrate(method.result_, gold)
+    both, others = calibrate(method.result_, crowd), calibrate(method.result_, other_half(crowd))
+    np.testing.assert_array_equal(both.span_confidence, others.span_confidence)
+    assert "that fit was given are passed over" in both.notes[-1]
+    sets = calibrate(method.result_, crowd, coverage=0.9).sets
+    assert (
+        sets.threshold == calibrate(method.result_, other_half(crowd), coverage=0.9).sets.threshold
+    )
+
+
+def gold_of(crowd, which):
+    """Return the chosen items with their gold."""
+    return crowd.select_items(np.flatnonzero(which))
+
+
+def other_half(crowd):
+    """Return the gold of the items that `half_known` leaves out."""
+    gold, _ = half_known(crowd)
+    return np.where(gold < 0, crowd.gold, -1).astype(np.int16)
+
+
+@pytest.mark.parametrize("method", ["ds", "mv-token"])
+def test_a_few_tokens_that_are_all_right_make_nothing_certain(crowd, method):
+    result = goldspan.aggregate(crowd, method)
+    few = np.full(crowd.n_tokens, -1, np.int16)
+    few[:120] = result.codes[:120]
+    assert 0.3 < calibrate(result, few).params["temperature"] < 3
+
+
+def test_what_is_no_gold_is_named(result):
+    with pytest.raises(InputError, match="needs known labels"):
+        calibrate(result, None)
+    with pytest.raises(InputError, match="between 0 and 1"):
+        calibrate(result, result.crowd, coverage="0.9")
+
+
+@pytest.mark.parametrize("method", ["ds", "mv-token", "wawa"])
+def test_confidences_of_single_labels_are_the_same_everywhere(method):
+    rng = np.random.default_rng(1)
+    truth = rng.integers(0, 3, 150)
+    rows = [
+        {"task": str(n), "worker": w, "label": f"l{t if rng.random() < 0.6 else 0}"}
+        for n, t in enumerate(truth)
+        for w in "abc"
+    ]
+    known = [{"task": str(n), "label": f"l{t}"} for n, t in enumerate(truth)]
+    sure = calibrate(goldspan.aggregate(rows, method), known)
+    assert "150 known items" in sure.notes[-1]
+    np.testing.assert_allclose(sure.span_confidence, sure.token_confidence, atol=1e-6)
+    np.testing.assert_allclose(sure.confidence, sure.token_confidence, atol=1e-6)
 
 
 def test_single_labels_are_calibrated_too():

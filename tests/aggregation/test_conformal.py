@@ -193,5 +193,32 @@ def test_what_cannot_be_covered_is_refused(crowd):
     for coverage in (0, 1, -0.5, float("nan")):
         with pytest.raises(InputError, match="between 0 and 1"):
             calibrate(result, crowd, coverage=coverage)
-    with pytest.raises(InputError, match=r"20 known documents .* 99 are needed"):
+    with pytest.raises(InputError, match=r"20 known documents .* takes 99"):
         calibrate(result, crowd, coverage=0.99)
+
+
+def test_a_true_type_that_nobody_gave_is_wrong_and_is_no_gap(crowd):
+    """Items with it are not passed over: the sets there must hold "other"."""
+    result = goldspan.aggregate(crowd.with_gold(None), "ds")
+    renamed = {
+        name: ["B-X" if tag == "B-ORG" else "I-X" if tag == "I-ORG" else tag for tag in tags]
+        for name, tags in crowd.tagged_by_id().items()
+    }
+    lines = []
+    for name, tags in renamed.items():
+        words = crowd.tokens_list[crowd.item_index(name)]
+        lines += [f"# id = {name}", *map("\t".join, zip(words, tags, strict=True)), ""]
+    gold = "\n".join(lines).encode()
+    spans = result.span_array
+    is_org = spans.type == result.tagset.types.index("ORG")
+    sure = calibrate(result, gold, coverage=0.9)
+    assert sure.span_confidence[is_org].mean() < 0.3
+    assert sure.sets.n_documents == 20
+    held = ["other" in {m.kind for m in sure.sets.of(n)} for n in np.flatnonzero(is_org)]
+    assert np.mean(held) > 0.2
+    labelled = labels()
+    ds = goldspan.aggregate(labelled.with_gold(None), "ds")
+    rows = [{"task": name, "label": "none of these"} for name in labelled.item_ids.to_pylist()]
+    known = [{"task": n, "label": v[0]} for n, v in labelled.tagged_by_id().items()]
+    with pytest.raises(InputError, match="that the result lacks"):
+        calibrate(ds, known[:150] + rows[150:], coverage=0.9)

@@ -145,6 +145,19 @@ def test_aggregate_writes_gold_and_a_report_and_scores(tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["g.conll", "r.html"]
 
 
+@pytest.mark.parametrize("ending", ["jsonl", "parquet"])
+def test_the_confidences_of_a_written_file_are_measured(tmp_path, ending):
+    path = tmp_path / f"gold.{ending}"
+    said = json.loads(done("aggregate", EXAMPLE, "-m", "ds", "-o", path, "--json"))["score"]
+    found = json.loads(done("score", path, EXAMPLE, "--json"))
+    for name in ("n", "right", "ece", "brier", "auroc"):
+        expected = pytest.approx(said["confidence"][name], abs=1e-3)
+        assert found["confidence"][name] == expected
+    text = done("score", path, EXAMPLE)
+    assert "calibration error (ECE)" in text
+    assert ("cross-entropy" in text) == (ending == "parquet")
+
+
 def test_the_written_gold_scores_as_aggregate_said(gold):
     said = json.loads(done("aggregate", EXAMPLE, "-m", "mv-token", "--json"))["score"]["micro"][
         "f1"

@@ -29,6 +29,7 @@ from crowd_tables import (
     written,
     zipped,
 )
+from goldspan.cli import main
 from goldspan.crowd import CrowdBuilder, write_crowd
 from goldspan.crowd.labels import recode
 from goldspan.crowd.losses import losses
@@ -135,6 +136,144 @@ def test_the_report_says_what_was_found():
     assert "2 other files were not read: A1/d1.json, README.txt" in report.notes
     assert "1 documents have gold but no answer" in report.notes
     assert (report.n_labels, report.n_placed) == (7, 7)
+
+
+def test_without_gold_what_workers_cut_and_glued_is_undone_and_the_report_says_so():
+    cut = "the O\nRussia B-LOC\nn O\narmy/LOC O\n"
+    crowd = read({"A/d.txt": cut, "B/d.txt": cut, "C/d.txt": "the O\nRussian O\narmy O\n"})
+    assert crowd.tokens_list == [["the", "Russian", "army"]]
+    assert crowd.answers_of("d-1")["A"] == ["O", None, "O"]
+    assert crowd.import_report.kinds == {"cut-token": 4, "glued-suffix": 2}
+    assert crowd.import_report.adds_up
+    assert any(
+        note.startswith("the answers to 1 documents differ in their tokens")
+        for note in crowd.import_report.notes
+    )
+    assert len(read({"A/d.txt": cut, "B/d.txt": cut}).import_report.notes) == 1
+
+
+# Texts from a second folder
+
+
+BARE = {name: text for name, text in FILES.items() if not name.startswith("gold")}
+TEXTS = {"d1.txt": "Ann\nsang\n\nParis\n", "some/where/d2.txt": "it\n"}
+
+
+def test_texts_give_the_tokens(tmp_path):
+    files = {"A/d1.txt": "An O\nn B-PER\nsang O\n", "A/d2.txt": "it/LOC O\n"}
+    for texts in (zipped(TEXTS), tree(tmp_path, TEXTS), str(tmp_path)):
+        crowd = read(files, texts=texts, altered="keep")
+        assert crowd.tokens_list == [["Ann", "sang"], ["Paris"], ["it"]]
+        assert crowd.answers_of("d1-1") == {"A": ["B-PER", "O"]}
+        assert crowd.groups.to_pylist() == ["d1", "d1", "d2"]
+        assert crowd.gold is None
+        assert crowd.import_report.notes[0].startswith("texts of 2 documents from ")
+        assert crowd.import_report.adds_up
+
+
+def test_texts_like_the_gold_change_nothing_and_those_of_the_answers_only_the_report():
+    assert_same(read(FILES, texts=zipped(TEXTS)), read(FILES))
+    bare = read(BARE)
+    assert_same(read(BARE, texts=zipped(TEXTS)), bare)
+
+
+def test_documents_without_text_and_texts_without_document_are_named():
+    texts = {"d2.txt": "it\n", "d7.txt": "x\n"}
+    crowd = read(BARE, texts=zipped(texts))
+    assert crowd.tokens_list == [["Ann", "sang"], ["Paris"], ["it"]]
+    assert "1 documents have no text there: d1" in crowd.import_report.notes
+    assert "1 texts are of no document: d7.txt" in crowd.import_report.notes
+
+
+def test_documents_of_one_name_have_the_texts_of_their_parts():
+    files = {"val/A/d.txt": "x O\n", "test/A/d.txt": "y O\n", "test/A/e.txt": "z O\n"}
+    texts = {"val/d.txt": "x\n", "test/d.txt": "yy\n", "e.txt": "zz\n"}
+    crowd = read(files, texts=zipped(texts))
+    assert crowd.item_ids.to_pylist() == ["test/d-1", "val/d-1", "e-1"]
+    assert crowd.tokens_list == [["yy"], ["x"], ["zz"]]
+    with pytest.raises(
+        GoldspanError, match=r"document e has several texts \(a/e.txt and b/e.txt\)"
+    ):
+        read(files, texts=zipped({"a/e.txt": "z\n", "b/e.txt": "z\n"}))
+    with pytest.raises(GoldspanError, match=r"several texts \(test/e.conll and test/e.txt\)"):
+        read(files, texts=zipped({"test/e.txt": "z\n", "test/e.conll": "z\n"}))
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "what"),
+    [
+        ("Ann\nsang loudly\n", 2, "'sang loudly'"),
+        ("Ann\nsang\tO\n", 2, "'sang O'"),
+        ("She sang in Paris.\n", 1, "running text is not read"),
+        ("# only a comment here\n", 0, "the file holds no token"),
+        (" \n", 0, "the file is empty"),
+    ],
+)
+def test_a_text_that_is_not_a_token_per_line_is_refused_with_its_line(text, line, what):
+    with pytest.raises(GoldspanError) as error:
+        read(BARE, texts=zipped({"d1.txt": text}))
+    (fault,) = error.value.faults
+    assert (fault.file, fault.line) == ("<bytes>/d1.txt", line)
+    assert what in fault.message
+
+
+def test_a_token_with_a_blank_in_it_stands_before_a_tab():
+    crowd = read({"A/d.txt": "New York\tB-LOC\n"}, texts=zipped({"d.txt": "New York\t\n"}))
+    assert crowd.tokens_list == [["New York"]]
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "what"),
+    [
+        ("Ann\nsings\n\nParis\n", 2, "the gold has 'sang' where"),
+        ("Ann\nsang\nParis\n", 3, "the gold has '(end of sentence)' where"),
+        ("Ann\nsang\n\nParis\n.\n", 5, "has '.': both must show the same"),
+        ("Ann\nsang\n", 4, "has 'nothing more'"),
+    ],
+)
+def test_gold_that_does_not_fit_its_text_is_refused_with_its_line(text, line, what):
+    with pytest.raises(GoldspanError) as error:
+        read(FILES, texts=zipped({"d1.txt": text}))
+    (fault,) = error.value.faults
+    assert (fault.file, fault.line, fault.kind) == ("<bytes>/gold/d1.txt", line, "tokens")
+    assert what in fault.message
+
+
+def test_gold_of_a_second_source_must_fit_the_texts_too(tmp_path):
+    gold = tree(tmp_path, {"gold/d1.txt": FILES["gold/d1.txt"], "gold/d2.txt": "it O\n"})
+    assert_same(read(BARE, texts=zipped(TEXTS), gold=gold), read(BARE, gold=gold))
+    with pytest.raises(GoldspanError, match="item d2-1 token 0"):
+        read(BARE, texts=zipped({"d2.txt": "bit\n"}), gold=gold)
+
+
+@pytest.mark.parametrize(
+    ("source", "what"),
+    [
+        (b"token\tann\nParis\tO\n", "of the format 'wide'"),
+        ([{"item": "1", "worker": "a", "label": "x"}], "a Table"),
+    ],
+)
+def test_texts_are_refused_where_the_answers_have_their_own(source, what):
+    with pytest.raises(InputError, match=f"^texts is for answers of .*{what}"):
+        goldspan.read_crowd(source, texts=zipped(TEXTS))
+
+
+def test_texts_of_one_file_are_refused(tmp_path):
+    (tmp_path / "d1.txt").write_text("Ann\n")
+    with pytest.raises(InputError, match=r"texts must be a folder or a .zip"):
+        read(BARE, texts=tmp_path / "d1.txt")
+
+
+def test_the_command_reads_texts(tmp_path, monkeypatch):
+    answers = tree(tmp_path / "crowd", {"A/d1.txt": "An O\nn O\n", "B/d1.txt": "Ann B-PER\n"})
+    texts = tree(tmp_path / "texts", {"d1.txt": "Ann\n", "d2.txt": "x\n"})
+    out = tmp_path / "out.tsv"
+    words = ("convert", answers, "--texts", texts, "-o", out)
+    monkeypatch.setattr("sys.argv", ["goldspan", *map(str, words)])
+    with pytest.raises(SystemExit) as end:
+        main()
+    assert end.value.code in {0, None}
+    assert goldspan.read_crowd(out).tokens_list == [["Ann"]]
 
 
 def test_progress_is_told_per_document():

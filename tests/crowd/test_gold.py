@@ -295,3 +295,19 @@ def test_what_is_aggregated_keeps_its_tokens_whatever_the_gold_cuts():
     gold = read_gold(selected(text, (5, 16, "A")), "BIO")
     with pytest.raises(FormatError, match="both must show the same tokens"):
         goldspan.aggregate(crowd, "mv-token", gold=gold)
+
+
+def test_of_a_table_of_answers_the_column_gold_is_the_gold():
+    answers = b"task,worker,label,gold\nq1,a,no,yes\nq1,b,yes,yes\nq2,a,no,no\n"
+    crowd = goldspan.read_crowd(answers).with_gold(None)
+    found = attach_gold(crowd, answers, ReadOptions())
+    assert found.labels_of(found.gold).to_pylist() == ["yes", "no"]
+
+
+@pytest.mark.parametrize("ending", ["jsonl", "parquet"])
+def test_single_labels_that_were_written_are_gold(tmp_path, ending):
+    answers = b"task,worker,label\nq1,a,no\nq1,b,no\nq2,a,yes\n"
+    path = tmp_path / f"gold.{ending}"
+    goldspan.aggregate(answers, "mv-token").write(path)
+    found = attach_gold(goldspan.read_crowd(answers), path, ReadOptions())
+    assert found.labels_of(found.gold).to_pylist() == ["no", "yes"]

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import goldspan
+from goldspan.aggregation.confidence import measure_confidence, read_confidences
 from goldspan.spans.confidence import score_confidence
 
 
@@ -106,3 +107,45 @@ def test_single_labels_count_where_there_are_no_spans():
     found = goldspan.score(crowd, goldspan.aggregate(crowd, "mv-token")).confidence
     assert found is not None
     assert (found.unit, found.n, found.right, found.ece) == ("label", 2, 0.5, 0.5)
+
+
+@pytest.mark.parametrize("ending", ["jsonl", "parquet"])
+def test_confidences_of_a_file_are_those_of_the_result(root, tmp_path, ending):
+    crowd = goldspan.read_crowd(root / "examples" / "crowd.tsv")
+    result = goldspan.aggregate(crowd, "ds")
+    path = tmp_path / f"gold.{ending}"
+    result.write(path)
+    labels = goldspan.read_crowd(path)
+    found = read_confidences(str(path), labels)
+    assert found is not None
+    np.testing.assert_allclose(found.span_confidence, result.span_confidence, atol=1e-4)
+    again = measure_confidence(labels, *found, crowd, None).to_dict()
+    expected = goldspan.score(crowd, result).confidence.to_dict()
+    for name in ("n", "right", "mean", "ece", "brier", "auroc"):
+        assert again[name] == pytest.approx(expected[name], abs=1e-3)
+    if ending == "parquet":
+        assert again["cross_entropy"] == pytest.approx(expected["cross_entropy"])
+    else:
+        assert again["cross_entropy"] is None
+
+
+@pytest.mark.parametrize("ending", ["jsonl", "parquet", "csv"])
+def test_confidences_of_single_labels_in_a_file(tmp_path, ending):
+    votes = b"task,worker,label,gold\n=1,a,yes,yes\n=1,b,no,yes\n=1,c,yes,yes\nq2,a,no,yes\n"
+    crowd = goldspan.read_crowd(votes)
+    result = goldspan.aggregate(crowd, "mv-token")
+    path = tmp_path / f"gold.{ending}"
+    result.write(path)
+    found = read_confidences(str(path), goldspan.read_crowd(path))
+    assert found is not None
+    assert found.span_confidence.tolist() == pytest.approx([2 / 3, 1], abs=1e-4)
+
+
+def test_files_without_confidences_of_all_that_is_labelled(root, tmp_path):
+    crowd = goldspan.read_crowd(root / "examples" / "crowd.tsv")
+    result = goldspan.aggregate(crowd, "mv-token")
+    result.write(tmp_path / "gold.conll")
+    path = str(tmp_path / "gold.conll")
+    assert read_confidences(path, goldspan.read_crowd(path)) is None
+    example = str(root / "examples" / "crowd.tsv")
+    assert read_confidences(example, crowd) is None

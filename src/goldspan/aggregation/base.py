@@ -123,7 +123,9 @@ class Aggregator(Estimator, ABC):
             note = f"{families}: the table of families names no family"
             result = replace(result, notes=(*result.notes, note))
         seconds = time.perf_counter() - begin
-        self.result_ = replace(result, method=self.name, params=self.get_params(), seconds=seconds)
+        self.result_ = replace(
+            result, method=self.name, params=self.get_params(), seconds=seconds, known=known
+        )
         self._make = make
         return self
 

@@ -15,10 +15,10 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit, logit
+from scipy.special import expit
 
 from goldspan.aggregation.bsc.evidence import Tables
-from goldspan.aggregation.bsc.posterior import LOGIT_EDGE, Posterior, SpanScale, scaled
+from goldspan.aggregation.bsc.posterior import Posterior, scaled
 from goldspan.aggregation.consensus import Consensus
 from goldspan.aggregation.mixture import Mixture
 from goldspan.aggregation.reliability import (
@@ -27,14 +27,16 @@ from goldspan.aggregation.reliability import (
     token_cross_entropy,
     token_reliability,
 )
+from goldspan.aggregation.span_scale import fit_logistic, fit_span_scale, logits
 from goldspan.crowd import ReadOptions
 from goldspan.crowd.gold import attach_gold
 from goldspan.errors import InputError
 from goldspan.spans.confidence import LEAST_PROB
-from goldspan.spans.corpus import SpanArray
 
 Floats = NDArray[np.float64]
 MAX_TEMPERATURE = 20.0
+PRIOR = 4.0
+"""Precision of the normal prior of ln temperature, at 0: few known labels do not move it far."""
 FEW = 100
 FEW_SPANS = 50
 """Fewer known tokens are too few to fit a temperature, fewer known spans for the sigmoid."""
@@ -87,11 +89,12 @@ def calibrate(result: Consensus, gold: Any, *, coverage: float | None = None) ->
     """Fit confidences to known labels; the labels of the result stay as they are.
 
     Probabilities of tokens get a temperature; confidences of spans a sigmoid with an offset per
-    type and weights of the lengths of the span and its item (docs/math.md, section 7). Votes have
-    no posterior: their shares are raised to a power and smoothed.
+    type that may change with the form of the item and its document (docs/math.md, section 7).
+    Votes have no posterior: their shares are raised to a power and smoothed.
 
     Args:
-        result: Of any method but numeric ones; the known labels must not have been given to `fit`.
+        result: Of any method but numeric ones. Labels that were known to `fit` are passed over: the
+            result repeats them, so that they say nothing of its confidences.
         gold: int16 codes [n_tokens] with -1 for unknown, or anything that `read_crowd` takes as
             gold.
         coverage: Between 0 and 1: also make a set of alternatives for every written span that
@@ -103,8 +106,9 @@ def calibrate(result: Consensus, gold: Any, *, coverage: float | None = None) ->
         The temperature stands in `params` and in the notes.
 
     Raises:
-        InputError: The result is numeric or calibrated already, fewer than 100 tokens are known,
-            or too few documents are known for `coverage`.
+        InputError: The result is numeric or calibrated already, fewer than 100 tokens (items of
+            single labels) are known that `fit` did not know, or too few documents are known for
+            `coverage`.
 
     >>> import goldspan
     >>> crowd = goldspan.read_crowd("examples/crowd.tsv")
@@ -116,11 +120,15 @@ def calibrate(result: Consensus, gold: Any, *, coverage: float | None = None) ->
         raise InputError(f"{result.method} gives values, whose confidence cannot be calibrated")
     if "temperature" in result.params:
         raise InputError("this result is calibrated already: calibrate the one that fit gave")
-    codes = _codes(result, gold)
+    codes, foreign = _codes(result, gold)
+    codes, n_given = _not_given(result, codes)
     known = np.flatnonzero((codes >= 0) & (result.codes >= 0))
+    what = "items" if result.crowd.is_classification else "tokens"
+    left_out = f" ({n_given} that fit was given are passed over)" if n_given else ""
     if len(known) < FEW:
         raise InputError(
-            f"only {len(known)} tokens have known labels: a temperature needs at least {FEW}"
+            f"only {len(known)} {what} have known labels{left_out}: calibrating needs at least "
+            f"{FEW}"
         )
     sets = None
     if coverage is not None:
@@ -128,23 +136,25 @@ def calibrate(result: Consensus, gold: Any, *, coverage: float | None = None) ->
 
         # By the confidences as they came: those that the known labels have made would be surer of
         # the known documents than of others.
-        sets = conformal_sets(result, codes, coverage)
+        sets = conformal_sets(result, codes, coverage, foreign)
     has_posterior = isinstance(result.posterior, Posterior | Mixture)
     cooled = (_cool if has_posterior else _cool_shares)(result, codes, known)
-    right, kept = judged_spans(result, codes)
-    note = f"confidence calibrated on {len(known)} known tokens"
-    if kept.sum() >= FEW_SPANS:
-        spans, offsets = result.span_array, result.crowd.offsets
-        mass, n_item = cooled.span_confidence.astype(np.float64), np.diff(offsets)[spans.item]
+    right, kept = judged_spans(result, codes, foreign)
+    spans, is_plain = result.span_array, result.tagset.rules.is_plain
+    note = f"confidence calibrated on {len(known)} known {what}"
+    if is_plain:
+        # The confidence of a label that stands alone is that of its token.
+        cooled = replace(cooled, span_confidence=cooled.token_confidence[spans.start])
+    elif kept.sum() >= FEW_SPANS:
+        mass = cooled.span_confidence.astype(np.float64)
         mass = mass if has_posterior else _inner(mass)
-        n_types = len(result.tagset.types)
-        scale = _fit_scale(mass[kept], spans.take(kept), n_item[kept], right[kept], n_types)
-        masses = scaled(mass, scale, spans, offsets).astype(np.float32)
+        scale = fit_span_scale(mass, spans, right, kept, result.crowd)
+        masses = scaled(mass, scale, spans).astype(np.float32)
         cooled = replace(cooled, span_confidence=masses)
         if has_posterior:
             cooled = replace(cooled, posterior=replace(cooled.posterior, span_scale=scale))
         note += f" and {int(kept.sum())} spans"
-    notes = [note] if sets is None else [note, sets.note]
+    notes = [note + left_out] if sets is None else [note + left_out, sets.note]
     return replace(cooled, notes=(*cooled.notes, *notes), sets=sets)
 
 
@@ -160,7 +170,8 @@ def _cool(result: Consensus, codes: NDArray[np.int16], known: NDArray[np.int64])
     def loss(log_temperature: float) -> float:
         cooled = _cooled(own, float(np.exp(log_temperature)))
         probs = cooled.marginals(least=np.inf).probs[known, codes[known]]
-        return float(-np.log(np.maximum(probs.astype(np.float64), LEAST_PROB)).mean())
+        fit = -np.log(np.maximum(probs.astype(np.float64), LEAST_PROB)).sum()
+        return float(fit + PRIOR * log_temperature**2 / 2) / len(known)
 
     bounds = (-np.log(MAX_TEMPERATURE), np.log(MAX_TEMPERATURE))
     found = minimize_scalar(loss, bounds=bounds, method="bounded", options={"xatol": 0.02})
@@ -189,7 +200,8 @@ def _cool_shares(
 
     def loss(theta: Floats) -> float:
         probs = spread(own, theta)[np.arange(len(own)), place]
-        return float(-np.log(np.maximum(probs, LEAST_PROB)).mean())
+        fit = -np.log(np.maximum(probs, LEAST_PROB)).sum()
+        return float(fit + PRIOR * theta[0] ** 2 / 2) / len(own)
 
     widest = np.log(MAX_TEMPERATURE)
     bounds = [(-widest, widest), (-12, 4)]
@@ -206,8 +218,8 @@ def _cool_shares(
             for lacking in ((codes < 0) | (result.codes < 0), codes != result.codes)
         )
         if judged.sum() >= FEW_SPANS:
-            x = np.stack([np.ones(len(confidence)), _logit(_inner(confidence))], axis=1)
-            theta = _fit_logistic(x[judged], right[judged], np.array([0.1, 1.0]))
+            x = np.stack([np.ones(len(confidence)), logits(_inner(confidence))], axis=1)
+            theta = fit_logistic(x[judged], right[judged], np.array([0.1, 1.0]))
             answered = np.diff(result.crowd.by_item.bounds) > 0
             confidence = np.where(answered, expit(x @ theta), 0)
     temperature = float(np.exp(found.x[0]))
@@ -255,56 +267,6 @@ def with_confidences_of(result: Consensus, posterior: Posterior | Mixture) -> Co
     )
 
 
-def _fit_scale(
-    mass: Floats,
-    spans: SpanArray,
-    n_item: NDArray[np.integer],
-    right: NDArray[np.bool_],
-    n_types: int,
-) -> SpanScale:
-    """Fit a scale by penalised likelihood, towards confidences as they are (Platt 1999)."""
-    columns = [
-        np.ones(len(mass)), _logit(mass), np.log(spans.end - spans.start), np.log(n_item),
-        *np.eye(n_types)[spans.type].T,
-    ]  # fmt: skip
-    precision = np.array([1.0, 4.0, 3.0, 3.0, *[3.0] * n_types])
-    offset, slope, length, item_length, *types = _fit_logistic(
-        np.stack(columns, axis=1), right, precision
-    )
-    return SpanScale(offset + np.array(types), float(slope), float(length), float(item_length))
-
-
-def _fit_logistic(x: Floats, right: NDArray[np.bool_], precision: Floats) -> Floats:
-    """Fit a logistic regression with normal priors: at 1 for the second column, else at 0.
-
-    The second column's weight, a logit's, is not below 0.
-
-    Args:
-        x: float64 [n, k].
-        right: bool [n].
-        precision: float64 [k], of the priors.
-    """
-    from scipy.optimize import minimize
-    from scipy.special import log_expit
-
-    sign = np.where(right, 1.0, -1.0)
-    centre = np.zeros(x.shape[1])
-    centre[1] = 1
-
-    def loss(theta: Floats) -> tuple[float, Floats]:
-        away, margin = theta - centre, sign * (x @ theta)
-        slope = -(x.T @ (sign * expit(-margin))) + precision * away
-        return float(-log_expit(margin).sum() + (precision * away**2).sum() / 2), slope
-
-    bounds = [(0, None) if k == 1 else (None, None) for k in range(x.shape[1])]
-    found = minimize(loss, centre, jac=True, bounds=bounds, method="L-BFGS-B")
-    return np.asarray(found.x)
-
-
-def _logit(mass: Floats) -> Floats:
-    return np.asarray(logit(np.clip(mass, LOGIT_EDGE, 1 - LOGIT_EDGE)))
-
-
 def _inner(shares: Floats) -> Floats:
     """Draw shares of votes away from 0 and 1, where their logits end."""
     return 0.02 + 0.96 * shares
@@ -319,17 +281,41 @@ def _cooled(posterior: Posterior | Mixture, temperature: float) -> Posterior | M
     return replace(posterior, tables=Tables(logs, np.exp(logs), old.truth, old.end))
 
 
-def _codes(result: Consensus, gold: Any) -> NDArray[np.int16]:
+def _not_given(result: Consensus, codes: NDArray[np.int16]) -> tuple[NDArray[np.int16], int]:
+    """Return the known labels without those that `fit` was given, and the number of these.
+
+    Raises:
+        InputError: There are no others.
+    """
+    if result.known is None:
+        return codes, 0
+    given = (result.known >= 0) & (codes >= 0)
+    if given.any() and not (codes[~given] >= 0).any():
+        raise InputError(
+            "fit was given all these known labels and repeats them: calibrate with labels that it "
+            "does not know"
+        )
+    return np.where(given, np.int16(-1), codes).astype(np.int16), int(given.sum())
+
+
+def _codes(result: Consensus, gold: Any) -> tuple[NDArray[np.int16], NDArray[np.bool_]]:
+    """Return known labels as codes of the result, and where they are tags that it cannot say.
+
+    The latter are -1 in the codes. Both are arrays of [n_tokens].
+    """
+    nowhere = np.zeros(len(result.codes), np.bool_)
     if isinstance(gold, np.ndarray):
         if gold.shape != result.codes.shape or not np.issubdtype(gold.dtype, np.integer):
             raise InputError(f"gold must be {len(result.codes)} whole numbers, codes of tags")
         if gold.size and not -1 <= gold.min() <= gold.max() < len(result.tagset.tags):
             raise InputError(f"codes must lie in -1 … {len(result.tagset.tags) - 1}")
-        return gold.astype(np.int16)
+        return gold.astype(np.int16), nowhere
+    if gold is None:
+        raise InputError("calibrate needs known labels: a crowd with gold, a file, or codes")
     attached = attach_gold(result.crowd.with_gold(None), gold, ReadOptions())
-    if attached.tagset.tags == result.tagset.tags:
-        return attached.gold_tagged.codes
-    # Gold may bring tags that no worker gave: what the result cannot say counts as unknown.
-    place = np.array([result.tagset.index.get(tag, -1) for tag in attached.tagset.tags], np.int16)
     codes = attached.gold_tagged.codes
-    return np.where(codes >= 0, place[codes], np.int16(-1)).astype(np.int16)
+    if attached.tagset.tags == result.tagset.tags:
+        return codes, nowhere
+    place = np.array([result.tagset.index.get(tag, -1) for tag in attached.tagset.tags], np.int16)
+    found = np.where(codes >= 0, place[codes], np.int16(-1)).astype(np.int16)
+    return found, (codes >= 0) & (found < 0)

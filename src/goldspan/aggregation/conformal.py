@@ -22,7 +22,6 @@ spans of the known documents is told (`missed`).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -30,6 +29,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from goldspan.aggregation.span_scale import documents_of
 from goldspan.errors import InputError
 from goldspan.spans import Codec, Tagged, find_spans
 from goldspan.spans.corpus import SpanArray
@@ -159,10 +159,15 @@ class ConformalSets:
     @property
     def note(self) -> str:
         """Say in a sentence what the sets are."""
-        what = {"span": "written span", "item": "item", "token": "token"}[self.unit]
+        what = {
+            "span": "a written span of a new document",
+            "item": "a new item",
+            "token": "a token of a new document",
+        }[self.unit]
+        known = "documents" + (" (items where there are none)" if self.unit == "item" else "")
         text = (
-            f"the set of a {what} of a new document holds the truth with probability "
-            f"{self.coverage:g}, by {self.n_documents} known documents; mean size "
+            f"the set of {what} holds the truth with probability "
+            f"{self.coverage:g}, by {self.n_documents} known {known}; mean size "
             f"{self.mean_size:.2f}"
         )
         if self.unit == "span" and not np.isnan(self.missed):
@@ -193,7 +198,12 @@ class ConformalSets:
         return Member("span", start, end, self.codec.types[kind], prob)
 
 
-def conformal_sets(result: Consensus, truth: NDArray[np.int16], coverage: float) -> ConformalSets:
+def conformal_sets(
+    result: Consensus,
+    truth: NDArray[np.int16],
+    coverage: float,
+    foreign: NDArray[np.bool_] | None = None,
+) -> ConformalSets:
     """Choose sets of alternatives by known documents.
 
     The confidences are taken as they come: they must not have been fitted to the known labels.
@@ -203,24 +213,38 @@ def conformal_sets(result: Consensus, truth: NDArray[np.int16], coverage: float)
         truth: int16 [n_tokens], codes of the result's tags, -1 where unknown. Items count that are
             known throughout.
         coverage: Between 0 and 1.
+        foreign: bool [n_tokens], where the truth is known to be a tag that the result lacks (-1 in
+            `truth`): "other" of spans, and of labels in no set.
 
     Raises:
-        InputError: `coverage` is no such number, or there are too few known documents for it.
+        InputError: `coverage` is no such number, there are too few known documents for it, or too
+            many known labels are tags that the result lacks.
     """
-    if not 0 < coverage < 1:
-        raise InputError(f"coverage is a number between 0 and 1, not {coverage}")
+    if not _is_share(coverage):
+        raise InputError(f"coverage is a number between 0 and 1, not {coverage!r}")
     crowd, codec, plain = result.crowd, result.tagset, result.tagset.rules.is_plain
     options = label_options(result) if plain else span_options(result)
     written = options.start[options.bounds[:-1]]
     item = np.searchsorted(crowd.offsets, written, side="right") - 1
-    unknown = np.concatenate([[0], np.cumsum((truth < 0) & (result.codes >= 0))])
+    strange = np.zeros(len(truth), np.bool_) if foreign is None else foreign
+    is_known = (truth >= 0) | strange
+    unknown = np.concatenate([[0], np.cumsum(~is_known & (result.codes >= 0))])
     whole = np.diff(unknown[crowd.offsets]) == 0
-    whole &= np.diff(np.concatenate([[0], np.cumsum(truth >= 0)])[crowd.offsets]) > 0
-    document = _documents(result)
+    whole &= np.diff(np.concatenate([[0], np.cumsum(is_known)])[crowd.offsets]) > 0
+    document = documents_of(crowd)
     judged = whole[item]
     at = true_options(options, Tagged(truth, crowd.offsets), codec)
-    scores = options.scores[at][judged]
+    stranger = np.concatenate([[0], np.cumsum(strange)])
+    first = options.bounds[:-1]
+    is_strange = stranger[options.end[first]] > stranger[options.start[first]]
+    other = np.full(len(first), np.inf) if plain else options.scores[options.bounds[1:] - 1]
+    scores = np.where(is_strange, other, options.scores[at])[judged]
     threshold, n_documents = choose_threshold(scores, document[item][judged], coverage)
+    if threshold == np.inf:
+        raise InputError(
+            f"no sets reach a coverage of {coverage:g}: too many known labels are tags that the "
+            "result lacks"
+        )
     unit = "item" if crowd.is_classification else "token" if plain else "span"
     missed = float("nan") if plain else _missed(result, truth, whole)
     return ConformalSets(
@@ -250,9 +274,10 @@ def choose_threshold(
     room = risk * (n_documents + 1) - 1
     if room < -1e-9:
         least = int(np.ceil(1 / risk - 1 - 1e-9))
+        found = "1 known document" if n_documents == 1 else f"{n_documents} known documents"
         raise InputError(
-            f"{n_documents} known documents with labels in the result are too few for a coverage "
-            f"of {coverage:g}: {least} are needed"
+            f"{found} with labels in the result: too few for a coverage of {coverage:g}, which "
+            f"takes {least}"
         )
     order = np.argsort(scores, kind="stable")
     weights = (1 / sizes[place])[order]
@@ -381,17 +406,9 @@ def _candidates(result: Consensus) -> tuple[SpanArray, Floats]:
     return SpanArray(start, end, kind.astype(np.int16), item.astype(np.int32), worker), share
 
 
-def _documents(result: Consensus) -> NDArray[np.int64]:
-    """Return the number of every item's document; items are their own where there are none."""
-    crowd = result.crowd
-    if crowd.groups is None:
-        return np.arange(crowd.n_items)
-    names = [
-        ("item", n) if name is None else ("document", name)
-        for n, name in enumerate(crowd.groups.to_pylist())
-    ]
-    place: Mapping[Any, int] = {name: n for n, name in enumerate(dict.fromkeys(names))}
-    return np.array([place[name] for name in names], np.int64)
+def _is_share(value: Any) -> bool:
+    """Return whether a value is a number between 0 and 1."""
+    return isinstance(value, int | float | np.number) and bool(0 < value < 1)
 
 
 def _missed(result: Consensus, truth: NDArray[np.int16], whole: NDArray[np.bool_]) -> float:

@@ -70,6 +70,7 @@ class Consensus:
         families: Workers who err together, as the method found or was given them; None where
             everybody errs alone.
         cautions: What the method itself warns of, such as workers who look like copies.
+        known: int16 [n_tokens], the known labels that `fit` was given, -1 elsewhere; None if none.
     """
 
     crowd: Crowd
@@ -94,6 +95,7 @@ class Consensus:
     families: Families | None = field(default=None, repr=False)
     cautions: tuple[str, ...] = ()
     sets: Any = field(default=None, repr=False)
+    known: NDArray[np.int16] | None = field(default=None, repr=False)
 
     @cached_property
     def workers(self) -> pa.Table:
@@ -318,8 +320,9 @@ class Consensus:
                 those that a spreadsheet may take for formulas; goldspan's readers take it off.
 
         Returns:
-            What the file does not give back of the items and their labels, in words, found by
-            reading it; empty if everything is there.
+            What the file does not give back of the items, their labels and `sets`, in words, found
+            by reading it; empty if everything is there. (Confidences: conll has those of tokens,
+            csv of labels, jsonl of spans and items, parquet all.)
 
         Raises:
             InputError: The path cannot be written, or the format does not fit.
@@ -355,7 +358,8 @@ class Consensus:
             self.as_gold(), answers=nobody, worker_ids=pa.array([], pa.string()), attributes=None,
             groups=None,
         )  # fmt: skip
-        return lost_in_gold(mine, path, name)
+        sets = ["the sets of alternatives, which .jsonl holds"]
+        return [*lost_in_gold(mine, path, name), *(sets if self.sets and name != "jsonl" else [])]
 
     def to_arrow(self) -> pa.Table:
         """Return an item per row: item, tokens, tags, token_confidence, probs, confidence, spans.

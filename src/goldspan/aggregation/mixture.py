@@ -122,7 +122,7 @@ class Mixture:
             path, mass = part.confidences(codes, spans, offsets, probs)
             paths += share * path
             masses += share[spans.item] * mass
-        return paths, scaled(masses, self.span_scale, spans, offsets)
+        return paths, scaled(masses, self.span_scale, spans)
 
     def alternatives(self, item: int, least: float = LEAST_MASS) -> list[Alternative]:
         """List the spans of an item with at least `least` posterior, the likeliest first."""
@@ -136,8 +136,7 @@ class Mixture:
             types = {name: n for n, name in enumerate(self.codec.types)}
             kind = np.array([types[key[2]] for key in keys])
             n_tokens = np.array([key[1] - key[0] for key in keys])
-            n_item = np.full(len(keys), self.parts[0].n_tokens(item))
-            mass = self.span_scale.apply(mass, kind, n_tokens, n_item)
+            mass = self.span_scale.apply(mass, np.full(len(keys), item), kind, n_tokens)
         found = [
             Alternative(*key, float(p)) for key, p in zip(keys, mass, strict=True) if p >= least
         ]

@@ -137,12 +137,20 @@ def span_reliability(
 
 
 def judged_spans(
-    consensus: Consensus, truth: NDArray[np.int16]
+    consensus: Consensus, truth: NDArray[np.int16], foreign: NDArray[np.bool_] | None = None
 ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Return which spans of a result are right, and of which all gold is known; bool [n_spans]."""
+    """Return which spans of a result are right, and of which all gold is known; bool [n_spans].
+
+    Args:
+        consensus: The result.
+        truth: int16 [n_tokens], -1 where unknown.
+        foreign: bool [n_tokens], where the truth is known to be a tag that the result lacks (-1 in
+            `truth`), so that a span there is wrong.
+    """
     found = consensus.span_array
     true = find_spans(Tagged(truth, consensus.crowd.offsets), consensus.tagset)
-    before = np.concatenate([[0], np.cumsum(truth < 0)])
+    unknown = truth < 0 if foreign is None else (truth < 0) & ~foreign
+    before = np.concatenate([[0], np.cumsum(unknown)])
     return right_spans(true, found, len(truth)), before[found.end] == before[found.start]
 
 

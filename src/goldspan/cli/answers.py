@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -329,8 +330,8 @@ def _lines(
         head = ["weight", "method", "loss", "temperature"]
         yield textwrap.indent(table([head, *rows], right=(0, 2, 3)), "  ")
         yield from result.notes
-    if result.sets and not (output and output.endswith((".jsonl", ".jsonl.gz"))):
-        yield "the sets of alternatives are written to .jsonl only: pass -o gold.jsonl"
+    if result.sets and not output:
+        yield "the sets of alternatives are written to .jsonl: pass -o gold.jsonl"
     if scored:
         yield "against the gold:"
         yield str(scored)
@@ -373,12 +374,16 @@ def score(
     Items are matched by their ids, or by their order if no id is shared and the tokens are the
     same. The policy for malformed tags and the encoding are printed above the numbers.
 
+    Of labels that `goldspan aggregate` wrote as .jsonl, .parquet or .csv, which hold confidences,
+    it is measured how far these can be believed, too.
+
     Examples:
 
       goldspan score gold.conll truth.conll --policy conlleval --json
 
       goldspan score gold.conll answers.tsv.gz --bootstrap 1000 --wrong
     """
+    from goldspan.aggregation.confidence import measure_confidence, read_confidences
     from goldspan.crowd.measures import aligned_sides
     from goldspan.spans import score as compare
     from goldspan.spans.scoring import MIN_RESAMPLES
@@ -398,6 +403,9 @@ def score(
         result = compare(
             gold, found, policy=policy, bootstrap=bootstrap, random_state=seed, wrong=wrong
         )
+        sure = None if predicted == "-" else read_confidences(predicted, labels)
+        if sure:
+            result = replace(result, confidence=measure_confidence(found, *sure, gold, None))
     facts = {"predicted": predicted, "truth": truth, **result.to_dict()}
     print_result(facts, _score_lines(result, gold), as_json=json)
 

@@ -32,12 +32,26 @@ def read_source(source: Any, options: ReadOptions) -> Crowd:
     """Read a crowd from anything that `read_crowd` takes; `options.gold` is left to the caller."""
     source = _opened_rows(source, options.format)
     if is_dataframe(source):
+        _check_texts(options, f"a {type(source).__name__}")
         crowd = read_table(source, options, options.format)
     else:
         opened = open_source(source, options.text_encoding, options.max_decompressed)
         name = options.format or guess_format(opened, options.columns)
-        crowd = get_format(name).read(opened, options)
+        module = get_format(name)
+        if not getattr(module, "TAKES_TEXTS", False):
+            _check_texts(options, f"of the format {name!r}")
+        crowd = module.read(opened, options)
     return check_names(_with_labels(crowd, options.unlabelled), options)
+
+
+def _check_texts(options: ReadOptions, what: str) -> None:
+    """Reject texts of a second source where the answers hold their own."""
+    if options.texts is not None:
+        raise InputError(
+            "is for answers of the format 'folder', whose files may differ in their tokens: this "
+            f"is {what}, which is read with the tokens that it has",
+            parameter="texts",
+        )
 
 
 def guess_format(source: Source, columns: Mapping[str, str] | None = None) -> str:

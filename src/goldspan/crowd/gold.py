@@ -23,7 +23,8 @@ from goldspan.spans import Codec
 from goldspan.spans.encoding import Role
 
 _ITEM = ("item", "task", "item_id", "task_id", "id", "question")
-_LABEL = ("label", "gold", "truth", "answer", "tag")
+_LABEL = ("gold", "truth", "label", "answer", "tag")
+"""A table of answers may have both `label` and `gold`: what is known is the latter."""
 
 
 def attach_gold(crowd: Crowd, gold: Any, options: ReadOptions, *, refine: bool = False) -> Crowd:
@@ -37,16 +38,23 @@ def attach_gold(crowd: Crowd, gold: Any, options: ReadOptions, *, refine: bool =
     gold = gold.as_gold() if hasattr(type(gold), "as_gold") else rows_as_table(gold)
     if isinstance(gold, Crowd):
         return _from_crowd(crowd, gold, "<gold>", refine)
-    plain = replace(options, columns={}, workers=(), strict=False)
+    plain = replace(options, columns={}, workers=(), strict=False, texts=None)
     if is_dataframe(gold):
         if not crowd.is_classification:
             return _from_crowd(crowd, read_table(gold, plain), "<DataFrame>", refine)
         return _from_columns(crowd, _frame_columns(gold, options), "<DataFrame>", options)
     source = open_source(gold, options.text_encoding, options.max_decompressed)
-    if crowd.is_classification and not source.is_folder:
+    if crowd.is_classification and _is_table(source):
         return _from_columns(crowd, _read_columns(source, options), source.name, options)
     other = get_format(guess_format(source)).read(source, plain)
     return _from_crowd(crowd, other, source.name, refine)
+
+
+def _is_table(source: Source) -> bool:
+    """Return whether a source is text in columns: no folder, no Parquet, no JSON."""
+    if source.is_folder or source.is_parquet:
+        return False
+    return not source.text.value.lstrip().startswith(("{", "["))
 
 
 @dataclass(frozen=True)

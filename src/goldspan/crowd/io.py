@@ -39,8 +39,8 @@ def read_crowd(source: Any, **options: Any) -> Crowd:
     Args:
         source: A path (plain or `.gz`), a folder, a `.zip`, "-" for standard input, bytes, a
             binary file; a DataFrame of any make, a Hugging Face `Dataset`, or a list of dicts.
-        options: The fields of `ReadOptions`: format, gold, encoding, columns, workers, labels,
-            missing, altered, repeated, unknown, strict, offsets, tokens, cut, overlapping,
+        options: The fields of `ReadOptions`: format, gold, texts, encoding, columns, workers,
+            labels, missing, altered, repeated, unknown, strict, offsets, tokens, cut, overlapping,
             unlabelled, strip, rename_workers, delimiter, text_encoding, max_decompressed and
             progress. A DataFrame is of the format "long", "span-table", "tag-columns" or "wide".
 

@@ -97,6 +97,15 @@ class ReadOptions:
     gold: Any = field(
         default=None, metadata=option("A second file or folder with the known tags.", "--gold")
     )
+    texts: Any = field(
+        default=None,
+        metadata=option(
+            "Of the format folder: a second folder or .zip with the true tokens, a file per "
+            "document, a token per line; by default those of the gold, else they are voted.",
+            "--texts",
+            metavar="FOLDER",
+        ),
+    )
     encoding: str | None = field(
         default=None,
         metadata=option(

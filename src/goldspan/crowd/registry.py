@@ -6,7 +6,8 @@ How to add a format: write one module in `formats/` and one line in `FORMATS`. T
 * `read(source: Source, options: ReadOptions) -> Crowd`; a kind of table may find a DataFrame or an
   Arrow table in `source.table`;
 * `write(crowd: Crowd, path: Path) -> None`, unless the format can only be read. With a parameter
-  `text`, `raw_csv` or `predicted` it takes those options of `write_crowd`.
+  `text`, `raw_csv` or `predicted` it takes those options of `write_crowd`;
+* `TAKES_TEXTS = True` if `read` takes tokens from `options.texts`, which is refused otherwise.
 
 There are two front ends to build on, so that most modules only say where things are in a file:
 

@@ -73,6 +73,8 @@ class ConfidenceScore:
         head = f"confidence of {self.n} {self.unit}s, mean {self.mean:.3f}, right {self.right:.3f}"
         lines = [head, f"{'':<30}{'found':>10}{'constant':>10}"]
         for name, text in NAMES.items():
+            if name == "cross_entropy" and not self.n_tokens:
+                continue
             lines.append(f"{text:<30}{getattr(self, name):10.4f}{self.constant[name]:10.4f}")
         return "\n".join(lines)
 

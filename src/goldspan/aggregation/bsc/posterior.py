@@ -107,38 +107,40 @@ Floats = NDArray[np.float64]
 class SpanScale:
     """What confidences of spans are put through after a calibration.
 
-        sigmoid(offset_type + slope logit(p) + length ln(tokens of the span)
-                + item_length ln(tokens of the item)).
+        sigmoid(offset_type + slope logit(p) + length ln(tokens of the span) + weights_type · item).
 
     Attributes:
         offset: float64 [n_types].
         slope: Of the logit, at least 0.
         length: What longer spans gain.
-        item_length: What spans of longer items gain.
+        features: float64 [n_items, k], of every item.
+        weights: float64 [n_types, k], what spans of a type gain by them.
     """
 
     offset: Floats
     slope: float
     length: float
-    item_length: float
+    features: Floats
+    weights: Floats
 
     def apply(
         self,
         mass: Floats,
+        item: NDArray[np.integer],
         kind: NDArray[np.integer],
         n_tokens: NDArray[np.integer],
-        n_item: NDArray[np.integer],
     ) -> Floats:
         """Scale confidences.
 
         Args:
             mass: float64 [n_spans].
+            item: int [n_spans].
             kind: int [n_spans], index of the type.
             n_tokens: int [n_spans], tokens of the span.
-            n_item: int [n_spans], tokens of its item.
         """
         given = self.slope * logit(np.clip(mass, LOGIT_EDGE, 1 - LOGIT_EDGE))
-        more = self.length * np.log(n_tokens) + self.item_length * np.log(n_item)
+        more = self.length * np.log(n_tokens)
+        more += (self.features[item] * self.weights[kind]).sum(axis=1)
         return np.asarray(expit(self.offset[kind] + given + more))
 
 
@@ -321,7 +323,7 @@ class Posterior:
         parts = self.runner.map(_confidences, jobs, (self.tables, self.steps))
         masses = np.concatenate([p[1] for p in parts])
         paths = np.concatenate([p[0] for p in parts])
-        return paths, scaled(masses, self.span_scale, spans, offsets)
+        return paths, scaled(masses, self.span_scale, spans)
 
     def alternatives(self, item: int, least: float = LEAST_MASS) -> list[Alternative]:
         """List the spans of an item with at least `least` posterior, the likeliest first."""
@@ -330,17 +332,12 @@ class Posterior:
         mass, scale = part.mass, self.span_scale
         if scale is not None:
             _, begin, stop, kind = part.spans.T
-            n_item = np.full(len(mass), shard.n_tokens)
-            mass = scale.apply(mass, kind, stop - begin, n_item)
+            mass = scale.apply(mass, np.full(len(mass), item), kind, stop - begin)
         found = [
             Alternative(int(a), int(b), self.codec.types[k], float(p))
             for (_, a, b, k), p in zip(part.spans, mass, strict=True)
         ]
         return sorted(found, key=lambda s: (-s.confidence, s.start, s.end, s.type))
-
-    def n_tokens(self, item: int) -> int:
-        """Count the tokens of an item."""
-        return self._shard_of(item).n_tokens
 
     def _shard_of(self, item: int) -> Evidence:
         """Return the evidence of one item."""
@@ -430,14 +427,11 @@ def decode_spans(found: Marginals, offsets: NDArray[np.int64], codec: Codec) -> 
     return np.where(found.codes < 0, np.int16(-1), codes)
 
 
-def scaled(
-    mass: Floats, scale: SpanScale | None, spans: SpanArray, offsets: NDArray[np.int64]
-) -> Floats:
+def scaled(mass: Floats, scale: SpanScale | None, spans: SpanArray) -> Floats:
     """Put the posteriors of spans through a scale, if there is one."""
     if scale is None:
         return mass
-    n_item = np.diff(offsets)[spans.item]
-    return scale.apply(mass, spans.type, spans.end - spans.start, n_item)
+    return scale.apply(mass, spans.item, spans.type, spans.end - spans.start)
 
 
 def spans_of(codes: NDArray[np.int16], offsets: NDArray[np.int64], codec: Codec) -> SpanArray:

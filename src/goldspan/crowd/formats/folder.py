@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import zip_longest
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
@@ -20,8 +21,9 @@ from goldspan.crowd.grid import cell_text, is_comment
 from goldspan.crowd.labels import check_workers
 from goldspan.crowd.model import Crowd
 from goldspan.crowd.options import ReadOptions
+from goldspan.crowd.reference import vote_tokens
 from goldspan.crowd.report import counted
-from goldspan.crowd.source import Source
+from goldspan.crowd.source import Source, open_source
 from goldspan.errors import Fault, FormatError, InputError
 
 # --------------------------------------------------------------------------------------------------
@@ -31,6 +33,8 @@ from goldspan.errors import Fault, FormatError, InputError
 DOCSTART = "-DOCSTART-"
 GOLD = {"gold", "truth"}
 """Folders that hold the reference."""
+TAKES_TEXTS = True
+"""Whether `ReadOptions.texts` may give the tokens."""
 
 _ANSWERS = {"answers", "workers", "annotators"}
 _READ = {".txt", ".conll", ".tsv", ".bio", ".iob", ""}
@@ -51,12 +55,14 @@ class Document:
         name: Its name, the group of its items.
         part: What lies above, "" for nothing.
         gold: The reference file, None if there is none.
+        text: A file of the tokens alone, None if there is none.
         answers: One file per worker.
     """
 
     name: str
     part: str
     gold: TokenFile | None = None
+    text: TokenFile | None = None
     answers: dict[str, TokenFile] = field(default_factory=dict)
 
 
@@ -243,7 +249,7 @@ class _Tally:
     n_files: int = 0
     n_aligned: int = 0
     n_unlabelled: int = 0
-    n_labels: int = 0
+    n_voted: int = 0
     reasons: Counter[str] = field(default_factory=Counter)
 
 
@@ -251,6 +257,8 @@ def read(source: Source, options: ReadOptions) -> Crowd:
     """Read a folder of answers."""
     builder = CrowdBuilder(options, source.name, "folder")
     documents = find_documents(source)
+    if options.texts is not None:
+        builder.notes += _add_texts(documents, options)
     types = types_of_labels(documents)
     tally = _Tally()
     workers = sorted({worker for document in documents for worker in document.answers})
@@ -258,8 +266,10 @@ def read(source: Source, options: ReadOptions) -> Crowd:
     for worker in workers:
         if options.workers is None or worker in options.workers:
             builder.add_worker(worker)
-    for document in counted(documents, options.progress):
-        _read_document(document, options, builder, tally, types)
+    references = _references(documents, options, builder, types)
+    pairs = list(zip(documents, references, strict=True))
+    for document, reference in counted(pairs, options.progress):
+        _read_document(document, reference, options, builder, tally, types)
     builder.reasons |= dict(tally.reasons)
     unanswered = sum(not document.answers for document in documents)
     builder.notes.append(
@@ -267,36 +277,40 @@ def read(source: Source, options: ReadOptions) -> Crowd:
         f"{tally.n_aligned} of them with other tokens than the reference "
         f"(altered={options.altered})"
     )
+    if tally.n_voted:
+        builder.notes.append(
+            f"the answers to {tally.n_voted} documents differ in their tokens, and there is no "
+            "gold and no text: what the text is was voted"
+        )
     if unanswered:
         builder.notes.append(f"{unanswered} documents have gold but no answer")
     if tally.n_unlabelled:
         builder.notes.append(f"{tally.n_unlabelled} lines have no label")
     if unread := sorted(set(source.files or {}) - set(answer_paths(source))):
-        shown = ", ".join(unread[:5]) + (" …" if len(unread) > 5 else "")
-        builder.notes.append(f"{len(unread)} other files were not read: {shown}")
+        builder.notes.append(f"{len(unread)} other files were not read: {_first(unread)}")
     return builder.build()
+
+
+def _first(names: Sequence[str]) -> str:
+    return ", ".join(names[:5]) + (" …" if len(names) > 5 else "")
 
 
 def _read_document(
     document: Document,
+    reference: list[list[AnswerToken]],
     options: ReadOptions,
     builder: CrowdBuilder,
     tally: _Tally,
     types: set[str],
 ) -> None:
-    answers = {
-        worker: file.lines
-        for worker, file in document.answers.items()
-        if options.workers is None or worker in options.workers
-    }
-    reference = _reference(document, answers, builder)
     items = _add_items(document, reference, builder)
     sentences = [[line.token for line in sentence] for sentence in reference]
     flat = [token for sentence in sentences for token in sentence]
     offsets = np.concatenate([[0], np.cumsum([len(s) for s in sentences])]).astype(np.int64)
-    for worker, lines in answers.items():
+    differ = 0
+    for worker, lines in _kept(document, options).items():
         tally.n_files += 1
-        tally.n_aligned += [line.token for line in lines] != flat
+        differ += [line.token for line in lines] != flat
         found = align(sentences, lines, types=types)
         labels = ["" if options.rename(line.label) is None else line.label for line in lines]
         placed = place(found, offsets, labels, options.altered)  # type: ignore[arg-type]
@@ -307,37 +321,126 @@ def _read_document(
         lost = placed.reasons()
         lost.pop(PLACEMENTS[Placement.UNLABELLED], None)
         tally.reasons.update(lost)
+    tally.n_aligned += differ
+    tally.n_voted += document.gold is None and document.text is None and differ > 0
 
 
-def _reference(
-    document: Document, answers: dict[str, list[AnswerToken]], builder: CrowdBuilder
-) -> list[list[AnswerToken]]:
-    """The gold's sentences; without gold those that most workers show."""
-    if document.gold is not None:
-        lines = document.gold.lines
-        empty = [line for line in lines if not line.token]
-        for line in empty:
-            message = "the gold has a label without a token"
-            builder.faults.append(Fault(message, document.gold.name, line.line, kind="empty-token"))
-        return sentences_of([line for line in lines if line.token])
-    shown = {
-        worker: tuple(
-            tuple(t.token for t in s) for s in sentences_of([x for x in lines if x.token])
-        )
-        for worker, lines in answers.items()
+def _kept(document: Document, options: ReadOptions) -> dict[str, list[AnswerToken]]:
+    """The lines of every worker to keep."""
+    return {
+        worker: file.lines
+        for worker, file in document.answers.items()
+        if options.workers is None or worker in options.workers
     }
-    if not shown:
-        return []
-    most, _ = Counter(shown.values()).most_common(1)[0]
-    worker = next(w for w, tokens in shown.items() if tokens == most)
-    bare = [line._replace(label="") for line in answers[worker] if line.token]
-    return sentences_of(bare)
+
+
+# --------------------------------------------------------------------------------------------------
+# The tokens of a document: those of its gold, of a text without labels, or of a vote.
+
+
+def _references(
+    documents: list[Document], options: ReadOptions, builder: CrowdBuilder, types: set[str]
+) -> list[list[list[AnswerToken]]]:
+    """The sentences of every document."""
+    unknown = [d for d in documents if d.gold is None and d.text is None]
+    voted = vote_tokens([[*_kept(d, options).values()] for d in unknown], types)
+    sentences = iter(voted)
+    found = []
+    for document in documents:
+        if document.gold is not None:
+            found.append(_gold_sentences(document, document.gold, builder))
+        elif document.text is not None:
+            found.append(sentences_of(document.text.lines))
+        else:
+            tokens = enumerate(next(sentences))
+            found.append([[AnswerToken(word, "", 0, n) for word in one] for n, one in tokens])
+    return found
+
+
+def _gold_sentences(
+    document: Document, gold: TokenFile, builder: CrowdBuilder
+) -> list[list[AnswerToken]]:
+    """The gold's sentences, which must be those of the text if there is one."""
+    for line in gold.lines:
+        if not line.token:
+            message = "the gold has a label without a token"
+            builder.faults.append(Fault(message, gold.name, line.line, kind="empty-token"))
+    found = sentences_of([line for line in gold.lines if line.token])
+    if document.text is not None:
+        other = sentences_of(document.text.lines)
+        pairs = zip_longest(*(_with_ends(one) for one in (found, other)), fillvalue=("", 0))
+        for (mine, at), (theirs, _) in pairs:
+            if mine != theirs:
+                message = (
+                    f"the gold has {mine or 'nothing more'!r} where {document.text.name} has "
+                    f"{theirs or 'nothing more'!r}: both must show the same tokens and sentences"
+                )
+                builder.faults.append(Fault(message, gold.name, at, kind="tokens"))
+                break
+    return found
+
+
+def _with_ends(sentences: list[list[AnswerToken]]) -> Iterator[tuple[str, int]]:
+    """Yield the tokens of sentences with their lines, and the ends of sentences."""
+    for sentence in sentences:
+        yield from ((line.token, line.line) for line in sentence)
+        yield "(end of sentence)", sentence[-1].line + 1
+
+
+def _add_texts(documents: list[Document], options: ReadOptions) -> list[str]:
+    """Give documents the texts of their names; says which have none, and which are of none."""
+    source = open_source(options.texts, options.text_encoding, options.max_decompressed)
+    if not source.is_folder:
+        raise InputError(
+            f"must be a folder or a .zip with a file per document, and {source.name} is one file",
+            parameter="texts",
+        )
+    paths = text_files(source)
+    named: dict[str, list[str]] = {}
+    for path in paths:
+        bare = PurePosixPath(path).with_suffix("")
+        for name in {str(bare), f"/{bare.name}"}:
+            named.setdefault(name, []).append(path)
+    used, faults = set(), []
+    for document in documents:
+        whole = str(PurePosixPath(document.part, PurePosixPath(document.name).name))
+        found = named.get(whole) or named.get(f"/{document.name}", [])
+        if len(found) > 1:
+            both = " and ".join(found[:2])
+            message = f"document {document.name} has several texts ({both}): keep one"
+            faults.append(Fault(message, file=source.name, kind="duplicate-file"))
+        elif found:
+            used.add(found[0])
+            document.text = read_file((source.files or {})[found[0]])
+            faults += _text_faults(document.text)
+    if faults:
+        raise FormatError(faults)
+    without = [document.name for document in documents if document.text is None]
+    notes = [f"texts of {len(documents) - len(without)} documents from {source.name}"]
+    if without:
+        notes.append(f"{len(without)} documents have no text there: {_first(without)}")
+    if others := sorted(set(paths) - used):
+        notes.append(f"{len(others)} texts are of no document: {_first(others)}")
+    return notes
+
+
+def _text_faults(text: TokenFile) -> Iterator[Fault]:
+    """What keeps a file from being a text: the first line that is not one token."""
+    rule = "a text has one token per line, without labels, and a blank line between sentences"
+    wrong = next((line for line in text.lines if line.label or not line.token), None)
+    if wrong is not None:
+        shown = f"{wrong.token} {wrong.label}".strip()
+        message = f"{rule}; running text is not read (the line has {shown!r} or more)"
+        yield Fault(message, text.name, wrong.line, kind="text")
+    elif not text.lines:
+        yield Fault(f"the file holds no token: {rule}", text.name, kind="empty")
 
 
 def _add_items(
     document: Document, reference: list[list[AnswerToken]], builder: CrowdBuilder
 ) -> list[int]:
     items = []
+    known = document.gold or document.text
     for n, sentence in enumerate(reference, start=1):
         gold = None
         if document.gold is not None:
@@ -351,7 +454,7 @@ def _add_items(
                 attributes={"part": document.part} if document.part else None,
                 line=sentence[0].line,
                 token_lines=[line.line for line in sentence],
-                file=document.gold.name if document.gold else "",
+                file=known.name if known else "",
             )
         )
     return items
