@@ -16,7 +16,7 @@ For spans:
    temperatures that make the hidden answers likeliest.
 
 Nothing else is tuned: what is learned about a crowd is learned from its answers (docs/math.md,
-section 12).
+sections 12 and 13).
 """
 
 from __future__ import annotations

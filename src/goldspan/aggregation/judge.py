@@ -10,7 +10,8 @@ from his other answers under the same candidate and smoothed towards the populat
 before: whoever has begun a span goes on with it, so that a long span counts once and not with every
 token (without b the order of good methods is lost on crowds with long spans).
 A method that runs away from its workers predicts them badly, and so does one that is too sure.
-The candidates that predict best are averaged (docs/math.md, section 12).
+The candidates that predict best are averaged (docs/math.md, sections 12 and
+13).
 """
 
 from __future__ import annotations
