@@ -233,7 +233,7 @@ def test_votes_of_a_given_family_count_as_one_where_nothing_is_known_of_it(metho
     found = goldspan.aggregate(crowd, method, families=kin)
     assert found.tags == [["B-LOC", "O"]]
     assert found.span_confidence.tolist() == pytest.approx([2 / 3])
-    assert any("c, d, e (rho 1.00)" in note for note in found.notes)
+    assert any("c, d, e (rho 1.00, assumed)" in note for note in found.notes)
 
 
 def test_given_families_are_measured_by_answers_and_by_truth():
@@ -281,6 +281,9 @@ def test_what_families_may_be(crowd):
     assert families_for("none", crowd) is None
     assert families_for({}, crowd) is None
     assert families_for({"a": "x"}, crowd) is None
+    stripped = families_for({"a": " x", "b": "x "}, crowd)
+    assert stripped is not None
+    assert stripped.names() == {"a": "x", "b": "x"}
     with pytest.raises(InputError, match="no worker 'nobody' among the 4"):
         families_for({"a": "x", "nobody": "x"}, crowd)
     for bad in ({"a": ""}, {"": "x"}, {"a": None}, {"a": " "}):
@@ -309,6 +312,10 @@ def test_families_are_read_from_a_file(crowd, tmp_path):
         ("worker,family\na,one\na,two\n", "in family 'one' already"),
         ("worker,family\n,one\n", "the worker is empty"),
         ("worker,family\na,one,1\n", "3 cells for 2 columns"),
+        ("worker,worker,family\na,b,one\n", "once, not worker, worker, family"),
+        ("worker,family\na,\na,one\n", "line 3.*in no family already"),
+        ("worker,family\na,one\na,\n", "in family 'one' already"),
+        (f"worker,family\na,one\nb,{'x' * 140_000}\n", "line 3.*no CSV: field larger"),
     ],
 )
 def test_what_is_wrong_with_a_file_of_families_is_said(tmp_path, text, message):

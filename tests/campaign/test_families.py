@@ -64,6 +64,10 @@ def test_a_plan_without_families_keeps_its_hash():
     assert "families" not in plan.model_dump(mode="json")["aggregate"]
     auto = read_plan(plan_of(aggregate={"method": "ds", "families": "auto"}))
     assert auto.model_dump(mode="json")["aggregate"]["families"] == "auto"
+    # An empty table says that nobody errs with anybody: without it they would be looked for.
+    none = read_plan(plan_of(aggregate={"method": "auto", "families": {}}))
+    assert none.model_dump(mode="json")["aggregate"]["families"] == {}
+    assert read_plan(none.model_dump(mode="json")).aggregate.families == {}
 
 
 def test_families_of_a_plan_may_be_in_a_file_beside_it(folder):

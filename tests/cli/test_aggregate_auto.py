@@ -48,6 +48,15 @@ def test_json_has_candidates_notes_and_warnings(tmp_path):
     assert isinstance(facts["warnings"], list)
 
 
+def test_where_nothing_was_judged_there_is_no_loss(tmp_path):
+    path, report = tmp_path / "labels.csv", tmp_path / "report.html"
+    path.write_text("task,worker,label\nq1,a,x\nq2,b,y\nq3,a,x\n")
+    run = goldspan_run("aggregate", path, "--report", report)
+    at = run.stdout.splitlines().index(next(x for x in run.stdout.splitlines() if "tried" in x))
+    assert run.stdout.splitlines()[at + 2].split() == ["100%", "votes", "-", "-"]
+    assert "<td>–</td><td>–</td>" in report.read_text()
+
+
 def test_a_tagger_is_trained_on_its_labels(small, tmp_path):
     tagger, gold = tmp_path / "x.goldspan", tmp_path / "gold.conll"
     words = ["--param", "text=none", "--tagger", tagger, "-o", gold]

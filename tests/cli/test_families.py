@@ -64,6 +64,12 @@ def test_aggregate_takes_a_table_and_says_what_is_wrong(run, tmp_path):
     code, _, _ = run("aggregate", "labels.csv", "-m", "ds", "--families", "kin.csv", *out_table)
     assert code == 0
     assert (tmp_path / "w.csv").read_text().splitlines()[0].endswith("family,effective")
+    (tmp_path / "none.csv").write_text("worker,family\n")
+    code, out, _ = run("aggregate", "labels.csv", "--families", "none.csv")
+    assert code == 0
+    assert "none.csv: the table of families names no family" in out
+    code, out, _ = run("aggregate", "labels.csv", "--families", "kin.csv", "--json")
+    assert set(json.loads(out)["result"]["families"]) == {"a", "b"}
     for words, message in (
         (("--families", "other.csv"), "no worker 'eve' among the 4 workers"),
         (("--families", "absent.csv"), "there is no such file"),

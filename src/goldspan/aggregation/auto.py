@@ -16,7 +16,7 @@ For spans:
    temperatures that make the hidden answers likeliest.
 
 Nothing else is tuned: what is learned about a crowd is learned from its answers (docs/math.md,
-section 12).
+sections 12 and 13).
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ from goldspan.aggregation.judge import (
     how_sure,
     weigh,
 )
-from goldspan.aggregation.legal import has_words, legal_known
+from goldspan.aggregation.legal import has_words, legal_known, tokens_known
 from goldspan.aggregation.mixture import Mixture, posterior_of_labels, posterior_of_probs
 from goldspan.aggregation.votes import TokenVote
 from goldspan.crowd import Crowd
@@ -110,10 +110,14 @@ class Auto(Aggregator):
     `update` and `start=` fit the methods that were chosen before and judge none, as long as the
     answers have not grown or shrunk by a quarter since all were judged.
 
+    For single labels only `families` and `random_state` have an effect: their words are not read,
+    there are no CRFs, and a fifth of the answers is hidden.
+
     Args:
         text: "auto" uses the words of the items where there are any; "none" the answers only.
         families: Workers who err together count as fewer. "auto" finds them by the answers, "none"
-            does not look for any; or a mapping from worker ids to names.
+            does not look for any; or a CSV file with columns worker and family, or a mapping from
+            worker ids to names.
         documents: "auto": places that nobody marked and that hold the words of a span of the same
             document are spans too, as far as the answers say that such places were missed; "none".
         share: Of the answers that is hidden to judge the candidates.
@@ -173,12 +177,17 @@ class Auto(Aggregator):
             n_new = len(crowd.latest) - choice.n_answers
             now = f"; now there are {len(crowd.latest)}" if n_new else ""
             notes.append(f"judged when there were {choice.n_answers} answers{now}")
+        elif choice is not None:
+            notes.append("judged and fitted from the beginning: the earlier choice does not suit")
+        kin = [found.families.note] if found.families else []
+        is_found = self.families == "auto"  # of given families nobody need be warned
+        notes += [*([] if is_found else kin), *found.notes]
         return replace(
             found,
             candidates=found.memory.candidates,
             stop_reason="candidates averaged",
-            notes=(*notes, *found.notes),
-            cautions=(*found.cautions, *_overlap(crowd)),
+            notes=(*notes, *_unanswered(crowd, found.codes, given)),
+            cautions=(*(kin if is_found else []), *_overlap(crowd)),
         )
 
     def _begun(self, crowd: Crowd, given: FitContext) -> tuple[Choice | None, list[str]]:
@@ -203,7 +212,7 @@ class Auto(Aggregator):
         posterior = posterior_of_probs(crowd, found.probs, given.runner)
         result = consensus_of(crowd, posterior, decode="viterbi", method=self.name)
         made = Choice(
-            tuple(found.candidates), len(crowd.latest), (found.certainty,), is_bold=found.is_bold
+            tuple(found.candidates), len(crowd.latest), found.reasons, is_bold=found.is_bold
         )
         is_same = choice is not None and made.candidates == choice.candidates
         kin = kins[0 if found.is_bold else -1]
@@ -211,7 +220,6 @@ class Auto(Aggregator):
             result,
             memory=choice if is_same else made,
             families=kin,
-            cautions=(kin.note,) if kin else (),
         )
 
     def _spans(self, crowd: Crowd, given: FitContext, choice: Choice | None) -> Consensus:
@@ -243,7 +251,6 @@ class Auto(Aggregator):
             memory=choice,
             notes=(missed.note,) if missed else (),
             families=kin,
-            cautions=(kin.note,) if kin else (),
         )
 
     def _choose(
@@ -256,7 +263,8 @@ class Auto(Aggregator):
     ) -> tuple[Choice, _Learned | None]:
         """Judge all candidates by hidden answers."""
         n_cuts = self._n_cuts(crowd)
-        cuts = [self._cut(crowd, given, n, kin, folds, progress) for n in range(n_cuts)]
+        every = [self._cut(crowd, given, n, kin, folds, progress) for n in range(n_cuts)]
+        cuts = [cut for cut in every if len(cut.items)] or every  # where nothing is hidden: nothing
         names = [name for name in cuts[0].judged if all(name in cut.judged for cut in cuts)]
         merged = {name: _joined([cut.judged[name] for cut in cuts]) for name in names}
         items = np.concatenate([cut.items for cut in cuts])
@@ -272,7 +280,7 @@ class Auto(Aggregator):
         choice = Choice(
             tuple(candidates),
             len(crowd.latest),
-            tuple(_reasons(candidates, merged, items)),
+            tuple(_reasons(crowd, candidates, merged, items)),
             {
                 name: (
                     _mean_settings([cut.beside[name].teaching for cut in cuts]),
@@ -645,16 +653,36 @@ def _known(given: FitContext) -> list[str]:
 
 
 def _reasons(
-    candidates: Sequence[Candidate], merged: Mapping[str, Judged], items: NDArray[np.int32]
+    crowd: Crowd,
+    candidates: Sequence[Candidate],
+    merged: Mapping[str, Judged],
+    items: NDArray[np.int32],
 ) -> list[str]:
     """Say how much better than votes the best of the others predicts."""
     if not len(items):
-        return ["no item has answers of two workers: nothing could be judged, a prior decided"]
+        who = "two workers"
+        if (np.diff(crowd.by_item.bounds) > 1).any():  # all of one family
+            who = "two workers who err independently"
+        return [f"no item has answers of {who}: nothing could be judged, a prior decided"]
     first = next(one.name for one in candidates if one.name not in VOTES)
     votes = max(VOTES, key=lambda name: merged[name].score)
     ahead = np.log(merged[first].likelihood) - np.log(merged[votes].likelihood)
     place = np.unique(items, return_inverse=True)[1].ravel()
     return [how_sure(first, float(ahead.mean()), error_of_mean(ahead, place), len(items))]
+
+
+def _unanswered(crowd: Crowd, codes: NDArray[np.int16], given: FitContext) -> list[str]:
+    """Say what became of the items that nobody answered and of which nothing is known."""
+    is_alone = (np.diff(crowd.by_item.bounds) == 0) & (np.diff(crowd.offsets) > 0)
+    if given.known is not None:
+        is_alone &= tokens_known(given.known, crowd) == 0
+    is_open = np.ones(crowd.n_items, np.bool_)
+    is_open[np.repeat(np.arange(crowd.n_items), np.diff(crowd.offsets))[codes >= 0]] = False
+    n_open, n_by_words = int((is_alone & is_open).sum()), int((is_alone & ~is_open).sum())
+    said = [f"{n_open} items without answers are left open"] if n_open else []
+    if n_by_words:
+        said.append(f"{n_by_words} items without answers are labelled by their words alone")
+    return said
 
 
 def _overlap(crowd: Crowd) -> list[str]:

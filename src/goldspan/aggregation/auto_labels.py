@@ -60,6 +60,9 @@ CORRELATED = 0.05
 """Least correlation of the errors of two workers on an item: items are not equally hard."""
 PATIENCE = 0.04
 """Nats per hidden label by which a method is behind when its weight is 1/e of the best one's."""
+MOST_CELLS = 10_000_000
+"""Cells of the workers' confusion matrices beyond which candidates with such are left out: labels
+are so many then that nobody gave most of them."""
 HABIT = 10.0
 """Labels of a worker beside which the population's confusion matrix counts half."""
 
@@ -70,16 +73,20 @@ class AutoLabels:
 
     Attributes:
         probs: float64 [n_items, J], probabilities of the labels; 0 where nothing is known.
-        candidates: The methods, the heaviest first; what their drift costs is taken off their
-            scores, and all are 0 where nothing could be hidden.
-        certainty: How sure the choice is, in a sentence.
-        is_bold: Whether the first opinion of who errs together was believed.
+        candidates: The methods, the heaviest first; what their drift costs shows in their weights.
+        reasons: How sure the choice is, and what was left out, in sentences.
+        is_bold: Whether the first of two opinions of who errs together was believed.
     """
 
     probs: Floats
     candidates: list[Candidate]
-    certainty: str
-    is_bold: bool = True
+    reasons: tuple[str, ...]
+    is_bold: bool = False
+
+    @property
+    def certainty(self) -> str:
+        """How sure the choice is, in a sentence."""
+        return self.reasons[0]
 
 
 def combine_labels(
@@ -111,28 +118,28 @@ def combine_labels(
     >>> combine_labels(crowd, FitContext(), 0).probs.argmax(axis=1).tolist()
     [0, 1]
     """
-    kin = kins[0]
-    ballots = Ballots.of(crowd, families=kin)
-    n_labels = ballots.shape[2]
-    answers_of = ballots.per_token(None)
-    if n_labels < 2 or answers_of.max(initial=0) < 2:
-        probs = _shares_of_votes(ballots)
-        few = "There is one label only" if n_labels < 2 else "No item has two answers"
-        why = f"{few}, so that nothing can be predicted: votes decide"
+    n_labels, why = len(crowd.tagset.tags), _nothing_to_hide(crowd, kins[0])
+    if why:
+        ballots = Ballots.of(crowd, families=kins[-1])
         lone = Candidate(VOTES, 0.0, 1.0, 1.0)
-        return AutoLabels(_clamped(probs, answers_of, given), [lone], why)
-    specs = _specs(n_labels)
+        probs = _clamped(_shares_of_votes(ballots), ballots.per_token(None), given)
+        return AutoLabels(
+            probs, [lone], (f"{why}, so that nothing can be predicted: votes decide",)
+        )
+    specs, reasons = _specs(crowd.n_workers, n_labels)
     known = {one.name: one for one in choice.candidates} if choice else {}
-    if choice and {spec.label for spec in specs} <= set(known):
+    if choice and {spec.label for spec in specs} == set(known):
         table, is_bold = [known[spec.label] for spec in specs], choice.is_bold
-        reason = choice.reasons[0] if choice.reasons else ""
-        believed = kin if is_bold else kins[-1]
+        reasons = list(choice.reasons) or [""]
+        believed = kins[0 if is_bold else -1]
         whole = [_fit(spec, crowd, given, believed) for spec in specs]
     else:
-        tried = [_tried(crowd, given, specs, random_state, one, kin) for one in kins]
-        is_bold = len(tried) > 1 and (tried[0].scores.max() >= tried[-1].scores.max() + PATIENCE)
+        tried = [_tried(crowd, given, specs, random_state, one, kins[0]) for one in kins]
+        is_bold = len(tried) > 1 and (tried[0].merits.max() >= tried[-1].merits.max() + PATIENCE)
         best = tried[0 if is_bold else -1]
-        table, reason, whole, believed = *best.table(specs), best.whole, best.kin
+        table, certainty = best.table(specs)
+        whole, believed = best.whole, best.kin
+        reasons.insert(0, certainty)
     ballots = Ballots.of(crowd, families=believed)
     answers_of = ballots.per_token(None)
     mixed = np.zeros_like(whole[0])
@@ -141,7 +148,22 @@ def combine_labels(
         effect = 1 + np.maximum(answers_of - 1, 0) * excess
         mixed += one.weight * _cooled(probs, np.maximum(one.temperature, effect))
     table.sort(key=lambda one: -one.weight)
-    return AutoLabels(_clamped(mixed, answers_of, given), table, reason, is_bold)
+    return AutoLabels(_clamped(mixed, answers_of, given), table, tuple(reasons), is_bold)
+
+
+def _nothing_to_hide(crowd: Crowd, kin: Families | None) -> str:
+    """Return why no answer can be hidden, "" if some can."""
+    if len(crowd.tagset.tags) < 2:
+        return "There is one label only"
+    ballots = Ballots.of(crowd)
+    if ballots.per_token(None).max(initial=0) < 2:
+        return "No item has two answers"
+    if kin:
+        size = len(kin.rho)
+        own = np.unique(ballots.token * size + kin.number[ballots.worker]) // size
+        if np.bincount(own).max() < 2:
+            return "No item has answers of two workers who err independently"
+    return ""
 
 
 @dataclass(frozen=True, eq=False)
@@ -152,7 +174,9 @@ class _Tried:
         kin: The opinion.
         whole: The candidates' probabilities from all answers.
         judged: What the hidden answers say of each, fold by fold.
-        scores: float64 [n_candidates], less what drift costs.
+        scores: float64 [n_candidates], mean log-probability of the hidden labels.
+        merits: float64 [n_candidates], the means over the folds less what drift costs: weights
+            come of them.
         items: int32 [n_hidden], the item of every hidden label.
     """
 
@@ -160,16 +184,17 @@ class _Tried:
     whole: list[Floats]
     judged: list[list[Judged]]
     scores: Floats
+    merits: Floats
     items: NDArray[np.int32]
 
     def table(self, specs: list[_Spec]) -> tuple[list[Candidate], str]:
         """Return what the hidden answers say of every candidate, and how sure that is."""
         trust = len(self.items) / (len(self.items) + DOUBT)
-        weights = np.exp((self.scores - self.scores.max()) / PATIENCE)
+        weights = np.exp((self.merits - self.merits.max()) / PATIENCE)
         weights *= trust / weights.sum()
         weights[0] += 1 - trust
         heat = [
-            float(np.exp(np.mean([np.log(one.temperature) for one in found])))
+            float(np.exp(np.mean([np.log(one.temperature) for one in found] or [0.0])))
             for found in self.judged
         ]
         table = [
@@ -192,11 +217,16 @@ def _tried(
     judged, items = _judge(crowd, given, specs, seed, kin, hidden_together)
     counts = np.maximum(ballots.per_token(None), 1)[:, None]
     reference = _balance(ballots.sums() / counts)
-    scores = [
-        np.mean([one.score for one in found]) - DRIFT * _divergence(_balance(probs), reference)
+    logs = [
+        np.log(np.concatenate([np.ones(0), *(one.likelihood for one in found)])) for found in judged
+    ]
+    scores = [float(one.mean()) if len(one) else 0.0 for one in logs]
+    merits = [
+        np.mean([one.score for one in found] or [0.0])
+        - DRIFT * _divergence(_balance(probs), reference)
         for found, probs in zip(judged, whole, strict=True)
     ]
-    return _Tried(kin, whole, judged, np.array(scores), items)
+    return _Tried(kin, whole, judged, np.array(scores), np.array(merits), items)
 
 
 # --------------------------------------------------------------------------------------------------
@@ -213,10 +243,13 @@ class _Spec:
     is_posterior: bool = True
 
 
-def _specs(n_labels: int) -> list[_Spec]:
-    """Return the candidates; KOS is not one of them: on few answers per item it finds nothing."""
+def _specs(n_workers: int, n_labels: int) -> tuple[list[_Spec], list[str]]:
+    """Return the candidates, and what is said of those that were left out.
+
+    KOS is not one of them: on few answers per item it finds nothing.
+    """
     weak = max(0.1, 1 / n_labels)
-    return [
+    specs = [
         _Spec(VOTES, "", {}, is_posterior=False),
         _Spec("wawa", "wawa", {}, is_posterior=False),
         _Spec("zbs", "zbs", {}, is_posterior=False),
@@ -227,6 +260,10 @@ def _specs(n_labels: int) -> list[_Spec]:
         _Spec(f"ds, alpha0={weak:.2g}", "ds", {"alpha0": weak}),
         _Spec("mace", "mace", {"n_starts": 1}),
     ]
+    if n_workers * n_labels**2 <= MOST_CELLS:
+        return specs, []
+    why = f"{n_workers} workers with {n_labels} labels have too many habits to be learned"
+    return [one for one in specs if one.method != "ds"], [f"ds was left out: {why}"]
 
 
 def _fit(spec: _Spec, crowd: Crowd, given: FitContext, kin: Families | None) -> Floats:
@@ -266,9 +303,10 @@ def _judge(
     for fold in range(MOST_FOLDS):
         rest, hidden = hold_out(crowd, share=SHARE, family=family, seed=seed + fold)
         judge = Judge(rest, hidden)
-        for own, spec in zip(found, specs, strict=True):
-            own.append(judge.judge(_fit(spec, rest, given, kin)))
         items.append(judge.item)
+        for own, spec in zip(found, specs, strict=True):
+            if len(judge):
+                own.append(judge.judge(_fit(spec, rest, given, kin)))
         if fold + 1 >= FOLDS and sum(map(len, items)) >= ENOUGH:
             break
     return found, np.concatenate(items)
@@ -330,9 +368,9 @@ def _certainty(
     first = order[0]
     if specs[first].label == VOTES:
         first = order[1]
-    likelihood = [np.concatenate([one.likelihood for one in judged[m]]) for m in (first, 0)]
     if not len(items):
         return "No answer could be hidden: votes decide"
+    likelihood = [np.concatenate([one.likelihood for one in judged[m]]) for m in (first, 0)]
     ahead = np.log(likelihood[0]) - np.log(likelihood[1])
     error = error_of_mean(ahead, np.unique(items, return_inverse=True)[1].ravel())
     return how_sure(specs[first].label, float(ahead.mean()), error, len(items))

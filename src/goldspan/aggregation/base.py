@@ -12,6 +12,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from goldspan.aggregation.consensus import Consensus
+from goldspan.aggregation.families import names_nobody
 from goldspan.crowd import Crowd, ReadOptions
 from goldspan.crowd.detection import is_dataframe, rows_as_table
 from goldspan.crowd.io import to_crowd
@@ -117,6 +118,10 @@ class Aggregator(Estimator, ABC):
         given = FitContext(known, start, runner or Serial(), progress, checkpoint)
         begin = time.perf_counter()
         result = self._aggregate(found, given)
+        families = getattr(self, "families", "none")
+        if names_nobody(families):
+            note = f"{families}: the table of families names no family"
+            result = replace(result, notes=(*result.notes, note))
         seconds = time.perf_counter() - begin
         self.result_ = replace(
             result, method=self.name, params=self.get_params(), seconds=seconds, known=known

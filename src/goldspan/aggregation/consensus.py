@@ -429,6 +429,7 @@ class Consensus:
             "seconds": self.seconds,
             "notes": list(self.notes),
             **self._tried(),
+            **self._kin(),
             **({"sets": self.sets.to_dict()} if self.sets else {}),
         }
 
@@ -436,6 +437,22 @@ class Consensus:
         """Return what `auto` tried, for JSON; nothing for other methods."""
         every = [asdict(one) for one in self.candidates]
         return {"candidates": every} if every else {}
+
+    def _kin(self) -> dict[str, Any]:
+        """Return the families by worker, for JSON; nothing where everybody errs alone."""
+        kin = self.families
+        if kin is None:
+            return {}
+        facts = zip(kin.number.tolist(), kin.effective.tolist(), strict=True)
+        by_id = dict(zip(self.crowd.worker_ids.to_pylist(), facts, strict=True))
+        rho = kin.rho.tolist()
+        return {
+            "families": {
+                worker: {"family": name, "rho": rho[n], "effective": effective}
+                for worker, name in kin.names().items()
+                for n, effective in [by_id[worker]]
+            }
+        }
 
     def to_pandas(self) -> pd.DataFrame:
         """Return the labels as a pandas DataFrame.

@@ -460,6 +460,7 @@ class Families:
         rho: float64 [n_families], correlation of the members' mistakes, 0 to 1; 0 of who is alone.
         worker_ids: Arrow string array [n_workers].
         given: Names of families that were given, by number.
+        assumed: Numbers of families whose rho could not be estimated: 1 was taken.
 
     >>> import goldspan
     >>> rows = [{"item": n, "worker": w, "label": "xy"[n % 2]} for n in range(9) for w in "abc"]
@@ -475,6 +476,7 @@ class Families:
     rho: Floats
     worker_ids: pa.Array
     given: Mapping[int, str] = field(default_factory=dict)
+    assumed: frozenset[int] = frozenset()
 
     @cached_property
     def sizes(self) -> Ints:
@@ -516,8 +518,10 @@ class Families:
         rank = np.empty(len(order), np.int64)
         rank[order] = np.arange(len(order))
         rho = np.append(self.rho, np.zeros(len(number)))[kept[order]]
-        given = {n: self.given[k] for n, k in enumerate(kept[order].tolist()) if k in self.given}
-        return Families(rank[place.ravel()], rho, worker_ids, given)
+        old = kept[order].tolist()
+        given = {n: self.given[k] for n, k in enumerate(old) if k in self.given}
+        assumed = frozenset(n for n, k in enumerate(old) if k in self.assumed)
+        return Families(rank[place.ravel()], rho, worker_ids, given, assumed)
 
     @cached_property
     def effective(self) -> Floats:
@@ -626,23 +630,29 @@ class Families:
     @property
     def note(self) -> str:
         """Say who they are, and what follows."""
-        return f"workers who err together count as fewer: {self.members}"
+        fewer, in_full = self._listed(is_telling=True), self._listed(is_telling=False)
+        said = [f"workers who err together count as fewer: {fewer}"] if fewer else []
+        said += [f"families who err independently count in full: {in_full}"] if in_full else []
+        return "; ".join(said)
 
-    @property
-    def members(self) -> str:
-        """List them."""
+    def _listed(self, *, is_telling: bool) -> str:
+        """List those families whose rho is seen, or those of whom it is not."""
         members: dict[str, list[str]] = {}
         for worker, name in self.names().items():
             members.setdefault(name, []).append(worker)
-        rho = self.rho[self.sizes > 1].tolist()
-        said = [
-            f"{', '.join(ids[:SAID])}{' …' if len(ids) > SAID else ''} (rho {r:.2f})"
-            for ids, r in zip(members.values(), rho, strict=True)
-        ]
+        said = []
+        numbers = np.flatnonzero(self.sizes > 1).tolist()
+        for number, ids in zip(numbers, members.values(), strict=True):
+            rho = float(self.rho[number])
+            if (rho >= SEEN) == is_telling:
+                how = f"rho {rho:.2f}{', assumed' if number in self.assumed else ''}"
+                said.append(f"{', '.join(ids[:SAID])}{' …' if len(ids) > SAID else ''} ({how})")
         more = f"; and {len(said) - SAID} more families" if len(said) > SAID else ""
         return "; ".join(said[:SAID]) + more
 
 
+SEEN = 0.005
+"""Least rho that is not shown as 0.00."""
 SAID = 8
 """Most families, and members of each, that a note lists."""
 
@@ -696,15 +706,17 @@ def given_families(
     number, given = _numbered_names(families, crowd.worker_ids)
     sizes = np.bincount(number)
     size = len(sizes)
-    rho = np.zeros(size)
-    if (sizes > 1).any():
+    rho, assumed = np.zeros(size), sizes > 1
+    if assumed.any():
         own, found, error = _within(crowd, number, known)
         weight = 1 / (error**2 + 1e-4)
+        assumed &= np.bincount(own, minlength=size) == 0
         total = CAUTION + np.bincount(own, weight * found, size)
         rho = np.where(
             sizes > 1, np.clip(total / (CAUTION + np.bincount(own, weight, size)), 0, 1), 0
         )
-    return Families(number, rho, crowd.worker_ids, given)
+    unknown = frozenset(np.flatnonzero(assumed).tolist())
+    return Families(number, rho, crowd.worker_ids, given, unknown)
 
 
 def _within(
@@ -784,8 +796,9 @@ def read_families(path: str | Path) -> dict[str, str]:
         path: The file; other columns do not matter.
 
     Raises:
-        FormatError: There is no such file, a column is missing, a row has other cells than
-            columns, a worker is empty or has two families; all faults are listed.
+        FormatError: There is no such file, it is no CSV, a column is missing or there twice, a row
+            has other cells than columns, a worker is empty or has two families; all faults are
+            listed.
     """
     try:
         lines = Path(path).read_text(encoding="utf-8-sig").splitlines()
@@ -794,15 +807,21 @@ def read_families(path: str | Path) -> dict[str, str]:
     except OSError:
         message = 'there is no such file; families are "auto", "none", or a file'
         raise FormatError([Fault(message, str(path))]) from None
-    rows = csv.reader(lines)
-    head = [name.strip() for name in next(rows, [])]
-    if not set(head) >= {"worker", "family"}:
+    reader = csv.reader(lines)
+    try:
+        rows = [(reader.line_num, row) for row in reader]
+    except csv.Error as error:
+        raise FormatError([Fault(f"it is no CSV: {error}", str(path), reader.line_num)]) from None
+    head = [name.strip() for name in rows[0][1]] if rows else []
+    if [head.count(name) for name in ("worker", "family")] != [1, 1]:
         seen = ", ".join(head) or "nothing"
         message = f"a table of families has columns worker and family, with a comma, not {seen}"
+        if {"worker", "family"} <= set(head):
+            message = f"a table of families has the columns worker and family once, not {seen}"
         raise FormatError([Fault(message, str(path), 1, kind="header")])
     found: dict[str, str] = {}
     faults: list[Fault] = []
-    for row in rows:
+    for line, row in rows[1:]:
         if not any(map(str.strip, row)):
             continue
         cells = {name: cell.strip() for name, cell in zip(head, row, strict=False)}
@@ -810,7 +829,7 @@ def read_families(path: str | Path) -> dict[str, str]:
         message = f"{len(row)} cells for {len(head)} columns" if len(row) != len(head) else ""
         message = message or _clash(worker, cells["family"], found)
         if message:
-            faults.append(Fault(message, str(path), rows.line_num, worker=worker, kind="family"))
+            faults.append(Fault(message, str(path), line, worker=worker, kind="family"))
     if faults:
         raise FormatError(faults)
     return {worker: name for worker, name in found.items() if name}
@@ -821,7 +840,16 @@ def _clash(worker: str, family: str, found: dict[str, str]) -> str:
     if not worker:
         return "the worker is empty"
     known = found.setdefault(worker, family)
-    return f"the worker is in family {known!r} already" if known != family else ""
+    if known == family:
+        return ""
+    return f"the worker is in {f'family {known!r}' if known else 'no family'} already"
+
+
+def names_nobody(families: Any) -> bool:
+    """Return whether a file of families has a heading and names no family."""
+    if not isinstance(families, str | Path) or families in {"auto", "none"}:
+        return False
+    return Path(families).is_file() and not read_families(families)  # a pipe can be read once
 
 
 def families_for(
@@ -895,14 +923,16 @@ def as_copies(families: Mapping[str, str], worker_ids: pa.Array) -> Families:
     check_families(families)
     check_known(families, worker_ids)
     number, given = _numbered_names(families, worker_ids)
-    return Families(number, (np.bincount(number) > 1).astype(np.float64), worker_ids, given)
+    assumed = np.bincount(number) > 1
+    unknown = frozenset(np.flatnonzero(assumed).tolist())
+    return Families(number, assumed.astype(np.float64), worker_ids, given, unknown)
 
 
 def _numbered_names(
     families: Mapping[str, str], worker_ids: pa.Array
 ) -> tuple[Ints, dict[int, str]]:
     """Number families in the order of the first members; and return their names."""
-    names = {str(worker): str(family) for worker, family in families.items()}
+    names = {str(worker): str(family).strip() for worker, family in families.items()}
     first: dict[tuple[bool, str], int] = {}
     keys = [(w in names, names.get(w, w)) for w in worker_ids.to_pylist()]
     number = np.array([first.setdefault(key, len(first)) for key in keys], np.int64)

@@ -10,7 +10,8 @@ from his other answers under the same candidate and smoothed towards the populat
 before: whoever has begun a span goes on with it, so that a long span counts once and not with every
 token (without b the order of good methods is lost on crowds with long spans).
 A method that runs away from its workers predicts them badly, and so does one that is too sure.
-The candidates that predict best are averaged (docs/math.md, section 12).
+The candidates that predict best are averaged (docs/math.md, sections 12 and
+13).
 """
 
 from __future__ import annotations
@@ -110,15 +111,21 @@ class Candidate:
 
     Attributes:
         name: Of the method.
-        score: Mean log-probability of a hidden label, in nats.
+        score: Mean log-probability of a hidden label, in nats; 0 where nothing could be hidden.
         temperature: Above 1 it was too sure, and its evidence is discounted.
-        weight: Its share of the result.
+        weight: Its share of the result; of single labels a method that gives labels up has less
+            than its score earns.
     """
 
     name: str
     score: float
     temperature: float
     weight: float
+
+    @property
+    def is_judged(self) -> bool:
+        """Whether any answer was hidden from it."""
+        return self.score < 0
 
 
 @dataclass(frozen=True)
@@ -232,7 +239,9 @@ class Judge:
         # distribution; those of a label before and label are the population's.
         context, label = np.divmod(rows, self.n_labels)
         self._context = np.unique(context, return_inverse=True)[1].ravel()
-        self._habit = (context % (self.n_labels + 1)) * self.n_labels + label
+        seen, before = np.unique(context % (self.n_labels + 1), return_inverse=True)
+        self._n_before = len(seen)
+        self._habit = before.ravel() * self.n_labels + label
 
     def __len__(self) -> int:
         """Count the hidden labels."""
@@ -259,7 +268,7 @@ class Judge:
 
     def _matrices(self, probs: NDArray[Any]) -> Floats:
         """Return P(label | true label, label before) of the workers' rows, float64 [n_rows, J]."""
-        n_rows, size = len(self._context), (self.n_labels + 1) * self.n_labels
+        n_rows, size = len(self._context), self._n_before * self.n_labels
         n_contexts = int(self._context.max(initial=-1)) + 1
         found = np.empty((n_rows, self.n_labels))
         for j in range(self.n_labels):

@@ -319,7 +319,12 @@ def _lines(
     if result.candidates:
         yield "methods that were tried (loss: mean -ln probability of a hidden label):"
         rows = [
-            [f"{one.weight:.0%}", one.name, f"{-one.score:.4f}", f"{one.temperature:.1f}"]
+            [
+                f"{one.weight:.0%}",
+                one.name,
+                f"{-one.score:.4f}" if one.is_judged else "-",
+                f"{one.temperature:.1f}" if one.is_judged else "-",
+            ]
             for one in result.candidates
         ]
         head = ["weight", "method", "loss", "temperature"]
