@@ -61,6 +61,25 @@ def test_a_result_of_a_mixture_has_the_confidences_of_its_spans(crowd, parts):
         assert best[key] == pytest.approx(mean, abs=1e-5)
 
 
+def test_on_every_item_the_parts_that_know_it_share_the_weight(crowd, parts):
+    here, there = np.array([True, False]), np.array([True, True])
+    own = [parts[0].of_items(here), parts[1].of_items(there), parts[2].of_items(there)]
+    mixture = Mixture(own, np.array([0.4, 0.4, 0.2]), crowd.tagset)
+    assert mixture.shares.T == pytest.approx(np.array([[0.4, 0.4, 0.2], [0, 2 / 3, 1 / 3]]))
+    result = consensus_of(crowd, mixture, decode="mbr", method="m")
+    assert result.token_probs.sum(axis=1) == pytest.approx(1)
+    rows = result.spans.to_pylist()
+    assert {crowd.item_index(row["item"]) for row in rows} == {0, 1}
+    for n, row in enumerate(rows):
+        item, key = crowd.item_index(row["item"]), (row["start"], row["end"], row["type"])
+        listed = {one[:3]: one.confidence for one in mixture.alternatives(item, 1e-9)}
+        assert result.span_confidence[n] == pytest.approx(listed[key], abs=1e-5)
+    # Parts of less than half of the weight do not label what the others do not know.
+    few = Mixture(own[:2], np.array([0.6, 0.4]), crowd.tagset).marginals()
+    assert (few.codes[: crowd.offsets[1]] >= 0).all()
+    assert (few.codes[crowd.offsets[1] :] == -1).all()
+
+
 def test_labels_as_a_posterior_are_believed_and_legal(crowd):
     codes = goldspan.aggregate(crowd, "mv-token").codes
     posterior = posterior_of_labels(crowd, codes, Serial())
