@@ -331,7 +331,7 @@ def _lines(
         yield textwrap.indent(table([head, *rows], right=(0, 2, 3)), "  ")
         yield from result.notes
     if result.sets and not output:
-        yield "the sets of alternatives are written to .jsonl: pass -o gold.jsonl"
+        yield "the sets of alternatives are written to .jsonl only: pass -o gold.jsonl"
     if scored:
         yield "against the gold:"
         yield str(scored)
