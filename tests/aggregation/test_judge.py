@@ -56,6 +56,9 @@ def test_a_family_is_hidden_as_a_whole_and_a_single_answer_is_not():
     gone = {(i, family[w]) for i, w in zip(hidden.item, hidden.worker, strict=True)}
     assert gone
     assert not left & gone
+    # One of a family is asked, each of them sometimes: copies would else count many times.
+    assert len(hidden) == len(gone)
+    assert {0, 1, 2} <= set(hidden.worker.tolist())
     alone = _crowd(per_item=1)
     assert not len(hold_out(alone, share=0.3)[1])
 

@@ -62,7 +62,8 @@ def hold_out(
         seed: Of the choice.
 
     Returns:
-        The crowd without the hidden answers, and these.
+        The crowd without the hidden answers, and these; of a family's answers to an item one, drawn
+        at random.
     """
     answers = crowd.latest
     rng = np.random.default_rng(seed)
@@ -86,7 +87,11 @@ def hold_out(
     is_hidden = np.zeros(len(group), np.bool_)
     is_hidden[order[first]] = True
     hidden = (is_hidden & chosen[item])[place.ravel()]
-    return replace(crowd, answers=answers.take(~hidden)), answers.take(hidden)
+    # Of a family one member is asked: the others say the same again.
+    asked = np.zeros(len(hidden), np.bool_)
+    drawn = rng.permutation(np.flatnonzero(hidden))
+    asked[drawn[np.unique(place.ravel()[drawn], return_index=True)[1]]] = True
+    return replace(crowd, answers=answers.take(~hidden)), answers.take(asked)
 
 
 @dataclass(frozen=True, eq=False)
