@@ -1,4 +1,4 @@
-"""Accuracy on crowds of single labels: ours and crowd-kit's methods on twelve public sets.
+"""Accuracy on crowds of single labels: ours and crowd-kit's methods on sixteen public sets.
 
 Our default was named before the run: `ds` with its defaults. Both sides get the same answers: of
 several answers of a worker to a task the last. Accuracy is over the tasks with known truth; a task
