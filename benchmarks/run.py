@@ -60,9 +60,10 @@ def main() -> int:
 
 def _section(name: str) -> tuple[str, bool]:
     """Run one benchmark: its part of the page, and whether it kept its promises."""
-    module = importlib.import_module(name if name in TABLES else f"bench_{name}")
-    title = f"## {(module.__doc__ or name).splitlines()[0]}"
+    title = f"## {name}"
     try:
+        module = importlib.import_module(name if name in TABLES else f"bench_{name}")
+        title = f"## {(module.__doc__ or name).splitlines()[0]}"
         rows: list[Row] = [] if name in TABLES else module.run()
         if not rows and name not in TABLES:
             return "", True

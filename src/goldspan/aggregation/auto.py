@@ -224,6 +224,8 @@ class Auto(Aggregator):
 
     def _spans(self, crowd: Crowd, given: FitContext, choice: Choice | None) -> Consensus:
         """Aggregate tagged tokens."""
+        if given.known is not None:
+            given = replace(given, known=legal_known(given.known, crowd)[0])
         kin = families_for(self.families, crowd, given.known)
         folds = self._folds(crowd)
         learned: _Learned | None = None
@@ -239,8 +241,7 @@ class Auto(Aggregator):
         sure = Mixture([parts[one.name] for one in chosen], shares, crowd.tagset)
         missed = self._missed(crowd, sure, kin)
         sure = missed.beside(sure) if missed else sure
-        known = None if given.known is None else legal_known(given.known, crowd)[0]
-        result = consensus_of(crowd, sure, decode="mbr", method=self.name, known=known)
+        result = consensus_of(crowd, sure, decode="mbr", method=self.name, known=given.known)
         if any(one.temperature != 1 for one in chosen):
             cooled = [parts[one.name].cooled(one.temperature) for one in chosen]
             cool = Mixture(cooled, shares, crowd.tagset)
@@ -580,12 +581,11 @@ class _Learned:
 def _votes(crowd: Crowd, given: FitContext, kin: Families | None) -> dict[str, Posterior]:
     """Return the votes by name."""
     found = {}
-    known = None if given.known is None else legal_known(given.known, crowd)[0]
     for name, ties in VOTES.items():
         codes = TokenVote(ties=ties, families=kin or "none").fit(crowd).result_.codes
-        if known is not None:
-            codes = np.where(known >= 0, known, codes)
-        found[name] = posterior_of_labels(crowd, codes, given.runner, known)
+        if given.known is not None:
+            codes = np.where(given.known >= 0, given.known, codes)
+        found[name] = posterior_of_labels(crowd, codes, given.runner, given.known)
     return found
 
 
