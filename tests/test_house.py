@@ -38,6 +38,7 @@ SHARED = {
     "old_name",
     "protocols",
     "plugins",
+    "variables",
     "_kernel",
     "_lazy",
     "_notebook",

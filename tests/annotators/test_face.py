@@ -42,7 +42,7 @@ def test_people_are_read_and_not_called():
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"kind": "oracle"}, "unknown kind of worker 'oracle': choose from python, tagger"),
+        ({"kind": "oracle"}, "unknown kind of worker 'oracle': choose from llm, python, tagger"),
         ({"kind": "python"}, "worker python: kind 'python' needs call"),
         ({**NOTHING, "calls": "x"}, "worker python: unknown key of kind 'python' 'calls'"),
         ({**NOTHING, "batch": 0}, "batch must be a whole number of at least 1"),

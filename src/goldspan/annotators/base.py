@@ -173,7 +173,7 @@ class ItemAnswer:
         item: Id of the item.
         spans: Spans of tokens, in order; no span means "nothing here". None for single labels.
         classes: Probabilities of labels that sum to 1; None for spans.
-        tags: The tags themselves, of annotators that give tags: None where a token was skipped.
+        tags: The hard labels, of annotators that decide themselves; None where a token was skipped.
         missing: Why there is no answer: refused, cut, invalid, … "" if there is one.
         cost: What it costs, in millionths of the currency unit, also where nothing came of it.
         usage: What a model used.
@@ -197,19 +197,19 @@ class ItemAnswer:
     def labels(self, codec: Codec, n_tokens: int) -> list[str | None] | None:
         """Return the hard labels, one per token; None where there is no answer.
 
-        Tags that were given are returned as they are. Spans that are less likely than not are left
-        out; of spans that overlap the likelier one stays. Of single labels the likeliest counts, of
-        equals the first of the tag set.
+        Where the annotator decided, it is what it says. Else spans that are less likely than not
+        are left out; of spans that overlap the likelier one stays. Of single labels the likeliest
+        counts, of equals the first of the tag set.
         """
         if self.tags is not None:
-            return list(self.tags)
+            return [*self.tags]
         if self.classes is not None:
             shares = self.classes
             return [max(codec.tags, key=lambda tag: shares.get(tag, 0.0))] * n_tokens
         if self.spans is None:
             return None
-        kept = without_overlaps([span for span in self.spans if span.probability >= 0.5])
-        return [*write([Span(*span[:3]) for span in kept], n_tokens, codec.encoding)]
+        likely = [span for span in self.spans if span.probability >= 0.5]
+        return [*written(likely, n_tokens, codec)]
 
 
 def without_overlaps(spans: Sequence[SoftSpan]) -> list[SoftSpan]:
@@ -219,6 +219,12 @@ def without_overlaps(spans: Sequence[SoftSpan]) -> list[SoftSpan]:
         if all(span.end <= other.start or other.end <= span.start for other in kept):
             kept.append(span)
     return sorted(kept, key=lambda one: one.start)
+
+
+def written(spans: Sequence[SoftSpan], n_tokens: int, codec: Codec) -> tuple[str, ...]:
+    """Return the tags of spans, however likely they are; of those that overlap the likelier."""
+    kept = [Span(*span[:3]) for span in without_overlaps(spans)]
+    return tuple(write(kept, n_tokens, codec.encoding))
 
 
 def answer_of_tags(item: PoolItem, tags: Sequence[str | None], codec: Codec) -> ItemAnswer:

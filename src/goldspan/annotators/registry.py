@@ -10,6 +10,10 @@ from goldspan.annotators.base import KEYS, AnnotationTask, Annotator, Tariff, Wo
 from goldspan.errors import InputError, UnknownNameError
 
 KINDS: dict[str, tuple[str, str]] = {
+    "llm": (
+        "goldspan.annotators.llm:LanguageModel",
+        "a language model behind an endpoint of the OpenAI protocol",
+    ),
     "python": ("goldspan.annotators.python:PythonCallable", "any function label(items)"),
     "tagger": (
         "goldspan.annotators.tagger:TrainedTagger",

@@ -10,7 +10,14 @@ from itertools import islice
 from pathlib import Path
 from typing import Annotated, Any
 
-from goldspan.annotators.base import AnnotationTask, Annotator, ItemAnswer, SoftSpan, WorkerEntry
+from goldspan.annotators.base import (
+    AnnotationTask,
+    Annotator,
+    ItemAnswer,
+    SoftSpan,
+    WorkerEntry,
+    written,
+)
 from goldspan.annotators.placing import place_characters, with_text
 from goldspan.annotators.python import answer_of, priced
 from goldspan.errors import InputError, MissingExtraError
@@ -77,7 +84,14 @@ class TrainedTagger(Annotator):
         named = [(self.name_of(one[0]), *one[1:]) for one in found]
         mine = [one for one in named if one[0] in self.task.names]
         placed = place_characters(item, mine, self.task.names)
-        return ItemAnswer(item.id, spans=tuple(placed.spans), unplaced=tuple(placed.unplaced))
+        return self.decided(item, placed.spans, placed.unplaced)
+
+    def decided(
+        self, item: PoolItem, spans: Sequence[SoftSpan], unplaced: Sequence[str] = ()
+    ) -> ItemAnswer:
+        """Return the answer that spans are: the model decided for them, however sure it is."""
+        tags = written(spans, len(item.tokens), self.task.codec)
+        return ItemAnswer(item.id, spans=tuple(spans), tags=tags, unplaced=tuple(unplaced))
 
     def classes(self, item: PoolItem, shares: Mapping[str, float]) -> ItemAnswer:
         """Return the answer that the scores of labels are."""
@@ -123,8 +137,8 @@ def _goldspan(own: TrainedTagger) -> Answers:
             pairs = zip(items, found, strict=True)
             return [own.classes(item, {one.tags[0]: 1.0}) for item, one in pairs]
         rows = [[SoftSpan(own.name_of(one[0]), *one[1:]) for one in o.spans] for o in found]
-        known = [tuple(span for span in row if span.type in own.task.names) for row in rows]
-        return [ItemAnswer(item.id, spans=row) for item, row in zip(items, known, strict=True)]
+        known = [[span for span in row if span.type in own.task.names] for row in rows]
+        return [own.decided(item, row) for item, row in zip(items, known, strict=True)]
 
     return answers
 
