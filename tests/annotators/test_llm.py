@@ -112,12 +112,17 @@ def test_the_call_holds_the_instructions_the_schema_and_no_tools(server):
 
 
 def test_single_labels_are_asked_for_with_the_text():
-    items = [PoolItem("1", ("x",), text="good", attributes={"stars": 5}), PoolItem("2", ("y",))]
+    row = PoolItem("3", ("3",), attributes={"stars": 5})
+    items = [PoolItem("1", ("x",), text="good", attributes={"mail": "a@b"}), PoolItem("2", ("y",))]
     with ModelServer(capitals).running() as other:
-        answers = asked(other, items, codec=LABELS)
+        answers = asked(other, [*items, row], codec=LABELS)[:2]
         assert tags(answers, items, LABELS) == [["no"], ["yes"]]
-        question = json.loads(other.calls[0]["messages"][1]["content"])
-    assert (question["text"], question["attributes"]) == ("good", {"stars": 5})
+        asked_of = [json.loads(call["messages"][1]["content"]) for call in other.calls]
+    # Other columns than the text stay here, unless there is no text.
+    assert [{**one, "item": 0} for one in asked_of] == [
+        {"item": 0, "text": "good"}, {"item": 0, "text": "y"},
+        {"item": 0, "attributes": {"stars": 5}},
+    ]  # fmt: skip
 
 
 def test_the_key_comes_from_the_environment_and_is_shown_nowhere(monkeypatch, tmp_path):
@@ -434,7 +439,7 @@ def test_probabilities_of_a_label_are_spread_over_all_labels():
 
     prompt = Prompt(AnnotationTask(Codec.from_types(["neg", "neu", "pos"], "PLAIN")))
     item = PoolItem("1", ("x",))
-    head = f'{{"item": "{code_of(replace(item, text="x", token_start=(0,)))}", "label": "'
+    head = f'{{"item": "{code_of(item)}", "label": "'
     tokens = [
         sure(head, [(head, 1.0)]),
         sure("pos", [("pos", 0.7), ("neg", 0.2), ("ne", 0.05), ("x", 0.05)]),

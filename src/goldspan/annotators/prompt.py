@@ -113,14 +113,13 @@ class Prompt:
 
     def question(self, item: PoolItem) -> dict[str, str]:
         """Return the message that holds an item."""
-        item = with_text(item)
         shown: dict[str, Any] = {"item": code_of(item)}
         if not self.task.is_single and self.form == "tokens":
             shown["tokens"] = [f"{n}:{token}" for n, token in enumerate(item.tokens)]
+        elif item.text is None and item.attributes:  # a row of a table, which has no text
+            shown["attributes"] = dict(item.attributes)
         else:
-            shown["text"] = item.text
-            if self.task.is_single and item.attributes:
-                shown["attributes"] = dict(item.attributes)
+            shown["text"] = with_text(item).text
         return {"role": "user", "content": _json(shown)}
 
     def messages(self, item: PoolItem) -> list[dict[str, str]]:
@@ -151,7 +150,7 @@ class Prompt:
             InvalidReplyError: It does not have the form of the schema, or is about another item.
         """
         start, found = _object_in(content)
-        if found.get("item") != code_of(with_text(item)):
+        if found.get("item") != code_of(item):
             raise InvalidReplyError(
                 "invalid: it is about another item, or does not say about which"
             )
@@ -187,8 +186,8 @@ class Prompt:
 
     def _answer(self, item: PoolItem, tags: Sequence[str]) -> str:
         """Write the reply to an example."""
-        item = with_text(item)
         reply: dict[str, Any] = {"item": code_of(item)}
+        item = with_text(item)
         if self.task.is_single:
             return _json(reply | {"label": tags[0]})
         spans = parse(list(tags), self.task.codec.encoding)
@@ -209,9 +208,9 @@ def code_of(item: PoolItem) -> str:
 
 
 def content_hash(item: PoolItem) -> str:
-    """Return what makes two items the same for a model: the text, the tokens, the attributes."""
-    words = [item.text, item.tokens, sorted(item.attributes.items())]
-    return hash_of(words)
+    """Return what makes two items the same for a model: what is, or may be, sent of them."""
+    rows = sorted(item.attributes.items()) if item.text is None else []
+    return hash_of([item.text, item.tokens, rows])
 
 
 def hash_of(value: Any) -> str:
