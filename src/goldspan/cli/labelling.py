@@ -471,7 +471,7 @@ def _lines(
             yield f"{one.id}: {n} had been cut off and may have been paid without a reply"
     if facts["examples_left_out"]:
         n = plural(facts["examples_left_out"], "item")
-        yield f"{n} of --examples were not asked about"
+        yield f"not asked about: {n} of --examples"
     if output not in {None, "-"}:
         n_answers = sum(len(one.answers) - len(one.missing) for one in found)
         yield f"written: {output} ({facts['items']} items, {n_answers} new answers)"
