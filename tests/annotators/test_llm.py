@@ -311,8 +311,9 @@ def test_an_item_that_the_endpoint_does_not_take_is_missing():
     assert tags(answers)[1:] == RIGHT[1:]
 
 
-def test_a_fence_around_the_reply_is_passed_over():
-    with ModelServer(said, ["fence"]).running() as server:
+@pytest.mark.parametrize("fault", ["fence", "thoughts"])
+def test_what_models_put_around_the_reply_is_passed_over(fault):
+    with ModelServer(said, [fault]).running() as server:
         assert tags(asked(server, schema="none")) == RIGHT
         assert "response_format" not in server.calls[0]
 

@@ -204,6 +204,19 @@ def test_what_is_wrong_is_said_before_anything_is_done(words, message):
     assert not Path("goldspan-replies").exists()
 
 
+def test_a_function_of_the_users_own_folder_is_called(monkeypatch):
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    Path("house_rules.py").write_text(
+        "def label(items):\n"
+        "    return [[(0, 3, 'PER')] if 'Bob' in one.text else [] for one in items]\n"
+    )
+    done("label", "news.txt", "--labels", "PER", "-w", "python:house_rules:label", "-o", "o.jsonl")
+    crowd = goldspan.read_crowd("o.jsonl")
+    assert [sum(tag != "O" for tag in crowd.answers_of(n)["python"]) for n in range(4)] == [
+        0, 0, 1, 0,
+    ]  # fmt: skip
+
+
 # Kills, as signals to a process of its own.
 
 

@@ -232,15 +232,20 @@ def _object(**properties: Any) -> dict[str, Any]:
     }
 
 
-_FENCE = re.compile(r"\s*```(?:json)?\s*\n(.*?)```\s*", re.DOTALL)
+_AROUND = re.compile(
+    r"(?:\s*<think>.*?</think>)?\s*(?:```(?:json)?\s*\n(?P<fenced>.*?)```\s*|(?P<bare>\{.*))",
+    re.DOTALL,
+)
+"""What models put around JSON: their thoughts before it, a fence around it."""
 
 
 def _object_in(content: str) -> tuple[int, dict[str, Any]]:
-    """Return the object of a reply and where it begins; a fence around it is passed over."""
-    fenced = _FENCE.fullmatch(content)
-    start = fenced.start(1) if fenced else 0
+    """Return the object of a reply and where it begins; thoughts and a fence are passed over."""
+    around = _AROUND.fullmatch(content)
+    part = "fenced" if around and around["fenced"] is not None else "bare"
+    start = around.start(part) if around else 0
     try:
-        found = json.loads(fenced[1] if fenced else content)
+        found = json.loads(around[part] if around else content)
     except (ValueError, RecursionError):
         raise InvalidReplyError("invalid: it is no JSON") from None
     if not isinstance(found, dict):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json as json_text
+import sys
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
@@ -215,6 +216,7 @@ def _entries(workers: Sequence[str], options: Sequence[str]) -> list[dict[str, A
         if one.endswith(".toml"):
             found += _of_file(one)
         elif kind == "python":
+            sys.path.insert(0, str(Path.cwd()))  # where the user's own module is
             found.append({"kind": "python", "call": rest})
         elif kind == "tagger":
             found.append({"kind": "tagger", "model": rest})
