@@ -215,7 +215,7 @@ def test_without_text_no_span_is_added_for_its_words(monkeypatch):
     def no(*_):
         raise AssertionError("words were looked at")
 
-    monkeypatch.setattr("goldspan.aggregation.auto.find_missed", no)
+    monkeypatch.setattr("goldspan.aggregation.auto_candidates.find_missed", no)
     found = goldspan.aggregate(names(), "auto", rounds=1, text="none")
     assert "words of a span" not in " ".join(found.notes)
     with pytest.raises(AssertionError, match="words were looked at"):
@@ -282,9 +282,9 @@ def _first_cut_is_empty(monkeypatch):
             return crowd, crowd.latest.take(none)
         return hold_out(crowd, seed=seed, **more)
 
-    for place in ("auto", "auto_labels"):
+    for place in ("auto_judging", "auto_labels"):
         monkeypatch.setattr(f"goldspan.aggregation.{place}.hold_out", hide)
-    monkeypatch.setattr("goldspan.aggregation.auto.MOST_CUTS", 2)
+    monkeypatch.setattr("goldspan.aggregation.auto_judging.MOST_CUTS", 2)
     monkeypatch.setattr("goldspan.aggregation.auto_labels.MOST_FOLDS", 2)
 
 
