@@ -253,6 +253,7 @@ class Variational(Aggregator):
             inputs.model, inputs.shards, inputs.sums, stopping,
             replace(context, checkpoint=None) if has_more else context,
             n_starts=1 if given.start else self.n_starts, random_state=self.random_state,
+            worker_ids=inputs.crowd.worker_ids,
         )  # fmt: skip
         if not has_more or is_interrupted(fit):
             return inputs, fit
