@@ -22,11 +22,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
-from scipy.special import digamma, gammaincinv, gammaln
+from scipy.special import digamma, gammaln
 
 from goldspan.aggregation.bsc.evidence import Evidence, Sums, Tables
 from goldspan.aggregation.bsc.kernels import token_step, vote_step
-from goldspan.aggregation.draws import draws, keys_of
 from goldspan.aggregation.families import Families
 from goldspan.aggregation.workermodels import Prior, Rows, WorkerModel
 from goldspan.chains.forward_backward import expect_items, expect_lanes
@@ -512,25 +511,23 @@ def best_start(
         context: Runner; and progress and checkpoint, which are for the first run only.
         n_starts: Number of runs.
         random_state: Seed of the starts beyond the first.
-        worker_ids: Arrow string array [n_workers]: a worker's starts do not depend on the others.
+        worker_ids: Arrow string array [n_workers]: their order does not matter.
 
     Returns:
         The fit with the largest objective.
     """
     best = run(model, shards, sums, stopping, context)
-    if n_starts == 1:
-        return best
-    seed = np.random.SeedSequence().entropy if random_state is None else random_state
-    rows = model.rows
-    habit = rows.previous.astype(np.int64) * rows.n_labels + rows.label
-    keys = keys_of(worker_ids)[rows.worker], habit.astype(np.uint64)
-    for number in range(1, n_starts):
+    rng = np.random.default_rng(random_state)
+    # Workers are drawn in the order of their ids: that in which they came does not matter.
+    names = np.asarray(worker_ids.to_pylist(), object).astype(str)
+    rank = np.argsort(np.argsort(names))
+    order = np.argsort(rank[model.rows.worker], kind="stable")
+    for _ in range(1, n_starts):
         if is_interrupted(best):
             break
         # Every row of every worker is weighted anew: the starts really differ.
         counts = sums.counts.copy()
-        factor = gammaincinv(0.3, draws(seed, f"start {number}", *keys)) / 0.3
-        counts[: len(rows)] *= factor[:, None]
+        counts[order] *= rng.gamma(0.3, 1 / 0.3, size=(len(order), 1))
         other = Sums(counts, sums.truth)
         fit = attempt(best, model, shards, other, stopping, RunContext(context.runner))
         if fit.trace[-1] > best.trace[-1]:
