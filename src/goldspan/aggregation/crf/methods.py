@@ -1,4 +1,4 @@
-"""CRF-CONC, CRF-MA (Rodrigues, Pereira and Ribeiro 2014) and MultiCRF (Dredze 2009)."""
+"""CRF-CONC, CRF-MA (Rodrigues et al. 2013) and MultiCRF (Dredze et al. 2009)."""
 
 from __future__ import annotations
 
@@ -121,8 +121,9 @@ class CrfMa(CrfMethod):
             unknown; "accuracy" of tokens; a function of crowd and codes that gives a number per
             worker; or "posterior": the exact M-step.
         power: Of the measure: 1 is eq. 18, 2 the paper's experiments; at most 100.
-        alpha: Of the Dirichlet prior: a number from 1 to 1e12, or one by worker id (others 1).
-        strength: Weight of the prior's pseudo-counts beside the measures, at most 1e12.
+        alpha: Of the Dirichlet prior: a number from 1 to 1e12, or one by worker id (others 1). A
+            worker has alpha - 1 pseudo-counts; all measures together, as shares, count 1.
+        strength: What the pseudo-counts are multiplied by, at most 1e12.
         min_answers: Workers with fewer answers are left out.
         begin: "votes": reliabilities against the majority vote; or "random".
         templates: Feature templates: a named set, a TOML file, or a list.
@@ -214,7 +215,7 @@ class CrfMa(CrfMethod):
         self, crowd: Crowd, codes: NDArray[np.int16], kept: NDArray[np.bool_]
     ) -> Floats:
         found = measured(crowd, codes, self.reliability)
-        return from_measure(found, self.power, self._alpha(crowd), self.strength, kept)
+        return from_measure(found, self.power, self._alpha(crowd), kept)
 
     def _n_given(self, inputs: CrfInputs) -> NDArray[np.int64]:
         """Count labels, int64 [n_workers]; 0 for workers who are left out."""
@@ -230,13 +231,17 @@ class CrfMa(CrfMethod):
         return Totals(total.astype(np.float64), self._n_given(inputs), inputs.n_labels)
 
     def _alpha(self, crowd: Crowd) -> Floats:
+        """Return the prior's parameters, float64 [n_workers]; `strength` is in them."""
+        alpha = np.ones(crowd.n_workers)
         if isinstance(self.alpha, Mapping):
             ids = crowd.worker_ids.to_pylist()
             unknown = sorted(set(self.alpha) - set(ids))
             if unknown:
                 raise InputError(f"alpha: there is no worker {', '.join(map(repr, unknown))}")
-            return np.array([float(self.alpha.get(name, 1.0)) for name in ids])
-        return np.full(crowd.n_workers, float(self.alpha))
+            alpha[:] = [float(self.alpha.get(name, 1.0)) for name in ids]
+        else:
+            alpha[:] = self.alpha
+        return np.asarray(1 + self.strength * (alpha - 1))
 
     def _reason_to_stop(self, state: State) -> str:
         before, now = state.arrays["pi"][-2:]
@@ -279,7 +284,7 @@ def _workers(result: Consensus) -> pa.Table:
 # MultiCRF: every token has several labels, one of which is right (Dredze et al. 2009).
 
 
-MULTI_STARTS = ("uniform", "votes")
+MULTI_STARTS = ("votes", "uniform")
 LEAST_PRIOR = 1e-12
 """Of a candidate."""
 
@@ -291,7 +296,9 @@ class MultiCrf(CrfMethod):
     whose candidates make no well-formed sequence are not trained on; the notes count them.
 
     Args:
-        begin: Priors before the first round: "uniform", the paper's, or "votes", their shares.
+        begin: Priors before the first round: "votes", the same for every worker's label, so that a
+            candidate begins with its share of the votes; or "uniform", the same for every distinct
+            label, however many gave it.
         templates: Feature templates: a named set, a TOML file, or a list.
         c2: Penalty of the squared weights; the Gaussian prior has variance 1 / (2 c2).
         min_count: Features that occur less often are left out.
@@ -306,7 +313,7 @@ class MultiCrf(CrfMethod):
     of_skipped = "name no candidate"
     is_max = False
 
-    begin: Annotated[str, OneOf(MULTI_STARTS)] = "uniform"
+    begin: Annotated[str, OneOf(MULTI_STARTS)] = "votes"
     tol: Annotated[float, Number(0)] = 2e-3
 
     def _begin(self, inputs: CrfInputs, state: State, start: Consensus | None) -> State:  # noqa: ARG002
@@ -371,8 +378,8 @@ class MultiCrfMax(MultiCrf):
     is_max = True
 
 
-def candidates(inputs: CrfInputs, begin: str = "uniform") -> Floats:
-    """Return every token's candidates the same prior or their shares, float64 [n_tokens, J]."""
+def candidates(inputs: CrfInputs, begin: str = "votes") -> Floats:
+    """Return priors of every token's candidates, float64 [n_tokens, J]; `begin` as for MultiCRF."""
     crowd, given = inputs.crowd, inputs.sequences.codes
     prior = np.zeros((crowd.n_tokens, inputs.n_labels))
     said = given >= 0
