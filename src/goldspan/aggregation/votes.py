@@ -330,8 +330,8 @@ class SegmentVote(_Votes):
         bare = IN_OR_OUT
         role_of = np.minimum(codec.roles, 1)  # of "O" 0
         if self.segments == "bounds":
-            roles = (write_tag(role, "X", codec.rules) for role in codec.rules.prefixes.values())
-            bare = Codec(("O", *roles), codec.encoding)
+            tags = (write_tag(role, "X", codec.rules) for role in codec.rules.prefixes.values())
+            bare = Codec(("O", *tags), codec.encoding)
             role_of = bare.code_of[codec.roles, 0]
         role_counts = np.zeros((len(counts), len(bare.tags)), counts.dtype)
         for code, role in enumerate(role_of.tolist()):

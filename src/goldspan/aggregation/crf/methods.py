@@ -38,6 +38,9 @@ from goldspan.aggregation.votes import TokenVote
 from goldspan.crowd import Crowd
 from goldspan.errors import InputError
 from goldspan.params import MOST, Number, OneOf, Whole, check_number
+from goldspan.tagger.crf import CRF, Targets
+from goldspan.tagger.features import read_templates
+from goldspan.tagger.hmm import HMM
 from goldspan.tagger.parameters import Weights
 
 # --------------------------------------------------------------------------------------------------
@@ -107,6 +110,7 @@ class CrfGold(CrfConc):
 
 
 STARTS = ("votes", "random")
+MODELS = ("crf", "hmm")
 
 
 class CrfMa(CrfMethod):
@@ -126,6 +130,9 @@ class CrfMa(CrfMethod):
         strength: What the pseudo-counts are multiplied by, at most 1e12.
         min_answers: Workers with fewer answers are left out.
         begin: "votes": reliabilities against the majority vote; or "random".
+        model: "crf", or "hmm", a hidden Markov model in its place (section 5 of the paper) with the
+            defaults of `goldspan.tagger.HMM`. Its M-step counts; c2 and steps have no part in it.
+            It takes features as independent: few templates, such as "hmm", suit it.
         templates: Feature templates: a named set, a TOML file, or a list.
         c2: Penalty of the squared weights; the Gaussian prior has variance 1 / (2 c2). The weights
             of all workers sum up to 1, so that an item counts less than in a CRF's training.
@@ -153,6 +160,7 @@ class CrfMa(CrfMethod):
     strength: Annotated[float, Number(0, MOST)] = 1.0
     min_answers: Annotated[int, Whole(1)] = 1
     begin: Annotated[str, OneOf(STARTS)] = "votes"
+    model: Annotated[str, OneOf(MODELS)] = "crf"
     c2: Annotated[float, Number(0, MOST)] = 0.1
 
     def _begin(self, inputs: CrfInputs, state: State, start: Consensus | None) -> State:
@@ -178,7 +186,7 @@ class CrfMa(CrfMethod):
             totals = self._totals(inputs, scores)
             gamma = responsibilities(pi, totals, self.normalise, self.tau)
         targets = inputs.targets(gamma[crowd.latest.worker], np.ones(crowd.n_items), scores)
-        weights, _ = inputs.train(targets, state.weights, self.c2, self.steps)
+        weights = self._trained(inputs, targets, state.weights)
         scores = inputs.scores(weights)
         pi = self._reliabilities(inputs, gamma, scores)
         found = self._judged(inputs, weights, scores, gamma, pi)
@@ -188,13 +196,28 @@ class CrfMa(CrfMethod):
             arrays[name] = np.concatenate([old[name], value]) if name in old else value
         return State(weights, (*state.trace, float(found["expectation"][0])), arrays)
 
+    def _trained(self, inputs: CrfInputs, targets: Targets, start: Weights | None) -> Weights:
+        if self.model == "crf":
+            return inputs.train(targets, start, self.c2, self.steps)[0]
+        return self._untrained(inputs).fit_targets(inputs.features, targets).weights_
+
+    def _untrained(self, inputs: CrfInputs) -> CRF | HMM:
+        if self.model == "crf":
+            return super()._untrained(inputs)
+        templates = [str(t) for t in read_templates(self.templates)]
+        codec = inputs.crowd.tagset
+        tagger = HMM(templates=templates, encoding=codec.encoding, min_count=self.min_count)
+        tagger.codec_, tagger.features_ = codec, inputs.numbers
+        return tagger
+
     def _judged(
         self, inputs: CrfInputs, weights: Weights, scores: Scores, gamma: Floats, pi: Floats
     ) -> dict[str, Floats]:
         """Return the expectation and the objective, log-priors and known truth included."""
         totals = self._totals(inputs, scores)
-        vector = weights.vector
-        apart = log_prior(pi, self._alpha(inputs.crowd), totals.kept) - self.c2 * vector @ vector
+        apart = log_prior(pi, self._alpha(inputs.crowd), totals.kept)
+        if self.model == "crf":
+            apart -= self.c2 * float(weights.vector @ weights.vector)
         is_known = inputs.truth.n_given > 0
         apart += float(inputs.truth.log_probs(scores)[is_known].sum())
         return {
