@@ -6,18 +6,17 @@ import numpy as np
 import pytest
 
 import goldspan
-from goldspan.aggregation.auto import (
-    ANCHOR,
+from goldspan.aggregation.auto_candidates import (
     DEPENDENCES,
     ENOUGH,
     LEAST_TEACHING,
     MODELS,
-    MOST_CUTS,
     POWERS,
     VOTES,
-    _mean_settings,
     _sharpest,
+    mean_settings,
 )
+from goldspan.aggregation.auto_judging import ANCHOR, MOST_CUTS
 from goldspan.aggregation.families import find_families
 
 EXAMPLE = "examples/crowd.tsv"
@@ -207,7 +206,7 @@ def test_a_span_that_one_of_two_workers_gave_is_kept_in_a_small_crowd():
 @pytest.mark.parametrize("weights", [None, [1.0, 1.0, 2.0]])
 def test_settings_are_averaged_powers_by_their_logarithms(weights):
     settings = [(0.5, 0.1), (1.0, 0.1), (2.0, 0.3)]
-    power, dependence = _mean_settings(settings, None if weights is None else np.array(weights))
+    power, dependence = mean_settings(settings, None if weights is None else np.array(weights))
     share = np.ones(3) / 3 if weights is None else np.array([0.25, 0.25, 0.5])
     assert power == pytest.approx(0.5 ** share[0] * 2.0 ** share[2])
     assert dependence == pytest.approx(0.1 * (share[0] + share[1]) + 0.3 * share[2])
