@@ -21,17 +21,6 @@ PRIORS = (
     '"uniform label priors". hmm-ma is crf-ma with a hidden Markov model in place of the CRF '
     '(section 5 of the paper), on our features "hmm".'
 )
-FORMS = ("mv-seg", *DISTINCT)
-CLAIM = Claim("crf-ma (eq. 15)", BELOW)
-OURS = ("hmm-ma (eq. 15)", "crf-ma", "bsc-seq", "bsc-seq+crf")
-METHODS = (*BELOW, CLAIM.method, *OURS, *OTHER_FORMS, "crf-gold")
-PRIORS = (
-    "multicrf and multicrf-max begin with the same prior for every worker's label of a token. "
-    '"(distinct)" begins with the same prior for every different label, however many gave it: a '
-    "spammer who is alone against four then begins with one half. The paper begins with "
-    '"uniform label priors" and finds MAX above the standard form and that almost as good as '
-    "mv-token, which the first reading gives and the second does not."
-)
 FORMS = (
     "mv-seg (in or out) votes as the paper describes it: whether a token is in a segment, then the "
     "segment's type. mv-seg is ours, and votes on begin and end as well. " + PRIORS
