@@ -19,6 +19,10 @@ STUDIES: dict[str, tuple[str, str]] = {
         "studies.li_liu.study:study",
         "paper 002: whom to hire within a budget, simulated pools and bluebirds",
     ),
+    "li-liu-claims": (
+        "studies.li_liu.claims:study",
+        "paper 002: which settings reproduce its simulated figures",
+    ),
     "li-liu-teams": (
         "studies.li_liu.teams:study",
         "whom can I drop without loss: one coin against confusion matrices, dense crowds",
@@ -69,6 +73,7 @@ WITH_PICTURE = frozenset(
     {
         "campaign-ner",
         "li-liu",
+        "li-liu-claims",
         "li-liu-teams",
         "redundancy",
         "selection-ner",
