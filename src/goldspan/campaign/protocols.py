@@ -63,10 +63,13 @@ class Evaluation:
         score: On all items that it looks at, None if the model could not be measured.
         control: On those of them that were drawn at random, which no rule has bent; None if there
             are too few.
+        wrong: Of every labelled item whether the model, which had not learned from it, labels it
+            otherwise than the crowd; None where that is not known. Empty if it was not looked at.
     """
 
     score: Measure | None = None
     control: Measure | None = None
+    wrong: Sequence[bool | None] = ()
 
 
 @dataclass(frozen=True)
