@@ -33,17 +33,18 @@ class Evaluating:
         found = self._test(model, labelled) if by == "test" else self._slice(model, labelled)
         if not self.inputs.plan.select.errors:
             return found
-        # Of a slice nothing is chosen by: it would not be a fair sample of the pool any more.
-        seen = (
-            np.flatnonzero(~labelled.is_random) if by == "slice" else np.arange(len(labelled.items))
-        )
-        labels = [labelled.labels[n] for n in seen.tolist()]
-        folds = self.inputs.plan.evaluate.folds
+        return replace(found, wrong=self._wrong(model, labelled, is_slice=by == "slice"))
+
+    def _wrong(self, model: Model, labelled: Labelled, *, is_slice: bool) -> list[bool | None]:
+        """Find the wrong items by cross-validation; a slice that measures is left out."""
+        out = labelled.is_random & is_slice
+        seen = np.flatnonzero(~out).tolist()
+        labels, folds = [labelled.labels[n] for n in seen], self.inputs.plan.evaluate.folds
         guesses = cross_predict(model, self.inputs.pool, labelled.items[seen], labels, folds)
-        wrong: list[bool | None] = [None] * len(labelled.items)
-        for n, guess, label in zip(seen.tolist(), guesses, labels, strict=True):
-            wrong[n] = differs(guess, label)
-        return replace(found, wrong=wrong)
+        found: list[bool | None] = [None] * len(out)
+        for n, guess, label in zip(seen, guesses, labels, strict=True):
+            found[n] = differs(guess, label)
+        return found
 
     def _test(self, model: Model, labelled: Labelled) -> Evaluation:
         trained = model.train(labelled.items, labelled.labels)

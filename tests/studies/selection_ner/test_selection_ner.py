@@ -160,7 +160,7 @@ MADE_UP = {
 
 
 def test_lines_are_compared_seed_by_seed():
-    first, needed = tables.asked_table(made_up(**MADE_UP), EXTENT).rows
+    first, needed = tables.target_table(made_up(**MADE_UP), EXTENT).rows
     # Differences 3, 1, 4: mean 8/3, variance 7/3; of two degrees p = 1 - t / sqrt(t^2 + 2).
     assert first[:5] == ("testb", 40, pytest.approx(164 / 3), 40, pytest.approx(52))
     t = (8 / 3) / (7 / 9) ** 0.5
@@ -201,7 +201,7 @@ def test_the_study_runs_on_tiny_data(tiny, tmp_path, monkeypatch):
 def test_a_single_seed_has_no_standard_errors(runs):
     (f1, _) = tables.f1_tables(runs, TINY)
     assert len(f1.rows) == len(RULES)
-    made = (tables.asked_table, tables.gain_table, tables.item_table)
+    made = (tables.target_table, tables.gain_table, tables.item_table)
     assert not any("nan" in table(runs, TINY).markdown() for table in made)
 
 
