@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -119,7 +120,7 @@ def test_every_long_span_is_cut_in_two_that_together_are_it(items, seed):
         parts = [part for part in found if start <= part[0] < end]
         assert len(parts) == (1 if end - start == 1 else 2)
         assert (parts[0][0], parts[-1][1]) == (start, end)
-        assert all(a[1] == b[0] for a, b in zip(parts, parts[1:], strict=False))
+        assert all(a[1] == b[0] for a, b in pairwise(parts))
 
 
 def test_where_a_span_is_cut_is_even():

@@ -85,9 +85,9 @@ class Variational(Aggregator):
             evidence bound; "population" adds the mean worker's habits times `epsilon0`: for sparse
             workers and calibration; "votes" the same habits as the vote shares show them, before
             anything is fitted: where answers or items are few.
-        forbidden: Pseudo-count of what the encoding forbids after the worker's previous label; "zero"
-            as in Simpson and Gurevych (2019): no worker ever gives it, whatever the truth, so that
-            one that was given says nothing of the truth or the worker.
+        forbidden: Pseudo-count of what the encoding forbids after the worker's previous label;
+            "zero" as in Simpson and Gurevych (2019): no worker ever gives it, whatever the truth,
+            so that one that was given says nothing of the truth or the worker.
         trusted: Ids of workers who are taken to be good from the start, also as one string with
             commas.
         history: An earlier result of the same method: what it learned of the workers counts as if
