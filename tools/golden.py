@@ -502,11 +502,14 @@ def all_cases() -> dict[str, Case]:
     for method in method_names():
         source = "ratings.csv" if method in {"mean", "median"} else "names.tsv"
         source = "votes.csv" if method == "kos" else source
-        name = f"method-{method}"
-        cases[name] = Case(
-            f"aggregate {source} -m {method} -o {name}.parquet --overwrite",
-            (f"{name}.parquet",), threads=True,
-        )  # fmt: skip
+        forms = {f"method-{method}": ""}
+        if method.startswith("multicrf"):  # frozen when "uniform" was the default
+            forms = {f"method-{method}": " --param begin=uniform", f"method-{method}-votes": ""}
+        for name, more in forms.items():
+            cases[name] = Case(
+                f"aggregate {source} -m {method}{more} -o {name}.parquet --overwrite",
+                (f"{name}.parquet",), threads=True,
+            )  # fmt: skip
         if source == "names.tsv" and not re.search(r"\+|crf|mv-seg", method):
             single = f"labels-{method}"
             cases[single] = Case(
