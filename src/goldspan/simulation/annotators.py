@@ -458,7 +458,6 @@ class Drift(SimulatedWorker):
 
 
 # --------------------------------------------------------------------------------------------------
-<<<<<<< HEAD
 # `sister(family, model, rho)`: one of several models, or prompts of one model, that err alike.
 
 
@@ -490,10 +489,7 @@ class Sister(SimulatedWorker):
 
 
 # --------------------------------------------------------------------------------------------------
-# Habits about where spans begin and end: `early`, `late`, `merges`.
-=======
 # Habits about where spans begin and end: `early`, `late`, `merges`, `splits`.
->>>>>>> main
 
 
 @dataclass(frozen=True)
