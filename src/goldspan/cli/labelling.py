@@ -26,6 +26,7 @@ from goldspan.cli.output import (
     check_ending,
     check_files,
     check_outputs,
+    check_part,
     check_there,
     key_values,
     listed,
@@ -161,6 +162,8 @@ def label(
     from goldspan.crowd.atomic import write_text
 
     entries = [read_worker(one) for one in _entries(worker, set_ or [])]
+    if _has_models(entries):
+        check_part("model")
     names = listed(labels, "--labels")
     with steps(2 + len(entries), quiet=json) as step, ExitStack() as opened:
         step(f"reading {source}")
