@@ -326,7 +326,7 @@ class _Places:
             rest = word[len(before) :].split('"')[0]
             fits = [name for name in names if rest and _json(name)[1:-1].startswith(rest)]
             if len(fits) == 1 and fits[0] != label:
-                mass[fits[0]] += math.exp(sure)
+                mass[fits[0]] += math.exp(min(0.0, sure))
         mass[label] = self.probability(at, at + len(_json(label)) - 1)
         total = min(1.0, sum(mass.values()))
         others = (1.0 - total) / (len(names) - 1)
@@ -336,4 +336,6 @@ class _Places:
 
 
 def _is_log(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and not math.isnan(value)
+    if not isinstance(value, int | float) or isinstance(value, bool):
+        return False
+    return -1e6 < value < 1e6
