@@ -574,3 +574,23 @@ def test_families_that_a_round_found_count_from_then_on(tmp_path, clock):
     second = answer(service, "ann")[0]
     assert answer(service, "bob")[0] != second
     service.close()
+
+
+def test_an_answer_is_not_changed_once_its_round_has_closed_meanwhile(service, monkeypatch):
+    for _ in range(20):
+        item, _ = answer(service, "ann")
+        if item not in service.inputs.control:
+            break
+    task = service.work._shown("ann", item)["id"]
+    transact, ledger = service.ledger.transact, service.ledger
+
+    def late(now, work, bound=None):  # the loop closes the round just before
+        ledger.record("round", ledger.last_batch()[0], {"round": 1}, now)
+        return transact(now, work, bound)
+
+    before = ledger.own("ann", [item])[0].labels
+    monkeypatch.setattr(ledger, "transact", late)
+    other = {"rain": "sun", "sun": "rain"}[before[0]]
+    with pytest.raises(Refused, match="has all the answers that it needs"):
+        service.work.change("ann", task, key(), other, 0)
+    assert ledger.own("ann", [item])[0].labels == before
