@@ -59,16 +59,19 @@ BY_COST = {
     ("log df", "yes"): "coverage",
 }
 """Coverage with one of its two changes, both and neither: what pairs weigh, gain per token."""
-BY_ERRORS = {
-    "schedule, mnlp × errors": (DEFAULT, SCHEDULE),
-    "schedule, mnlp × errors⁴": ("coverage, then mnlp(errors=4), 10% random", SCHEDULE),
+MIXED = "schedule, 30 % coverage"
+BY_ERRORS: dict[str, tuple[str, bool, str]] = {
+    "schedule, mnlp × errors": (DEFAULT, True, SCHEDULE),
+    "schedule, mnlp × errors⁴": ("coverage, then mnlp(errors=4), 10% random", True, SCHEDULE),
+    MIXED: ("coverage, then mnlp, 30% coverage, 10% random", False, SCHEDULE),
     "schedule, 30 % cover the errors": (
         "coverage, then mnlp, 30% coverage(errors_as=target), 10% random",
-        SCHEDULE,
+        True,
+        MIXED,
     ),
-    "coverage, errors weigh": ("coverage", "coverage"),
+    "coverage, errors weigh": ("coverage", True, "coverage"),
 }
-"""Rules that are told what a CRF gets wrong, each with the line that is not."""
+"""Rules, whether they are told what a CRF gets wrong, and the line that each is compared with."""
 BY_ITEMS = (RANDOM, "coverage-paper", "coverage")
 """Rules that are also given a budget of sentences."""
 
@@ -122,8 +125,8 @@ class Extent:
         found += [Line(rule, rule, self.early) for rule in BY_COST.values() if rule not in named]
         rounds = tuple(limit for limit in self.rounds if limit <= max(self.told, default=0))
         found += [
-            Line(label, rule, rounds, errors=True)
-            for label, (rule, _) in BY_ERRORS.items()
+            Line(label, rule, rounds, errors=told)
+            for label, (rule, told, _) in BY_ERRORS.items()
             if rounds
         ]
         return found + [Line(f"{rule} by items", rule, self.items, "items") for rule in BY_ITEMS]
