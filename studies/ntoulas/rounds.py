@@ -47,6 +47,7 @@ WAYS = (
     Way("random", "random"),
     Way("coverage", START, beside="random"),
     Way("coverage, errors weigh", START, errors=True, beside="coverage"),
+    Way("coverage near errors", "coverage(w=1000, errors_as=near)", errors=True, beside="coverage"),
     Way(
         "half covers the errors",
         f"{START}, then {START}, 50% coverage(w=1000, errors_as=target)",

@@ -70,6 +70,7 @@ BY_ERRORS: dict[str, tuple[str, bool, str]] = {
         MIXED,
     ),
     "coverage, errors weigh": ("coverage", True, "coverage"),
+    "coverage near errors": ("coverage(errors_as=near)", True, "coverage"),
 }
 """Rules, whether they are told what a CRF gets wrong, and the line that each is compared with."""
 BY_ITEMS = (RANDOM, "coverage-paper", "coverage")
