@@ -29,6 +29,7 @@ from goldspan.campaign.events import (
 from goldspan.campaign.inputs import CampaignInputs
 from goldspan.campaign.judging import (
     CHOICE,
+    VERDICTS,
     Aggregating,
     gold_free_warnings,
     judge,
@@ -576,7 +577,7 @@ class Campaign:
     def _judge(self, name: str) -> None:
         """Judge the workers, and ask nothing more of those who failed."""
         barred = set(self.ledger.records("bar"))
-        body = self._kept("verdicts", name, lambda: self._verdicts(barred))
+        body = self._kept(VERDICTS, name, lambda: self._verdicts(barred))
         stay = kept(self.ledger)
         for worker in (one for one in body["drop"] if one not in stay):
             if worker not in barred:
