@@ -85,19 +85,19 @@ class Extent:
         budgets: Tokens after which everything is scored.
         rounds: Tokens after which a rule that asks a model is given a new one, budgets among them.
         n_early: How many of the budgets suffice to see what weights and costs change.
-        n_errors: How many of the budgets are given to rules that are told what is wrong.
         items: Budgets of sentences.
         repeats: How many seeds.
         test_items: About how many sentences of the test sets are used; None: all.
+        n_errors: How many of the budgets are given to rules that are told what is wrong.
     """
 
     budgets: tuple[int, ...] = (2500, 5000, 10_000, 15_000, 22_000, 40_000)
     rounds: tuple[int, ...] = (*range(2500, 20_001, 2500), 22_000, 31_000, 40_000)
     n_early: int = 3
-    n_errors: int = 4
     items: tuple[int, ...] = (170, 340)
     repeats: int = 5
     test_items: int | None = None
+    n_errors: int = 4
 
     def repeated(self, repeats: int) -> Extent:
         """Return the same with another number of seeds."""
