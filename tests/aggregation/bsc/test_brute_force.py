@@ -84,6 +84,7 @@ def test_the_paths_that_the_oracle_sums_over_are_the_well_formed_ones(name):
         assert (tuple(path) in legal) == well_formed
 
 
+@pytest.mark.compiles
 @every_codec
 @every_model
 @pytest.mark.parametrize("seed", [0, 1, 2])
@@ -118,6 +119,7 @@ def test_previous_labels_at_starts_and_after_skips_equal_the_enumeration(
     compare(dense, crowd, result, dense.run(3))
 
 
+@pytest.mark.compiles
 @every_model
 @pytest.mark.parametrize(
     ("off", "bonus", "forbidden", "truth_prior"),
