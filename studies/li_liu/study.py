@@ -109,6 +109,12 @@ def study(
     return Study(title, tables, (extent, *NOTES), picture=partial(panel_figure, found))
 
 
+SHORT = tuple(
+    entry
+    for entry in (*VOTES, *LEARNED)
+    if entry.label not in {"WMV-lin plug-in", "WMV-log selected", "WMV-lin posterior, negative"}
+)
+"""The lines on real crowds."""
 N_LONG = 4
 """Panels of all trials; the last of them is the one on bluebirds."""
 
@@ -129,7 +135,7 @@ def _panels(data: Path) -> list[Panel]:
         title = f"Figure 4, {name}: {n_workers} workers, {n_labels} labels, {n_gold} gold"
         panels.append(
             by_budget(
-                f"{title}, own pools" if is_own else title, partial(_same, pool), both, budgets,
+                f"{title}, own pools" if is_own else title, partial(_same, pool), SHORT, budgets,
                 is_own=is_own,
             )
         )  # fmt: skip
