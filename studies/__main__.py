@@ -29,7 +29,7 @@ app = typer.Typer(
 )
 _DRAWN = "Of the studies campaign-ner, li-liu…, ntoulas-…, redundancy, rodrigues-…, selection-ner"
 _MOST = (
-    "Of the studies campaign-ner, li-liu…, ntoulas-…, purity, redundancy, rodrigues-…, "
+    "Of the studies bsc, campaign-ner, li-liu…, ntoulas-…, purity, redundancy, rodrigues-…, "
     "selection-ner"
 )
 _KEPT = "Of the studies campaign-ner, li-liu-…, purity, rodrigues-… and selection-ner"

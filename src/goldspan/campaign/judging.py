@@ -202,6 +202,8 @@ def gold_free_warnings(result: Consensus, gold: NDArray[np.int16] | None) -> lis
 # Verdicts on workers after a round: who answers no more.
 
 
+VERDICTS = "verdicts"
+"""Kind of the records of what a round came to say of the workers."""
 DECISION = "decision"
 """Kind of the records of what the requester decided about a worker."""
 
@@ -210,6 +212,23 @@ def kept(ledger: Ledger) -> set[str]:
     """Return the workers whom the requester decided to keep: no rule bars them."""
     last = {row["worker"]: row["verdict"] for row in ledger.records(DECISION).values()}
     return {worker for worker, verdict in last.items() if verdict != DROP}
+
+
+def families_of(plan: Plan, judged: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
+    """Return the names of workers' families: those of the plan, else those last found and judged.
+
+    Families are found by the method that makes the labels; `families = "none"` of the plan finds
+    none.
+
+    Args:
+        plan: The plan.
+        judged: The records of kind `VERDICTS`, by round.
+    """
+    families = plan.aggregate.families
+    if isinstance(families, Mapping):
+        return dict(families)
+    rows = list(judged.values())[-1]["workers"] if judged else {}
+    return {worker: row["family"] for worker, row in rows.items() if row.get("family") is not None}
 
 
 def judge(plan: Plan, crowd: Crowd, result: Consensus, barred: set[str], n_workers: int) -> Any:

@@ -15,7 +15,7 @@ from sqlalchemy import Connection
 from goldspan.campaign.clock import wall_of
 from goldspan.campaign.crowds import ENDED
 from goldspan.campaign.inputs import CampaignInputs
-from goldspan.campaign.judging import TestScore, score_test
+from goldspan.campaign.judging import VERDICTS, TestScore, families_of, score_test
 from goldspan.errors import FaultsError, InputError
 from goldspan.money import from_micro
 from goldspan.protocols import Lease, Receipt
@@ -157,6 +157,8 @@ class Asking:
         self.inputs, self.ledger, self.people = inputs, ledger, people
         self.seconds = 60 * inputs.plan.page.lease_minutes
         self._ready = False
+        self._families: dict[str, assignments.Family] = {}
+        self._named: tuple[tuple[Any, int], dict[str, str]] = (None, -1), {}
 
     def next(self, worker: str, now: int, bound: Bound | None = None) -> Lease | None:
         """Hold a task for a worker: the one that is held already, or a new one.
@@ -201,7 +203,28 @@ class Asking:
                 held = assignments.lease(entry, worker, self.seconds, 1, questions)
             if held or len(person.control) < self._opening:
                 return held
-        return assignments.lease(entry, worker, self.seconds, 1, None)
+        family = self._family(entry.connection, worker)
+        return assignments.lease(entry, worker, self.seconds, 1, None, family)
+
+    def _family(self, connection: Connection, worker: str) -> assignments.Family:
+        """Return the worker's family: of the plan, or as last found and judged."""
+        section = self.inputs.plan.aggregate
+        n_judged = 0 if section.has_families else queries.count_records(connection, VERDICTS)
+        if (section.families, n_judged) != self._named[0]:
+            judged = queries.read_records(connection, VERDICTS) if n_judged else {}
+            names = families_of(self.inputs.plan, judged)
+            self._named = (section.families, n_judged), names
+        names = self._named[1]
+        own = names.get(worker)
+        if own is None:
+            return assignments.NOBODY
+        others = tuple(one for one, name in names.items() if name == own and one != worker)
+        most = self.inputs.plan.redundancy.per_family
+        most = 1 if most is None and section.has_families else most
+        known = self._families.get(worker)
+        if known is None or (known.others, known.most) != (others, most):
+            known = self._families[worker] = assignments.Family(others, most)
+        return known
 
     def is_ready(self) -> bool:
         """Whether the first round is open."""
