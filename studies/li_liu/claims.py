@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float64]
 
-REPEATS, QUICK_REPEATS = 200, 4
+REPEATS, QUICK_REPEATS = 100, 4
 N_ITEMS = 1000
 BUDGET = 15
 """Of Figure 2."""
@@ -132,7 +132,7 @@ def study(
     Args:
         data: The folder that holds `classification`.
         progress: Told how many trials are over, of how many.
-        repeats: Trials of every setting; 200 by default.
+        repeats: Trials of every setting; 100 by default.
         quick: Whether it is only to be seen that the study runs.
         threads: Not needed.
         state: The file in which finished trials are kept, or None.

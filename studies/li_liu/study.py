@@ -18,7 +18,7 @@ from studies.li_liu.unequal import unequal_table
 from studies.table import Study, Table
 
 REPEATS, QUICK_REPEATS = 100, 5
-REAL_REPEATS = 40
+REAL_REPEATS = 20
 """Trials on the real crowds beside bluebirds."""
 NER_REPEATS = 10
 """Trials on the NER crowd: they differ little, and take long."""
