@@ -20,12 +20,13 @@ PACKAGES = {
     "tagger": {"spans", "chains"},
     "aggregation": {"crowd", "chains", "tagger"},
     "simulation": {"crowd", "tagger", "aggregation"},
+    "annotators": {"crowd", "tagger", "simulation"},
     "workers": {"crowd", "aggregation"},
     "selection": {"crowd", "tagger"},
     "runners": set(),
     "store": {"crowd"},
     "report": {"crowd", "aggregation", "workers"},
-    "campaign": {"crowd", "tagger", "aggregation", "simulation", "workers", "selection"},
+    "campaign": {"aggregation", "workers", "selection", "annotators"},
     "web": {"campaign", "store"},
 }
 # A package may use what the packages that it may import hand on: crowd hands on spans, for example.
@@ -37,6 +38,7 @@ SHARED = {
     "old_name",
     "protocols",
     "plugins",
+    "variables",
     "_kernel",
     "_lazy",
     "_notebook",

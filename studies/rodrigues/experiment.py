@@ -101,6 +101,17 @@ class _Bench:
     journal: Journal
     told: Callable[[], None]
     stop: threading.Event = field(default_factory=threading.Event)
+    _drawn: dict[int, Crowd] = field(default_factory=dict)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def crowd(self, repeat: int) -> Crowd:
+        """Return a repeat's crowd, which all methods learn from; the last two are kept."""
+        with self._lock:
+            if repeat not in self._drawn:
+                for old in sorted(self._drawn)[:-1]:
+                    del self._drawn[old]
+                self._drawn[repeat] = self.experiment.draw(repeat)
+            return self._drawn[repeat]
 
     def listen(self, *_: Any) -> None:
         """End a run that is told of its steps, if Ctrl-C came."""
@@ -141,7 +152,7 @@ def _one_run(key: Key, bench: _Bench) -> None:
     bench.listen()
     repeat, label = key
     own = bench.experiment
-    run = learn(own.draw(repeat), label, own.tests, own.effort, bench.listen)
+    run = learn(bench.crowd(repeat), label, own.tests, own.effort, bench.listen)
     bench.journal.add(key, run)
     bench.told()
 

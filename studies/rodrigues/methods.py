@@ -30,11 +30,17 @@ Codes = NDArray[np.int16]
 TEMPLATES = "rodrigues"
 UPPER = "crf-gold"
 """The CRF trained on the truth; it needs one run, for the crowd does not matter."""
+HMM = {"model": "hmm", "templates": "hmm"}
 VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
     "crf-ma (eq. 12)": ("crf-ma", {"normalise": "ratio"}),
     "crf-ma (eq. 15)": ("crf-ma", {"normalise": "none"}),
     "crf-ma (c2 = 0.5)": ("crf-ma", {"c2": 0.5}),
+    "hmm-ma": ("crf-ma", HMM),
+    "hmm-ma (eq. 15)": ("crf-ma", {"normalise": "none", **HMM}),
     "crf-conc (c2 = 2.5)": ("crf-conc", {"c2": 2.5}),
+    "mv-seg (in or out)": ("mv-seg", {"segments": "inside"}),
+    "multicrf (distinct)": ("multicrf", {"begin": "uniform"}),
+    "multicrf-max (distinct)": ("multicrf-max", {"begin": "uniform"}),
 }
 """Other forms of methods: what they are called, the method, its parameters."""
 OWN = "own items"

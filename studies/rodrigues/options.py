@@ -77,6 +77,11 @@ class Options:
         return self.sentences or (QUICK_SENTENCES if self.quick else None)
 
     @property
+    def is_partial(self) -> bool:
+        """Whether a part of the data is used: nothing published stands beside its results."""
+        return self.n_sentences is not None
+
+    @property
     def effort(self) -> Effort:
         """How long the methods may take."""
         return QUICK if self.quick else FULL
@@ -102,13 +107,13 @@ def finish(
         claim: What the paper says.
         notes: What to know of this study.
         more: Makes tables beside those of scores.
-        published: F1 that the paper gives, by items and method.
+        published: F1 that the paper gives, by items and method; shown if all data are used.
         scattered: The method whose estimates of the workers are drawn.
     """
     runner = Threads(options.threads)
     state = None if options.state is None else Path(options.state)
     runs = carry_out(experiment, runner, state, options.progress)
-    tables = score_tables(runs, claim, published)
+    tables = score_tables(runs, claim, None if options.is_partial else published)
     tables += [*(more(runs) if more else []), seconds_table(runs)]
     return Study(
         title,

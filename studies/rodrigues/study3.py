@@ -9,7 +9,7 @@ from studies.rodrigues.simulated_study import SimulatedStudy
 from studies.rodrigues.study2 import WORKERS
 
 CLAIM = Claim("crf-ma (c2 = 0.5)", ("crf-conc", "crf-conc (c2 = 2.5)"))
-METHODS = (*CLAIM.below, "crf-ma", CLAIM.method, "bsc-seq", "bsc-seq+crf", "crf-gold")
+METHODS = (*CLAIM.below, "crf-ma", CLAIM.method, "hmm-ma", "bsc-seq", "bsc-seq+crf", "crf-gold")
 BY_HEART = (
     "In crf-ma the weights of the workers sum up to 1, so that each of these items, which has one "
     "answer, counts about a fifth of what it counts in crf-conc: c2 = 0.5 there is c2 = 2.5 here. "

@@ -8,14 +8,15 @@ from studies.rodrigues.experiment import Told
 from studies.rodrigues.methods import OWN, Claim
 from studies.rodrigues.options import Options, finish
 from studies.rodrigues.real import Everybody, read_crowd_and_tests
+from studies.rodrigues.study2 import BELOW, FORMS, OTHER_FORMS
 from studies.rodrigues.tables import error_table
 from studies.table import Study
 
-BELOW = ("mv-seq", "mv-token", "mv-seg", "crf-conc", "multicrf", "multicrf-max")
 CLAIM = Claim("crf-ma", BELOW)
-LETTER = ("crf-ma (eq. 12)", "crf-ma (eq. 15)")
-METHODS = (*BELOW, "ds", "crf-ma", *LETTER, "bsc-seq", "bsc-seq+crf", "crf-gold")
+LETTER = ("crf-ma (eq. 12)", "crf-ma (eq. 15)", "hmm-ma")
+METHODS = (*BELOW, *OTHER_FORMS, "ds", "crf-ma", *LETTER, "bsc-seq", "bsc-seq+crf", "crf-gold")
 NOTES = (
+    FORMS,
     (
         "Workers labelled different articles, so that eq. 12 and eq. 15 differ; crf-ma compares "
         "them by their mean per label."
@@ -57,7 +58,7 @@ def study(
         chosen,
         claim=CLAIM,
         notes=NOTES,
-        more=lambda runs: [error_table(runs, ERROR)],
+        more=lambda runs: [error_table(runs, {} if chosen.is_partial else ERROR)],
         published=PUBLISHED,
         scattered="crf-ma",
     )

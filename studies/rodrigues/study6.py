@@ -12,7 +12,7 @@ from studies.rodrigues.tables import error_table
 from studies.table import Study
 
 CLAIM = Claim("crf-ma", ("crf-conc",))
-METHODS = (*CLAIM.below, "crf-ma", "bsc-seq", "bsc-seq+crf", "crf-gold")
+METHODS = (*CLAIM.below, "crf-ma", "hmm-ma", "bsc-seq", "bsc-seq+crf", "crf-gold")
 NOTES = (
     (
         "A worker is drawn from those who labelled at least a sentence of the article. Sentences "

@@ -16,6 +16,8 @@ from studies.table import Table
 Runs = Mapping[Key, Run]
 RATES = ("P", "R", "F1")
 P_VALUE = "p"
+LEVEL = 0.05
+"""Of the paired t-test; the paper's own p values are far below."""
 
 
 def columns_of(runs: Runs) -> dict[str, list[Run]]:
@@ -95,18 +97,35 @@ def _compared(first: list[Run], other: list[Run], items: str) -> tuple[float, fl
 
 
 def order_notes(runs: Runs, claim: Claim) -> list[str]:
-    """Return where the paper's method is above the others, and where it is not."""
+    """Return against which methods the paper's order holds, by the paired t-test over repeats.
+
+    It holds where the gap is positive and its p value below `LEVEL`, it does not where the gap is
+    negative with such a p value; whatever else was measured shows nothing. A single run has no p
+    value, and only its gaps are told.
+    """
     methods = columns_of(runs)
     rivals = [label for label in claim.below if label in methods]
     if claim.method not in methods or not rivals:
         return []
-    notes = []
+    n_repeats, notes = len(methods[claim.method]), []
+    tested = f"paired t-test over {n_repeats} repeats" if n_repeats > 1 else "one run, no test"
     for items in next(iter(runs.values())).scores:
-        gaps = {m: -_compared(methods[claim.method], methods[m], items)[0] for m in rivals}
-        wrong = [f"{label} ({gap:.2f} better)" for label, gap in gaps.items() if gap >= 0]
-        verdict = f"NOT above {', '.join(wrong)}" if wrong else f"above {', '.join(rivals)}"
-        notes.append(f"The paper's order on {items}: {claim.method} is {verdict}.")
+        found: dict[str, list[str]] = {}
+        for label in rivals:
+            gap, p = _compared(methods[claim.method], methods[label], items)
+            size = f"{label} ({gap:+.2f}" + (")" if p is None else f", p = {p:.1e})")
+            found.setdefault(_verdict(gap, p, n_repeats), []).append(size)
+        verdicts = "; ".join(f"{verdict} {', '.join(found[verdict])}" for verdict in sorted(found))
+        notes.append(f"The paper's order on {items} ({tested}): {claim.method} {verdicts}.")
     return notes
+
+
+def _verdict(gap: float, p: float | None, n_repeats: int) -> str:
+    if n_repeats == 1:
+        return "is ahead of" if gap > 0 else "is NOT ahead of"
+    if p is None or p >= LEVEL:
+        return "is not shown to be above"
+    return "is above" if gap > 0 else "is BELOW"
 
 
 def worker_table(runs: Runs, workers: Mapping[str, str]) -> Table:

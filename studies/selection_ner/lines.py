@@ -13,7 +13,7 @@ from goldspan.selection import Schedule
 from goldspan.selection.registry import DEFAULT
 
 RANDOM, SCHEDULE = "random", "default schedule"
-"""The line that all others are compared with, and the one whose worth is asked for."""
+"""The line that all others are compared with, and the one that our target is about."""
 
 
 class Line(NamedTuple):
@@ -24,12 +24,15 @@ class Line(NamedTuple):
         rule: As `goldspan select --by` reads it.
         limits: What is spent in all at every stop, rising.
         unit: "tokens" or "items".
+        errors: Whether the rule is told, after every stop, which of the sentences that were bought
+            a CRF gets wrong that was not trained on them.
     """
 
     label: str
     rule: str
     limits: tuple[int, ...]
     unit: str = "tokens"
+    errors: bool = False
 
     @property
     def asks(self) -> bool:
@@ -56,6 +59,16 @@ BY_COST = {
     ("log df", "yes"): "coverage",
 }
 """Coverage with one of its two changes, both and neither: what pairs weigh, gain per token."""
+BY_ERRORS = {
+    "schedule, mnlp × errors": (DEFAULT, SCHEDULE),
+    "schedule, mnlp × errors⁴": ("coverage, then mnlp(errors=4), 10% random", SCHEDULE),
+    "schedule, 30 % cover the errors": (
+        "coverage, then mnlp, 30% coverage(errors_as=target), 10% random",
+        SCHEDULE,
+    ),
+    "coverage, errors weigh": ("coverage", "coverage"),
+}
+"""Rules that are told what a CRF gets wrong, each with the line that is not."""
 BY_ITEMS = (RANDOM, "coverage-paper", "coverage")
 """Rules that are also given a budget of sentences."""
 
@@ -68,6 +81,7 @@ class Extent:
         budgets: Tokens after which everything is scored.
         rounds: Tokens after which a rule that asks a model is given a new one, budgets among them.
         n_early: How many of the budgets suffice to see what weights and costs change.
+        n_errors: How many of the budgets are given to rules that are told what is wrong.
         items: Budgets of sentences.
         repeats: How many seeds.
         test_items: About how many sentences of the test sets are used; None: all.
@@ -76,6 +90,7 @@ class Extent:
     budgets: tuple[int, ...] = (2500, 5000, 10_000, 15_000, 22_000, 40_000)
     rounds: tuple[int, ...] = (*range(2500, 20_001, 2500), 22_000, 31_000, 40_000)
     n_early: int = 3
+    n_errors: int = 4
     items: tuple[int, ...] = (170, 340)
     repeats: int = 5
     test_items: int | None = None
@@ -94,12 +109,23 @@ class Extent:
         return self.budgets[: self.n_early]
 
     @property
+    def told(self) -> tuple[int, ...]:
+        """Return the budgets of rules that are told what is wrong, behind the first round."""
+        return self.budgets[1 : self.n_errors]
+
+    @property
     def lines(self) -> list[Line]:
         """All lines, those of the main question first."""
         named = {rule: label for label, rule in RULES.items()}
         limits = (self.budgets, self.rounds)
         found = [Line(named[rule], rule, limits[_asks(rule)]) for rule in named]
         found += [Line(rule, rule, self.early) for rule in BY_COST.values() if rule not in named]
+        rounds = tuple(limit for limit in self.rounds if limit <= max(self.told, default=0))
+        found += [
+            Line(label, rule, rounds, errors=True)
+            for label, (rule, _) in BY_ERRORS.items()
+            if rounds
+        ]
         return found + [Line(f"{rule} by items", rule, self.items, "items") for rule in BY_ITEMS]
 
 

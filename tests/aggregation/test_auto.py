@@ -6,18 +6,17 @@ import numpy as np
 import pytest
 
 import goldspan
-from goldspan.aggregation.auto import (
-    ANCHOR,
+from goldspan.aggregation.auto_candidates import (
     DEPENDENCES,
     ENOUGH,
     LEAST_TEACHING,
     MODELS,
-    MOST_CUTS,
     POWERS,
     VOTES,
-    _mean_settings,
     _sharpest,
+    mean_settings,
 )
+from goldspan.aggregation.auto_judging import ANCHOR, MOST_CUTS, _n_cuts
 from goldspan.aggregation.families import find_families
 
 EXAMPLE = "examples/crowd.tsv"
@@ -173,11 +172,11 @@ def test_one_long_document_is_judged_by_its_labels():
 
 
 def test_small_crowds_are_cut_often_by_the_labels_inside_of_spans(crowd):
-    method = goldspan.aggregation.get_aggregator("auto")
+    share = goldspan.aggregation.get_aggregator("auto").share
     inside = (crowd.latest.codes > -1) & (crowd.latest.codes != crowd.tagset.outside)
-    expected = np.ceil(ENOUGH / (method.share * inside.sum()))
-    assert method._n_cuts(crowd) == np.clip(expected, 1, MOST_CUTS)
-    assert method._n_cuts(crowd.select_items(np.arange(5))) == MOST_CUTS
+    expected = np.ceil(ENOUGH / (share * inside.sum()))
+    assert _n_cuts(crowd, share) == np.clip(expected, 1, MOST_CUTS)
+    assert _n_cuts(crowd.select_items(np.arange(5)), share) == MOST_CUTS
 
 
 def test_the_fewer_labels_there_are_to_judge_by_the_nearer_the_result_is_to_votes(crowd):
@@ -207,7 +206,7 @@ def test_a_span_that_one_of_two_workers_gave_is_kept_in_a_small_crowd():
 @pytest.mark.parametrize("weights", [None, [1.0, 1.0, 2.0]])
 def test_settings_are_averaged_powers_by_their_logarithms(weights):
     settings = [(0.5, 0.1), (1.0, 0.1), (2.0, 0.3)]
-    power, dependence = _mean_settings(settings, None if weights is None else np.array(weights))
+    power, dependence = mean_settings(settings, None if weights is None else np.array(weights))
     share = np.ones(3) / 3 if weights is None else np.array([0.25, 0.25, 0.5])
     assert power == pytest.approx(0.5 ** share[0] * 2.0 ** share[2])
     assert dependence == pytest.approx(0.1 * (share[0] + share[1]) + 0.3 * share[2])

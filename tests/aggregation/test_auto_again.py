@@ -36,7 +36,7 @@ def first(crowd, n):
 @pytest.fixture
 def unjudged(monkeypatch):
     """Let judging fail."""
-    for place in ("auto", "auto_labels"):
+    for place in ("auto_judging", "auto_labels"):
         monkeypatch.setattr(f"goldspan.aggregation.{place}.hold_out", None)
 
 
@@ -53,7 +53,7 @@ def test_few_new_answers_are_taken_in_without_judging_again(crowd, labels, monke
         method = get_aggregator("auto", **params).fit(first(one, n))
         chosen, before = method.result_.memory, method.result_
         with monkeypatch.context() as patch:
-            for place in ("auto", "auto_labels"):
+            for place in ("auto_judging", "auto_labels"):
                 patch.setattr(f"goldspan.aggregation.{place}.hold_out", None)
             found = method.update(one).result_
         assert found.memory is chosen

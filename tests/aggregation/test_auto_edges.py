@@ -178,7 +178,7 @@ def test_a_choice_made_without_doubtful_families_is_gone_on_from_without_them():
 
 @pytest.mark.parametrize("place", ["first", "last"])
 def test_a_family_of_more_than_those_who_have_a_say_is_found_wherever_it_stands(place, monkeypatch):
-    monkeypatch.setattr("goldspan.aggregation.families.PARTNERS", 10)
+    monkeypatch.setattr("goldspan.aggregation.families.finding.PARTNERS", 10)
     rng = np.random.default_rng(0)
     n_workers, n_copies, n_items = 80, 14, 40
     truth = rng.integers(0, 3, n_items)
@@ -215,7 +215,7 @@ def test_without_text_no_span_is_added_for_its_words(monkeypatch):
     def no(*_):
         raise AssertionError("words were looked at")
 
-    monkeypatch.setattr("goldspan.aggregation.auto.find_missed", no)
+    monkeypatch.setattr("goldspan.aggregation.auto_candidates.find_missed", no)
     found = goldspan.aggregate(names(), "auto", rounds=1, text="none")
     assert "words of a span" not in " ".join(found.notes)
     with pytest.raises(AssertionError, match="words were looked at"):
@@ -282,9 +282,9 @@ def _first_cut_is_empty(monkeypatch):
             return crowd, crowd.latest.take(none)
         return hold_out(crowd, seed=seed, **more)
 
-    for place in ("auto", "auto_labels"):
+    for place in ("auto_judging", "auto_labels"):
         monkeypatch.setattr(f"goldspan.aggregation.{place}.hold_out", hide)
-    monkeypatch.setattr("goldspan.aggregation.auto.MOST_CUTS", 2)
+    monkeypatch.setattr("goldspan.aggregation.auto_judging.MOST_CUTS", 2)
     monkeypatch.setattr("goldspan.aggregation.auto_labels.MOST_FOLDS", 2)
 
 

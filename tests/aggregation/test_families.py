@@ -15,9 +15,9 @@ from goldspan.aggregation.families import (
     families_for,
     find_families,
     given_families,
-    pair_agreements,
     read_families,
 )
+from goldspan.aggregation.families.agreement import pair_agreements
 from goldspan.aggregation.weighted import Ballots
 from goldspan.crowd import Crowd
 from goldspan.errors import FormatError, InputError
@@ -361,13 +361,13 @@ def test_a_small_crowd_has_no_families(crowd):
 def test_many_pairs_are_numbered_alike(monkeypatch):
     crowd, _, _ = simulated(0.5)
     dense = pair_agreements(crowd)
-    from goldspan.aggregation import families
+    from goldspan.aggregation.families import agreement
 
     pair = np.array([i * 5000 + j for i, j in combinations(range(4), 2)] * 6)
-    names, number = families._numbered(pair, np.ones(len(pair), np.int64), 5000)
+    names, number = agreement._numbered(pair, np.ones(len(pair), np.int64), 5000)
     assert names.tolist() == sorted(set(pair.tolist()))
     np.testing.assert_array_equal(names[number], pair)
-    monkeypatch.setattr(families, "MOST_RECORDS", 10_000)
+    monkeypatch.setattr(agreement, "MOST_RECORDS", 10_000)
     fewer = pair_agreements(crowd)
     assert len(fewer) == len(dense)
     assert (fewer.blocks < dense.blocks).all()

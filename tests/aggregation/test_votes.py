@@ -121,6 +121,47 @@ def test_the_segment_vote_takes_the_type_that_most_labels_of_the_segment_have(gi
         assert inside.count(span.type) == max(inside.count(kind) for kind in inside)
 
 
+@given(answers(tags=["O", "B-X", "I-X", "B-Y", "I-Y"]), st.sampled_from(["outside", "inside"]))
+def test_a_segment_vote_on_inside_first_is_the_one_of_the_paper_by_hand(given, ties):
+    """Rodrigues et al. 2013, section 4: in a segment or not; then the label of each segment."""
+    length = len(given[0])
+    inside = []
+    for token in range(length):
+        labels = [one[token] for one in given if one[token] is not None]
+        n_in = sum(label != "O" for label in labels)
+        n_out = len(labels) - n_in
+        inside.append(n_in > n_out or (ties == "inside" and n_in == n_out > 0))
+    wanted, token = ["O"] * length, 0
+    while token < length:
+        end = token
+        while end < length and inside[end]:
+            end += 1
+        if end > token:
+            labels = [
+                one[t] for one in given for t in range(token, end) if one[t] not in {None, "O"}
+            ]
+            votes = {kind: sum(label[2:] == kind for label in labels) for kind in "XY"}
+            kind = max(votes, key=votes.get)  # among equals the first
+            wanted[token:end] = [f"B-{kind}", *[f"I-{kind}"] * (end - token - 1)]
+        token = max(end, token + 1)
+    crowd = crowd_of([given])
+    if not len(crowd.latest):
+        return
+    for legal in (True, False):
+        found = goldspan.aggregate(crowd, "mv-seg", segments="inside", ties=ties, legal=legal)
+        assert found.tags == [wanted]
+
+
+@pytest.mark.parametrize(("encoding", "wanted"), [("BIO", "BII"), ("IOBES", "BIE")])
+def test_ours_votes_on_bounds_and_the_papers_joins_segments_that_touch(encoding, wanted):
+    last = "I-X" if encoding == "BIO" else "E-X"
+    alone = "B-Y" if encoding == "BIO" else "S-Y"
+    crowd = crowd_of([[["B-X", last, alone]] * 3], encoding)
+    assert goldspan.aggregate(crowd, "mv-seg").tags == [["B-X", last, alone]]
+    (joined,) = goldspan.aggregate(crowd, "mv-seg", segments="inside").tags
+    assert joined == [f"{role}-X" for role in wanted]
+
+
 def test_the_segment_vote_refuses_labels_without_prefixes():
     crowd = goldspan.read_crowd(b"task,worker,label\n1,a,x\n")
     with pytest.raises(InputError, match="needs spans"):

@@ -26,7 +26,7 @@ from goldspan.aggregation.legal import (
 from goldspan.crowd import Crowd
 from goldspan.crowd.measures import share, worker_rates
 from goldspan.errors import InputError, NotFittedError
-from goldspan.params import Seed
+from goldspan.params import OneOf, Seed
 from goldspan.spans import Codec, Tagged, find_errors, find_spans
 from goldspan.spans.corpus import SpanArray, write_codes
 from goldspan.spans.encoding import write_tag
@@ -293,20 +293,30 @@ class SequenceVote(_Votes):
         return min(tied, key=rank).tobytes()
 
 
-class SegmentVote(_Votes):
-    """MVseg: first a vote on segments and their bounds, then a vote on each segment's type.
+SEGMENTS = ("bounds", "inside")
+IN_OR_OUT = Codec(("O", "I-X"), "IOB")
 
-    The first vote is a token vote on the tags without their types. The type of a segment is the
-    one that most labels inside it have; among equals the first, or a random one.
+
+class SegmentVote(_Votes):
+    """MVseg: first a vote on segments, then a vote on each segment's type.
+
+    The type of a segment is the one that most labels inside it have; among equals the first, or a
+    random one.
 
     Args:
+        segments: What the first vote, a token vote, is about. "bounds": tags without their types,
+            so that where segments begin and end is voted on too. "inside": only whether a token is
+            in a segment, as Rodrigues et al. (2013, section 4) describe it: tokens inside that
+            touch are one segment.
         ties: The rule of the first vote, as for `TokenVote`.
-        legal: Make the result well-formed.
+        legal: Make the result well-formed; with "inside" it always is.
         random_state: Seed for "random".
         history: As for `TokenVote`.
     """
 
     name = "mv-seg"
+
+    segments: Annotated[str, OneOf(SEGMENTS)] = "bounds"
 
     def _decide(
         self,
@@ -317,23 +327,24 @@ class SegmentVote(_Votes):
         codec = crowd.tagset
         if codec.rules.is_plain:
             raise InputError("mv-seg needs spans: labels without prefixes have no segments")
-        bare = Codec(
-            ("O", *(write_tag(role, "X", codec.rules) for role in codec.rules.prefixes.values())),
-            codec.encoding,
-        )
-        role_of = bare.code_of[codec.roles, 0]
+        bare = IN_OR_OUT
+        role_of = np.minimum(codec.roles, 1)  # of "O" 0
+        if self.segments == "bounds":
+            tags = (write_tag(role, "X", codec.rules) for role in codec.rules.prefixes.values())
+            bare = Codec(("O", *tags), codec.encoding)
+            role_of = bare.code_of[codec.roles, 0]
         role_counts = np.zeros((len(counts), len(bare.tags)), counts.dtype)
         for code, role in enumerate(role_of.tolist()):
             role_counts[:, role] += counts[:, code]
         roles = self._winners(crowd, role_counts, bare)
-        segments = find_spans(Tagged(roles, crowd.offsets), bare)
-        kinds = self._types(crowd, counts, segments)
-        if self.legal:
-            typed = SpanArray(segments.start, segments.end, kinds, segments.item, segments.worker)
+        found = find_spans(Tagged(roles, crowd.offsets), bare)
+        kinds = self._types(crowd, counts, found)
+        if self.legal or self.segments == "inside":
+            typed = SpanArray(found.start, found.end, kinds, found.item, found.worker)
             return write_codes(typed, crowd.offsets, codec)
         codes = np.full(len(roles), codec.outside, np.int16)
-        lengths = segments.end - segments.start
-        inside = np.repeat(segments.start - np.cumsum(lengths) + lengths, lengths)
+        lengths = found.end - found.start
+        inside = np.repeat(found.start - np.cumsum(lengths) + lengths, lengths)
         inside += np.arange(len(inside))
         codes[inside] = codec.code_of[bare.roles[roles[inside]], np.repeat(kinds, lengths)]
         return codes

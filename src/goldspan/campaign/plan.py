@@ -227,11 +227,20 @@ class Selecting(Section):
         by: A rule or a schedule, as for `goldspan select --by`.
         batch: Items of a round.
         first: Items of the first round; as many as of the others by default.
+        errors: Whether the rules are told which labelled items the model gets wrong when it has not
+            learned from them: what is like these comes first then.
     """
 
     by: str = "coverage, then mnlp, 10% random"
     batch: Count = 50
     first: Count | None = None
+    errors: bool = False
+
+    @model_serializer(mode="wrap")
+    def _as_before(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Leave errors out where they are not used: plans made before have the same hash."""
+        found: dict[str, Any] = dump(self)
+        return {key: value for key, value in found.items() if key != "errors" or value}
 
 
 class AggregateSection(Section):

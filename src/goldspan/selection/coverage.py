@@ -56,7 +56,7 @@ class Coverage(Selector):
         by_cost: Divide gains by costs; costs that are all alike change nothing.
         errors_as: What `errors` do: "weights" multiplies every pair's weight by its smoothed error
             rate over the mean one; "target" covers the pairs of the wrong items, and no others,
-            as if nothing were labelled.
+            as if nothing were labelled. Where nothing is wrong, neither changes anything.
         smoothing: Items with the mean error rate that every pair's error rate begins with.
         duplicates: Keep items with the same pairs as another; otherwise the cheapest of them
             stays.
@@ -110,11 +110,11 @@ class Coverage(Selector):
         if task.known.errors is not None and len(names):
             rate, mean = task.known.error_rates(names, rows, self.smoothing)
             even = np.ones(items.n_values) if weights is None else weights
-            if self.errors_as == "target":
-                wrong = [n for n, name in enumerate(names) if task.known.errors.get(name, 0) > 0]
+            wrong = [n for n, name in enumerate(names) if task.known.errors.get(name)]
+            if self.errors_as == "target" and wrong:
                 hit = rows.take(np.array(wrong, np.intp)).counts > 0
                 weights, counts = np.where(hit, even, 0.0), np.zeros_like(counts)
-            elif mean > 0:
+            elif wrong:
                 weights = even * rate / mean
         counts = counts + items.take(task.picked).counts
         return Wanted(self.w, self.order, counts, weights)

@@ -145,12 +145,16 @@ class Ranked(Selector):
         by_cost: Divide scores by costs.
         density: Multiply scores by this power of an item's mean similarity to the pool (Settles
             and Craven 2008, "information density"); 0: do not.
+        errors: Where errors are known, multiply scores by this power of an item's relative error
+            rate (`error_rate`), so that what is like the items that a model got wrong comes first;
+            0: do not.
         top: More than 1: the batch is chosen by coverage within the best ones, `top` times as many
             as it holds, so that it does not hold the same thing many times.
     """
 
     by_cost: bool = False
     density: Annotated[float, Number(0, 100)] = 0.0
+    errors: Annotated[float, Number(0, 100)] = 1.0
     top: Annotated[float, Number(1, 1e6)] = 1.0
 
     @abstractmethod
@@ -167,6 +171,8 @@ class Ranked(Selector):
             raise InputError(f"{self.name}: the score of item {bad} is no finite number")
         if self.density:
             scores *= similarity(task.described.items) ** self.density
+        if self.errors and task.known.errors is not None:
+            scores *= error_rate(task) ** self.errors
         spending, keys = task.limits.spending, scores
         if self.by_cost and spending.shares is not None:
             keys = scores / spending.shares
@@ -242,8 +248,30 @@ def similarity(items: Incidence) -> Floats:
     return items.sums(middle) / norm
 
 
+SMOOTHING = 5.0
+"""Items with the mean error rate that every pair's error rate begins with, as for coverage."""
+
+
+def error_rate(task: Task) -> Floats:
+    """Return how much likelier than on average a model errs on items like each of the pool.
+
+    The mean over an item's attribute–value pairs of their smoothed error rates among the labelled
+    items, over the error rate of all of these; 1 where nothing is known.
+
+    Returns:
+        float64 [n_items].
+    """
+    items = task.described.items
+    names, rows = task.known.rows(task.pool, items, task.described.features)
+    rate, mean = task.known.error_rates(names, rows, SMOOTHING)
+    if not mean:
+        return np.ones(items.n_items)
+    times = np.diff(items.bounds)
+    return np.where(times > 0, items.sums(rate / mean) / np.maximum(1, times), 1.0)
+
+
 # --------------------------------------------------------------------------------------------------
-# Density: items that stand for many others, without any model.
+# Density: items that stand for many others, without any model; and items like those of errors.
 
 
 class Density(Ranked):
@@ -260,6 +288,25 @@ class Density(Ranked):
 
     def _scores(self, task: Task, index: NDArray[np.int64]) -> Floats:
         return np.asarray(similarity(task.described.items)[index])
+
+
+class NearErrors(Ranked):
+    """Relative error rate of an item's attribute–value pairs, see `error_rate`.
+
+    It takes "more data similar to the ones that the ML model misclassified" (Ntoulas et al., 2).
+    Where nothing is wrong, all items are alike, and the seed decides.
+
+    >>> texts = ["a b", "a c", "d e", "d f"]
+    >>> NearErrors().select(texts, labelled=[0, 2], errors=["0"], n=1).item.tolist()
+    [1]
+    """
+
+    name = "near-errors"
+    needs_errors = True
+    errors: Annotated[float, Number(0, 100)] = 0.0
+
+    def _scores(self, task: Task, index: NDArray[np.int64]) -> Floats:
+        return error_rate(task)[index]
 
 
 # --------------------------------------------------------------------------------------------------

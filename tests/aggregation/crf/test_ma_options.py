@@ -135,6 +135,19 @@ def test_with_the_largest_parameters_everything_is_finite(crowd, options):
     assert np.isfinite(result.token_probs).all()
 
 
-def test_a_large_alpha_levels_reliabilities_as_a_small_one_does(crowd):
-    some, most = (aggregate(crowd, "crf-ma", **QUICK, alpha=a).memory.pi for a in (2, 1e12))
-    np.testing.assert_allclose(most[-1], some[-1], rtol=1e-9)
+def test_how_much_an_even_alpha_levels_depends_on_how_large_it_is(crowd):
+    """Section 3.5: the strength of the regularization depends on the parameter alpha."""
+    none, weak, large, most = (
+        aggregate(crowd, "crf-ma", **QUICK, alpha=a).memory.pi[-1] for a in (1, 1.0001, 1e6, 1e12)
+    )
+    np.testing.assert_allclose(weak, none, atol=0.02)
+    np.testing.assert_allclose(large, 1 / crowd.n_workers, rtol=1e-5)
+    np.testing.assert_allclose(most, 1 / crowd.n_workers, rtol=1e-9)
+    assert weak.max() > large.max() + 0.1
+
+
+def test_strength_multiplies_the_pseudo_counts(crowd):
+    one = aggregate(crowd, "crf-ma", **QUICK, alpha=3.0, strength=0.5).memory
+    two = aggregate(crowd, "crf-ma", **QUICK, alpha=2.0).memory
+    np.testing.assert_array_equal(one.pi, two.pi)
+    np.testing.assert_array_equal(one.objective, two.objective)

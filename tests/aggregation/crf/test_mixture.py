@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy.stats import dirichlet
 
 from goldspan.aggregation.crf.rounds import (
     Totals,
@@ -121,51 +122,87 @@ FLAT = np.ones(3)
 
 def test_eq_18_divides_by_the_sum_with_a_power():
     f1 = np.array([0.8, 0.4, 0.0])
-    np.testing.assert_allclose(from_measure(f1, 1, FLAT, 1, EVERYBODY), [2 / 3, 1 / 3, 0])
-    np.testing.assert_allclose(from_measure(f1, 2, FLAT, 1, EVERYBODY), [0.8, 0.2, 0])
+    np.testing.assert_allclose(from_measure(f1, 1, FLAT, EVERYBODY), [2 / 3, 1 / 3, 0])
+    np.testing.assert_allclose(from_measure(f1, 2, FLAT, EVERYBODY), [0.8, 0.2, 0])
 
 
-def test_alpha_adds_pseudo_counts_as_strong_as_asked():
+def test_alpha_adds_pseudo_counts_beside_shares_that_sum_to_1():
     f1, alpha = np.array([0.5, 0.5, 0.0]), np.array([1.0, 1.0, 3.0])
-    np.testing.assert_allclose(from_measure(f1, 1, alpha, 1.0, EVERYBODY), [0.25, 0.25, 0.5])
-    np.testing.assert_allclose(from_measure(f1, 1, alpha, 0.0, EVERYBODY), [0.5, 0.5, 0.0])
+    np.testing.assert_allclose(from_measure(f1, 1, alpha, EVERYBODY), [1 / 6, 1 / 6, 2 / 3])
+    np.testing.assert_allclose(
+        from_measure(f1, 1, np.full(3, 2.0), EVERYBODY), [3 / 8, 3 / 8, 1 / 4]
+    )
+
+
+@pytest.mark.parametrize("alpha", [(1.0001,) * 3, (2.0,) * 3, (1e6,) * 3, (1.0, 1.5, 40.0)])
+@pytest.mark.parametrize("power", [1, 2])
+def test_alpha_gives_the_most_probable_reliabilities_found_on_a_grid(alpha, power):
+    """Section 3.5: the maximum of sum share ln pi + ln Dirichlet(pi; alpha) on the simplex."""
+    f1, alpha = np.array([0.8, 0.4, 0.1]), np.array(alpha)
+    found = from_measure(f1, power, alpha, EVERYBODY)
+    share, n = f1**power / (f1**power).sum(), 400
+    one, two = np.meshgrid(np.arange(1, n), np.arange(1, n))
+    grid = np.stack([one, two, n - one - two], axis=-1).reshape(-1, 3)
+    grid = grid[grid[:, 2] > 0] / n
+    value = np.log(grid) @ (share + alpha - 1)
+    assert np.abs(grid[value.argmax()] - found).max() <= 1 / n
+    assert np.log(found) @ (share + alpha - 1) >= value.max()
+
+
+def test_an_even_alpha_levels_the_more_the_larger_it_is_and_nothing_jumps_at_1():
+    f1 = np.array([0.8, 0.4, 0.1])
+    alphas = [1, 1 + 1e-9, 1.0001, 1.1, 2, 10, 1e6]
+    found = [from_measure(f1, 2, np.full(3, float(a)), EVERYBODY) for a in alphas]
+    apart = [np.abs(pi - 1 / 3).max() for pi in found]
+    assert apart == sorted(apart, reverse=True)
+    np.testing.assert_allclose(found[1], found[0], atol=1e-8)  # no jump at 1
+    np.testing.assert_allclose(found[2], found[0], atol=1e-3)
+    np.testing.assert_allclose(found[-1], 1 / 3, atol=1e-6)
+    assert apart[0] > 0.4
 
 
 def test_a_measure_that_says_nothing_counts_as_the_mean():
     f1 = np.array([0.8, np.nan, 0.4])
-    found = from_measure(f1, 1, FLAT, 1, EVERYBODY)
+    found = from_measure(f1, 1, FLAT, EVERYBODY)
     np.testing.assert_allclose(found, np.array([4, 3, 2]) / 9)
 
 
 def test_where_nobody_is_right_all_are_alike_but_those_left_out():
     kept = np.array([True, False, True])
-    np.testing.assert_allclose(from_measure(np.zeros(3), 1, FLAT, 1, kept), [0.5, 0, 0.5])
+    np.testing.assert_allclose(from_measure(np.zeros(3), 1, FLAT, kept), [0.5, 0, 0.5])
     nothing = np.full(3, np.nan)
-    np.testing.assert_allclose(from_measure(nothing, 1, FLAT, 1, kept), [0.5, 0, 0.5])
+    np.testing.assert_allclose(from_measure(nothing, 1, FLAT, kept), [0.5, 0, 0.5])
 
 
 @pytest.mark.parametrize("size", [1e-300, 1e-4, 1.0, 1e300])
 @pytest.mark.parametrize("power", [0, 0.5, 100])
 def test_powers_of_measures_of_any_size_keep_their_ratio(size, power):
-    found = from_measure(np.array([0.9, 0.6, np.nan]) * size, power, FLAT, 1, EVERYBODY)
+    found = from_measure(np.array([0.9, 0.6, np.nan]) * size, power, FLAT, EVERYBODY)
     powers = (np.array([0.9, 0.6, 0.75]) / 0.9) ** power
     np.testing.assert_allclose(found, powers / powers.sum(), rtol=1e-12)
 
 
 @pytest.mark.parametrize("power", [0, 1, 2.5, 30])
-@pytest.mark.parametrize("size", [0.1, 1.0, 3.0])
-def test_pseudo_counts_stand_beside_the_powers_themselves(power, size):
-    f1, alpha = np.array([0.8, 0.4, 0.0]) * size, np.array([1.0, 1.5, 2.0])
-    counts = f1**power + 0.5 * np.array([0, 1 / 3, 2 / 3])
-    found = from_measure(f1, power, alpha, 0.5, EVERYBODY)
+@pytest.mark.parametrize("size", [1e-200, 0.1, 1.0, 3.0, 1e200])
+def test_pseudo_counts_stand_beside_shares_of_measures_of_any_size(power, size):
+    f1, alpha = np.array([0.8, 0.4, 0.0]), np.array([1.0, 1.5, 2.0])
+    counts = f1**power / (f1**power).sum() + alpha - 1
+    found = from_measure(f1 * size, power, alpha, EVERYBODY)
     np.testing.assert_allclose(found, counts / counts.sum(), rtol=1e-12)
 
 
-def test_pseudo_counts_decide_beside_tiny_powers_and_vanish_beside_huge_ones():
-    f1, alpha = np.array([0.8, 0.4, 0.0]), np.array([1.0, 1.5, 2.0])
-    tiny, huge = (from_measure(f1 * s, 100, alpha, 1, EVERYBODY) for s in (1e-200, 1e200))
-    np.testing.assert_allclose(tiny, [0, 1 / 3, 2 / 3], rtol=1e-12)
-    np.testing.assert_allclose(huge, [1, 0.5**100, 0], rtol=1e-12)
+def test_the_log_prior_is_that_of_the_dirichlet_less_its_value_at_the_mode():
+    alpha, rng = np.array([2.0, 1.0, 3.5]), np.random.default_rng(1)
+    mode = np.array([1.0, 0.0, 2.5]) / 3.5
+    assert log_prior(mode, alpha, EVERYBODY) == 0
+    one, two = rng.dirichlet([3, 3, 3], 2)
+    apart = dirichlet.logpdf(one, alpha) - dirichlet.logpdf(two, alpha)
+    found = log_prior(one, alpha, EVERYBODY) - log_prior(two, alpha, EVERYBODY)
+    assert found == pytest.approx(apart)
+    assert log_prior(one, FLAT, EVERYBODY) == 0
+    assert log_prior(one, alpha, np.array([False, True, True])) == pytest.approx(
+        2.5 * np.log(one[2])
+    )
 
 
 def test_the_exact_step_maximises_expectation_and_prior():

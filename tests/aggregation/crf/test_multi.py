@@ -27,23 +27,29 @@ def inputs_of(items, known=None):
     return prepare(crowd, FitContext(known=known), "rodrigues", 1)
 
 
-def test_candidates_are_the_labels_that_somebody_gave_and_all_where_nobody_did():
-    inputs = inputs_of([{0: [0, 1, -1], 1: [0, 2, -1], 2: [1, 2, -1]}])
-    expected = [[1 / 2, 1 / 2, 0, 0, 0], [0, 1 / 2, 1 / 2, 0, 0], [1 / 5] * 5]
+def test_every_workers_label_begins_with_the_same_prior_and_all_do_where_nobody_gave_one():
+    inputs = inputs_of([{0: [0, 1, -1], 1: [0, -1, -1], 2: [1, 2, -1]}])
+    expected = [[2 / 3, 1 / 3, 0, 0, 0], [0, 1 / 2, 1 / 2, 0, 0], [1 / 5] * 5]
     np.testing.assert_allclose(candidates(inputs), expected)
 
 
-def test_candidates_may_begin_with_their_shares_of_the_votes():
-    inputs = inputs_of([{0: [0, 1], 1: [0, -1], 2: [1, 2]}])
-    expected = [[2 / 3, 1 / 3, 0, 0, 0], [0, 1 / 2, 1 / 2, 0, 0]]
-    np.testing.assert_allclose(candidates(inputs, "votes"), expected)
+def test_a_spammer_among_five_begins_with_a_fifth_or_as_one_of_two_labels_with_a_half():
+    inputs = inputs_of([{0: [0], 1: [0], 2: [0], 3: [0], 4: [1]}])
+    np.testing.assert_allclose(candidates(inputs), [[4 / 5, 1 / 5, 0, 0, 0]])
+    np.testing.assert_allclose(candidates(inputs, "uniform"), [[1 / 2, 1 / 2, 0, 0, 0]])
+
+
+def test_candidates_may_begin_alike_however_many_gave_them():
+    inputs = inputs_of([{0: [0, 1, -1], 1: [0, 2, -1], 2: [1, 2, -1]}])
+    expected = [[1 / 2, 1 / 2, 0, 0, 0], [0, 1 / 2, 1 / 2, 0, 0], [1 / 5] * 5]
+    np.testing.assert_allclose(candidates(inputs, "uniform"), expected)
 
 
 def test_max_with_votes_learns_the_majority_at_once(root):
     crowd = goldspan.read_crowd(root / "examples" / "crowd.tsv")
     options = {"templates": FEW, "max_iter": 1, "steps": 20}
-    alike = goldspan.score(crowd, aggregate(crowd, "multicrf-max", **options)).f1
-    votes = goldspan.score(crowd, aggregate(crowd, "multicrf-max", **options, begin="votes")).f1
+    votes = goldspan.score(crowd, aggregate(crowd, "multicrf-max", **options)).f1
+    alike = goldspan.score(crowd, aggregate(crowd, "multicrf-max", **options, begin="uniform")).f1
     assert votes > alike + 0.1
     with pytest.raises(UnknownNameError, match="value of begin"):
         MultiCrf(begin="majority")
@@ -87,14 +93,13 @@ def test_soft_targets_are_all_well_formed_sequences_weighted_by_their_priors(see
     np.testing.assert_allclose(sums.steps, steps, atol=1e-9)
 
 
-def test_max_learns_soft_labels_first_and_then_one_sequence():
+def test_max_learns_soft_labels_first_where_all_begin_alike_and_then_one_sequence():
+    soft_first, max_first = MultiCrf(begin="uniform"), MultiCrfMax(begin="uniform")
     items = oracle.random_items(np.random.default_rng(4), BIO, n_items=6, skip=0.0)
     inputs = inputs_of(items)
-    states = [
-        m._round(inputs, m._begin(inputs, State(), None)) for m in (MultiCrf(), MultiCrfMax())
-    ]
+    states = [m._round(inputs, m._begin(inputs, State(), None)) for m in (soft_first, max_first)]
     np.testing.assert_array_equal(states[0].weights.vector, states[1].weights.vector)
-    soft, hard = (m._round(inputs, states[0]) for m in (MultiCrf(), MultiCrfMax()))
+    soft, hard = (m._round(inputs, states[0]) for m in (soft_first, max_first))
     np.testing.assert_array_equal(soft.arrays["prior"], hard.arrays["prior"])
     believed = MultiCrfMax()._scores(inputs, hard.arrays["prior"])
     codes = MultiCrfMax()._likeliest(inputs, believed).codes

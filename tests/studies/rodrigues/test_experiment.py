@@ -48,6 +48,23 @@ def test_every_method_runs_in_every_repeat_and_the_upper_bound_once(experiment, 
     assert told == [(n, 4) for n in range(5)]
 
 
+@pytest.mark.parametrize("runner", [Serial(), Threads(2)], ids=["serial", "threads"])
+@pytest.mark.usefixtures("calls")
+def test_all_methods_of_a_repeat_learn_from_one_crowd_that_is_drawn_once(
+    experiment, monkeypatch, runner
+):
+    drawn, draw = [], OnePerArticle.draw
+
+    def counted(self, repeat):
+        drawn.append(repeat)
+        return draw(self, repeat)
+
+    monkeypatch.setattr(OnePerArticle, "draw", counted)
+    many = replace(experiment, methods=("crf-conc", "crf-ma", "ds"))
+    carry_out(many, runner)
+    assert sorted(drawn) == [0, 1, 2]
+
+
 def test_kept_runs_are_not_done_again_and_are_the_same(experiment, calls, tmp_path):
     state = tmp_path / "runs.jsonl"
     first = carry_out(replace(experiment, repeats=2), Serial(), state)

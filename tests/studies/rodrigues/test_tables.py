@@ -46,11 +46,34 @@ def test_a_table_without_the_papers_method_compares_nothing():
     assert order_notes(runs, CLAIM) == []
 
 
-def test_an_order_that_does_not_hold_is_said():
-    (holds,) = order_notes(_runs(), CLAIM)
-    assert "crf-ma is above mv-token" in holds
-    (broken,) = order_notes(_runs(), Claim("mv-token", ("crf-ma",)))
-    assert "mv-token is NOT above crf-ma (11.67 better)" in broken
+@pytest.mark.parametrize(
+    ("ours", "theirs", "verdict"),
+    [
+        ((0.70, 0.72, 0.71), (0.60, 0.63, 0.61), "is above"),
+        ((0.70, 0.75, 0.80), (0.50, 0.60, 0.80), "is not shown to be above"),  # p = 0.07
+        ((0.60, 0.63, 0.61), (0.70, 0.72, 0.71), "is BELOW"),
+        ((0.50, 0.60, 0.80), (0.70, 0.75, 0.80), "is not shown to be above"),
+        ((0.50, 0.60, 0.80), (0.50, 0.60, 0.80), "is not shown to be above"),
+    ],
+)
+def test_an_order_holds_by_the_test_over_repeats_and_not_by_a_gap(ours, theirs, verdict):
+    (note,) = order_notes(_runs({"mv-token": theirs, "crf-ma": ours}), CLAIM)
+    assert note.startswith("The paper's order on own items (paired t-test over 3 repeats): ")
+    assert f": crf-ma {verdict} mv-token (" in note
+    p = ttest_rel(ours, theirs).pvalue if ours != theirs else None
+    assert (f"p = {p:.1e}" in note) if p else ("p =" not in note)
+
+
+def test_several_verdicts_stand_side_by_side():
+    f1 = {"ours": (0.8, 0.81, 0.82), "a": (0.7, 0.72, 0.71), "b": (0.8, 0.85, 0.79)}
+    (note,) = order_notes(_runs(f1), Claim("ours", ("a", "b")))
+    assert "ours is above a (+10.00, p = 3.3e-03); is not shown to be above b (-0.33, p = " in note
+
+
+@pytest.mark.parametrize(("f1", "verdict"), [(0.5, "is ahead of"), (0.9, "is NOT ahead of")])
+def test_one_run_shows_gaps_and_no_verdict_of_a_test(f1, verdict):
+    (note,) = order_notes(_runs({"mv-token": (f1,), "crf-ma": (0.7,)}), CLAIM)
+    assert f"(one run, no test): crf-ma {verdict} mv-token" in note
 
 
 def test_the_error_of_reliabilities_is_the_root_mean_square():

@@ -26,9 +26,10 @@ from goldspan.errors import InputError, NotFittedError
 from goldspan.params import MOST, Number, Rounds, Seed, Whole
 from goldspan.protocols import Runner, Serial
 from goldspan.spans import Codec
-from goldspan.tagger.base import transform
+from goldspan.tagger.base import Tagger, transform
 from goldspan.tagger.crf import CRF, Masks
 from goldspan.tagger.features import read_templates
+from goldspan.tagger.hmm import HMM
 
 # --------------------------------------------------------------------------------------------------
 # From a CRF's scores to a result: legal labels, marginals, spans with confidence, alternatives.
@@ -145,7 +146,7 @@ class CrfMethod(Aggregator):
         if "result_" not in vars(self):
             raise NotFittedError(f"{type(self).__name__}: call fit before predict")
         self._check()
-        tagger: CRF = self.result_.tagger
+        tagger: Tagger = self.result_.tagger
         found, _ = in_tags_of(tagger.codec_, as_crowd(crowd), FitContext())
         if found.tagset != tagger.codec_:
             raise InputError(
@@ -164,7 +165,9 @@ class CrfMethod(Aggregator):
 
     def _aggregate(self, crowd: Crowd, given: FitContext) -> Consensus:
         inputs = prepare(crowd, given, self.templates, self.min_count)
-        warm = None if given.start is None else inputs.carried(_tagger_of(given.start))
+        warm = None
+        if given.start is not None:
+            warm = inputs.carried(_tagger_of(given.start, type(self._untrained(inputs))))
         begin = self._begin(inputs, State(weights=warm), given.start)
         name = ""
         if given.checkpoint is not None:
@@ -202,24 +205,32 @@ class CrfMethod(Aggregator):
         )
         return self._finish(result, inputs, state)
 
-    def _tagger(self, inputs: CrfInputs, outcome: Outcome) -> CRF:
-        state, codec = outcome.state, inputs.crowd.tagset
-        assert state.weights is not None
+    def _untrained(self, inputs: CrfInputs) -> CRF | HMM:
+        """Return a tagger with tags and features that has learned nothing yet."""
         tagger = CRF(
-            templates=[str(t) for t in read_templates(self.templates)], encoding=codec.encoding,
+            templates=[str(t) for t in read_templates(self.templates)],
+            encoding=inputs.crowd.tagset.encoding,
             c2=self.c2, min_count=self.min_count, max_iter=self.steps,
         )  # fmt: skip
-        tagger.codec_, tagger.features_, tagger.weights_ = codec, inputs.numbers, state.weights
+        tagger.codec_, tagger.features_ = inputs.crowd.tagset, inputs.numbers
+        return tagger
+
+    def _tagger(self, inputs: CrfInputs, outcome: Outcome) -> CRF | HMM:
+        state, tagger = outcome.state, self._untrained(inputs)
+        assert state.weights is not None
+        tagger.weights_ = state.weights
         tagger.documents_ = inputs.text.group is not None
         tagger.trace_ = tuple(-value for value in state.trace)
         tagger.converged_, tagger.stop_reason_ = outcome.converged, outcome.reason
         return tagger
 
 
-def _tagger_of(start: Consensus) -> CRF:
-    if not isinstance(start.tagger, CRF):
-        raise InputError(
-            "start must be a result with a CRF: of crf-conc, crf-ma, multicrf, multicrf-max or a "
-            "bsc method with +crf"
-        )
-    return start.tagger
+def _tagger_of(start: Consensus, kind: type[CRF | HMM]) -> CRF | HMM:
+    if isinstance(start.tagger, kind):
+        return start.tagger
+    if kind is HMM:
+        raise InputError("start must be a result with an HMM: of crf-ma with model='hmm'")
+    raise InputError(
+        "start must be a result with a CRF: of crf-conc, crf-ma, multicrf, multicrf-max or a "
+        "bsc method with +crf"
+    )

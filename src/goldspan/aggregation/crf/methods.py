@@ -1,4 +1,4 @@
-"""CRF-CONC, CRF-MA (Rodrigues, Pereira and Ribeiro 2014) and MultiCRF (Dredze 2009)."""
+"""CRF-CONC, CRF-MA (Rodrigues et al. 2013) and MultiCRF (Dredze et al. 2009)."""
 
 from __future__ import annotations
 
@@ -38,6 +38,9 @@ from goldspan.aggregation.votes import TokenVote
 from goldspan.crowd import Crowd
 from goldspan.errors import InputError
 from goldspan.params import MOST, Number, OneOf, Whole, check_number
+from goldspan.tagger.crf import CRF, Targets
+from goldspan.tagger.features import read_templates
+from goldspan.tagger.hmm import HMM
 from goldspan.tagger.parameters import Weights
 
 # --------------------------------------------------------------------------------------------------
@@ -107,6 +110,7 @@ class CrfGold(CrfConc):
 
 
 STARTS = ("votes", "random")
+MODELS = ("crf", "hmm")
 
 
 class CrfMa(CrfMethod):
@@ -121,10 +125,14 @@ class CrfMa(CrfMethod):
             unknown; "accuracy" of tokens; a function of crowd and codes that gives a number per
             worker; or "posterior": the exact M-step.
         power: Of the measure: 1 is eq. 18, 2 the paper's experiments; at most 100.
-        alpha: Of the Dirichlet prior: a number from 1 to 1e12, or one by worker id (others 1).
-        strength: Weight of the prior's pseudo-counts beside the measures, at most 1e12.
+        alpha: Of the Dirichlet prior: a number from 1 to 1e12, or one by worker id (others 1). A
+            worker has alpha - 1 pseudo-counts; all measures together, as shares, count 1.
+        strength: What the pseudo-counts are multiplied by, at most 1e12.
         min_answers: Workers with fewer answers are left out.
         begin: "votes": reliabilities against the majority vote; or "random".
+        model: "crf", or "hmm", a hidden Markov model in its place (section 5 of the paper) with the
+            defaults of `goldspan.tagger.HMM`. Its M-step counts; c2 and steps have no part in it.
+            It takes features as independent: few templates, such as "hmm", suit it.
         templates: Feature templates: a named set, a TOML file, or a list.
         c2: Penalty of the squared weights; the Gaussian prior has variance 1 / (2 c2). The weights
             of all workers sum up to 1, so that an item counts less than in a CRF's training.
@@ -152,6 +160,7 @@ class CrfMa(CrfMethod):
     strength: Annotated[float, Number(0, MOST)] = 1.0
     min_answers: Annotated[int, Whole(1)] = 1
     begin: Annotated[str, OneOf(STARTS)] = "votes"
+    model: Annotated[str, OneOf(MODELS)] = "crf"
     c2: Annotated[float, Number(0, MOST)] = 0.1
 
     def _begin(self, inputs: CrfInputs, state: State, start: Consensus | None) -> State:
@@ -177,7 +186,7 @@ class CrfMa(CrfMethod):
             totals = self._totals(inputs, scores)
             gamma = responsibilities(pi, totals, self.normalise, self.tau)
         targets = inputs.targets(gamma[crowd.latest.worker], np.ones(crowd.n_items), scores)
-        weights, _ = inputs.train(targets, state.weights, self.c2, self.steps)
+        weights = self._trained(inputs, targets, state.weights)
         scores = inputs.scores(weights)
         pi = self._reliabilities(inputs, gamma, scores)
         found = self._judged(inputs, weights, scores, gamma, pi)
@@ -187,13 +196,28 @@ class CrfMa(CrfMethod):
             arrays[name] = np.concatenate([old[name], value]) if name in old else value
         return State(weights, (*state.trace, float(found["expectation"][0])), arrays)
 
+    def _trained(self, inputs: CrfInputs, targets: Targets, start: Weights | None) -> Weights:
+        if self.model == "crf":
+            return inputs.train(targets, start, self.c2, self.steps)[0]
+        return self._untrained(inputs).fit_targets(inputs.features, targets).weights_
+
+    def _untrained(self, inputs: CrfInputs) -> CRF | HMM:
+        if self.model == "crf":
+            return super()._untrained(inputs)
+        templates = [str(t) for t in read_templates(self.templates)]
+        codec = inputs.crowd.tagset
+        tagger = HMM(templates=templates, encoding=codec.encoding, min_count=self.min_count)
+        tagger.codec_, tagger.features_ = codec, inputs.numbers
+        return tagger
+
     def _judged(
         self, inputs: CrfInputs, weights: Weights, scores: Scores, gamma: Floats, pi: Floats
     ) -> dict[str, Floats]:
         """Return the expectation and the objective, log-priors and known truth included."""
         totals = self._totals(inputs, scores)
-        vector = weights.vector
-        apart = log_prior(pi, self._alpha(inputs.crowd), totals.kept) - self.c2 * vector @ vector
+        apart = log_prior(pi, self._alpha(inputs.crowd), totals.kept)
+        if self.model == "crf":
+            apart -= self.c2 * float(weights.vector @ weights.vector)
         is_known = inputs.truth.n_given > 0
         apart += float(inputs.truth.log_probs(scores)[is_known].sum())
         return {
@@ -214,7 +238,7 @@ class CrfMa(CrfMethod):
         self, crowd: Crowd, codes: NDArray[np.int16], kept: NDArray[np.bool_]
     ) -> Floats:
         found = measured(crowd, codes, self.reliability)
-        return from_measure(found, self.power, self._alpha(crowd), self.strength, kept)
+        return from_measure(found, self.power, self._alpha(crowd), kept)
 
     def _n_given(self, inputs: CrfInputs) -> NDArray[np.int64]:
         """Count labels, int64 [n_workers]; 0 for workers who are left out."""
@@ -230,13 +254,17 @@ class CrfMa(CrfMethod):
         return Totals(total.astype(np.float64), self._n_given(inputs), inputs.n_labels)
 
     def _alpha(self, crowd: Crowd) -> Floats:
+        """Return the prior's parameters, float64 [n_workers]; `strength` is in them."""
+        alpha = np.ones(crowd.n_workers)
         if isinstance(self.alpha, Mapping):
             ids = crowd.worker_ids.to_pylist()
             unknown = sorted(set(self.alpha) - set(ids))
             if unknown:
                 raise InputError(f"alpha: there is no worker {', '.join(map(repr, unknown))}")
-            return np.array([float(self.alpha.get(name, 1.0)) for name in ids])
-        return np.full(crowd.n_workers, float(self.alpha))
+            alpha[:] = [float(self.alpha.get(name, 1.0)) for name in ids]
+        else:
+            alpha[:] = self.alpha
+        return np.asarray(1 + self.strength * (alpha - 1))
 
     def _reason_to_stop(self, state: State) -> str:
         before, now = state.arrays["pi"][-2:]
@@ -279,7 +307,7 @@ def _workers(result: Consensus) -> pa.Table:
 # MultiCRF: every token has several labels, one of which is right (Dredze et al. 2009).
 
 
-MULTI_STARTS = ("uniform", "votes")
+MULTI_STARTS = ("votes", "uniform")
 LEAST_PRIOR = 1e-12
 """Of a candidate."""
 
@@ -291,7 +319,9 @@ class MultiCrf(CrfMethod):
     whose candidates make no well-formed sequence are not trained on; the notes count them.
 
     Args:
-        begin: Priors before the first round: "uniform", the paper's, or "votes", their shares.
+        begin: Priors before the first round: "votes", the same for every worker's label, so that a
+            candidate begins with its share of the votes; or "uniform", the same for every distinct
+            label, however many gave it.
         templates: Feature templates: a named set, a TOML file, or a list.
         c2: Penalty of the squared weights; the Gaussian prior has variance 1 / (2 c2).
         min_count: Features that occur less often are left out.
@@ -306,7 +336,7 @@ class MultiCrf(CrfMethod):
     of_skipped = "name no candidate"
     is_max = False
 
-    begin: Annotated[str, OneOf(MULTI_STARTS)] = "uniform"
+    begin: Annotated[str, OneOf(MULTI_STARTS)] = "votes"
     tol: Annotated[float, Number(0)] = 2e-3
 
     def _begin(self, inputs: CrfInputs, state: State, start: Consensus | None) -> State:  # noqa: ARG002
@@ -371,8 +401,8 @@ class MultiCrfMax(MultiCrf):
     is_max = True
 
 
-def candidates(inputs: CrfInputs, begin: str = "uniform") -> Floats:
-    """Return every token's candidates the same prior or their shares, float64 [n_tokens, J]."""
+def candidates(inputs: CrfInputs, begin: str = "votes") -> Floats:
+    """Return priors of every token's candidates, float64 [n_tokens, J]; `begin` as for MultiCRF."""
     crowd, given = inputs.crowd, inputs.sequences.codes
     prior = np.zeros((crowd.n_tokens, inputs.n_labels))
     said = given >= 0

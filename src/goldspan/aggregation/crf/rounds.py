@@ -22,8 +22,8 @@ from goldspan.crowd import Crowd
 from goldspan.crowd.measures import token_accuracy, worker_rates
 from goldspan.errors import InputError, UnknownNameError
 from goldspan.protocols import Runner
-from goldspan.tagger.base import carry
-from goldspan.tagger.crf import CRF, Masks, Minimum, Targets, train
+from goldspan.tagger.base import Tagger, carry
+from goldspan.tagger.crf import Masks, Minimum, Targets, train
 from goldspan.tagger.features import FeatureMap, Features, Text, read_templates
 from goldspan.tagger.parameters import Weights
 
@@ -148,27 +148,32 @@ def expectation(gamma: Floats, pi: Floats, totals: Totals) -> float:
 
 
 def log_prior(pi: Floats, alpha: Floats, kept: NDArray[np.bool_]) -> float:
-    """Return ln Dirichlet(pi; alpha) of the workers who take part, without its constant."""
-    return float(((alpha - 1) * np.log(np.maximum(pi, LEAST_PI)))[kept].sum())
+    """Return ln Dirichlet(pi; alpha) of the workers who take part, less that of its mode.
+
+    The mode is pi ~ alpha - 1; as a constant it would hide everything else beside a strong prior.
+    """
+    extra = np.where(kept, alpha - 1, 0.0)
+    counts = extra > 0
+    mode = extra[counts] / extra.sum()
+    return float(extra[counts] @ np.log(np.maximum(pi[counts], LEAST_PI) / mode))
 
 
 def from_gamma(gamma: Floats, alpha: Floats, kept: NDArray[np.bool_]) -> Floats:
-    """Return pi ~ gamma + alpha - 1: the exact M-step."""
-    return normalised(gamma + alpha - 1, kept)
+    """Return pi ~ gamma + alpha - 1: the exact M-step under a Dirichlet prior (section 3.5)."""
+    return normalised(gamma + (alpha - 1), kept)
 
 
-def from_measure(
-    measured: Floats, power: float, alpha: Floats, strength: float, kept: NDArray[np.bool_]
-) -> Floats:
-    """Return pi ~ measure^power + pseudo-counts (eq. 18).
+def from_measure(measured: Floats, power: float, alpha: Floats, kept: NDArray[np.bool_]) -> Floats:
+    """Return pi ~ measure^power / sum of measure^power + alpha - 1 (eq. 18 and section 3.5).
 
-    Powers are taken of shares of the largest measure: those of small numbers would all become 0.
+    Eq. 18 puts shares of the measure in the place of gamma: both sum to 1, the one draw of z, and
+    the prior's pseudo-counts stand beside either. Powers are taken of shares of the largest
+    measure: those of small numbers would all become 0.
 
     Args:
         measured: float64 [n_workers], such as F1; NaN counts as the mean.
         power: 1 in eq. 18, 2 in the paper's experiments.
         alpha: float64 [n_workers] >= 1, of the Dirichlet prior.
-        strength: What the pseudo-counts (alpha - 1) / sum(alpha - 1) are multiplied by.
         kept: bool [n_workers], who takes part.
     """
     known = kept & ~np.isnan(measured)
@@ -177,13 +182,7 @@ def from_measure(
     share[known] = measured[known] / top
     if known.any():
         share[~known] = share[known].mean()
-    extra = np.where(kept, alpha - 1, 0.0)
-    extra = strength * extra / max(extra.sum(), LEAST_PI)
-    if not extra.any():
-        return normalised(share**power, kept)
-    own = power * np.log(top)  # what is multiplied out again, divided by the larger of it and 1
-    most = max(own, 0.0)
-    return normalised(share**power * np.exp(own - most) + extra * np.exp(-most), kept)
+    return from_gamma(normalised(share**power, kept), alpha, kept)
 
 
 def normalised(values: Floats, kept: NDArray[np.bool_]) -> Floats:
@@ -229,7 +228,7 @@ def carried(trace: ReliabilityTrace, crowd: Crowd, kept: NDArray[np.bool_]) -> F
     """Take over the reliabilities of an earlier result; new workers have the mean one."""
     old = dict(zip(trace.worker_ids.to_pylist(), trace.pi[-1].tolist(), strict=True))
     found = [old.get(name, np.nan) for name in crowd.worker_ids.to_pylist()]
-    return from_measure(np.array(found), 1.0, np.ones(len(found)), 0.0, kept)
+    return from_measure(np.array(found), 1.0, np.ones(len(found)), kept)
 
 
 # --------------------------------------------------------------------------------------------------
@@ -425,7 +424,7 @@ class CrfInputs:
             max_iter=steps,
         )  # fmt: skip
 
-    def carried(self, tagger: CRF) -> Weights:
+    def carried(self, tagger: Tagger) -> Weights:
         """Take over the weights of an earlier tagger."""
         known = (tagger.weights_, tagger.features_, tagger.codec_)
         return carry(*known, self.numbers, self.crowd.tagset)

@@ -1,0 +1,237 @@
+"""Families of workers, and what the answers of their members count.
+
+n members whose mistakes correlate by rho count as n / (1 + (n - 1) rho) independent workers (Kish
+1965).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from goldspan.crowd import Crowd
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+COPIES = 0.8
+"""Workers whose mistakes correlate so much are copies, and not those who know more than others."""
+WEAK = 0.4
+"""Found families of single labels that share less are not heeded: six of them count as two."""
+SEEN = 0.005
+"""Least rho that is not shown as 0.00."""
+SAID = 8
+"""Most families, and members of each, that a note lists."""
+
+
+@dataclass(frozen=True, eq=False)
+class Families:
+    """Which workers err together, and how much.
+
+    Attributes:
+        number: int64 [n_workers], family of every worker, numbered in the order of the first
+            members; who errs alone has a number of his own.
+        rho: float64 [n_families], correlation of the members' mistakes, 0 to 1; 0 of who is alone.
+        worker_ids: Arrow string array [n_workers].
+        given: Names of families that were given, by number.
+        assumed: Numbers of families whose rho could not be estimated: 1 was taken.
+
+    >>> import goldspan
+    >>> rows = [{"item": n, "worker": w, "label": "xy"[n % 2]} for n in range(9) for w in "abc"]
+    >>> crowd = goldspan.read_crowd(rows)
+    >>> from goldspan.aggregation.families import given_families
+    >>> families = given_families(crowd, {"a": "one", "b": "one"})
+    >>> families.names(), families.number.tolist()
+    ({'a': 'one', 'b': 'one'}, [0, 0, 1])
+    >>> families.answer_weights(crowd)[:3].tolist()
+    [0.5, 0.5, 1.0]
+    """
+
+    number: Ints
+    rho: Floats
+    worker_ids: pa.Array
+    given: Mapping[int, str] = field(default_factory=dict)
+    assumed: frozenset[int] = frozenset()
+
+    @cached_property
+    def sizes(self) -> Ints:
+        """Count the members of every family, int64 [n_families]."""
+        return np.bincount(self.number, minlength=len(self.rho))
+
+    def __bool__(self) -> bool:
+        """Return whether any family has two members or more."""
+        return bool((self.sizes > 1).any())
+
+    def names(self) -> dict[str, str]:
+        """Return the name of the family of every worker who has one, by worker id.
+
+        Found ones are called "family 1" and so on; `families=` of the aggregators takes it.
+        """
+        found = np.flatnonzero(self.sizes > 1).tolist()
+        called = {n: self.given.get(n, f"family {i + 1}") for i, n in enumerate(found)}
+        pairs = zip(self.worker_ids.to_pylist(), self.number.tolist(), strict=True)
+        return {worker: called[n] for worker, n in pairs if n in called}
+
+    def on(self, worker_ids: pa.Array) -> Families:
+        """Return the same families among other workers, found by id; newcomers err alone.
+
+        Args:
+            worker_ids: Arrow string array [n_workers].
+        """
+        place = pc.fill_null(pc.index_in(worker_ids, value_set=self.worker_ids), -1)
+        known = np.asarray(place.to_numpy(zero_copy_only=False), np.int64)
+        number = np.where(known < 0, -1, self.number[known])
+        return self.renumbered(number, worker_ids)
+
+    def renumbered(self, number: Ints, worker_ids: pa.Array) -> Families:
+        """Return the families of workers by their numbers here.
+
+        Args:
+            number: int64 [n_workers], a family of these, -1 for who errs alone.
+            worker_ids: Arrow string array [n_workers].
+        """
+        alone = len(self.rho) + np.arange(len(number))
+        kept, first, place = np.unique(
+            np.where(number < 0, alone, number), return_index=True, return_inverse=True
+        )
+        order = np.argsort(first, kind="stable")  # in the order of the first members
+        rank = np.empty(len(order), np.int64)
+        rank[order] = np.arange(len(order))
+        rho = np.append(self.rho, np.zeros(len(number)))[kept[order]]
+        old = kept[order].tolist()
+        given = {n: self.given[k] for n, k in enumerate(old) if k in self.given}
+        assumed = frozenset(n for n, k in enumerate(old) if k in self.assumed)
+        return Families(rank[place.ravel()], rho, worker_ids, given, assumed)
+
+    @cached_property
+    def effective(self) -> Floats:
+        """What every worker's whole family counts, n / (1 + (n - 1) rho), float64 [n_workers]."""
+        return self.effective_of(self.sizes, np.arange(len(self.rho)))[self.number]
+
+    def effective_of(self, size: NDArray[Any], family: NDArray[Any]) -> Floats:
+        """Return what some members of families count together, n / (1 + (n - 1) rho).
+
+        Args:
+            size: int64 [n], members.
+            family: int64 [n], their family.
+        """
+        return np.asarray(size / (1 + np.maximum(size - 1, 0) * self.rho[family]), np.float64)
+
+    def answer_counts(self, crowd: Crowd) -> Floats:
+        """Return how many independent answers the items have, float64 [n_items].
+
+        Args:
+            crowd: Latest answers count; its workers are looked up by id.
+        """
+        kin, answers = self.on(crowd.worker_ids), crowd.latest
+        return np.bincount(
+            answers.item, kin.weights(answers.item, answers.worker), crowd.n_items
+        ).astype(np.float64)
+
+    def answer_weights(self, crowd: Crowd) -> Floats:
+        """Return what every latest answer counts, 1 / (1 + (n - 1) rho), float64 [n_answers].
+
+        Args:
+            crowd: The crowd of these families; n members of a worker's family answered the item.
+        """
+        answers = crowd.latest
+        return self.weights(answers.item, answers.worker)
+
+    def label_weights(self, crowd: Crowd) -> Floats:
+        """Return the same of every label of the latest answers, float64 [n_labels].
+
+        n members labelled the token: an answer may skip some. Skipped tokens count nothing.
+
+        Args:
+            crowd: The crowd of these families.
+        """
+        given = crowd.latest.codes >= 0
+        found = np.zeros(len(given))
+        found[given] = self.weights(crowd.token_of[given], crowd.worker_of[given])
+        return found
+
+    def weights(self, place: NDArray[Any], worker: NDArray[Any]) -> Floats:
+        """Return what every label counts beside those of its family in the same place.
+
+        Args:
+            place: int64 [n], the item or token.
+            worker: int64 [n].
+
+        Returns:
+            float64 [n].
+        """
+        own = self.number[worker]
+        found = np.ones(len(worker))
+        related = np.flatnonzero(self.sizes[own] > 1)
+        key = place[related] * np.int64(len(self.rho)) + own[related]
+        _, inverse, n = np.unique(key, return_inverse=True, return_counts=True)
+        found[related] = 1 / (1 + (n[inverse] - 1) * self.rho[own[related]])
+        return found
+
+    def opinions(self, crowd: Crowd) -> list[Families | None]:
+        """Return what may be believed of families that were found, the boldest first.
+
+        Weak ones are left out: they count nearly as many as they are, and are easily mistaken. So
+        are, in a second opinion, those that are neither copies nor give half of the answers to
+        their items: it is open whether they err together or know more than the rest, and if they
+        err the rest outvotes them.
+
+        Args:
+            crowd: The crowd of these families.
+
+        Returns:
+            One or two; None: everybody errs alone.
+        """
+        answers, size = crowd.latest, len(self.rho)
+        key = answers.item * np.int64(size) + self.number[answers.worker]
+        cells, n_own = np.unique(key, return_counts=True)
+        item, own = np.divmod(cells, size)
+        n_all = np.bincount(answers.item, minlength=crowd.n_items)[item]
+        share = np.bincount(own, n_own, size) / np.maximum(np.bincount(own, n_all, size), 1)
+        weak = self.rho < WEAK
+        doubtful = weak | ((self.rho < COPIES) & (share < 0.5))
+        bold, sure = (
+            self.renumbered(np.where(left_out[self.number], -1, self.number), self.worker_ids)
+            for left_out in (weak, doubtful)
+        )
+        if (bold.number == sure.number).all():
+            return [bold or None]
+        return [bold, sure or None]
+
+    def thin(self, crowd: Crowd) -> Crowd:
+        """Return the crowd with one answer per item and family: that of the first member."""
+        answers = crowd.latest
+        key = answers.item * np.int64(len(self.rho)) + self.number[answers.worker]
+        first = np.unique(key, return_index=True)[1]
+        if len(first) == len(answers):
+            return crowd
+        return replace(crowd, answers=answers.take(np.sort(first)))
+
+    @property
+    def note(self) -> str:
+        """Say who they are, and what follows."""
+        fewer, in_full = self._listed(is_telling=True), self._listed(is_telling=False)
+        said = [f"workers who err together count as fewer: {fewer}"] if fewer else []
+        said += [f"families who err independently count in full: {in_full}"] if in_full else []
+        return "; ".join(said)
+
+    def _listed(self, *, is_telling: bool) -> str:
+        """List those families whose rho is seen, or those of whom it is not."""
+        members: dict[str, list[str]] = {}
+        for worker, name in self.names().items():
+            members.setdefault(name, []).append(worker)
+        said = []
+        numbers = np.flatnonzero(self.sizes > 1).tolist()
+        for number, ids in zip(numbers, members.values(), strict=True):
+            rho = float(self.rho[number])
+            if (rho >= SEEN) == is_telling:
+                how = f"rho {rho:.2f}{', assumed' if number in self.assumed else ''}"
+                said.append(f"{', '.join(ids[:SAID])}{' …' if len(ids) > SAID else ''} ({how})")
+        more = f"; and {len(said) - SAID} more families" if len(said) > SAID else ""
+        return "; ".join(said[:SAID]) + more

@@ -1,0 +1,331 @@
+"""Who errs together, by the answers alone: one factor behind the agreements, and what is beyond it.
+
+Workers who err independently agree by way of the truth only: the chance-corrected agreement of a
+pair is then a_i a_j, where a is a worker's correlation with the truth (one factor; Spearman 1904).
+Pairs that agree far beyond that – copies, one person under two names, one model under two prompts –
+are the sparse rest (Varma et al. 2019), and have
+
+    rho_ij = (k_ij - a_i a_j) / (1 - a_i a_j),
+
+0 for independent mistakes, 1 for copies.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtri
+
+from goldspan.aggregation.families.agreement import Pairs, pair_agreements
+from goldspan.aggregation.families.counting import Families
+from goldspan.aggregation.kernels import weighted_quantiles
+from goldspan.crowd import Crowd
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+ROUNDS = 20
+"""Most rounds of a fit."""
+STILL = 5e-3
+"""Largest change of a factor at which it stands still."""
+REFITS = 4
+"""Most fits, each without the pairs that were beyond the one before."""
+MANY = 0.9
+"""Quantile of blocks in common from which on a pair has no more say in the first fit."""
+BELIEF = 10.0
+"""Blocks that a pair is believed to have had more, scattering as those of all pairs do."""
+OUTLYING = 3.0
+"""Pairs this many standard errors beyond the fit have no say in the next one."""
+STARTS = (0.5, 0.35, 0.2)
+"""Quantiles of the first fits: a low one heeds less who agrees much."""
+LEVEL = 0.01
+"""Share of flagged pairs that err independently."""
+LEAST_PARTNERS = 3
+"""Of a worker whose pairs can be told from the fit."""
+PARTNERS = 50
+"""Of a worker who have a say in the fit."""
+LEAST_FACTOR = 0.05
+"""What agreements are divided by at least."""
+TAILS = (0.90, 0.95, 0.98)
+"""Quantiles by which the tail below the fit is compared with the normal's."""
+
+
+@dataclass(frozen=True, eq=False)
+class Excess:
+    """How far pairs agree beyond one factor.
+
+    Attributes:
+        pairs: The pairs.
+        rho: float64 [n_pairs], excess agreement as a share of what is possible.
+        error: float64 [n_pairs], its standard error.
+        z: float64 [n_pairs], rho over what pairs of this crowd scatter by; -inf for pairs that
+            cannot be told from the fit.
+        joins: z above which one pair alone is beyond the fit.
+        flags: z above which it is although there are so many (Benjamini and Hochberg 1995).
+        stands: z above which it is although it is the largest of so many (Bonferroni).
+    """
+
+    pairs: Pairs
+    rho: Floats
+    error: Floats
+    z: Floats
+    joins: float
+    flags: float
+    stands: float
+
+
+def excess_of(pairs: Pairs, n_workers: int, apart: NDArray[np.bool_] | None = None) -> Excess:
+    """Fit one factor to the agreements of pairs and say who is beyond it.
+
+    Of fits from several starts the one that leaves least counts: a large family, too, explains
+    many agreements – as the truth that its members alone know – but not those of all others.
+
+    Args:
+        pairs: The pairs.
+        n_workers: Number of workers.
+        apart: bool [n_pairs], pairs that have no say in the fit.
+    """
+    allowed = _telling(pairs, n_workers)
+    if apart is not None:
+        allowed &= ~apart
+    if not allowed.any():
+        nothing = np.zeros(len(pairs))
+        return Excess(pairs, nothing, nothing + 1, nothing - np.inf, *[np.inf] * 3)
+    found = [_fit(pairs, n_workers, allowed, start) for start in STARTS]
+    best = min(found, key=lambda fit: fit.left)
+    z, keep = best.z, best.keep
+    both = np.concatenate([pairs.left[keep], pairs.right[keep]])
+    partners = np.bincount(both, minlength=n_workers)
+    told = np.minimum(partners[pairs.left], partners[pairs.right]) >= LEAST_PARTNERS
+    free = int(keep.sum()) - len(np.unique(both))
+    if free < 1:
+        told[:] = False
+    z = np.where(told, _as_normal(z, max(free, 1)), -np.inf)
+    below = -z[keep & told & (z < 0)]
+    wide = 1.0
+    if len(below):  # tails heavier than the normal's, as seen below the fit, where no family is
+        seen = np.quantile(below, TAILS)
+        wide = max(1.0, float((seen / ndtri((1 + np.array(TAILS)) / 2)).max()))
+    n = max(1, int(told.sum()))
+    steps = wide * -ndtri(LEVEL * np.arange(1, n + 1) / n)
+    beyond = np.flatnonzero(np.sort(z[told])[::-1] > steps[: told.sum()])
+    flags = steps[beyond[-1] if len(beyond) else 0]
+    cuts = float(wide * -ndtri(LEVEL)), float(flags), float(steps[0])
+    return Excess(pairs, best.rho, best.error, z, *cuts)
+
+
+def _telling(pairs: Pairs, n_workers: int) -> NDArray[np.bool_]:
+    """Return which pairs have a say: every worker's with those whom he has most in common with."""
+    both = np.concatenate([pairs.left, pairs.right])
+    # Ties are drawn: neighbours in the list of workers may be of one family.
+    order = np.lexsort((np.tile(pairs.draw, 2), np.tile(-pairs.blocks, 2), both))
+    n_partners = np.bincount(both, minlength=n_workers)
+    place = np.arange(len(both)) - np.repeat(np.cumsum(n_partners) - n_partners, n_partners)
+    found = np.zeros(len(pairs), np.bool_)
+    found[order[place < PARTNERS] % len(pairs)] = True
+    return found
+
+
+class _Fit(NamedTuple):
+    """One factor, and what pairs have beyond it: rho, its error, z; who had a say; what is left."""
+
+    rho: Floats
+    error: Floats
+    z: Floats
+    keep: NDArray[np.bool_]
+    left: float
+
+
+def _fit(pairs: Pairs, n_workers: int, allowed: NDArray[np.bool_], start: float) -> _Fit:
+    """Fit one factor again and again without the pairs that are far beyond it.
+
+    Args:
+        pairs: The pairs.
+        n_workers: Number of workers.
+        allowed: bool [n_pairs], pairs that may have a say.
+        start: Which quantile the first fit takes in the place of medians.
+    """
+    keep, quantile = allowed, start
+    weight = np.sqrt(np.minimum(pairs.blocks, np.quantile(pairs.blocks, MANY)))
+    factor: Floats | None = None
+    for _ in range(REFITS):
+        factor, doubt = _factors(pairs, weight, keep, n_workers, factor, quantile)
+        common = np.clip(factor[pairs.left] * factor[pairs.right], -0.99, 0.99)
+        rest = 1 - common
+        usual = np.median(pairs.variance[keep] / rest[keep])
+        variance = (pairs.blocks * pairs.variance + BELIEF * usual * rest) / (pairs.blocks + BELIEF)
+        sampling = np.sqrt(variance / pairs.blocks + 1e-6) / rest
+        error = np.sqrt(sampling**2 + doubt / rest**2)
+        rho = (pairs.agreement - common) / rest
+        scatter = _scatter(rho[keep], error[keep])
+        t = rho / np.sqrt(error**2 + scatter**2)
+        z = _as_normal(t, pairs.blocks + BELIEF)
+        weight = 1 / np.sqrt(usual / pairs.blocks + scatter**2 + 1e-6)
+        middle = np.median(z[keep]) if quantile < 0.5 else 0.0  # a low fit is low everywhere
+        now = allowed & (z - middle < OUTLYING)
+        if not now.any() or ((now == keep).all() and quantile == 0.5):
+            break
+        keep, quantile = now, 0.5
+    left = np.minimum(np.abs(rho[allowed] / sampling[allowed]), OUTLYING).sum()
+    return _Fit(rho, error, z, keep, float(left))
+
+
+def _as_normal(t: Floats, free: Floats | float) -> Floats:
+    """Turn values of Student's t into normal ones with the same tails (Wallace 1959)."""
+    size = np.sqrt(free * np.log1p(t**2 / free))
+    return np.asarray(np.copysign((8 * free + 1) / (8 * free + 3) * size, t))
+
+
+def _factors(
+    pairs: Pairs, weight: Floats, keep: NDArray[np.bool_], n_workers: int, start: Floats | None,
+    quantile: float,
+) -> tuple[Floats, Floats]:  # fmt: skip
+    """Fit k_ij = a_i a_j by weighted least absolute deviations, or as a quantile.
+
+    Returns:
+        float64 [n_workers], a; and float64 [n_pairs], the variance of a_i a_j.
+    """
+    left, right = pairs.left[keep], pairs.right[keep]
+    me = np.concatenate([left, right])
+    order = np.argsort(me, kind="stable")
+    n_partners = np.bincount(me, minlength=n_workers)
+    bounds = np.concatenate([[0], np.cumsum(n_partners)])
+    me, other = me[order], np.concatenate([right, left])[order]
+    agreement, own = np.tile(pairs.agreement[keep], 2)[order], np.tile(weight[keep], 2)[order]
+    factor = start
+    if factor is None:
+        factor = np.sqrt(np.clip(_medians(agreement, own, bounds, quantile), 0.01, 1))
+    for _ in range(ROUNDS):
+        by = _away_from_zero(factor[other])
+        new = np.clip(_medians(agreement / by, own * np.abs(by), bounds, quantile), -1, 1)
+        moved = float(np.abs(new - factor).max(initial=0.0))
+        factor = (factor + new) / 2
+        if moved < STILL:
+            break
+    by = _away_from_zero(factor[other])
+    off = 1.4826 * _medians(np.abs(agreement / by - factor[me]), own * np.abs(by), bounds)
+    doubt = np.pi / 2 * off**2 / np.maximum(n_partners, 1)
+    i, j = pairs.left, pairs.right
+    return factor, factor[i] ** 2 * doubt[j] + factor[j] ** 2 * doubt[i]
+
+
+def _away_from_zero(values: Floats) -> Floats:
+    return np.where(np.abs(values) < LEAST_FACTOR, LEAST_FACTOR, values)
+
+
+def _medians(values: Floats, weight: Floats, bounds: Ints, quantile: float = 0.5) -> Floats:
+    """Return the weighted median of values[bounds[g]:bounds[g + 1]], [n_groups]; 0 of none."""
+    found = np.zeros(len(bounds) - 1)
+    weighted_quantiles(values, weight, bounds, quantile, found)
+    return found
+
+
+def _scatter(rho: Floats, error: Floats) -> float:
+    """Return by how much pairs scatter beyond their standard errors, seen below 0 only."""
+    low, high = 0.0, 2.0
+    below = rho < 0
+    if not below.any():
+        return 0.0
+    size, error = -rho[below], error[below]
+    every = np.array([0, len(size)])
+    for _ in range(30):
+        middle = (low + high) / 2
+        variance = error**2 + middle**2
+        spread = 1.4826 * _medians(size / np.sqrt(variance), 1 / variance, every)[0]
+        low, high = (middle, high) if spread > 1 else (low, middle)
+    return low
+
+
+def clusters(excess: Excess, n_workers: int) -> tuple[Ints, Floats]:
+    """Join workers whose pairs are flagged, if all of both sides' pairs are beyond the fit.
+
+    What was joined stays so if its pairs together stand: n members are n - 1 findings.
+
+    Returns:
+        int64 [n_workers], the first member of every worker's cluster; and float64 [n_workers], by
+        first members, the mean z of the cluster's pairs times the root of its findings.
+    """
+    left, right, z = excess.pairs.left, excess.pairs.right, excess.z
+    of = np.arange(n_workers)
+    flagged = np.flatnonzero(z > excess.flags)
+    weak = z <= excess.joins
+    for p in flagged[np.argsort(-z[flagged], kind="stable")].tolist():
+        one, two = of[left[p]], of[right[p]]
+        if one == two:
+            continue
+        ours = ((of[left] == one) & (of[right] == two)) | ((of[left] == two) & (of[right] == one))
+        if not (ours & weak).any():
+            of[of == max(one, two)] = min(one, two)
+    told = np.isfinite(z) & (of[left] == of[right])
+    n_pairs = np.bincount(of[left][told], minlength=n_workers)
+    mean = np.bincount(of[left][told], z[told], n_workers) / np.maximum(n_pairs, 1)
+    findings = np.maximum(np.bincount(of, minlength=n_workers) - 1, 0)
+    strength = mean * np.sqrt(findings)
+    return np.where(strength[of] > excess.stands, of, np.arange(n_workers)), strength
+
+
+def join_workers(pairs: Pairs, n_workers: int) -> Ints:
+    """Join those who err together, the strongest clusters first.
+
+    Of a cluster that was found one member stays: what the others agree on with anybody has no say
+    any more, so that the rest of the crowd is judged as if they had never answered. Nobody joins
+    the one who stays: he who errs with him need not err with the others.
+
+    Returns:
+        int64 [n_workers], number of every worker's family, in the order of the first members.
+    """
+    family, stays = np.arange(n_workers), np.zeros(n_workers, np.bool_)
+    while len(pairs):
+        excess = excess_of(pairs, n_workers)
+        z = np.where(stays[pairs.left] | stays[pairs.right], -np.inf, excess.z)
+        of, strength = clusters(replace(excess, z=z), n_workers)
+        joined = of != np.arange(n_workers)
+        if not joined.any():
+            break
+        joined &= strength[of] >= strength[of[joined]].max() / 2
+        of = np.where(joined, of, np.arange(n_workers))
+        family = of[family]
+        stays[of[joined]] = True
+        pairs = pairs.take(~(joined[pairs.left] | joined[pairs.right]))
+    return np.unique(family, return_inverse=True)[1].astype(np.int64)
+
+
+# --------------------------------------------------------------------------------------------------
+# The families of a crowd.
+
+
+def find_families(crowd: Crowd) -> Families:
+    """Find workers who err together by the answers alone.
+
+    Pairs are flagged whose agreement is beyond what one common factor – the truth – explains,
+    as measured by how far all pairs of this crowd scatter about it.
+
+    Args:
+        crowd: The answers; of repeated ones the latest counts.
+
+    >>> import goldspan
+    >>> from goldspan.simulation import draw_truth, simulate_crowd
+    >>> crowd = simulate_crowd(draw_truth(200), ["flip(0.2) x8"])
+    >>> find_families(crowd).names()
+    {}
+    """
+    n = crowd.n_workers
+    pairs = pair_agreements(crowd)
+    if not len(pairs):
+        return Families(np.arange(n), np.zeros(n), crowd.worker_ids)
+    number = join_workers(pairs, n)
+    return Families(number, _mean_rho(number, pairs), crowd.worker_ids)
+
+
+def _mean_rho(number: Ints, pairs: Pairs) -> Floats:
+    """Return the mean of rho over the pairs of every family, who have no say in the fit."""
+    own, size = number[pairs.left], int(number.max(initial=-1)) + 1
+    inside = own == number[pairs.right]
+    if not inside.any():
+        return np.zeros(size)
+    excess = excess_of(pairs, len(number), apart=inside)
+    total = np.bincount(own[inside], excess.rho[inside], size)
+    found = total / np.maximum(np.bincount(own[inside], minlength=size), 1)
+    return np.asarray(np.clip(found, 0, 1))
