@@ -27,11 +27,12 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-_DRAWN = "Of the studies campaign-ner, li-liu, ntoulas-…, redundancy, rodrigues-…, selection-ner"
+_DRAWN = "Of the studies campaign-ner, li-liu…, ntoulas-…, redundancy, rodrigues-…, selection-ner"
 _MOST = (
-    "Of the studies campaign-ner, li-liu, ntoulas-…, purity, redundancy, rodrigues-…, selection-ner"
+    "Of the studies bsc, campaign-ner, li-liu…, ntoulas-…, purity, redundancy, rodrigues-…, "
+    "selection-ner"
 )
-_KEPT = "Of the studies campaign-ner, purity, rodrigues-… and selection-ner"
+_KEPT = "Of the studies campaign-ner, li-liu-…, purity, rodrigues-… and selection-ner"
 _RODRIGUES = "Of the studies rodrigues-… alone"
 
 
@@ -57,7 +58,7 @@ def study(
         int | None,
         typer.Option(
             min=1,
-            help="Crowds to draw; by default 30, of li-liu 100, of the others 5 or 10.",
+            help="Crowds to draw; by default 30, of li-liu… 20 to 100, of the others 5 or 10.",
             rich_help_panel=_MOST,
         ),
     ] = None,

@@ -19,6 +19,14 @@ STUDIES: dict[str, tuple[str, str]] = {
         "studies.li_liu.study:study",
         "paper 002: whom to hire within a budget, simulated pools and bluebirds",
     ),
+    "li-liu-claims": (
+        "studies.li_liu.claims:study",
+        "paper 002: which settings reproduce its simulated figures",
+    ),
+    "li-liu-teams": (
+        "studies.li_liu.teams:study",
+        "whom can I drop without loss: one coin against confusion matrices, dense crowds",
+    ),
     "ntoulas-spambase": (
         "studies.ntoulas.spambase:study",
         "paper 003: spam from a fifth of the labels, by coverage and by random",
@@ -65,6 +73,8 @@ WITH_PICTURE = frozenset(
     {
         "campaign-ner",
         "li-liu",
+        "li-liu-claims",
+        "li-liu-teams",
         "redundancy",
         "selection-ner",
         *(n for n in STUDIES if n.startswith(("ntoulas-", "rodrigues-"))),

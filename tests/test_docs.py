@@ -32,35 +32,62 @@ def _commands(page: Path) -> list[str]:
     return [line[2:] for line in lines if line.startswith("$ ")]
 
 
-def _alike() -> list[list[Path]]:
-    """Return the pages with commands; those that begin with the same command together."""
-    found: dict[str, list[Path]] = {}
-    for page in PAGES:
-        for first in _commands(page)[:1]:
-            found.setdefault(first, []).append(page)
-    return list(found.values())
+def _contents(place: Path) -> dict[str, bytes]:
+    """Return the content of a file, or of all files in a folder, by path."""
+    files = [place] if place.is_file() else sorted(place.rglob("*"))
+    return {str(path): path.read_bytes() for path in files if path.is_file()}
 
 
-def _run(sequences: list[list[str]], folder: Path, tmp_path_factory) -> None:
-    """Run sequences of commands from one state of a folder; what they have in common, once."""
-    later: dict[str, list[list[str]]] = {}
-    for line, *rest in filter(None, sequences):
-        later.setdefault(line, []).append(rest)
-    for line, rests in later.items():
-        own = tmp_path_factory.mktemp("course")
-        shutil.copytree(folder, own, dirs_exist_ok=True)
-        run = _do(line, own)
-        assert run.returncode == 0, f"{line}\n{run.stdout}\n{run.stderr}"
-        _run(rests, own, tmp_path_factory)
-
-
-def _do(line: str, folder: Path) -> Run | subprocess.CompletedProcess[str]:
+def _succeed(line: str, folder: Path) -> None:
     """Run a command; `goldspan` without a pipe in this process, which saves the start of
     another."""
+    run: Run | subprocess.CompletedProcess[str]
     if PLAIN.match(line):
-        return goldspan_run(*shlex.split(line)[1:], cwd=folder)
-    env = {**os.environ, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
-    return subprocess.run(line, shell=True, cwd=folder, env=env, capture_output=True, text=True)
+        run = goldspan_run(*shlex.split(line)[1:], cwd=folder)
+    else:
+        path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+        env = {**os.environ, "PATH": path}
+        run = subprocess.run(line, shell=True, cwd=folder, env=env, capture_output=True, text=True)
+    assert run.returncode == 0, f"{line}\n{run.stdout}\n{run.stderr}"
+
+
+class Pages:
+    """Runs the commands of pages. Many show the same one: it is run once for what it reads.
+
+    What it wrote is put where it is shown again. It reads what its words name, and what lies in the
+    same folder, as the files of a plan do.
+    """
+
+    def __init__(self) -> None:
+        self.wrote: dict[object, dict[str, bytes | None]] = {}
+
+    def run(self, line: str) -> None:
+        """Run a command in the working directory, or repeat what it wrote."""
+        named = [Path(word) for word in shlex.split(line) if Path(word).exists()]
+        read = {path.parent if len(path.parts) > 1 else path for path in named}
+        asked = (line, *(pair for path in sorted(read) for pair in _contents(path).items()))
+        if asked not in self.wrote:
+            before = _contents(Path())
+            _succeed(line, Path())
+            after = _contents(Path())
+            self.wrote[asked] = {
+                path: after.get(path)
+                for path in before | after
+                if before.get(path) != after.get(path)
+            }
+            return
+        for path, content in self.wrote[asked].items():
+            if content is None:
+                Path(path).unlink()
+            else:
+                Path(path).parent.mkdir(parents=True, exist_ok=True)
+                Path(path).write_bytes(content)
+
+
+@pytest.fixture(scope="module")
+def pages():
+    """Pages of which each command runs once."""
+    return Pages()
 
 
 @pytest.fixture
@@ -81,9 +108,11 @@ def test_the_python_of_a_page_runs(page, folder):
 
 
 @pytest.mark.uncounted
-@pytest.mark.parametrize("pages", _alike(), ids=lambda pages: "+".join(p.name for p in pages))
-def test_the_commands_of_a_page_run(pages, folder, tmp_path_factory):
-    _run([_commands(page) for page in pages], folder, tmp_path_factory)
+@pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize("page", [*filter(_commands, PAGES)], ids=lambda page: page.name)
+def test_the_commands_of_a_page_run(page, pages):
+    for line in _commands(page):
+        pages.run(line)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

@@ -422,6 +422,15 @@ def all_cases() -> dict[str, Case]:
             "bill votes.csv --gold votes-gold.csv --per-answer 0.05 -o bill.csv", ("bill.csv",)
         ),
         "select": Case("select pool.txt -n 6 -o chosen.jsonl", ("chosen.jsonl",)),
+        "label-texts": Case(
+            "label pool.txt --labels PER,LOC -w python:goldspan.annotators.python:nothing "
+            "--limit 5 -o marked.jsonl --details said.jsonl", ("marked.jsonl", "said.jsonl"),
+        ),
+        "label-crowd": Case(
+            "label names.tsv -w replay --set id=again --set answers=names.tsv "
+            "--set worker=ana --set family=two --set prices.per_answer=0.01 -o mixed.jsonl",
+            ("mixed.jsonl",),
+        ),
         "simulate-spans": Case(
             'simulate names.tsv -w "flip(0.2) x2" -w "ana=misses(0.3) + wrong_type(0.1)" '
             '-w "copier(ana)" -w "crf_noise(0.05)" --per-item 3 --seed 5 -o crowd.tsv',
@@ -523,7 +532,8 @@ SUFFIX = {"parquet": ".parquet", "label-studio": ".json", "prodigy": ".jsonl", "
           "spans": ".jsonl", "wide": ".tsv", "long": ".csv", "conll": ".conll"}  # fmt: skip
 QUICK = (
     "inspect-[ws]*", "aggregate-[cjk]*", "score-*", "agree-*", "check-*", "plan-test", "bill",
-    "control-*", "next-votes", "workers-votes", "convert-*", "simulate-l*", "init*", "format-*",
+    "control-*", "next-votes", "workers-votes", "convert-*", "simulate-l*", "label-[tc]*", "init*",
+    "format-*",
     "run-labels", "backup*", "restore", "verify", "links-*", "desk-*", "forget*", "method-mv-*",
     "method-ds", "method-mean", "method-bsc-seq", "labels-[gidm]*", "train-hmm", "tag-hmm",
     "tag-json", "tagger-hmm", "methods",

@@ -17,6 +17,7 @@ from goldspan.crowd import Crowd
 from studies.campaign_ner.journal import Journal, Key, Runs
 from studies.campaign_ner.play import PER_ANSWER, PER_TOKEN, Bench
 from studies.campaign_ner.policy import LABELS
+from studies.campaign_ner.selecting import Selecting
 from studies.campaign_ner.ways import Way
 
 VERSION = 1
@@ -25,7 +26,7 @@ Told = Callable[[int, int], None]
 
 def carry_out(
     bench: Bench,
-    ways: Sequence[Way],
+    ways: Sequence[Way | Selecting],
     repeats: int,
     state: Path | None = None,
     told: Told | None = None,
@@ -59,14 +60,14 @@ def carry_out(
     return {key: journal.runs[key] for key in keys}
 
 
-def _run(bench: Bench, way: Way, key: Key, journal: Journal) -> int:
+def _run(bench: Bench, way: Way | Selecting, key: Key, journal: Journal) -> int:
     """Do a run unless it is kept, and say how many points it is."""
     if key not in journal.runs:
         journal.add(key, tuple(way.play(bench, key[0])))
     return way.n_points
 
 
-def _name(bench: Bench, way: Way, data: str) -> str:
+def _name(bench: Bench, way: Way | Selecting, data: str) -> str:
     """Name the data and all parameters: what a kept run belongs to."""
     method = sorted(get_aggregator(LABELS).get_params().items())
     parts = [VERSION, __version__, way, bench.rounds, PER_ANSWER, PER_TOKEN, method, data]

@@ -102,7 +102,10 @@ def answer_table(found: dict[str, list[Mean]]) -> Table:
                 missed,
             )
         )
-    caption = f"Is the full crowd less one point, {100 * target:.2f}, reached with {ALLOWED:.0%}?"
+    caption = (
+        f"Our target: the full crowd less one point, {100 * target:.2f}, with {ALLOWED:.0%} of the "
+        "answers"
+    )
     columns = ("what is bought", "% of answers", "% of money", "F1", "above the full crowd less 1")
     return Table(caption, columns, tuple(rows), {"% of answers": 1, "% of money": 1})
 

@@ -16,7 +16,7 @@ from studies.campaign_ner.play import (
 from studies.campaign_ner.policy import CROWD, DEPENDENCE, Policy
 
 ALLOWED = 0.6
-"""Share of all answers within which the loop is to come close to the full crowd."""
+"""Our target: with this share of all answers the loop comes close to the full crowd."""
 SHARES = (0.2, 0.3, 0.4, 0.5, ALLOWED)
 """Of all answers, that adaptive ways have bought after their rounds."""
 FIXED = (1, 2, 3, 4, 5)

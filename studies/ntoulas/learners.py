@@ -6,10 +6,12 @@ from importlib import import_module
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from goldspan.campaign.model import CLASSIFIERS, check_model
 from studies.ntoulas.split import Labels
 
+Floats = NDArray[np.float64]
 SCALED = frozenset({"logistic", "svm", "neighbours"})
 """Those that columns of different sizes mislead; counts of words are left as they are."""
 DENSE = frozenset({"gaussian-nb"})
@@ -35,11 +37,30 @@ def learn_and_label(name: str, rows: Any, labels: Labels, others: Any, seed: int
     """
     if labels.all() or not labels.any():
         return np.full(others.shape[0], bool(labels[0]))
-    is_table = isinstance(rows, np.ndarray)
-    if not is_table and name in DENSE:
-        rows, others = rows.toarray(), others.toarray()
-    made = _made(name, seed, is_scaled=is_table and name in SCALED)
-    return np.asarray(made.fit(rows, labels).predict(others), np.bool_)
+    made = learned(name, rows, labels, seed)
+    return np.asarray(made.predict(_as_read(name, others)), np.bool_)
+
+
+def learn_and_weigh(name: str, rows: Any, labels: Labels, others: Any, seed: int) -> Floats:
+    """Train a classifier and ask for probabilities: the arguments are those of `learn_and_label`.
+
+    Returns:
+        float64 [n_others, 2]: of False and of True.
+    """
+    if labels.all() or not labels.any():
+        return np.tile(np.array([not labels[0], labels[0]], np.float64), (others.shape[0], 1))
+    made = learned(name, rows, labels, seed)
+    return np.asarray(made.predict_proba(_as_read(name, others)), np.float64)
+
+
+def learned(name: str, rows: Any, labels: Labels, seed: int) -> Any:
+    """Train a classifier on labels of both sorts; the arguments are those of `learn_and_label`."""
+    is_scaled = isinstance(rows, np.ndarray) and name in SCALED
+    return _made(name, seed, is_scaled=is_scaled).fit(_as_read(name, rows), labels)
+
+
+def _as_read(name: str, rows: Any) -> Any:
+    return rows if isinstance(rows, np.ndarray) or name not in DENSE else rows.toarray()
 
 
 def _made(name: str, seed: int, *, is_scaled: bool) -> Any:

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from goldspan.errors import InputError
 from goldspan.selection import Features, Pool
-from studies.ntoulas.split import Indices, Labels, Split, set_aside
+from studies.ntoulas.rounds import LOOP_NOTES
+from studies.ntoulas.split import Indices, Labels, Split, deal, set_aside
 from studies.ntoulas.study import Plan, Told, carry_out, chosen
 from studies.ntoulas.trial import EVERYTHING, RANDOM, Rule, Training
 from studies.table import Study
@@ -23,6 +24,8 @@ TARGET = "spam"
 N_GOLD, N_RANDOM, N_COVERAGE = 900, 912, 850
 """The paper's numbers, of 4,601 mails."""
 POINTS = (50, 100, 200, 300, 450, 650, 850, 1100, 1600, 2400)
+ROUNDS = (150, 450, 850)
+QUICK_ROUNDS = (100, 150)
 QUICK_POINTS = (100, 300, 850)
 
 
@@ -91,7 +94,10 @@ def study(
         ((coverage, everything), (random, everything), (coverage, random), (quantiles, random)),
         (RANDOM, PAPER, QUANTILES),
         QUICK_POINTS if quick else POINTS,
-        (f"{'QUICK: ' if quick else ''}{times} repeats.", *NOTES),
+        (f"{'QUICK: ' if quick else ''}{times} repeats.", *NOTES, *LOOP_NOTES),
+        mails.fold,
+        ("gaussian-nb", "logistic"),
+        QUICK_ROUNDS if quick else ROUNDS,
     )
     return carry_out(plan, classifiers, times, progress)
 
@@ -110,7 +116,13 @@ class Mails:
 
     def draw(self, seed: int) -> Split:
         """Set a gold set aside."""
-        kept, gold = set_aside(len(self.rows), N_GOLD, seed)
+        return self._split(*set_aside(len(self.rows), N_GOLD, seed))
+
+    def fold(self, number: int) -> Split:
+        """Set a fold of ten aside."""
+        return self._split(*deal(len(self.rows), number))
+
+    def _split(self, kept: Indices, gold: Indices) -> Split:
         labels = self.is_spam[kept]
         return Split(
             pool=Pool.of(self.rows[kept]),

@@ -45,3 +45,18 @@ def set_aside(n_items: int, n_gold: int, seed: int) -> tuple[Indices, Indices]:
     """
     order = np.random.default_rng((seed, 0)).permutation(n_items)
     return np.sort(order[n_gold:]), np.sort(order[:n_gold])
+
+
+FOLDS = 10
+"""Of the paper's cross-validation."""
+
+
+def deal(n_items: int, fold: int) -> tuple[Indices, Indices]:
+    """Deal items in ten folds of which one is the gold: the indexes of the pool and of the gold.
+
+    >>> sorted(sum((deal(25, fold)[1].tolist() for fold in range(FOLDS)), [])) == list(range(25))
+    True
+    """
+    order = np.random.default_rng(0).permutation(n_items)
+    is_gold = np.arange(n_items) % FOLDS == fold
+    return np.sort(order[~is_gold]), np.sort(order[is_gold])

@@ -16,7 +16,8 @@ from goldspan.aggregation import aggregate
 from goldspan.crowd import Crowd, read_crowd
 from goldspan.errors import InputError, MissingExtraError
 from goldspan.selection import Features, Pool
-from studies.ntoulas.split import Indices, Labels, Split, set_aside
+from studies.ntoulas.rounds import LOOP_NOTES
+from studies.ntoulas.split import Indices, Labels, Split, deal, set_aside
 from studies.ntoulas.study import Plan, Told, carry_out, chosen
 from studies.ntoulas.trial import EVERYTHING, RANDOM, Rule, Training
 from studies.table import Study
@@ -32,6 +33,8 @@ RANDOM_SHARE, COVERAGE_SHARE = 1212 / 3423, 1000 / 3423
 LEAST_TEXTS = 3
 """Texts of the pool that a word must stand in, so that classifiers have it as a column."""
 POINTS = (50, 100, 200, 400, 700, 1000, 1400, 2000, 2800)
+ROUNDS = (150, 450, 850)
+QUICK_ROUNDS = (100, 150)
 QUICK_POINTS = (100, 400)
 PAPER = Rule(
     "coverage", "coverage-paper(w=1000)", lambda pool: Features.fit(pool, templates=("lower",))
@@ -98,7 +101,10 @@ def study(
         ((coverage, everything), (random, everything), (coverage, random), (weighted, random)),
         (RANDOM, PAPER, WEIGHTED),
         QUICK_POINTS if quick else POINTS,
-        (f"{'QUICK: ' if quick else ''}{times} repeats.", *NOTES),
+        (f"{'QUICK: ' if quick else ''}{times} repeats.", *NOTES, *LOOP_NOTES),
+        texts.fold,
+        ("naive-bayes", "logistic"),
+        QUICK_ROUNDS if quick else ROUNDS,
     )
     return carry_out(plan, classifiers, times, progress)
 
@@ -129,7 +135,13 @@ class Texts:
 
     def draw(self, seed: int) -> Split:
         """Set a gold set aside."""
-        kept, gold = set_aside(self.crowd.n_items, self.n_gold, seed)
+        return self._split(*set_aside(self.crowd.n_items, self.n_gold, seed))
+
+    def fold(self, number: int) -> Split:
+        """Set a fold of ten aside."""
+        return self._split(*deal(self.crowd.n_items, number))
+
+    def _split(self, kept: Indices, gold: Indices) -> Split:
         common = np.asarray((self.counts[kept] > 0).sum(axis=0)).ravel() >= LEAST_TEXTS
         columns = self.counts[:, np.flatnonzero(common)]
         return Split(

@@ -13,7 +13,7 @@ from goldspan.selection import Schedule
 from goldspan.selection.registry import DEFAULT
 
 RANDOM, SCHEDULE = "random", "default schedule"
-"""The line that all others are compared with, and the one whose worth is asked for."""
+"""The line that all others are compared with, and the one that our target is about."""
 
 
 class Line(NamedTuple):
@@ -24,12 +24,15 @@ class Line(NamedTuple):
         rule: As `goldspan select --by` reads it.
         limits: What is spent in all at every stop, rising.
         unit: "tokens" or "items".
+        errors: Whether the rule is told, after every stop, which of the sentences that were bought
+            a CRF gets wrong that was not trained on them.
     """
 
     label: str
     rule: str
     limits: tuple[int, ...]
     unit: str = "tokens"
+    errors: bool = False
 
     @property
     def asks(self) -> bool:
@@ -56,6 +59,20 @@ BY_COST = {
     ("log df", "yes"): "coverage",
 }
 """Coverage with one of its two changes, both and neither: what pairs weigh, gain per token."""
+MIXED = "schedule, 30 % coverage"
+BY_ERRORS: dict[str, tuple[str, bool, str]] = {
+    "schedule, mnlp × errors": (DEFAULT, True, SCHEDULE),
+    "schedule, mnlp × errors⁴": ("coverage, then mnlp(errors=4), 10% random", True, SCHEDULE),
+    MIXED: ("coverage, then mnlp, 30% coverage, 10% random", False, SCHEDULE),
+    "schedule, 30 % cover the errors": (
+        "coverage, then mnlp, 30% coverage(errors_as=target), 10% random",
+        True,
+        MIXED,
+    ),
+    "coverage, errors weigh": ("coverage", True, "coverage"),
+    "coverage near errors": ("coverage(errors_as=near)", True, "coverage"),
+}
+"""Rules, whether they are told what a CRF gets wrong, and the line that each is compared with."""
 BY_ITEMS = (RANDOM, "coverage-paper", "coverage")
 """Rules that are also given a budget of sentences."""
 
@@ -71,6 +88,7 @@ class Extent:
         items: Budgets of sentences.
         repeats: How many seeds.
         test_items: About how many sentences of the test sets are used; None: all.
+        n_errors: How many of the budgets are given to rules that are told what is wrong.
     """
 
     budgets: tuple[int, ...] = (2500, 5000, 10_000, 15_000, 22_000, 40_000)
@@ -79,6 +97,7 @@ class Extent:
     items: tuple[int, ...] = (170, 340)
     repeats: int = 5
     test_items: int | None = None
+    n_errors: int = 4
 
     def repeated(self, repeats: int) -> Extent:
         """Return the same with another number of seeds."""
@@ -94,12 +113,23 @@ class Extent:
         return self.budgets[: self.n_early]
 
     @property
+    def told(self) -> tuple[int, ...]:
+        """Return the budgets of rules that are told what is wrong, behind the first round."""
+        return self.budgets[1 : self.n_errors]
+
+    @property
     def lines(self) -> list[Line]:
         """All lines, those of the main question first."""
         named = {rule: label for label, rule in RULES.items()}
         limits = (self.budgets, self.rounds)
         found = [Line(named[rule], rule, limits[_asks(rule)]) for rule in named]
         found += [Line(rule, rule, self.early) for rule in BY_COST.values() if rule not in named]
+        rounds = tuple(limit for limit in self.rounds if limit <= max(self.told, default=0))
+        found += [
+            Line(label, rule, rounds, errors=told)
+            for label, (rule, told, _) in BY_ERRORS.items()
+            if rounds
+        ]
         return found + [Line(f"{rule} by items", rule, self.items, "items") for rule in BY_ITEMS]
 
 

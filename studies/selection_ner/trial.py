@@ -11,14 +11,18 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from goldspan.selection import Schedule
+from goldspan.selection.base import keys_of
 from goldspan.tagger import CRF
 from studies.selection_ner.bench import Bench
 from studies.selection_ner.lines import Line
 
 Items = NDArray[np.int64]
+CROSS = 4
+"""Folds in which wrong sentences are found."""
 
 
 @dataclass(frozen=True)
@@ -63,12 +67,14 @@ def run_line(
     lengths = np.diff(bench.train.offsets)
     bought = np.zeros(0, np.int64)
     model: CRF | None = None
+    wrong = Wrong(bench)
     stops: list[Stop] = []
     for limit in line.limits:
         spent = int(lengths[bought].sum()) if line.unit == "tokens" else len(bought)
         batch = rule.select(
             bench.pool,
             labelled=bought,
+            errors=wrong.items if line.errors else None,
             model=model if asks else None,
             budget=f"{limit - spent}{line.unit}",
             features=bench.features,
@@ -77,10 +83,44 @@ def run_line(
         bought = np.concatenate([bought, batch])
         if len(batch) or not stops:
             model, stop = _learn(bench, bought, model)
+            if line.errors:
+                wrong.find(bought)
         stops.append(replace(stop, limit=limit))
         if listen:
             listen()
     return tuple(stops)
+
+
+class Wrong:
+    """The sentences that a CRF gets wrong if it was not trained on them, found by cross-validation.
+
+    A sentence stays in its fold, so that every CRF can begin with the weights of the one before.
+
+    Attributes:
+        items: Their ids.
+    """
+
+    def __init__(self, bench: Bench) -> None:
+        self._bench, self.items = bench, list[str]()
+        self._fold = (keys_of(bench.pool.item_ids) % np.uint64(CROSS)).astype(np.int64)
+        self._models: list[CRF | None] = [None] * CROSS
+
+    def find(self, bought: Items) -> None:
+        """Train on what was bought, fold by fold, and compare with its gold."""
+        text, self.items = self._bench.pool.text, []
+        assert text is not None
+        for fold in range(CROSS):
+            out, rest = (bought[(self._fold[bought] == fold) == is_out] for is_out in (True, False))
+            if not len(out) or not len(rest):
+                continue
+            model = self._models[fold] = self._bench.learn(rest, self._models[fold])
+            found = model.predict(text.select(out))
+            differ = [
+                n
+                for n, tags in zip(out.tolist(), found, strict=True)
+                if tags != self._bench.tags[n]
+            ]
+            self.items += self._bench.pool.item_ids.take(pa.array(differ, pa.int64())).to_pylist()
 
 
 def _learn(bench: Bench, bought: Items, start: CRF | None) -> tuple[CRF, Stop]:

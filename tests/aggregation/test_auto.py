@@ -16,7 +16,7 @@ from goldspan.aggregation.auto_candidates import (
     _sharpest,
     mean_settings,
 )
-from goldspan.aggregation.auto_judging import ANCHOR, MOST_CUTS
+from goldspan.aggregation.auto_judging import ANCHOR, MOST_CUTS, _n_cuts
 from goldspan.aggregation.families import find_families
 
 EXAMPLE = "examples/crowd.tsv"
@@ -32,6 +32,7 @@ def result(crowd):
     return goldspan.aggregate(crowd.with_gold(None), "auto")
 
 
+@pytest.mark.compiles
 def test_it_is_no_worse_than_votes_and_warns_of_nothing(crowd, result):
     found = goldspan.score(crowd, result).f1
     votes = [goldspan.aggregate(crowd, "mv-token", ties=t) for t in ("outside", "inside")]
@@ -172,11 +173,11 @@ def test_one_long_document_is_judged_by_its_labels():
 
 
 def test_small_crowds_are_cut_often_by_the_labels_inside_of_spans(crowd):
-    method = goldspan.aggregation.get_aggregator("auto")
+    share = goldspan.aggregation.get_aggregator("auto").share
     inside = (crowd.latest.codes > -1) & (crowd.latest.codes != crowd.tagset.outside)
-    expected = np.ceil(ENOUGH / (method.share * inside.sum()))
-    assert method._n_cuts(crowd) == np.clip(expected, 1, MOST_CUTS)
-    assert method._n_cuts(crowd.select_items(np.arange(5))) == MOST_CUTS
+    expected = np.ceil(ENOUGH / (share * inside.sum()))
+    assert _n_cuts(crowd, share) == np.clip(expected, 1, MOST_CUTS)
+    assert _n_cuts(crowd.select_items(np.arange(5)), share) == MOST_CUTS
 
 
 def test_the_fewer_labels_there_are_to_judge_by_the_nearer_the_result_is_to_votes(crowd):

@@ -111,6 +111,11 @@ def test_a_rule_that_needs_a_model_says_so():
         select_items(TEXTS, "mnlp, 10% random", n=5)
 
 
+def test_a_rule_that_needs_errors_says_so():
+    with pytest.raises(InputError, match="near-errors looks for what is like items that a model"):
+        select_items(TEXTS, "near-errors", n=5)
+
+
 @pytest.mark.parametrize("name", selectors())
 def test_every_rule_has_parameters_that_can_be_read_and_set(name):
     rule = get_selector(name)
@@ -124,7 +129,10 @@ def test_every_rule_has_parameters_that_can_be_read_and_set(name):
 @pytest.mark.parametrize("name", [n for n in selectors() if n != "span-change"])
 def test_every_rule_gives_the_same_items_for_the_same_seed(name):
     model = [PROBS, PROBS[::-1]] if name in {"vote", "committee-kl"} else PROBS
-    one, two = (select_items(TEXTS, name, model=model, n=9, random_state=5) for _ in range(2))
+    given = {"errors": {}} if name == "near-errors" else {}
+    one, two = (
+        select_items(TEXTS, name, model=model, n=9, random_state=5, **given) for _ in range(2)
+    )
     assert one.item.tolist() == two.item.tolist()
     assert len(one) == 9 or one.stopped == "saturated"
     assert len(one.why) == len(one.rule) == len(one.cost) == len(one)

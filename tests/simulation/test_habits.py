@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -14,7 +15,7 @@ from goldspan.simulation import draw_truth
 from goldspan.spans import Span, Tagged, find_errors, find_spans, parse, write
 from simulation.scenes import answer, tags_of, truth_of
 
-HABITS = ("early", "late", "merges", "misses", "invents", "wrong_type")
+HABITS = ("early", "late", "merges", "splits", "misses", "invents", "wrong_type")
 
 
 @pytest.mark.parametrize(
@@ -29,6 +30,13 @@ HABITS = ("early", "late", "merges", "misses", "invents", "wrong_type")
         ("late(1)", "B-PER B-LOC O", "B-PER B-LOC I-LOC"),
         ("late(1)", "B-PER O B-PER", "B-PER I-PER B-PER"),
         ("early(1) + late(1)", "O B-PER O", "B-PER I-PER I-PER"),
+        ("early(1, tokens=3)", "O O B-PER O O B-LOC", "B-PER I-PER I-PER B-LOC I-LOC I-LOC"),
+        ("early(1, 2)", "O O O O B-PER", "O O B-PER I-PER I-PER"),
+        ("late(1, tokens=3)", "B-PER O O B-LOC O O", "B-PER I-PER I-PER B-LOC I-LOC I-LOC"),
+        ("late(1, 2)", "B-PER I-PER O O O", "B-PER I-PER I-PER I-PER O"),
+        ("splits(1)", "B-PER I-PER O B-LOC", "B-PER B-PER O B-LOC"),
+        ("splits(1) + splits(1)", "B-PER I-PER I-PER", "B-PER B-PER B-PER"),
+        ("splits(1) + merges(1, gap=0)", "B-PER I-PER I-PER O", "B-PER I-PER I-PER O"),
         ("merges(1)", "B-PER O B-LOC O O B-ORG", "B-PER I-PER I-PER O O B-ORG"),
         ("merges(1, gap=0)", "B-PER O B-LOC B-ORG", "B-PER O B-LOC I-LOC"),
         ("merges(1, gap=2)", "B-PER O B-LOC O O B-ORG", "B-PER I-PER I-PER I-PER I-PER I-PER"),
@@ -67,21 +75,59 @@ def test_a_habit_with_p_0_changes_nothing(habit):
 
 @pytest.mark.parametrize("habit", HABITS)
 def test_a_habit_shows_at_its_share_of_places(habit):
-    """In `O O B-PER O B-LOC O O` merges can show once, invents at five tokens, others twice."""
+    """In this item merges and splits can show once, invents at five tokens, others at each span."""
     n = 4000
-    item = ["O", "O", "B-PER", "O", "B-LOC", "O", "O"]
+    item = ["O", "O", "B-PER", "O", "B-LOC", "O", "O", "O", "B-PER", "I-PER"]
     truth = truth_of([item] * n)
-    codes = answer(truth, f"{habit}(0.3)").reshape(n, 7)
+    codes = answer(truth, f"{habit}(0.3)").reshape(n, 10)
     tags = np.array(truth.tagset.tags)[codes]
     places = {
         "early": tags[:, 1] == "B-PER",
         "late": tags[:, 5] == "I-LOC",
         "merges": tags[:, 4] == "I-PER",
+        "splits": tags[:, 9] == "B-PER",
         "misses": tags[:, 2] == "O",
         "invents": tags[:, 0] != "O",
         "wrong_type": tags[:, 4] != "B-LOC",
     }
     assert abs(places[habit].mean() - 0.3) < 4.5 * np.sqrt(0.21 / n)
+
+
+@given(
+    st.lists(st.lists(st.sampled_from(["O", "O", "B-A", "I-A", "B-B"]), max_size=9), max_size=4),
+    st.integers(1, 4),
+    st.sampled_from(["BIO", "IOB", "IOBES"]),
+)
+def test_shifts_of_several_tokens_are_one_token_done_again(items, n, encoding):
+    written = [write(parse(tags, "BIO"), len(tags), encoding) for tags in items]
+    truth = truth_of(written, types=["A", "B"], encoding=encoding)
+    for habit in ("early", "late"):
+        once = " + ".join([f"{habit}(1)"] * n)
+        assert answer(truth, f"{habit}(1, {n})").tolist() == answer(truth, once).tolist()
+
+
+@given(
+    st.lists(st.lists(st.sampled_from(["O", "B-A", "I-A"]), max_size=9), max_size=4),
+    st.integers(0, 5),
+)
+def test_every_long_span_is_cut_in_two_that_together_are_it(items, seed):
+    truth = truth_of(items, types=["A"])
+    codes = answer(truth, "splits(1)", seed=seed)
+    before = find_spans(truth.gold_tagged, truth.tagset)
+    after = find_spans(Tagged(codes, truth.offsets), truth.tagset)
+    found = list(zip(after.start.tolist(), after.end.tolist(), strict=True))
+    for start, end in zip(before.start.tolist(), before.end.tolist(), strict=True):
+        parts = [part for part in found if start <= part[0] < end]
+        assert len(parts) == (1 if end - start == 1 else 2)
+        assert (parts[0][0], parts[-1][1]) == (start, end)
+        assert all(a[1] == b[0] for a, b in pairwise(parts))
+
+
+def test_where_a_span_is_cut_is_even():
+    truth = truth_of([["B-PER", "I-PER", "I-PER", "I-PER"]] * 6000)
+    tags = answer(truth, "splits(1)").reshape(-1, 4)
+    cuts = (tags[:, 1:] == tags[0, 0]).mean(axis=0)
+    np.testing.assert_allclose(cuts, 1 / 3, atol=0.03)
 
 
 def test_wrong_and_invented_types_are_even():
@@ -127,6 +173,9 @@ def test_what_a_habit_writes_is_well_formed_and_related_to_the_truth(items, habi
         assert len(after) == len(before)
     if habit in {"misses", "merges"}:
         assert len(after) <= len(before)
+    if habit == "splits":
+        assert len(before) <= len(after) <= 2 * len(before)
+        assert (codes != 0).tolist() == (answer(truth, f"{habit}(0)", seed=seed) != 0).tolist()
     if habit == "early":
         assert set((before.start - after.start).tolist()) <= {0, 1}
         assert after.end.tolist() == before.end.tolist()

@@ -98,7 +98,7 @@ def test_a_cheaper_item_is_given_where_the_first_is_too_dear(new_ledger):
 
 
 def test_a_search_among_dear_items_is_given_up(new_ledger, monkeypatch):
-    monkeypatch.setattr(assignments, "MOST_EXPENSIVE", 2)
+    monkeypatch.setattr(assignments, "MOST_PASSED", 2)
     monkeypatch.setattr(assignments, "WINDOW", 2)
     ledger = new_ledger(0, cap=10)
     pool = [PoolItem(f"dear{k}", ("t",), 11) for k in range(3)]

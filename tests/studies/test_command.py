@@ -54,7 +54,7 @@ def test_the_picture_goes_where_it_is_wished(tiny, tmp_path):
     ("words", "message"),
     [
         (("bsc", "--plot", "x.svg"), "bsc has no picture"),
-        (("bsc", "--quick"), "no option 'quick'"),
+        (("classification", "--quick"), "no option 'quick'"),
         (("classification", "--repeats", "3"), "no option 'repeats'"),
         (("bsc", "--state", "."), "keeps no finished runs"),
         (("rodrigues-5", "--repeats", "3"), "no option 'repeats'"),

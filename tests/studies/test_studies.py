@@ -69,9 +69,10 @@ def rows(data):
         methods=("mv-token", "ds", "bsc-seq", "bsc-seq+words"),
         tuned=(),
         deals=0,
+        repeats=0,
         progress=lambda done, total: seen.append((done, total)),
     )
-    assert seen[-1] == (12, 12)
+    assert seen[-1] == (15, 15)
     return {
         (table.caption.split(",")[0], row["method"], row["half"]): row
         for table in study.tables
@@ -120,6 +121,7 @@ def test_a_crf_inside_reaches_what_was_seen_on_the_real_crowd(quarter):
         methods=("bsc-seq", "bsc-seq+crf"),
         tuned=(),
         deals=0,
+        repeats=0,
         sources=("crowd_6056.tsv.gz",),
     )
     rows = study.tables[0].to_dict()["rows"]
@@ -137,7 +139,7 @@ def test_a_crf_inside_reaches_what_was_seen_on_the_real_crowd(quarter):
 )
 def test_a_crf_inside_reaches_what_was_seen_on_the_whole_real_crowd(data):
     study = run_study(
-        "bsc", data, methods=("bsc-seq+crf",), tuned=(), deals=0, sources=("raw.zip",)
+        "bsc", data, methods=("bsc-seq+crf",), tuned=(), deals=0, repeats=0, sources=("raw.zip",)
     )
     found = {row["half"]: row for row in study.tables[0].to_dict()["rows"]}
     assert found["test"]["F1"] >= 82.6

@@ -1,136 +1,245 @@
-"""What another answer is worth, against sums over everything that can happen."""
+"""Selection by expected posterior gain, against enumeration."""
 
-from __future__ import annotations
+from itertools import combinations, product
 
 import numpy as np
 import pytest
 
 import goldspan
-from goldspan.workers.stopping import (
-    STRENGTH,
-    item_gain,
-    learn_habits,
-    one_coin,
-    pair_gain,
-    posterior_of,
-    token_gain,
-    worth,
-)
+from goldspan.aggregation import aggregate
+from goldspan.errors import InputError, UnknownNameError
+from goldspan.simulation import draw_truth, simulate_crowd
+from goldspan.workers import measure_reliability, review_workers, select_by_gain
+from goldspan.workers.gain import Answered, grow, mean_confusions, team_value
+from goldspan.workers.scores import Kin
+
+ALONE = np.ones(9, np.int64)
 
 
-def slow_gain(p, table):
-    """Enumerate the labels that may be given: how much likelier a draw from p becomes right."""
-    rise = -sum(p[j] ** 2 for j in range(len(p)))
-    for c in range(len(p)):
-        said = sum(p[j] * table[j, c] for j in range(len(p)))
-        if said > 0:
-            after = [p[j] * table[j, c] / said for j in range(len(p))]
-            rise += said * sum(x**2 for x in after)
-    return rise
+def draw_means(rng: np.random.Generator, n_workers: int, n_labels: int) -> np.ndarray:
+    rows = rng.dirichlet(np.full(n_labels, 0.8), (n_workers, n_labels))
+    return 0.6 * rows + 0.4 * np.eye(n_labels)
 
 
-def drawn(seed, n, n_labels):
+def every_pattern(means: np.ndarray, prior: np.ndarray) -> Answered:
+    """List all answers to a token; their joint probability with the truth is the target."""
+    n_workers, n_labels, _ = means.shape
+    patterns = np.array(list(product(range(n_labels), repeat=n_workers)))
+    joint = np.tile(prior, (len(patterns), 1))
+    for worker in range(n_workers):
+        joint = joint * means[worker][:, patterns[:, worker]].T
+    token = np.repeat(np.arange(len(patterns)), n_workers)
+    worker = np.tile(np.arange(n_workers), len(patterns))
+    return Answered(token, worker, patterns.ravel(), joint * len(patterns), prior, n_workers)
+
+
+def expected(means: np.ndarray, prior: np.ndarray, team: tuple[int, ...]) -> float:
+    """Return the expected posterior of the truth by its definition."""
+    total = 0.0
+    for answers in product(range(len(prior)), repeat=len(team)):
+        joint = prior.copy()
+        for worker, answer in zip(team, answers, strict=True):
+            joint = joint * means[worker][:, answer]
+        total += float((joint * joint / joint.sum()).sum())
+    return total
+
+
+@pytest.mark.parametrize("n_labels", [2, 3])
+def test_the_value_is_the_expected_posterior_of_the_truth(n_labels):
+    rng = np.random.default_rng(n_labels)
+    means, prior = draw_means(rng, 4, n_labels), rng.dirichlet(np.full(n_labels, 3.0))
+    answered = every_pattern(means, prior)
+    for size in (0, 1, 2, 4):
+        for team in combinations(range(4), size):
+            found = team_value(answered, means, team)
+            assert found == pytest.approx(expected(means, prior, team))
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_adding_the_best_comes_near_the_best_of_all_teams(seed):
     rng = np.random.default_rng(seed)
-    probs = rng.dirichlet(np.full(n_labels, 0.4), n)
-    tables = rng.dirichlet(np.full(n_labels, 0.7), (n, n_labels))
-    return probs, tables
+    n_labels = 2 + seed % 2
+    means, prior = draw_means(rng, 6, n_labels), np.full(n_labels, 1 / n_labels)
+    answered, nobody = every_pattern(means, prior), float((prior**2).sum())
+    for limit in (1, 2, 3):
+        found = grow(answered, means, np.arange(6), ALONE[:6], limit)
+        best = max(expected(means, prior, team) for team in combinations(range(6), limit))
+        got = expected(means, prior, tuple(found.order.tolist()))
+        assert found.gains.sum() == pytest.approx(got - nobody)
+        assert got - nobody >= 0.9 * (best - nobody)
+        assert limit > 1 or got == pytest.approx(best)
 
 
-@pytest.mark.parametrize("n_labels", [1, 2, 3, 7])
-def test_the_gain_is_that_of_enumerating_the_answers(n_labels):
-    probs, tables = drawn(n_labels, 40, n_labels)
-    found = token_gain(probs, tables)
-    slow = [slow_gain(p, t) for p, t in zip(probs, tables, strict=True)]
-    assert found == pytest.approx(slow, abs=1e-9)
+def value_by_definition(answered: Answered, means: np.ndarray, team: list[int], kin: Kin) -> float:
+    total = 0.0
+    for token in range(len(answered.target)):
+        own = [
+            (int(w), int(c))
+            for t, w, c in zip(answered.token, answered.worker, answered.code, strict=True)
+            if t == token and w in team
+        ]
+        state = np.log(answered.prior)
+        for worker, code in own:
+            n = sum(kin.number[w] == kin.number[worker] for w, _ in own)
+            share = 1 / (1 + (n - 1) * kin.rho[kin.number[worker]])
+            state = state + share * np.log(means[worker][:, code])
+        total += float(answered.target[token] @ (np.exp(state) / np.exp(state).sum()))
+    return total / len(answered.target)
 
 
-def test_who_answers_without_looking_tells_nothing():
-    probs, _ = drawn(0, 20, 3)
-    same = np.tile([0.7, 0.2, 0.1], (3, 1))
-    assert token_gain(probs, same) == pytest.approx(np.zeros(20), abs=1e-12)
-
-
-def test_a_sure_item_has_nothing_to_gain():
-    assert token_gain(np.array([[1.0, 0.0]]), one_coin(0.8, 2)).tolist() == [0.0]
-
-
-def test_an_answer_that_cannot_turn_the_label_over_is_still_worth_something():
-    p = np.array([0.95, 0.05])
-    table = one_coin(0.8, 2)
-    joint = p[:, None] * table
-    assert joint.max(axis=0).sum() == pytest.approx(p.max())  # no more right labels after one
-    assert token_gain(p[None], table)[0] > 0.005
-
-
-def test_the_gain_of_an_item_is_the_sum_over_its_tokens():
-    probs, tables = drawn(5, 9, 3)
-    offsets = np.array([0, 2, 2, 9])
-    slow = [slow_gain(p, tables[0]) for p in probs]
-    assert item_gain(probs, offsets, tables[0]) == pytest.approx(
-        [sum(slow[:2]), 0, sum(slow[2:])], abs=1e-9
+@pytest.mark.parametrize("seed", range(8))
+def test_gains_beside_families_are_those_of_the_definition(seed):
+    rng = np.random.default_rng(seed)
+    means = draw_means(rng, 6, 3)
+    kin = Kin(rng.integers(0, 3, 6), rng.choice([0.0, 0.4, 1.0], 3))
+    given = np.flatnonzero(rng.random(30 * 6) < 0.6)
+    target = rng.dirichlet(np.ones(3), 30)
+    answered = Answered(
+        given // 6, given % 6, rng.integers(0, 3, len(given)), target, target.mean(axis=0), 6
     )
-
-
-@pytest.mark.parametrize("block", [1, 30, 1 << 20])
-def test_the_gain_of_pairs_does_not_depend_on_the_size_of_blocks(monkeypatch, block):
-    monkeypatch.setattr("goldspan.workers.stopping._BLOCK", block)
-    probs, tables = drawn(6, 12, 3)
-    offsets = np.array([0, 4, 4, 5, 12])
-    item, worker = np.array([3, 0, 1, 2, 0, 3]), np.array([0, 1, 2, 3, 1, 2])
-    slow = [
-        sum(slow_gain(p, tables[k]) for p in probs[offsets[i] : offsets[i + 1]])
-        for i, k in zip(item, worker, strict=True)
+    found = grow(answered, means, np.arange(6), ALONE[:6], 6, kin)
+    values = [value_by_definition(answered, means, found.order[:n].tolist(), kin) for n in range(7)]
+    assert found.gains == pytest.approx(np.diff(values))
+    outside = [
+        value_by_definition(answered, means, [int(found.order[0]), w], kin)
+        for w in set(range(6)) - {int(found.order[0])}
     ]
-    assert pair_gain(probs, offsets, tables, item, worker) == pytest.approx(slow, abs=1e-9)
-    assert item_gain(probs, offsets, tables[0])[3] == pytest.approx(slow[0], abs=1e-9)
+    assert values[2] == pytest.approx(max(outside))
 
 
-@pytest.fixture(scope="module")
-def crowd():
+def test_matrices_are_shrunk_to_what_all_workers_do():
     rng = np.random.default_rng(1)
-    truth = rng.integers(0, 3, 120)
-    right = {"good": 0.95, "fair": 0.7, "spam": None, "more": 0.8}
-    lines = ["task,worker,label"]
-    for name, chance in right.items():
-        for i, t in enumerate(truth):
-            hit = chance is not None and rng.random() < chance
-            label = t if hit else 0 if chance is None else (t + rng.integers(1, 3)) % 3
-            lines.append(f"q{i},{name},{label}")
-    return goldspan.read_crowd("\n".join(lines).encode())
+    truth = np.array([[0.9, 0.1], [0.4, 0.6]])
+    counts = np.stack([[rng.multinomial(20, row) for row in truth] for _ in range(40)]).astype(
+        float
+    )
+    found = mean_confusions(counts)
+    assert found.sum(axis=2) == pytest.approx(np.ones((40, 2)))
+    share = counts / counts.sum(axis=2, keepdims=True)
+    assert np.abs(found - truth).mean() < 0.6 * np.abs(share - truth).mean()
+    unknown = mean_confusions(np.concatenate([counts, np.zeros((1, 2, 2))]))[-1]
+    assert np.abs(unknown - truth).max() < 0.05
 
 
-def test_habits_are_the_results_confusions_with_some_of_the_mean_worker(crowd):
-    result = goldspan.aggregate(crowd, "ds")
-    habits = learn_habits(result)
-    counts = np.stack([result.confusion(k) for k in range(crowd.n_workers)])
-    mean = counts.sum(axis=0) + 0.5 + np.eye(3)
-    mean /= mean.sum(axis=1, keepdims=True)
-    expected = counts + STRENGTH * mean
-    expected /= expected.sum(axis=2, keepdims=True)
-    assert habits.mean == pytest.approx(mean, abs=1e-9)
-    assert habits.tables == pytest.approx(expected, abs=1e-6)
+def crowd_of(workers: list[str], n: int = 120, seed: int = 0) -> goldspan.crowd.Crowd:
+    return simulate_crowd(draw_truth(n, seed=seed), workers, seed=seed)
 
 
-def test_workers_are_ranked_by_what_they_tell(crowd):
-    result = goldspan.aggregate(crowd, "ds")
-    habits = learn_habits(result)
-    found = worth(habits, np.full((1, 3), 1 / 3))
-    names = np.array(crowd.worker_ids.to_pylist())
-    assert names[np.argsort(-found)].tolist() == ["good", "more", "fair", "spam"]
-    assert found[names == "spam"] < 0.1 * found.max()
+def known(crowd: goldspan.crowd.Crowd, n: int) -> dict[str, str]:
+    tags, ids = crowd.tagset.tags, crowd.item_ids.to_pylist()
+    return {ids[i]: tags[crowd.gold[i]] for i in range(n)}
 
 
-def test_where_nobody_answered_the_labels_shares_are_the_posterior(crowd):
-    from dataclasses import replace
+@pytest.mark.parametrize("with_result", [False, True])
+def test_gold_beyond_the_gold_questions_is_not_looked_at(with_result):
+    crowd = crowd_of(["flip(0.2) x4", "flip(0.45) x4"])
+    gold = known(crowd, 20)
+    questions = crowd.with_gold(np.where(np.arange(120) < 20, crowd.gold, -1).astype(np.int16))
+    result = aggregate(crowd.with_gold(None), "ds", gold=questions) if with_result else None
+    codes = crowd.gold.copy()
+    codes[20:] = 1 - codes[20:]
+    first, second = (
+        select_by_gain(one, gold, result=result, budget=8)
+        for one in (crowd.with_gold(None), crowd.with_gold(codes))
+    )
+    assert first.to_dict() == second.to_dict()
+    assert first.evidence == ("answers" if with_result else "tests")
 
-    part = replace(crowd, answers=crowd.answers.take(crowd.answers.item > 0))
-    result = goldspan.aggregate(part, "ds")
-    habits = learn_habits(result)
-    probs = posterior_of(result, habits)
-    assert probs[0] == pytest.approx(habits.shares)
-    assert probs.sum(axis=1) == pytest.approx(np.ones(120))
+
+@pytest.mark.parametrize("with_result", [False, True])
+def test_of_copies_one_is_chosen_before_all_others(with_result):
+    crowd = crowd_of(["a=flip(0.1)", "b=copier(a)", "c=flip(0.25)", "d=flip(0.25)"])
+    result = aggregate(crowd.with_gold(None), "ds", families={"a": "f", "b": "f"})
+    team = select_by_gain(
+        crowd, result=result if with_result else None, budget=4, strategy="top",
+        families={"a": "f", "b": "f"},
+    )  # fmt: skip
+    ids = team.worker_ids.to_pylist()
+    assert len(set(ids[:3]) & {"a", "b"}) == 1
+    assert team.scores[3] == pytest.approx(0, abs=0.01)
+    assert team.effective == pytest.approx(3)
 
 
-def test_a_single_label_makes_a_table_of_ones():
-    assert one_coin(0.8, 1).tolist() == [[1.0]]
-    assert one_coin(0.7, 4).sum(axis=1) == pytest.approx(np.ones(4))
+def test_workers_who_leave_less_open_come_first():
+    truth = draw_truth(200, seed=3)
+    full = simulate_crowd(truth, ["a=flip(0.05)", "b=flip(0.05)", "c=flip(0.15)"], seed=3)
+    tags = full.tagset.tags
+    ids = full.item_ids.to_pylist()
+    answers = full.latest
+    rows = [
+        {"item": ids[i], "worker": "abc"[w], "label": tags[c]}
+        for i, w, c in zip(answers.item, answers.worker, answers.codes, strict=True)
+        if (w < 2 and i < 100) or (w == 2 and i >= 60)
+    ]
+    crowd = goldspan.read_crowd(rows)
+    gold = {ids[i]: tags[full.gold[i]] for i in range(60, 100)}
+    team = select_by_gain(crowd, gold, budget=2, strategy="top")
+    assert "c" in team.worker_ids.to_pylist()
+
+
+def test_a_result_that_tells_the_gold_badly_is_left_aside():
+    crowd = crowd_of(["flip(0.05) x3", "flip(0.75) x8"])
+    gold = known(crowd, 30)
+    result = aggregate(crowd.with_gold(None), "ds", families="none")
+    team = select_by_gain(crowd, gold, result=result, budget=3)
+    assert team.evidence == "tests"
+    assert "tell the gold better" in team.notes[0]
+    assert {"w1", "w2", "w3"} & set(team.worker_ids.to_pylist())
+
+
+def test_money_is_not_overspent():
+    crowd = crowd_of(["flip(0.1) x3", "flip(0.3) x6"])
+    prices = ["0.30"] * 3 + ["0.05"] * 6
+    team = select_by_gain(crowd, budget="0.45", prices=prices)
+    assert 0 < team.price <= 450_000
+    assert team.ratio is None
+    assert not len(select_by_gain(crowd, budget="0.01", prices=prices))
+
+
+def test_a_selected_team_is_the_beginning_of_the_top_one():
+    crowd = crowd_of(["flip(0.1) x6", "flip(0.4) x6"])
+    top = select_by_gain(crowd, budget=12, strategy="top")
+    team = select_by_gain(crowd, budget=12)
+    assert (
+        team.index.tolist() == top.index[: len(team)].tolist() == team.ranked[: len(team)].tolist()
+    )
+    assert team.accuracy >= 0.99 * team.curve.max()
+    assert len(select_by_gain(crowd, budget=3, strategy="random")) == 3
+
+
+def test_nobody_is_chosen_where_all_guess():
+    crowd = crowd_of(["flip(0.5) x5"], seed=2)
+    team = select_by_gain(crowd, known(crowd, 8), budget=3)
+    assert not len(team)
+    assert str(team).startswith("Nobody was chosen:")
+    assert team.to_dict()["accuracy"] is None
+    assert select_by_gain(crowd, budget=0).why_nobody == "the budget is 0"
+
+
+def test_what_cannot_be_is_refused():
+    crowd = crowd_of(["flip(0.1) x3"])
+    with pytest.raises(InputError, match="nothing to judge"):
+        select_by_gain(crowd.with_gold(None), budget=2)
+    with pytest.raises(UnknownNameError, match="strategy"):
+        select_by_gain(crowd, budget=2, strategy="best")
+    with pytest.raises(InputError, match="whole number of workers"):
+        select_by_gain(crowd, budget=1.5)
+
+
+@pytest.mark.parametrize("source", ["gold", "crowd", "both"])
+def test_a_review_chooses_by_gain(source):
+    crowd = crowd_of(["flip(0.1) x3", "eve=flip(0.5)"])
+    found = review_workers(crowd, budget=3, score="gain", source=source)
+    assert "eve" not in found.team.worker_ids.to_pylist()
+    assert found.to_dict()["team"]["score"] == "gain"
+    assert len(review_workers(crowd, score="gain", source=source, prices="0.05").team) >= 2
+
+
+def test_tagged_text_has_teams_too():
+    crowd = goldspan.read_crowd("examples/crowd.tsv")
+    result = aggregate(crowd.with_gold(None), "ds")
+    team = select_by_gain(crowd.with_gold(None), result=result, budget=3)
+    best = measure_reliability(crowd)
+    assert "ana" in team.worker_ids.to_pylist()
+    assert "gus" not in team.worker_ids.to_pylist()
+    assert len(best) == crowd.n_workers

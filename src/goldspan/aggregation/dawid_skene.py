@@ -33,7 +33,7 @@ class _Independent(Variational):
     truth_prior: Annotated[float, Number(1e-3, MOST)] = 10.0
     decode: Decoder = "viterbi"
     # Tokens that stand alone have no label before them, and their words are not used.
-    forbidden: float = fixed(0.1)
+    forbidden: float | str = fixed(0.1)
     at_start: str = fixed("outside")
     after_skip: str = fixed("own")
     word_prior: float = fixed(1.0)

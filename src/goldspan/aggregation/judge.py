@@ -23,6 +23,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from goldspan.aggregation.draws import draws, keys_of
 from goldspan.crowd import Crowd
 from goldspan.crowd.model import Answers
 
@@ -59,38 +60,40 @@ def hold_out(
         crowd: The answers; of repeated ones the latest counts.
         share: Of all answers, about, that are hidden.
         family: int64 [n_workers], number of every worker's family; by default each is his own.
-        seed: Of the choice.
+        seed: Of the choice, which is a function of it and of the ids of items and workers: their
+            order does not matter.
 
     Returns:
         The crowd without the hidden answers, and these; of a family's answers to an item one, drawn
         at random.
     """
     answers = crowd.latest
-    rng = np.random.default_rng(seed)
     kin = np.arange(crowd.n_workers) if family is None else family
     n_kin = int(kin.max(initial=0)) + 1
     group, place = np.unique(
         answers.item.astype(np.int64) * n_kin + kin[answers.worker], return_inverse=True
     )
-    item = group // n_kin
+    place, item = place.ravel(), group // n_kin
+    items, workers = keys_of(crowd.item_ids), keys_of(crowd.worker_ids)
+    both = items[answers.item], workers[answers.worker]
+    # Of a family one member is asked: the others say the same again.
+    order = np.lexsort((draws(seed, "member", *both), place))
+    member = order[np.searchsorted(place[order], np.arange(len(group)))]
     n_groups = np.bincount(item, minlength=crowd.n_items)
-    # One group of every chosen item: the one with the smallest of random numbers.
-    order = np.lexsort((rng.random(len(group)), item))
-    first = np.ones(len(order), np.bool_)
-    first[1:] = item[order][1:] != item[order][:-1]
     may = np.flatnonzero(n_groups >= 2)
-    draw = rng.random(crowd.n_items)
+    draw = draws(seed, "item", items)
     chosen = np.zeros(crowd.n_items, np.bool_)
     chosen[may] = draw[may] < share * n_groups[may]
     if len(may) and not chosen.any():  # few items: one is better than none
         chosen[may[(draw[may] / n_groups[may]).argmin()]] = True
+    # One group of every chosen item: the one with the smallest number.
+    order = np.lexsort((draws(seed, "answer", *both)[member], item))
+    group_of = order[np.searchsorted(item[order], np.flatnonzero(chosen))]
     is_hidden = np.zeros(len(group), np.bool_)
-    is_hidden[order[first]] = True
-    hidden = (is_hidden & chosen[item])[place.ravel()]
-    # Of a family one member is asked: the others say the same again.
-    asked = np.zeros(len(hidden), np.bool_)
-    drawn = rng.permutation(np.flatnonzero(hidden))
-    asked[drawn[np.unique(place.ravel()[drawn], return_index=True)[1]]] = True
+    is_hidden[group_of] = True
+    asked = np.zeros(len(answers), np.bool_)
+    asked[member[group_of]] = True
+    hidden = is_hidden[place]
     return replace(crowd, answers=answers.take(~hidden)), answers.take(asked)
 
 

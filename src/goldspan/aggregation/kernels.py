@@ -8,12 +8,12 @@ from goldspan._kernel import kernel
 
 
 @kernel
-def list_pairs(order, bounds, step, worker, lengths, n_workers, block, pair, both, blocks):
-    """List the pairs of answers to every `step`-th item, the lower worker first.
+def list_pairs(order, bounds, items, worker, lengths, n_workers, block, pair, both, blocks):
+    """List the pairs of answers to some items, the lower worker first.
 
     Args:
         order, bounds: The answers of item n are order[bounds[n]:bounds[n + 1]].
-        step: Which items.
+        items: int64 [n], which items.
         worker: int64 [n_answers].
         lengths: int64 [n_items].
         n_workers: Their number.
@@ -23,7 +23,7 @@ def list_pairs(order, bounds, step, worker, lengths, n_workers, block, pair, bot
         blocks: int64 [n_records], written: blocks of the item.
     """
     at = 0
-    for n in range(0, len(bounds) - 1, step):
+    for n in items:
         for i in range(bounds[n], bounds[n + 1]):
             for j in range(i + 1, bounds[n + 1]):
                 a, b = order[i], order[j]

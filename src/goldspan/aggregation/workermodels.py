@@ -138,7 +138,7 @@ class Prior:
         off: alpha0, of every label for every truth; at least 0.1.
         bonus: epsilon0, what the right label has beyond it: a number, or float64 [n_workers].
         mask: bool [n_previous, J], which label may follow which; None if all may.
-        forbidden: Pseudo-count where `mask` is False; at least 0.001.
+        forbidden: Pseudo-count where `mask` is False; at least 0.001, or 0 where no row is such.
         base: float64 [n_previous, J, J] in place of `off` and `bonus`, indexed by previous label,
             truth, label given: the population's habits, for a hierarchical prior. Or None.
         history: float64 [n_rows, J], counts from earlier work, or None.
@@ -155,7 +155,7 @@ class Prior:
         for name, value, least in (
             ("off", self.off, LEAST),
             ("bonus", self.bonus, 0.0),
-            ("forbidden", self.forbidden, LEAST_FORBIDDEN),
+            ("forbidden", self.forbidden or LEAST_FORBIDDEN, LEAST_FORBIDDEN),
         ):
             try:
                 array = np.asarray(value, np.float64)

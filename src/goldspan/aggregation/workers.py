@@ -88,26 +88,45 @@ def habits(crowd: Crowd, codes: NDArray[np.int16], worker: int) -> list[Habit]:
         for start, end in zip(side.start, side.end, strict=True):
             if left_open[max(start - 1, 0) : end + 1].any():
                 doubtful[start:end] = True
-    gold, own = (_clear_of(side, doubtful) for side in sides)
+    gold, own = (side.take(_is_clear(side, doubtful)) for side in sides)
     types = crowd.tagset.types
-    seen, marked = Counter(s.type for s in gold), Counter(s.type for s in own)
-    found: Counter[tuple[str, int, int, int]] = Counter()
-    merged = set()
-    for span, other in zip(own, _partners(own, gold), strict=True):
-        if not other:
-            found["invents", span.type, 0, -1] += 1
-        if sum(o.type == span.type for o in other) > 1:
-            merged.add(span)
-    for span, other in zip(gold, _partners(gold, own), strict=True):
-        said = _compare(span, other, merged)
-        found.update((kind, span.type, shift, to) for kind, shift, to in said)
+    seen, marked = (np.bincount(side.type, minlength=len(types)) for side in (gold, own))
+    found = count_errors(gold, own)
     rows = []
     for (kind, of, shift, to), count in found.items():
-        total = (marked if kind == "invents" else seen)[of]
+        total = int((marked if kind == "invents" else seen)[of])
         if count >= LEAST_COUNT and count >= LEAST_SHARE * total:
             name = types[to] if to >= 0 else ""
             rows.append(Habit(kind, types[of], count / total, count, shift, name))
     return sorted(rows, key=lambda h: (-h.share, h.type, h.kind, h.shift, h.other))
+
+
+Error = tuple[str, int, int, int]
+"""Kind, type, shift (of "starts" and "ends", else 0) and the other type (of "types", else -1)."""
+
+
+def count_errors(gold: SpanArray, own: SpanArray) -> Counter[Error]:
+    """Count what was done wrong with spans, by the kinds of `Habit`.
+
+    A span whose start and end are both elsewhere counts as "starts" and as "ends"; every other one
+    is of one kind. Spans of one side do not overlap.
+
+    Args:
+        gold: The true spans, sorted by place.
+        own: Those that are compared with them.
+    """
+    true, given = _rows(gold), _rows(own)
+    found: Counter[Error] = Counter()
+    merged = set()
+    for span, other in zip(given, _partners(given, true), strict=True):
+        if not other:
+            found["invents", span.type, 0, -1] += 1
+        if sum(o.type == span.type for o in other) > 1:
+            merged.add(span)
+    for span, other in zip(true, _partners(true, given), strict=True):
+        said = _compare(span, other, merged)
+        found.update((kind, span.type, shift, to) for kind, shift, to in said)
+    return found
 
 
 @dataclass(frozen=True)
@@ -120,10 +139,15 @@ class _Span:
         return min(self.end, other.end) - max(self.start, other.start)
 
 
-def _clear_of(spans: SpanArray, doubtful: NDArray[np.bool_]) -> list[_Span]:
-    """Keep the spans without a doubtful token: one that a side left open, or beside such a one."""
+def _is_clear(spans: SpanArray, doubtful: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Return which spans have no doubtful token: none left open, and none beside such a one."""
+    before = np.concatenate([[0], np.cumsum(doubtful)])
+    return np.asarray(before[spans.end] == before[spans.start])
+
+
+def _rows(spans: SpanArray) -> list[_Span]:
     rows = zip(spans.start.tolist(), spans.end.tolist(), spans.type.tolist(), strict=True)
-    return [_Span(a, b, kind) for a, b, kind in rows if not doubtful[a:b].any()]
+    return [_Span(*row) for row in rows]
 
 
 def _partners(left: list[_Span], right: list[_Span]) -> list[list[_Span]]:

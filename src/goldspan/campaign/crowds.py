@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from goldspan.campaign.clock import CampaignClock, open_clock
 from goldspan.campaign.events import AnswerTaken, OnEvent, WorkerDropped
 from goldspan.campaign.inputs import CampaignInputs
-from goldspan.campaign.judging import QualificationTest, kept, why_failed
+from goldspan.campaign.judging import VERDICTS, QualificationTest, families_of, kept, why_failed
 from goldspan.campaign.plan import key_of
 from goldspan.campaign.protocols import Waiting
 from goldspan.crowd import Crowd, read_crowd
@@ -270,6 +270,7 @@ class AnsweringCrowd:
         self._n_answers = ledger.n_answers
         self._asked: dict[str, set[str]] = {}
         self._barred: set[str] = set()
+        self._families: Mapping[str, str] = {}
         self._on_event: OnEvent = lambda _: None
 
     def workers_for(self, item: str) -> Collection[str]:
@@ -301,9 +302,9 @@ class AnsweringCrowd:
         return None
 
     def _fill(self, item: str, n: int) -> None:
-        """Ask n workers, two of a family of the plan only where nobody else is left."""
+        """Ask n workers, two of a family only where nobody else is left."""
         order = self._shuffled(self.workers_for(item), lambda worker: f"{item}\0{worker}")
-        family_of = self.inputs.plan.aggregate.family_of
+        family_of = self._families.get
         there = {family_of(worker) for worker in order if item in self._asked.get(worker, ())}
         later = []
         for worker in order:
@@ -347,6 +348,7 @@ class AnsweringCrowd:
             self._asked.setdefault(people[worker], set()).add(names[item])
         self._n_answers = len(answers)
         self._barred = set(self.ledger.records("bar"))
+        self._families = families_of(self.inputs.plan, self.ledger.records(VERDICTS))
 
     def _shuffled(self, names: Collection[str], words: Callable[[str], str]) -> list[str]:
         """Return names in an order that the seed and the words about each of them decide."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -26,11 +26,25 @@ class Evaluating:
     inputs: CampaignInputs
 
     def measure(self, model: Model, labelled: Labelled) -> Evaluation:
-        """Measure a model."""
+        """Measure a model, and find the items that it gets wrong if the plan wants them."""
         by = self.inputs.plan.evaluate.by
-        if by == "test":
-            return self._test(model, labelled)
-        return self._slice(model, labelled) if by == "slice" else self._cross(model, labelled)
+        if by == "cv":
+            return self._cross(model, labelled)
+        found = self._test(model, labelled) if by == "test" else self._slice(model, labelled)
+        if not self.inputs.plan.select.errors:
+            return found
+        return replace(found, wrong=self._wrong(model, labelled, is_slice=by == "slice"))
+
+    def _wrong(self, model: Model, labelled: Labelled, *, is_slice: bool) -> list[bool | None]:
+        """Find the wrong items by cross-validation; a slice that measures is left out."""
+        out = labelled.is_random & is_slice
+        seen = np.flatnonzero(~out).tolist()
+        labels, folds = [labelled.labels[n] for n in seen], self.inputs.plan.evaluate.folds
+        guesses = cross_predict(model, self.inputs.pool, labelled.items[seen], labels, folds)
+        found: list[bool | None] = [None] * len(out)
+        for n, guess, label in zip(seen, guesses, labels, strict=True):
+            found[n] = differs(guess, label)
+        return found
 
     def _test(self, model: Model, labelled: Labelled) -> Evaluation:
         trained = model.train(labelled.items, labelled.labels)
@@ -62,10 +76,16 @@ class Evaluating:
             else None
             for part in parts
         ]
-        return Evaluation(*measures)
+        wrong = [differs(guess, own) for guess, own in zip(found, labelled.labels, strict=True)]
+        return Evaluation(measures[0], measures[1], wrong)
 
     def _score(self, truth: Labels, found: Labels) -> Measure:
         return measured(truth, found, self.inputs.codec.encoding, self.inputs.plan.seed)
+
+
+def differs(guess: Sequence[str] | None, label: Sequence[str]) -> bool | None:
+    """Return whether a guess is wrong; None where there is none."""
+    return None if guess is None else list(guess) != list(label)
 
 
 def measured(truth: Labels, found: Labels, encoding: str, seed: int = 0) -> Measure:

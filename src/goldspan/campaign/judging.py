@@ -71,6 +71,8 @@ def why_failed(truth: Given, given: Given, least: float) -> str:
 
 CHOICE = "choice"
 """Kind of the records of what `auto` chose; the last one holds."""
+SEEN = "last_answer"
+"""Key of such a record: the number of the last answer that was judged by."""
 
 
 def method_of(plan: Plan, ledger: Ledger) -> str:
@@ -90,8 +92,9 @@ def method_of(plan: Plan, ledger: Ledger) -> str:
 class Aggregating:
     """Aggregates by the plan's method; known labels count as the truth.
 
-    `auto` judges its candidates when that is due (`choose`), and is fitted by the last choice that
-    was kept in between: labels depend on the answers and on what the ledger holds alone.
+    `auto` judges its candidates when that is due (`choose`) and at the end (`choose_at_end`), and
+    is fitted by the last choice that was kept in between: labels depend on the answers and on what
+    the ledger holds alone.
     """
 
     plan: Plan
@@ -112,8 +115,25 @@ class Aggregating:
         It is due first, and when the answers have grown by a quarter since. None otherwise, and
         for other methods.
         """
-        aggregator, choice = self._aggregator(crowd), self._choice()
-        if not isinstance(aggregator, Auto) or (choice and choice.holds(len(crowd.latest))):
+        choice = self._choice()
+        if choice and choice.holds(len(crowd.latest)):
+            return None
+        return self._chosen(crowd)
+
+    def choose_at_end(self, crowd: Crowd, last_answer: int) -> dict[str, Any] | None:
+        """Judge the candidates of `auto` by all answers, unless the last choice has seen them.
+
+        Args:
+            crowd: The answers that count.
+            last_answer: Number of the last of them (`Ledger.last_answer`).
+        """
+        kept = list(self.ledger.records(CHOICE).values())
+        return None if kept and kept[-1].get(SEEN) == last_answer else self._chosen(crowd)
+
+    def _chosen(self, crowd: Crowd) -> dict[str, Any] | None:
+        """Judge the candidates of `auto`; None for other methods."""
+        aggregator = self._aggregator(crowd)
+        if not isinstance(aggregator, Auto):
             return None
         found: Choice = aggregator.fit(crowd.with_gold(None), _known(crowd)).result_.memory
         return found.to_dict()
@@ -202,6 +222,8 @@ def gold_free_warnings(result: Consensus, gold: NDArray[np.int16] | None) -> lis
 # Verdicts on workers after a round: who answers no more.
 
 
+VERDICTS = "verdicts"
+"""Kind of the records of what a round came to say of the workers."""
 DECISION = "decision"
 """Kind of the records of what the requester decided about a worker."""
 
@@ -210,6 +232,23 @@ def kept(ledger: Ledger) -> set[str]:
     """Return the workers whom the requester decided to keep: no rule bars them."""
     last = {row["worker"]: row["verdict"] for row in ledger.records(DECISION).values()}
     return {worker for worker, verdict in last.items() if verdict != DROP}
+
+
+def families_of(plan: Plan, judged: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
+    """Return the names of workers' families: those of the plan, else those last found and judged.
+
+    Families are found by the method that makes the labels; `families = "none"` of the plan finds
+    none.
+
+    Args:
+        plan: The plan.
+        judged: The records of kind `VERDICTS`, by round.
+    """
+    families = plan.aggregate.families
+    if isinstance(families, Mapping):
+        return dict(families)
+    rows = list(judged.values())[-1]["workers"] if judged else {}
+    return {worker: row["family"] for worker, row in rows.items() if row.get("family") is not None}
 
 
 def judge(plan: Plan, crowd: Crowd, result: Consensus, barred: set[str], n_workers: int) -> Any:

@@ -29,6 +29,8 @@ from goldspan.campaign.events import (
 from goldspan.campaign.inputs import CampaignInputs
 from goldspan.campaign.judging import (
     CHOICE,
+    SEEN,
+    VERDICTS,
     Aggregating,
     gold_free_warnings,
     judge,
@@ -66,6 +68,8 @@ from goldspan.selection.schedule import Schedule, read_selector
 
 POOL, MONEY = "pool", "money"
 """Why there are no more items."""
+ERRORS = "errors"
+"""Kind of the records of what the model got right and wrong after a round."""
 
 
 @dataclass(frozen=True)
@@ -76,6 +80,7 @@ class Picking:
     """
 
     inputs: CampaignInputs
+    ledger: Ledger
 
     def pick(self, number: int, taken: Sequence[str], trained: Trained | None, left: int) -> Picks:
         """Pick as many items as the plan says, and the money pays for with the fewest answers."""
@@ -91,6 +96,7 @@ class Picking:
         found = rule.select(
             pool,
             labelled=closed,
+            errors=self._errors(closed) if plan.select.errors else None,
             model=None if trained is None else trained.model,
             n=n,
             costs=self._costs(),
@@ -105,6 +111,13 @@ class Picking:
             items.append(self.inputs.ids[index])
         stopped = "" if items else MONEY if len(found) else POOL
         return Picks(tuple(items), tuple(found.rule[: len(items)]), stopped)
+
+    def _errors(self, closed: Sequence[str]) -> dict[str, float | None]:
+        """Return which of the items the model got wrong after the last round, None if unknown."""
+        kept = [*self.ledger.records(ERRORS).values()][-1:]
+        known = {name: 0.0 for one in kept for name in one["right"]}
+        known |= {name: 1.0 for one in kept for name in one["wrong"]}
+        return {name: known.get(name) for name in closed}
 
     def _costs(self) -> Cost | None:
         """Return what the rules weigh gains against; where nobody is paid, items are alike."""
@@ -339,7 +352,7 @@ class Steps:
             return measured(truth, found, codec.encoding, plan.seed).value
 
         made = cls(
-            Picking(inputs),
+            Picking(inputs, ledger),
             SOURCES[plan.crowd.source](inputs, ledger),
             Aggregating(plan, ledger),
             make_model(
@@ -433,6 +446,7 @@ class Campaign:
             decision = self._last_decision(number, name)
             if decision["stop"]:
                 self._release(CONTROL)
+                self._choose_at_end(name)
                 return Decision(**decision)
         raise AssertionError
 
@@ -531,12 +545,24 @@ class Campaign:
     def _choose(self, key: str) -> None:
         """Let the method be chosen where that is due, and keep it: labels are by it from now on."""
         choose = getattr(self.steps.aggregate, "choose", None)
-        crowd = self.progress.crowd
-        if choose is None or not len(crowd.latest):
-            return
-        made = choose(crowd)
+        last, crowd = self.ledger.last_answer, self.progress.crowd
+        if choose is not None and len(crowd.latest):
+            self._keep_choice(key, choose(crowd), last)
+
+    def _choose_at_end(self, name: str) -> None:
+        """Let the method be chosen by all answers: labels and confidences are by it from now on.
+
+        Answers may still come in after the end, and be seen when the campaign runs again.
+        """
+        choose = getattr(self.steps.aggregate, "choose_at_end", None)
+        last, crowd = self.ledger.last_answer, self.progress.crowd
+        if choose is not None and len(crowd.latest):
+            self._keep_choice(f"{name}.end.{last}", choose(crowd, last), last)
+
+    def _keep_choice(self, key: str, made: Mapping[str, Any] | None, last: int) -> None:
+        """Keep a choice, and the last answer that it has seen; None: the one before holds."""
         if made is not None:
-            self._kept(CHOICE, key, lambda: made)
+            self._kept(CHOICE, key, lambda: {**made, SEEN: last})
             self.progress.forget()
 
     def _next_wave(self, items: list[str], closed: set[str]) -> dict[str, Any]:
@@ -565,7 +591,7 @@ class Campaign:
     def _judge(self, name: str) -> None:
         """Judge the workers, and ask nothing more of those who failed."""
         barred = set(self.ledger.records("bar"))
-        body = self._kept("verdicts", name, lambda: self._verdicts(barred))
+        body = self._kept(VERDICTS, name, lambda: self._verdicts(barred))
         stay = kept(self.ledger)
         for worker in (one for one in body["drop"] if one not in stay):
             if worker not in barred:
@@ -589,6 +615,10 @@ class Campaign:
         measure = self.steps.evaluate.measure
         evaluation = Evaluation() if found.note else measure(found.model, found.labelled)
         probe = self._kept("probe", name, lambda: {"labels": found.probe()})
+        wrong: dict[str, Any] = {}
+        if self.inputs.plan.select.errors:
+            kept = self._kept(ERRORS, name, lambda: self._errors(evaluation))
+            wrong = {"wrong": {"items": len(kept["wrong"]), "of": sum(map(len, kept.values()))}}
         return {
             "round": number,
             "picked": len(self.ledger.records("picks")[name]["items"]),
@@ -609,6 +639,16 @@ class Campaign:
             "warnings": (
                 [] if found.result is None else gold_free_warnings(found.result, found.crowd.gold)
             ),
+            **wrong,
+        }
+
+    def _errors(self, evaluation: Evaluation) -> dict[str, list[str]]:
+        """Return the items that the model got right and wrong, by the crowd's labels."""
+        names = [self.inputs.ids[n] for n in self.progress.labelled.items.tolist()]
+        pairs = list(zip(names, evaluation.wrong or [None] * len(names), strict=True))
+        return {
+            "right": [name for name, is_wrong in pairs if is_wrong is False],
+            "wrong": [name for name, is_wrong in pairs if is_wrong],
         }
 
     def _ask_again(self, crowd: Crowd, result: Consensus | None) -> dict[str, Any] | None:

@@ -243,6 +243,11 @@ def _select(plan: Any) -> Iterator[str]:
     needing = [one.name for one in rules if one.needs_model]
     if plan.model.name == "none" and needing:
         yield f"select.by: {needing[0]} needs a model, and model.name is none"
+    unknown = [one.name for one in rules if one.needs_errors and not plan.select.errors]
+    if unknown:
+        yield f"select.by: {unknown[0]} needs to know what the model gets wrong: errors = true"
+    if plan.model.name == "none" and plan.select.errors:
+        yield "select.errors: there is no model that could get something wrong: model.name is none"
     if plan.evaluate.by == "slice" and "random" not in {one.name for one in rules}:
         yield 'evaluate.by: "slice" needs items drawn at random: add "10% random" to select.by'
 

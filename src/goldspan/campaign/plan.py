@@ -113,6 +113,9 @@ class Redundancy(Section):
         min: Answers that every item gets.
         max: Most answers of an item.
         stop: When an item has enough, as for `goldspan next --rule`.
+        per_family: Workers of one family whose answers an item takes, as long as anybody else at
+            work could answer it; by default 1 of a family of the plan, any number of one that was
+            found.
     """
 
     # Kept as min and max, which say the same.
@@ -120,6 +123,15 @@ class Redundancy(Section):
     min: Count = 2
     max: Count = 5
     stop: str = "confident(0.95)"
+    per_family: Count | None = None
+
+    @model_serializer(mode="wrap")
+    def _as_before(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Leave `per_family` out where it is not given: plans made before have the same hash."""
+        found: dict[str, Any] = dump(self)
+        return {
+            key: value for key, value in found.items() if key != "per_family" or value is not None
+        }
 
     @model_validator(mode="before")
     @classmethod
@@ -215,11 +227,20 @@ class Selecting(Section):
         by: A rule or a schedule, as for `goldspan select --by`.
         batch: Items of a round.
         first: Items of the first round; as many as of the others by default.
+        errors: Whether the rules are told which labelled items the model gets wrong when it has not
+            learned from them: what is like these comes first then.
     """
 
     by: str = "coverage, then mnlp, 10% random"
     batch: Count = 50
     first: Count | None = None
+    errors: bool = False
+
+    @model_serializer(mode="wrap")
+    def _as_before(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Leave errors out where they are not used: plans made before have the same hash."""
+        found: dict[str, Any] = dump(self)
+        return {key: value for key, value in found.items() if key != "errors" or value}
 
 
 class AggregateSection(Section):
@@ -236,6 +257,11 @@ class AggregateSection(Section):
     method: Annotated[str, AfterValidator(canonical)] | None = None
     params: dict[str, Any] = Field(default_factory=dict)
     families: StrictStr | dict[StrictStr, StrictStr] | None = None
+
+    @property
+    def has_families(self) -> bool:
+        """Whether the plan itself says who belongs together."""
+        return isinstance(self.families, Mapping)
 
     @property
     def all_params(self) -> dict[str, Any]:

@@ -149,7 +149,7 @@ def _unanswered(plan: Plan, trained: Trained, pool: Pool) -> Iterator[str]:
     for rule in rules_of(plan.select.by):
         if rule.needs_model:
             try:
-                rule.select(pool, model=trained.model, n=1)
+                rule.select(pool, model=trained.model, errors={}, n=1)
             except InputError as error:
                 yield f"select.by: {rule.name} cannot ask the model {trained.name}: {error}"
 

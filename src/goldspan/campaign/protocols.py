@@ -1,7 +1,9 @@
 """The six steps of a campaign each of which can be replaced.
 
-Select → label → aggregate → model → evaluate → stop → select …. A step decides; the loop keeps the
-decision in the ledger before it acts on it. So a step must be a function of its arguments and of
+Select → label → aggregate → model → evaluate → stop → select …: the components of Ntoulas et al.
+(section 2), but that labelling is two steps here, and that the initial items and the later ones are
+picked by the same step, which is told the round. A step decides; the loop keeps the decision in the
+ledger before it acts on it. So a step must be a function of its arguments and of
 what the ledger holds: after a break it is asked again, and its answer must be the same.
 """
 
@@ -63,10 +65,13 @@ class Evaluation:
         score: On all items that it looks at, None if the model could not be measured.
         control: On those of them that were drawn at random, which no rule has bent; None if there
             are too few.
+        wrong: Of every labelled item whether the model, which had not learned from it, labels it
+            otherwise than the crowd; None where that is not known. Empty if it was not looked at.
     """
 
     score: Measure | None = None
     control: Measure | None = None
+    wrong: Sequence[bool | None] = ()
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from goldspan.campaign.changes import changes, guideline_versions, plan_in_force
 from goldspan.campaign.crowds import HOUR
 from goldspan.campaign.curve import NEXT, curve_of
 from goldspan.campaign.inputs import CampaignInputs
-from goldspan.campaign.judging import Aggregating
+from goldspan.campaign.judging import VERDICTS, Aggregating
 from goldspan.campaign.loop import Campaign
 from goldspan.campaign.plan import Plan
 from goldspan.crowd import Crowd
@@ -202,7 +202,7 @@ class CampaignRecord:
 
 
 def _workers(ledger: Ledger, crowd: Crowd) -> dict[str, dict[str, Any]]:
-    judged = list(ledger.records("verdicts").values())
+    judged = list(ledger.records(VERDICTS).values())
     verdicts, barred = (judged[-1]["workers"] if judged else {}), ledger.records("bar")
     sizes = (crowd.by_worker.bounds[1:] - crowd.by_worker.bounds[:-1]).tolist()
     answers = dict(zip(crowd.worker_ids.to_pylist(), sizes, strict=True))

@@ -45,6 +45,7 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
         "aggregate": ("answers", "Aggregate a crowd's answers to gold, with a confidence."),
         "score": ("answers", "Precision, recall and F1 against the truth."),
         "agreement": ("answers", "How well the annotators agree."),
+        "label": ("labelling", "Let models and functions label a file, without a campaign."),
     },
     "People": {
         "workers": ("people", "Whom to keep, drop or test more, and which team to choose."),

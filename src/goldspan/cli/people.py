@@ -95,7 +95,8 @@ def workers(
         panel=_TEAM,
     ),
     score: str = option(
-        "Score of workers by which teams are chosen: posterior, unbiased or plugin.",
+        "Score by which teams are chosen: posterior, unbiased, plugin, or gain, with confusion "
+        "matrices.",
         default="posterior",
         panel=_TEAM,
     ),

@@ -434,6 +434,7 @@ def merge_workers(crowd: Crowd, new: Mapping[str, str], options: ReadOptions) ->
         worker_ids=pa.array(kept, pa.string()),
         answers=answers,
         import_report=replace(report, notes=notes),
+        worker_facts={new[name]: facts for name, facts in crowd.known_facts.items()},
     )
 
 

@@ -329,6 +329,10 @@ class _Compared:
             lost.append(f"{_count(gone, 'worker')}: {_one(gone[0])} is missing")
         if more := [name for name in back if name not in ours]:
             lost.append(f"that there is no worker {_one(more[0])}")
+        known, found = self.mine.known_facts, self.back.known_facts
+        if bare := [name for name, facts in known.items() if found.get(name) != facts]:
+            what = ", ".join(known[bare[0]])
+            lost.append(f"facts about {_count(bare, 'worker')}: {what} of {_one(bare[0])}")
         return lost
 
     def answers(self) -> list[str]:

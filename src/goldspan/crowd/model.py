@@ -148,6 +148,8 @@ class Crowd:
         import_report: What the reader found.
         label_type: What single labels were in the DataFrame that they came from: "text", "int",
             "float" or "bool"; inside they are text. `==` ignores it.
+        worker_facts: Facts about workers by their ids, such as {"gpt-a": {"family": "gpt", "kind":
+            "llm"}}; of most workers there are none.
     """
 
     item_ids: pa.Array
@@ -162,6 +164,7 @@ class Crowd:
     attributes: pa.Table | None = None
     import_report: ImportReport = field(default_factory=ImportReport)
     label_type: str = "text"
+    worker_facts: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "gold", read_only(self.gold))
@@ -293,6 +296,14 @@ class Crowd:
             found[worker] = [words[code] for code in self.latest.codes[start:end]]
         return found
 
+    @property
+    def known_facts(self) -> dict[str, dict[str, str]]:
+        """The facts about the workers who are here, by their ids; those without facts are not."""
+        if not self.worker_facts:
+            return {}
+        facts = {name: self.worker_facts.get(name) for name in self.worker_ids.to_pylist()}
+        return {name: dict(one) for name, one in facts.items() if one}
+
     def tagged_by_id(self) -> dict[str, list[str | None]]:
         """Return the gold tags by item id, None where unknown, for `goldspan.score`."""
         tags = self.tagset.decode(self.gold_tagged)
@@ -370,6 +381,7 @@ class Crowd:
             "token_start": None if start is None else start.tolist(),
             "attributes": None if self.attributes is None else self.attributes.to_pydict(),
             "workers": sorted(workers),
+            "worker_facts": self.known_facts,
             "tags": (sorted(self.tagset.tags), self.tagset.encoding),
             "answers": answers,
         }

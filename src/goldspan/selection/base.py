@@ -373,13 +373,13 @@ class Known:
     Attributes:
         is_labelled: bool [n_items], of the pool.
         others: Labelled items outside the pool, or None.
-        errors: By id of a labelled item the share of it that a model got wrong, 0 to 1; None if
-            it is not known.
+        errors: By id of a labelled item the share of it that a model got wrong, 0 to 1, or None
+            where that is not known; None if nothing is known.
     """
 
     is_labelled: NDArray[np.bool_]
     others: Pool | None = None
-    errors: Mapping[str, float] | None = None
+    errors: Mapping[str, float | None] | None = None
 
     @classmethod
     def of(cls, pool: Pool, labelled: Any = None, errors: Any = None) -> Known:
@@ -389,9 +389,9 @@ class Known:
             pool: The pool.
             labelled: None; ids, indexes or bools of items of the pool; or labelled items of any
                 make that a pool can be, which may lie outside it.
-            errors: None; by id the share of the item that is wrong; or the ids of the items that
-                are wrong, the other labelled ones being right. From held-out predictions: on
-                what a model was trained on it errs too rarely.
+            errors: None; by id the share of the item that is wrong, None where that is not known;
+                or the ids of the items that are wrong. Labelled items that are not named are right.
+                From held-out predictions: on what a model was trained on it errs too rarely.
 
         Raises:
             InputError: An item is not in the pool, has other words there, or is not labelled.
@@ -424,14 +424,18 @@ class Known:
     ) -> tuple[NDArray[np.float64], float]:
         """Return the smoothed error rate of every value, and that of all items.
 
-        rate_v = (errors among items with v + strength * mean) / (items with v + strength).
+        rate_v = (errors among items with v + strength * mean) / (items with v + strength), over the
+        items of which it is known whether they are wrong.
 
         Args:
             names: Ids of the labelled items.
             rows: Their attribute values.
             strength: How many items with the mean error rate every value begins with.
         """
-        wrong = np.array([(self.errors or {}).get(name, 0.0) for name in names])
+        found = [(self.errors or {}).get(name, 0.0) for name in names]
+        known = np.array([n for n, share in enumerate(found) if share is not None], np.intp)
+        wrong = np.array([share for share in found if share is not None], np.float64)
+        rows = rows.take(known)
         mean = float(wrong.mean()) if len(wrong) else 0.0
         times = np.diff(rows.bounds)
         total = np.bincount(rows.ids, weights=np.repeat(wrong, times), minlength=rows.n_values)
@@ -494,7 +498,7 @@ def _by_content(pool: Pool, labelled: Pool) -> tuple[NDArray[np.bool_], Pool | N
     return marked, labelled.part(np.flatnonzero(outside)) if outside.any() else None
 
 
-def _errors(errors: Any, labelled: set[str]) -> dict[str, float]:
+def _errors(errors: Any, labelled: set[str]) -> dict[str, float | None]:
     if isinstance(errors, Mapping):
         found = {str(name): errors[name] for name in errors}
     elif isinstance(errors, Sequence | set | np.ndarray) and not isinstance(errors, str):
@@ -502,15 +506,15 @@ def _errors(errors: Any, labelled: set[str]) -> dict[str, float]:
     else:
         raise InputError("errors must be ids, or shares by id")
     for name, share in found.items():
-        if not isinstance(share, int | float | np.number):
+        if not isinstance(share, int | float | np.number | None):
             raise InputError(f"errors: item {name}: a share must be a number, not {share!r}")
-        if not 0 <= share <= 1:
+        if share is not None and not 0 <= share <= 1:
             raise InputError(f"errors: item {name}: a share lies in 0 … 1, not {share}")
         if name not in labelled:
             raise InputError(
                 f"errors: item {name} is not labelled: only what is known can be wrong"
             )
-    return {name: float(share) for name, share in found.items()}
+    return {name: None if share is None else float(share) for name, share in found.items()}
 
 
 # --------------------------------------------------------------------------------------------------
@@ -570,6 +574,32 @@ class Task:
         return order_of(self.described.keys, self.seed, use)
 
 
+SMOOTHING = 5.0
+"""Items with the mean error rate that every pair's error rate begins with."""
+
+
+def error_rate(task: Task, strength: float = SMOOTHING) -> NDArray[np.float64]:
+    """Return how much likelier than on average a model errs on items like each of the pool.
+
+    The mean over an item's attribute–value pairs of their smoothed error rates among the labelled
+    items, over the error rate of all of these; 1 where nothing is known.
+
+    Args:
+        task: The items, and what is known.
+        strength: As for `Known.error_rates`.
+
+    Returns:
+        float64 [n_items].
+    """
+    items = task.described.items
+    names, rows = task.known.rows(task.pool, items, task.described.features)
+    rate, mean = task.known.error_rates(names, rows, strength)
+    if not mean:
+        return np.ones(items.n_items)
+    times = np.diff(items.bounds)
+    return np.where(times > 0, items.sums(rate / mean) / np.maximum(1, times), 1.0)
+
+
 class Selector(Estimator, ABC):
     """Base of the selection rules: `select`, and parameters as fields (see `goldspan.params`).
 
@@ -577,6 +607,7 @@ class Selector(Estimator, ABC):
     """
 
     needs_model: ClassVar[bool] = False
+    needs_errors: ClassVar[bool] = False
 
     @abstractmethod
     def _pick(self, task: Task) -> Picked:
@@ -586,12 +617,17 @@ class Selector(Estimator, ABC):
         """Pick items of a task that is set up; for rules that are made of others.
 
         Raises:
-            InputError: A parameter makes no sense, or the rule needs a model.
+            InputError: A parameter makes no sense, or the rule needs a model or its errors.
         """
         self._check()
         if self.needs_model and task.model is None:
             raise InputError(
                 f"{self.name} looks at what a model is unsure of: give one (model=…, --model)"
+            )
+        if self.needs_errors and task.known.errors is None:
+            raise InputError(
+                f"{self.name} looks for what is like items that a model got wrong: say which "
+                "(errors=…, --errors; in a campaign select.errors = true)"
             )
         return self._pick(task)
 

@@ -17,6 +17,10 @@ SELECTORS: dict[str, tuple[str, str]] = {
     ),
     "random": ("goldspan.selection.schedule:Random", "drawn at random: the unbiased sample"),
     "density": ("goldspan.selection.uncertainty:Density", "like many other items of the pool"),
+    "near-errors": (
+        "goldspan.selection.uncertainty:NearErrors",
+        "like the labelled items that a model got wrong",
+    ),
     "least-confidence": (
         "goldspan.selection.uncertainty:LeastConfidence",
         "the best label or tag sequence is improbable",

@@ -14,7 +14,7 @@ from scipy.special import entr, rel_entr
 from goldspan.chains.decoding import n_best_paths
 from goldspan.errors import InputError
 from goldspan.params import Number
-from goldspan.selection.base import Picked, Selector, Task
+from goldspan.selection.base import Picked, Selector, Task, error_rate
 from goldspan.selection.features import Incidence
 from goldspan.selection.greedy import BUDGET, EXHAUSTED, Spending, Wanted, cover
 from goldspan.selection.pool import Pool
@@ -145,12 +145,16 @@ class Ranked(Selector):
         by_cost: Divide scores by costs.
         density: Multiply scores by this power of an item's mean similarity to the pool (Settles
             and Craven 2008, "information density"); 0: do not.
+        errors: Where errors are known, multiply scores by this power of an item's relative error
+            rate (`error_rate`), so that what is like the items that a model got wrong comes first;
+            0: do not.
         top: More than 1: the batch is chosen by coverage within the best ones, `top` times as many
             as it holds, so that it does not hold the same thing many times.
     """
 
     by_cost: bool = False
     density: Annotated[float, Number(0, 100)] = 0.0
+    errors: Annotated[float, Number(0, 100)] = 1.0
     top: Annotated[float, Number(1, 1e6)] = 1.0
 
     @abstractmethod
@@ -167,6 +171,8 @@ class Ranked(Selector):
             raise InputError(f"{self.name}: the score of item {bad} is no finite number")
         if self.density:
             scores *= similarity(task.described.items) ** self.density
+        if self.errors and task.known.errors is not None:
+            scores *= error_rate(task) ** self.errors
         spending, keys = task.limits.spending, scores
         if self.by_cost and spending.shares is not None:
             keys = scores / spending.shares
@@ -243,7 +249,7 @@ def similarity(items: Incidence) -> Floats:
 
 
 # --------------------------------------------------------------------------------------------------
-# Density: items that stand for many others, without any model.
+# Density: items that stand for many others, without any model; and items like those of errors.
 
 
 class Density(Ranked):
@@ -260,6 +266,25 @@ class Density(Ranked):
 
     def _scores(self, task: Task, index: NDArray[np.int64]) -> Floats:
         return np.asarray(similarity(task.described.items)[index])
+
+
+class NearErrors(Ranked):
+    """Relative error rate of an item's attribute–value pairs, see `error_rate`.
+
+    It takes "more data similar to the ones that the ML model misclassified" (Ntoulas et al., 2).
+    Where nothing is wrong, all items are alike, and the seed decides.
+
+    >>> texts = ["a b", "a c", "d e", "d f"]
+    >>> NearErrors().select(texts, labelled=[0, 2], errors=["0"], n=1).item.tolist()
+    [1]
+    """
+
+    name = "near-errors"
+    needs_errors = True
+    errors: Annotated[float, Number(0, 100)] = 0.0
+
+    def _scores(self, task: Task, index: NDArray[np.int64]) -> Floats:
+        return error_rate(task)[index]
 
 
 # --------------------------------------------------------------------------------------------------

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Annotated
 
 import numpy as np
@@ -327,6 +327,13 @@ def pick(draws: Floats, n: int) -> NDArray[np.int16]:
     return np.floor(draws * n).astype(np.int16)
 
 
+def _together(spans: SpanArray, more: SpanArray) -> SpanArray:
+    """Return all spans of two tables, sorted by place."""
+    order = np.argsort(np.concatenate([spans.start, more.start]), kind="stable")
+    pairs = ((getattr(spans, one.name), getattr(more, one.name)) for one in fields(SpanArray))
+    return SpanArray(*(np.concatenate(pair)[order] for pair in pairs))
+
+
 # --------------------------------------------------------------------------------------------------
 # Habits about which spans there are, and of which type: `misses`, `invents`, `wrong_type`.
 
@@ -380,14 +387,7 @@ class Invents(SpanHabit):
         if self.type is not None:
             kind[:] = types.index(self.type)
         item = (np.searchsorted(work.offsets, start, side="right") - 1).astype(np.int32)
-        order = np.argsort(np.concatenate([spans.start, start]), kind="stable")
-        return SpanArray(
-            np.concatenate([spans.start, start])[order],
-            np.concatenate([spans.end, start + 1])[order],
-            np.concatenate([spans.type, kind])[order],
-            np.concatenate([spans.item, item])[order],
-            np.zeros(len(order), np.int32),
-        )
+        return _together(spans, SpanArray(start, start + 1, kind, item, np.zeros_like(item)))
 
 
 @dataclass(frozen=True)
@@ -458,34 +458,88 @@ class Drift(SimulatedWorker):
 
 
 # --------------------------------------------------------------------------------------------------
-# Habits about where spans begin and end: `early`, `late`, `merges`.
+# `sister(family, model, rho)`: one of several models, or prompts of one model, that err alike.
+
+
+@dataclass(frozen=True)
+class Sister(SimulatedWorker):
+    """Answers as the other sisters of the family do on some items, and on its own on the others.
+
+    With probability √rho, for every item, the answer is that of the family: the same mistakes for
+    all sisters with the same model. So the mistakes of two of them have the correlation rho, where
+    the model errs everywhere alike.
+
+    Attributes:
+        family: Name of the family.
+        model: How a sister answers.
+        rho: Correlation of the mistakes of two sisters: 0 independent, 1 the same answers.
+    """
+
+    family: str
+    model: SimulatedWorker
+    rho: Probability = 0.7
+    name = "sister"
+
+    def answer(self, work: Assignment) -> Codes:
+        """Let the family or the sister answer every item."""
+        shared = replace(work, draws=replace(work.draws, name=f"\0family\0{self.family}"))
+        alike = np.repeat(work.draws.per_item("alike") < np.sqrt(self.rho), work.lengths)
+        own = self.model.answer(work.within("own"))
+        return np.where(alike, self.model.answer(shared), own)
+
+
+# --------------------------------------------------------------------------------------------------
+# Habits about where spans begin and end: `early`, `late`, `merges`, `splits`.
 
 
 @dataclass(frozen=True)
 class Early(SpanHabit):
-    """Starts spans one token early, where the token before is in the item and in no span."""
+    """Starts spans early, as far as the tokens before are in the item and in no span.
 
+    Attributes:
+        tokens: How many tokens early.
+    """
+
+    tokens: Annotated[int, Whole(1)] = 1
     name = "early"
 
     def alter(self, spans: SpanArray, work: Assignment) -> SpanArray:
         """Move starts."""
-        before = spans.start - 1
-        taken = covered(spans, len(work.truth))[before]
-        room = (before >= work.offsets[spans.item]) & ~taken
-        return replace(spans, start=spans.start - (self.happens(spans, work) & room))
+        room = spans.start - _last_ends(spans, work)
+        shift = np.minimum(room, self.tokens)
+        return replace(spans, start=spans.start - self.happens(spans, work) * shift)
 
 
 @dataclass(frozen=True)
 class Late(SpanHabit):
-    """Ends spans one token late, where the next token is in the item and in no span."""
+    """Ends spans late, as far as the next tokens are in the item and in no span.
 
+    Attributes:
+        tokens: How many tokens late.
+    """
+
+    tokens: Annotated[int, Whole(1)] = 1
     name = "late"
 
     def alter(self, spans: SpanArray, work: Assignment) -> SpanArray:
         """Move ends."""
-        taken = np.append(covered(spans, len(work.truth)), True)[spans.end]
-        room = (spans.end < work.offsets[spans.item + 1]) & ~taken
-        return replace(spans, end=spans.end + (self.happens(spans, work) & room))
+        room = _next_starts(spans, work) - spans.end
+        shift = np.minimum(room, self.tokens)
+        return replace(spans, end=spans.end + self.happens(spans, work) * shift)
+
+
+def _last_ends(spans: SpanArray, work: Assignment) -> NDArray[np.int64]:
+    """Return where the span before every span ends, or the item begins."""
+    found = work.offsets[spans.item]
+    found[1:] = np.maximum(found[1:], spans.end[:-1])
+    return found
+
+
+def _next_starts(spans: SpanArray, work: Assignment) -> NDArray[np.int64]:
+    """Return where the span after every span starts, or the item ends."""
+    found = work.offsets[spans.item + 1]
+    found[:-1] = np.minimum(found[:-1], spans.start[1:])
+    return found
 
 
 @dataclass(frozen=True)
@@ -509,3 +563,22 @@ class Merges(SpanHabit):
         first = np.flatnonzero(~(near & self.happens(spans, work)))
         last = np.append(first[1:], len(spans)) - 1
         return replace(spans.take(first), end=spans.end[last])
+
+
+@dataclass(frozen=True)
+class Splits(SpanHabit):
+    """Cuts spans of several tokens in two; the place is drawn, each alike."""
+
+    name = "splits"
+
+    def alter(self, spans: SpanArray, work: Assignment) -> SpanArray:
+        """Cut spans; both parts have the span's type."""
+        inner = spans.end - spans.start - 1
+        cut = np.flatnonzero(self.happens(spans, work) & (inner > 0))
+        first = spans.start[cut]
+        step = np.floor(work.draws.per_token("where")[first] * inner[cut]).astype(np.int64)
+        place = first + 1 + step
+        second = replace(spans.take(cut), start=place)
+        end = spans.end.copy()
+        end[cut] = place
+        return _together(replace(spans, end=end), second)

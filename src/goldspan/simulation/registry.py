@@ -23,10 +23,15 @@ WORKERS: dict[str, tuple[str, str]] = {
         "goldspan.simulation.annotators:Drift",
         "turns from one worker into another over the course",
     ),
-    "early": ("goldspan.simulation.annotators:Early", "starts spans one token early"),
-    "late": ("goldspan.simulation.annotators:Late", "ends spans one token late"),
+    "early": ("goldspan.simulation.annotators:Early", "starts spans early"),
+    "late": ("goldspan.simulation.annotators:Late", "ends spans late"),
     "merges": ("goldspan.simulation.annotators:Merges", "joins a span to its neighbour"),
+    "splits": ("goldspan.simulation.annotators:Splits", "cuts spans in two"),
     "misses": ("goldspan.simulation.annotators:Misses", "overlooks spans"),
     "invents": ("goldspan.simulation.annotators:Invents", "marks tokens that are in no span"),
     "wrong_type": ("goldspan.simulation.annotators:WrongType", "gives spans another type"),
+    "sister": (
+        "goldspan.simulation.annotators:Sister",
+        "errs as the others of its family do: models, or prompts of one model",
+    ),
 }

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple
 
 from sqlalchemy import (
@@ -19,6 +21,7 @@ from sqlalchemy import (
     or_,
     select,
     text,
+    union_all,
 )
 
 from goldspan.errors import InputError
@@ -26,7 +29,7 @@ from goldspan.protocols import Lease
 from goldspan.store.journal import Entry, read_json
 from goldspan.store.people import Worker, find_worker, is_worker, keep_reason, worker_of
 from goldspan.store.pool import FEW, look_back, numbers_of
-from goldspan.store.schema import FREE, answers, gold, items, leases, skips, slots, workers
+from goldspan.store.schema import FREE, answers, gold, items, leases, people, skips, slots, workers
 
 # --------------------------------------------------------------------------------------------------
 # Which items a worker gets next: the first free places in the order of batches and priorities.
@@ -34,26 +37,24 @@ from goldspan.store.schema import FREE, answers, gold, items, leases, skips, slo
 
 WINDOW = 32
 """Places looked at in one query."""
-MOST_EXPENSIVE = 64
-"""Items that cost more than what is left and are passed before the search is given up."""
+MOST_PASSED = 64
+"""Items that cost more than what is left, or that others of the family have answered, and that are
+passed before the search is given up."""
 
 
-def _free_places() -> Any:
-    """Make the query for free places: has the worker `who` had the item, is it a control one?"""
-    who: BindParameter[int] = bindparam("who")
-    had = or_(
-        *(
-            exists().where(and_(table.c.item == slots.c.item, table.c.worker == who))
-            for table in (answers, leases, skips)
-        )
+_HAD = or_(
+    *(
+        exists().where(and_(table.c.item == slots.c.item, table.c.worker == bindparam("who")))
+        for table in (answers, leases, skips)
     )
-    known = exists().where(and_(gold.c.item == slots.c.item, gold.c.control == literal_column("1")))
-    columns = (slots.c.item, slots.c.position, items.c.cost)
-    query = select(*columns, had.label("had"), known.label("control"))
-    return query.join(items, items.c.number == slots.c.item).where(text(FREE))
-
-
-_FREE_PLACES = _free_places()
+)
+_KNOWN = exists().where(and_(gold.c.item == slots.c.item, gold.c.control == literal_column("1")))
+# Free places: has the worker `who` had the item, is it a control one?
+_FREE_PLACES = (
+    select(slots.c.item, slots.c.position, items.c.cost, _HAD.label("had"), _KNOWN.label("control"))
+    .join(items, items.c.number == slots.c.item)
+    .where(text(FREE))
+)
 _WINDOW = (
     _FREE_PLACES.where(slots.c.position >= bindparam("start"))
     .order_by(slots.c.position)
@@ -67,6 +68,159 @@ _LEFT = select(func.count()).select_from(
     .limit(bindparam("most"))
     .subquery()
 )
+
+
+# What other members of a worker's family have answered or hold.
+
+
+HOUR = 3_600_000
+"""Milliseconds."""
+LATEST = 200
+"""Answers by which it is known who is at work."""
+AHEAD = (WINDOW, 2_000)
+"""Free places looked at for one that none of the family has answered; more if there is none."""
+
+
+@dataclass
+class Family:
+    """A worker's family, as far as it matters for what he gets next.
+
+    A copy of an answer costs money and adds nothing: of the items with free places he gets one that
+    no other member has answered or holds, if there is any.
+
+    Attributes:
+        others: Ids of its other members.
+        most: Members whose answers an item takes, as long as anybody else at work could answer it;
+            None: any number.
+        ahead: Where in the order of items it is looked first: a hint, which is moved, of how far
+            the family has come; -1 where nobody has looked.
+    """
+
+    others: tuple[str, ...]
+    most: int | None = None
+    ahead: int = -1
+
+
+NOBODY = Family(())
+_KIN: BindParameter[Any] = bindparam("kin", expanding=True)
+_N_KIN = (
+    select(func.count())
+    .where((answers.c.item == slots.c.item) & (answers.c.counts == 1) & answers.c.worker.in_(_KIN))
+    .scalar_subquery()
+    + select(func.count())
+    .where((leases.c.item == slots.c.item) & leases.c.worker.in_(_KIN))
+    .scalar_subquery()
+)
+_MEMBERS = select(workers.c.number, workers.c.cursor).where(
+    workers.c.id.in_(bindparam("others", expanding=True))
+    | workers.c.id.in_(
+        select(people.c.pseudonym).where(people.c.id.in_(bindparam("ids", expanding=True)))
+    )
+)
+_NEXT_PLACES = (
+    select(slots.c.item, slots.c.position)
+    .where(text(FREE), slots.c.position >= bindparam("start"))
+    .order_by(slots.c.position)
+    .limit(bindparam("look"))
+    .subquery()
+)
+_END = select(func.max(_NEXT_PLACES.c.position), func.count()).select_from(_NEXT_PLACES)
+_FOUND_AHEAD = (
+    _FREE_PLACES.with_only_columns(slots.c.item, slots.c.position, items.c.cost)
+    .join(_NEXT_PLACES, _NEXT_PLACES.c.item == slots.c.item)
+    .where(~_HAD, ~_KNOWN, bindparam("fewer") > _N_KIN, items.c.cost <= bindparam("left"))
+    .order_by(slots.c.position)
+    .limit(bindparam("size"))
+)
+_WINDOW_OF_KIN = _WINDOW.add_columns(_N_KIN.label("n_kin"))
+_LAST_ANSWERS = (
+    select(answers.c.worker, answers.c.submitted)
+    .order_by(answers.c.number.desc())
+    .limit(LATEST)
+    .subquery()
+)
+_AT_WORK = (
+    select(workers.c.number)
+    .where(workers.c.barred == 0)
+    .where(
+        workers.c.number.in_(
+            select(_LAST_ANSWERS.c.worker).where(_LAST_ANSWERS.c.submitted >= bindparam("since"))
+        )
+        | workers.c.number.in_(select(leases.c.worker))
+    )
+)
+_HAVE_HAD = union_all(
+    *(
+        select(table.c.worker).where(table.c.item == bindparam("number"))
+        for table in (answers, leases, skips)
+    )
+)
+
+
+class _Kin:
+    """The members of a family who are in the store, and who else is at work."""
+
+    def __init__(self, entry: Entry, worker: Worker, family: Family) -> None:
+        self.entry, self.worker, self.family = entry, worker, family
+        self.numbers: list[int] = []
+        self.start = worker.cursor
+        if family.others:
+            names = list(family.others)
+            rows = entry.connection.execute(_MEMBERS, {"others": names, "ids": names}).all()
+            self.numbers = [row.number for row in rows if row.number != worker.number]
+            # What is free before a member's cursor is what he has had.
+            self.start = max([worker.cursor, *(row.cursor for row in rows)])
+
+    def __bool__(self) -> bool:
+        """Whether another member has come."""
+        return bool(self.numbers)
+
+    def may_take(self, item: int, n_kin: int) -> bool:
+        """Whether an item may get his answer beside those of n others of the family."""
+        most = self.family.most
+        return most is None or n_kin < most or not self._others - self._have_had(item)
+
+    def find(self, n: int) -> list[Choice]:
+        """Choose items that none, or fewer than `most`, of the others has answered or holds."""
+        ahead, look = self.family.ahead, self._look
+        begin = self.worker.cursor
+        start = self.start if ahead < 0 else max(ahead, begin)
+        found, self.family.ahead = look(start, n, 1)
+        if not found and self.family.ahead < 0 and start > begin:  # places that came free again
+            found, self.family.ahead = look(begin, n, 1)
+        if not found and self.family.most is not None and self.family.most > 1:
+            found, _ = look(begin, n, self.family.most)
+        return found
+
+    def _look(self, start: int, n: int, fewer: int) -> tuple[list[Choice], int]:
+        """Look at some places, and say where to look next time, -1 at the end of all."""
+        own = {"who": self.worker.number, "kin": self.numbers, "fewer": fewer, "size": n}
+        left, run = self.entry.balance.left, self.entry.connection.execute
+        for size in AHEAD:
+            where = {"start": start, "look": size}
+            rows = run(_FOUND_AHEAD, {**where, **own, "left": left}).all()
+            if rows:
+                found = []
+                for row in rows:
+                    if row.cost <= left:
+                        found.append(Choice(row.item, row.cost))
+                        left -= row.cost
+                return found, rows[-1].position
+            last, seen = run(_END, where).one()
+            if seen < size:
+                return [], -1
+            start = last + 1
+        return [], start
+
+    @cached_property
+    def _others(self) -> set[int]:
+        """Who else is at work: gave one of the last answers, within an hour, or holds an item."""
+        since = {"since": self.entry.clock - HOUR}
+        there = set(self.entry.connection.execute(_AT_WORK, since).scalars())
+        return there - {*self.numbers, self.worker.number}
+
+    def _have_had(self, item: int) -> set[int]:
+        return set(self.entry.connection.execute(_HAVE_HAD, {"number": item}).scalars())
 
 
 class Choice(NamedTuple):
@@ -83,22 +237,28 @@ class Choices(NamedTuple):
     cursor: int
 
 
-def next_items(entry: Entry, worker: Worker, n: int) -> Choices:
+def next_items(entry: Entry, worker: Worker, n: int, family: Family = NOBODY) -> Choices:
     """Choose the next n items for a worker, as far as there are and the money suffices."""
+    kin = _Kin(entry, worker, family)
+    if kin and (ahead := kin.find(n)):
+        return Choices(ahead, worker.cursor)
     found: list[Choice] = []
-    start, left, expensive, cursor = worker.cursor, entry.balance.left, 0, -1
-    while len(found) < n and expensive < MOST_EXPENSIVE:
+    start, left, passed, cursor = worker.cursor, entry.balance.left, 0, -1
+    while len(found) < n and passed < MOST_PASSED:
         window = {"who": worker.number, "start": start, "size": WINDOW}
-        rows = entry.connection.execute(_WINDOW, window).all()
+        if kin:
+            rows = entry.connection.execute(_WINDOW_OF_KIN, {**window, "kin": kin.numbers}).all()
+        else:
+            rows = entry.connection.execute(_WINDOW, window).all()
         for row in rows:
             if len(found) == n:
                 break
             start = row.position + 1
             if row.had or row.control:
                 continue
-            if row.cost > left:
-                expensive += 1
-                # The place stays in front of the worker for when there is money again.
+            if row.cost > left or (kin and not kin.may_take(row.item, row.n_kin)):
+                passed += 1
+                # The place stays in front of the worker for when there is money, or nobody else.
                 cursor = row.position if cursor < 0 else cursor
                 continue
             found.append(Choice(row.item, row.cost))
@@ -164,9 +324,17 @@ DUE, OF_WORKER, OF_ITEM = _which(_DUE), _which(_OF_WORKER), _which(_OF_ITEM)
 
 
 def lease(
-    entry: Entry, name: str, seconds: float, n: int, names: Sequence[str] | None
+    entry: Entry,
+    name: str,
+    seconds: float,
+    n: int,
+    names: Sequence[str] | None,
+    family: Family = NOBODY,
 ) -> list[Lease]:
-    """Assign items to a worker until n are held, as far as there are places and money."""
+    """Assign items to a worker until n are held, as far as there are places and money.
+
+    A family counts where no items are named: gold questions are for all of its members.
+    """
     if isinstance(n, bool) or not isinstance(n, int) or not 1 <= n <= MOST_AT_ONCE:
         raise InputError(f"n must be a whole number from 1 to {MOST_AT_ONCE}, not {n!r}")
     if not 0 < seconds <= 10**9:
@@ -179,7 +347,7 @@ def lease(
     held = _held(entry, worker, only)
     missing = n - len(held)
     if missing > 0 and not worker.barred and not entry.paused:
-        _take(entry, worker, missing, seconds, only)
+        _take(entry, worker, missing, seconds, only, family)
         held = _held(entry, worker, only)
     return held[:n]
 
@@ -255,11 +423,13 @@ def _in_order(entry: Entry, names: Sequence[str]) -> list[int]:
     return [found[name] for name in dict.fromkeys(names)]
 
 
-def _take(entry: Entry, worker: Worker, n: int, seconds: float, only: list[int] | None) -> None:
+def _take(
+    entry: Entry, worker: Worker, n: int, seconds: float, only: list[int] | None, family: Family
+) -> None:
     cursor = worker.cursor
     found: list[Choice]
     if only is None:
-        found, cursor = next_items(entry, worker, n)
+        found, cursor = next_items(entry, worker, n, family)
     else:
         found = these_items(entry, worker, only, n)
     if found or cursor != worker.cursor:

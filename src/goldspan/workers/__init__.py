@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from goldspan.workers.beta import Reliability
     from goldspan.workers.difficulty import fit_difficulty, typical_difficulty
     from goldspan.workers.forecast import check_forecast, forecast_accuracy
+    from goldspan.workers.gain import select_by_gain
     from goldspan.workers.gold_questions import check_leaks, choose_gold_questions
     from goldspan.workers.pay import PayPlan, make_bill
     from goldspan.workers.qualification import plan_qualification
@@ -39,6 +40,7 @@ __all__ = [
     "plan_qualification",
     "replay",
     "review_workers",
+    "select_by_gain",
     "select_workers",
     "typical_difficulty",
 ]
@@ -61,6 +63,7 @@ _HOME = {
     "plan_qualification": "goldspan.workers.qualification",
     "replay": "goldspan.workers.redundancy",
     "review_workers": "goldspan.workers.review",
+    "select_by_gain": "goldspan.workers.gain",
     "select_workers": "goldspan.workers.selection",
     "typical_difficulty": "goldspan.workers.difficulty",
 }

@@ -23,6 +23,7 @@ from goldspan.spans.scoring import right_spans
 from goldspan.workers.beta import LEVEL, Reliability
 from goldspan.workers.difficulty import Difficulty, fit_difficulty, typical_difficulty
 from goldspan.workers.forecast import MOST_WORKERS, Curve, forecast_accuracy, read_sizes
+from goldspan.workers.gain import select_by_gain
 from goldspan.workers.quality_flags import find_quality_flags
 from goldspan.workers.reliability import find_truth, group_of, measure_reliability
 from goldspan.workers.selection import WorkerSelection, read_prices, select_workers
@@ -284,8 +285,9 @@ def expect(
     random_state: int = 0,
 ) -> Expected:
     """Return what the votes of a team and of the best workers are expected to be worth."""
+    score = "posterior" if team.score == "gain" else team.score
     best = select_workers(
-        reliability, budget=min(len(reliability), MOST_WORKERS), score=team.score, strategy="top",
+        reliability, budget=min(len(reliability), MOST_WORKERS), score=score, strategy="top",
         families=families, random_state=random_state,
     )  # fmt: skip
     if not len(best):
@@ -342,7 +344,7 @@ def _measured(
     """Measure the votes on tagged text, and say why where that cannot be done."""
     try:
         curve = measure_votes(
-            crowd, measure=measure, score=team.score, prices=costs,
+            crowd, measure=measure, score=best.score, prices=costs,
             sizes=np.append(SIZES, max(1, len(team))), families=families, random_state=seed,
         )  # fmt: skip
     except InputError as error:
@@ -519,7 +521,7 @@ def review_workers(
         measure: As for `measure_reliability`.
         budget: Workers per item, with prices money per item; by default as much as all cost.
         prices: Money per answer: one amount for all, or as for `select_workers`.
-        score: As for `select_workers`.
+        score: As for `select_workers`, or "gain": confusion matrices, as `select_by_gain` does.
         threshold: As for `judge_workers`.
         sure: As for `judge_workers`.
         families: Workers who err together: "auto" finds them by the answers, "none" does not look
@@ -573,7 +575,13 @@ def review_workers(
     verdicts = judge_workers(reliability, threshold=limit, sure=sure, signs=signs, families=kin)
     tell("choosing a team")
     listed = _listed(prices, reliability)
-    team = _team(reliability, budget, listed, score, kin, random_state)
+    if score == "gain":
+        team: WorkerSelection = select_by_gain(
+            judged_by, result=result, prices=listed, families=kin, random_state=random_state,
+            budget=_whole(reliability, listed) if budget is None else budget,
+        )  # fmt: skip
+    else:
+        team = _team(reliability, budget, listed, score, kin, random_state)
     tell("forecasting its accuracy")
     expected = expect(
         judged_by, reliability, team, result, prices=listed, families=kin,
@@ -631,8 +639,7 @@ def _team(
     random_state: int,
 ) -> WorkerSelection:  # fmt: skip
     if budget is None and prices is not None:
-        total = int(read_prices(prices, reliability).sum())
-        budget = f"{total // MICRO}.{total % MICRO:06d}"
+        budget = _whole(reliability, prices)
     elif budget is None:  # nobody set one: as many as can be chosen, and no word of a budget
         everybody = select_workers(
             reliability, budget=len(reliability), score=score, strategy="top", families=kin,
@@ -643,3 +650,11 @@ def _team(
         reliability, budget=budget, score=score, prices=prices, families=kin,
         random_state=random_state,
     )  # fmt: skip
+
+
+def _whole(reliability: Reliability, prices: Any) -> Any:
+    """Return the budget that pays everybody."""
+    if prices is None:
+        return len(reliability)
+    total = int(read_prices(prices, reliability).sum())
+    return f"{total // MICRO}.{total % MICRO:06d}"

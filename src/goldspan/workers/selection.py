@@ -275,7 +275,7 @@ def select_workers(
         reliability.take(index),
     )
     if not why and strategy == "selected":
-        why = _why_uninformative(reliability.take(kept), scores[index], team, score, below)
+        why = why_uninformative(reliability.take(kept), scores[index], team, score, below)
     index = index[:0] if why else index
     return WorkerSelection(
         tested=reliability.take(index),
@@ -424,7 +424,7 @@ def _why_nobody(
     return "the budget is 0" if not limit else "nobody's score is above 0: all may be guessing"
 
 
-def _why_uninformative(
+def why_uninformative(
     candidates: Reliability, scores: NDArray[np.float64], team: Reliability, score: str, below: str
 ) -> str:
     """Return why the best selection is not worth its price, "" where it is."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import gzip
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 
 import numpy as np
@@ -14,13 +14,14 @@ from sklearn.metrics import precision_recall_fscore_support
 
 from goldspan.aggregation import aggregate
 from goldspan.errors import InputError, UnknownNameError
-from goldspan.selection import Pool
+from goldspan.selection import Features, Pool
 from goldspan.simulation import draw_truth, simulate_crowd
 from studies import run_study
 from studies.ntoulas import spambase, text
 from studies.ntoulas.learners import learn_and_label
+from studies.ntoulas.rounds import WAYS, Way, errors_of, play, rounds_table
 from studies.ntoulas.scores import Scores, mean_and_error
-from studies.ntoulas.split import Split, set_aside
+from studies.ntoulas.split import FOLDS, Split, deal, set_aside
 from studies.ntoulas.tables import MEASURES
 from studies.ntoulas.trial import RANDOM, Rule, Training, run_trial
 
@@ -109,6 +110,63 @@ def test_every_repeat_sets_other_items_aside_and_the_same_repeat_the_same():
     assert set_aside(50, 20, seed=4)[1].tolist() != gold.tolist()
 
 
+def test_ten_folds_share_the_items_out():
+    golds = [deal(53, fold)[1].tolist() for fold in range(FOLDS)]
+    assert sorted(n for gold in golds for n in gold) == list(range(53))
+    assert {len(gold) for gold in golds} == {5, 6}
+    for fold, gold in enumerate(golds):
+        pool, again = deal(53, fold)
+        assert again.tolist() == gold
+        assert sorted([*pool.tolist(), *gold]) == list(range(53))
+
+
+def _line(n=60) -> Split:
+    """Items on a line, and on both sides of its middle the one label and the other."""
+    rows = np.arange(n, dtype=float)[:, None]
+    labels = rows[:, 0] >= n / 2
+    pool = Pool.of([[f"w{k}" for k in range(i, i + 4)] for i in range(n)])
+    return Split(pool, rows, rows, labels, lambda items: labels[items], lambda *_: {})
+
+
+def test_wrong_items_are_those_that_other_folds_label_otherwise():
+    split, items = _line(), np.arange(0, 60, 3)
+    labels = split.buy(items)
+    found = errors_of(split, "tree", items, labels, seed=4)
+    order = np.random.default_rng(4).permutation(20)
+    for fold in range(5):
+        rest = np.sort(np.concatenate([order[k::5] for k in range(5) if k != fold]))
+        for n in order[fold::5].tolist():
+            guess = learn_and_label(
+                "tree", split.rows[items[rest]], labels[rest], split.rows[items[[n]]], 4
+            )
+            assert found[str(items[n])] == float(guess[0] != labels[n])
+    assert set(found.values()) == {0.0, 1.0}
+
+
+@pytest.mark.parametrize("way", WAYS, ids=lambda way: way.name)
+def test_every_way_buys_as_many_labels_as_it_is_scored_on(way):
+    bought: list[int] = []
+    plain = _line(400)
+    split = replace(plain, buy=lambda items: bought.append(len(items)) or plain.buy(items))
+    features = Features.fit(split.pool, templates=("lower",))
+    found = play(split, way, "gaussian-nb", (70, 120), 1, features)
+    assert bought == [50, 70, 100, 120]
+    assert list(found) == [70, 120]
+
+
+def test_a_way_is_compared_with_the_one_beside_it_repeat_by_repeat():
+    made = {
+        ("svm", name): [{9: Scores(0, 0, f, 0)} for f in values]
+        for name, values in (("random", (10, 20)), ("coverage", (11, 24)))
+    }
+    rows = rounds_table(made, (9,), "").rows
+    assert rows[0][3:] == (15.0, None, None)
+    assert rows[1][2] == "random"
+    assert rows[1][3:] == pytest.approx((17.5, 2.5, 1.5))
+    assert {way.beside for way in WAYS} <= {way.name for way in WAYS} | {""}
+    assert not Way("x", "random").errors
+
+
 def test_coverage_of_mails_takes_the_most_new_tens_each_time():
     rows = np.random.default_rng(5).integers(0, 60, (40, 3)).astype(float)
     order = spambase.PAPER.order(Pool.of(rows), seed=0)
@@ -173,7 +231,7 @@ def test_from_labels_that_are_all_alike_the_same_label_is_given():
 
 
 def test_the_tables_of_the_mails_hold_every_classifier_and_training_set(mail_study):
-    measures, differences, chosen, curves = mail_study.tables
+    measures, differences, chosen, curves, folds, rounds = mail_study.tables
     names = [
         "all 1,100", "random 912", "random 850", "coverage 850",
         "coverage, duplicates kept 850", "weighted, tens 850", "weighted, quantiles 850",
@@ -181,6 +239,8 @@ def test_the_tables_of_the_mails_hold_every_classifier_and_training_set(mail_stu
     assert [row[1] for row in measures.rows] == 3 * names
     assert [row[0] for row in chosen.rows] == names
     assert len(differences.rows) == 3 * 4
+    assert [row[1] for row in folds.rows] == 3 * ["all 1,800", *names[1:]]
+    assert [row[1] for row in rounds.rows] == 2 * [way.name for way in WAYS]
     assert curves.columns == ("classifier", "rule", "100", "300", "850")
     rows = measures.to_dict()["rows"]
     best = next(row for row in rows if row["classifier"] == "logistic")
@@ -197,7 +257,7 @@ def test_a_difference_is_that_of_the_means_in_the_table(mail_study):
 
 
 def test_the_last_point_of_a_curve_is_the_training_set_of_that_size(mail_study):
-    measures, _, _, curves = mail_study.tables
+    measures, _, _, curves, *_ = mail_study.tables
     f = {tuple(row[:2]): row[6] for row in measures.rows}
     for row in curves.rows:
         assert row[-1] == pytest.approx(f[row[0], f"{row[1]} 850"])

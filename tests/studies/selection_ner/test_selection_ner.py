@@ -11,6 +11,7 @@ from goldspan.errors import InputError
 from goldspan.protocols import Serial
 from goldspan.runners import Threads
 from goldspan.selection import Schedule, select_items
+from goldspan.selection.base import keys_of
 from goldspan.tagger import CRF
 from studies import run_study
 from studies.selection_ner import experiment, lines, tables
@@ -26,7 +27,7 @@ from studies.selection_ner.lines import (
     Extent,
     Line,
 )
-from studies.selection_ner.trial import Stop, run_line
+from studies.selection_ner.trial import CROSS, Stop, Wrong, run_line
 
 TINY = Extent(budgets=(40, 120), rounds=(40, 80, 120), n_early=1, items=(4,), repeats=1)
 
@@ -89,6 +90,56 @@ def test_a_rule_asks_the_tagger_that_was_trained_on_what_it_bought(bench):
     stop = run_line(bench, Line("x", "random, then mnlp", (40, 80)), seed=1)[-1]
     assert stop.items == len(items)
     assert stop.f1 == {name: tagger.score(*tested) for name, tested in bench.tested.items()}
+
+
+def test_wrong_are_the_sentences_that_a_tagger_of_the_other_folds_tags_otherwise(bench):
+    bought, wrong = np.arange(0, 48, 2), Wrong(bench)
+    wrong.find(bought)
+    fold = keys_of(bench.pool.item_ids) % np.uint64(CROSS)
+    expected = []
+    for number in range(CROSS):
+        rest, mine = (bought[(fold[bought] == number) == own] for own in (False, True))
+        model = bench.learn(rest)
+        words = [bench.train.tokens_list[n] for n in mine.tolist()]
+        expected += [
+            bench.train.item_ids[n].as_py()
+            for n, tags in zip(mine.tolist(), model.predict(words), strict=True)
+            if tags != bench.tags[n]
+        ]
+    assert sorted(wrong.items) == sorted(expected)
+    wrong.find(bought[:0])
+    assert wrong.items == []
+
+
+def test_a_line_that_is_told_what_is_wrong_picks_by_it(bench, monkeypatch):
+    given = []
+    select = Schedule.select
+
+    def spy(rule, *args, **more):
+        given.append(more["errors"])
+        return select(rule, *args, **more)
+
+    monkeypatch.setattr(Schedule, "select", spy)
+    plain, told = (
+        run_line(bench, Line("x", "random, then mnlp", (40, 80), errors=e), seed=1)
+        for e in (False, True)
+    )
+    assert plain[0] == told[0]
+    assert given[:3] == [None, None, []]
+    assert given[3]
+
+
+def test_told_and_untold_rules_are_compared_at_the_same_tokens():
+    extent = replace(EXTENT, n_errors=2)
+    made = MADE_UP | {label: [(0, 61, 0), (0, 61, 0), (0, 64, 0)] for label in lines.BY_ERRORS}
+    made |= {"coverage": [(0, 61, 0), (0, 60, 0), (0, 60, 0)]}
+    rows = tables.errors_table(made_up(**made), extent).rows
+    assert [row[:3] for row in rows] == [
+        (label, other, 22_000) for label, (_, _, other) in lines.BY_ERRORS.items()
+    ]
+    assert rows[0][3:5] == (pytest.approx(62), pytest.approx(-10))
+    assert rows[-1][4] == pytest.approx(5 / 3)
+    assert rows[-1][-1] == "2 of 3"
 
 
 def test_a_rule_that_gains_nothing_more_keeps_what_it_has(bench):
@@ -160,7 +211,7 @@ MADE_UP = {
 
 
 def test_lines_are_compared_seed_by_seed():
-    first, needed = tables.asked_table(made_up(**MADE_UP), EXTENT).rows
+    first, needed = tables.target_table(made_up(**MADE_UP), EXTENT).rows
     # Differences 3, 1, 4: mean 8/3, variance 7/3; of two degrees p = 1 - t / sqrt(t^2 + 2).
     assert first[:5] == ("testb", 40, pytest.approx(164 / 3), 40, pytest.approx(52))
     t = (8 / 3) / (7 / 9) ** 0.5
@@ -201,7 +252,7 @@ def test_the_study_runs_on_tiny_data(tiny, tmp_path, monkeypatch):
 def test_a_single_seed_has_no_standard_errors(runs):
     (f1, _) = tables.f1_tables(runs, TINY)
     assert len(f1.rows) == len(RULES)
-    made = (tables.asked_table, tables.gain_table, tables.item_table)
+    made = (tables.target_table, tables.gain_table, tables.item_table)
     assert not any("nan" in table(runs, TINY).markdown() for table in made)
 
 

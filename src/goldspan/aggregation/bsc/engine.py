@@ -499,6 +499,7 @@ def best_start(
     *,
     n_starts: int,
     random_state: int | None,
+    worker_ids: pa.Array,
 ) -> Fit:
     """Run from some statistics, and from as many other points as asked for.
 
@@ -510,18 +511,23 @@ def best_start(
         context: Runner; and progress and checkpoint, which are for the first run only.
         n_starts: Number of runs.
         random_state: Seed of the starts beyond the first.
+        worker_ids: Arrow string array [n_workers]: their order does not matter.
 
     Returns:
         The fit with the largest objective.
     """
     best = run(model, shards, sums, stopping, context)
     rng = np.random.default_rng(random_state)
+    # Workers are drawn in the order of their ids: that in which they came does not matter.
+    names = np.asarray(worker_ids.to_pylist(), object).astype(str)
+    rank = np.argsort(np.argsort(names))
+    order = np.argsort(rank[model.rows.worker], kind="stable")
     for _ in range(1, n_starts):
         if is_interrupted(best):
             break
         # Every row of every worker is weighted anew: the starts really differ.
-        n, counts = len(model.rows), sums.counts.copy()
-        counts[:n] *= rng.gamma(0.3, 1 / 0.3, size=(n, 1))
+        counts = sums.counts.copy()
+        counts[order] *= rng.gamma(0.3, 1 / 0.3, size=(len(order), 1))
         other = Sums(counts, sums.truth)
         fit = attempt(best, model, shards, other, stopping, RunContext(context.runner))
         if fit.trace[-1] > best.trace[-1]:

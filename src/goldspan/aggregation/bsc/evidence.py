@@ -205,6 +205,28 @@ def weighed(evidence: Evidence, rows: Rows, families: Families | None) -> Eviden
     return replace(evidence, weight=weight)
 
 
+def without_forbidden(
+    evidence: Evidence, rows: Rows, mask: NDArray[np.bool_]
+) -> tuple[Evidence, Rows]:
+    """Leave out labels that the encoding forbids after the worker's label before.
+
+    Args:
+        evidence: The labels by token.
+        rows: What its rows stand for.
+        mask: bool [n_previous, J], which label may follow which previous one.
+    """
+    kept = mask[rows.previous, rows.label]
+    n_words = max(0, int(evidence.row.max(initial=-1)) + 1 - len(rows))
+    every = np.concatenate([kept, np.ones(n_words, np.bool_)])
+    number = np.cumsum(every) - 1
+    stays = every[evidence.row]
+    before = np.concatenate([[0], np.cumsum(stays)])
+    row = number[evidence.row[stays]].astype(np.int32)
+    evidence = replace(evidence, bounds=before[evidence.bounds], row=row)
+    own = rows.worker[kept], rows.previous[kept], rows.label[kept]
+    return evidence, Rows(*own, rows.n_workers, rows.n_previous, rows.n_labels)
+
+
 def _without_memory(crowd: Crowd) -> tuple[NDArray[np.int64], NDArray[np.int32], Rows]:
     """Number (worker, label) in the order of the answers: they need not be sorted by worker."""
     answers, n_labels = crowd.latest, len(crowd.tagset.tags)

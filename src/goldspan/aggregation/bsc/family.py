@@ -27,7 +27,15 @@ from goldspan.aggregation.bsc.engine import (
     run,
     settle,
 )
-from goldspan.aggregation.bsc.evidence import PREVIOUS, Sums, compress, lay_out, weighed
+from goldspan.aggregation.bsc.evidence import (
+    PREVIOUS,
+    Sums,
+    compress,
+    lay_out,
+    previous_mask,
+    weighed,
+    without_forbidden,
+)
 from goldspan.aggregation.bsc.posterior import Posterior, consensus_of
 from goldspan.aggregation.bsc.priors import (
     GRID,
@@ -63,6 +71,9 @@ from goldspan.spans import Codec
 
 __all__ = ["GRID", "Variational"]  # the studies tune over the grid
 
+ZERO = "zero"
+"""The value of `forbidden` with which labels that the encoding forbids do not count."""
+
 
 class Variational(Aggregator):
     """Base of the aggregators that run the engine; subclasses set the class attributes.
@@ -74,7 +85,9 @@ class Variational(Aggregator):
             evidence bound; "population" adds the mean worker's habits times `epsilon0`: for sparse
             workers and calibration; "votes" the same habits as the vote shares show them, before
             anything is fitted: where answers or items are few.
-        forbidden: Pseudo-count of what the encoding forbids after the previous label.
+        forbidden: Pseudo-count of what the encoding forbids after the worker's previous label;
+            "zero" as in Simpson and Gurevych (2019): no worker ever gives it, whatever the truth,
+            so that one that was given says nothing of the truth or the worker.
         trusted: Ids of workers who are taken to be good from the start, also as one string with
             commas.
         history: An earlier result of the same method: what it learned of the workers counts as if
@@ -116,7 +129,7 @@ class Variational(Aggregator):
     alpha0: Annotated[float, Number(LEAST, MOST)] = 1.25
     epsilon0: Annotated[float, Number(0, MOST)] = 18.75
     prior: Annotated[str, OneOf(PRIORS)] = "given"
-    forbidden: Annotated[float, Number(LEAST_FORBIDDEN, MOST)] = 0.1
+    forbidden: Annotated[float | str, Number(LEAST_FORBIDDEN, MOST), OneOf((ZERO,))] = 0.1
     trusted: Annotated[Sequence[str], trusted_ids] = ()
     history: Annotated[Consensus | None, _check_history] = None
     truth_prior: Annotated[float, Number(1e-3, MOST)] = 1.0
@@ -253,6 +266,7 @@ class Variational(Aggregator):
             inputs.model, inputs.shards, inputs.sums, stopping,
             replace(context, checkpoint=None) if has_more else context,
             n_starts=1 if given.start else self.n_starts, random_state=self.random_state,
+            worker_ids=inputs.crowd.worker_ids,
         )  # fmt: skip
         if not has_more or is_interrupted(fit):
             return inputs, fit
@@ -287,6 +301,11 @@ class Variational(Aggregator):
             words=words.ids(crowd) if words else None,
             gold=known,
         )
+        if self.forbidden == ZERO and workers.has_memory:
+            n_labels, mask = len(evidence.row), previous_mask(crowd, rows.n_previous)
+            evidence, rows = without_forbidden(evidence, rows, mask)
+            left_out = n_labels - len(evidence.row)
+            notes = (*notes, f"{left_out} labels that may not follow the one before do not count")
         for memory in past.values():
             memory.check(crowd, workers.name)
             evidence, rows = memory.join(evidence, rows, crowd)
@@ -304,7 +323,8 @@ class Variational(Aggregator):
         else:
             bonus, truth = float(self.epsilon0), self._truth(crowd.tagset)
             prior = given_prior(
-                crowd, rows.n_previous, off=self.alpha0, bonus=bonus, forbidden=self.forbidden,
+                crowd, rows.n_previous, off=self.alpha0, bonus=bonus,
+                forbidden=0.0 if self.forbidden == ZERO else float(self.forbidden),
                 trusted=trusted_ids(self.trusted), history=counts.get("history"),
             )  # fmt: skip
         model = Model(workers, rows, prior, truth, words)
@@ -340,6 +360,12 @@ class Variational(Aggregator):
                     f"{what}: the earlier result has {name}={was!r}, this one {now!r}: they must "
                     "be the same"
                 )
+        was, now = result.params.get("forbidden"), self.forbidden
+        if memory.model.workers.has_memory and (was == ZERO) != (now == ZERO):
+            raise InputError(
+                f"{what}: the earlier result has forbidden={was!r}, this one {now!r}: both must be "
+                f"{ZERO!r}, or none"
+            )
         return memory
 
     def _context(self, inputs: EngineInputs, given: FitContext) -> RunContext:

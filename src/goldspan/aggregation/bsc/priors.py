@@ -83,7 +83,8 @@ def given_prior(
         n_previous: Number of previous labels, 1 without memory.
         off: alpha0.
         bonus: epsilon0.
-        forbidden: Pseudo-count of what the encoding forbids after the previous label.
+        forbidden: Pseudo-count of what the encoding forbids after the previous label; 0 where no
+            row holds such a label.
         trusted: Ids of workers whose bonus is larger by `TRUST`.
         history: float64 [n_rows, J], counts from earlier work, or None.
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from goldspan.aggregation.base import FitContext
@@ -329,11 +330,10 @@ def deal(
     Raises:
         InputError: There is only one item to learn from.
     """
-    names = crowd.item_ids if crowd.groups is None else crowd.groups
-    _, document = np.unique(np.asarray(names.to_pylist(), object).astype(str), return_inverse=True)
+    document = _ranks(crowd.item_ids if crowd.groups is None else crowd.groups)
     teaches = np.ones(crowd.n_items, np.bool_) if active is None else active
     if len(np.unique(document[teaches])) < 2:
-        document = np.arange(crowd.n_items)
+        document = _ranks(crowd.item_ids)
     teachers = np.unique(document[teaches])
     if len(teachers) < 2:
         raise InputError(
@@ -344,6 +344,12 @@ def deal(
     others = np.flatnonzero(place < 0)
     place[others] = len(teachers) + np.arange(len(others))
     return np.asarray(place[document] % min(folds, len(teachers)), np.int64)
+
+
+def _ranks(names: pa.Array) -> NDArray[np.int64]:
+    """Number names in their order, whatever the order of the items."""
+    words = np.asarray(names.to_pylist(), object).astype(str)
+    return np.unique(words, return_inverse=True)[1].ravel()
 
 
 def _mean(weights: Sequence[Weights], sizes: Sequence[int] | None = None) -> Weights:

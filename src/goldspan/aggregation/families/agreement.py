@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from goldspan.aggregation.draws import draws, keys_of
 from goldspan.aggregation.kernels import count_agreements, list_pairs, scatter_of_blocks
 from goldspan.crowd import Crowd
 
@@ -18,7 +19,7 @@ BLOCK = 100
 LEAST_BLOCKS = 5
 """Pairs with fewer blocks in common say nothing."""
 MOST_RECORDS = 20_000_000
-"""Pairs of answers to the same item that are looked at; of larger crowds every n-th item does."""
+"""Pairs of answers to the same item that are looked at; of larger crowds some items do."""
 MOST_LABELS = 64
 """Labels of which agreement by chance is reckoned: rarer ones hardly agree by chance."""
 
@@ -35,6 +36,7 @@ class Pairs:
             same labels.
         blocks: float64 [n_pairs], blocks of tokens in common.
         variance: float64 [n_pairs], of the agreement, times the blocks.
+        draw: float64 [n_pairs], random numbers of the workers' ids, which decide among equals.
     """
 
     left: Ints
@@ -42,6 +44,7 @@ class Pairs:
     agreement: Floats
     blocks: Floats
     variance: Floats
+    draw: Floats
 
     def __len__(self) -> int:
         """Count the pairs."""
@@ -76,10 +79,11 @@ def pair_agreements(crowd: Crowd, known: NDArray[np.int16] | None = None) -> Pai
         n_workers += 1
     order = np.argsort(item, kind="stable")
     bounds = np.searchsorted(item[order], np.arange(crowd.n_items + 1))
-    per_item = np.diff(bounds)
+    per_item, every = np.diff(bounds), np.arange(crowd.n_items)
     step = 1 + int((per_item * (per_item - 1.0)).sum() / 2) // MOST_RECORDS
-    arrays = (order, bounds, step, worker.astype(np.int64), np.diff(crowd.offsets))
-    n_records = int((per_item * (per_item - 1) // 2)[::step].sum())
+    seen = np.argsort(draws(0, "item", keys_of(crowd.item_ids)))[::step] if step > 1 else every
+    arrays = (order, bounds, np.sort(seen), worker.astype(np.int64), np.diff(crowd.offsets))
+    n_records = int((per_item * (per_item - 1) // 2)[seen].sum())
     pair = np.empty(n_records, np.int64)
     both = np.empty((n_records, 2), np.int64)
     blocks = np.empty(n_records, np.int64)
@@ -106,7 +110,9 @@ def pair_agreements(crowd: Crowd, known: NDArray[np.int16] | None = None) -> Pai
     n = np.maximum(sums[:, 1], 2)
     variance = sums[:, 0] / total**2 * n * n / (n - 1)
     left, right = np.divmod(names, n_workers)
-    found = Pairs(left, right, agreement, sums[:, 1], variance)
+    keys = np.append(keys_of(crowd.worker_ids), np.uint64(0))  # the truth has no id
+    low, high = np.minimum(keys[left], keys[right]), np.maximum(keys[left], keys[right])
+    found = Pairs(left, right, agreement, sums[:, 1], variance, draws(0, "pair", low, high))
     return found.take(usable & (sums[:, 1] >= LEAST_BLOCKS))
 
 

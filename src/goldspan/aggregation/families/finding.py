@@ -120,8 +120,7 @@ def _telling(pairs: Pairs, n_workers: int) -> NDArray[np.bool_]:
     """Return which pairs have a say: every worker's with those whom he has most in common with."""
     both = np.concatenate([pairs.left, pairs.right])
     # Ties are drawn: neighbours in the list of workers may be of one family.
-    draw = np.random.default_rng(0).random(len(pairs))
-    order = np.lexsort((np.tile(draw, 2), np.tile(-pairs.blocks, 2), both))
+    order = np.lexsort((np.tile(pairs.draw, 2), np.tile(-pairs.blocks, 2), both))
     n_partners = np.bincount(both, minlength=n_workers)
     place = np.arange(len(both)) - np.repeat(np.cumsum(n_partners) - n_partners, n_partners)
     found = np.zeros(len(pairs), np.bool_)

@@ -101,6 +101,8 @@ def write(crowd: Crowd, path: Path) -> None:
         ],
         "attributes": crowd.attributes.column_names if crowd.attributes is not None else [],
     }
+    if crowd.known_facts:
+        about["worker_facts"] = crowd.known_facts
     table = pa.concat_tables([items, answers], promote_options="default")
     table = table.replace_schema_metadata({_KEY: json.dumps(about)})
     packed = {"item": "DELTA_BINARY_PACKED", "labels.list.element": "DELTA_BINARY_PACKED"}
@@ -190,6 +192,10 @@ def _read(table: pa.Table, about: dict[str, Any], name: str) -> Crowd:
         token_start=None if starts is None else starts.to_numpy().astype(np.int32),
         attributes=attributes,
         import_report=ImportReport(name, "parquet", placed, placed),
+        worker_facts={
+            str(worker): {str(key): str(value) for key, value in facts.items()}
+            for worker, facts in about.get("worker_facts", {}).items()
+        },
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -69,6 +69,7 @@ class Header:
         unit: What offsets count, "token" or "char"; None if it does not say.
         workers: Workers, also those without answers.
         empty: Columns that hold no value.
+        facts: Facts about workers by their ids.
     """
 
     encoding: str | None = None
@@ -76,6 +77,7 @@ class Header:
     unit: str | None = None
     workers: tuple[str, ...] = ()
     empty: tuple[str, ...] = ()
+    facts: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
     @classmethod
     def read(cls, record: Record) -> Header:
@@ -98,7 +100,8 @@ class Header:
         except InputError as error:
             raise record.error(str(error)) from None
         workers, empty = record.strings("workers") or (), record.strings("empty") or ()
-        return cls(name, codec, record.string("unit"), tuple(workers), tuple(empty))
+        facts = _facts(record)
+        return cls(name, codec, record.string("unit"), tuple(workers), tuple(empty), facts)
 
     def options(self, record: Record, options: ReadOptions) -> ReadOptions:
         """Return the options for the lines: a tag that is declared never means "no label"."""
@@ -138,7 +141,19 @@ class Header:
         unknown = np.full(len(crowd.answers), -1, np.int64)
         names = [name for name in ANSWER_COLUMNS if name in self.empty]
         lacking: dict[str, Any] = {n: unknown for n in names if getattr(crowd.answers, n) is None}
-        return replace(crowd, answers=replace(crowd.answers, **lacking))
+        answers = replace(crowd.answers, **lacking)
+        return replace(crowd, answers=answers, worker_facts=self.facts)
+
+
+def _facts(record: Record) -> dict[str, dict[str, str]]:
+    """Read the facts about workers."""
+    found: Any = record.value.get("worker_facts", {})
+    rows = [*found.values()] if isinstance(found, dict) else [None]
+    texts = [[*row.values()] if isinstance(row, dict) else [None] for row in rows]
+    if not all(isinstance(value, str) for row in texts for value in row):
+        message = 'worker_facts must be an object such as {"gpt-a": {"family": "gpt"}}, not '
+        raise record.error(f"{message}{shown(found)}")
+    return {worker: dict(row) for worker, row in found.items()}
 
 
 def describe(crowd: Crowd) -> dict[str, Any]:
@@ -150,6 +165,8 @@ def describe(crowd: Crowd) -> dict[str, Any]:
     else:
         header["tags"] = list(codec.tags)
     header["workers"] = crowd.worker_ids.to_pylist()
+    if crowd.known_facts:
+        header["worker_facts"] = crowd.known_facts
     columns = {name: getattr(answers, name) for name in ANSWER_COLUMNS} | {"gold": crowd.gold}
     empty = [name for name, column in columns.items() if column is not None and (column < 0).all()]
     for name in ("groups", "texts"):

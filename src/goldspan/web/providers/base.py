@@ -4,40 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from threading import Lock
 from typing import Any, Protocol
 
-from goldspan.errors import InputError
-from goldspan.old_name import variable
 from goldspan.store import SqlLedger
 from goldspan.web.errors import Refused
 from goldspan.web.providers.payments import PaymentSender
 from goldspan.web.security.sessions import Link, Links
-
-# --------------------------------------------------------------------------------------------------
-# Tokens of providers: from the environment or a file that it names, never from the plan.
-
-
-def secret_of(name: str) -> str | None:
-    """Return a secret: the value of a variable, or the content of the file that NAME_FILE names."""
-    value, source = variable(name), name
-    named = variable(f"{name}_FILE")
-    if value is None and named:
-        source = f"{name}_FILE"
-        try:
-            value = Path(named).read_text(encoding="ascii")
-        except OSError as error:
-            raise InputError(f"{source}: cannot read {named}: {error.strerror}") from None
-        except UnicodeDecodeError:
-            value = ""
-    if value is None:
-        return None
-    value = value.strip()
-    if not value or not value.isascii() or not value.isprintable() or " " in value:
-        raise InputError(f"{source} holds no token: it must be one word of ASCII characters")
-    return value
-
 
 # --------------------------------------------------------------------------------------------------
 # What a provider of workers does; each method can be called again after a break.

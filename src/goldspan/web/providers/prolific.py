@@ -26,7 +26,7 @@ from goldspan.errors import (
 )
 from goldspan.money import to_micro
 from goldspan.web.errors import Refused
-from goldspan.web.providers.base import Event, secret_of
+from goldspan.web.providers.base import Event
 from goldspan.web.providers.payments import (
     APPROVE,
     BONUS,
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     import httpx2
 
     from goldspan.store import SqlLedger
-
+from goldspan.variables import secret_of
 
 # --------------------------------------------------------------------------------------------------
 # What a plan says of a study at Prolific; the token and the webhook's secret stand elsewhere.

@@ -1,0 +1,384 @@
+"""What every annotator is that answers when it is called: an entry of a plan, a task, an answer.
+
+`Annotator.label(items)` gives one `ItemAnswer` per item, in the order of the items: spans or a
+distribution over labels, each with its probability; or nothing, with the reason, which is not the
+same as "nothing here". `Annotator.estimate(items)` says before anything is sent what the answers
+will cost at most. Money is in millionths of the currency unit.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+from pathlib import Path
+from typing import Any, NamedTuple, Self
+
+from goldspan.errors import InputError, UnknownNameError
+from goldspan.money import MICRO, to_micro
+from goldspan.params import check_parameters, parameters
+from goldspan.protocols import PoolItem
+from goldspan.spans import Codec, Span, parse, write
+
+# --------------------------------------------------------------------------------------------------
+# What an annotator is paid, and what a call of a model used.
+
+
+@dataclass(frozen=True)
+class Usage:
+    """Calls of a model and the tokens of the model that they took.
+
+    Attributes:
+        calls: Calls that were, or may have been, paid.
+        input_tokens: Tokens that were sent.
+        output_tokens: Tokens that came back.
+        assumed: Calls among them of which the endpoint did not say what they used: they count with
+            the most that they can have used.
+    """
+
+    calls: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    assumed: int = 0
+
+    def __add__(self, other: Usage) -> Usage:
+        """Add what was used."""
+        return Usage(
+            self.calls + other.calls,
+            self.input_tokens + other.input_tokens,
+            self.output_tokens + other.output_tokens,
+            self.assumed + other.assumed,
+        )
+
+
+@dataclass(frozen=True)
+class Tariff:
+    """What an annotator is paid: per answer, per token of the item, per token of a model.
+
+    Attributes:
+        answer_micro: For an answer, in millionths of the currency unit.
+        token_micro: For a token of the item, in millionths.
+        input_micro: For a million tokens that are sent to a model, in millionths.
+        output_micro: For a million tokens that a model writes, in millionths.
+
+    >>> tariff = Tariff.read({"per_thousand_input": 0.00015, "per_thousand_output": "0.0006"})
+    >>> tariff.cost(12, Usage(1, input_tokens=400, output_tokens=50))
+    90
+    """
+
+    answer_micro: int = 0
+    token_micro: int = 0
+    input_micro: int = 0
+    output_micro: int = 0
+
+    @classmethod
+    def read(cls, given: Mapping[str, Any]) -> Tariff:
+        """Read `per_answer`, `per_token`, `per_thousand_input` and `per_thousand_output`.
+
+        Raises:
+            InputError: One of them is not an amount of money.
+            UnknownNameError: There is another key.
+        """
+        if not isinstance(given, Mapping):
+            raise InputError(f"prices must be a table such as {{ per_answer = 0.02 }}, not {given}")
+        for name in given:
+            if name not in _PRICES:
+                raise UnknownNameError("price", name, _PRICES)
+        # A token costs less than a millionth: the amounts per million tokens are whole.
+        thousand = {
+            name: to_micro(_times(given[name], 1000), f"prices.{name}, times 1000,")
+            for name in given
+            if name in _PRICES[2:]
+        }
+        one = {
+            name: to_micro(given[name], f"prices.{name}") for name in given if name in _PRICES[:2]
+        }
+        found = one | thousand
+        return cls(*(found.get(name, 0) for name in _PRICES))
+
+    def cost(self, n_tokens: int, usage: Usage = Usage(), *, answered: bool = True) -> int:
+        """Return what an answer costs, in millionths; parts of them are rounded up once.
+
+        Args:
+            n_tokens: Tokens of the item.
+            usage: What the model used.
+            answered: Whether there is an answer: without one only the model is paid.
+        """
+        model = usage.input_tokens * self.input_micro + usage.output_tokens * self.output_micro
+        own = self.answer_micro + self.token_micro * n_tokens if answered else 0
+        return own + -(-model // MICRO)
+
+
+_PRICES = ("per_answer", "per_token", "per_thousand_input", "per_thousand_output")
+
+
+def _times(amount: Any, factor: int) -> Any:
+    """Multiply an amount of money exactly; what is no number stays, to be rejected by name."""
+    try:
+        return amount if isinstance(amount, bool) else Decimal(str(amount).strip()) * factor
+    except ArithmeticError:
+        return amount
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """What answers will cost, known before anything is sent.
+
+    Attributes:
+        answers: Items that will be asked about.
+        cached: Items among them whose replies are stored already: they cost nothing more.
+        input_tokens: Tokens of the model that are expected to be sent.
+        output_tokens: Tokens that are expected to come back.
+        expected_micro: What that costs, in millionths of the currency unit.
+        most_micro: The most that it can cost, every repetition counted.
+    """
+
+    answers: int = 0
+    cached: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    expected_micro: int = 0
+    most_micro: int = 0
+
+
+# --------------------------------------------------------------------------------------------------
+# An answer: spans or labels with their probabilities, or nothing and why.
+
+
+class SoftSpan(NamedTuple):
+    """A span of tokens that an annotator marked, with a probability.
+
+    Attributes:
+        type: For example "PER".
+        start: First token.
+        end: One past the last token.
+        probability: How sure the annotator is; 1 where it does not say.
+    """
+
+    type: str
+    start: int
+    end: int
+    probability: float = 1.0
+
+
+@dataclass(frozen=True)
+class ItemAnswer:
+    """What an annotator answered about one item.
+
+    Exactly one of `spans`, `classes` and `missing` is given.
+
+    Attributes:
+        item: Id of the item.
+        spans: Spans of tokens, in order; no span means "nothing here". None for single labels.
+        classes: Probabilities of labels that sum to 1; None for spans.
+        tags: The hard labels, of annotators that decide themselves; None where a token was skipped.
+        missing: Why there is no answer: refused, cut, invalid, … "" if there is one.
+        cost: What it costs, in millionths of the currency unit, also where nothing came of it.
+        usage: What a model used.
+        unplaced: What was said and could not be placed in the text, in words.
+        repeated: Whether it was stored before: `cost` and `usage` are what was paid then.
+
+    >>> ItemAnswer("s1", spans=(SoftSpan("PER", 0, 1, 0.9),)).labels(Codec.from_types(["PER"]), 2)
+    ['B-PER', 'O']
+    """
+
+    item: str
+    spans: tuple[SoftSpan, ...] | None = None
+    classes: Mapping[str, float] | None = None
+    tags: tuple[str | None, ...] | None = None
+    missing: str = ""
+    cost: int = 0
+    usage: Usage = Usage()
+    unplaced: tuple[str, ...] = ()
+    repeated: bool = field(default=False, compare=False)
+
+    def labels(self, codec: Codec, n_tokens: int) -> list[str | None] | None:
+        """Return the hard labels, one per token; None where there is no answer.
+
+        Where the annotator decided, it is what it says. Else spans that are less likely than not
+        are left out; of spans that overlap the likelier one stays. Of single labels the likeliest
+        counts, of equals the first of the tag set.
+        """
+        if self.tags is not None:
+            return [*self.tags]
+        if self.classes is not None:
+            shares = self.classes
+            return [max(codec.tags, key=lambda tag: shares.get(tag, 0.0))] * n_tokens
+        if self.spans is None:
+            return None
+        likely = [span for span in self.spans if span.probability >= 0.5]
+        return [*written(likely, n_tokens, codec)]
+
+
+def without_overlaps(spans: Sequence[SoftSpan]) -> list[SoftSpan]:
+    """Return spans in order; of those that overlap the likelier stays, of equals the earlier."""
+    kept: list[SoftSpan] = []
+    for span in sorted(spans, key=lambda one: (-one.probability, one.start, one.end, one.type)):
+        if all(span.end <= other.start or other.end <= span.start for other in kept):
+            kept.append(span)
+    return sorted(kept, key=lambda one: one.start)
+
+
+def written(spans: Sequence[SoftSpan], n_tokens: int, codec: Codec) -> tuple[str, ...]:
+    """Return the tags of spans, however likely they are; of those that overlap the likelier."""
+    kept = [Span(*span[:3]) for span in without_overlaps(spans)]
+    return tuple(write(kept, n_tokens, codec.encoding))
+
+
+def answer_of_tags(item: PoolItem, tags: Sequence[str | None], codec: Codec) -> ItemAnswer:
+    """Return the answer that some tags are; None where a token was skipped.
+
+    Its spans are those that conlleval reads, its tags stay as they are.
+    """
+    kept = tuple(tags)
+    if codec.rules.is_plain:
+        shares = Counter(tag for tag in tags if tag is not None)
+        if not shares:
+            return ItemAnswer(item.id, missing="the item was skipped")
+        classes = {tag: n / shares.total() for tag, n in shares.items()}
+        return ItemAnswer(item.id, classes=classes, tags=kept)
+    read = parse([tag or "O" for tag in tags], codec.encoding)
+    return ItemAnswer(item.id, spans=tuple(SoftSpan(*span) for span in read), tags=kept)
+
+
+# --------------------------------------------------------------------------------------------------
+# What is asked, the entry of a plan, and the face of all annotators.
+
+
+@dataclass(frozen=True)
+class AnnotationTask:
+    """What annotators are asked to do.
+
+    Attributes:
+        codec: The tags: of spans in an encoding, or PLAIN single labels.
+        instructions: What people are told too: what is to be labelled, with examples.
+        examples: Items with their known labels, set aside to be shown to models; they are not asked
+            about.
+        folder: Where the paths of an entry begin.
+        cache: Folder in which replies of models are kept; None: they are not kept.
+        send_text: Whether texts may leave this machine's process for an endpoint.
+    """
+
+    codec: Codec
+    instructions: str = ""
+    examples: tuple[tuple[PoolItem, tuple[str, ...]], ...] = ()
+    folder: Path = Path()
+    cache: Path | None = None
+    send_text: bool = False
+
+    @property
+    def is_single(self) -> bool:
+        """Whether every item gets one label."""
+        return self.codec.rules.is_plain
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The labels, or the types of spans."""
+        return self.codec.tags if self.is_single else self.codec.types
+
+
+@dataclass(frozen=True)
+class WorkerEntry:
+    """An annotator in a plan: a table such as `[[crowd.workers]]`.
+
+    Attributes:
+        id: Its name among the workers.
+        kind: "llm", "python", "tagger", "simulated" or "replay": it answers when it is called;
+            "people" and "files" answer when they like, in a campaign.
+        family: Workers of a family err together and count as fewer; "" for none.
+        limit: Most answers that it gives; None for no limit.
+        tariff: What it is paid.
+        options: What else its kind takes.
+    """
+
+    id: str
+    kind: str
+    family: str = ""
+    limit: int | None = None
+    tariff: Tariff = Tariff()
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+
+class Annotator(ABC):
+    """An annotator that answers when it is called. A kind is a subclass with its `Options`.
+
+    Used as a context manager, or closed: some hold connections or files.
+
+    Args:
+        entry: Its entry in the plan.
+        task: What is asked.
+    """
+
+    Options: type[Any]
+    """A frozen dataclass of what the kind takes, with bounds (`goldspan.params`)."""
+
+    def __init__(self, entry: WorkerEntry, task: AnnotationTask) -> None:
+        self.entry, self.task = entry, task
+        self.options = self.read_options(entry)
+
+    @property
+    def id(self) -> str:
+        """Its name among the workers."""
+        return self.entry.id
+
+    @property
+    def family(self) -> str:
+        """Its family; "" for none."""
+        return self.entry.family
+
+    @classmethod
+    def read_options(cls, entry: WorkerEntry) -> Any:
+        """Read the options of an entry.
+
+        Raises:
+            InputError: One makes no sense, is missing or unknown; the entry is named.
+        """
+        known = {one.name: one for one in parameters(cls.Options)}
+        try:
+            for name in entry.options:
+                if name not in known:
+                    raise UnknownNameError(f"key of kind {entry.kind!r}", name, [*KEYS, *known])
+            for name, one in known.items():
+                if one.is_required and name not in entry.options:
+                    raise InputError(f"kind {entry.kind!r} needs {name}")  # noqa: TRY301
+            found = cls.Options(**entry.options)
+            check_parameters(found)
+        except InputError as error:
+            raise InputError(f"worker {entry.id}: {error}") from None
+        return found
+
+    @abstractmethod
+    def label(self, items: Sequence[PoolItem]) -> Iterator[ItemAnswer]:
+        """Yield one answer per item, in the order of the items, each as soon as it is known.
+
+        Asked again about the same items an annotator answers the same, and is paid nothing twice.
+
+        Raises:
+            InputError: It cannot work at all; what was answered before holds.
+        """
+
+    def estimate(self, items: Sequence[PoolItem]) -> Estimate:
+        """Return what the answers will cost; nothing is sent."""
+        cost = sum(self.entry.tariff.cost(len(item.tokens)) for item in items)
+        return Estimate(len(items), expected_micro=cost, most_micro=cost)
+
+    def facts(self) -> dict[str, Any]:
+        """Return what belongs into the log: the model, its versions, what is not settled."""
+        return {}
+
+    def close(self) -> None:  # noqa: B027 - most hold nothing
+        """Close what it holds."""
+
+    def __enter__(self) -> Self:
+        """Begin."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Close what it holds."""
+        self.close()
+
+
+KEYS = ("id", "kind", "family", "limit", "prices")
+"""Keys of every entry; the others are of its kind."""

@@ -1,0 +1,125 @@
+"""Annotators whose answers are known: simulated workers, and those of a recorded crowd."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from goldspan.annotators.base import (
+    AnnotationTask,
+    Annotator,
+    ItemAnswer,
+    WorkerEntry,
+    answer_of_tags,
+)
+from goldspan.annotators.python import priced
+from goldspan.crowd import Crowd, read_crowd
+from goldspan.errors import InputError
+from goldspan.params import Seed
+from goldspan.protocols import PoolItem
+from goldspan.simulation import simulate_crowd
+
+Tags = Mapping[str, Sequence[str | None]]
+"""An annotator's tags by item."""
+
+
+class _Known(Annotator):
+    """An annotator whose answers are known by item."""
+
+    def __init__(self, entry: WorkerEntry, task: AnnotationTask) -> None:
+        super().__init__(entry, task)
+        self._tags = self._read()
+
+    def _read(self) -> Tags:
+        raise NotImplementedError
+
+    def label(self, items: Sequence[PoolItem]) -> Iterator[ItemAnswer]:
+        """Yield the answers."""
+        for item in items:
+            yield priced(self, item, self._answer(item))
+
+    def _answer(self, item: PoolItem) -> ItemAnswer:
+        tags = self._tags.get(item.id)
+        if tags is None:
+            return ItemAnswer(item.id, missing="there is no answer to this item")
+        if len(tags) != len(item.tokens):
+            raise InputError(
+                f"worker {self.id}: item {item.id} has {len(item.tokens)} tokens, and {len(tags)} "
+                "where its answers are known"
+            )
+        return answer_of_tags(item, tags, self.task.codec)
+
+    def _crowd(self, file: str) -> Crowd:
+        """Read a file of labels of the task."""
+        path, codec = self.task.folder / file, self.task.codec
+        crowd = read_crowd(path, encoding=None if self.task.is_single else codec.encoding)
+        more = {*crowd.tagset.tags} - {*codec.tags}
+        if more:
+            raise InputError(
+                f"worker {self.id}: {file} has labels that the task has not: "
+                f"{', '.join(sorted(more))}"
+            )
+        return crowd
+
+
+@dataclass(frozen=True)
+class SimulatedOptions:
+    """What the kind "simulated" takes.
+
+    Attributes:
+        worker: How it answers, in text: "flip(0.1)".
+        truth: File of the gold that it knows.
+        seed: Of the random numbers.
+    """
+
+    worker: str
+    truth: str
+    seed: Seed = 0
+
+
+class Simulated(_Known):
+    """A simulated worker."""
+
+    Options = SimulatedOptions
+
+    def _read(self) -> Tags:
+        made = self._crowd(self.options.truth)
+        crowd = simulate_crowd(made, {self.id: self.options.worker}, seed=self.options.seed or 0)
+        return tags_of(crowd, self.id)
+
+
+@dataclass(frozen=True)
+class ReplayOptions:
+    """What the kind "replay" takes.
+
+    Attributes:
+        answers: File of the recorded crowd.
+        worker: Who of it answers; by default who has the id of the entry.
+    """
+
+    answers: str
+    worker: str | None = None
+
+
+class Replayed(_Known):
+    """A worker of a recorded crowd, who answers as then."""
+
+    Options = ReplayOptions
+
+    def _read(self) -> Tags:
+        crowd = self._crowd(self.options.answers)
+        try:
+            return tags_of(crowd, self.options.worker or self.id)
+        except InputError as error:
+            raise InputError(f"worker {self.id}: {self.options.answers}: {error}") from None
+
+
+def tags_of(crowd: Crowd, worker: str) -> dict[str, list[str | None]]:
+    """Return a worker's latest tags by item, None where a token was skipped."""
+    who, latest = crowd.worker_index(worker), crowd.latest
+    names, tags = crowd.item_ids.to_pylist(), [*crowd.tagset.tags, None]
+    found = {}
+    for answer in crowd.by_worker[who].tolist():
+        codes = latest.codes[latest.offset[answer] : latest.offset[answer + 1]].tolist()
+        found[names[latest.item[answer]]] = [tags[code] for code in codes]
+    return found

@@ -1,0 +1,595 @@
+"""A language model as an annotator: any endpoint of the OpenAI protocol, with what it costs."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter, deque
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from statistics import fmean
+from threading import Event
+from typing import TYPE_CHECKING, Annotated, Any
+
+from goldspan.annotators.base import (
+    AnnotationTask,
+    Annotator,
+    Estimate,
+    ItemAnswer,
+    SoftSpan,
+    Usage,
+    WorkerEntry,
+    written,
+)
+from goldspan.annotators.endpoint import (
+    Endpoint,
+    MaybePaidError,
+    NotServedError,
+    NotTakenError,
+    check_address,
+    is_local,
+)
+from goldspan.annotators.prompt import (
+    FORM,
+    InvalidReplyError,
+    Prompt,
+    Reading,
+    content_hash,
+    hash_of,
+)
+from goldspan.annotators.replies import DONE, LOST, SENT, Call, Replies, StoppedError
+from goldspan.errors import InputError
+from goldspan.params import IsA, Number, OneOf, Whole
+from goldspan.protocols import PoolItem
+from goldspan.tagger.features import hash64
+from goldspan.variables import secret_of
+
+if TYPE_CHECKING:
+    import httpx2
+
+# --------------------------------------------------------------------------------------------------
+# What the kind "llm" takes.
+
+
+_OURS = frozenset(
+    {
+        "model", "messages", "tools", "tool_choice", "functions", "function_call", "stream", "n",
+        "response_format", "max_tokens", "max_completion_tokens", "logprobs", "top_logprobs",
+        "seed",
+    }
+)  # fmt: skip
+"""Keys of a call that `extra` cannot set."""
+
+
+def _check_extra(extra: Any) -> None:
+    if not isinstance(extra, Mapping):
+        raise InputError(f"extra must be a table of keys and values, not {extra!r}")
+    ours = sorted(_OURS & {*extra})
+    if ours:
+        raise InputError(f"extra cannot set {', '.join(ours)}: they are set by goldspan")
+
+
+@dataclass(frozen=True)
+class ModelOptions:
+    """What the kind "llm" takes.
+
+    Attributes:
+        base_url: Address of the endpoint, such as "http://localhost:11434/v1".
+        model: Name of the model there.
+        key_variable: Environment variable that holds the key (or, with _FILE added, the name of a
+            file with it); "" where the endpoint asks for none. The key itself is in no plan.
+        form: For spans: "tokens": the model gives the numbers of tokens and repeats their words;
+            "quotes": it quotes words.
+        schema: "json_schema": the endpoint enforces the schema; "json_object": it writes some JSON;
+            "none": it is only told.
+        prompt: Words after the instructions, by which several prompts are several workers.
+        examples: How many items with known labels are shown.
+        examples_seed: Decides which ones.
+        samples: Replies per item, which become one answer with probabilities.
+        temperature: By default 0 for one sample, and 0.7 for several.
+        logprobs: Whether to ask for the probabilities of the reply's tokens.
+        seed: Of the model's random numbers; sample k is asked with seed + k.
+        max_output: Most tokens of a reply.
+        output_key: What the endpoint calls that.
+        attempts: How often a sample is asked for whose reply is refused, cut or invalid.
+        tries: How often a call is sent that is not served: 429, 5xx, no connection.
+        seconds: That a reply may take.
+        concurrency: Calls at once.
+        extra: What else a call holds, such as {top_p = 0.9}; null leaves a key out.
+    """
+
+    base_url: Annotated[str, IsA((str,)), check_address]
+    model: str
+    key_variable: str = ""
+    form: Annotated[str, OneOf(("tokens", "quotes"))] = "tokens"
+    schema: Annotated[str, OneOf(("json_schema", "json_object", "none"))] = "json_schema"
+    prompt: str = ""
+    examples: Annotated[int, Whole(0, 1000)] = 0
+    examples_seed: Annotated[int, Whole(0)] = 0
+    samples: Annotated[int, Whole(1, 100)] = 1
+    temperature: Annotated[float, Number(0, 2)] | None = None
+    logprobs: bool = False
+    seed: Annotated[int, Whole(0, 2**31)] = 0
+    max_output: Annotated[int, Whole(1)] = 1000
+    output_key: Annotated[str, OneOf(("max_tokens", "max_completion_tokens"))] = "max_tokens"
+    attempts: Annotated[int, Whole(1, 10)] = 2
+    tries: Annotated[int, Whole(1, 20)] = 6
+    seconds: Annotated[float, Number(above=0)] = 120.0
+    concurrency: Annotated[int, Whole(1, 256)] = 4
+    extra: Annotated[Mapping[str, Any], _check_extra] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.samples > 1 and self.temperature == 0:
+            raise InputError(f"{self.samples} samples at temperature 0 are {self.samples} copies")
+
+
+def draw_examples(
+    known: Sequence[tuple[PoolItem, tuple[str, ...]]], n: int, seed: int
+) -> tuple[tuple[PoolItem, tuple[str, ...]], ...]:
+    """Draw items with known labels for a prompt: first such that show every label.
+
+    Raises:
+        InputError: There are fewer.
+    """
+    if n > len(known):
+        raise InputError(
+            f"{n} examples are wanted, and {len(known)} items with known labels are set aside"
+        )
+    order = sorted(known, key=lambda one: (hash64(f"{seed}\0{one[0].id}"), one[0].id))
+    chosen: list[tuple[PoolItem, tuple[str, ...]]] = []
+    seen: set[str] = set()
+    while len(chosen) < n:
+        rest = [one for one in order if one not in chosen]
+        best = max(rest, key=lambda one: len({*one[1]} - seen))  # of equals the first
+        seen |= {*best[1]}
+        chosen.append(best)
+    return tuple(chosen)
+
+
+# --------------------------------------------------------------------------------------------------
+# The annotator.
+
+
+CIRCUIT = 8
+"""Items in a row that were not served, or not taken, after which no more are asked about."""
+_MESSAGE, _BASE = 16, 64
+"""Tokens that an endpoint may add to every message and to every call."""
+_SCHEMA = "labels"
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """What became of an item: its answer, and whether it could be asked about at all.
+
+    Attributes:
+        answer: The answer.
+        is_served: Whether the endpoint served it; None where nothing was sent.
+    """
+
+    answer: ItemAnswer
+    is_served: bool | None = None
+
+
+class LanguageModel(Annotator):
+    """A language model behind an endpoint of the OpenAI protocol.
+
+    Every reply is kept under model, prompt and item before anything else is done with it: an
+    annotator that is asked again, or after a kill, replies the same and pays nothing twice. A call
+    that was cut off by the end of the process may have been paid: it is sent again under the same
+    `Idempotency-Key`, and counted in `facts()` as not settled.
+
+    Args:
+        entry: Its entry in the plan.
+        task: What is asked; texts are sent only if it says `send_text`.
+        client: Sends requests; by default one of its own.
+        first_wait: Seconds until a call that was not served is sent again; they double.
+    """
+
+    Options = ModelOptions
+
+    def __init__(
+        self,
+        entry: WorkerEntry,
+        task: AnnotationTask,
+        client: httpx2.Client | None = None,
+        first_wait: float = 1.0,
+    ) -> None:
+        super().__init__(entry, task)
+        own: ModelOptions = self.options
+        key = secret_of(own.key_variable) if own.key_variable else None
+        if own.key_variable and key is None and task.send_text:
+            raise InputError(
+                f"worker {entry.id}: the environment variable {own.key_variable} is not set: it "
+                "must hold the key of the endpoint"
+            )
+        examples = draw_examples(task.examples, own.examples, own.examples_seed)
+        self.prompt = Prompt(task, own.form, examples, own.prompt)
+        self._replies = Replies(task.cache)
+        self._endpoint = Endpoint(
+            own.base_url, key, seconds=own.seconds, tries=own.tries, client=client,
+            first_wait=first_wait,
+        )  # fmt: skip
+        self._replies.remember(self.prompt_hash, canonical(self._template))
+
+    @property
+    def family(self) -> str:
+        """The family of the entry; by default the model: prompts of one model err alike."""
+        return self.entry.family or str(self.options.model)
+
+    def close(self) -> None:
+        """Close connections and files."""
+        self._endpoint.close()
+        self._replies.close()
+
+    # What is sent.
+
+    @cached_property
+    def prompt_hash(self) -> str:
+        """The hash of everything that is sent but the item."""
+        return hash_of(self._template)
+
+    @cached_property
+    def _template(self) -> dict[str, Any]:
+        return {"form": FORM} | self._body(self.prompt.beginning, 0)
+
+    def _body(self, messages: Sequence[Mapping[str, str]], sample: int) -> dict[str, Any]:
+        """Return a call."""
+        own: ModelOptions = self.options
+        usual = 0.0 if own.samples == 1 else 0.7
+        body: dict[str, Any] = {
+            "model": own.model,
+            "messages": [*messages],
+            "temperature": usual if own.temperature is None else own.temperature,
+            "seed": own.seed + sample,
+            own.output_key: own.max_output,
+        }
+        if own.logprobs:
+            body |= {"logprobs": True, "top_logprobs": 5}
+        if own.schema == "json_schema":
+            schema = {"name": _SCHEMA, "strict": True, "schema": self.prompt.schema}
+            body["response_format"] = {"type": "json_schema", "json_schema": schema}
+        elif own.schema == "json_object":
+            body["response_format"] = {"type": "json_object"}
+        body |= own.extra
+        return {key: value for key, value in body.items() if value is not None}
+
+    def key_of(self, item: PoolItem) -> str:
+        """Return the key under which the replies about an item are kept."""
+        return hash_of([self.options.model, self.prompt_hash, content_hash(item)])
+
+    # What it costs.
+
+    def estimate(self, items: Sequence[PoolItem]) -> Estimate:
+        """Return what answers will cost; nothing is sent.
+
+        Expected are four bytes per token; at most every byte is a token, every reply is as long as
+        it may be, and every sample is asked for as often as it may be.
+        """
+        own, tariff = self.options, self.entry.tariff
+        n_cached = n_in = n_out = expected = most = 0
+        seen: set[str] = set()
+        for item in items:
+            price = tariff.cost(len(item.tokens))
+            expected, most = expected + price, most + price
+            key = self.key_of(item)
+            if key in seen or self._is_known(key):
+                n_cached += 1
+                continue
+            seen.add(key)
+            size = self._bytes_before + self._size(self.prompt.messages(item)[-1:])
+            sent = own.samples * -(-size // 4)
+            came = own.samples * min(own.max_output, 24 + len(item.tokens))
+            n_in, n_out = n_in + sent, n_out + came
+            expected += tariff.cost(0, Usage(1, sent, came), answered=False)
+            bound = self._bound(item)
+            for _ in range(own.samples * own.attempts):
+                most += tariff.cost(0, bound, answered=False)
+        return Estimate(len(items), n_cached, n_in, n_out, expected, most)
+
+    @cached_property
+    def _bytes_before(self) -> int:
+        """Bytes of all that is sent but the item."""
+        size = len(canonical(self.prompt.schema)) if self.options.schema == "json_schema" else 0
+        return size + self._size(self.prompt.beginning)
+
+    def _size(self, messages: Sequence[Mapping[str, str]]) -> int:
+        return sum(len(one["content"].encode("utf-8", "surrogatepass")) for one in messages)
+
+    def _bound(self, item: PoolItem) -> Usage:
+        """Return the most that one call about an item can use."""
+        messages = self.prompt.messages(item)
+        size = self._bytes_before + self._size(messages[-1:])
+        sent = size + _BASE + _MESSAGE * len(messages)
+        return Usage(1, sent, self.options.max_output, assumed=1)
+
+    def _is_known(self, key: str) -> bool:
+        """Whether all samples about an item are there, or will not be asked for again."""
+        samples = range(self.options.samples)
+        return all(self._is_over(self._replies.calls(key, sample)) for sample in samples)
+
+    def _is_over(self, calls: Sequence[Call]) -> bool:
+        over = [call for call in calls if call.state in {DONE, LOST}]
+        valid = any(call.state == DONE and not call.reply.get("fault") for call in over)
+        return valid or len(over) >= self.options.attempts
+
+    # What it answers.
+
+    def label(self, items: Sequence[PoolItem]) -> Iterator[ItemAnswer]:
+        """Yield the answers; calls are made at once, as many as `concurrency` says.
+
+        A caller that stops listening ends it: calls that were sent are waited for and kept.
+
+        Raises:
+            InputError: Texts may not be sent; the endpoint does not know the model or the key, or
+                cannot be reached. What was answered before is kept.
+        """
+        self._check_may_send()
+        stop, seen = Event(), set[str]()
+        waiting: deque[Future[_Asked]] = deque()
+        row = iter(items)
+        pool = ThreadPoolExecutor(self.options.concurrency, f"worker-{self.id}")
+        in_vain = 0
+        try:
+            while True:
+                while len(waiting) < 2 * self.options.concurrency:
+                    item = next(row, None)
+                    if item is None:
+                        break
+                    key = self.key_of(item)
+                    waiting.append(pool.submit(self._asked, item, key, key in seen, stop))
+                    seen.add(key)
+                if not waiting:
+                    return
+                found = waiting.popleft().result()
+                if found.is_served is not None:
+                    in_vain = 0 if found.is_served else in_vain + 1
+                if in_vain >= CIRCUIT:
+                    raise InputError(
+                        f"worker {self.id}: {CIRCUIT} items in a row got no answer of {self._where}"
+                        f" (the last one: {found.answer.missing}); what was answered is kept: run "
+                        "again later"
+                    )
+                yield found.answer
+        finally:
+            stop.set()
+            for one in waiting:
+                one.cancel()
+            pool.shutdown(wait=True)
+
+    def forget_missing(self, items: Sequence[PoolItem]) -> int:
+        """Forget the replies about items that have no answer, so that they are asked again."""
+        n = 0
+        for item in items:
+            key = self.key_of(item)
+            with self._replies.lock(key, Event()):
+                if self._is_known(key) and self._answer(item, key, is_new=False).missing:
+                    self._replies.forget(key)
+                    n += 1
+        return n
+
+    def facts(self) -> dict[str, Any]:
+        """Return the model and its versions, the prompt, whether the model changed silently.
+
+        `drift` is whether the endpoint said in its replies to this prompt that it is more than one
+        model; `unsettled` are calls that were cut off by a kill and may have been paid.
+        """
+        models = self._replies.models(self.prompt_hash)
+        return {
+            "model": self.options.model,
+            "prompt": self.prompt_hash,
+            "models": [
+                {"model": model, "fingerprint": mark, "replies": n} for model, mark, n in models
+            ],
+            "drift": len({model for model, _, _ in models}) > 1,
+            "unsettled": self._replies.unsettled(self.prompt_hash),
+        }
+
+    @property
+    def _where(self) -> str:
+        return str(self.options.base_url)
+
+    def _check_may_send(self) -> None:
+        """Reject to send texts without being told so."""
+        if not self.task.send_text:
+            where = "which is on this machine" if is_local(self._where) else "which is elsewhere"
+            raise InputError(
+                f"worker {self.id} would send the texts of the items to {self._where}, {where}: "
+                "say that they may be sent, with send_text = true in a plan, --send-text on the "
+                "command line; nothing was sent"
+            )
+
+    def _asked(self, item: PoolItem, key: str, is_twin: bool, stop: Event) -> _Asked:
+        """Ask about an item, or take what is there; a twin has the text of an item before it."""
+        try:
+            with self._replies.lock(key, stop):
+                is_new, refused = False, ""
+                for sample in range(self.options.samples):
+                    try:
+                        is_new |= self._sampled(item, key, sample, stop)
+                    except (NotServedError, NotTakenError) as error:
+                        refused = str(error)
+                        break
+                if refused:
+                    missing = ItemAnswer(item.id, missing=refused, usage=self._used(key))
+                    missing = replace(missing, cost=self._cost(item, missing))
+                    return _Asked(missing, is_served=False)
+                answer = self._answer(item, key, is_new=is_new)
+        except StoppedError:
+            return _Asked(ItemAnswer(item.id, missing="stopped"))
+        if is_twin:
+            answer = replace(answer, usage=Usage(), repeated=True)
+        answer = replace(answer, cost=self._cost(item, answer))
+        return _Asked(answer, is_served=True if is_new else None)
+
+    def _cost(self, item: PoolItem, answer: ItemAnswer) -> int:
+        n_tokens = len(item.tokens)
+        return self.entry.tariff.cost(n_tokens, answer.usage, answered=not answer.missing)
+
+    def _sampled(self, item: PoolItem, key: str, sample: int, stop: Event) -> bool:
+        """See to it that a sample is there, or as good as it gets; whether something was sent."""
+        is_new = False
+        while not self._is_over(calls := self._replies.calls(key, sample)):
+            # A call that was cut off is sent again under its own name.
+            cut = [call.attempt for call in calls if call.state == SENT]
+            self._send(item, key, sample, cut[0] if cut else len(calls), stop)
+            is_new = True
+        return is_new
+
+    def _send(self, item: PoolItem, key: str, sample: int, attempt: int, stop: Event) -> None:
+        """Send a call and keep its reply."""
+        if stop.is_set():
+            raise StoppedError
+        body = self._body(self.prompt.messages(item), sample)
+        self._replies.begin(key, sample, attempt, self.prompt_hash)
+        try:
+            found = self._endpoint.ask(body, f"{key}-{sample}-{attempt}", stop)
+        except MaybePaidError as error:
+            kept = {"fault": f"lost: {error}", "usage": _counts(self._bound(item))}
+            self._replies.end(key, sample, attempt, LOST, kept)
+        except BaseException as error:
+            self._replies.drop(key, sample, attempt)
+            if isinstance(error, NotServedError) and error.is_final:
+                raise self._stopped(error) from None
+            if isinstance(error, NotTakenError) and error.status in _HOPELESS:
+                raise self._stopped(error) from None
+            raise
+        else:
+            self._replies.end(key, sample, attempt, DONE, self._kept(found, item))
+
+    def _stopped(self, error: Exception) -> InputError:
+        return InputError(
+            f"worker {self.id}: {self._where}: {error}; nothing more is sent, what was answered is "
+            "kept"
+        )
+
+    def _kept(self, found: Mapping[str, Any], item: PoolItem) -> dict[str, Any]:
+        """Return what is kept of a reply, with what is wrong with it."""
+        bound = self._bound(item)
+        kept: dict[str, Any] = {
+            "model": _text(found.get("model")),
+            "fingerprint": _text(found.get("system_fingerprint")),
+            "usage": _counts(_usage(found.get("usage"), bound)),
+        }
+        try:
+            content, tokens = _content(found)
+            kept |= {"content": content}
+            if tokens and self.options.logprobs:
+                kept |= {"tokens": tokens}
+            self.prompt.read(content, item, tokens)
+        except InvalidReplyError as error:
+            kept |= {"fault": str(error)}
+        return kept
+
+    def _used(self, key: str) -> Usage:
+        """Return what the calls about an item used."""
+        used = Usage()
+        for sample in range(self.options.samples):
+            for call in self._replies.calls(key, sample):
+                if call.state in {DONE, LOST}:
+                    used += Usage(**call.reply["usage"])
+        return used
+
+    def _answer(self, item: PoolItem, key: str, *, is_new: bool) -> ItemAnswer:
+        """Make one answer of the replies that are there."""
+        readings, faults = [], []
+        for sample in range(self.options.samples):
+            calls = [c for c in self._replies.calls(key, sample) if c.state in {DONE, LOST}]
+            valid = next((c for c in calls if not c.reply.get("fault")), None)
+            if valid is None:
+                faults += [str(c.reply["fault"]) for c in calls[-1:]]
+            else:
+                words, tokens = valid.reply["content"], valid.reply.get("tokens", ())
+                readings.append(self.prompt.read(words, item, tokens))
+        used = self._used(key)
+        if not readings:
+            why = f"{faults[-1]} (after {used.calls} calls)"
+            return ItemAnswer(item.id, missing=why, usage=used, repeated=not is_new)
+        answer = pooled(item, readings)
+        if answer.spans is not None and self.options.samples == 1:  # it decided, however sure
+            tags = written(answer.spans, len(item.tokens), self.task.codec)
+            answer = replace(answer, tags=tags)
+        return replace(answer, usage=used, repeated=not is_new)
+
+
+_HOPELESS = frozenset({401, 402, 403, 404, 405})
+"""Statuses that other items would get too."""
+
+
+def canonical(value: Any) -> str:
+    """Return a value as JSON that is the same for the same value."""
+    return json.dumps(value, ensure_ascii=False, sort_keys=True)
+
+
+def pooled(item: PoolItem, readings: Sequence[Reading]) -> ItemAnswer:
+    """Make one soft answer of the samples: the mean of what they say.
+
+    >>> from goldspan.annotators.prompt import Reading
+    >>> one, none = Reading((SoftSpan("PER", 0, 1),)), Reading(())
+    >>> pooled(PoolItem("1", ("Ann",)), [one, one, one, none]).spans
+    (SoftSpan(type='PER', start=0, end=1, probability=0.75),)
+    """
+    unplaced = tuple(word for one in readings for word in one.unplaced)
+    n = len(readings)
+    if readings[0].classes is not None:
+        names = dict.fromkeys(name for one in readings for name in one.classes or {})
+        shares = {k: fmean((one.classes or {}).get(k, 0.0) for one in readings) for k in names}
+        return ItemAnswer(item.id, classes=shares, unplaced=unplaced)
+    total: Counter[tuple[str, int, int]] = Counter()
+    for one in readings:
+        for span in one.spans or ():
+            total[span[:3]] += span.probability  # type: ignore[assignment]
+    found = [SoftSpan(*place, round(p / n, 6)) for place, p in total.items()]
+    order = sorted(found, key=lambda span: (span.start, span.end, span.type))
+    return ItemAnswer(item.id, spans=tuple(order), unplaced=unplaced)
+
+
+def _content(found: Mapping[str, Any]) -> tuple[str, Sequence[Any]]:
+    """Return the text of a reply and its tokens.
+
+    Raises:
+        InvalidReplyError: It was refused or cut, calls a tool, or has no text.
+    """
+    choices = found.get("choices")
+    choice = choices[0] if isinstance(choices, list) and choices else None
+    message = choice.get("message") if isinstance(choice, Mapping) else None
+    if not isinstance(choice, Mapping) or not isinstance(message, Mapping):
+        raise InvalidReplyError("invalid: the reply has no message")
+    if message.get("refusal"):
+        raise InvalidReplyError("refused")
+    if message.get("tool_calls") or message.get("function_call"):
+        raise InvalidReplyError("invalid: it calls a tool, and there is none")
+    ended = choice.get("finish_reason")
+    if ended == "content_filter":
+        raise InvalidReplyError("refused: the endpoint filters the content")
+    if ended == "length":
+        raise InvalidReplyError("cut: the reply is longer than max_output")
+    content = message.get("content")
+    if not isinstance(content, str) or not content.strip():
+        raise InvalidReplyError("invalid: the reply is empty")
+    sure = choice.get("logprobs")
+    tokens = sure.get("content") if isinstance(sure, Mapping) else None
+    return content, tokens if isinstance(tokens, list) else ()
+
+
+def _usage(given: Any, bound: Usage) -> Usage:
+    """Return what an endpoint says that a call used; the most where it does not say."""
+    sent = given.get("prompt_tokens") if isinstance(given, Mapping) else None
+    came = given.get("completion_tokens") if isinstance(given, Mapping) else None
+    if type(sent) is int and type(came) is int and 0 <= sent < 2**40 and 0 <= came < 2**40:
+        return Usage(1, sent, came)
+    return bound
+
+
+def _counts(usage: Usage) -> dict[str, int]:
+    return {
+        "calls": usage.calls,
+        "input_tokens": usage.input_tokens,
+        "output_tokens": usage.output_tokens,
+        "assumed": usage.assumed,
+    }
+
+
+def _text(value: Any) -> str:
+    """Return a name that a file can hold; "" for what is no text."""
+    return value.encode("utf-8", "replace").decode()[:200] if isinstance(value, str) else ""

@@ -1,0 +1,490 @@
+"""`goldspan label`: models and functions label a file, without a campaign."""
+
+from __future__ import annotations
+
+import json as json_text
+import sys
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from goldspan.cli.init import Kind
+from goldspan.cli.options import (
+    AsJson,
+    MaxDecompressed,
+    Overwrite,
+    argument,
+    flag,
+    option,
+    reads_pool,
+)
+from goldspan.cli.output import (
+    check_ending,
+    check_files,
+    check_outputs,
+    check_part,
+    check_there,
+    key_values,
+    listed,
+    not_held,
+    plural,
+    print_result,
+    steps,
+    table,
+    warn,
+)
+
+if TYPE_CHECKING:
+    from goldspan.annotators import Annotator, Estimate
+    from goldspan.annotators.labelling import LabelledBy
+    from goldspan.crowd import Crowd
+    from goldspan.protocols import PoolItem
+    from goldspan.spans import Codec
+
+_MODEL, _TASK = "Language models", "What is labelled"
+_SHOWN = 5
+CACHE = "goldspan-replies"
+"""The folder of the replies of models, if no other is named."""
+
+
+@reads_pool
+def label(
+    pool: dict[str, Any],
+    source: str = argument(
+        "The items: texts, a table, .jsonl, .conll, or a crowd, whose answers stay; - for standard"
+        " input.",
+        "FILE",
+    ),
+    worker: list[str] = option(
+        "Who labels: llm (with --set), python:MODULE:FUNCTION, tagger:FILE, spacy:NAME,"
+        " transformers:NAME, gliner:NAME, or a .toml file of tables `workers`. Repeatable.",
+        "--worker",
+        "-w",
+        default=...,
+        metavar="WORKER",
+    ),
+    set_: list[str] | None = option(
+        "A key of the worker, as in a .toml file: model=small, prices.per_answer=0.01. Repeatable.",
+        "--set",
+        metavar="KEY=VALUE",
+    ),
+    labels: list[str] | None = option(
+        "The labels; by default those of a crowd, or of --examples.", metavar="NAMES", panel=_TASK
+    ),
+    kind: Kind = option(
+        "spans: parts of a text are marked; single: an item gets one label.",
+        default=Kind.SPANS,
+        panel=_TASK,
+    ),
+    encoding: str = option("Encoding of the tags of spans.", default="BIO", panel=_TASK),
+    instructions: str | None = option(
+        "What is to be labelled: a file of text or Markdown.", metavar="FILE", panel=_TASK
+    ),
+    limit: int | None = option("Label the first items only.", min=1),
+    output: str | None = option(
+        "Where to write the crowd; by default, or with -, to standard output.", "--output", "-o"
+    ),
+    overwrite: Overwrite = False,
+    to_format: str | None = option(
+        "Format of the output; by default the ending of its name decides."
+    ),
+    details: str | None = option(
+        "Write all that is known of every answer, with probabilities and costs: .jsonl.",
+        metavar="FILE",
+    ),
+    send_text: bool = flag(
+        "Texts may be sent to the endpoint of the worker. Without it nothing is.",
+        "--send-text",
+        panel=_MODEL,
+    ),
+    dry_run: bool = flag("Say what it will cost, and send nothing.", "--dry-run", panel=_MODEL),
+    max_cost: str | None = option(
+        "Refuse to begin if it can cost more.", metavar="AMOUNT", panel=_MODEL
+    ),
+    examples: str | None = option(
+        "Items with known labels: some are shown to the model, and none of them is asked about.",
+        metavar="FILE",
+        panel=_MODEL,
+    ),
+    cache: str = option(
+        "Folder of the replies of models: what is there is not asked and paid again.",
+        default=CACHE,
+        metavar="FOLDER",
+        panel=_MODEL,
+    ),
+    retry_missing: bool = flag(
+        "Ask again about items whose replies were refused, cut or invalid.",
+        "--retry-missing",
+        panel=_MODEL,
+    ),
+    format: str | None = option(  # noqa: A002 - the word users know
+        "Format of FILE, as for goldspan select; by default guessed from name and content.",
+        "--format",
+        "-f",
+    ),
+    max_decompressed: MaxDecompressed = None,
+    json: AsJson = False,
+) -> None:
+    """Let language models, functions or taggers label a file; write their answers as a crowd.
+
+    The output is a crowd like any other: of the answers of all workers, and of those that FILE has
+    already. Family and kind of a worker are kept in .jsonl and .parquet. A reply that is refused,
+    cut or invalid is a missing answer, and never "nothing here". Replies are kept: run again after
+    a break, nothing is paid twice. The key of an endpoint comes from an environment variable.
+
+    Examples:
+
+      goldspan label news.txt --labels PER,LOC -w python:my_rules:label -o answers.jsonl
+
+      goldspan label news.txt --labels PER,LOC -w spacy:en_core_web_sm --set 'labels.PERSON="PER"'
+      --set 'labels.GPE="LOC"' -o answers.jsonl
+
+      goldspan label news.txt --labels PER,LOC -w llm --set model=llama3.2
+      --set base_url=http://localhost:11434/v1 --instructions guide.md --dry-run
+
+      goldspan label crowd.tsv -w models.toml --send-text --max-cost 5 -o mixed.jsonl
+
+      goldspan aggregate mixed.jsonl -o gold.conll
+    """
+    check_ending("--details", details, ".jsonl", ".jsonl.gz")
+    check_files(details=details)
+    files = [one for one in worker if one.endswith(".toml")]
+    inputs = [source, instructions, examples, *files]
+    check_outputs(output, details, inputs=inputs, overwrite=overwrite, as_json=json)
+    check_there(instructions, examples, *files)
+    from goldspan.annotators import AnnotationTask, open_annotator
+    from goldspan.annotators.labelling import detail_rows, items_of, label_with, with_answers
+    from goldspan.annotators.registry import read_worker
+    from goldspan.crowd.atomic import write_text
+
+    entries = [read_worker(one) for one in _entries(worker, set_ or [])]
+    if _has_models(entries):
+        check_part("model")
+    names = listed(labels, "--labels")
+    with steps(2 + len(entries), quiet=json) as step, ExitStack() as opened:
+        step(f"reading {source}")
+        known = None if examples is None else _known(examples)
+        given = {**pool, "format": format, "max_decompressed": max_decompressed}
+        crowd = _items(source, given, single=_is_single(kind, known))
+        codec = _codec(crowd, names, known, kind, encoding)
+        task = AnnotationTask(
+            codec,
+            _text(instructions),
+            _examples(known, codec),
+            cache=Path(cache) if _has_models(entries) and not dry_run else _there(cache),
+            send_text=send_text and not dry_run,
+        )
+        shown = {item.tokens for item, _ in task.examples}
+        items = [item for item in items_of(crowd) if item.tokens not in shown][:limit]
+        models = [opened.enter_context(open_annotator(entry, task)) for entry in entries]
+        estimates = [one.estimate(_asked(one, items)) for one in models]
+        _check_cost(max_cost, estimates)
+        if dry_run:
+            _print_estimates(models, estimates, len(items), as_json=json)
+            return
+        found = []
+        for model in models:
+            step(f"{model.id} labels {plural(len(items), 'item')}")
+            if retry_missing and hasattr(model, "forget_missing"):
+                model.forget_missing(_asked(model, items))
+            found.append(label_with(model, items, step.part))
+        step("writing")
+        made = with_answers(crowd, codec, found)
+        lost = [] if json and output is None else _write(made, output, to_format)
+        if details:
+            rows = (json_text.dumps(row, ensure_ascii=False) for row in detail_rows(found))
+            write_text(details, (f"{row}\n" for row in rows))
+    for what in lost:
+        warn(not_held(what))
+    left_out = crowd.n_items - len(items) if limit is None else 0
+    facts = _facts(found, crowd, left_out) | {"output": output, "details": details}
+    to_stdout = output in {None, "-"}
+    print_result(facts, _lines(found, facts, output), as_json=json, to_stderr=to_stdout)
+
+
+# What is asked, from the files and options.
+
+
+def _entries(workers: Sequence[str], options: Sequence[str]) -> list[dict[str, Any]]:
+    """Return the tables of the workers that are named on the command line."""
+    from goldspan.annotators.tagger import LIBRARIES
+
+    found: list[dict[str, Any]] = []
+    for one in workers:
+        kind, _, rest = one.partition(":")
+        if one.endswith(".toml"):
+            found += _of_file(one)
+        elif kind == "python":
+            sys.path.insert(0, str(Path.cwd()))  # where the user's own module is
+            found.append({"kind": "python", "call": rest})
+        elif kind == "tagger":
+            found.append({"kind": "tagger", "model": rest})
+        elif kind in LIBRARIES and rest:
+            found.append({"kind": "tagger", "library": kind, "model": rest})
+        else:
+            found.append({"kind": kind} if not rest else {"kind": one})
+    if options and len(found) != 1:
+        raise typer.BadParameter("--set is for one --worker: put several into a .toml file")
+    for key, value in key_values(list(options), "KEY=VALUE").items():
+        _put(found[0], key.split("."), _value(value))
+    for n, entry in enumerate(found):
+        same = [other.get("id", other["kind"]) for other in found[:n] if "kind" in other]
+        if "id" not in entry and entry["kind"] in same:
+            entry["id"] = f"{entry['kind']}-{n + 1}"
+    return found
+
+
+def _of_file(path: str) -> list[dict[str, Any]]:
+    """Read the tables [[workers]] of a file, or [[crowd.workers]] of a plan."""
+    from goldspan.errors import InputError
+
+    try:
+        content = tomllib.loads(Path(path).read_text(encoding="utf-8"))
+    except OSError as error:
+        raise InputError(f"cannot read {path}: {error.strerror}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise InputError(f"{path}: {error}") from None
+    inner = content.get("crowd")
+    rows = content.get("workers", inner.get("workers") if isinstance(inner, Mapping) else None)
+    if not isinstance(rows, list) or not rows or not all(isinstance(row, dict) for row in rows):
+        raise InputError(f"{path}: it must hold tables [[workers]], each with a kind")
+    called = [row for row in rows if row.get("kind") not in {"people", "files"}]
+    return [{"kind": None} | row for row in called]
+
+
+def _put(entry: dict[str, Any], path: list[str], value: Any) -> None:
+    """Set a key, or a key within a table: prices.per_answer."""
+    for name in path[:-1]:
+        entry = entry.setdefault(name, {})
+        if not isinstance(entry, dict):
+            raise typer.BadParameter(f"--set {'.'.join(path)}: {name} is not a table")
+    entry[path[-1]] = value
+
+
+def _value(text: str) -> Any:
+    """Read a value as TOML does; what is none is text."""
+    try:
+        return tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        return text
+
+
+def _items(source: str, given: dict[str, Any], *, single: bool) -> Crowd:
+    """Read the items: a crowd with its answers, or a pool."""
+    from goldspan.crowd import read_crowd
+    from goldspan.crowd.registry import get_format
+    from goldspan.crowd.source import open_source
+    from goldspan.selection.reading import CROWD, JSON, JSONL, pool_format, read_pool
+
+    file = open_source(source, max_decompressed=given["max_decompressed"])
+    chosen = given["format"] or pool_format(file, given["text"])
+    records = ("spans", "label-studio", "prodigy")  # which could be pools by their endings
+    if given["format"] is None and chosen in {JSON, JSONL}:
+        chosen = CROWD if any(get_format(name).sniff(file) for name in records) else chosen
+    if chosen == CROWD:
+        return read_crowd(file, unlabelled="keep")
+    read = read_pool(file, **given)
+    for note in read.notes:
+        warn(f"goldspan: {source}: {note}")
+    return _crowd_of(read, single=single)
+
+
+def _crowd_of(read: Any, *, single: bool) -> Crowd:
+    """Return the items of a pool as a crowd without answers."""
+    from goldspan.crowd.builder import CrowdBuilder
+
+    pool, builder = read.pool, CrowdBuilder()
+    groups = [None] * pool.n_items if pool.documents is None else pool.documents.to_pylist()
+    for n, name in enumerate(pool.item_ids.to_pylist()):
+        facts = dict(read.fields[n]) if read.fields else {}
+        text = None if pool.text is None else str(pool.given[n])
+        if single:
+            words, starts = [name if text is None else text], None
+            facts |= _cells(pool, n)
+        else:
+            words, starts = pool.words(n), pool.starts_of(n)
+        builder.add_item(
+            name, words, group=groups[n], text=text, token_start=starts, attributes=facts
+        )
+    return builder.build(single=single)
+
+
+def _cells(pool: Any, item: int) -> dict[str, Any]:
+    """Return the cells of a row of a table of attributes."""
+    found = {}
+    for name, cells in (pool.columns or {}).items():
+        value = cells[item].as_py() if hasattr(cells[item], "as_py") else float(cells[item])
+        if value is not None and value == value:  # noqa: PLR0124 - NaN
+            found[name] = value
+    return found
+
+
+def _known(path: str) -> Crowd:
+    """Read the items with known labels."""
+    from goldspan.crowd import read_crowd
+    from goldspan.errors import InputError
+
+    crowd = read_crowd(path)
+    if crowd.gold is None:
+        raise InputError(f"{path}: its labels are not known: --examples takes a file with gold")
+    return crowd
+
+
+def _is_single(kind: Kind, known: Crowd | None) -> bool:
+    return kind == Kind.SINGLE or (known is not None and known.tagset.rules.is_plain)
+
+
+def _codec(
+    crowd: Crowd, names: list[str] | None, known: Crowd | None, kind: Kind, encoding: str
+) -> Codec:
+    """Return the tags of the task: those of the crowd, of the examples, and the named ones."""
+    from goldspan.errors import InputError
+    from goldspan.spans import Codec
+
+    has_labels = len(crowd.answers) > 0 or crowd.gold is not None
+    single = _is_single(kind, known) or (has_labels and crowd.tagset.rules.is_plain)
+    wanted = "PLAIN" if single else crowd.tagset.encoding if has_labels else encoding
+    found = set(names or ())
+    for one in (crowd if has_labels else None, known):
+        if one is not None:
+            if one.tagset.rules.is_plain != single:
+                raise InputError("single labels and spans cannot be in one task: see --kind")
+            found |= {*(one.tagset.tags if single else one.tagset.types)}
+    if not found:
+        raise InputError("which labels are there? Name them: --labels PER,LOC")
+    return Codec.from_types(found, wanted)
+
+
+def _examples(known: Crowd | None, codec: Codec) -> tuple[tuple[PoolItem, tuple[str, ...]], ...]:
+    """Return the items with known labels, those whose labels are all known."""
+    from goldspan.annotators.labelling import items_of
+    from goldspan.crowd.io import convert_crowd
+
+    if known is None:
+        return ()
+    if not codec.rules.is_plain and known.tagset.encoding != codec.encoding:
+        known = convert_crowd(known, codec.encoding)
+    tags = known.tagset.decode(known.gold_tagged)
+    pairs = zip(items_of(known), tags, strict=True)
+    return tuple((item, tuple(map(str, row))) for item, row in pairs if None not in row)
+
+
+def _text(path: str | None) -> str:
+    from goldspan.errors import InputError
+
+    try:
+        return "" if path is None else Path(path).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"cannot read {path}: {error}") from None
+
+
+def _has_models(entries: Sequence[Any]) -> bool:
+    return any(entry.kind == "llm" for entry in entries)
+
+
+def _there(folder: str) -> Path | None:
+    """Return a folder of replies if it is there: an estimate makes none."""
+    return Path(folder) if Path(folder).is_dir() else None
+
+
+def _asked(model: Annotator, items: Sequence[PoolItem]) -> Sequence[PoolItem]:
+    return items if model.entry.limit is None else items[: model.entry.limit]
+
+
+def _check_cost(cap: str | None, estimates: Sequence[Estimate]) -> None:
+    from goldspan.errors import InputError
+    from goldspan.money import from_micro, to_micro
+
+    if cap is None:
+        return
+    most, allowed = sum(one.most_micro for one in estimates), to_micro(cap, "--max-cost")
+    if most > allowed:
+        expected = from_micro(sum(one.expected_micro for one in estimates))
+        raise InputError(
+            f"it can cost {from_micro(most)}, which is more than --max-cost {from_micro(allowed)} "
+            f"(about {expected} is expected): nothing was sent; take fewer items (--limit), or a "
+            "smaller max_output"
+        )
+
+
+# What is shown.
+
+
+def _print_estimates(
+    models: Sequence[Annotator], estimates: Sequence[Estimate], n_items: int, *, as_json: bool
+) -> None:
+    from goldspan.money import from_micro
+
+    workers = [
+        {"worker": model.id, "kind": model.entry.kind, "family": model.family, **vars(one)}
+        for model, one in zip(models, estimates, strict=True)
+    ]
+    rows = [["worker", "answers", "stored", "tokens in", "tokens out", "cost", "at most"]]
+    for model, one in zip(models, estimates, strict=True):
+        money = (from_micro(one.expected_micro), from_micro(one.most_micro))
+        counts = (one.answers, one.cached, one.input_tokens, one.output_tokens)
+        rows.append([model.id, *(f"{n:,}" for n in counts), *money])
+    lines = [table(rows, right=(1, 2, 3, 4, 5, 6)), "nothing was sent"]
+    print_result({"items": n_items, "workers": workers}, lines, as_json=as_json)
+
+
+def _facts(found: Sequence[LabelledBy], crowd: Crowd, left_out: int) -> dict[str, Any]:
+    workers = []
+    for one in found:
+        counts = {
+            "answers": len(one.answers) - len(one.missing),
+            "missing": len(one.missing),
+            "unplaced": len(one.unplaced),
+            "stored_before": sum(answer.repeated for answer in one.answers),
+            "cost_micro": one.cost,
+            "usage": vars(one.usage),
+        }
+        about = {"worker": one.id, "kind": one.kind, "family": one.family, **counts}
+        missing = [{"item": a.item, "why": a.missing} for a in one.missing]
+        unplaced = [{"item": item, "what": what} for item, what in one.unplaced]
+        workers.append(
+            about | {"log": one.facts, "missing_items": missing, "unplaced_spans": unplaced}
+        )
+    return {"items": crowd.n_items, "examples_left_out": left_out, "workers": workers}
+
+
+def _lines(
+    found: Sequence[LabelledBy], facts: Mapping[str, Any], output: str | None
+) -> Iterator[str]:
+    from goldspan.money import from_micro
+
+    rows = [["worker", "kind", "family", "answers", "missing", "unplaced", "cost"]]
+    for one in found:
+        counts = (len(one.answers) - len(one.missing), len(one.missing), len(one.unplaced))
+        money = from_micro(one.cost)
+        rows.append([one.id, one.kind, one.family or "-", *(f"{n:,}" for n in counts), money])
+    yield table(rows, right=(3, 4, 5, 6))
+    for one in found:
+        for answer in one.missing[:_SHOWN]:
+            yield f"{one.id} has no answer to item {answer.item}: {answer.missing}"
+        for item, words in one.unplaced[:_SHOWN]:
+            yield f"{one.id}, item {item}, left out: {words}"
+        if one.facts.get("drift"):
+            seen = ", ".join(dict.fromkeys(m["model"] for m in one.facts["models"]))
+            yield f"{one.id}: the model changed without notice: the endpoint replied as {seen}"
+        if one.facts.get("unsettled"):
+            n = plural(one.facts["unsettled"], "call")
+            yield f"{one.id}: {n} had been cut off and may have been paid without a reply"
+    if facts["examples_left_out"]:
+        n = plural(facts["examples_left_out"], "item")
+        yield f"not asked about: {n} of --examples"
+    if output not in {None, "-"}:
+        n_answers = sum(len(one.answers) - len(one.missing) for one in found)
+        yield f"written: {output} ({facts['items']} items, {n_answers} new answers)"
+
+
+def _write(crowd: Crowd, output: str | None, to_format: str | None) -> list[str]:
+    from goldspan.crowd.io import write_crowd, write_to_stdout
+
+    if output in {None, "-"}:
+        return write_to_stdout(crowd, to_format or "spans")
+    return write_crowd(crowd, str(output), format=to_format)
