@@ -70,6 +70,16 @@ RIGHT = [["O", "B-PER", "I-PER", "O"], ["O", "O"], ["O", "O", "B-PER"]]
 # What is sent, and when.
 
 
+def test_what_is_stored_is_answered_without_sending_anything(server, tmp_path):
+    first = asked(server, cache=tmp_path)
+    task = AnnotationTask(NAMES, "Mark the names.", cache=tmp_path)
+    with opened(server, task=task) as model:
+        assert list(model.label(ITEMS)) == first
+        with pytest.raises(InputError, match="nothing was sent"):
+            list(model.label([*ITEMS, PoolItem("new", ("new",))]))
+    assert len(server.calls) == 3
+
+
 def test_a_model_labels_items_by_the_numbers_of_their_tokens(server):
     answers = asked(server)
     assert tags(answers) == RIGHT
@@ -369,7 +379,9 @@ def test_what_is_stored_costs_nothing_more_and_is_the_same(server, tmp_path):
         estimate = model.estimate([*ITEMS, PoolItem("new", ("new",))])
         again = list(model.label(ITEMS))
     assert (estimate.answers, estimate.cached) == (4, 3)
-    assert 0 < estimate.most_micro < 2 * first[0].cost * 20
+    with opened(server) as other:
+        assert estimate.most_micro == other.most(PoolItem("new", ("new",)))
+        assert all(other.most(item) >= a.cost for item, a in zip(ITEMS, first, strict=True))
     assert again == first
     assert [answer.repeated for answer in again] == [True] * 3
     assert len(server.bills) == 3
