@@ -223,6 +223,7 @@ class DenseBsc:
         items: Answers as for `crowd_of`.
         n_workers: K.
         model: Name of the worker model.
+        strict: Whether labels that the encoding forbids after the one before do not count.
         gold: Per item a list of codes, -1 unknown; or None.
         words: Per item word numbers, or None; `n_words` types, the last of them for unknown words.
     """
@@ -237,6 +238,7 @@ class DenseBsc:
     truth_prior: float = 1.0
     at_start: str = "outside"
     after_skip: str = "own"
+    strict: bool = False
     gold: list | None = None
     words: list | None = None
     n_words: int = 0
@@ -261,6 +263,7 @@ class DenseBsc:
         if self.model == "seq" and not self.codec.rules.is_plain:
             allowed[:n] = self.codec.mask
             allowed[n:] = self.codec.start_mask
+        self.may_follow = allowed
         if self.model in {"cm", "seq"}:
             self.workers = DenseDirichlet(self.off, self.bonus, allowed, self.forbidden)
         elif self.model == "mace":
@@ -280,7 +283,8 @@ class DenseBsc:
                 if code < 0:
                     previous = self.later if self.model == "seq" else 0
                     continue
-                yield t, k, previous if self.model == "seq" else 0, code
+                if not self.strict or self.may_follow[previous, code]:
+                    yield t, k, previous if self.model == "seq" else 0, code
                 previous = code
 
     def statistics(self, marginals, steps):

@@ -10,6 +10,7 @@ from aggregation.bsc import oracle
 from goldspan.aggregation.bsc.engine import Vocabulary
 from goldspan.aggregation.bsc.family import BscSeq
 from goldspan.aggregation.bsc.posterior import spans_of
+from goldspan.errors import InputError
 from goldspan.spans import Codec, validate
 
 CODECS = {
@@ -84,6 +85,7 @@ def test_the_paths_that_the_oracle_sums_over_are_the_well_formed_ones(name):
         assert (tuple(path) in legal) == well_formed
 
 
+@pytest.mark.compiles
 @every_codec
 @every_model
 @pytest.mark.parametrize("seed", [0, 1, 2])
@@ -118,6 +120,57 @@ def test_previous_labels_at_starts_and_after_skips_equal_the_enumeration(
     compare(dense, crowd, result, dense.run(3))
 
 
+@every_codec
+@pytest.mark.parametrize("after_skip", ["own", "outside"])
+def test_without_forbidden_labels_it_equals_the_enumeration_without_them(codec, after_skip):
+    rng = np.random.default_rng(5)
+    items = oracle.random_items(rng, codec, skip=0.2, longest=4)
+    chosen = {"after_skip": after_skip, "strict": True, "forbidden": 1e-12}
+    dense = oracle.DenseBsc(codec, items, 3, "seq", **chosen)
+    crowd = oracle.crowd_of(codec, items, workers=3)
+    method = BscSeq(forbidden="zero", after_skip=after_skip, max_iter=3, tol=0)
+    result = method.fit(crowd).result_
+    compare(dense, crowd, result, dense.run(3))
+
+
+def _seq(*tags, **params):
+    """Aggregate items of three words with text, each answered by two workers."""
+    lines = ["item\ttoken\ta\tb"]
+    for n, pair in enumerate(tags):
+        rows = zip("xyz", *(text.split() for text in pair), strict=True)
+        lines += [f"s{n}\t" + "\t".join(row) for row in rows]
+        lines.append("")
+    crowd = goldspan.read_crowd("\n".join(lines).encode(), format="wide")
+    return goldspan.aggregate(crowd, "bsc-seq+words", **params)
+
+
+def test_a_label_that_may_not_follow_says_nothing_if_it_never_happens():
+    others = [("B-PER O B-LOC", "B-PER O O")] * 5
+    found = {}
+    for forbidden in ("zero", 0.1):
+        pair = [
+            _seq(("O O I-PER", "O O O"), *others, forbidden=forbidden),
+            _seq(("O O I-LOC", "O O O"), *others, forbidden=forbidden),
+        ]
+        found[forbidden] = np.array_equal(pair[0].token_probs, pair[1].token_probs)
+        is_told = "1 labels that may not follow the one before do not count" in pair[0].notes
+        assert is_told == (forbidden == "zero")
+    assert found == {"zero": True, 0.1: False}
+
+
+def test_results_with_and_without_forbidden_labels_do_not_mix():
+    answers = [("O I-PER O", "B-PER I-PER O")] * 3
+    strict, other = _seq(*answers, forbidden="zero"), _seq(*answers)
+    again = _seq(*answers, forbidden="zero", start=strict)
+    assert np.isfinite(again.trace).all()
+    for forbidden, start in (("zero", other), (0.1, strict)):
+        with pytest.raises(InputError, match="forbidden"):
+            _seq(*answers, forbidden=forbidden, start=start)
+        with pytest.raises(InputError, match="forbidden"):
+            _seq(*answers, forbidden=forbidden, history=start)
+
+
+@pytest.mark.compiles
 @every_model
 @pytest.mark.parametrize(
     ("off", "bonus", "forbidden", "truth_prior"),
