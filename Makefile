@@ -2,6 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.ready
+COMPILED := .venv/.compiled
 OUT := out
 DATA ?= $(or $(GOLDSPAN_DATA),$(KARAT_DATA),../shared/data)
 
@@ -18,6 +19,9 @@ CHROMIUM = command -v chromium >/dev/null || command -v google-chrome >/dev/null
 	echo "Installing Chromium for the tests (apt-get)" && \
 	timeout 300 apt-get install -y -qq chromium >/dev/null 2>&1; } || \
 	echo "Chromium is not installed and cannot be here: the tests in a browser will be skipped"
+
+# Tests start Python again and again: bytecode is kept even where the environment says otherwise.
+test-setup test coverage: export PYTHONDONTWRITEBYTECODE =
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test-setup test wheel-test coverage lint docs bench study torture clean
@@ -37,12 +41,17 @@ $(STAMP): pyproject.toml constraints.txt
 		--editable ".[postgres,server]" --group test --group lint --group docs
 	touch $@
 
-# What the tests need beside the packages; the kernels are compiled here once, not by every worker.
-test-setup: $(STAMP) ## Install what the tests run on, and compile the kernels
+# The kernels, and the bytecode of all tests: compiled here once, not by every worker.
+KERNELS := $(shell grep -rl --include=*.py "^from goldspan._kernel import" src)
+$(COMPILED): $(STAMP) $(KERNELS)
+	@echo "Compiling the numerical kernels and the tests (two minutes)"
+	@$(BIN)/python tools/golden.py --compile
+	-@$(BIN)/python -m pytest -qq -m "compiles and not realdata"
+	@touch $@
+
+test-setup: $(COMPILED) ## Install what the tests run on, and compile the kernels
 	@$(POSTGRES)
 	@$(CHROMIUM)
-	@echo "Compiling the numerical kernels (a minute, if they are not cached)"
-	@$(BIN)/python tools/golden.py --compile
 
 # From the start every time: the plan may have been edited, and a campaign keeps the plan that it began with.
 demo: $(STAMP) ## Run a whole campaign on the example: pool, crowd and budget to gold, tagger and bill
@@ -57,12 +66,14 @@ demo: $(STAMP) ## Run a whole campaign on the example: pool, crowd and budget to
 	@echo "bill.csv, the tagger in tagger.goldspan. Change examples/campaign.toml and run it again."
 
 # Three workers for two cores: many tests wait for processes. Each begins with a third of the tests, so
-# that most fixtures of modules are made once.
+# that most fixtures of modules are made once. mypy works beside them; what it says comes last.
 test: test-setup ## Check style and types, and run all tests
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy
-	$(BIN)/python -m pytest -n 3 --dist worksteal -m "not wheel"
+	@mkdir -p $(OUT)
+	@$(BIN)/mypy >$(OUT)/mypy.txt 2>&1 & types=$$!; \
+	$(BIN)/python -m pytest -n 3 --dist worksteal -m "not wheel"; tests=$$?; \
+	wait $$types; types=$$?; echo "mypy:"; cat $(OUT)/mypy.txt; exit $$((tests | types))
 
 # A fresh environment with nothing but the wheel, as every user has it.
 wheel-test: WHEEL = $$(echo $(OUT)/wheel/goldspan-*.whl)

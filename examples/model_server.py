@@ -149,6 +149,8 @@ def _spoilt(content: str, fault: str) -> str:
         return json.dumps(found | {"spans": found.get("spans", [])[::-1]})
     if fault == "fence":
         return f"```json\n{content}\n```"
+    if fault == "thoughts":
+        return f"<think>Is {{this}} a name?</think>\n\n{content}"
     return {"prose": "Sure! Here are the labels.", "empty": ""}.get(fault, content)
 
 
@@ -197,8 +199,8 @@ class Handler(BaseHTTPRequestHandler):
         Faults: a status ("429", "429 after 0.05", "429 date", "quota", "500", "503", "400",
         "401", "404", "307"); "drop" (billed, and the connection breaks), "hang" (billed, and no
         reply comes), "slow" (billed, byte by byte), "half" (billed, half of the JSON);
-        "truncated", "schema", "other item", "hallucinated", "reordered", "fence", "prose",
-        "empty", "length", "filter", "refusal", "tool", "model", "no usage".
+        "truncated", "schema", "other item", "hallucinated", "reordered", "fence", "thoughts",
+        "prose", "empty", "length", "filter", "refusal", "tool", "model", "no usage".
         """
         call = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         name = self.headers.get("Idempotency-Key", "")

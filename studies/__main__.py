@@ -58,7 +58,7 @@ def study(
         int | None,
         typer.Option(
             min=1,
-            help="Crowds to draw; by default 30, of li-liu… 20 to 200, of the others 5 or 10.",
+            help="Crowds to draw; by default 30, of li-liu… 20 to 100, of the others 5 or 10.",
             rich_help_panel=_MOST,
         ),
     ] = None,

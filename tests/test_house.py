@@ -6,6 +6,7 @@ import ast
 import json
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -54,9 +55,18 @@ def _allowed(package: str) -> set[str]:
     return found
 
 
+@cache
+def _read(path: Path) -> tuple[list[ast.Import | ast.ImportFrom], list[str]]:
+    """Return a file's imports, at its top and in functions, and what it assigns to, in text."""
+    nodes = list(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
+    imports = [node for node in nodes if isinstance(node, ast.Import | ast.ImportFrom)]
+    written = [target for node in nodes if isinstance(node, ast.Assign) for target in node.targets]
+    return imports, [ast.unparse(target) for target in written]
+
+
 def _imported_packages(path: Path) -> set[str]:
     packages = set()
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in _read(path)[0]:
         names = []
         if isinstance(node, ast.ImportFrom) and node.module:
             names = [node.module]
@@ -177,8 +187,8 @@ def _modules() -> dict[str, Path]:
 
 def _imported_modules(name: str, known: dict[str, Path]) -> set[str]:
     """Return the modules that a module imports anywhere: at its top, in functions, for types."""
-    tree, found = ast.parse(known[name].read_text(encoding="utf-8")), set()
-    for node in ast.walk(tree):
+    found = set()
+    for node in _read(known[name])[0]:
         if isinstance(node, ast.ImportFrom) and node.module:
             whole = {f"{node.module}.{alias.name}" for alias in node.names}
             found |= (whole & known.keys()) or {node.module}
@@ -226,7 +236,5 @@ def test_a_ring_of_imports_is_found():
 )
 def test_nothing_is_hidden_in_other_objects(path):
     """No callable module, no rewritten text of an error, nothing in the `__dict__` of another."""
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        written = node.targets if isinstance(node, ast.Assign) else []
-        texts = [ast.unparse(target) for target in written]
-        assert not [t for t in texts if ".__dict__[" in t or t.endswith((".args", ".__class__"))]
+    texts = _read(path)[1]
+    assert not [t for t in texts if ".__dict__[" in t or t.endswith((".args", ".__class__"))]

@@ -8,7 +8,7 @@ campaign never sees. Nothing but the rule of selection differs between the campa
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
@@ -31,7 +31,8 @@ from studies.rodrigues.paired import paired_p
 from studies.table import Table
 
 FILE = "crowd.tsv"
-UNTOLD = "not told what is wrong"
+UNTOLD = "as by default, not told"
+MIXED = "30 % coverage, not told"
 
 
 @dataclass(frozen=True)
@@ -62,12 +63,14 @@ class Selecting:
         label: Its name.
         by: The rule or schedule, as in a plan.
         errors: Whether it is told what the model gets wrong.
+        beside: The campaign that it is compared with; "" for none.
         size: How large the campaign is.
     """
 
     label: str
     by: str
     errors: bool
+    beside: str
     size: Size
     alone: ClassVar[bool] = False
     n_points: ClassVar[int] = 1
@@ -84,15 +87,20 @@ def selections(*, quick: bool) -> tuple[Selecting, ...]:
         quick: Whether it is only to be seen that the study runs.
     """
     size = QUICK if quick else Size()
-    rules = {
-        "mnlp × errors": DEFAULT,
-        "mnlp × errors⁴": "coverage, then mnlp(errors=4), 10% random",
-        "mnlp × errors, 30 % cover them": (
-            "coverage, then mnlp, 30% coverage(errors_as=target), 10% random"
+    share = "coverage, then mnlp, 30% coverage{}, 10% random"
+    return (
+        Selecting(UNTOLD, DEFAULT, errors=False, beside="", size=size),
+        Selecting("mnlp × errors", DEFAULT, errors=True, beside=UNTOLD, size=size),
+        Selecting(
+            "mnlp × errors⁴", "coverage, then mnlp(errors=4), 10% random", errors=True,
+            beside=UNTOLD, size=size,
         ),
-    }
-    told = (Selecting(label, by, errors=True, size=size) for label, by in rules.items())
-    return (Selecting(UNTOLD, DEFAULT, errors=False, size=size), *told)
+        Selecting(MIXED, share.format(""), errors=False, beside=UNTOLD, size=size),
+        Selecting(
+            "30 % cover the errors, mnlp × errors", share.format("(errors_as=target)"),
+            errors=True, beside=MIXED, size=size,
+        ),
+    )  # fmt: skip
 
 
 def halves(crowd: Crowd, size: Size) -> tuple[Crowd, Crowd]:
@@ -163,31 +171,41 @@ def play_campaign(crowd: Crowd, way: Selecting, seed: int) -> Iterator[Point]:
     yield from found
 
 
-def selection_table(runs: Runs) -> Table:
-    """Show F1 by round and when the money is spent, beside the rule that is not told."""
-    labels = list(dict.fromkeys(label for _, label in runs))
+def selection_table(runs: Runs, campaigns: Sequence[Selecting]) -> Table:
+    """Show F1 by round and when the money is spent, beside that of another campaign."""
     by_label = {
-        label: [points for (_, name), points in runs.items() if name == label] for label in labels
+        one.label: [points for (_, name), points in runs.items() if name == one.label]
+        for one in campaigns
     }
     n_rounds = min(len(points) for points in runs.values())
-    last = [points[-1].f1 for points in by_label[UNTOLD]]
     rows = []
-    for label, own in by_label.items():
+    for campaign in campaigns:
+        own, others = by_label[campaign.label], by_label.get(campaign.beside)
         shown = [100 * float(np.mean([points[n].f1 for points in own])) for n in range(n_rounds)]
         ends = [points[-1] for points in own]
         answers = float(np.mean([point.answers for point in ends]))
         money = float(np.mean([point.money for point in ends])) / MICRO
-        gaps = [100 * (point.f1 - f1) for point, f1 in zip(ends, last, strict=True)]
-        mean, error = mean_and_error(gaps)
-        p = paired_p([point.f1 for point in ends], last)
-        f1 = 100 * float(np.mean([point.f1 for point in ends]))
-        ahead = (None, None, None) if label == UNTOLD else (mean, error, p)
-        rows.append((label, len(own), *shown, answers, money, f1, *ahead))
+        f1 = [100 * point.f1 for point in ends]
+        ahead: tuple[float | None, ...] = (None, None, None)
+        if others is not None:
+            plain = [100 * points[-1].f1 for points in others]
+            gaps = [a - b for a, b in zip(f1, plain, strict=True)]
+            ahead = (*mean_and_error(gaps), paired_p(f1, plain))
+        cells = (answers, money, float(np.mean(f1)), campaign.beside, *ahead)
+        rows.append((campaign.label, len(own), *shown, *cells))
     rounds = (f"round {n + 1}" for n in range(n_rounds))
-    ends_of = ("answers at the end", "money", "F1 at the end", "ahead by", "s.e.", "p")
+    ends_of = (
+        "answers at the end",
+        "money",
+        "F1 at the end",
+        "compared with",
+        "ahead by",
+        "s.e.",
+        "p",
+    )
     return Table(
         "Told what the model gets wrong: F1 of the model on the articles that are not in the pool",
-        ("rule of selection", "seeds", *rounds, *ends_of),
+        ("rule of selection", "seeds", *rounds, *ends_of, "compared with", "ahead by", "s.e.", "p"),
         tuple(rows),
         {"answers at the end": 0, "p": ".1g"},
     )

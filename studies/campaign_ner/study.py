@@ -84,11 +84,12 @@ def study(
     bench = Bench(crowd, QUICK_ROUNDS if quick else None, Threads(threads))
     kept = None if state is None else Path(state)
     found = means(carry_out(bench, ways(quick=quick), times, kept, progress))
-    runs = carry_out(bench, selections(quick=quick), times, kept)
+    campaigns = selections(quick=quick)
+    runs = carry_out(bench, campaigns, times, kept)
     notes = [f"{crowd.n_items} sentences, {len(crowd.latest)} answers.", *NOTES]
     if quick:
         notes.insert(0, "QUICK: part of the sentences. It shows that the study runs, no result.")
-    tables = [answer_table(found), point_table(found), selection_table(runs)]
+    tables = [answer_table(found), point_table(found), selection_table(runs, campaigns)]
     return Study("A campaign on a real crowd", tables, notes, partial(draw, found))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -17,6 +17,7 @@ from goldspan.workers import Reliability
 from goldspan.workers.scores import team_values, worker_scores
 from studies.li_liu.journal import Found, Journal
 from studies.li_liu.panels import Told
+from studies.li_liu.pools import Pool, read_pool
 from studies.table import Study, Table
 
 if TYPE_CHECKING:
@@ -24,10 +25,12 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float64]
 
-REPEATS, QUICK_REPEATS = 200, 4
+REPEATS, QUICK_REPEATS = 100, 4
 N_ITEMS = 1000
 BUDGET = 15
 """Of Figure 2."""
+REAL = ("bluebirds", "ducks")
+"""Crowds that the claim is looked at on."""
 LEVEL = 0.05
 """Of all budgets of a setting together (Bonferroni)."""
 
@@ -47,6 +50,7 @@ class Setting:
         is_cut: Whether answers of workers who tested below chance count nothing, in place of
             counting against what they say.
         n_workers: Size of the pool.
+        crowd: Name of a real crowd whose answers are taken in place of drawn ones; "" for none.
     """
 
     n_labels: int = 2
@@ -57,9 +61,12 @@ class Setting:
     hard: float = 0.0
     is_cut: bool = False
     n_workers: int = 31
+    crowd: str = ""
 
     def __str__(self) -> str:
         """Name it, with all that it is."""
+        if self.crowd:
+            return f"{self.crowd}, {self.n_gold} gold"
         return (
             f"{self.n_labels} labels, Beta({self.a:g}, {self.b:g}), {self.n_gold} gold, "
             f"{self.guessers:g} guess, {self.hard:g} hard, {'cut' if self.is_cut else 'negative'}, "
@@ -112,7 +119,7 @@ TOP, SELECTED, PLUGIN, SIZE = "top K", "selected", "plug-in", "size"
 
 
 def study(
-    data: Path,  # noqa: ARG001 - all of it is simulated
+    data: Path,
     *,
     progress: Told | None = None,
     repeats: int | None = None,
@@ -123,15 +130,15 @@ def study(
     """Make the tables.
 
     Args:
-        data: Not needed.
+        data: The folder that holds `classification`.
         progress: Told how many trials are over, of how many.
-        repeats: Trials of every setting; 200 by default.
+        repeats: Trials of every setting; 100 by default.
         quick: Whether it is only to be seen that the study runs.
         threads: Not needed.
         state: The file in which finished trials are kept, or None.
 
     Raises:
-        InputError: `repeats` is no positive number.
+        InputError: The data are not there, or `repeats` is no positive number.
     """
     if repeats is not None and (not isinstance(repeats, int) or repeats < 1):
         raise InputError(f"repeats must be a whole number of at least 1, not {repeats!r}")
@@ -140,8 +147,11 @@ def study(
     grids = [(_with_gold, CONTROL), (_with_prior, PRIORS)]
     for change, values in grids:
         settings |= dict.fromkeys(change(w, v) for w in WORLDS.values() for v in values)
-    found = carry_out(list(settings), n_trials, state, progress)
-    tables = [_claims(found), *(_figure_2(found, name) for name in (PLUGIN, TOP))]
+    real = {name: relabelled(read_pool(data, name, 10)) for name in REAL}
+    pools = {Setting(crowd=name, n_workers=len(own)): own for name, own in real.items()}
+    found = carry_out([*pools, *settings], n_trials, pools, state, progress)
+    groups = {**GROUPS, "Real crowds": {one.crowd: one for one in pools}}
+    tables = [_claims(found, groups), *(_figure_2(found, name) for name in (PLUGIN, TOP))]
     extent = f"{'QUICK: ' if quick else ''}{n_trials} trials of every setting, {N_ITEMS} items."
     return Study(
         "Li and Liu 2015: which settings reproduce the claims?", tables, (extent, *NOTES),
@@ -175,8 +185,21 @@ def _with_prior(world: Setting, a: float) -> Setting:
     return Setting(**{**vars(world), "a": a})
 
 
+def relabelled(pool: Pool) -> NDArray[np.int64]:
+    """Return all answers as if the truth were label 0, int64 [n_workers, n_items], -1 for none."""
+    answers, n_labels = pool.crowd.latest, len(pool.crowd.tagset.tags)
+    found = np.full((pool.crowd.n_workers, pool.crowd.n_items), -1)
+    right = pool.gold[answers.item].astype(np.int64)
+    found[answers.worker, answers.item] = (answers.codes - right) % n_labels
+    return found
+
+
 def carry_out(
-    settings: Sequence[Setting], n_trials: int, state: Path | None, told: Told | None
+    settings: Sequence[Setting],
+    n_trials: int,
+    pools: Mapping[Setting, NDArray[np.int64]],
+    state: Path | None,
+    told: Told | None,
 ) -> dict[Setting, dict[str, Floats]]:
     """Do all trials that are not kept yet.
 
@@ -190,7 +213,7 @@ def carry_out(
         for seed in range(n_trials):
             key = (seed, str(setting))
             if key not in kept.runs:
-                kept.add(key, trial(setting, seed))
+                kept.add(key, trial(setting, seed, pools.get(setting)))
             runs.append(kept.runs[key])
             done += 1
             if told:
@@ -201,29 +224,41 @@ def carry_out(
     return found
 
 
-def trial(setting: Setting, seed: int) -> Found:
+def trial(setting: Setting, seed: int, pool: NDArray[np.int64] | None = None) -> Found:
     """Draw a pool, test it, and let teams of every budget vote.
+
+    Args:
+        setting: The world.
+        seed: Of the draws.
+        pool: Of a real crowd, as of `relabelled`.
 
     Returns:
         By line, accuracies by budget 1, 2, … in one row; and the size of the selected team.
     """
     rng = np.random.default_rng((seed, 5))
-    answers = draw_answers(setting, rng)  # the truth is label 0
-    right = (answers[:, : setting.n_gold] == 0).sum(axis=1)
+    if pool is None:
+        answers = draw_answers(setting, rng)  # the truth is label 0
+    else:
+        answers = pool[:, rng.permutation(pool.shape[1])]
+    judged = answers[:, : setting.n_gold]
     tested = Reliability.from_counts(
-        right, setting.n_gold, n_labels=setting.n_labels, prior=(1.0, 1.0)
+        (judged == 0).sum(axis=1),
+        (judged >= 0).sum(axis=1),
+        n_labels=setting.n_labels,
+        prior=(1.0, 1.0),
     )
-    weights = setting.n_labels * tested.share - 1
+    weights = setting.n_labels * np.nan_to_num(tested.share, nan=tested.chance) - 1
     if setting.is_cut:
         weights = np.maximum(weights, 0)
     votes, noise = answers[:, setting.n_gold :], rng.random(setting.n_workers)
     tie = 1e-9 * rng.random((votes.shape[1], setting.n_labels))
-    by_share = np.lexsort((noise, -tested.share))
+    by_share = np.lexsort((noise, -np.nan_to_num(tested.share, nan=-1.0)))
     found: Found = {TOP: [_rounded(prefix_accuracies(votes[by_share], weights[by_share], tie))]}
     for name, score in ((SELECTED, "unbiased"), (PLUGIN, "plugin")):
         scores = worker_scores(tested, score)
         if setting.is_cut:
             scores = np.where(weights > 0, scores, -np.inf)
+        scores = np.nan_to_num(scores, nan=-np.inf)
         order = np.lexsort((noise, -scores))
         order = order[np.isfinite(scores[order])]
         right_by_size = np.append(
@@ -263,14 +298,15 @@ def prefix_accuracies(votes: NDArray[np.int64], weights: Floats, tie: Floats) ->
     """Return how often the weighted votes of the first 1, 2, … workers give label 0.
 
     Args:
-        votes: int64 [n_workers, n_items].
+        votes: int64 [n_workers, n_items], -1 for no answer.
         weights: float64 [n_workers].
         tie: float64 [n_items, n_labels], tiny numbers that decide among equals.
     """
     sums, items = tie.copy(), np.arange(len(tie))
     found = np.empty(len(weights))
     for worker, weight in enumerate(weights.tolist()):
-        sums[items, votes[worker]] += weight
+        there = items[votes[worker] >= 0]
+        sums[there, votes[worker, there]] += weight
         found[worker] = (sums.argmax(axis=1) == 0).mean()
     return found
 
@@ -283,9 +319,11 @@ def _rounded(values: Floats) -> list[float]:
 # Tables and picture.
 
 
-def _claims(found: dict[Setting, dict[str, Floats]]) -> Table:
+def _claims(
+    found: dict[Setting, dict[str, Floats]], groups: Mapping[str, Mapping[str, Setting]]
+) -> Table:
     rows = []
-    for group, settings in GROUPS.items():
+    for group, settings in groups.items():
         for name, setting in settings.items():
             lines = found[setting]
             gap, plug = lines[SELECTED] - lines[TOP], lines[SELECTED] - lines[PLUGIN]

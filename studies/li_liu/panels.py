@@ -10,14 +10,14 @@ from numpy.typing import NDArray
 
 from goldspan.protocols import Runner
 from studies.li_liu.pools import Pool
-from studies.li_liu.trial import Entry, Tested, accuracy, begin
+from studies.li_liu.trial import Entry, Indices, Tested, accuracy, begin
 
 Told = Callable[[int, int], None]
 
 
 @dataclass(frozen=True)
 class Case:
-    """A place on a panel's axis: the control questions are drawn, the budget is set."""
+    """A place on a panel's axis: the gold questions are drawn, the budget is set."""
 
     tested: Tested
     budget: int
@@ -33,6 +33,8 @@ class Panel:
         places: Its values.
         entries: The lines.
         cases: Gives the cases of a trial, one for every place, by the trial's seed.
+        is_own: Whether a team is chosen for every item, among the workers who answered it; its
+            size is then the mean number of answers.
     """
 
     title: str
@@ -40,6 +42,7 @@ class Panel:
     places: tuple[float, ...]
     entries: tuple[Entry, ...]
     cases: Callable[[int], list[Case]]
+    is_own: bool = False
 
 
 @dataclass(frozen=True)
@@ -75,8 +78,9 @@ class Curves:
 
 
 def by_budget(
-    title: str, draw: Callable[[int], Pool], entries: Sequence[Entry], budgets: Sequence[int]
-) -> Panel:
+    title: str, draw: Callable[[int], Pool], entries: Sequence[Entry], budgets: Sequence[int],
+    *, is_own: bool = False,
+) -> Panel:  # fmt: skip
     """Vary the budget.
 
     Args:
@@ -84,29 +88,30 @@ def by_budget(
         draw: Gives the pool of a trial by its seed.
         entries: The lines.
         budgets: Workers per item.
+        is_own: Whether every item has a team of its own, of the workers who answered it.
     """
 
     def cases(seed: int) -> list[Case]:
         tested = begin(draw(seed), seed)
         return [Case(tested, budget) for budget in budgets]
 
-    return Panel(title, "budget: workers per item", tuple(budgets), tuple(entries), cases)
+    return Panel(title, "budget: workers per item", tuple(budgets), tuple(entries), cases, is_own)
 
 
-def by_control(
+def by_gold(
     title: str,
     draw: Callable[[int], Pool],
     entries: Sequence[Entry],
     numbers: Sequence[int],
     budget: int,
 ) -> Panel:
-    """Vary the number of control questions."""
+    """Vary the number of gold questions."""
 
     def cases(seed: int) -> list[Case]:
         pool = draw(seed)
         return [Case(begin(pool, seed, number), budget) for number in numbers]
 
-    return Panel(title, "control questions", tuple(numbers), tuple(entries), cases)
+    return Panel(title, "gold questions", tuple(numbers), tuple(entries), cases)
 
 
 def by_prior(
@@ -148,14 +153,21 @@ def _trial(panel: Panel, seed: int) -> tuple[NDArray[np.float64], NDArray[np.flo
     shape = (len(panel.entries), len(panel.places))
     right, sizes = np.zeros(shape), np.zeros(shape)
     for place, case in enumerate(panel.cases(seed)):
-        teams = {
-            entry.way.name: entry.way.choose(case.tested, case.budget) for entry in panel.entries
-        }
+        teams = {entry.way.name: _chosen(panel, entry, case) for entry in panel.entries}
         for line, entry in enumerate(panel.entries):
-            team = teams[entry.way.name]
-            sizes[line, place] = len(team)
+            tested, team, sizes[line, place] = teams[entry.way.name]
             if len(team):
-                right[line, place] = accuracy(case.tested, entry.combine(case.tested, team))
+                right[line, place] = accuracy(tested, entry.combine(tested, team))
             else:
                 right[line, place] = case.tested.reliability.chance
     return right, sizes
+
+
+def _chosen(panel: Panel, entry: Entry, case: Case) -> tuple[Tested, Indices, float]:
+    """Return the trial with the answers that count, the workers, and how many an item has."""
+    if not panel.is_own:
+        team = entry.way.choose(case.tested, case.budget)
+        return case.tested, team, len(team)
+    tested = entry.way.choose_own(case.tested, case.budget)
+    crowd = tested.rest.crowd
+    return tested, np.arange(crowd.n_workers), len(crowd.latest) / crowd.n_items

@@ -1,4 +1,4 @@
-"""One trial of paper 002: draw control questions, choose teams, let them vote, score the rest."""
+"""One trial of paper 002: draw gold questions, choose teams, let them vote, score the rest."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from goldspan.aggregation import aggregate
 from goldspan.errors import InputError
 from goldspan.workers import Reliability, select_workers
+from goldspan.workers.scores import estimate, worker_scores
 from studies.li_liu.pools import Pool
 
 Indices = NDArray[np.intp]
@@ -21,8 +22,8 @@ class Tested:
     """A trial's beginning.
 
     Attributes:
-        rest: The items that are not control questions, with their answers and gold.
-        reliability: What the control questions say, with the pool's own prior.
+        rest: The items that are not gold questions, with their answers and gold.
+        reliability: What the gold questions say, with the pool's own prior.
         seed: Of this trial.
     """
 
@@ -44,10 +45,48 @@ class Way:
     Attributes:
         name: As in the paper.
         choose: Gives the indices of the team within a budget.
+        score: Name of the score and rule below chance of Algorithm 1; None where it is not used.
     """
 
     name: str
     choose: Callable[[Tested, int], Indices]
+    score: tuple[str, str] | None = None
+
+    def choose_own(self, tested: Tested, budget: int) -> Tested:
+        """Choose for every item among the workers who answered it, and leave out other answers.
+
+        Algorithm 1 takes the best prefix of each item's own workers.
+        """
+        crowd, rng = tested.rest.crowd, np.random.default_rng((tested.seed, 1))
+        answers = crowd.latest
+        worth = rng.random(len(answers))
+        if self.score is not None:
+            score, below = self.score
+            reliability = tested.reliability
+            scores = np.nan_to_num(worker_scores(reliability, score), nan=-np.inf)
+            if below == "drop":
+                scores[estimate(reliability, score) < reliability.chance] = -np.inf
+            worth = scores[answers.worker]
+        elif self.name == TOP.name:
+            place = np.empty(len(tested.reliability))
+            place[tested.order_by_share()] = np.arange(len(place))
+            worth = -place[answers.worker]
+        order = np.lexsort((rng.random(len(answers)), -worth, answers.item))
+        order = order[np.isfinite(worth[order])]
+        first = np.searchsorted(answers.item[order], np.arange(crowd.n_items))
+        rank = np.arange(len(order)) - first[answers.item[order]]
+        order, rank = order[rank < budget], rank[rank < budget]
+        kept = np.zeros(len(answers), np.bool_)
+        kept[order] = True
+        if self.score is not None:
+            values = np.full((crowd.n_items, budget), -np.inf)
+            table = np.zeros(values.shape)
+            table[answers.item[order], rank] = worth[order]
+            values[answers.item[order], rank] = 0
+            values += np.cumsum(table, axis=1) / np.sqrt(np.arange(1, budget + 1))
+            kept[order] = rank <= values.argmax(axis=1)[answers.item[order]]
+        part = replace(crowd, answers=answers.take(kept))
+        return replace(tested, rest=replace(tested.rest, crowd=part))
 
 
 def _by_score(score: str, below: str) -> Callable[[Tested, int], Indices]:
@@ -71,14 +110,19 @@ def _random(tested: Tested, budget: int) -> Indices:
 
 TOP = Way("top K", _top)
 RANDOM = Way("random K", _random)
-SELECTED = Way("selected", _by_score("unbiased", "negative"))
-PLUGIN = Way("plug-in", _by_score("plugin", "negative"))
-POSTERIOR = Way("posterior", _by_score("posterior", "drop"))
-NEGATIVE = Way("posterior, negative", _by_score("posterior", "negative"))
+SELECTED, PLUGIN, POSTERIOR, NEGATIVE = (
+    Way(name, _by_score(*score), score)
+    for name, score in (
+        ("selected", ("unbiased", "negative")),
+        ("plug-in", ("plugin", "negative")),
+        ("posterior", ("posterior", "drop")),
+        ("posterior, negative", ("posterior", "negative")),
+    )
+)
 
 
 Combine = Callable[[Tested, Indices], NDArray[np.int16]]
-"""Gives the labels of the items that are not control questions, by a team's answers."""
+"""Gives the labels of the items that are not gold questions, by a team's answers."""
 
 
 @dataclass(frozen=True)
@@ -96,23 +140,23 @@ class Entry:
     label: str
 
 
-def begin(pool: Pool, seed: int, n_control: int | None = None) -> Tested:
-    """Draw the control questions of a trial.
+def begin(pool: Pool, seed: int, n_gold: int | None = None) -> Tested:
+    """Draw the gold questions of a trial.
 
     Args:
         pool: The pool.
         seed: Of the draw.
-        n_control: How many, by default the pool's number.
+        n_gold: How many, by default the pool's number.
 
     Raises:
         InputError: No item would be left.
     """
     n_items = pool.crowd.n_items
     order = np.random.default_rng((seed, 0)).permutation(n_items)
-    n_control = pool.n_control if n_control is None else n_control
-    if n_control >= n_items:
-        raise InputError(f"{n_control} control questions leave none of the {n_items} items")
-    control = order[:n_control]
+    n_gold = pool.n_gold if n_gold is None else n_gold
+    if n_gold >= n_items:
+        raise InputError(f"{n_gold} gold questions leave none of the {n_items} items")
+    control = order[:n_gold]
     rest = np.ones(n_items, np.bool_)
     rest[control] = False
     right, total = pool.share(control)
@@ -124,7 +168,7 @@ def begin(pool: Pool, seed: int, n_control: int | None = None) -> Tested:
 def vote(
     method: str, *, is_posterior: bool = False
 ) -> Callable[[Tested, Indices], NDArray[np.int16]]:
-    """Combine by a weighted vote, with the weights that the control questions give.
+    """Combine by a weighted vote, with the weights that the gold questions give.
 
     Args:
         method: "wmv-linear", "wmv-log", or "mv-token" for equal weights.

@@ -6,7 +6,7 @@ labels that were bought; gold is scored alone.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -47,6 +47,7 @@ WAYS = (
     Way("random", "random"),
     Way("coverage", START, beside="random"),
     Way("coverage, errors weigh", START, errors=True, beside="coverage"),
+    Way("coverage near errors", "coverage(w=1000, errors_as=near)", errors=True, beside="coverage"),
     Way(
         "half covers the errors",
         f"{START}, then {START}, 50% coverage(w=1000, errors_as=target)",
@@ -95,8 +96,8 @@ def play(
     Returns:
         The scores by number of labels.
     """
-    items, found = np.zeros(0, np.int64), {}
-    labels, probs, wrong = np.zeros(0, np.bool_), None, {}
+    items, found = np.zeros(0, np.int64), dict[int, Scores]()
+    labels, probs, wrong = np.zeros(0, np.bool_), None, dict[str, float]()
     for number, n in enumerate(_sizes(points)):
         batch = Schedule(text=way.written, round=number).select(
             split.pool, labelled=items, errors=wrong if way.errors else None, model=probs,
@@ -117,10 +118,10 @@ def play(
 
 def errors_of(
     split: Split, classifier: str, items: Indices, labels: Labels, seed: int
-) -> Mapping[str, float]:
+) -> dict[str, float]:
     """Find the items that a classifier labels otherwise when it has not learned from them."""
     order = np.random.default_rng(seed).permutation(len(items))
-    found = {}
+    found: dict[str, float] = {}
     for fold in range(CROSS):
         out = np.zeros(len(items), np.bool_)
         out[order[fold::CROSS]] = True

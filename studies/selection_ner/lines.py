@@ -59,16 +59,20 @@ BY_COST = {
     ("log df", "yes"): "coverage",
 }
 """Coverage with one of its two changes, both and neither: what pairs weigh, gain per token."""
-BY_ERRORS = {
-    "schedule, mnlp × errors": (DEFAULT, SCHEDULE),
-    "schedule, mnlp × errors⁴": ("coverage, then mnlp(errors=4), 10% random", SCHEDULE),
+MIXED = "schedule, 30 % coverage"
+BY_ERRORS: dict[str, tuple[str, bool, str]] = {
+    "schedule, mnlp × errors": (DEFAULT, True, SCHEDULE),
+    "schedule, mnlp × errors⁴": ("coverage, then mnlp(errors=4), 10% random", True, SCHEDULE),
+    MIXED: ("coverage, then mnlp, 30% coverage, 10% random", False, SCHEDULE),
     "schedule, 30 % cover the errors": (
         "coverage, then mnlp, 30% coverage(errors_as=target), 10% random",
-        SCHEDULE,
+        True,
+        MIXED,
     ),
-    "coverage, errors weigh": ("coverage", "coverage"),
+    "coverage, errors weigh": ("coverage", True, "coverage"),
+    "coverage near errors": ("coverage(errors_as=near)", True, "coverage"),
 }
-"""Rules that are told what a CRF gets wrong, each with the line that is not."""
+"""Rules, whether they are told what a CRF gets wrong, and the line that each is compared with."""
 BY_ITEMS = (RANDOM, "coverage-paper", "coverage")
 """Rules that are also given a budget of sentences."""
 
@@ -81,19 +85,19 @@ class Extent:
         budgets: Tokens after which everything is scored.
         rounds: Tokens after which a rule that asks a model is given a new one, budgets among them.
         n_early: How many of the budgets suffice to see what weights and costs change.
-        n_errors: How many of the budgets are given to rules that are told what is wrong.
         items: Budgets of sentences.
         repeats: How many seeds.
         test_items: About how many sentences of the test sets are used; None: all.
+        n_errors: How many of the budgets are given to rules that are told what is wrong.
     """
 
     budgets: tuple[int, ...] = (2500, 5000, 10_000, 15_000, 22_000, 40_000)
     rounds: tuple[int, ...] = (*range(2500, 20_001, 2500), 22_000, 31_000, 40_000)
     n_early: int = 3
-    n_errors: int = 4
     items: tuple[int, ...] = (170, 340)
     repeats: int = 5
     test_items: int | None = None
+    n_errors: int = 4
 
     def repeated(self, repeats: int) -> Extent:
         """Return the same with another number of seeds."""
@@ -122,8 +126,8 @@ class Extent:
         found += [Line(rule, rule, self.early) for rule in BY_COST.values() if rule not in named]
         rounds = tuple(limit for limit in self.rounds if limit <= max(self.told, default=0))
         found += [
-            Line(label, rule, rounds, errors=True)
-            for label, (rule, _) in BY_ERRORS.items()
+            Line(label, rule, rounds, errors=told)
+            for label, (rule, told, _) in BY_ERRORS.items()
             if rounds
         ]
         return found + [Line(f"{rule} by items", rule, self.items, "items") for rule in BY_ITEMS]

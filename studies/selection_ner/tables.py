@@ -141,10 +141,10 @@ def gain_table(runs: Runs, extent: Extent) -> Table:
 
 
 def errors_table(runs: Runs, extent: Extent) -> Table:
-    """Compare rules that are told what a CRF gets wrong with the same rules that are not."""
+    """Compare rules that are told what a CRF gets wrong with those that are not."""
     tests = tests_of(runs)
     rows = []
-    for label, (_, other) in BY_ERRORS.items():
+    for label, (_, _, other) in BY_ERRORS.items():
         for budget in extent.told:
             cells: list[float | str | None] = []
             for test in tests:

@@ -32,6 +32,7 @@ def result(crowd):
     return goldspan.aggregate(crowd.with_gold(None), "auto")
 
 
+@pytest.mark.compiles
 def test_it_is_no_worse_than_votes_and_warns_of_nothing(crowd, result):
     found = goldspan.score(crowd, result).f1
     votes = [goldspan.aggregate(crowd, "mv-token", ties=t) for t in ("outside", "inside")]

@@ -353,3 +353,41 @@ def test_a_trained_pipeline_of_spacy_finds_names():
              "labels": {"PERSON": "PER", "GPE": "LOC"}}  # fmt: skip
     (found,) = answers(entry, [item])
     assert {span[:3] for span in found.spans} == {("PER", 0, 2), ("LOC", 3, 4), ("PER", 5, 7)}
+
+
+# Hugging Face itself, where it is installed: models without training, which say anything.
+
+
+def _save(kind, folder, names):
+    """Save a tiny model of a kind, with random weights."""
+    transformers = pytest.importorskip("transformers")
+    pytest.importorskip("torch")
+    folder.mkdir()
+    vocabulary = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "ann", "sang", "in", "rome", "."]
+    (folder / "vocab.txt").write_text("\n".join(vocabulary))
+    transformers.BertTokenizerFast(str(folder / "vocab.txt")).save_pretrained(folder)
+    config = transformers.BertConfig(
+        vocab_size=len(vocabulary), hidden_size=8, num_hidden_layers=1, num_attention_heads=2,
+        intermediate_size=8, id2label=dict(enumerate(names)),
+        label2id={name: n for n, name in enumerate(names)},
+    )  # fmt: skip
+    getattr(transformers, kind)(config).save_pretrained(folder)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_real_token_classifier_of_hugging_face_gives_spans_of_whole_tokens(tmp_path):
+    _save("BertForTokenClassification", tmp_path / "ner", ["B-PER", "B-LOC"])
+    entry = {"kind": "tagger", "library": "transformers", "model": "ner"}
+    found = answers(entry, folder=tmp_path)
+    assert all(one.spans for one in found)  # every token has one of the two labels
+    assert all(0 < span.probability <= 1 for one in found for span in one.spans)
+    assert all(one.labels(NAMES, len(i.tokens)) for one, i in zip(found, ITEMS, strict=True))
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_real_text_classifier_of_hugging_face_gives_a_distribution(tmp_path):
+    _save("BertForSequenceClassification", tmp_path / "cats", ["yes", "no"])
+    entry = {"kind": "tagger", "library": "transformers", "model": "cats"}
+    for one in answers(entry, codec=LABELS, folder=tmp_path):
+        assert {*one.classes} == {"no", "yes"}
+        assert sum(one.classes.values()) == pytest.approx(1)

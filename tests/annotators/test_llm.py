@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import json
+import math
 import sqlite3
 from dataclasses import replace
 from threading import Event, Thread
 
+import httpx2
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from examples.model_server import ModelServer, capitals
 from goldspan.annotators import AnnotationTask, SoftSpan, read_worker
 from goldspan.annotators.base import Usage
 from goldspan.annotators.llm import LanguageModel, draw_examples
+from goldspan.annotators.prompt import Prompt, code_of
 from goldspan.errors import InputError
 from goldspan.protocols import PoolItem
 from goldspan.spans import Codec
@@ -311,8 +316,9 @@ def test_an_item_that_the_endpoint_does_not_take_is_missing():
     assert tags(answers)[1:] == RIGHT[1:]
 
 
-def test_a_fence_around_the_reply_is_passed_over():
-    with ModelServer(said, ["fence"]).running() as server:
+@pytest.mark.parametrize("fault", ["fence", "thoughts"])
+def test_what_models_put_around_the_reply_is_passed_over(fault):
+    with ModelServer(said, [fault]).running() as server:
         assert tags(asked(server, schema="none")) == RIGHT
         assert "response_format" not in server.calls[0]
 
@@ -429,13 +435,9 @@ def test_logarithms_of_probabilities_make_a_soft_answer(server):
 
 
 def test_probabilities_of_a_label_are_spread_over_all_labels():
-    import math
-
     def sure(text, alternatives):
         shares = [{"token": t, "logprob": math.log(p)} for t, p in alternatives]
         return {"token": text, "logprob": shares[0]["logprob"], "top_logprobs": shares}
-
-    from goldspan.annotators.prompt import Prompt, code_of
 
     prompt = Prompt(AnnotationTask(Codec.from_types(["neg", "neu", "pos"], "PLAIN")))
     item = PoolItem("1", ("x",))
@@ -449,6 +451,74 @@ def test_probabilities_of_a_label_are_spread_over_all_labels():
     # "ne" could be either, and "x" is no label: 0.1 is spread over the labels that were not given
     assert found == {"neg": 0.25, "neu": 0.05, "pos": 0.7}
     assert prompt.read(head + 'pos"}', item).classes == {"pos": 1.0}
+
+
+# Whatever comes back.
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(
+        st.sampled_from(["choices", "message", "content", "usage", "spans", "label", "item",
+                         "text", "first", "last", "logprobs", "model", "x"]),
+        inner, max_size=4),
+    max_leaves=12,
+)  # fmt: skip
+ITEM = ITEMS[0]
+CODE = code_of(ITEM)
+WORDS = st.sampled_from(["Ann", "Ann Lee", "PER", "LOC", "", "\ud800", "EVIL"]) | st.text(
+    max_size=4
+)
+SPAN = st.fixed_dictionaries(
+    {"text": WORDS, "label": WORDS | JSON, "first": st.integers(-9, 9) | JSON,
+     "last": st.integers(-9, 9) | JSON},
+)  # fmt: skip
+CONTENT = (
+    st.fixed_dictionaries({"item": st.just(CODE), "spans": st.lists(SPAN | JSON, max_size=4)})
+    | JSON
+).map(json.dumps)
+TOKEN = st.fixed_dictionaries({"token": WORDS, "logprob": st.floats() | JSON, "top_logprobs": JSON})
+BODY = JSON | st.fixed_dictionaries(
+    {
+        "choices": st.lists(st.fixed_dictionaries({
+            "message": st.fixed_dictionaries({"role": WORDS, "content": CONTENT | JSON}),
+            "finish_reason": st.sampled_from(["stop", "length", None]) | JSON,
+            "logprobs": st.fixed_dictionaries({"content": st.lists(TOKEN, max_size=3) | JSON}),
+        }), min_size=1, max_size=2),
+        "usage": st.fixed_dictionaries({"prompt_tokens": st.integers() | JSON,
+                                        "completion_tokens": st.integers() | JSON}) | JSON,
+        "model": WORDS | JSON,
+    }
+)  # fmt: skip
+
+
+@given(BODY | st.binary(max_size=20), st.sampled_from(["tokens", "quotes"]))
+def test_whatever_comes_back_is_an_answer_or_is_missing(body, form):
+    content = body if isinstance(body, bytes) else json.dumps(body).encode()
+
+    def reply(_):
+        return httpx2.Response(200, content=content)
+
+    entry = read_worker({
+        "kind": "llm", "base_url": "http://x/v1", "model": "m", "prices": PRICES, "form": form,
+        "logprobs": True, "attempts": 1, "concurrency": 1,
+    })  # fmt: skip
+    client = httpx2.Client(transport=httpx2.MockTransport(reply))
+    task = AnnotationTask(NAMES, send_text=True)
+    with LanguageModel(entry, task, client) as one:
+        most = one.estimate([ITEM]).most_micro
+        (answer,) = one.label([ITEM])
+        (again,) = one.label([ITEM])
+        one.facts()
+    assert (answer.spans is None) == bool(answer.missing)
+    assert again == answer
+    assert answer.usage.calls == 1
+    if answer.usage.assumed:
+        assert answer.cost <= most
+    for span in answer.spans or ():
+        assert 0 <= span.start < span.end <= 4
+        assert 0 <= span.probability <= 1
+        assert span.type in {"PER", "LOC"}
 
 
 # Silent updates.

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from campaign.tiny import SPANS, campaign_of, inputs_of, ledger_of, write_files, write_spans
+from goldspan.aggregation import get_aggregator
 from goldspan.campaign import Campaign, CampaignRecord, write_exports
 from goldspan.campaign.judging import CHOICE, Aggregating, method_of
 from goldspan.campaign.results import ReportData
@@ -119,6 +120,73 @@ def test_broken_off_when_a_choice_is_kept_it_ends_with_the_same_bytes(folder, tm
         except Break:
             continue
     assert exports(broken, folder / "out") == exports(whole, folder / "again")
+
+
+def test_the_last_choice_has_seen_every_answer(folder):
+    campaign = campaign_of(folder, **AUTO, select={"batch": 4})
+    campaign.run()
+    kept, crowd = campaign.ledger.records(CHOICE), campaign.ledger.crowd()
+    name, last = list(kept.items())[-1]
+    assert ".end." in name
+    assert last["n_answers"] == len(crowd.latest)
+    assert last["last_answer"] == campaign.ledger.last_answer
+    assert sum(".end." in one for one in kept) == 1
+    # The labels, their confidences and those of the report are those of a judge who saw all.
+    fresh = campaign.progress.result
+    again = get_aggregator("auto").fit(crowd.with_gold(None)).result_
+    assert [one.name for one in fresh.candidates] == [one.name for one in again.candidates]
+    assert np.abs(fresh.token_probs - again.token_probs).max() < 1e-6
+    found = ReportData.of(campaign.ledger).result
+    assert np.array_equal(found.token_probs, fresh.token_probs)
+    # It is judged once: who runs a campaign that has ended changes nothing.
+    events = campaign.ledger.n_events
+    Campaign(campaign.inputs, campaign.ledger).run()
+    assert campaign.ledger.n_events == events
+
+
+def test_it_is_not_judged_again_where_the_last_wave_saw_everything(folder, monkeypatch):
+    judged = []
+    chosen = Aggregating._chosen
+
+    def counted(self, crowd):
+        judged.append(len(crowd.latest))
+        return chosen(self, crowd)
+
+    monkeypatch.setattr(Aggregating, "_chosen", counted)
+    campaign = campaign_of(folder, **AUTO, select={"batch": 12})
+    campaign.run()
+    assert len(judged) == len(set(judged)) == len(campaign.ledger.records(CHOICE))
+    assert judged[-1] == len(campaign.ledger.crowd().latest)
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_killed_at_the_last_choice_it_ends_with_the_same_bytes(folder, tmp_path, when):
+    def exports(campaign, out):
+        return {path.name: path.read_bytes() for path in write_exports(campaign, out)}
+
+    sections = {**AUTO, "select": {"batch": 4}}
+    whole = campaign_of(folder, **sections)
+    whole.run()
+    inputs = inputs_of(folder, **sections)
+    ledger = ledger_of(inputs, tmp_path / "broken.sqlite")
+    record, killed = ledger.record, []
+
+    def breaking(kind, name, body, now):
+        is_last = kind == CHOICE and ".end." in name and not killed
+        killed.extend([name] if is_last else [])
+        if is_last and when == "before":
+            raise Break
+        record(kind, name, body, now)
+        if is_last:
+            raise Break
+
+    ledger.record = breaking
+    with pytest.raises(Break):
+        Campaign(inputs, ledger).run()
+    again = Campaign(inputs, ledger)
+    again.run()
+    assert exports(again, folder / "out") == exports(whole, folder / "again")
+    assert list(ledger.records(CHOICE)) == list(whole.ledger.records(CHOICE))
 
 
 @pytest.mark.parametrize("spans", [False, True])

@@ -6,7 +6,7 @@ import pytest
 
 from campaign.tiny import campaign_of, plan_of, toml, write_files
 from goldspan.campaign import Campaign, CampaignRecord, read_inputs, read_plan
-from goldspan.campaign.judging import judge
+from goldspan.campaign.judging import families_of, judge
 from goldspan.campaign.summary import describe_plan
 from goldspan.errors import FaultsError, FormatError, InputError
 
@@ -103,11 +103,54 @@ def test_a_recorded_crowd_knows_its_workers(folder):
         campaign_of(folder, crowd=crowd, aggregate={"method": "ds", "families": {"eve": "x"}}).run()
 
 
+def test_families_that_were_found_and_judged_are_heeded_where_the_plan_names_none():
+    plan = read_plan(plan_of(crowd=TEAM))
+    rows = {"w1": {"family": "w1+w2"}, "w2": {"family": "w1+w2"}, "w3": {}}
+    judged = {"1": {"workers": {"w3": {"family": "old"}}}, "2": {"workers": rows}}
+    assert families_of(plan, judged) == {"w1": "w1+w2", "w2": "w1+w2"}
+    assert families_of(plan, {}) == {}
+    named = read_plan(plan_of(crowd=TEAM, aggregate={"method": "ds", "families": {"w1": "one"}}))
+    assert families_of(named, judged) == {"w1": "one"}
+
+
+def test_simulated_copies_that_a_round_found_are_asked_about_other_items(folder, monkeypatch):
+    found = {"w1": "copies", "w2": "copies"}
+    campaign = campaign_of(
+        folder, crowd=TEAM, redundancy={"min": 2, "max": 2}, stop={"most_rounds": 2}
+    )
+    verdicts = campaign._verdicts
+
+    def judged(barred):
+        said = verdicts(barred)
+        for worker, name in found.items():
+            said["workers"].get(worker, {})["family"] = name
+        return said
+
+    monkeypatch.setattr(campaign, "_verdicts", judged)
+    campaign.run()
+    picks = campaign.ledger.records("picks")
+    crowd = campaign.progress.crowd
+    later = list(picks.values())[1]["items"]
+    assert later
+    assert not any(set(found) <= set(crowd.answers_of(item)) for item in later)
+
+
+def test_a_plan_says_how_many_of_a_family_an_item_takes():
+    plan = read_plan(plan_of(redundancy={"min": 2, "max": 3, "per_family": 2}))
+    assert plan.redundancy.per_family == 2
+    assert plan.model_dump(mode="json")["redundancy"]["per_family"] == 2
+    assert "per_family" not in read_plan(plan_of()).model_dump(mode="json")["redundancy"]
+    with pytest.raises(FaultsError, match="per_family"):
+        read_plan(plan_of(redundancy={"per_family": 0}))
+
+
 def test_families_may_change_while_a_campaign_runs(folder):
     first = campaign_of(folder, crowd=TEAM, stop={"most_rounds": 1})
     first.run()
     kin = {"w1": "one", "w2": "one"}
-    again = plan_of(crowd=TEAM, aggregate={"method": "one-coin", "families": kin})
+    again = plan_of(
+        crowd=TEAM, aggregate={"method": "one-coin", "families": kin}, redundancy={"per_family": 1}
+    )
     campaign = Campaign(read_inputs(read_plan(again), folder), first.ledger)
     campaign.run()
     record = CampaignRecord.of(campaign.ledger)

@@ -57,6 +57,7 @@ def test_where_nothing_was_judged_there_is_no_loss(tmp_path):
     assert "<td>–</td><td>–</td>" in report.read_text()
 
 
+@pytest.mark.compiles
 def test_a_tagger_is_trained_on_its_labels(small, tmp_path):
     tagger, gold = tmp_path / "x.goldspan", tmp_path / "gold.conll"
     words = ["--param", "text=none", "--tagger", tagger, "-o", gold]

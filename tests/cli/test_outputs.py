@@ -38,6 +38,14 @@ CALLS = {
         "gold-questions", "crowd.csv", "--gold", "gold.csv", "-n", "4", "-o", "OUT.csv"],
     "convert": ["convert", "crowd.csv", "-o", "OUT.parquet"],
     "init": ["init", "pool.txt", "--labels", "PERSON", "--out", "OUT.toml"],
+    "label": [
+        "label", "pool.txt", "--labels", "PER", "-w", "python:goldspan.annotators.python:nothing",
+        "-o", "OUT.jsonl",
+    ],
+    "label --details": [
+        "label", "pool.txt", "--labels", "PER", "-w", "python:goldspan.annotators.python:nothing",
+        "--details", "OUT.jsonl", "--json",
+    ],
     "next": ["next", "crowd.csv", "-o", "OUT.csv"],
     "select": ["select", "pool.txt", "-n", "2", "-o", "OUT.jsonl"],
     "simulate": ["simulate", "--items", "9", "-w", "flip(0.1) x3", "-o", "OUT.csv"],
@@ -197,6 +205,7 @@ BLOCKED = {
     ],
     "fastapi": [["serve", "NONE"], ["invite", "NONE", "--list"], ["payments", "NONE"],
                 ["desk", "overview", "NONE"]],
+    "httpx2": [["label", "NONE", "-w", "llm", "--set", "model=m", "--set", "base_url=http://h/v1"]],
     "itsdangerous": [["serve", "NONE"], ["invite", "NONE", "--list"], ["payments", "NONE"]],
     "argon2": [["serve", "NONE"], ["desk", "overview", "NONE"]],
 }  # fmt: skip

@@ -97,6 +97,7 @@ def test_models_choose_from_the_second_round_on(run, root, tmp_path):
     assert "coverage" in json.loads(early)["rules"]
 
 
+@pytest.mark.compiles
 def test_a_table_of_attributes_is_a_pool(run, table, tmp_path):
     words = ["--by", "coverage-paper", "--numeric", "nearest(10)", "-n", 5, "-o", "b.csv"]
     code, out, _ = run(table, "--attributes", *words)

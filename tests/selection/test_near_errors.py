@@ -71,7 +71,9 @@ def test_scores_are_multiplied_by_a_power_of_the_error_rate(name, power):
     assert after == pytest.approx({n: score * rate[n] ** power for n, score in before.items()})
 
 
-@pytest.mark.parametrize("name", ["margin", "coverage", "coverage(errors_as=target)"])
+@pytest.mark.parametrize(
+    "name", ["margin", "coverage", "coverage(errors_as=target)", "coverage(errors_as=near)"]
+)
 @pytest.mark.parametrize("errors", [{}, {"3": 0.0, "4": None}], ids=["none", "all right"])
 def test_where_nothing_is_wrong_nothing_changes(name, errors):
     items, _ = drawn(2)
@@ -93,13 +95,17 @@ def test_near_errors_where_nothing_is_wrong_is_a_draw():
 
 
 @pytest.mark.parametrize("seed", range(4))
-@pytest.mark.parametrize("use", ["weights", "target"])
+@pytest.mark.parametrize("use", ["weights", "near", "target"])
 def test_coverage_told_what_is_wrong_is_greedy_with_these_weights(seed, use):
     items, errors = drawn(seed)
     rule = get_selector("coverage", w=9, weights="none", errors_as=use, duplicates=True)
     found = rule.select(matrix_of(items), labelled=LABELLED, errors=errors, n=8, random_state=seed)
     counts = items.take(LABELLED).counts
     weights = np.array(rates(items, errors))
+    if use == "near":
+        rate = near(items, errors)
+        having = [[n for n in range(N) if v in items.row(n).tolist()] for v in range(VALUES)]
+        weights = np.array([np.mean([rate[n] for n in rows]) if rows else 1.0 for rows in having])
     if use == "target":
         wrong = [int(name) for name, share in errors.items() if share]
         weights = (items.take(np.array(wrong)).counts > 0).astype(float)

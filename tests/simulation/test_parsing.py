@@ -8,7 +8,17 @@ from hypothesis import strategies as st
 
 from goldspan.errors import InputError, UnknownNameError
 from goldspan.simulation import parse_worker, read_team
-from goldspan.simulation.annotators import Acc, Copier, Drift, Flip, Late, Misses, Seq, Spammer
+from goldspan.simulation.annotators import (
+    Acc,
+    Copier,
+    Drift,
+    Flip,
+    Late,
+    Misses,
+    Seq,
+    Sister,
+    Spammer,
+)
 from goldspan.simulation.base import CrfNoise, Perfect
 from goldspan.simulation.parsing import WORKERS, get_worker, signature
 
@@ -108,6 +118,7 @@ EVERY = st.recursive(
         st.builds(Misses, SHARES, st.none() | NAMES, base=inner),
         st.builds(Copier, NAMES, SHARES, base=inner),
         st.builds(Drift, inner, inner, st.none() | SHARES),
+        st.builds(Sister, st.sampled_from(["gpt", "a b"]), inner, SHARES),
     ),
     max_leaves=6,
 )

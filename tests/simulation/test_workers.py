@@ -19,6 +19,33 @@ def within(count, n, p, sigmas=4.5):
     return abs(count - n * p) <= sigmas * np.sqrt(n * p * (1 - p)) + 1e-9
 
 
+@pytest.mark.parametrize("rho", [0.0, 0.3, 0.6, 0.9, 1.0])
+@pytest.mark.parametrize("model", ["flip(0.3)", "misses(0.3)"])
+def test_the_mistakes_of_sisters_have_the_correlation_that_is_asked_for(rho, model):
+    truth = truth_of([["B-LOC"]] * 6000, types=["LOC"])
+    team = dict.fromkeys(("a", "b"), f"sister(gpt, {model}, {rho})")
+    team["other"] = f"sister(llama, {model}, {rho})"
+    answers = simulate_crowd(truth, team).answers
+    wrong = [answers.codes[answers.worker == n] != truth.gold for n in range(3)]
+    # Each alone errs as often as the model that they are, and two of a family err together.
+    assert all(within(one.sum(), 6000, 0.3) for one in wrong)
+    assert abs(np.corrcoef(wrong[0], wrong[1])[0, 1] - rho) < 0.06
+    assert abs(np.corrcoef(wrong[0], wrong[2])[0, 1]) < 0.06
+
+
+def test_sisters_answer_the_same_whatever_else_is_asked():
+    truth = random_truth(n_items=50)
+    team = {"a": "sister(gpt, flip(0.3), 0.5)", "b": "sister(gpt, flip(0.3), 0.5)"}
+    both = simulate_crowd(truth, team, seed=4).answers
+    mine = both.codes[np.repeat(both.worker == 1, both.lengths)]
+    assert (answer_as(truth, "b", team["b"], seed=4) == mine).all()
+
+
+def answer_as(truth, name, worker, **options):
+    """Return the codes of a single worker of a name."""
+    return simulate_crowd(truth, {name: worker}, **options).answers.codes
+
+
 @pytest.mark.parametrize("p", [0.0, 0.05, 0.3, 0.7, 1.0])
 @pytest.mark.parametrize("encoding", ["BIO", "PLAIN"])
 def test_flip_changes_the_given_share_of_tokens(p, encoding):

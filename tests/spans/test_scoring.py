@@ -23,7 +23,6 @@ from goldspan.spans.scoring import (
     Score,
     WrongSpan,
     score_codes,
-    score_columns,
 )
 from spans import oracle
 
@@ -413,39 +412,6 @@ def _matrix(n_tokens, n_workers, n_tags, seed, missing):
     codes = rng.integers(n_tags, size=(n_tokens, n_workers)).astype(np.int16)
     codes[rng.random(codes.shape) < missing] = -1
     return codes
-
-
-@pytest.mark.parametrize("missing", [0.0, 0.3, 1.0])
-@every_policy
-@every_encoding
-def test_every_worker_is_scored_on_the_tokens_that_they_labelled(encoding, policy, missing):
-    codec = Codec(oracle.alphabet(encoding), encoding)
-    offsets = np.array([0, 3, 3, 10, 24, 40])
-    truth = Tagged(_matrix(40, 1, len(codec.tags), 1, 0)[:, 0], offsets)
-    columns = Tagged(_matrix(40, 6, len(codec.tags), 2, missing), offsets)
-    gold = _sets(codec.decode(truth), encoding, policy)
-    for worker, rates in enumerate(score_columns(truth, columns, codec, policy)):
-        labels = [
-            [None if c < 0 else codec.tags[c] for c in columns.codes[a:b, worker]]
-            for a, b in itertools.pairwise(offsets)
-        ]
-        asked = {(n, *rest) for n, *rest in gold if None not in labels[n][rest[1] : rest[2]]}
-        found = _sets(labels, encoding, policy)
-        assert rates[3:] == (len(asked & found), len(found), len(asked)), worker
-        assert rates[:3] == pytest.approx(_rates(asked, found)), worker
-
-
-def test_a_complete_column_scores_as_it_does_alone():
-    codec = Codec.from_types(["X", "Y"], "BIO")
-    sides = [codec.encode(side) for side in _random_corpus(4)]
-    columns = Tagged(sides[1].codes[:, None], sides[1].offsets)
-    assert score_columns(sides[0], columns, codec) == [score_codes(*sides, codec).micro]
-
-
-def test_no_workers_have_no_scores():
-    codec = Codec.from_types(["X"], "BIO")
-    truth = codec.encode([["B-X"]])
-    assert score_columns(truth, Tagged(np.zeros((1, 0), np.int16), truth.offsets), codec) == []
 
 
 # Rates

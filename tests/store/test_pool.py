@@ -10,7 +10,6 @@ from goldspan.crowd import CrowdBuilder
 from goldspan.errors import FaultsError
 from goldspan.protocols import PoolItem
 from goldspan.store import pool
-from goldspan.store.pool import pool_items
 
 ITEM = PoolItem(
     "s1",
@@ -21,6 +20,26 @@ ITEM = PoolItem(
     token_start=(0, 4),
     attributes={"source": "web", "year": 1999},
 )
+
+
+def pool_items(crowd, cost):
+    """Yield the items of a crowd, without answers and gold, as a pool."""
+    costs = [cost] * crowd.n_items if isinstance(cost, int) else cost
+    names = crowd.item_ids.to_pylist()
+    starts, bounds = crowd.token_start, crowd.offsets.tolist()
+    for n, (name, amount) in enumerate(zip(names, costs, strict=True)):
+        place = slice(bounds[n], bounds[n + 1])
+        yield PoolItem(
+            name,
+            tuple(crowd.tokens[n].as_py()),
+            amount,
+            group=None if crowd.groups is None else crowd.groups[n].as_py(),
+            text=None if crowd.texts is None else crowd.texts[n].as_py(),
+            token_start=None if starts is None else tuple(starts[place].tolist()),
+            attributes={}
+            if crowd.attributes is None
+            else crowd.attributes.slice(n, 1).to_pylist()[0],
+        )
 
 
 def test_an_item_comes_back_with_all_that_is_known_of_it(new_ledger):

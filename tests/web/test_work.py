@@ -531,3 +531,66 @@ def test_who_has_nothing_to_do_has_done_all_that_there_was_for_them(tmp_path, cl
 
 def test_progress_is_unknown_where_more_may_be_asked(service):
     assert service.work.me("ann")["total"] is None
+
+
+KIN = {"ann": "one", "bob": "one", "cy": "one"}
+
+
+def _with_families(folder, clock, **sections):
+    sections = {"control": None, "page": {"training": 0}, **sections}
+    service = serve(folder, clock=clock, **sections)
+    open_round(service)
+    return service
+
+
+def test_two_of_a_family_of_the_plan_get_different_items(tmp_path, clock):
+    rows = [f"{worker},{name}" for worker, name in KIN.items()]
+    (tmp_path / "kin.csv").write_text("\n".join(["worker,family", *rows]) + "\n")
+    families = {"method": "ds", "families": "kin.csv"}
+    service = _with_families(tmp_path, clock, aggregate=families, redundancy={"min": 2, "max": 2})
+    turns = [answer(service, worker)[0] for worker in ("ann", "bob") * 2]
+    assert len(set(turns)) == 4
+    # Somebody else begins with the first item, which one of the family has answered.
+    assert answer(service, "eve")[0] == turns[0]
+    # While he is at work they get no more than one place of an item, however long they ask.
+    while answer(service, "bob"):
+        pass
+    while answer(service, "cy"):
+        pass
+    crowd = service.ledger.crowd()
+    for item in crowd.item_ids.to_pylist():
+        given = set(crowd.answers_of(item))
+        assert len(given & {*KIN}) <= 1 or "eve" in given
+    assert service.work.next("cy")["state"] == "wait"
+    service.close()
+
+
+def test_families_that_a_round_found_count_from_then_on(tmp_path, clock):
+    service = _with_families(tmp_path, clock, redundancy={"min": 2, "max": 2})
+    first = answer(service, "ann")[0]
+    assert answer(service, "bob")[0] == first
+    rows = {name: {"verdict": "keep", "why": "", "family": "one"} for name in ("ann", "bob")}
+    service.ledger.record("verdicts", "1", {"workers": rows, "drop": []}, clock())
+    second = answer(service, "ann")[0]
+    assert answer(service, "bob")[0] != second
+    service.close()
+
+
+def test_an_answer_is_not_changed_once_its_round_has_closed_meanwhile(service, monkeypatch):
+    for _ in range(20):
+        item, _ = answer(service, "ann")
+        if item not in service.inputs.control:
+            break
+    task = service.work._shown("ann", item)["id"]
+    transact, ledger = service.ledger.transact, service.ledger
+
+    def late(now, work, bound=None):  # the loop closes the round just before
+        ledger.record("round", ledger.last_batch()[0], {"round": 1}, now)
+        return transact(now, work, bound)
+
+    before = ledger.own("ann", [item])[0].labels
+    monkeypatch.setattr(ledger, "transact", late)
+    other = {"rain": "sun", "sun": "rain"}[before[0]]
+    with pytest.raises(Refused, match="has all the answers that it needs"):
+        service.work.change("ann", task, key(), other, 0)
+    assert ledger.own("ann", [item])[0].labels == before

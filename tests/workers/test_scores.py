@@ -1,3 +1,5 @@
+from itertools import product
+
 import numpy as np
 import pytest
 from scipy.stats import binom
@@ -77,5 +79,18 @@ def test_the_value_of_a_prefix_is_the_sum_by_the_root_of_its_size():
 
 
 @pytest.mark.parametrize(("value", "labels", "bound"), [(2, 2, np.exp(-2)), (0, 2, 1), (1, 4, 1)])
-def test_the_bound_of_the_error_is_the_papers(value, labels, bound):
+def test_the_bound_of_the_error_has_the_constant_that_the_docs_derive(value, labels, bound):
     assert error_bound(value, labels) == pytest.approx(bound)
+
+
+@pytest.mark.parametrize("labels", [2, 3])
+@pytest.mark.parametrize("seed", range(6))
+def test_no_vote_errs_more_often_than_the_bound(labels, seed):
+    rng = np.random.default_rng(seed)
+    chance = rng.uniform(0.2, 0.99, 5)
+    weights, error = labels * chance - 1, 0.0
+    for answers in product(range(labels), repeat=5):  # the truth is 0
+        p = np.where(np.array(answers) == 0, chance, (1 - chance) / (labels - 1)).prod()
+        sums = np.bincount(answers, weights, labels)
+        error += p * (sums[1:].max() >= sums[0])
+    assert error <= error_bound(float(team_values(weights**2)[-1]), labels)

@@ -320,17 +320,23 @@ class Consensus:
                 those that a spreadsheet may take for formulas; goldspan's readers take it off.
 
         Returns:
-            What the file does not give back of the items, their labels and `sets`, in words, found
-            by reading it; empty if everything is there. (Confidences: conll has those of tokens,
-            csv of labels, jsonl of spans and items, parquet all.)
+            What the file does not give back of the items and their labels, in words, found by
+            reading it; empty if everything is there. (Confidences: conll has those of tokens, csv
+            of labels, jsonl of spans and items, parquet all. `sets` are in all but conll.)
 
         Raises:
-            InputError: The path cannot be written, or the format does not fit.
+            InputError: The path cannot be written, or the format does not fit, as conll does not
+                where there are `sets`.
         """
         target = Path(path)
         name = format or format_of(path) or ("csv" if self.crowd.is_classification else "conll")
         if name not in WRITERS:
             raise UnknownNameError("output format", name, WRITERS)
+        if self.sets and name == "conll":
+            raise InputError(
+                f"{target}: conll has no place for the sets of alternatives: write .jsonl or "
+                ".parquet, or ask for no coverage"
+            )
         if name == "parquet":
             import pyarrow.parquet as pq
 
@@ -358,8 +364,7 @@ class Consensus:
             self.as_gold(), answers=nobody, worker_ids=pa.array([], pa.string()), attributes=None,
             groups=None,
         )  # fmt: skip
-        sets = ["the sets of alternatives, which .jsonl holds"]
-        return [*lost_in_gold(mine, path, name), *(sets if self.sets and name != "jsonl" else [])]
+        return lost_in_gold(mine, path, name)
 
     def to_arrow(self) -> pa.Table:
         """Return an item per row: item, tokens, tags, token_confidence, probs, confidence, spans.
@@ -401,12 +406,34 @@ class Consensus:
             columns["token_start"] = list_array(pa.array(crowd.token_start), crowd.offsets)
         for name, numbers in self.item_columns.items():
             columns[name] = pa.array(numbers, mask=np.isnan(numbers))
+        if self.sets:
+            columns["sets"] = self._sets_array(bounds)
         meta = {
             "goldspan.tags": json.dumps(self.tagset.tags),
             "goldspan.encoding": self.tagset.encoding,
             "goldspan.method": self.method,
         }
         return pa.table(columns).replace_schema_metadata(meta)
+
+    def _sets_array(self, spans: NDArray[np.int64]) -> pa.ListArray:
+        """Return the sets of every item's spans, of plain labels those of its labelled tokens.
+
+        Where:
+            spans: int64 [n_items + 1], bounds of the items in the written spans.
+        """
+        from goldspan.aggregation.conformal import Member
+
+        units = spans
+        if self.tagset.rules.is_plain:
+            units = np.concatenate([[0], np.cumsum(self.codes >= 0)])[self.crowd.offsets]
+        every = [self.sets.of(n) for n in range(len(self.sets))]
+        members = [member for one in every for member in one]
+        kinds = (pa.string(), pa.int32(), pa.int32(), pa.string(), pa.float32())
+        columns = list(zip(*members, strict=True)) or [()] * len(kinds)
+        arrays = [pa.array(one, kind) for one, kind in zip(columns, kinds, strict=True)]
+        each = pa.StructArray.from_arrays(arrays, list(Member._fields))
+        sizes = np.concatenate([[0], np.cumsum([*map(len, every)])]).astype(np.int64)
+        return list_array(list_array(each, sizes), units)
 
     def summary(self) -> dict[str, Any]:
         """Return the main facts as plain values, for JSON."""
@@ -563,7 +590,7 @@ class Consensus:
         crowd, spans = self.crowd, self.span_array
         bounds = np.searchsorted(spans.item, np.arange(crowd.n_items + 1)).tolist()
         starts, plain = crowd.offsets.tolist(), self.tagset.rules.is_plain
-        units = (np.cumsum(self.codes >= 0) - 1).tolist()
+        units = [0, *np.cumsum(self.codes >= 0).tolist()]
         ids, texts = crowd.item_ids.to_pylist(), known_texts(crowd)
         groups = [None] * crowd.n_items if crowd.groups is None else crowd.groups.to_pylist()
         for n, (name, tokens) in enumerate(zip(ids, crowd.tokens_list, strict=True)):
@@ -582,6 +609,9 @@ class Consensus:
                 row |= {"gold": label, "label": label}
             elif plain:
                 row |= {"gold": {"tags": self.tags[n]} if said else None, "tags": self.tags[n]}
+                if self.sets:
+                    own_units = range(units[starts[n]], units[starts[n + 1]])
+                    row["set"] = [[one.type for one in self.sets.of(u)] for u in own_units]
             else:
                 row["gold"] = (
                     [self._json_span(i, starts[n], own) for i in range(bounds[n], bounds[n + 1])]
@@ -589,7 +619,7 @@ class Consensus:
                     else None
                 )
             if self.sets and crowd.is_classification and said:
-                row["set"] = [member.type for member in self.sets.of(units[n])]
+                row["set"] = [member.type for member in self.sets.of(units[starts[n]])]
             row["confidence"] = round(float(self.confidence[n]), 4)
             row |= {name: _number(column[n]) for name, column in self.item_columns.items()}
             yield json.dumps(row, ensure_ascii=False) + "\n"
@@ -617,6 +647,7 @@ class Consensus:
             if own is not None and member.kind == "span":
                 assert member.start is not None
                 assert member.end is not None
+                row |= {"start_token": member.start, "end_token": member.end}
                 row["start"] = own.bounds[member.start][0]
                 row["end"] = own.bounds[member.end - 1][1]
             row["confidence"] = round(member.confidence, 4)
@@ -634,7 +665,7 @@ class Consensus:
         quotes: Any = {"quoting": csv.QUOTE_ALL} if alone else {}
         out = csv.writer(buffer, lineterminator="\n", **quotes)
         has_text = any(text is not None for text in texts)
-        head = ["item", "label", "confidence", *self.item_columns]
+        head = ["item", "label", "confidence", *self.item_columns, *(["set"] if self.sets else [])]
         out.writerow([*head, "text"] if has_text else head)
         ids, labels = self.crowd.item_ids.to_pylist(), self.label_array.to_pylist()
         if not raw and any_formula(ids, self.tagset.tags, texts):
@@ -647,13 +678,24 @@ class Consensus:
         # A mean can lie between labels: its confidence is not that of the nearest one.
         sure = self.token_confidence if self.values is None else self.confidence
         rows = zip(ids, labels, sure, strict=True)
-        more = [[_number(x) for x in column] for column in self.item_columns.values()]
+        more: list[list[Any]] = [
+            [_number(x) for x in column] for column in self.item_columns.values()
+        ]
+        if self.sets:
+            more.append(list(self._csv_sets()))
         extra = zip(*more, strict=True) if more else repeat(())
         out.writerows(
             (name, label, f"{p:.4f}", *numbers, *([text or ""] if has_text else []))
             for (name, label, p), numbers, text in zip(rows, extra, texts, strict=False)
         )
         yield buffer.getvalue()
+
+    def _csv_sets(self) -> Iterator[str]:
+        """Yield the labels of every item's set as a list of JSON; nothing for open items."""
+        units = np.cumsum(self.codes >= 0) - 1
+        for unit, code in zip(units.tolist(), self.codes.tolist(), strict=True):
+            names = [member.type for member in self.sets.of(unit)] if code >= 0 else None
+            yield json.dumps(names, ensure_ascii=False) if names else ""
 
 
 def _plain(value: Any) -> Any:

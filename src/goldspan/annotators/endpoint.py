@@ -82,7 +82,7 @@ class Endpoint:
     ) -> None:
         self.url = f"{base_url.rstrip('/')}/chat/completions"
         self._key, self._seconds, self._tries = key, seconds, tries
-        self._first_wait, self._client = first_wait, client or _client(seconds)
+        self._first_wait, self._client = first_wait, client or _client(base_url, seconds)
         self._turn, self._pause = Lock(), 0.0
 
     def close(self) -> None:
@@ -201,14 +201,15 @@ def _retry_after(told: str) -> float | None:
     return max(0.0, (date - datetime.now(UTC)).total_seconds())
 
 
-def _client(seconds: float) -> httpx2.Client:
+def _client(base_url: str, seconds: float) -> httpx2.Client:
     try:
         import httpx2
     except ImportError:  # pragma: no cover - the extra is installed where the tests run
         raise MissingExtraError("httpx2", "llm", "a language model") from None
-    # A redirection would carry texts and the key to somebody who is not named in the plan.
     timeout = httpx2.Timeout(seconds, connect=min(seconds, 10.0))
-    return httpx2.Client(timeout=timeout, follow_redirects=False)
+    # A redirection would carry texts and the key to somebody who is not named in the plan, and a
+    # proxy would carry what is for this machine elsewhere.
+    return httpx2.Client(timeout=timeout, follow_redirects=False, trust_env=not is_local(base_url))
 
 
 def check_address(base_url: str) -> None:

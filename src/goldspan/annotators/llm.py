@@ -591,4 +591,5 @@ def _counts(usage: Usage) -> dict[str, int]:
 
 
 def _text(value: Any) -> str:
-    return value if isinstance(value, str) else ""
+    """Return a name that a file can hold; "" for what is no text."""
+    return value.encode("utf-8", "replace").decode()[:200] if isinstance(value, str) else ""

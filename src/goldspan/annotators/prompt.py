@@ -232,15 +232,20 @@ def _object(**properties: Any) -> dict[str, Any]:
     }
 
 
-_FENCE = re.compile(r"\s*```(?:json)?\s*\n(.*?)```\s*", re.DOTALL)
+_AROUND = re.compile(
+    r"(?:\s*<think>.*?</think>)?\s*(?:```(?:json)?\s*\n(?P<fenced>.*?)```\s*|(?P<bare>\{.*))",
+    re.DOTALL,
+)
+"""What models put around JSON: their thoughts before it, a fence around it."""
 
 
 def _object_in(content: str) -> tuple[int, dict[str, Any]]:
-    """Return the object of a reply and where it begins; a fence around it is passed over."""
-    fenced = _FENCE.fullmatch(content)
-    start = fenced.start(1) if fenced else 0
+    """Return the object of a reply and where it begins; thoughts and a fence are passed over."""
+    around = _AROUND.fullmatch(content)
+    part = "fenced" if around and around["fenced"] is not None else "bare"
+    start = around.start(part) if around else 0
     try:
-        found = json.loads(fenced[1] if fenced else content)
+        found = json.loads(around[part] if around else content)
     except (ValueError, RecursionError):
         raise InvalidReplyError("invalid: it is no JSON") from None
     if not isinstance(found, dict):
@@ -321,7 +326,7 @@ class _Places:
             rest = word[len(before) :].split('"')[0]
             fits = [name for name in names if rest and _json(name)[1:-1].startswith(rest)]
             if len(fits) == 1 and fits[0] != label:
-                mass[fits[0]] += math.exp(sure)
+                mass[fits[0]] += math.exp(min(0.0, sure))
         mass[label] = self.probability(at, at + len(_json(label)) - 1)
         total = min(1.0, sum(mass.values()))
         others = (1.0 - total) / (len(names) - 1)
@@ -331,4 +336,6 @@ class _Places:
 
 
 def _is_log(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and not math.isnan(value)
+    if not isinstance(value, int | float) or isinstance(value, bool):
+        return False
+    return -1e6 < value < 1e6

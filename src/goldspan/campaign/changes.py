@@ -51,7 +51,15 @@ CHANGE = "change"
 """Kind of the records of changes, under a number each."""
 TOLD = "told"
 """Kind of the records of what is told once."""
-FREE = ("budget", "stop", "page", "provider", "crowd.annotators", "aggregate.families")
+FREE = (
+    "budget",
+    "stop",
+    "page",
+    "provider",
+    "crowd.annotators",
+    "aggregate.families",
+    "redundancy.per_family",
+)
 """Sections, and keys of some, that may change."""
 LABELS = ("task.labels", "task.types")
 """Keys whose lists may grow."""

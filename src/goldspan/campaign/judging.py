@@ -71,6 +71,8 @@ def why_failed(truth: Given, given: Given, least: float) -> str:
 
 CHOICE = "choice"
 """Kind of the records of what `auto` chose; the last one holds."""
+SEEN = "last_answer"
+"""Key of such a record: the number of the last answer that was judged by."""
 
 
 def method_of(plan: Plan, ledger: Ledger) -> str:
@@ -90,8 +92,9 @@ def method_of(plan: Plan, ledger: Ledger) -> str:
 class Aggregating:
     """Aggregates by the plan's method; known labels count as the truth.
 
-    `auto` judges its candidates when that is due (`choose`), and is fitted by the last choice that
-    was kept in between: labels depend on the answers and on what the ledger holds alone.
+    `auto` judges its candidates when that is due (`choose`) and at the end (`choose_at_end`), and
+    is fitted by the last choice that was kept in between: labels depend on the answers and on what
+    the ledger holds alone.
     """
 
     plan: Plan
@@ -112,8 +115,25 @@ class Aggregating:
         It is due first, and when the answers have grown by a quarter since. None otherwise, and
         for other methods.
         """
-        aggregator, choice = self._aggregator(crowd), self._choice()
-        if not isinstance(aggregator, Auto) or (choice and choice.holds(len(crowd.latest))):
+        choice = self._choice()
+        if choice and choice.holds(len(crowd.latest)):
+            return None
+        return self._chosen(crowd)
+
+    def choose_at_end(self, crowd: Crowd, last_answer: int) -> dict[str, Any] | None:
+        """Judge the candidates of `auto` by all answers, unless the last choice has seen them.
+
+        Args:
+            crowd: The answers that count.
+            last_answer: Number of the last of them (`Ledger.last_answer`).
+        """
+        kept = list(self.ledger.records(CHOICE).values())
+        return None if kept and kept[-1].get(SEEN) == last_answer else self._chosen(crowd)
+
+    def _chosen(self, crowd: Crowd) -> dict[str, Any] | None:
+        """Judge the candidates of `auto`; None for other methods."""
+        aggregator = self._aggregator(crowd)
+        if not isinstance(aggregator, Auto):
             return None
         found: Choice = aggregator.fit(crowd.with_gold(None), _known(crowd)).result_.memory
         return found.to_dict()

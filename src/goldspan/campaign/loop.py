@@ -29,6 +29,7 @@ from goldspan.campaign.events import (
 from goldspan.campaign.inputs import CampaignInputs
 from goldspan.campaign.judging import (
     CHOICE,
+    SEEN,
     VERDICTS,
     Aggregating,
     gold_free_warnings,
@@ -445,6 +446,7 @@ class Campaign:
             decision = self._last_decision(number, name)
             if decision["stop"]:
                 self._release(CONTROL)
+                self._choose_at_end(name)
                 return Decision(**decision)
         raise AssertionError
 
@@ -543,12 +545,24 @@ class Campaign:
     def _choose(self, key: str) -> None:
         """Let the method be chosen where that is due, and keep it: labels are by it from now on."""
         choose = getattr(self.steps.aggregate, "choose", None)
-        crowd = self.progress.crowd
-        if choose is None or not len(crowd.latest):
-            return
-        made = choose(crowd)
+        last, crowd = self.ledger.last_answer, self.progress.crowd
+        if choose is not None and len(crowd.latest):
+            self._keep_choice(key, choose(crowd), last)
+
+    def _choose_at_end(self, name: str) -> None:
+        """Let the method be chosen by all answers: labels and confidences are by it from now on.
+
+        Answers may still come in after the end, and be seen when the campaign runs again.
+        """
+        choose = getattr(self.steps.aggregate, "choose_at_end", None)
+        last, crowd = self.ledger.last_answer, self.progress.crowd
+        if choose is not None and len(crowd.latest):
+            self._keep_choice(f"{name}.end.{last}", choose(crowd, last), last)
+
+    def _keep_choice(self, key: str, made: Mapping[str, Any] | None, last: int) -> None:
+        """Keep a choice, and the last answer that it has seen; None: the one before holds."""
         if made is not None:
-            self._kept(CHOICE, key, lambda: made)
+            self._kept(CHOICE, key, lambda: {**made, SEEN: last})
             self.progress.forget()
 
     def _next_wave(self, items: list[str], closed: set[str]) -> dict[str, Any]:

@@ -158,6 +158,7 @@ def aggregate(
         step(f"reading {source}")
         crowd = reading.read(source, step.part)
         _check_suits(output, crowd, trains=bool(tagger) and method == "auto")
+        _check_sets(output, crowd, coverage)
         step(f"aggregating with {method}")
         aggregator.fit(crowd, known, runner=Threads(threads), progress=step.round, checkpoint=keep)
         result = aggregator.result_
@@ -193,6 +194,19 @@ def _check_coverage(coverage: float | None, calibrate: str | None) -> None:
         raise typer.BadParameter("--coverage needs known labels: pass them with --calibrate")
     if not 0 < coverage < 1:
         raise typer.BadParameter(f"--coverage is a number between 0 and 1, not {coverage:g}")
+
+
+def _check_sets(output: str | None, crowd: Crowd, coverage: float | None) -> None:
+    """Reject a file that has no place for the sets of alternatives, before any work is done."""
+    from goldspan.aggregation.consensus import format_of
+    from goldspan.errors import InputError
+
+    if coverage is None or output is None:
+        return
+    form = format_of(output) or ("csv" if crowd.is_classification else "conll")
+    if form == "conll":
+        where = "standard output shows CoNLL, which" if output == "-" else f"{output}: CoNLL"
+        raise InputError(f"{where} has no place for the sets of --coverage: write -o gold.jsonl")
 
 
 def _check_endings(output: str | None, workers_table: str | None) -> None:
@@ -331,7 +345,7 @@ def _lines(
         yield textwrap.indent(table([head, *rows], right=(0, 2, 3)), "  ")
         yield from result.notes
     if result.sets and not output:
-        yield "the sets of alternatives are written to .jsonl only: pass -o gold.jsonl"
+        yield "no sets of alternatives written: pass -o gold.jsonl"
     if scored:
         yield "against the gold:"
         yield str(scored)
@@ -375,7 +389,7 @@ def score(
     same. The policy for malformed tags and the encoding are printed above the numbers.
 
     Of labels that `goldspan aggregate` wrote as .jsonl, .parquet or .csv, which hold confidences,
-    it is measured how far these can be believed, too.
+    it is measured how far these can be believed, too. Damaged ones are listed, and not measured.
 
     Examples:
 
@@ -383,8 +397,10 @@ def score(
 
       goldspan score gold.conll answers.tsv.gz --bootstrap 1000 --wrong
     """
-    from goldspan.aggregation.confidence import measure_confidence, read_confidences
+    from goldspan.aggregation.confidence import measure_confidence
+    from goldspan.aggregation.written import read_confidences
     from goldspan.crowd.measures import aligned_sides
+    from goldspan.errors import FaultsError
     from goldspan.spans import score as compare
     from goldspan.spans.scoring import MIN_RESAMPLES
 
@@ -403,7 +419,11 @@ def score(
         result = compare(
             gold, found, policy=policy, bootstrap=bootstrap, random_state=seed, wrong=wrong
         )
-        sure = None if predicted == "-" else read_confidences(predicted, labels)
+        try:
+            sure = None if predicted == "-" else read_confidences(predicted, labels)
+        except FaultsError as error:
+            warn(f"confidences are not measured: {error}")
+            sure = None
         if sure:
             result = replace(result, confidence=measure_confidence(found, *sure, gold, None))
     facts = {"predicted": predicted, "truth": truth, **result.to_dict()}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json as json_text
+import sys
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
@@ -25,6 +26,7 @@ from goldspan.cli.output import (
     check_ending,
     check_files,
     check_outputs,
+    check_part,
     check_there,
     key_values,
     listed,
@@ -160,6 +162,8 @@ def label(
     from goldspan.crowd.atomic import write_text
 
     entries = [read_worker(one) for one in _entries(worker, set_ or [])]
+    if _has_models(entries):
+        check_part("model")
     names = listed(labels, "--labels")
     with steps(2 + len(entries), quiet=json) as step, ExitStack() as opened:
         step(f"reading {source}")
@@ -215,6 +219,7 @@ def _entries(workers: Sequence[str], options: Sequence[str]) -> list[dict[str, A
         if one.endswith(".toml"):
             found += _of_file(one)
         elif kind == "python":
+            sys.path.insert(0, str(Path.cwd()))  # where the user's own module is
             found.append({"kind": "python", "call": rest})
         elif kind == "tagger":
             found.append({"kind": "tagger", "model": rest})
@@ -471,7 +476,7 @@ def _lines(
             yield f"{one.id}: {n} had been cut off and may have been paid without a reply"
     if facts["examples_left_out"]:
         n = plural(facts["examples_left_out"], "item")
-        yield f"{n} of --examples were not asked about"
+        yield f"not asked about: {n} of --examples"
     if output not in {None, "-"}:
         n_answers = sum(len(one.answers) - len(one.missing) for one in found)
         yield f"written: {output} ({facts['items']} items, {n_answers} new answers)"

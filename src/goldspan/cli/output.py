@@ -221,6 +221,7 @@ _SERVER = (
 _PARTS = {
     "picture": ("report", "a picture", ("matplotlib",)),
     "report": ("report", "a report", ("matplotlib", "jinja2")),
+    "model": ("llm", "a language model", ("httpx2",)),
     "store": ("store", "the store", _STORE),
     "plan": ("campaign", "a campaign's plan", ("pydantic",)),
     "campaign": ("campaign", "a campaign", ("pydantic", *_STORE)),

@@ -574,6 +574,32 @@ class Task:
         return order_of(self.described.keys, self.seed, use)
 
 
+SMOOTHING = 5.0
+"""Items with the mean error rate that every pair's error rate begins with."""
+
+
+def error_rate(task: Task, strength: float = SMOOTHING) -> NDArray[np.float64]:
+    """Return how much likelier than on average a model errs on items like each of the pool.
+
+    The mean over an item's attribute–value pairs of their smoothed error rates among the labelled
+    items, over the error rate of all of these; 1 where nothing is known.
+
+    Args:
+        task: The items, and what is known.
+        strength: As for `Known.error_rates`.
+
+    Returns:
+        float64 [n_items].
+    """
+    items = task.described.items
+    names, rows = task.known.rows(task.pool, items, task.described.features)
+    rate, mean = task.known.error_rates(names, rows, strength)
+    if not mean:
+        return np.ones(items.n_items)
+    times = np.diff(items.bounds)
+    return np.where(times > 0, items.sums(rate / mean) / np.maximum(1, times), 1.0)
+
+
 class Selector(Estimator, ABC):
     """Base of the selection rules: `select`, and parameters as fields (see `goldspan.params`).
 

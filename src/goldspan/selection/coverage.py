@@ -13,7 +13,15 @@ from goldspan._kernel import kernel
 from goldspan.errors import InputError, UnknownNameError
 from goldspan.params import Number, OneOf, Whole, check_number, check_whole
 from goldspan.protocols import Runner
-from goldspan.selection.base import Budget, Limits, Picked, Selector, Task
+from goldspan.selection.base import (
+    SMOOTHING,
+    Budget,
+    Limits,
+    Picked,
+    Selector,
+    Task,
+    error_rate,
+)
 from goldspan.selection.features import Features, Incidence
 from goldspan.selection.greedy import (
     BUDGET,
@@ -32,7 +40,7 @@ from goldspan.selection.pool import Pool
 
 
 WEIGHTS = ("log-df", "none")
-USES = ("weights", "target")
+USES = ("weights", "near", "target")
 Repeats = Annotated[int, Whole(1, 2**30)]
 """How often every attribute–value pair is to be covered."""
 
@@ -55,8 +63,10 @@ class Coverage(Selector):
         weights: "log-df", "none" (all alike), or float64 [n_values].
         by_cost: Divide gains by costs; costs that are all alike change nothing.
         errors_as: What `errors` do: "weights" multiplies every pair's weight by its smoothed error
-            rate over the mean one; "target" covers the pairs of the wrong items, and no others,
-            as if nothing were labelled. Where nothing is wrong, neither changes anything.
+            rate over the mean one, of which a pair that no labelled item has knows nothing; "near"
+            by the mean of `error_rate` over the items of the pool that have it, seen or not;
+            "target" covers the pairs of the wrong items, and no others, as if nothing were
+            labelled. Where nothing is wrong, none of them changes anything.
         smoothing: Items with the mean error rate that every pair's error rate begins with.
         duplicates: Keep items with the same pairs as another; otherwise the cheapest of them
             stays.
@@ -72,7 +82,7 @@ class Coverage(Selector):
     weights: Annotated[Any, _check_weights] = "log-df"
     by_cost: bool = True
     errors_as: Annotated[str, OneOf(USES)] = "weights"
-    smoothing: Annotated[float, Number(above=0)] = 5.0
+    smoothing: Annotated[float, Number(above=0)] = SMOOTHING
     duplicates: bool = False
 
     def _pick(self, task: Task) -> Picked:
@@ -114,6 +124,8 @@ class Coverage(Selector):
             if self.errors_as == "target" and wrong:
                 hit = rows.take(np.array(wrong, np.intp)).counts > 0
                 weights, counts = np.where(hit, even, 0.0), np.zeros_like(counts)
+            elif wrong and self.errors_as == "near":
+                weights = even * _near(items, error_rate(task, self.smoothing))
             elif wrong:
                 weights = even * rate / mean
         counts = counts + items.take(task.picked).counts
@@ -146,6 +158,13 @@ class Coverage(Selector):
         }
         rule = (self.name,) * len(picks.item)
         return Picked(picks.item, picks.gain, picks.level, rule, why, picks.stopped, facts)
+
+
+def _near(items: Incidence, rate: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the mean rate of the items that have a value, float64 [n_values]; 1 where none has."""
+    each = np.repeat(rate, np.diff(items.bounds))
+    total = np.bincount(items.ids, weights=each, minlength=items.n_values)
+    return np.where(items.counts > 0, total / np.maximum(1, items.counts), 1.0)
 
 
 class PaperCoverage(Coverage):

@@ -14,7 +14,7 @@ from scipy.special import entr, rel_entr
 from goldspan.chains.decoding import n_best_paths
 from goldspan.errors import InputError
 from goldspan.params import Number
-from goldspan.selection.base import Picked, Selector, Task
+from goldspan.selection.base import Picked, Selector, Task, error_rate
 from goldspan.selection.features import Incidence
 from goldspan.selection.greedy import BUDGET, EXHAUSTED, Spending, Wanted, cover
 from goldspan.selection.pool import Pool
@@ -246,28 +246,6 @@ def similarity(items: Incidence) -> Floats:
     each = np.repeat(1 / norm, np.diff(items.bounds))
     middle = np.bincount(items.ids, weights=each, minlength=items.n_values) / max(1, items.n_items)
     return items.sums(middle) / norm
-
-
-SMOOTHING = 5.0
-"""Items with the mean error rate that every pair's error rate begins with, as for coverage."""
-
-
-def error_rate(task: Task) -> Floats:
-    """Return how much likelier than on average a model errs on items like each of the pool.
-
-    The mean over an item's attribute–value pairs of their smoothed error rates among the labelled
-    items, over the error rate of all of these; 1 where nothing is known.
-
-    Returns:
-        float64 [n_items].
-    """
-    items = task.described.items
-    names, rows = task.known.rows(task.pool, items, task.described.features)
-    rate, mean = task.known.error_rates(names, rows, SMOOTHING)
-    if not mean:
-        return np.ones(items.n_items)
-    times = np.diff(items.bounds)
-    return np.where(times > 0, items.sums(rate / mean) / np.maximum(1, times), 1.0)
 
 
 # --------------------------------------------------------------------------------------------------

@@ -458,6 +458,37 @@ class Drift(SimulatedWorker):
 
 
 # --------------------------------------------------------------------------------------------------
+# `sister(family, model, rho)`: one of several models, or prompts of one model, that err alike.
+
+
+@dataclass(frozen=True)
+class Sister(SimulatedWorker):
+    """Answers as the other sisters of the family do on some items, and on its own on the others.
+
+    With probability √rho, for every item, the answer is that of the family: the same mistakes for
+    all sisters with the same model. So the mistakes of two of them have the correlation rho, where
+    the model errs everywhere alike.
+
+    Attributes:
+        family: Name of the family.
+        model: How a sister answers.
+        rho: Correlation of the mistakes of two sisters: 0 independent, 1 the same answers.
+    """
+
+    family: str
+    model: SimulatedWorker
+    rho: Probability = 0.7
+    name = "sister"
+
+    def answer(self, work: Assignment) -> Codes:
+        """Let the family or the sister answer every item."""
+        shared = replace(work, draws=replace(work.draws, name=f"\0family\0{self.family}"))
+        alike = np.repeat(work.draws.per_item("alike") < np.sqrt(self.rho), work.lengths)
+        own = self.model.answer(work.within("own"))
+        return np.where(alike, self.model.answer(shared), own)
+
+
+# --------------------------------------------------------------------------------------------------
 # Habits about where spans begin and end: `early`, `late`, `merges`, `splits`.
 
 

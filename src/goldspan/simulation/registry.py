@@ -30,4 +30,8 @@ WORKERS: dict[str, tuple[str, str]] = {
     "misses": ("goldspan.simulation.annotators:Misses", "overlooks spans"),
     "invents": ("goldspan.simulation.annotators:Invents", "marks tokens that are in no span"),
     "wrong_type": ("goldspan.simulation.annotators:WrongType", "gives spans another type"),
+    "sister": (
+        "goldspan.simulation.annotators:Sister",
+        "errs as the others of its family do: models, or prompts of one model",
+    ),
 }

@@ -574,30 +574,6 @@ def right_spans(gold: SpanArray, found: SpanArray, n_tokens: int) -> NDArray[np.
     return np.asarray((end_at[place] == found.end) & (type_at[place] == found.type))
 
 
-def score_columns(
-    truth: Tagged, columns: Tagged, codec: Codec, policy: str = "conlleval"
-) -> list[Rates]:
-    """Score every column of a [n_tokens, n_workers] matrix against one truth.
-
-    Where a worker skipped a token, truth counts as unknown too: true spans that touch a skipped
-    token are left out for that worker.
-    """
-    n_workers = columns.codes.shape[1]
-    gold = find_spans(truth, codec, policy)
-    found = find_spans(columns, codec, policy)
-    skipped = np.zeros((len(columns.codes) + 1, n_workers), np.int64)
-    np.cumsum(columns.codes < 0, axis=0, out=skipped[1:])
-    asked = skipped[gold.end] == skipped[gold.start]
-    span, worker = np.nonzero(asked)
-    every = gold.take(span)
-    tiled = SpanArray(every.start, every.end, every.type, every.item, worker.astype(np.int32))
-    right = right_spans(tiled, found, len(columns.codes))
-    n_right = np.bincount(found.worker, right, n_workers).astype(int)
-    n_found = np.bincount(found.worker, minlength=n_workers)
-    n_true = asked.sum(axis=0)
-    return [Rates.of(*row) for row in zip(n_right, n_found, n_true, strict=True)]
-
-
 def bootstrap_f1(
     gold: SpanArray,
     found: SpanArray,

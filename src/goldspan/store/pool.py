@@ -8,7 +8,6 @@ from typing import Any
 
 from sqlalchemy import BindParameter, bindparam, case, func, select
 
-from goldspan.crowd import Crowd
 from goldspan.crowd.builder import Item, item_faults
 from goldspan.errors import Fault, FaultsError, InputError
 from goldspan.protocols import PoolItem
@@ -41,26 +40,6 @@ def in_blocks(pool: Iterable[PoolItem], size: int = BLOCK) -> Iterator[list[Pool
     rest = iter(pool)
     while block := list(islice(rest, size)):
         yield block
-
-
-def pool_items(crowd: Crowd, cost: int | Sequence[int]) -> Iterator[PoolItem]:
-    """Yield the items of a crowd, without answers and gold, as a pool."""
-    costs = [cost] * crowd.n_items if isinstance(cost, int) else cost
-    names = crowd.item_ids.to_pylist()
-    starts, bounds = crowd.token_start, crowd.offsets.tolist()
-    for n, (name, amount) in enumerate(zip(names, costs, strict=True)):
-        place = slice(bounds[n], bounds[n + 1])
-        yield PoolItem(
-            name,
-            tuple(crowd.tokens[n].as_py()),
-            amount,
-            group=None if crowd.groups is None else crowd.groups[n].as_py(),
-            text=None if crowd.texts is None else crowd.texts[n].as_py(),
-            token_start=None if starts is None else tuple(starts[place].tolist()),
-            attributes={}
-            if crowd.attributes is None
-            else crowd.attributes.slice(n, 1).to_pylist()[0],
-        )
 
 
 def add_block(entry: Entry, block: Sequence[PoolItem]) -> int:

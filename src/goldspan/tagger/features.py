@@ -7,7 +7,7 @@ import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property, partial
+from functools import cached_property, lru_cache, partial
 from itertools import groupby, pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -150,6 +150,12 @@ ATTRIBUTES: dict[str, Callable[[str], str]] = {
     **{f"suffix{n}": partial(_affix, length=-n) for n in range(1, MAX_AFFIX + 1)},
 }
 """The attributes by name."""
+
+
+@lru_cache(maxsize=1 << 15)
+def _attribute(name: str, word: str) -> str:
+    """Return an attribute of a word: cross-validation asks for those of the same words again."""
+    return ATTRIBUTES[name](word)
 
 
 # --------------------------------------------------------------------------------------------------
@@ -514,7 +520,7 @@ class FeatureMap:
 
     def _value(self, name: str, word: str) -> str:
         if not name.startswith(GAZETTEER):
-            return ATTRIBUTES[name](word)
+            return _attribute(name, word)
         listed = name.removeprefix(GAZETTEER)
         if listed not in self.gazetteers:
             raise InputError(

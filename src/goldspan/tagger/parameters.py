@@ -39,10 +39,12 @@ class Weights:
     @classmethod
     def of_vector(cls, vector: Floats, n_features: int, n_labels: int) -> Weights:
         """See a vector as weights; nothing is copied."""
-        ends = np.cumsum([n_features * n_labels, n_labels, n_labels**2, n_labels])
-        state, start, step, end = np.split(vector, ends[:-1])
+        first, last = n_features * n_labels, len(vector) - n_labels
         return cls(
-            state.reshape(n_features, n_labels), start, step.reshape(n_labels, n_labels), end
+            vector[:first].reshape(n_features, n_labels),
+            vector[first : first + n_labels],
+            vector[first + n_labels : last].reshape(n_labels, n_labels),
+            vector[last:],
         )
 
     @property

@@ -429,7 +429,8 @@ class Work:
         self.people.look()
         ids, recent = self.inputs.ids, self.people[worker].given[-RECENT:]
         found = self.ledger.own(worker, [str(ids[place]) for place in recent])
-        why_closed = self._closing(worker, since)
+        with self.ledger.database.read() as connection:
+            why_closed = self._closing(connection, worker, since, is_over=self.is_over())
         rows = [
             {"task": self._shown(worker, one.item)["id"], "open": not why_closed(one)}
             for one in reversed(found)
@@ -440,8 +441,10 @@ class Work:
     def recall(self, worker: str, task: str, since: int) -> dict[str, Any]:
         """Return a task that a worker has answered, the answer, and why it is closed, if it is."""
         self.people.look()
-        own = self._own(worker, self.tasks.item(worker, task))
-        why = self._closing(worker, since)(own)
+        item, is_over = self.tasks.item(worker, task), self.is_over()
+        with self.ledger.database.read() as connection:
+            own = self._own(connection, worker, item)
+            why = self._closing(connection, worker, since, is_over=is_over)(own)
         labels = [label or "O" for label in own.labels]
         answer = {"label": labels[0]} if self.inputs.plan.is_single else {
             "spans": self.tasks.spans(labels)
@@ -457,16 +460,20 @@ class Work:
         """
         item, name = self.tasks.item(worker, task), _key(worker, key)
         labels = self.tasks.labels(item, answer)
-        if not self.ledger.is_sent(name):
-            self.people.look()
-            why = self._closing(worker, since)(self._own(worker, item))
-            if why:
-                raise Refused("closed", f"{why} Your answer stays as you gave it.", 409)
-        tags = self.ledger.tagset
+        self.people.look()
+        tags, is_over = self.ledger.tagset, self.is_over()
+
+        def act(entry: Entry) -> Receipt:
+            # Looked at where it is changed: a round may close between two transactions.
+            if not queries.is_sent(entry.connection, name):
+                own = self._own(entry.connection, worker, item)
+                why = self._closing(entry.connection, worker, since, is_over=is_over)(own)
+                if why:
+                    raise Refused("closed", f"{why} Your answer stays as you gave it.", 409)
+            return answers.change(entry, name, worker, item, labels, tags)
+
         try:
-            receipt = self._write(
-                worker, lambda entry: answers.change(entry, name, worker, item, labels, tags)
-            )
+            receipt = self._write(worker, act)
         except FaultsError as error:
             raise Refused("invalid", f"The answer does not fit: {error}", 422) from None
         if receipt.status != CHANGED:  # the key is that of another answer, or of a first version
@@ -555,8 +562,8 @@ class Work:
     def _bound(self, worker: str) -> Bound:
         return Bound("writes", worker, self.inputs.daily_writes, wall_of(self.clock)())
 
-    def _own(self, worker: str, item: str) -> CountedAnswer:
-        found = self.ledger.own(worker, [item])
+    def _own(self, connection: Connection, worker: str, item: str) -> CountedAnswer:
+        found = queries.own(connection, worker, [item])
         if not found:
             raise Refused("unknown", "You have given no answer to this text that counts.", 404)
         return found[0]
@@ -567,17 +574,19 @@ class Work:
         was = Lease(item, worker, tuple(words), taken=0, expires=0, cost=0)
         return self.tasks.show(was, practice=self.asking.is_practice(worker, item))
 
-    def _closing(self, worker: str, since: int) -> Callable[[CountedAnswer], str]:
+    def _closing(
+        self, connection: Connection, worker: str, since: int, *, is_over: bool
+    ) -> Callable[[CountedAnswer], str]:
         """Return what says why an answer can no longer be changed, "" if it can.
 
         When an answer came decides, and not its item: gold questions, which are open all the
         time, then close with the others.
         """
-        ended = self.is_over() or bool(self.ledger.count(ENDED))
-        barred = self.people.why_barred(worker) is not None
-        batch, opened = self.ledger.last_batch() or ("", 0)
-        is_done = self.ledger.fact("round", batch) is not None
-        decided = {row["item"] for row in self.ledger.records(GOLD).values()}
+        ended = is_over or queries.count_records(connection, ENDED) > 0
+        barred = queries.is_barred(connection, worker)
+        batch, opened = queries.last_batch(connection) or ("", 0)
+        is_done = queries.read_fact(connection, "round", batch) is not None
+        decided = {row["item"] for row in queries.read_records(connection, GOLD).values()}
 
         def why(own: CountedAnswer) -> str:
             if ended:

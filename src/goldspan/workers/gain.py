@@ -1,14 +1,12 @@
 """Which few workers to choose by what their answers tell: confusion matrices and families.
 
 Li and Liu (2015) choose by how often a worker is right, and leave EM and more complex models to
-future work. Here the value of a team S is the expected log posterior of the truth by its answers,
+future work. Here the value of a team S is the expected posterior of the truth by its answers,
 
-    V(S) = E ln p(t | answers of S),   p(t | a) ∝ p(t) Π_{k in S} π_k(t, a_k)^{u_k},
+    V(S) = E p(t | answers of S),   p(t | a) ∝ p(t) Π_{k in S} π_k(t, a_k)^{u_k},
 
 where π_k is the worker's confusion matrix and u = 1 / (1 + (n - 1) rho) of n members of a family
-who labelled the token. V(S) - V(nobody) is the information about the truth, in nats. Where workers
-err alone it is submodular, so that adding the best worker again and again finds at least 1 - 1/e of
-the largest value (Nemhauser et al. 1978).
+who labelled the token. The worker with the largest gain is added again and again.
 
 The expectation is over the tokens that the workers did label, so that it counts what a team leaves
 open. With a result of the crowd the answers are the given ones, and the truth is as likely as the
@@ -149,14 +147,14 @@ class _Search:
             self.rho = kin.rho[cells % len(kin.rho)]
             self.n_in, self.total = np.zeros(len(cells)), np.zeros((len(cells), len(means[0])))
         self.state = np.tile(np.log(answered.prior), (len(answered.target), 1))
-        self.now = _log_posterior(self.state, answered.target)
+        self.now = _posterior(self.state, answered.target)
         self.outside = np.ones(n, np.bool_)
         self.gain = np.zeros(len(self.evidence))
         self._look(np.arange(len(self.evidence)))
 
     @property
     def gains(self) -> Floats:
-        """Nats per token that every worker would add, float64 [n_workers]; -inf for members."""
+        """What every worker would add to V, float64 [n_workers]; -inf for members."""
         found = np.bincount(self.answered.worker, self.gain, self.answered.n_workers)
         return np.where(self.outside, found / max(1, len(self.now)), -np.inf)
 
@@ -181,7 +179,7 @@ class _Search:
         if self.kin is not None:
             self.total[self.cell[own]] += self.evidence[own]
             self.n_in[self.cell[own]] += 1
-        self.now[token] = _log_posterior(self.state[token], self.answered.target[token])
+        self.now[token] = _posterior(self.state[token], self.answered.target[token])
         self.outside[worker] = False
         touched = np.zeros(len(self.now), np.bool_)
         touched[token] = True
@@ -193,7 +191,7 @@ class _Search:
         """Find what some answers would add."""
         token = self.answered.token[which]
         new = self.state[token] + self._change(which)
-        self.gain[which] = _log_posterior(new, self.answered.target[token]) - self.now[token]
+        self.gain[which] = _posterior(new, self.answered.target[token]) - self.now[token]
 
     def _change(self, which: Ints) -> Floats:
         """Return what answers change of the log posterior beside those of their families."""
@@ -205,17 +203,16 @@ class _Search:
         return np.asarray(after[:, None] * (total + self.evidence[which]) - before[:, None] * total)
 
 
-def _log_posterior(state: Floats, target: Floats) -> Floats:
-    """Return Σ_t target ln p(t) of rows of unnormalised log posteriors."""
-    high = state.max(axis=1, keepdims=True)
-    whole = np.log(np.exp(state - high).sum(axis=1)) + high[:, 0]
-    return np.asarray((target * state).sum(axis=1) - whole * target.sum(axis=1))
+def _posterior(state: Floats, target: Floats) -> Floats:
+    """Return Σ_t target p(t) of rows of unnormalised log posteriors."""
+    odds = np.exp(state - state.max(axis=1, keepdims=True))
+    return np.asarray((target * odds).sum(axis=1) / odds.sum(axis=1))
 
 
 def team_value(
     answered: Answered, means: Floats, team: Sequence[int], kin: Kin | None = None
 ) -> float:
-    """Return V of a team, nats per token.
+    """Return V of a team, 0 to 1.
 
     Args:
         answered: The answers.
@@ -235,7 +232,7 @@ class Grown:
 
     Attributes:
         order: int64 [n_joined].
-        gains: float64 [n_joined], nats per token that they added.
+        gains: float64 [n_joined], what they added to V.
         accuracy: float64 [n_joined + 1], expected of nobody, of the first, of the first two, ….
     """
 
@@ -441,9 +438,9 @@ LOSS = 0.01
 class GainSelection(WorkerSelection):
     """Workers who were chosen by what they add to the posterior.
 
-    The attributes are those of `WorkerSelection`, but `scores` are the nats per token that a worker
-    added on joining, and `curve` is how often the vote of the first 1, 2, … workers is expected to
-    be right, as far as the budget goes.
+    The attributes are those of `WorkerSelection`, but `scores` are what a worker added to the
+    expected posterior of the truth on joining, and `curve` is how often the vote of the first 1, 2,
+    … workers is expected to be right, as far as the budget goes.
 
     Attributes:
         ranked: int64 [n_ranked], all workers that the budget allows, in the order of joining.
@@ -455,7 +452,7 @@ class GainSelection(WorkerSelection):
 
     @property
     def value(self) -> float:
-        """Nats per token that the answers of the team tell about the truth."""
+        """What the team adds to the expected posterior of the truth."""
         return float(self.scores.sum())
 
     @property
@@ -474,14 +471,8 @@ class GainSelection(WorkerSelection):
         """What is proved about this choice, in a sentence."""
         if not len(self):
             return "nobody was chosen"
-        if self.strategy == "random":
-            return "none: the team is drawn"
-        if self.ratio is None:
-            return "none: workers were added one by one"
-        return (
-            f"the answers tell at least {100 * self.ratio:.0f} % of what any team of this size "
-            "tells, by the matrices"
-        )
+        how = "the team is drawn" if self.strategy == "random" else "workers were added one by one"
+        return f"none: {how}"
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain values, for JSON."""
@@ -603,12 +594,11 @@ def select_by_gain(
         size = int(np.argmax(grown.accuracy >= best - LOSS * (best - grown.accuracy[0])))
     why = _why_nobody(grown, reliability, judged, costs, limit, size, strategy, is_given=is_given)
     index = grown.order[: 0 if why else size]
-    is_bounded = prices_known is None and kin is None and strategy != "random"
     return GainSelection(
         tested=reliability.take(index), index=index, scores=grown.gains[: len(index)],
         curve=grown.accuracy[1:], budget=limit,
         price=None if prices_known is None else int(costs[index].sum()),
-        ratio=float(1 - np.exp(-1)) if is_bounded and not is_given else None,
+        ratio=None,
         score="gain", below="negative", strategy=strategy, why_nobody=why, notes=tuple(notes),
         share=None if kin is None else kin.take(index).shares(),
         ranked=grown.order, evidence="answers" if is_given else "tests",

@@ -136,7 +136,10 @@ class Kin(NamedTuple):
 def error_bound(value: float, n_labels: int) -> float:
     """Bound the share of wrong labels of a weighted vote: exp(-F² / (2 (L - 1)⁴) + ln(L - 1)).
 
-    It holds when F is the true one and every worker counts L w - 1; it is far from tight.
+    It holds when F is the true one and every worker counts L w - 1; it is far from tight. The
+    constant is derived here: Hoeffding's inequality with |L w - 1| <= L - 1, and a union over the
+    wrong labels. Our copy of Li and Liu (2015) has lost its formula. No choice of workers depends
+    on it: all go by F.
 
     >>> round(error_bound(2.0, 2), 3)
     0.135

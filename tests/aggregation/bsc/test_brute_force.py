@@ -85,6 +85,7 @@ def test_the_paths_that_the_oracle_sums_over_are_the_well_formed_ones(name):
         assert (tuple(path) in legal) == well_formed
 
 
+@pytest.mark.compiles
 @every_codec
 @every_model
 @pytest.mark.parametrize("seed", [0, 1, 2])
@@ -169,6 +170,7 @@ def test_results_with_and_without_forbidden_labels_do_not_mix():
             _seq(*answers, forbidden=forbidden, history=start)
 
 
+@pytest.mark.compiles
 @every_model
 @pytest.mark.parametrize(
     ("off", "bonus", "forbidden", "truth_prior"),

@@ -241,6 +241,7 @@ def test_slices_of_items_give_what_the_whole_gives(chain):
         np.testing.assert_allclose(total, getattr(whole, name), rtol=1e-12, atol=1e-12)
 
 
+@pytest.mark.compiles
 def test_a_posterior_of_several_shards_answers_like_one_of_one():
     made = case(np.random.default_rng(8), CODECS["BIO"])
     e = made.evidence

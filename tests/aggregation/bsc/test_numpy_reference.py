@@ -69,6 +69,7 @@ def _marginals(shard, tables, codec):
     return probs
 
 
+@pytest.mark.compiles
 def test_the_engine_does_what_the_reference_does_on_the_example(reference, root):
     _compare(read_crowd(root / "examples" / "crowd.tsv"), reference)
 

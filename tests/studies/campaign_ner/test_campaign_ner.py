@@ -12,7 +12,15 @@ from studies import run_study
 from studies.campaign_ner import experiment
 from studies.campaign_ner.journal import Journal
 from studies.campaign_ner.play import Bench, Point
-from studies.campaign_ner.selecting import QUICK, Selecting, Size, halves, plan_of, selections
+from studies.campaign_ner.selecting import (
+    QUICK,
+    Selecting,
+    Size,
+    halves,
+    plan_of,
+    selection_table,
+    selections,
+)
 from studies.campaign_ner.tables import Mean, answer_table
 from studies.campaign_ner.ways import (
     ADAPTIVE,
@@ -61,18 +69,37 @@ def test_campaigns_differ_in_the_rule_alone_and_never_see_the_articles_they_are_
     assert not {*pool.groups.to_pylist()} & {*test.groups.to_pylist()}
     assert pool.n_items + test.n_items == crowd.n_items
     plans = [plan_of(pool, way, 3) for way in selections(quick=True)]
-    assert [plan.pop("select")["errors"] for plan in plans] == [False, True, True, True]
+    assert [plan.pop("select")["errors"] for plan in plans] == [False, True, True, False, True]
     assert all(plan == plans[0] for plan in plans)
 
 
 def test_the_points_of_a_campaign_are_those_of_its_rounds(tiny):
     crowd = read_crowd(tiny / "ner_mturk" / "crowd.tsv.gz")
-    way = Selecting("x", "random, then mnlp", errors=True, size=Size(24, 5, "2", 5))
+    way = Selecting("x", "random, then mnlp", errors=True, beside="", size=Size(24, 5, "2", 5))
     one, again = (list(way.play(Bench(crowd), 1)) for _ in range(2))
     assert one == again
     assert [point.answers for point in one] == sorted(point.answers for point in one)
     assert one[-1].money <= 2_000_000
     assert all(point.unasked < 12 for point in one)
+
+
+def test_a_campaign_is_compared_with_another_seed_by_seed():
+    size = Size()
+    ways = [
+        Selecting("a", "random", errors=False, beside="", size=size),
+        Selecting("b", "random", errors=True, beside="a", size=size),
+    ]
+    runs = {
+        (seed, label): (Point(9, 10**6, 0.1, 0), Point(9, 2 * 10**6, f1, 0))
+        for label, row in {"a": (0.5, 0.6), "b": (0.52, 0.64)}.items()
+        for seed, f1 in enumerate(row)
+    }
+    one, other = selection_table(runs, ways).rows
+    assert one[:2] == ("a", 2)
+    assert one[2:7] == pytest.approx((10, 55, 9, 2, 55))
+    assert one[7:] == ("", None, None, None)
+    assert other[7] == "a"
+    assert other[8:10] == pytest.approx((3, 1))
 
 
 def test_a_run_that_is_kept_is_not_done_again(study, tiny, state, monkeypatch):

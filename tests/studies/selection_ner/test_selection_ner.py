@@ -135,7 +135,7 @@ def test_told_and_untold_rules_are_compared_at_the_same_tokens():
     made |= {"coverage": [(0, 61, 0), (0, 60, 0), (0, 60, 0)]}
     rows = tables.errors_table(made_up(**made), extent).rows
     assert [row[:3] for row in rows] == [
-        (label, other, 22_000) for label, (_, other) in lines.BY_ERRORS.items()
+        (label, other, 22_000) for label, (_, _, other) in lines.BY_ERRORS.items()
     ]
     assert rows[0][3:5] == (pytest.approx(62), pytest.approx(-10))
     assert rows[-1][4] == pytest.approx(5 / 3)

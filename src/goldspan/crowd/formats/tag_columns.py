@@ -42,6 +42,7 @@ _LAYERS = {
 }
 """Usual names of layers of one corpus, which are not annotators."""
 _NOT_TAGS = {"token_start", "starts", "token_end", "ends", "offsets", "whitespace", "ws", "bbox"}
+_NOT_TAGS |= {"set", "sets"}  # of alternatives, in labels that goldspan wrote
 _OTHERS = {"worker", "annotator", "answers", "spans", "entities", "annotations", "goldspan"}
 """Fields of other formats of JSON lines."""
 
