@@ -47,7 +47,7 @@ REPEATS = 10
 NER_MOST = 8
 NOTES = (
     (
-        "An answer more is asked of every item that is not finished, until all are; items begin "
+        "An answer more is bought of every item that is not finished, until all are; items begin "
         f"with {BEGIN} answers. Answers come in random order, the same for rules and for fixed "
         "redundancy; numbers are means over orders."
     ),
@@ -244,7 +244,7 @@ def _sequences(crowd: Crowd, times: int) -> tuple[Table, Curve]:
         right = None if np.isnan(point.right) else point.right
         rows.append((rule, point.per_item, point.score, right))
     columns = ("rule", "answers per sentence", "span F1", "finished right")
-    caption = "The NER crowd, bsc-seq, answers asked for sentence by sentence"
+    caption = "The NER crowd, bsc-seq, one sentence after the other"
     table = Table(caption, columns, tuple(rows))
     return table, _curve("NER crowd (span F1)", found)
 

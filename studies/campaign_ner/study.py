@@ -43,7 +43,7 @@ NOTES = (
         f"Labels: bsc-seq+crf with dependence {DEPENDENCE}, but where it says measured, and in the "
         "row of all answers that sets the target: there everything is as by default."
     ),
-    "Span F1 by conlleval's reading over all sentences, asked about or not. Gold decides nothing.",
+    "Span F1 by conlleval's reading over all sentences, answered or not. Gold decides nothing.",
     (
         "Told what the model gets wrong: campaigns of `goldspan run` on every second article "
         f"({Size.sentences} sentences at most) of {Size.batch} sentences a round, two or three "

@@ -125,10 +125,10 @@ def point_table(found: dict[str, list[Mean]]) -> Table:
             rows.append((label, mean.n, *shares, *scores, mean.unasked, mean.gain))
     columns = (
         "way", "seeds", "% of answers", "% of money", "F1, mean", "least", "most",
-        "sentences not asked about", "promise of the last answer",
+        "sentences without an answer", "promise of the last answer",
     )  # fmt: skip
     digits: dict[str, int | str] = {
-        "% of answers": 1, "% of money": 1, "sentences not asked about": 0,
+        "% of answers": 1, "% of money": 1, "sentences without an answer": 0,
         "promise of the last answer": ".2g",
     }  # fmt: skip
     return Table("Every point, all sentences scored", columns, tuple(rows), digits)

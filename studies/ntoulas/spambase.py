@@ -88,7 +88,7 @@ def study(
     coverage, quantiles = Training(PAPER, N_COVERAGE), Training(QUANTILES, N_COVERAGE)
     others = (Training(rule, N_COVERAGE) for rule in (REPEATED, WEIGHTED))
     plan = Plan(
-        "Ntoulas, Alonso and Kandylas 2014: spam from a fifth of the labels",
+        "Ntoulas, Alonso and Kandylas: spam from a fifth of the labels",
         mails.draw,
         (everything, Training(RANDOM, N_RANDOM), random, coverage, *others, quantiles),
         ((coverage, everything), (random, everything), (coverage, random), (quantiles, random)),

@@ -95,7 +95,7 @@ def study(
     everything, random = Training(EVERYTHING, n_pool), Training(RANDOM, few)
     coverage, weighted = Training(PAPER, few), Training(WEIGHTED, few)
     plan = Plan(
-        "Ntoulas, Alonso and Kandylas 2014: texts that a crowd labels",
+        "Ntoulas, Alonso and Kandylas: texts that a crowd labels",
         texts.draw,
         (everything, Training(RANDOM, more), random, coverage, weighted),
         ((coverage, everything), (random, everything), (coverage, random), (weighted, random)),
