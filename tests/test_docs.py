@@ -93,7 +93,8 @@ def pages():
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
     """An empty folder with the examples in it, as the working directory."""
-    shutil.copytree(ROOT / "examples", tmp_path / "examples")
+    bytecode = shutil.ignore_patterns("__pycache__")
+    shutil.copytree(ROOT / "examples", tmp_path / "examples", ignore=bytecode)
     monkeypatch.chdir(tmp_path)
     return tmp_path
 

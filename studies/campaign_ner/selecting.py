@@ -194,15 +194,7 @@ def selection_table(runs: Runs, campaigns: Sequence[Selecting]) -> Table:
         cells = (answers, money, float(np.mean(f1)), campaign.beside, *ahead)
         rows.append((campaign.label, len(own), *shown, *cells))
     rounds = (f"round {n + 1}" for n in range(n_rounds))
-    ends_of = (
-        "answers at the end",
-        "money",
-        "F1 at the end",
-        "compared with",
-        "ahead by",
-        "s.e.",
-        "p",
-    )
+    ends_of = ("answers at the end", "money", "F1 at the end")
     return Table(
         "Told what the model gets wrong: F1 of the model on the articles that are not in the pool",
         ("rule of selection", "seeds", *rounds, *ends_of, "compared with", "ahead by", "s.e.", "p"),

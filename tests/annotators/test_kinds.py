@@ -375,6 +375,19 @@ def _save(kind, folder, names):
 
 
 @pytest.mark.filterwarnings("ignore")
+def test_a_real_gliner_is_asked_for_the_types_by_their_names(tmp_path):
+    gliner = pytest.importorskip("gliner")
+    _save("BertModel", tmp_path / "encoder", [])
+    config = gliner.GLiNERConfig(model_name=str(tmp_path / "encoder"), hidden_size=8, max_width=3)
+    gliner.GLiNER.from_config(config).save_pretrained(str(tmp_path / "model"))
+    entry = {"kind": "tagger", "library": "gliner", "model": "model", "threshold": 0.0,
+             "labels": {"person": "PER"}}  # fmt: skip
+    found = answers(entry, folder=tmp_path)
+    assert all(one.spans for one in found)  # with a threshold of 0 it finds something anywhere
+    assert {span.type for one in found for span in one.spans} <= {"PER", "LOC"}
+
+
+@pytest.mark.filterwarnings("ignore")
 def test_a_real_token_classifier_of_hugging_face_gives_spans_of_whole_tokens(tmp_path):
     _save("BertForTokenClassification", tmp_path / "ner", ["B-PER", "B-LOC"])
     entry = {"kind": "tagger", "library": "transformers", "model": "ner"}

@@ -407,13 +407,6 @@ def test_codes_of_different_lengths_are_refused():
         score_codes(codec.encode([["O", "O"]]), codec.encode([["O"]]), codec)
 
 
-def _matrix(n_tokens, n_workers, n_tags, seed, missing):
-    rng = np.random.default_rng(seed)
-    codes = rng.integers(n_tags, size=(n_tokens, n_workers)).astype(np.int16)
-    codes[rng.random(codes.shape) < missing] = -1
-    return codes
-
-
 # Rates
 
 

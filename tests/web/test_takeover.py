@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import signal
+import sqlite3
 import subprocess
 import sys
 import urllib.error
 import urllib.request
+from contextlib import closing
 
 import pytest
 from sqlalchemy import text
@@ -71,6 +74,22 @@ def started():
 def read(log):
     log.seek(0)
     return log.read()
+
+
+def stop_between_writes(process, path):
+    """Stop a process while it holds no lock of a SQLite file: nobody could open the file."""
+    while True:
+        process.send_signal(signal.SIGSTOP)
+        os.waitpid(process.pid, os.WUNTRACED)
+        with closing(sqlite3.connect(path, timeout=0, isolation_level=None)) as connection:
+            try:
+                connection.execute("BEGIN IMMEDIATE")
+            except sqlite3.OperationalError:  # it was writing
+                process.send_signal(signal.SIGCONT)
+                os.waitpid(process.pid, os.WCONTINUED)
+                continue
+            connection.execute("ROLLBACK")
+            return
 
 
 def asked(url):
@@ -140,9 +159,9 @@ def test_a_stopped_server_on_sqlite_keeps_its_campaign(tmp_path, started):
     plan, out = write_plan(tmp_path), tmp_path / "out"
     place = f"sqlite:///{tmp_path / 'c.db'}"
     first, address, log = started(plan, out, place)
-    first.send_signal(signal.SIGSTOP)
+    stop_between_writes(first, tmp_path / "c.db")
     second, _, told = started(plan, out, place, refused=True)
-    assert second.returncode == 1
+    assert second.returncode == 1, read(told)
     assert f"served already, by process {first.pid} at {address}" in read(told)
     first.send_signal(signal.SIGCONT)
     assert asked(address)[0] == 401

@@ -421,8 +421,6 @@ class Consensus:
         Where:
             spans: int64 [n_items + 1], bounds of the items in the written spans.
         """
-        from goldspan.aggregation.conformal import Member
-
         units = spans
         if self.tagset.rules.is_plain:
             units = np.concatenate([[0], np.cumsum(self.codes >= 0)])[self.crowd.offsets]
@@ -431,7 +429,7 @@ class Consensus:
         kinds = (pa.string(), pa.int32(), pa.int32(), pa.string(), pa.float32())
         columns = list(zip(*members, strict=True)) or [()] * len(kinds)
         arrays = [pa.array(one, kind) for one, kind in zip(columns, kinds, strict=True)]
-        each = pa.StructArray.from_arrays(arrays, list(Member._fields))
+        each = pa.StructArray.from_arrays(arrays, ["kind", "start", "end", "type", "confidence"])
         sizes = np.concatenate([[0], np.cumsum([*map(len, every)])]).astype(np.int64)
         return list_array(list_array(each, sizes), units)
 

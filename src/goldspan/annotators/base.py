@@ -361,8 +361,12 @@ class Annotator(ABC):
 
     def estimate(self, items: Sequence[PoolItem]) -> Estimate:
         """Return what the answers will cost; nothing is sent."""
-        cost = sum(self.entry.tariff.cost(len(item.tokens)) for item in items)
+        cost = sum(map(self.most, items))
         return Estimate(len(items), expected_micro=cost, most_micro=cost)
+
+    def most(self, item: PoolItem) -> int:
+        """Return the most that an answer to an item can cost, in millionths; to be reserved."""
+        return self.entry.tariff.cost(len(item.tokens))
 
     def facts(self) -> dict[str, Any]:
         """Return what belongs into the log: the model, its versions, what is not settled."""

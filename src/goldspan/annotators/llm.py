@@ -181,7 +181,8 @@ class LanguageModel(Annotator):
 
     Args:
         entry: Its entry in the plan.
-        task: What is asked; texts are sent only if it says `send_text`.
+        task: What is asked; texts are sent only if it says `send_text`. Without it the annotator
+            answers from the replies that are stored, if all are.
         client: Sends requests; by default one of its own.
         first_wait: Seconds until a call that was not served is sent again; they double.
     """
@@ -270,8 +271,6 @@ class LanguageModel(Annotator):
         n_cached = n_in = n_out = expected = most = 0
         seen: set[str] = set()
         for item in items:
-            price = tariff.cost(len(item.tokens))
-            expected, most = expected + price, most + price
             key = self.key_of(item)
             if key in seen or self._is_known(key):
                 n_cached += 1
@@ -281,11 +280,20 @@ class LanguageModel(Annotator):
             sent = own.samples * -(-size // 4)
             came = own.samples * min(own.max_output, 24 + len(item.tokens))
             n_in, n_out = n_in + sent, n_out + came
-            expected += tariff.cost(0, Usage(1, sent, came), answered=False)
-            bound = self._bound(item)
-            for _ in range(own.samples * own.attempts):
-                most += tariff.cost(0, bound, answered=False)
+            expected += tariff.cost(len(item.tokens), Usage(1, sent, came))
+            most += self.most(item)
         return Estimate(len(items), n_cached, n_in, n_out, expected, most)
+
+    def most(self, item: PoolItem) -> int:
+        """Return the most that an answer can cost; replies that are stored change nothing.
+
+        An endpoint that sends more than it was given, or writes more than `max_output`, can cost
+        more: what it says that it used is what counts.
+        """
+        own, bound = self.options, self._bound(item)
+        calls = own.samples * own.attempts
+        used = Usage(calls, calls * bound.input_tokens, calls * bound.output_tokens)
+        return self.entry.tariff.cost(len(item.tokens), used)
 
     @cached_property
     def _bytes_before(self) -> int:
@@ -324,7 +332,8 @@ class LanguageModel(Annotator):
             InputError: Texts may not be sent; the endpoint does not know the model or the key, or
                 cannot be reached. What was answered before is kept.
         """
-        self._check_may_send()
+        if not self.task.send_text and not all(self._is_known(self.key_of(i)) for i in items):
+            raise self._may_not_send()
         stop, seen = Event(), set[str]()
         waiting: deque[Future[_Asked]] = deque()
         row = iter(items)
@@ -381,7 +390,7 @@ class LanguageModel(Annotator):
             "models": [
                 {"model": model, "fingerprint": mark, "replies": n} for model, mark, n in models
             ],
-            "drift": len({model for model, _, _ in models}) > 1,
+            "drift": len({model for model, _, _ in models if model}) > 1,
             "unsettled": self._replies.unsettled(self.prompt_hash),
         }
 
@@ -389,15 +398,13 @@ class LanguageModel(Annotator):
     def _where(self) -> str:
         return str(self.options.base_url)
 
-    def _check_may_send(self) -> None:
-        """Reject to send texts without being told so."""
-        if not self.task.send_text:
-            where = "which is on this machine" if is_local(self._where) else "which is elsewhere"
-            raise InputError(
-                f"worker {self.id} would send the texts of the items to {self._where}, {where}: "
-                "say that they may be sent, with send_text = true in a plan, --send-text on the "
-                "command line; nothing was sent"
-            )
+    def _may_not_send(self) -> InputError:
+        where = "which is on this machine" if is_local(self._where) else "which is elsewhere"
+        return InputError(
+            f"worker {self.id} would send the texts of the items to {self._where}, {where}: say "
+            "that they may be sent, with send_text = true in a plan, --send-text on the command "
+            "line; nothing was sent"
+        )
 
     def _asked(self, item: PoolItem, key: str, is_twin: bool, stop: Event) -> _Asked:
         """Ask about an item, or take what is there; a twin has the text of an item before it."""
@@ -438,6 +445,8 @@ class LanguageModel(Annotator):
 
     def _send(self, item: PoolItem, key: str, sample: int, attempt: int, stop: Event) -> None:
         """Send a call and keep its reply."""
+        if not self.task.send_text:
+            raise self._may_not_send()
         if stop.is_set():
             raise StoppedError
         body = self._body(self.prompt.messages(item), sample)

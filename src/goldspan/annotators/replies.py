@@ -74,8 +74,9 @@ class Replies:
         self._locks = None if folder is None else folder / "locks"
         self._file = ":memory:" if folder is None else str(folder / "replies.sqlite")
         try:
-            if self._locks is not None:
-                self._locks.mkdir(mode=0o700, parents=True, exist_ok=True)
+            if folder is not None and self._locks is not None:
+                folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+                self._locks.mkdir(mode=0o700, exist_ok=True)
             self._base = sqlite3.connect(
                 self._file, timeout=60, isolation_level=None, check_same_thread=False
             )

@@ -70,7 +70,7 @@ def mean_confusions(counts: Floats) -> Floats:
         float64 [n_workers, n_labels, n_labels], rows sum to 1.
 
     >>> mean_confusions(np.array([[[9.0, 1.0], [4.0, 6.0]]])).round(2).tolist()
-    [[[0.86, 0.14], [0.36, 0.64]]]
+    [[[0.86, 0.14], [0.41, 0.59]]]
     """
     from scipy.special import gammaln
 

@@ -94,7 +94,9 @@ def test_a_campaign_is_compared_with_another_seed_by_seed():
         for label, row in {"a": (0.5, 0.6), "b": (0.52, 0.64)}.items()
         for seed, f1 in enumerate(row)
     }
-    one, other = selection_table(runs, ways).rows
+    table = selection_table(runs, ways)
+    one, other = table.rows
+    assert len(one) == len(other) == len(table.columns)
     assert one[:2] == ("a", 2)
     assert one[2:7] == pytest.approx((10, 55, 9, 2, 55))
     assert one[7:] == ("", None, None, None)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 import pyarrow as pa
@@ -23,6 +24,7 @@ MARGIN = 0.5
 SEEDS = (0, 1)
 
 
+@cache
 def _independent(seed):
     return family_spans(1.0, size=1, n_items=120, seed=seed)
 
