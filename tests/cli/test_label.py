@@ -141,7 +141,7 @@ def test_the_cap_holds_for_what_is_asked_again():
         assert "nothing was sent" in refused(*again)
         assert len(server.calls) == n
         facts = json.loads(done(*again[:-2], "--dry-run", "--json"))
-        assert facts["workers"][0]["cached"] == 2
+        assert facts["workers"][0]["answers"] - facts["workers"][0]["cached"] == 1
 
 
 def test_a_cap_without_prices_is_refused_for_a_model_elsewhere():
