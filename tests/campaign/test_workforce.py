@@ -7,8 +7,18 @@ from pathlib import Path
 
 import pytest
 
-from campaign.tiny import campaign_of, inputs_of, ledger_of, plan_of, toml, write_files
+from campaign.tiny import (
+    SPANS,
+    campaign_of,
+    inputs_of,
+    ledger_of,
+    plan_of,
+    toml,
+    write_files,
+    write_spans,
+)
 from cli.test_cli import goldspan_run
+from examples.model_server import ModelServer, capitals
 from goldspan.campaign import Campaign, read_inputs, read_plan
 from goldspan.campaign.summary import describe_plan
 from goldspan.errors import FaultsError
@@ -278,3 +288,77 @@ def test_it_runs_from_the_command_line(folder, monkeypatch):
     first = {path.name: path.read_bytes() for path in (folder / "out").glob("*.csv")}
     assert goldspan_run("run", "plan.toml", "--out", "out", cwd=folder).returncode == 0
     assert {path.name: path.read_bytes() for path in (folder / "out").glob("*.csv")} == first
+
+
+# --------------------------------------------------------------------------------------------------
+# A language model among them, at a server that speaks its protocol.
+
+
+def capitals_of(question, _labels):
+    return capitals(question, ["LOC"])
+
+
+@pytest.fixture
+def places(tmp_path):
+    """A plan about places with a model, and the server that it asks."""
+    write_spans(tmp_path, 8)
+    with ModelServer(capitals_of).running() as server:
+        model = {**MODEL, "base_url": server.url, "concurrency": 1}
+        sections = {
+            **SPANS, "select": {"by": "random", "batch": 8}, "redundancy": {"min": 2, "max": 2},
+            "crowd": {**crowd(ANN, model), "truth": "gold.conll", "send_text": True},
+            "model": {"name": "none"},
+        }  # fmt: skip
+        yield tmp_path, server, sections
+
+
+def test_what_a_model_used_is_paid_and_the_rest_is_free_again(places):
+    folder, server, sections = places
+    campaign = campaign_of(folder, **sections)
+    assert campaign.run().rule == "pool"
+    totals = campaign.ledger.totals()
+    n_calls = len(server.calls)
+    assert (n_calls, totals.reserved) == (8, 0)
+    found = campaign.ledger.crowd()
+    paid = [row.cost for row in campaign.ledger.given() if row.worker == "small"]
+    assert len(paid) == 8
+    assert totals.spent == 8 * 50_000 + sum(paid)
+    most = [event.body["leases"][0][1] for event in campaign.ledger.events()
+            if event.kind == "lease"]  # fmt: skip
+    assert all(0 < one < max(most) for one in paid)
+    assert "small" in found.worker_ids.to_pylist()
+    every = campaign.ledger.records("annotator").values()
+    (kept,) = [one for one in every if one["worker"] == "small"]
+    assert kept["model"] == "small-1"
+    assert kept["prompt"]
+
+
+def test_a_kill_amid_paid_calls_pays_nothing_twice_and_loses_nothing(places):
+    folder, server, sections = places
+    whole = campaign_of(folder, folder / "whole.sqlite", **sections)
+    whole.run()
+    head = whole.ledger.head
+    for path in sorted((folder / "replies").rglob("*"), reverse=True):
+        path.unlink() if path.is_file() else path.rmdir()
+    inputs = whole.inputs
+    for n in (9, 14, 17, 20):
+        server.calls.clear()
+        place = folder / f"{n}.sqlite"
+        with ledger_of(inputs, place) as ledger, pytest.raises(Break):
+            Campaign(inputs, Breaking(ledger, n, after=False)).run()
+        with open_ledger(place) as again:
+            Campaign(inputs, again).run()
+            assert again.head == head
+        assert len(server.calls) == (8 if n == 9 else 0)
+
+
+def test_a_reply_that_cannot_be_read_is_paid_and_frees_the_place(places):
+    folder, server, sections = places
+    server.answer = lambda *_: "this is no JSON"
+    campaign = campaign_of(folder, **sections)
+    campaign.run()
+    assert {frozenset(w) for w in answered(campaign.ledger).values()} == {frozenset({"ann"})}
+    totals = campaign.ledger.totals()
+    assert totals.reserved == 0
+    assert totals.spent > 8 * 50_000
+    campaign.ledger.verify()

@@ -156,7 +156,7 @@ def _record(plan: Any) -> Iterator[str]:
     crowd = plan.crowd
     if crowd.send_text and not crowd.tables:
         yield "crowd.send_text: belongs to entries [[crowd.workers]]"
-    if (crowd.source == "replay") != (crowd.answers is not None):
+    if crowd.source != "mixed" and (crowd.source == "replay") != (crowd.answers is not None):
         yield 'crowd.answers: belongs to source = "replay", which needs one'
     if crowd.source == "replay" and crowd.workers:
         yield "crowd.workers: a recorded crowd has its own"
