@@ -95,6 +95,10 @@ def test_the_source_of_entries_is_mixed_by_itself():
         (crowd(*TEAM, {"kind": "people", "names": []}), "names must be a list of names"),
         (crowd(*TEAM, {"kind": "people", "team": 1}), "unknown key 'team' of kind 'people'"),
         (crowd(*TEAM, "flip(0.1)"), "or tables"),
+        (crowd(*TEAM, {"id": "x"}), "an entry needs a kind"),
+        (crowd(*TEAM, {"id": "x", "kind": ["llm"]}), "an entry needs a kind"),
+        (crowd(*TEAM, {"kind": "people", "names": 3}), "names must be a list of names"),
+        (crowd(*TEAM, {**RULES, "id": "x", "prices": 3}), "prices must be a table"),
         (crowd(*TEAM, annotators=["eve"]), "crowd.annotators: belongs"),
     ],
 )

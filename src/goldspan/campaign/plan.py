@@ -131,14 +131,15 @@ class Workers(Section):
     @property
     def is_served(self) -> bool:
         """Whether people answer in a browser."""
-        kinds = {one.get("kind") for one in self.tables}
-        return self.source == "web" or (self.source == "mixed" and PEOPLE in kinds)
+        has_people = any(one.get("kind") == PEOPLE for one in self.tables)
+        return self.source == "web" or (self.source == "mixed" and has_people)
 
     @property
     def names(self) -> tuple[str, ...]:
         """Names of people in a browser, also those of entries."""
-        people = [one.get(NAMES, ()) for one in self.tables if one.get("kind") == PEOPLE]
-        return (*self.annotators, *(name for names in people for name in names))
+        people = [one.get(NAMES) for one in self.tables if one.get("kind") == PEOPLE]
+        lists = [names for names in people if isinstance(names, list)]  # else it is refused
+        return (*self.annotators, *(str(name) for names in lists for name in names))
 
     @model_serializer(mode="wrap")
     def _as_before(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
@@ -164,6 +165,8 @@ def entry_of(given: Mapping[str, Any], crowd: Workers, prices: Prices) -> Worker
     from goldspan.annotators.registry import read_worker
 
     kind, found = given.get("kind"), dict(given)
+    if not isinstance(kind, str):
+        raise InputError(f'an entry needs a kind, such as "llm", not {kind!r:.80}')
     if kind in _PAID_BY_THE_PLAN and "prices" not in given:
         found["prices"] = {"per_answer": prices.per_answer, "per_token": prices.per_token}
     for its, key, value in (
