@@ -18,9 +18,11 @@ from goldspan.aggregation.families import (
     read_families,
 )
 from goldspan.aggregation.families.agreement import pair_agreements
+from goldspan.aggregation.families.giving import CAUTION, _by_truth
 from goldspan.aggregation.weighted import Ballots
 from goldspan.crowd import Crowd
 from goldspan.errors import FormatError, InputError
+from goldspan.simulation import draw_truth, simulate_crowd
 
 WIDE = b"""token\ta\tb\tc\td
 Rome\tB-LOC\tB-LOC\tO\tO
@@ -394,3 +396,16 @@ def test_experts_are_told_from_a_family_by_known_truth():
     assert by_truth is not None
     assert not experts & set(by_truth.names())
     assert {"w20", "copy"} <= set(by_truth.names())
+
+
+def test_always_right_on_a_few_known_answers_is_no_sign_of_copies():
+    """Only mistakes tell who errs together; experts hardly make any."""
+    truth = draw_truth(300, ["a", "b", "c"], seed=2)
+    team = {f"w{n}": "flip(0.03)" for n in range(8)}
+    crowd = simulate_crowd(truth, team, seed=3)
+    known = np.full(len(crowd.gold_tagged.codes), -1, np.int16)
+    known[:12] = crowd.gold_tagged.codes[:12]
+    _, rho, error = _by_truth(crowd, np.zeros(crowd.n_workers, np.int64), known)
+    weight = 1 / error**2
+    assert (rho > 0.9).sum() > 10
+    assert (weight[rho > 0.9] < CAUTION).all()

@@ -70,6 +70,43 @@ def test_the_nth_mention_is_the_nth_place_and_one_too_many_is_listed():
 
 
 @pytest.mark.parametrize(
+    ("text", "said", "expected"),
+    [
+        ("Jordan visited Jordan", ["PER Jordan", "LOC Jordan"], ["PER 0-1", "LOC 2-3"]),
+        ("Apple ate apple", ["PER Apple", "LOC apple"], ["PER 0-1", "LOC 2-3"]),
+        ("New York loves York", ["LOC New York", "PER York"], ["LOC 0-2", "PER 3-4"]),
+        ("York and New York", ["PER York", "LOC New York"], ["PER 0-1", "LOC 2-4"]),
+        ("New York or York", ["PER York", "LOC New York"], ["LOC 0-2", "PER 3-4"]),
+        ("Ann-Marie met Ann", ["PER Ann"], ["PER 2-3"]),
+        ("Ann-Marie met Ann", ["PER Ann", "PER Ann"], ["PER 0-1", "PER 2-3"]),
+        ("to London, and London", ["LOC London"], ["LOC 1-2"]),
+        ("Jose\u0301 sang", ["PER Jos\u00e9"], ["PER 0-1"]),
+        ("Jos\u00e9 sang", ["PER Jose\u0301"], ["PER 0-1"]),
+        ("Mr O\u2019Neill sang", ["PER O'Neill"], ["PER 1-2"]),
+        ("\u0930\u093e\u092e\u093e \u0930\u093e\u092e", ["PER \u0930\u093e\u092e"], ["PER 1-2"]),
+    ],
+)
+def test_quotes_find_the_place_that_was_meant(text, said, expected):
+    quotes = [Said(*one.split(" ", 1)) for one in said]
+    placed = place_said(item_of(text, "space"), quotes, NAMES)
+    assert [f"{span.type} {span.start}-{span.end}" for span in placed.spans] == expected
+    assert placed.unplaced == []
+
+
+def test_numbers_and_words_agree_whatever_the_spelling_of_accents():
+    placed = place_said(item_of("Jose\u0301 sang"), [Said("PER", "Jos\u00e9", 0, 0)], NAMES)
+    assert places(placed) == [(0, 1)]
+
+
+def test_words_between_the_tokens_and_tokens_that_are_not_in_the_text_do_no_harm():
+    gap = PoolItem("1", ("Ann", "Bob"), text="Ann @@@ Bob", token_start=(0, 8))
+    assert place_said(gap, [Said("PER", "@@@")], NAMES).unplaced == ["PER '@@@' is not in the text"]
+    other = PoolItem("1", ("``", "Ann", "''"), text='"Ann"')
+    assert places(place_said(other, [Said("PER", "Ann")], NAMES)) == [(1, 2)]
+    assert places(place_said(other, [Said("PER", "Ann", 0, 0)], NAMES)) == [(1, 2)]
+
+
+@pytest.mark.parametrize(
     ("first", "last", "quote", "expected"),
     [
         (0, 1, "Ann Lee", [(0, 2)]),

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 import goldspan
 from goldspan.aggregation.families import Families, given_families
 from goldspan.crowd import Crowd
+from goldspan.errors import InputError
 from goldspan.money import MICRO
 from goldspan.simulation import draw_truth, simulate_crowd
 from goldspan.workers import (
@@ -20,6 +21,7 @@ from goldspan.workers import (
     next_answers,
     replay,
     review_workers,
+    select_by_gain,
     select_workers,
 )
 from goldspan.workers.redundancy import BY_RULE, NOBODY_LEFT, OPEN
@@ -338,3 +340,16 @@ def test_verdicts_name_families():
     assert (first.family, first.effective) == ("twins", 1.0)
     assert first.why.endswith("errs together with another of twins, who count as 1.0 of 2 workers")
     assert first.to_dict()["family"] == "twins"
+
+
+@pytest.mark.parametrize("families", ["auto", "none", 5])
+def test_families_that_are_neither_named_nor_found_are_refused(families):
+    crowd = simulate_crowd(draw_truth(20, seed=1), ["flip(0.1) x3"], seed=1)
+    tested = Reliability.from_counts([8, 7, 9], [10, 10, 10], n_labels=2)
+    for choose in (
+        lambda: select_workers(tested, budget=2, families=families),
+        lambda: select_by_gain(crowd, budget=2, families=families),
+        lambda: forecast_accuracy(tested, families=families),
+    ):
+        with pytest.raises(InputError, match="a mapping from worker ids to names of families"):
+            choose()

@@ -34,6 +34,7 @@ from goldspan.aggregation.judge import (
     how_sure,
     weigh,
 )
+from goldspan.aggregation.mixture import Mixture
 from goldspan.crowd import Crowd
 
 MOST_CUTS = 5
@@ -133,7 +134,12 @@ def _cut(case: Case, share: float, rounds: int, seed: int, progress: Steps) -> _
     folds = case.folds
     if folds is None:
         return cut
-    labels = folds.soft_labels(fits[best].posterior)
+    chains = [name for name in fits if fits[name].is_chain]
+    alone = np.array([float(name == best) for name in chains])  # where nothing is hidden
+    shares = weigh([judged[n].likelihood for n in chains], judge.item, alone)
+    # Of one model that sees spans everywhere all CRFs would learn to.
+    mixed = Mixture([fits[name].posterior for name in chains], shares, shown.tagset)
+    labels = folds.soft_labels(mixed)
     beside = {name: Beside.of(fits[name]) for name in BESIDE_TEXT}
     learned: Learned | None = None
     last = -np.inf

@@ -6,9 +6,12 @@ What cannot be placed is returned in words, to be counted and listed; it is neve
 from __future__ import annotations
 
 import re
+import unicodedata
+from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from operator import itemgetter
 from typing import NamedTuple
 
 from goldspan.annotators.base import SoftSpan, without_overlaps
@@ -115,7 +118,8 @@ def place_said(item: PoolItem, said: Sequence[Said], names: Collection[str]) -> 
 
     Where numbers and words disagree, the words decide if the text has them; of several places the
     one that is nearest to the numbers. Without numbers the nth mention of the same words is their
-    nth place in the text. White space and, if need be, capitals are passed over.
+    nth place in the text that is not within other words that were said. White space and, if need
+    be, capitals, the spelling of accents and typographic signs are passed over.
 
     Args:
         item: The item.
@@ -129,13 +133,18 @@ def place_said(item: PoolItem, said: Sequence[Said], names: Collection[str]) -> 
                   SoftSpan(type='PER', start=2, end=3, probability=1.0)],
            unplaced=["PER 'Bob' is not in the text"])
     """
-    item, found, mentions = with_text(item), Placed(), Counter[str]()
-    bounds = _bounds(item)
-    for one in said:
+    item, found = placeable(item), Placed()
+    bounds, free = _bounds(item), _Free(len(item.tokens))
+    places: dict[int, tuple[int, int] | str] = {}
+    # Longer words first: "York" is then not looked for within the "New York" that was said too.
+    for n in sorted(range(len(said)), key=lambda n: -len(_squeezed(said[n].quote or ""))):
+        one = said[n]
         if one.label not in names:
-            found.unplaced.append(_unknown(one.label, one.quote or ""))
-            continue
-        place = _place(item, bounds, one, mentions)
+            places[n] = _unknown(one.label, one.quote or "")
+        else:
+            places[n] = _place(item, bounds, one, free)
+    for n, one in enumerate(said):
+        place = places[n]
         if isinstance(place, str):
             found.unplaced.append(place)
         else:
@@ -143,8 +152,29 @@ def place_said(item: PoolItem, said: Sequence[Said], names: Collection[str]) -> 
     return found.settle()
 
 
+class _Free:
+    """The tokens that no quote has taken, and how often the same words were said."""
+
+    def __init__(self, n_tokens: int) -> None:
+        self._taken, self.mentions = bytearray(n_tokens), Counter[str]()
+
+    def take(self, places: Sequence[tuple[int, int]]) -> tuple[int, int] | None:
+        """Take the first of some places that is free."""
+        for start, end in places:
+            if not any(self._taken[start:end]):
+                self._taken[start:end] = b"\1" * (end - start)
+                return start, end
+        return None
+
+
+def placeable(item: PoolItem) -> PoolItem:
+    """Return an item in whose text the tokens are; where they are not in its own, they are it."""
+    found = with_text(item)
+    return found if found.token_start is not None else with_text(replace(item, text=None))
+
+
 def _place(
-    item: PoolItem, bounds: Sequence[tuple[int, int]], said: Said, mentions: Counter[str]
+    item: PoolItem, bounds: Sequence[tuple[int, int]], said: Said, free: _Free
 ) -> tuple[int, int] | str:
     """Return the first token and one past the last, or why there are none."""
     first, last, quote = said.first, said.last, said.quote
@@ -155,42 +185,71 @@ def _place(
         return numbers or f"{said.label} at tokens {first}-{last}: there are {len(item.tokens)}"
     if numbers and _squeezed("".join(item.tokens[slice(*numbers)])) == _squeezed(quote):
         return numbers
-    text = item.text or ""
-    places = _places(text, bounds, quote)
+    places = _places(item.text or "", bounds, quote)
     if not places:
         return f"{said.label} {quote!r:.{_SHOWN}} is not in the text"
     if first is not None:
-        return min(places, key=lambda place: (abs(place[0] - first), place))
-    key = f"{said.label}\0{_squeezed(quote)}"
-    mentions[key] += 1
-    if mentions[key] > len(places):
-        times = f"{mentions[key]} times, and the text has it {len(places)} times"
-        return f"{said.label} {quote!r:.{_SHOWN}} is said {times}"
-    return places[mentions[key] - 1]
+        return min(places, key=lambda place: abs(place[0] - first))  # of equals the better
+    words = _squeezed(quote)
+    free.mentions[words] += 1
+    place = free.take(places)
+    if place is None and free.mentions[words] > 1:
+        n = max(len(places), free.mentions[words] - 1)
+        had = "once" if n == 1 else f"{n} times"
+        return f"{said.label} {quote!r:.{_SHOWN}} is said {free.mentions[words]} times, and the text has it {had}"
+    return place or places[0]
 
 
 def _places(text: str, bounds: Sequence[tuple[int, int]], quote: str) -> list[tuple[int, int]]:
-    """Return the places of some words in a text as tokens; words are not found within others."""
-    words = [re.escape(word) for word in quote.split()]
-    if not words:
-        return []
-    starts, ends = {a for a, _ in bounds}, {b for _, b in bounds}
-    for flags in (0, re.IGNORECASE):
-        found = []
-        for match in re.finditer(r"\s*".join(words), text, flags):
-            a, b = match.span()
-            begins = a in starts or not _is_within(text, a)
-            if begins and (b in ends or not _is_within(text, b)):
-                touched = [n for n, (start, end) in enumerate(bounds) if start < b and end > a]
-                found.append((touched[0], touched[-1] + 1))
+    """Return the places of some words in a text as tokens; words are not found within others.
+
+    Those that are whole tokens, but for punctuation, come before those that are parts of a token.
+    """
+    for read, flags in ((str, 0), (str, re.IGNORECASE), (plain, re.IGNORECASE)):
+        words = [re.escape(word) for word in read(quote).split()]
+        if not words:
+            return []
+        parts = [read(char) for char in text] if read is plain else text
+        origin: Sequence[int] = range(len(text))
+        if read is plain:
+            origin = [n for n, part in enumerate(parts) for _ in part]
+        found: dict[tuple[int, int], bool] = {}
+        for match in re.finditer(r"\s*".join(words), "".join(parts), flags):
+            a, b = origin[match.start()], origin[match.end() - 1] + 1
+            first = bisect_right(bounds, a, key=itemgetter(1))
+            last = bisect_left(bounds, b, key=itemgetter(0))
+            if first >= last:  # between the tokens
+                continue
+            start, end = bounds[first][0], bounds[last - 1][1]
+            if (a <= start or not _is_within(text, a)) and (b >= end or not _is_within(text, b)):
+                rest = text[start:a] + text[b:end]
+                found.setdefault((first, last), not any(map(_is_word, rest)))
         if found:
-            return found
+            return sorted(found, key=lambda place: (not found[place], place))
     return []
 
 
 def _is_within(text: str, place: int) -> bool:
-    """Whether a place in a text is between two letters or digits."""
-    return 0 < place < len(text) and text[place - 1].isalnum() and text[place].isalnum()
+    """Whether a place in a text is between two letters, digits or marks of letters."""
+    return 0 < place < len(text) and _is_word(text[place - 1]) and _is_word(text[place])
+
+
+def _is_word(char: str) -> bool:
+    """Whether a character is of a word: a letter, a digit, or a mark such as a vowel sign."""
+    return unicodedata.category(char)[0] in "LMN"
+
+
+def plain(words: str) -> str:
+    """Return words in one spelling: accents apart from their letters, typewriter's signs.
+
+    >>> plain("“O’Neill”") == '"O\'Neill"'
+    True
+    """
+    return unicodedata.normalize("NFKD", words.translate(_TYPED))
+
+
+_TYPED = str.maketrans("‘’‚‛“”„‟‐‑‒–—−", "'" * 4 + '"' * 4 + "-" * 6)
+"""Signs that models write as on a typewriter."""
 
 
 def _bounds(item: PoolItem) -> list[tuple[int, int]]:
@@ -199,7 +258,7 @@ def _bounds(item: PoolItem) -> list[tuple[int, int]]:
 
 
 def _squeezed(words: str) -> str:
-    return "".join(words.split()).casefold()
+    return "".join(plain(words).split()).casefold()
 
 
 def _unknown(label: str, words: str) -> str:

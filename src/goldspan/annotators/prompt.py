@@ -17,7 +17,7 @@ from hashlib import blake2b
 from typing import Any
 
 from goldspan.annotators.base import AnnotationTask, SoftSpan
-from goldspan.annotators.placing import Placed, Said, place_said, with_text
+from goldspan.annotators.placing import Placed, Said, place_said, placeable, with_text
 from goldspan.protocols import PoolItem
 from goldspan.spans import parse
 from goldspan.spans.text import to_chars
@@ -119,7 +119,7 @@ class Prompt:
         elif item.text is None and item.attributes:  # a row of a table, which has no text
             shown["attributes"] = dict(item.attributes)
         else:
-            shown["text"] = with_text(item).text
+            shown["text"] = with_text(item).text if self.task.is_single else placeable(item).text
         return {"role": "user", "content": _json(shown)}
 
     def messages(self, item: PoolItem) -> list[dict[str, str]]:
@@ -187,7 +187,7 @@ class Prompt:
     def _answer(self, item: PoolItem, tags: Sequence[str]) -> str:
         """Write the reply to an example."""
         reply: dict[str, Any] = {"item": code_of(item)}
-        item = with_text(item)
+        item = placeable(item)
         if self.task.is_single:
             return _json(reply | {"label": tags[0]})
         spans = parse(list(tags), self.task.codec.encoding)

@@ -301,12 +301,17 @@ def kin_of(families: Families | Mapping[str, str] | None, reliability: Reliabili
     """Return the families of the workers of a pool; None where everybody errs alone."""
     if families is None:
         return None
-    if isinstance(families, Mapping):
-        from goldspan.aggregation.families import as_copies
+    from goldspan.aggregation.families import Families, as_copies
 
+    if isinstance(families, Mapping):
         found = as_copies(families, reliability.worker_ids)
-    else:
+    elif isinstance(families, Families):
         found = families.on(reliability.worker_ids)
+    else:
+        raise InputError(
+            "families must be a mapping from worker ids to names of families, or Families, such as "
+            f"a result has them (result.families), not {families!r}"
+        )
     return Kin(found.number, found.rho) if found else None
 
 

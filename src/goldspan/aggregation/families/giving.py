@@ -147,14 +147,18 @@ def _within(
 
 
 def _by_truth(crowd: Crowd, number: Ints, known: NDArray[np.int16]) -> tuple[Ints, Floats, Floats]:
-    """Do the same where the truth is known: it is one more worker, who is always right."""
+    """Do the same where the truth is known: it is one more worker, who is always right.
+
+    Mistakes in common are the evidence: who made none so far is taken to make one in so many more.
+    """
     pairs, n = pair_agreements(crowd, known), crowd.n_workers
-    with_truth = pairs.right == n
+    with_truth, one = pairs.right == n, 1 / (pairs.blocks + 2)
     skill = np.full(n, np.nan)
-    skill[pairs.left[with_truth]] = pairs.agreement[with_truth]
+    skill[pairs.left[with_truth]] = np.minimum(pairs.agreement, 1 - one)[with_truth]
+    pairs = replace(pairs, variance=np.maximum(pairs.variance, one * (1 - one)))
     own = pairs.take(~with_truth)
     own = own.take(number[own.left] == number[own.right])
-    common = np.clip(skill[own.left] * skill[own.right], -0.99, 0.99)
+    common = skill[own.left] * skill[own.right]
     own, common = own.take(~np.isnan(common)), common[~np.isnan(common)]
     error = np.sqrt(own.variance / own.blocks) / (1 - common)
     return number[own.left], (own.agreement - common) / (1 - common), error
