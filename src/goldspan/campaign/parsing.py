@@ -502,8 +502,9 @@ def _with_families(content: Mapping[str, Any], folder: Path) -> Mapping[str, Any
         from goldspan.aggregation.families import read_families
 
         families = read_families(folder / families)
-    if families is None or isinstance(families, Mapping):
-        families = {**_families_of_entries(content), **(families or {})} or None
+    more = _families_of_entries(content)
+    if more and (families is None or isinstance(families, Mapping)):
+        families = {**more, **(families or {})}
     if families == aggregate.get("families"):
         return content
     return {**content, "aggregate": {**aggregate, "families": families}}
@@ -531,7 +532,7 @@ def _families_of_entries(content: Mapping[str, Any]) -> dict[str, str]:
     found: dict[str, str] = {}
     for one in _entries_of(content):
         kind = one.get("kind")
-        family = one.get("family") or (one.get("model") if kind in {"llm", "tagger"} else None)
+        family = one.get("family") or (one.get("model") if kind in ("llm", "tagger") else None)
         names = one.get(NAMES, ()) if kind == PEOPLE else (one.get("id", kind),)
         if isinstance(family, str) and isinstance(names, list | tuple):
             found |= {name: family for name in names if isinstance(name, str)}

@@ -223,7 +223,7 @@ class Workforce(AnsweringCrowd):
         An annotator that is shown some of them as examples is asked none.
         """
         control, own = self.inputs.plan.control, self.machines[worker]
-        if control is None or getattr(own.options, "examples", 0):
+        if control is None or getattr(own.options, "examples", False):
             return []
         order = self._shuffled(self.inputs.control, lambda item: f"{item}\0{worker}")
         done = sum(item in self._asked.get(worker, ()) for item in order)
