@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -182,6 +182,18 @@ class Event:
     hash: str
 
 
+class Price(NamedTuple):
+    """What a worker is paid for an answer, in millionths, where it is not what the item costs.
+
+    Attributes:
+        answer: For the answer.
+        token: For each token of the item.
+    """
+
+    answer: int
+    token: int = 0
+
+
 class Ledger(Protocol):
     """What a campaign needs of its ledger, which is handed in: `goldspan.store.SqlLedger` is one.
 
@@ -205,15 +217,34 @@ class Ledger(Protocol):
         ...
 
     def lease(
-        self, worker: str, now: int, seconds: float, n: int = 1, items: Sequence[str] | None = None
-    ) -> list[Lease]:
-        """Assign items to a worker until n are held, as far as there are places and money."""
+        self, worker: str, now: int, seconds: float, n: int = 1, items: Sequence[str] | None = None,
+        *, price: Price | None = None,
+    ) -> list[Lease]:  # fmt: skip
+        """Assign items to a worker until n are held, as far as there are places and money.
+
+        Reserved is what an item costs, or the worker's own `price`.
+        """
         ...
 
     def submit(
-        self, key: str, worker: str, item: str, labels: Sequence[str | None], now: int
-    ) -> Receipt:
-        """Take an answer, one label per token (None: skipped), and pay for it if it counts."""
+        self, key: str, worker: str, item: str, labels: Sequence[str | None], now: int,
+        *, cost: int | None = None,
+    ) -> Receipt:  # fmt: skip
+        """Take an answer, one label per token (None: skipped), and pay for it if it counts.
+
+        Paid is what was reserved, or `cost`: of that no more than the cap allows.
+        """
+        ...
+
+    def release(self, worker: str, item: str, now: int, skip: str = "", *, cost: int = 0) -> bool:
+        """End an assignment; with a reason to skip, the worker is not asked again.
+
+        `cost` is paid all the same: for a model that was asked in vain.
+        """
+        ...
+
+    def skipped_by(self, worker: str) -> set[str]:
+        """Return the items that a worker gave no answer to, and is not asked about again."""
         ...
 
     def expire(self, now: int) -> int:

@@ -123,7 +123,7 @@ class OpenPlaces:
         self._free[item] -= 1
         self._left -= receipt.cost
         self._given.setdefault(item, {})[worker] = list(labels)
-        _tell(receipt, self._on_event)
+        tell(receipt, self._on_event)
         return TAKEN
 
     def _send(self, item: str, worker: str, labels: Sequence[str | None], now: int) -> Receipt:
@@ -248,7 +248,7 @@ LEASE_SECONDS = 1e8
 """Longer than any campaign: what a kill leaves reserved is taken up again."""
 
 
-def _tell(receipt: Receipt, on_event: OnEvent) -> None:
+def tell(receipt: Receipt, on_event: OnEvent) -> None:
     """Tell of an answer that counts, once."""
     if receipt.counts and not receipt.repeated:
         on_event(AnswerTaken(receipt.cost))
@@ -336,7 +336,7 @@ class AnsweringCrowd:
         receipt = self.ledger.submit(key, worker, item, self.answer(worker, item), given)
         self._asked.setdefault(worker, set()).add(item)
         self._n_answers += not receipt.repeated
-        _tell(receipt, self._on_event)
+        tell(receipt, self._on_event)
         return receipt.counts
 
     def _read(self) -> None:

@@ -55,6 +55,7 @@ from goldspan.campaign.protocols import (
     Trained,
     Waiting,
 )
+from goldspan.campaign.workforce import Workforce
 from goldspan.crowd import Crowd
 from goldspan.errors import InputError
 from goldspan.protocols import Ledger
@@ -322,7 +323,13 @@ class Snapshot:
 # The six steps of a campaign together: those of the plan, and any of them replaced.
 
 
-SOURCES: dict[str, Any] = {"simulated": Simulated, "files": Files, "web": Web, "replay": Replayed}
+SOURCES: dict[str, Any] = {
+    "simulated": Simulated,
+    "files": Files,
+    "web": Web,
+    "replay": Replayed,
+    "mixed": Workforce,
+}
 """Where answers come from, by the name in the plan."""
 
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import difflib
 import tomllib
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
-from goldspan.campaign.plan import Plan
+from goldspan.campaign.plan import NAMES, PEOPLE, Plan, entry_of
 from goldspan.campaign.section import Section
 from goldspan.errors import Fault, FaultsError, InputError
 from goldspan.money import from_micro
@@ -77,14 +78,21 @@ def _task(plan: Any) -> Iterator[str]:
 
 def _crowd(plan: Any) -> Iterator[str]:
     crowd = plan.crowd
-    if crowd.source == "replay":
-        return
-    if crowd.source in {"files", "web"}:
+    if crowd.source == "mixed":
+        yield from _workforce(plan)
+    elif crowd.tables:
+        yield 'crowd.source: entries [[crowd.workers]] belong to source = "mixed": leave it out'
+    elif crowd.source in {"files", "web"}:
         if crowd.workers or crowd.truth:
             yield "crowd: workers and truth belong to the source simulated"
         if crowd.out == crowd.back:
             yield "crowd.back: tasks and answers need two folders"
-        return
+    elif crowd.source == "simulated":
+        yield from _simulated(crowd)
+
+
+def _simulated(crowd: Any) -> Iterator[str]:
+    """Check simulated workers in text."""
     if not crowd.workers:
         yield 'crowd.workers: is missing: name some, for example ["flip(0.1) x5"]'
     if crowd.truth is None:
@@ -98,9 +106,44 @@ def _crowd(plan: Any) -> Iterator[str]:
             yield f"crowd.workers: {error}"
 
 
+def _workforce(plan: Any) -> Iterator[str]:
+    """Check the entries of a mixed workforce."""
+    crowd, ids = plan.crowd, set(plan.crowd.names)
+    if not crowd.tables:
+        yield 'crowd.workers: is missing: source = "mixed" needs entries [[crowd.workers]]'
+    for table in crowd.tables:
+        try:
+            entry = entry_of(table, crowd, plan.prices)
+        except InputError as error:
+            yield f"crowd.workers: {error}"
+            continue
+        if entry.id in ids:
+            yield f"crowd.workers: the id {entry.id!r} appears twice"
+        ids.add(entry.id)
+        if entry.kind == "files":
+            yield f'crowd.workers: {entry.id}: workers behind files are asked by source = "files"'
+        if entry.kind == "llm" and not crowd.send_text:
+            yield (
+                f"crowd.send_text: worker {entry.id} would send the texts of the items to "
+                f"{entry.options['base_url']}: say that they may be sent, with send_text = true"
+            )
+        if entry.kind == PEOPLE:
+            yield from _people(entry.id, entry.options)
+
+
+def _people(name: str, options: Mapping[str, Any]) -> Iterator[str]:
+    """Check an entry of people in a browser."""
+    for key in options:
+        if key != NAMES:
+            yield f"crowd.workers: {name}: unknown key {key!r} of kind {PEOPLE!r}: choose {NAMES}"
+    names = options.get(NAMES, ["a"])
+    if not isinstance(names, list) or not names or not all(isinstance(one, str) for one in names):
+        yield f"crowd.workers: {name}: {NAMES} must be a list of names, not {names!r:.80}"
+
+
 def _annotators(plan: Any) -> Iterator[str]:
-    names = plan.crowd.annotators
-    if names and plan.crowd.source != "web":
+    names = plan.crowd.names
+    if names and not plan.crowd.is_served:
         yield 'crowd.annotators: belongs to source = "web"'
     if len(set(names)) < len(names):
         yield f"crowd.annotators: a name appears twice in {', '.join(names)}"
@@ -111,7 +154,9 @@ def _annotators(plan: Any) -> Iterator[str]:
 
 def _record(plan: Any) -> Iterator[str]:
     crowd = plan.crowd
-    if (crowd.source == "replay") != (crowd.answers is not None):
+    if crowd.send_text and not crowd.tables:
+        yield "crowd.send_text: belongs to entries [[crowd.workers]]"
+    if crowd.source != "mixed" and (crowd.source == "replay") != (crowd.answers is not None):
         yield 'crowd.answers: belongs to source = "replay", which needs one'
     if crowd.source == "replay" and crowd.workers:
         yield "crowd.workers: a recorded crowd has its own"
@@ -132,6 +177,13 @@ def _redundancy(plan: Any) -> Iterator[str]:
 def _enough_workers(plan: Any) -> Iterator[str]:
     from goldspan.simulation import read_team
 
+    if plan.crowd.source == "mixed":
+        n = _n_workers(plan)
+        if n is not None and n < plan.redundancy.max:
+            yield (
+                f"redundancy: an item may take {plan.redundancy.max} answers, each of another "
+                f"worker, and there are {n}: set overlap = {n} or less, or name more workers"
+            )
     if plan.crowd.annotators and plan.crowd.source == "web":
         n = len(plan.crowd.annotators)
         if n < plan.redundancy.max:
@@ -149,6 +201,14 @@ def _enough_workers(plan: Any) -> Iterator[str]:
             asked = getattr(plan.redundancy, key)
             if n < asked:
                 yield f"redundancy.{key}: is {asked}, and there are {n} workers"
+
+
+def _n_workers(plan: Any) -> int | None:
+    """Count the workers of a mixed workforce; None where anybody may come in."""
+    people = [one for one in plan.crowd.tables if one.get("kind") == PEOPLE]
+    if any(NAMES not in one for one in people) and not plan.crowd.annotators:
+        return None
+    return len(plan.crowd.tables) - len(people) + len(plan.crowd.names)
 
 
 def _page(plan: Any) -> Iterator[str]:
@@ -174,7 +234,7 @@ def _unasked(plan: Any) -> Iterator[str]:
 
 
 def _provider(plan: Any) -> Iterator[str]:
-    if plan.provider is not None and plan.crowd.source != "web":
+    if plan.provider is not None and not plan.crowd.is_served:
         yield 'provider: belongs to source = "web"'
     if plan.provider is not None and plan.provider.name != "link" and plan.crowd.annotators:
         yield f"crowd.annotators: the annotators come from {plan.provider.name}, not by name"
@@ -196,6 +256,10 @@ def _control(plan: Any) -> Iterator[str]:
 
 def _money(plan: Any) -> Iterator[str]:
     each = _least_price(plan)
+    if not each and _has_prices(plan):  # of workers; what they cost, only the items tell
+        if plan.budget.micro is None:
+            yield "budget.money: is missing: workers cost something, so say what may be spent"
+        return
     money = plan.budget.micro
     if money is None:
         if each:
@@ -219,6 +283,15 @@ def _money(plan: Any) -> Iterator[str]:
 def _least_price(plan: Any) -> int:
     """Return what an answer to a single token costs, in millionths."""
     return int(plan.prices.answer_micro + plan.prices.token_micro)
+
+
+def _has_prices(plan: Any) -> bool:
+    """Whether workers of a mixed workforce have prices of their own."""
+    return any(any(one.get("prices", {}).values()) for one in plan.crowd.tables if _has_table(one))
+
+
+def _has_table(entry: Mapping[str, Any]) -> bool:
+    return isinstance(entry.get("prices", {}), Mapping)  # else its reader says so
 
 
 def _per_money(plan: Any) -> Iterator[str]:
@@ -292,6 +365,11 @@ def _named_workers(plan: Any) -> list[str]:
     """Return the workers whom the plan names, none where anybody may come."""
     from goldspan.simulation import read_team
 
+    if plan.crowd.source == "mixed":
+        if _n_workers(plan) is None:
+            return []
+        machines = [one for one in plan.crowd.tables if one.get("kind") != PEOPLE]
+        return [*plan.crowd.names, *(str(one.get("id", one.get("kind"))) for one in machines)]
     if plan.crowd.source != "simulated":
         return list(plan.crowd.annotators)
     try:
@@ -397,7 +475,7 @@ def read_plan(source: str | Path | Mapping[str, Any], *, overlap: int | None = N
     5
     """
     where, content = _content(source)
-    content = _with_families(content, Path(where).parent)
+    content = _with_families(_with_source(content), Path(where).parent)
     if overlap is not None:
         kept = content.get("redundancy", {})
         if isinstance(kept, Mapping):  # else the section says so
@@ -415,15 +493,51 @@ def read_plan(source: str | Path | Mapping[str, Any], *, overlap: int | None = N
 
 
 def _with_families(content: Mapping[str, Any], folder: Path) -> Mapping[str, Any]:
-    """Read the file of families that a plan names, so that the plan holds them itself."""
-    aggregate = content.get("aggregate")
-    file = aggregate.get("families") if isinstance(aggregate, Mapping) else None
-    if not isinstance(file, str) or file in {"", "auto", "none"}:
-        return content  # else the section says so
-    from goldspan.aggregation.families import read_families
+    """Put the families of a file and of the entries of workers into the plan itself."""
+    aggregate = content.get("aggregate", {})
+    if not isinstance(aggregate, Mapping):
+        return content  # the section says so
+    families = aggregate.get("families")
+    if isinstance(families, str) and families not in {"", "auto", "none"}:
+        from goldspan.aggregation.families import read_families
 
-    assert isinstance(aggregate, Mapping)
-    return {**content, "aggregate": {**aggregate, "families": read_families(folder / file)}}
+        families = read_families(folder / families)
+    more = _families_of_entries(content)
+    if more and (families is None or isinstance(families, Mapping)):
+        families = {**more, **(families or {})}
+    if families == aggregate.get("families"):
+        return content
+    return {**content, "aggregate": {**aggregate, "families": families}}
+
+
+def _with_source(content: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Say that a crowd of entries is a mixed one."""
+    if not _entries_of(content) or "source" in content["crowd"]:
+        return content
+    return {**content, "crowd": {"source": "mixed", **content["crowd"]}}
+
+
+def _entries_of(content: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """Return the tables [[crowd.workers]]."""
+    crowd = content.get("crowd")
+    rows = crowd.get("workers") if isinstance(crowd, Mapping) else None
+    return [one for one in rows if isinstance(one, Mapping)] if isinstance(rows, list) else []
+
+
+def _families_of_entries(content: Mapping[str, Any]) -> dict[str, str]:
+    """Return the families that entries say, or whose models are the same, by worker.
+
+    Somebody alone in a family is left out: it would say nothing.
+    """
+    found: dict[str, str] = {}
+    for one in _entries_of(content):
+        kind = one.get("kind")
+        family = one.get("family") or (one.get("model") if kind in ("llm", "tagger") else None)
+        names = one.get(NAMES, ()) if kind == PEOPLE else (one.get("id", kind),)
+        if isinstance(family, str) and isinstance(names, list | tuple):
+            found |= {name: family for name in names if isinstance(name, str)}
+    size = Counter(found.values())
+    return {worker: family for worker, family in found.items() if size[family] > 1}
 
 
 def _content(source: str | Path | Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:

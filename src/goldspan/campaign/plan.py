@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from functools import cached_property
 from hashlib import blake2b
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import (
     AfterValidator,
@@ -23,6 +23,9 @@ from goldspan.campaign.stopping import StopSection
 from goldspan.errors import InputError
 from goldspan.money import UNLIMITED, to_micro
 from goldspan.spans import Codec
+
+if TYPE_CHECKING:
+    from goldspan.annotators.base import WorkerEntry
 
 # --------------------------------------------------------------------------------------------------
 # Keys of answers: what makes sending one again change nothing.
@@ -79,13 +82,27 @@ class Items(Section):
     document: str | None = None
 
 
+def _workers(given: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Reject what is neither text nor a table, and both together."""
+    kinds = {isinstance(one, str) for one in given}
+    if len(kinds) > 1 or not all(isinstance(one, str | Mapping) for one in given):
+        raise InputError(
+            "must be a list of simulated workers in text, or tables [[crowd.workers]], not "
+            f"{[*given]!r:.80}"
+        )
+    return given
+
+
 class Workers(Section):
     """Who answers.
 
     Attributes:
-        source: "simulated", "files" that go out and come back, "web": people in a browser, or
-            "replay": a recorded crowd answers again.
-        workers: Simulated workers in text: "flip(0.1) x3".
+        source: "simulated", "files" that go out and come back, "web": people in a browser,
+            "replay": a recorded crowd answers again, or "mixed": entries of several kinds.
+        workers: Simulated workers in text: "flip(0.1) x3"; or the entries of a mixed workforce,
+            tables with id, kind, family, limit, prices and what the kind takes.
+        send_text: Whether texts may be sent to the endpoints of language models.
+        replies: Folder in which the replies of language models are kept.
         truth: File of the gold that simulated workers know; the campaign never looks at it but to
             say at the end how good it was.
         seconds: What a simulated answer takes; workers work side by side.
@@ -95,14 +112,70 @@ class Workers(Section):
         annotators: Names of people in a browser: `goldspan serve` prints a personal link for each.
     """
 
-    source: Literal["simulated", "files", "web", "replay"]
-    workers: Words = ()
+    source: Literal["simulated", "files", "web", "replay", "mixed"]
+    workers: Annotated[tuple[Any, ...], Field(strict=False), AfterValidator(_workers)] = ()
+    send_text: bool = False
+    replies: str = "replies"
     truth: str | None = None
     seconds: Annotated[float, Field(gt=0)] = 30.0
     out: str = "tasks"
     back: str = "answers"
     answers: str | None = None
     annotators: Words = ()
+
+    @property
+    def tables(self) -> tuple[Mapping[str, Any], ...]:
+        """The entries of a mixed workforce as they are written."""
+        return tuple(one for one in self.workers if isinstance(one, Mapping))
+
+    @property
+    def is_served(self) -> bool:
+        """Whether people answer in a browser."""
+        has_people = any(one.get("kind") == PEOPLE for one in self.tables)
+        return self.source == "web" or (self.source == "mixed" and has_people)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of people in a browser, also those of entries."""
+        people = [one.get(NAMES) for one in self.tables if one.get("kind") == PEOPLE]
+        lists = [names for names in people if isinstance(names, list)]  # else it is refused
+        return (*self.annotators, *(str(name) for names in lists for name in names))
+
+    @model_serializer(mode="wrap")
+    def _as_before(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Leave out what plans made before do not have: they have the same hash."""
+        found: dict[str, Any] = dump(self)
+        return {k: v for k, v in found.items() if v != _NEW_OF_WORKERS.get(k, ...)}
+
+
+PEOPLE, NAMES = "people", "names"
+"""Kind of the entries of people in a browser, and the key of their names; without it: all others
+who come in."""
+_NEW_OF_WORKERS = {"send_text": False, "replies": "replies"}
+_PAID_BY_THE_PLAN = (PEOPLE, "simulated", "replay")
+"""Kinds of workers who are paid by `[prices]` where they have no prices of their own."""
+
+
+def entry_of(given: Mapping[str, Any], crowd: Workers, prices: Prices) -> WorkerEntry:
+    """Read an entry of a workforce; what it leaves out and the plan says is the plan's.
+
+    Raises:
+        InputError: It is faulty.
+    """
+    from goldspan.annotators.registry import read_worker
+
+    kind, found = given.get("kind"), dict(given)
+    if not isinstance(kind, str):
+        raise InputError(f'an entry needs a kind, such as "llm", not {kind!r:.80}')
+    if kind in _PAID_BY_THE_PLAN and "prices" not in given:
+        found["prices"] = {"per_answer": prices.per_answer, "per_token": prices.per_token}
+    for its, key, value in (
+        ("simulated", "truth", crowd.truth),
+        ("replay", "answers", crowd.answers),
+    ):
+        if kind == its and value is not None:
+            found.setdefault(key, value)
+    return read_worker(found)
 
 
 class Redundancy(Section):
@@ -433,6 +506,25 @@ class Plan(Section):
         """What may be spent, in millionths of the currency unit; unpaid work has no limit."""
         return UNLIMITED if self.budget.micro is None else self.budget.micro
 
+    @cached_property
+    def workforce(self) -> tuple[WorkerEntry, ...]:
+        """The entries of a mixed workforce, in their order."""
+        return tuple(entry_of(one, self.crowd, self.prices) for one in self.crowd.tables)
+
+    def entry_of_person(self, name: str) -> WorkerEntry | None:
+        """Return the entry of somebody who answers in a browser, None where there is none."""
+        people = [one for one in self.workforce if one.kind == PEOPLE]
+        named = [one for one in people if name in one.options.get(NAMES, ())]
+        return next(iter(named or [one for one in people if NAMES not in one.options]), None)
+
     def cost(self, n_tokens: int) -> int:
-        """Return what an answer to an item costs, in millionths of the currency unit."""
-        return self.prices.answer_micro + self.prices.token_micro * n_tokens
+        """Return what an answer to an item costs, in millionths of the currency unit.
+
+        Workers with prices of their own are paid by these. Where all people have some, it is what
+        the cheapest of them get.
+        """
+        own = self.prices.answer_micro + self.prices.token_micro * n_tokens
+        if own or not self.workforce:
+            return own
+        people = [one.tariff.cost(n_tokens) for one in self.workforce if one.kind == PEOPLE]
+        return min(people, default=0)

@@ -15,9 +15,9 @@ def cost_range(inputs: CampaignInputs) -> dict[str, Any]:
 
     Returns:
         `items` to label; `cheapest` and `dearest`, millionths for all of them with the fewest and
-        the most answers; `cap`; `pays_least` and `pays_most`, the items that the cap pays for;
-        `opening`, what practice and test of a worker cost, on average over the gold questions;
-        `bears`, the workers whose openings the cap pays beside the minimum, and
+        the most answers, by the prices of the plan; `cap`; `pays_least` and `pays_most`, the items
+        that the cap pays for; `opening`, what practice and test of a worker cost, on average over
+        the gold questions; `bears`, the workers whose openings the cap pays beside the minimum, and
         `bears_most`, those whose openings alone use it up; None where there is no opening. Where
         nobody is paid, in place of the money `fewest` and `most`, the fewest and the most answers.
     """
@@ -36,8 +36,8 @@ def cost_range(inputs: CampaignInputs) -> dict[str, Any]:
         "cheapest": once * low,
         "dearest": once * high,
         "cap": cap,
-        "pays_least": min(len(own), int(cap / (each * high))),
-        "pays_most": min(len(own), int(cap / (each * low))),
+        "pays_least": min(len(own), int(cap / (each * high))) if each else 0,
+        "pays_most": min(len(own), int(cap / (each * low))) if each else len(own),
         "opening": opening,
         "bears": rest // opening if opening else None,
         "bears_most": cap // opening if opening else None,
@@ -49,7 +49,7 @@ def _opening(inputs: CampaignInputs) -> int:
     control, plan = inputs.plan.control, inputs.plan
     if control is None:
         return 0
-    questions = control.first + (plan.page.training if plan.crowd.source == "web" else 0)
+    questions = control.first + (plan.page.training if plan.crowd.is_served else 0)
     known = [n for n, name in enumerate(inputs.ids) if name in inputs.control]
     return round(questions * int(inputs.costs[known].sum()) / len(known))
 
@@ -63,7 +63,20 @@ def _labelling(plan: Plan) -> float:
 def describe_plan(inputs: CampaignInputs) -> list[str]:
     """Return what a plan will do, a line each."""
     costs = _costs(inputs) if inputs.plan.is_paid else _answers(inputs)
-    return [*_work(inputs), *costs, *_end(inputs)]
+    return [*_work(inputs), *_machines(inputs), *costs, *_end(inputs)]
+
+
+def _machines(inputs: CampaignInputs) -> Iterator[str]:
+    """Return what annotators that answer at once would cost, before anything is sent."""
+    if inputs.plan.workforce:
+        from goldspan.campaign.workforce import described, expected
+
+        currency = inputs.plan.prices.currency
+        unit = f" {currency}" if currency else ""
+        for one in expected(inputs):
+            yield described(one, unit, from_micro)
+        if any(entry.kind == "llm" for entry in inputs.plan.workforce):
+            yield f"send_text: texts are sent; replies are kept in {inputs.plan.crowd.replies}/"
 
 
 def _work(inputs: CampaignInputs) -> Iterator[str]:
@@ -74,7 +87,7 @@ def _work(inputs: CampaignInputs) -> Iterator[str]:
     n = len(inputs.ids)
     yield f"pool: {n} items of {plan.pool.file}"
     yield f"crowd: {_crowd(plan)}"
-    if plan.crowd.source == "web":
+    if plan.crowd.is_served:
         yield from _page(plan)
     first = plan.select.first or plan.select.batch
     rest = "" if first == plan.select.batch else f", later {plan.select.batch}"
@@ -98,6 +111,8 @@ def _work(inputs: CampaignInputs) -> Iterator[str]:
 
 def _crowd(plan: Plan) -> str:
     crowd = plan.crowd
+    if plan.workforce:
+        return ", ".join(f"{entry.id} ({entry.kind})" for entry in plan.workforce)
     return {
         "simulated": f"simulated: {', '.join(crowd.workers)}",
         "replay": f"the recorded answers of {crowd.answers} again",
@@ -111,7 +126,7 @@ def _page(plan: Plan) -> Iterator[str]:
     page, provider = plan.page, plan.provider
     yield f"title: {page.title or plan.name}"
     name = "link" if provider is None else provider.name
-    named = ", ".join(plan.crowd.annotators)
+    named = ", ".join(plan.crowd.names)
     links = f"personal links for {named}" if named else "personal links: `goldspan invite`"
     yield f"provider: {links if name == 'link' else name}"
     if page.training:
@@ -128,6 +143,9 @@ def _test(control: Control) -> str:
 def _costs(inputs: CampaignInputs) -> Iterator[str]:
     found, plan = cost_range(inputs), inputs.plan
     unit = f" {plan.prices.currency}" if plan.prices.currency else ""
+    if not found["dearest"]:
+        yield f"budget: {from_micro(found['cap'])}{unit}; every worker has prices of its own"
+        return
     cheap, dear = from_micro(found["cheapest"]), from_micro(found["dearest"])
     yield (
         f"cost: all {found['items']} items take {cheap}{unit} with {plan.redundancy.min} answers "
@@ -151,7 +169,7 @@ def _answers(inputs: CampaignInputs) -> Iterator[str]:
 
 def _entry(found: dict[str, Any], plan: Plan, unit: str) -> str:
     """Return what workers cost before they label anything new."""
-    practises = plan.crowd.source == "web" and plan.page.training > 0
+    practises = plan.crowd.is_served and plan.page.training > 0
     has_test = plan.control is not None and plan.control.first > 0
     parts = ["practice"] * practises + ["test"] * has_test
     each = f"every worker's {' and '.join(parts)} costs {from_micro(found['opening'])}{unit}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -70,7 +71,15 @@ def check(
 
     inputs = Place(source, "out", None).inputs()
     lines = [*describe_plan(inputs), *(f"pool: {note}" for note in inputs.notes)]
-    print_result({"id": inputs.key, **cost_range(inputs)}, lines, as_json=json)
+    facts = {"id": inputs.key, **cost_range(inputs)}
+    if inputs.plan.workforce:
+        from goldspan.campaign.workforce import expected
+
+        facts["workers"] = [
+            {"id": o.id, "kind": o.kind, "family": o.family, **asdict(o.estimate)}
+            for o in expected(inputs)
+        ]
+    print_result(facts, lines, as_json=json)
 
 
 # --------------------------------------------------------------------------------------------------
@@ -164,7 +173,9 @@ def _begin(inputs: CampaignInputs) -> int:
     from goldspan.campaign.clock import wall_clock
     from goldspan.simulation.crowd import BEGIN
 
-    by_itself = inputs.plan.crowd.source in {"simulated", "replay"}  # on a clock of its own
+    crowd = inputs.plan.crowd
+    by_itself = crowd.source in {"simulated", "replay", "mixed"}  # on a clock of its own
+    by_itself &= not crowd.is_served
     return BEGIN if by_itself else wall_clock()
 
 
@@ -338,7 +349,7 @@ def _closing(service: Service) -> Iterator[None]:
 
 def _still_known(service: Service) -> list[str]:
     """Return the annotators of the plan who were not forgotten, and tell of the others."""
-    named, ledger = service.inputs.plan.crowd.annotators, service.ledger
+    named, ledger = service.inputs.plan.crowd.names, service.ledger
     gone = [name for name in named if ledger.was_forgotten(name)] if ledger.n_forgotten else []
     if gone:
         warn(

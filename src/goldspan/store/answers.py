@@ -16,6 +16,7 @@ from goldspan.store.journal import Entry, canonical
 from goldspan.store.people import SHOWN, Worker, find_worker, known_by, worker_of
 from goldspan.store.schema import (
     answers,
+    check_amount,
     check_name,
     is_name,
     items,
@@ -95,12 +96,15 @@ class Sent(NamedTuple):
 
 
 def submit(
-    entry: Entry, key: str, worker: str, item: str, labels: Sequence[str | None], tagset: Codec
-) -> Receipt:
-    """Take an answer, and pay for it if it counts.
+    entry: Entry, key: str, worker: str, item: str, labels: Sequence[str | None], tagset: Codec,
+    cost: int | None = None,
+) -> Receipt:  # fmt: skip
+    """Take an answer, and pay for it if it counts: what was reserved, or `cost`.
 
     Of the answers of a worker to an item that do not count, the first is kept.
     """
+    if cost is not None:
+        check_amount(cost, "the cost of an answer")
     key = _kept_key(entry, key, worker)
     sent = Sent(key, worker, item, canonical(list(labels)))
     before = _replay(entry, sent)
@@ -114,7 +118,7 @@ def submit(
     expire_due(entry)
     # Places may have become free just now.
     row = entry.connection.execute(_ITEM, named).one()
-    return _decide(entry, sent, row, worker_of(entry, worker))
+    return _decide(entry, sent, row, worker_of(entry, worker), cost)
 
 
 def change(
@@ -168,16 +172,20 @@ def check_labels(
 
 
 def put_answer(entry: Entry, body: Mapping[str, Any]) -> None:
-    """Write an answer, end its lease and settle the money."""
+    """Write an answer, end its lease and settle the money.
+
+    `reserved` is there where the answer costs something else than was reserved for it.
+    """
     item, worker, cost = body["item"], body["worker"], body["cost"]
     leased = body["status"] == "accepted"
     counts = leased or body["status"] == "late"
     row = {"submitted": entry.clock, "counts": int(counts)}
-    entry.connection.execute(answers.insert(), {**body, **row})
+    kept = {name: value for name, value in body.items() if name != "reserved"}
+    entry.connection.execute(answers.insert(), {**kept, **row})
     if leased:
         entry.connection.execute(_END, {"number": item, "who": worker})
-        entry.balance.settle(cost)
-    elif counts:
+        entry.balance.free(body.get("reserved", cost))
+    if counts:
         entry.balance.pay(cost)
     if counts:
         entry.connection.execute(_FILL, {"number": item, "held": int(leased)})
@@ -213,27 +221,31 @@ def _replay(entry: Entry, sent: Sent) -> Receipt | None:
     return Receipt(sent.key, row.status, cost, row.reason, repeated=True)
 
 
-def _decide(entry: Entry, sent: Sent, item: Any, worker: Worker) -> Receipt:
+def _decide(entry: Entry, sent: Sent, item: Any, worker: Worker, price: int | None) -> Receipt:
     mine = {"number": item.number, "who": worker.number}
     held = entry.connection.execute(_HELD, mine).one_or_none()
     status, reason = "accepted", ""
     if entry.connection.execute(_COUNTS, mine).first() is not None:
         status, reason = "duplicate", OFTEN
     elif held is None:
-        status, reason = _without_lease(entry, item, worker)
-    cost = held.cost if held is not None else item.cost
+        status, reason = _without_lease(entry, item, worker, item.cost if price is None else price)
+    reserved = None if held is None else held.cost
+    cost = item.cost if reserved is None else reserved
+    if price is not None:  # a model may have used more than was thought possible
+        cost = min(price, (reserved or 0) + entry.balance.left)
     receipt = Receipt(sent.key, status, cost if not reason else 0, reason)
     if reason and entry.connection.execute(_OTHERS, {**mine, "kinds": _KEPT}).first() is not None:
         return Receipt(sent.key, status, 0, reason, repeated=True)
     last = entry.connection.execute(_LAST).scalar_one() or 0
     body = {"number": last + 1, "key": sent.key, "item": item.number, "worker": worker.number}
     body |= {"labels": sent.labels, "status": status, "reason": reason, "cost": receipt.cost}
-    started = -1 if held is None else held.taken
-    entry.log("submit", {**body, "started": started})
+    body["started"] = -1 if held is None else held.taken
+    is_other = status == "accepted" and reserved != cost
+    entry.log("submit", body | ({"reserved": reserved} if is_other else {}))
     return receipt
 
 
-def _without_lease(entry: Entry, item: Any, worker: Worker) -> tuple[str, str]:
+def _without_lease(entry: Entry, item: Any, worker: Worker, cost: int) -> tuple[str, str]:
     if worker.barred:
         return "draft", BARRED
     mine = {"number": item.number, "who": worker.number}
@@ -241,4 +253,4 @@ def _without_lease(entry: Entry, item: Any, worker: Worker) -> tuple[str, str]:
         return "draft", PASSED
     if item.free <= 0:
         return "draft", FULL
-    return ("draft", BROKE) if item.cost > entry.balance.left else ("late", "")
+    return ("draft", BROKE) if cost > entry.balance.left else ("late", "")

@@ -25,11 +25,23 @@ from sqlalchemy import (
 )
 
 from goldspan.errors import InputError
-from goldspan.protocols import Lease
+from goldspan.protocols import Lease, Price
 from goldspan.store.journal import Entry, read_json
 from goldspan.store.people import Worker, find_worker, is_worker, keep_reason, worker_of
 from goldspan.store.pool import FEW, look_back, numbers_of
-from goldspan.store.schema import FREE, answers, gold, items, leases, people, skips, slots, workers
+from goldspan.store.schema import (
+    FREE,
+    Whole,
+    answers,
+    check_amount,
+    gold,
+    items,
+    leases,
+    people,
+    skips,
+    slots,
+    workers,
+)
 
 # --------------------------------------------------------------------------------------------------
 # Which items a worker gets next: the first free places in the order of batches and priorities.
@@ -51,7 +63,14 @@ _HAD = or_(
 _KNOWN = exists().where(and_(gold.c.item == slots.c.item, gold.c.control == literal_column("1")))
 # Free places: has the worker `who` had the item, is it a control one?
 _FREE_PLACES = (
-    select(slots.c.item, slots.c.position, items.c.cost, _HAD.label("had"), _KNOWN.label("control"))
+    select(
+        slots.c.item,
+        slots.c.position,
+        items.c.cost,
+        items.c.n_tokens,
+        _HAD.label("had"),
+        _KNOWN.label("control"),
+    )
     .join(items, items.c.number == slots.c.item)
     .where(text(FREE))
 )
@@ -102,6 +121,13 @@ class Family:
 
 
 NOBODY = Family(())
+
+
+def _cost_of(item: Any, price: Price | None) -> int:
+    """Return what an answer costs: what the item does, or the worker's own price."""
+    return int(item.cost) if price is None else price.answer + price.token * item.n_tokens
+
+
 _KIN: BindParameter[Any] = bindparam("kin", expanding=True)
 _N_KIN = (
     select(func.count())
@@ -125,10 +151,15 @@ _NEXT_PLACES = (
     .subquery()
 )
 _END = select(func.max(_NEXT_PLACES.c.position), func.count()).select_from(_NEXT_PLACES)
+# What an answer costs: what the item does, or the worker's own price, if that is not below 0.
+_COST = case(
+    (bindparam("each", type_=Whole) < 0, items.c.cost),
+    else_=bindparam("each", type_=Whole) + bindparam("token", type_=Whole) * items.c.n_tokens,
+)
 _FOUND_AHEAD = (
-    _FREE_PLACES.with_only_columns(slots.c.item, slots.c.position, items.c.cost)
+    _FREE_PLACES.with_only_columns(slots.c.item, slots.c.position, items.c.cost, items.c.n_tokens)
     .join(_NEXT_PLACES, _NEXT_PLACES.c.item == slots.c.item)
-    .where(~_HAD, ~_KNOWN, bindparam("fewer") > _N_KIN, items.c.cost <= bindparam("left"))
+    .where(~_HAD, ~_KNOWN, bindparam("fewer") > _N_KIN, bindparam("left") >= _COST)
     .order_by(slots.c.position)
     .limit(bindparam("size"))
 )
@@ -160,8 +191,8 @@ _HAVE_HAD = union_all(
 class _Kin:
     """The members of a family who are in the store, and who else is at work."""
 
-    def __init__(self, entry: Entry, worker: Worker, family: Family) -> None:
-        self.entry, self.worker, self.family = entry, worker, family
+    def __init__(self, entry: Entry, worker: Worker, family: Family, price: Price | None) -> None:
+        self.entry, self.worker, self.family, self.price = entry, worker, family, price
         self.numbers: list[int] = []
         self.start = worker.cursor
         if family.others:
@@ -195,6 +226,8 @@ class _Kin:
     def _look(self, start: int, n: int, fewer: int) -> tuple[list[Choice], int]:
         """Look at some places, and say where to look next time, -1 at the end of all."""
         own = {"who": self.worker.number, "kin": self.numbers, "fewer": fewer, "size": n}
+        each, token = self.price or (-1, 0)
+        own |= {"each": each, "token": token}
         left, run = self.entry.balance.left, self.entry.connection.execute
         for size in AHEAD:
             where = {"start": start, "look": size}
@@ -202,9 +235,10 @@ class _Kin:
             if rows:
                 found = []
                 for row in rows:
-                    if row.cost <= left:
-                        found.append(Choice(row.item, row.cost))
-                        left -= row.cost
+                    cost = _cost_of(row, self.price)
+                    if cost <= left:
+                        found.append(Choice(row.item, cost))
+                        left -= cost
                 return found, rows[-1].position
             last, seen = run(_END, where).one()
             if seen < size:
@@ -237,9 +271,12 @@ class Choices(NamedTuple):
     cursor: int
 
 
-def next_items(entry: Entry, worker: Worker, n: int, family: Family = NOBODY) -> Choices:
+def next_items(
+    entry: Entry, worker: Worker, n: int, family: Family = NOBODY,
+    price: Price | None = None,
+) -> Choices:  # fmt: skip
     """Choose the next n items for a worker, as far as there are and the money suffices."""
-    kin = _Kin(entry, worker, family)
+    kin = _Kin(entry, worker, family, price)
     if kin and (ahead := kin.find(n)):
         return Choices(ahead, worker.cursor)
     found: list[Choice] = []
@@ -256,13 +293,14 @@ def next_items(entry: Entry, worker: Worker, n: int, family: Family = NOBODY) ->
             start = row.position + 1
             if row.had or row.control:
                 continue
-            if row.cost > left or (kin and not kin.may_take(row.item, row.n_kin)):
+            cost = _cost_of(row, price)
+            if cost > left or (kin and not kin.may_take(row.item, row.n_kin)):
                 passed += 1
                 # The place stays in front of the worker for when there is money, or nobody else.
                 cursor = row.position if cursor < 0 else cursor
                 continue
-            found.append(Choice(row.item, row.cost))
-            left -= row.cost
+            found.append(Choice(row.item, cost))
+            left -= cost
         if len(rows) < WINDOW:
             break
     return Choices(found, start if cursor < 0 else cursor)
@@ -275,7 +313,9 @@ def n_left(connection: Connection, worker: str, most: int) -> int:
     return int(connection.execute(_LEFT, {"who": who, "start": start, "most": most}).scalar_one())
 
 
-def these_items(entry: Entry, worker: Worker, numbers: list[int], n: int) -> list[Choice]:
+def these_items(
+    entry: Entry, worker: Worker, numbers: list[int], n: int, price: Price | None = None
+) -> list[Choice]:
     """Choose among given items, in their order."""
     query = _FREE_PLACES.where(slots.c.item.in_(numbers))
     free = entry.connection.execute(query, {"who": worker.number})
@@ -284,10 +324,12 @@ def these_items(entry: Entry, worker: Worker, numbers: list[int], n: int) -> lis
     left = entry.balance.left
     for number in numbers:
         row = rows.get(number)
-        if row is None or row.had or row.cost > left or len(found) == n:
+        if row is None or row.had or len(found) == n:
             continue
-        found.append(Choice(row.item, row.cost))
-        left -= row.cost
+        cost = _cost_of(row, price)
+        if cost <= left:
+            found.append(Choice(row.item, cost))
+            left -= cost
     return found
 
 
@@ -330,10 +372,12 @@ def lease(
     n: int,
     names: Sequence[str] | None,
     family: Family = NOBODY,
+    price: Price | None = None,
 ) -> list[Lease]:
     """Assign items to a worker until n are held, as far as there are places and money.
 
-    A family counts where no items are named: gold questions are for all of its members.
+    Reserved is what an item costs, or the worker's own price. A family counts where no items are
+    named: gold questions are for all of its members.
     """
     if isinstance(n, bool) or not isinstance(n, int) or not 1 <= n <= MOST_AT_ONCE:
         raise InputError(f"n must be a whole number from 1 to {MOST_AT_ONCE}, not {n!r}")
@@ -341,13 +385,15 @@ def lease(
         raise InputError(f"seconds must be a positive number up to a billion, not {seconds!r}")
     if names is not None and len(names) > FEW:
         raise InputError(f"{len(names)} items are too many for one call: name {FEW} at most")
+    for amount in price or ():
+        check_amount(amount, "a price")
     expire_due(entry)
     worker = worker_of(entry, name)
     only = None if names is None else _in_order(entry, names)
     held = _held(entry, worker, only)
     missing = n - len(held)
     if missing > 0 and not worker.barred and not entry.paused:
-        _take(entry, worker, missing, seconds, only, family)
+        _take(entry, worker, missing, seconds, only, family, price)
         held = _held(entry, worker, only)
     return held[:n]
 
@@ -424,14 +470,15 @@ def _in_order(entry: Entry, names: Sequence[str]) -> list[int]:
 
 
 def _take(
-    entry: Entry, worker: Worker, n: int, seconds: float, only: list[int] | None, family: Family
-) -> None:
+    entry: Entry, worker: Worker, n: int, seconds: float, only: list[int] | None, family: Family,
+    price: Price | None,
+) -> None:  # fmt: skip
     cursor = worker.cursor
     found: list[Choice]
     if only is None:
-        found, cursor = next_items(entry, worker, n, family)
+        found, cursor = next_items(entry, worker, n, family, price)
     else:
-        found = these_items(entry, worker, only, n)
+        found = these_items(entry, worker, only, n, price)
     if found or cursor != worker.cursor:
         expires = entry.clock + max(1, round(seconds * 1000))
         body = {"worker": worker.number, "cursor": cursor, "expires": expires}

@@ -198,7 +198,7 @@ class Balance:
     """What there is, what is set aside and what is paid, in millionths.
 
     >>> balance = Balance(cap=10)
-    >>> balance.reserve(4); balance.settle(4)
+    >>> balance.reserve(4); balance.free(4); balance.pay(4)
     >>> balance.left, balance.spent
     (6, 4)
     """
@@ -220,13 +220,8 @@ class Balance:
         """Give back what was set aside."""
         self.reserved -= amount
 
-    def settle(self, amount: int) -> None:
-        """Pay what was set aside."""
-        self.reserved -= amount
-        self.spent += amount
-
     def pay(self, amount: int) -> None:
-        """Pay what was not set aside."""
+        """Pay what is not set aside, or not any more."""
         self.spent += amount
 
 

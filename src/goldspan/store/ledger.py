@@ -18,7 +18,7 @@ from sqlalchemy.exc import DatabaseError, OperationalError
 
 from goldspan.crowd import Crowd
 from goldspan.errors import InputError
-from goldspan.protocols import Event, Lease, PoolItem, Receipt, Totals
+from goldspan.protocols import Event, Lease, PoolItem, Price, Receipt, Totals
 from goldspan.spans import Codec
 from goldspan.store import answers, assignments, erasing, facts, people, pool, queries, roles
 from goldspan.store.crowd import AnswerCache
@@ -94,20 +94,29 @@ class SqlLedger:
         return self.database.write(now, pool.adjust, wanted)
 
     def lease(
-        self, worker: str, now: int, seconds: float, n: int = 1, items: Sequence[str] | None = None
-    ) -> list[Lease]:
-        """Assign items to a worker until n are held, as far as there are places and money."""
-        return self.database.write(now, assignments.lease, worker, seconds, n, items)
+        self, worker: str, now: int, seconds: float, n: int = 1, items: Sequence[str] | None = None,
+        *, price: Price | None = None,
+    ) -> list[Lease]:  # fmt: skip
+        """Assign items to a worker until n are held, as far as there are places and money.
+
+        Reserved is what an item costs, or the worker's own `price`.
+        """
+        return self.database.write(now, assignments.lease, worker, seconds, n, items, price=price)
 
     def submit(
-        self, key: str, worker: str, item: str, labels: Sequence[str | None], now: int
-    ) -> Receipt:
+        self, key: str, worker: str, item: str, labels: Sequence[str | None], now: int,
+        *, cost: int | None = None,
+    ) -> Receipt:  # fmt: skip
         """Take an answer, one label per token (None: skipped), and pay for it if it counts.
+
+        Paid is what was reserved, or `cost`: of that no more than the cap allows.
 
         Raises:
             FaultsError: The item is in no batch, or the labels do not fit it.
         """
-        return self.database.write(now, answers.submit, key, worker, item, labels, self.tagset)
+        return self.database.write(
+            now, answers.submit, key, worker, item, labels, self.tagset, cost
+        )
 
     def change(
         self, key: str, worker: str, item: str, labels: Sequence[str | None], now: int
@@ -119,9 +128,26 @@ class SqlLedger:
         """
         return self.database.write(now, answers.change, key, worker, item, labels, self.tagset)
 
-    def release(self, worker: str, item: str, now: int, skip: str = "") -> bool:
-        """End an assignment; with a reason to skip, the worker is not asked again."""
-        return self.database.write(now, assignments.release, worker, item, skip)
+    def release(self, worker: str, item: str, now: int, skip: str = "", *, cost: int = 0) -> bool:
+        """End an assignment; with a reason to skip, the worker is not asked again.
+
+        Args:
+            worker: Who holds it.
+            item: The item.
+            now: Milliseconds since 1970.
+            skip: Why there is no answer.
+            cost: What is paid all the same, in millionths, as far as the cap allows.
+        """
+        check_amount(cost, "the cost of no answer")
+
+        def act(entry: Entry) -> bool:
+            is_done = assignments.release(entry, worker, item, skip)
+            paid = min(cost, entry.balance.left)
+            if is_done and paid:
+                facts.charge(entry, f"missing:{worker}:{item}", paid)
+            return is_done
+
+        return self.database.write(now, act)
 
     def expire(self, now: int) -> int:
         """End the assignments whose time is over, and count them."""
@@ -381,6 +407,10 @@ class SqlLedger:
     def skipped(self, item: str | None = None) -> list[SkippedItem]:
         """Return what workers skipped, and why."""
         return self.database.query(queries.skipped, item)
+
+    def skipped_by(self, worker: str) -> set[str]:
+        """Return the items that a worker gave no answer to, and is not asked about again."""
+        return {row.item for row in self.skipped() if row.worker == worker}
 
     def standing(self) -> dict[str, bool]:
         """Return all workers by id, and whether they are barred."""

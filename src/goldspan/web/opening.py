@@ -44,7 +44,7 @@ def open_store(
         ledger = create_ledger(
             place, name=plan.name, cap=plan.cap,
             currency=plan.prices.currency, tagset=inputs.codec, now=now,
-            private=plan.crowd.source == "web",
+            private=plan.crowd.is_served,
         )  # fmt: skip
         try:
             _honour(ledger, list_of(out, store))

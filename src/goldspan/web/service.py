@@ -20,9 +20,9 @@ from goldspan.campaign import (
     write_exports,
 )
 from goldspan.campaign.clock import CampaignClock, Keeper, wall_clock
-from goldspan.campaign.crowds import Web
 from goldspan.campaign.events import CampaignEvent, WorkerDropped
 from goldspan.campaign.inputs import CampaignInputs
+from goldspan.campaign.loop import SOURCES
 from goldspan.campaign.outlook import CampaignStopping
 from goldspan.campaign.results import ReportData
 from goldspan.crowd.atomic import NewPlaces
@@ -82,7 +82,7 @@ class Service:
         self.clock, self.report, self.payments = clock, report, payments
         self._keeper = Keeper(clock)
         steps = Steps.of(
-            inputs, ledger, label=Web(inputs, ledger, clock),
+            inputs, ledger, label=SOURCES[inputs.plan.crowd.source](inputs, ledger, clock),
             stop=Ending(CampaignStopping(inputs.plan), inputs.plan, ledger),
         )  # fmt: skip
         self.campaign = Campaign(inputs, ledger, steps, on_event=self._log_event)
@@ -171,7 +171,7 @@ class Service:
 
 def check_web(plan: Plan) -> None:
     """Reject the plan of another crowd."""
-    if plan.crowd.source != "web":
+    if not plan.crowd.is_served:
         raise InputError(
             f'crowd.source is {plan.crowd.source!r}: people in a browser are "web"; campaigns of '
             "other crowds are run by `goldspan run`"

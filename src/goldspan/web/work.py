@@ -18,7 +18,7 @@ from goldspan.campaign.inputs import CampaignInputs
 from goldspan.campaign.judging import VERDICTS, TestScore, families_of, score_test
 from goldspan.errors import FaultsError, InputError
 from goldspan.money import from_micro
-from goldspan.protocols import Lease, Receipt
+from goldspan.protocols import Lease, Price, Receipt
 from goldspan.spans import Span, write
 from goldspan.store import SqlLedger, answers, assignments, queries
 from goldspan.store.answers import CHANGED
@@ -181,7 +181,9 @@ class Asking:
             What became of it, and the answer if it is a new one.
         """
         last = self.people.catch_up(entry.connection)
-        receipt = answers.submit(entry, key, worker, item, labels, self.ledger.tagset)
+        own = self.inputs.plan.entry_of_person(worker)
+        cost = None if own is None else own.tariff.cost(len(labels))
+        receipt = answers.submit(entry, key, worker, item, labels, self.ledger.tagset, cost)
         if receipt.repeated or receipt.status == "conflict":
             return receipt, None
         why = self._failure(worker, item, labels)
@@ -196,15 +198,20 @@ class Asking:
         held = assignments.holding(entry, worker)
         if held:  # another request came first, perhaps in another process
             return held
-        person = self.people[worker]
+        person, own = self.people[worker], self.inputs.plan.entry_of_person(worker)
+        price = None
+        if own is not None:
+            if own.limit is not None and person.regular >= own.limit:
+                return []
+            price = Price(own.tariff.answer_micro, own.tariff.token_micro)
         if self._is_due(worker, person):
             questions = self._questions(entry.connection, worker, person)[:TRIES]
             if questions:
-                held = assignments.lease(entry, worker, self.seconds, 1, questions)
+                held = assignments.lease(entry, worker, self.seconds, 1, questions, price=price)
             if held or len(person.control) < self._opening:
                 return held
         family = self._family(entry.connection, worker)
-        return assignments.lease(entry, worker, self.seconds, 1, None, family)
+        return assignments.lease(entry, worker, self.seconds, 1, None, family, price)
 
     def _family(self, connection: Connection, worker: str) -> assignments.Family:
         """Return the worker's family: of the plan, or as last found and judged."""

@@ -1,0 +1,296 @@
+"""The source "mixed": models, functions and taggers that answer at once, beside people.
+
+In every wave annotators that answer at once are asked first, whoever costs least before the others;
+people in the browser take the places that are left. Whom to ask about what is kept in the ledger
+before anybody is asked, so that a campaign that was killed goes on with the same bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from functools import cached_property
+from itertools import count
+from typing import TYPE_CHECKING, Any, NamedTuple
+from weakref import finalize
+
+from goldspan.annotators.base import AnnotationTask, Estimate
+from goldspan.annotators.registry import KINDS, open_annotator
+from goldspan.campaign.clock import open_clock
+from goldspan.campaign.crowds import (
+    LEASE_SECONDS,
+    AnsweringCrowd,
+    missing_answers,
+    still_awaited,
+    tell,
+)
+from goldspan.campaign.plan import key_of
+from goldspan.errors import InputError
+from goldspan.protocols import Price
+from goldspan.tagger.features import hash64
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from goldspan.annotators.base import Annotator, ItemAnswer
+    from goldspan.campaign.events import OnEvent
+    from goldspan.campaign.inputs import CampaignInputs
+    from goldspan.campaign.protocols import Waiting
+    from goldspan.protocols import Ledger, PoolItem
+
+ASKED = "asked"
+"""Kind of the records of whom to ask about what, by wave."""
+MODEL = "annotator"
+"""Kind of the records of what annotators are: kind, family, model, hash of the prompt."""
+
+
+def task_of(inputs: CampaignInputs, *, send_text: bool) -> AnnotationTask:
+    """Return what the annotators of a campaign are asked.
+
+    Args:
+        inputs: The campaign. Its gold questions are the examples that models may be shown.
+        send_text: Whether texts may be sent.
+    """
+    items = {item.id: item for item in inputs.items() if item.id in inputs.control}
+    replies = inputs.folder / inputs.plan.crowd.replies
+    return AnnotationTask(
+        inputs.codec,
+        inputs.guideline,
+        tuple((items[name], tuple(tags)) for name, tags in inputs.control.items()),
+        inputs.folder,
+        replies if send_text or replies.is_dir() else None,
+        send_text,
+    )
+
+
+class Expected(NamedTuple):
+    """What an annotator would do and cost if it were asked about everything.
+
+    Attributes:
+        id: Its name among the workers.
+        kind: Its kind.
+        family: Its family; "" for none.
+        estimate: Answers, tokens and money.
+    """
+
+    id: str
+    kind: str
+    family: str
+    estimate: Estimate
+
+
+def expected(inputs: CampaignInputs) -> list[Expected]:
+    """Estimate what every annotator of the plan would cost; nothing is sent."""
+    task = task_of(inputs, send_text=False)
+    items = [item for item in inputs.items() if item.id not in inputs.control]
+    found = []
+    for entry in inputs.plan.workforce:
+        if entry.kind in KINDS:
+            with open_annotator(entry, task) as machine:
+                estimate = machine.estimate(items[: entry.limit])
+                found.append(Expected(entry.id, entry.kind, machine.family, estimate))
+    return found
+
+
+class Workforce(AnsweringCrowd):
+    """Annotators that answer at once, and people in a browser if the plan has any.
+
+    Args:
+        inputs: The campaign.
+        ledger: Where it is kept.
+        now: The campaign's clock, where people answer; opened when it is first asked by default.
+    """
+
+    def __init__(
+        self, inputs: CampaignInputs, ledger: Ledger, now: Callable[[], int] | None = None
+    ) -> None:
+        super().__init__(inputs, ledger)
+        self._clock, self._skipped = now, dict[str, set[str]]()
+        self.has_people = inputs.plan.crowd.is_served
+        stack, task = ExitStack(), task_of(inputs, send_text=inputs.plan.crowd.send_text)
+        finalize(self, stack.close)
+        self.machines: dict[str, Annotator] = {
+            entry.id: stack.enter_context(open_annotator(entry, task))
+            for entry in inputs.plan.workforce
+            if entry.kind in KINDS
+        }
+
+    def now(self) -> int:
+        """Return the campaign's time: without people it is that which the answers took."""
+        if not self.has_people:
+            return super().now()
+        if self._clock is None:
+            self._clock = open_clock(self.ledger)
+        return self._clock()
+
+    def collect(
+        self, name: str, items: Sequence[str], on_event: OnEvent = lambda _: None
+    ) -> Waiting | None:
+        """Ask the annotators that answer at once, then say what people are waited for."""
+        self._on_event = on_event
+        if self.has_people:
+            self.ledger.expire(self.now())
+        self._ask_machines(name, items)
+        if not self.has_people:
+            return None
+        missing = missing_answers(self.ledger, items)
+        where = "people answer in their browsers: goldspan serve"
+        return still_awaited(self.inputs, self.ledger, missing, self.now(), where)
+
+    def _ask_machines(self, name: str, items: Sequence[str]) -> None:
+        """Ask in passes: what has no answer, and money that was reserved, is for the next one."""
+        before: Mapping[str, Sequence[str]] = {}
+        for number in count(1):
+            key = f"{name}.{number}"
+            self._read()
+            kept = self.ledger.records(ASKED).get(key)
+            asks = self._choose(items) if kept is None else kept["items"]
+            if not asks or (kept is None and asks == before):  # nobody took them: no place, money
+                return
+            if kept is None:
+                self._tell_models()
+                self.ledger.record(ASKED, key, {"items": asks}, self.now())
+            for worker, names in asks.items():
+                self._ask(worker, names)
+            before = asks
+
+    def _read(self) -> None:
+        super()._read()
+        self._skipped = {worker: self.ledger.skipped_by(worker) for worker in self.machines}
+
+    def _tell_models(self) -> None:
+        """Write into the log what the annotators are; a changed model or prompt is another line."""
+        for worker, machine in self.machines.items():
+            facts = {k: v for k, v in machine.facts().items() if k in {"model", "prompt"}}
+            facts |= {"worker": worker, "kind": machine.entry.kind, "family": machine.family}
+            name = f"{worker}:{hash64(repr(sorted(facts.items()))) % 16**8:08x}"
+            if name not in self.ledger.records(MODEL):
+                self.ledger.record(MODEL, name, facts, self.now())
+
+    # Who is asked about what: the free places of the items, in their order, as far as there is
+    # money for the most that the answers can cost.
+
+    def _choose(self, items: Sequence[str]) -> dict[str, list[str]]:
+        """Choose items for every annotator."""
+        rows = {row["item"]: row for row in self.ledger.slots().to_pylist()}
+        left, asks = self.ledger.totals().left, dict[str, list[str]]()
+        for item in items:
+            row = rows[item]
+            free = row["wanted"] - row["leased"] - row["filled"]
+            for worker, cost in self._order(item) if free > 0 else ():
+                if free > 0 and cost <= left and self._may(worker, asks.get(worker, ())):
+                    asks.setdefault(worker, []).append(item)
+                    free, left = free - 1, left - cost
+        found = {}
+        for worker in self.machines:
+            if worker in asks:
+                known = self._due(worker, len(asks[worker]))
+                found[worker] = [*known, *asks[worker]]
+        return found
+
+    def _may(self, worker: str, more: Sequence[str]) -> bool:
+        """Whether an annotator may give another answer besides some that are chosen."""
+        limit = self.machines[worker].entry.limit
+        return limit is None or len(self._asked.get(worker, ())) + len(more) < limit
+
+    def _order(self, item: str) -> Iterator[tuple[str, int]]:
+        """Yield who can be asked about an item, and the most that it costs: the cheapest first.
+
+        Of a family one is asked; two only where nobody else is left, which is never so where people
+        answer.
+        """
+        able = [
+            worker
+            for worker in self._shuffled(self.machines, lambda worker: f"{item}\0{worker}")
+            if worker not in self._barred and not self._had(worker, item)
+        ]
+        costs = {worker: self._most(worker, item) for worker in able}
+        there = {self._families.get(w) for w, had in self._asked.items() if item in had} - {None}
+        later = []
+        for worker in sorted(able, key=costs.__getitem__):
+            family = self._families.get(worker)
+            if family is not None and family in there:
+                later.append(worker)
+                continue
+            there.add(family)
+            yield worker, costs[worker]
+        for worker in later if not self.has_people else ():
+            yield worker, costs[worker]
+
+    def _due(self, worker: str, n: int) -> list[str]:
+        """Return the gold questions that are due with n more answers.
+
+        An annotator that is shown some of them as examples is asked none.
+        """
+        control, own = self.inputs.plan.control, self.machines[worker]
+        if control is None or getattr(own.options, "examples", False):
+            return []
+        order = self._shuffled(self.inputs.control, lambda item: f"{item}\0{worker}")
+        done = sum(item in self._asked.get(worker, ()) for item in order)
+        n_regular = len(self._asked.get(worker, ())) - done + n
+        due = control.first + int(control.share * n_regular) - done
+        return [item for item in order if not self._had(worker, item)][: max(0, due)]
+
+    def _had(self, worker: str, item: str) -> bool:
+        return item in self._asked.get(worker, ()) or item in self._skipped[worker]
+
+    def _most(self, worker: str, item: str) -> int:
+        return self.machines[worker].most(self._items[item])
+
+    @cached_property
+    def _items(self) -> dict[str, PoolItem]:
+        return {item.id: item for item in self.inputs.items()}
+
+    # Asking: the most that answers can cost is reserved, what they cost is paid.
+
+    def _ask(self, worker: str, names: Sequence[str]) -> None:
+        """Ask an annotator about items, as far as places and money are still there."""
+        open_ = [] if worker in self._barred else [n for n in names if not self._had(worker, n)]
+        held = [item for item in open_ if self._hold(worker, item)]
+        waiting = dict.fromkeys(held)
+        try:
+            for answer in self.machines[worker].label([self._items[item] for item in held]):
+                self._keep(worker, answer)
+                del waiting[answer.item]
+        except InputError:
+            if self.has_people:  # who may take the places until it works again
+                for item in waiting:
+                    self.ledger.release(worker, item, self.now())
+            raise
+
+    def _hold(self, worker: str, item: str) -> bool:
+        price = Price(self._most(worker, item))
+        return bool(self.ledger.lease(worker, self.now(), LEASE_SECONDS, 1, [item], price=price))
+
+    def _keep(self, worker: str, answer: ItemAnswer) -> None:
+        """Keep an answer and pay for it; where there is none, give the place back."""
+        item = answer.item
+        labels = answer.labels(self.inputs.codec, len(self._items[item].tokens))
+        if labels is None:
+            why = answer.missing[:200]
+            self.ledger.release(worker, item, self.now(), why, cost=answer.cost)
+            self._skipped[worker].add(item)
+            return
+        given = self.now() if self.has_people else self._time_after(self._n_answers + 1)
+        key = key_of(item, worker)
+        receipt = self.ledger.submit(key, worker, item, labels, given, cost=answer.cost)
+        self._asked.setdefault(worker, set()).add(item)
+        self._n_answers += not receipt.repeated
+        tell(receipt, self._on_event)
+
+
+def described(one: Expected, unit: str, amount: Callable[[int], Any]) -> str:
+    """Return what an annotator would do and cost, in words."""
+    estimate = one.estimate
+    kin = f", family {one.family}" if one.family else ""
+    words = f"worker {one.id} ({one.kind}{kin}): up to {estimate.answers} answers"
+    if one.kind == "llm":
+        words += (
+            f", about {estimate.input_tokens} tokens sent and {estimate.output_tokens} received"
+        )
+    if not estimate.most_micro:
+        return f"{words}, at no price"
+    most = f"{amount(estimate.most_micro)}{unit}"
+    if estimate.expected_micro == estimate.most_micro:
+        return f"{words}, for {most}"
+    return f"{words}, for about {amount(estimate.expected_micro)}{unit}, {most} at most"

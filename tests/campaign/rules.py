@@ -1,0 +1,20 @@
+"""Functions that label the items of the tiny campaign."""
+
+from __future__ import annotations
+
+from campaign.tiny import WORDS
+
+
+def weather(items):
+    """Label by the words."""
+    return ["rain" if any(word in WORDS["rain"] for word in one.text.split()) else "sun"
+            for one in items]  # fmt: skip
+
+
+def every_second(items):
+    """Label items with even numbers."""
+    found = weather(items)
+    return [
+        label if int(item.id[1:]) % 2 == 0 else None
+        for label, item in zip(found, items, strict=True)
+    ]

@@ -1,0 +1,368 @@
+"""The source "mixed": several kinds of workers in one plan, each with a price of its own."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from campaign.tiny import (
+    SPANS,
+    campaign_of,
+    inputs_of,
+    ledger_of,
+    plan_of,
+    toml,
+    write_files,
+    write_spans,
+)
+from cli.test_cli import goldspan_run
+from examples.model_server import ModelServer, capitals
+from goldspan.campaign import Campaign, read_inputs, read_plan
+from goldspan.campaign.summary import describe_plan
+from goldspan.errors import FaultsError
+from goldspan.store import open_ledger
+from goldspan.store.verify import faults_of
+
+ANN = {"id": "ann", "kind": "simulated", "worker": "flip(0.1)"}
+BEN = {"id": "ben", "kind": "simulated", "worker": "flip(0.2)"}
+RULES = {
+    "id": "rules", "kind": "python", "call": "campaign.rules:weather",
+    "prices": {"per_answer": "0.001"},
+}  # fmt: skip
+MODEL = {
+    "id": "small", "kind": "llm", "base_url": "http://127.0.0.1:1/v1", "model": "small-1",
+    "prices": {"per_thousand_input": "0.0002", "per_thousand_output": "0.0008"},
+}  # fmt: skip
+TEAM = [ANN, BEN, RULES]
+
+
+def crowd(*entries, **more):
+    """The crowd of a plan."""
+    return {"source": "mixed", "truth": "truth.csv", "workers": list(entries), **more}
+
+
+@pytest.fixture
+def folder(tmp_path):
+    write_files(tmp_path)
+    return tmp_path
+
+
+def answered(ledger):
+    found = ledger.crowd()
+    return {name: set(found.answers_of(name)) for name in found.item_ids.to_pylist()}
+
+
+def small(folder, place=None, entries=TEAM, **sections):
+    sections = {"redundancy": {"max": 3}, **sections}
+    return campaign_of(folder, place, crowd=crowd(*entries), **sections)
+
+
+# --------------------------------------------------------------------------------------------------
+# The plan.
+
+
+def test_plans_made_before_keep_their_hash(folder):
+    assert inputs_of(folder).key == "weather-602fb8d6"
+    assert set(read_plan(plan_of()).model_dump(mode="json")["crowd"]) == {
+        "source", "workers", "truth", "seconds", "out", "back", "answers", "annotators",
+    }  # fmt: skip
+
+
+def test_the_source_of_entries_is_mixed_by_itself():
+    plan = read_plan(plan_of(crowd={**crowd(*TEAM), "source": "mixed"}, redundancy={"max": 3}))
+    made = plan_of(crowd=crowd(*TEAM), redundancy={"max": 3})
+    del made["crowd"]["source"]
+    assert read_plan(made) == plan
+    assert [entry.id for entry in plan.workforce] == ["ann", "ben", "rules"]
+    assert [entry.tariff.answer_micro for entry in plan.workforce] == [50_000, 50_000, 1_000]
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (crowd(), "crowd.workers: is missing"),
+        (crowd(*TEAM, source="web"), "leave it out"),
+        (crowd(*TEAM, {**RULES}), "the id 'rules' appears twice"),
+        (crowd(*TEAM, {"id": "x", "kind": "oracle"}), "unknown kind of worker 'oracle'"),
+        (crowd(*TEAM, {"id": "x", "kind": "files"}), 'asked by source = "files"'),
+        (crowd(*TEAM, {**RULES, "id": "x", "limit": -1}), "limit must be a number of answers"),
+        (crowd(*TEAM, {**RULES, "id": "x", "prices": {"per_hour": 1}}), "unknown price"),
+        (crowd(*TEAM, {**ANN, "id": "x", "speed": 3}), "unknown key of kind 'simulated'"),
+        (crowd(*TEAM, MODEL), "crowd.send_text: worker small would send the texts"),
+        (crowd(ANN, BEN), "there are 2: set overlap = 2 or less"),
+        (crowd(*TEAM, {"kind": "people", "names": []}), "names must be a list of names"),
+        (crowd(*TEAM, {"kind": "people", "team": 1}), "unknown key 'team' of kind 'people'"),
+        (crowd(*TEAM, "flip(0.1)"), "or tables"),
+        (crowd(*TEAM, {"id": "x"}), "an entry needs a kind"),
+        (crowd(*TEAM, {"id": "x", "kind": ["llm"]}), "an entry needs a kind"),
+        (crowd(*TEAM, {"kind": "people", "names": 3}), "names must be a list of names"),
+        (crowd(*TEAM, {**RULES, "id": "x", "prices": 3}), "prices must be a table"),
+        (crowd(*TEAM, annotators=["eve"]), "crowd.annotators: belongs"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(given, message):
+    with pytest.raises(FaultsError) as caught:
+        read_plan(plan_of(crowd=given, redundancy={"max": 3}))
+    assert message in str(caught.value)
+
+
+def test_families_of_entries_are_those_of_the_plan():
+    two = [{**MODEL, "id": "strict"}, {**MODEL, "id": "loose"}]
+    kin = [{**ANN, "family": "house"}, {**BEN, "family": "house"}, {**RULES, "family": "alone"}]
+    made = {"crowd": crowd(*kin, *two, send_text=True), "aggregate": {"method": "ds"}}
+    found = read_plan(plan_of(**made)).aggregate.families
+    assert found == {"ann": "house", "ben": "house", "strict": "small-1", "loose": "small-1"}
+    made["aggregate"]["families"] = {"ben": "street"}
+    assert read_plan(plan_of(**made)).aggregate.families["ben"] == "street"
+
+
+def test_tokens_and_money_are_told_before_anything_is_sent(folder):
+    inputs = inputs_of(
+        folder, crowd=crowd(*TEAM, {**MODEL, "limit": 10}, send_text=True), redundancy={"max": 3}
+    )
+    lines = describe_plan(inputs)
+    assert "worker rules (python): up to 20 answers, for 0.02" in lines
+    (line,) = [line for line in lines if line.startswith("worker small (llm, family small-1)")]
+    assert "up to 10 answers, about " in line
+    assert "tokens sent and" in line
+    assert line.endswith(" at most")
+    assert "send_text: texts are sent; replies are kept in replies/" in lines
+    assert not (folder / "replies").exists()
+
+
+# --------------------------------------------------------------------------------------------------
+# The campaign.
+
+
+def test_simulated_people_and_a_function_label_a_pool(folder):
+    campaign = small(folder)
+    assert campaign.run().rule == "pool"
+    found = answered(campaign.ledger)
+    assert len(found) == 20
+    assert all("rules" in workers and len(workers) >= 2 for workers in found.values())
+    crowd_ = campaign.ledger.crowd().latest
+    ids = campaign.ledger.crowd().worker_ids.to_pylist()
+    paid = {ids[w]: c for w, c in zip(crowd_.worker.tolist(), crowd_.cost.tolist(), strict=True)}
+    assert paid == {"ann": 50_000, "ben": 50_000, "rules": 1_000}
+    totals = campaign.ledger.totals()
+    assert (totals.reserved, totals.spent) == (0, sum(crowd_.cost.tolist()))
+    campaign.ledger.verify()
+    assert faults_of(campaign.ledger.database) == []
+
+
+def test_no_answer_frees_the_place_for_others(folder):
+    shy = {**RULES, "call": "campaign.rules:every_second"}
+    campaign = small(folder, entries=[ANN, BEN, shy], redundancy={"max": 2})
+    campaign.run()
+    found = answered(campaign.ledger)
+    assert all(len(workers) == 2 for workers in found.values())
+    assert sum("rules" in workers for workers in found.values()) == 10
+    assert len(campaign.ledger.skipped_by("rules")) == 10
+
+
+def test_a_limit_holds(folder):
+    campaign = small(folder, entries=[ANN, BEN, {**RULES, "limit": 7}])
+    campaign.run()
+    assert sum("rules" in workers for workers in answered(campaign.ledger).values()) == 7
+
+
+def test_gold_questions_are_asked_of_annotators_too(folder):
+    control = {"n": 4, "gold": "truth.csv", "share": 0.2}
+    campaign = small(folder, control=control)
+    campaign.run()
+    found = answered(campaign.ledger)
+    assert sum("rules" in found.get(item, ()) for item in campaign.inputs.control) == 3
+
+
+def test_the_cap_holds_and_the_round_ends_with_what_there_is(folder):
+    campaign = small(folder, budget={"money": "0.41"})
+    assert campaign.run().stop
+    totals = campaign.ledger.totals()
+    assert totals.reserved == 0
+    assert totals.spent <= totals.cap
+
+
+class Break(Exception):  # noqa: N818 - it is no error
+    """Ends the process's work."""
+
+
+class Breaking:
+    """A ledger that breaks off at its n-th writing call, before or after it took effect."""
+
+    WRITING = ("open_batch", "adjust", "lease", "submit", "release", "bar", "set_gold", "record")
+
+    def __init__(self, ledger, n, *, after):
+        self.ledger, self.left, self.after = ledger, n, after
+
+    def __getattr__(self, name):
+        method = getattr(self.ledger, name)
+        if name not in self.WRITING:
+            return method
+
+        def call(*args, **kwargs):
+            self.left -= 1
+            if self.left == 0 and not self.after:
+                raise Break
+            value = method(*args, **kwargs)
+            if self.left == 0:
+                raise Break
+            return value
+
+        return call
+
+
+@pytest.mark.parametrize("after", [False, True])
+def test_broken_off_at_any_call_it_ends_with_the_same_log(folder, after):
+    shy = {**RULES, "call": "campaign.rules:every_second"}
+    sections = {
+        "crowd": crowd(ANN, BEN, shy), "redundancy": {"max": 3}, "model": {"name": "none"},
+        "select": {"by": "random", "batch": 8, "first": 6}, "stop": {"most_rounds": 2},
+        "control": {"n": 4, "gold": "truth.csv", "share": 0.2}, "evaluate": None,
+    }  # fmt: skip
+    inputs = inputs_of(folder, **sections)
+    ledger = ledger_of(inputs, folder / "whole.sqlite")
+    counting = Breaking(ledger, 0, after=False)
+    Campaign(inputs, counting).run()
+    head, n_calls = ledger.head, -counting.left
+    ledger.close()
+    for n in range(3, n_calls, 17):
+        ledger = ledger_of(inputs, folder / f"{n}.sqlite")
+        with pytest.raises(Break):
+            Campaign(inputs, Breaking(ledger, n, after=after)).run()
+        ledger.close()
+        with open_ledger(folder / f"{n}.sqlite") as again:
+            Campaign(inputs, again).run()
+            assert again.head == head
+
+
+# --------------------------------------------------------------------------------------------------
+# People beside them.
+
+
+EVE = {"id": "house", "kind": "people", "names": ["eve"], "prices": {"per_answer": "0.2"}}
+ALL = {"id": "anybody", "kind": "people", "limit": 5}
+
+
+def test_people_take_the_places_that_are_left(folder):
+    inputs = read_inputs(
+        read_plan(plan_of(crowd=crowd(RULES, EVE, ALL), redundancy={"min": 2, "max": 2})), folder
+    )
+    assert inputs.plan.crowd.names == ("eve",)
+    campaign = Campaign(inputs, ledger_of(inputs, folder / "c.sqlite"))
+    waiting = campaign.run()
+    assert (waiting.answers, waiting.items) == (10, 10)
+    assert "goldspan serve" in waiting.where
+    assert all(workers == {"rules"} for workers in answered(campaign.ledger).values())
+    n_events = campaign.ledger.n_events
+    assert campaign.run().answers == 10  # nothing is asked twice
+    assert campaign.ledger.n_events == n_events
+
+
+def test_people_have_the_price_of_their_entry():
+    plan = read_plan(plan_of(crowd=crowd(RULES, EVE, ALL), redundancy={"max": 3}))
+    assert plan.entry_of_person("eve").tariff.answer_micro == 200_000
+    assert plan.entry_of_person("fay").tariff.answer_micro == 50_000
+    assert plan.entry_of_person("fay").limit == 5
+
+
+def test_it_runs_from_the_command_line(folder, monkeypatch):
+    made = plan_of(crowd={"truth": "truth.csv"}, redundancy={"max": 3})
+    del made["crowd"]["workers"], made["crowd"]["source"]
+    entries = "\n".join(
+        "[[crowd.workers]]\n"
+        + "\n".join(f"{k} = {json.dumps(v)}" for k, v in one.items() if k != "prices")
+        + ('\nprices = { per_answer = "0.001" }' if "prices" in one else "")
+        for one in TEAM
+    )
+    (folder / "plan.toml").write_text(f"{toml(made)}\n{entries}\n")
+    (folder / "own_rules.py").write_text((Path(__file__).parent / "rules.py").read_text())
+    monkeypatch.syspath_prepend(folder)
+    (folder / "plan.toml").write_text(
+        (folder / "plan.toml").read_text().replace("campaign.rules:", "own_rules:")
+    )
+    check = goldspan_run("plan", "check", "plan.toml", "--json", cwd=folder)
+    assert [one["most_micro"] for one in json.loads(check.stdout)["workers"]][-1] == 20_000
+    said = goldspan_run("run", "plan.toml", "--out", "out", cwd=folder)
+    assert said.returncode == 0, said.stderr
+    assert "labelled: 20 of 20 items" in said.stdout
+    bill = (folder / "out" / "bill.csv").read_text()
+    assert "rules" in bill
+    first = {path.name: path.read_bytes() for path in (folder / "out").glob("*.csv")}
+    assert goldspan_run("run", "plan.toml", "--out", "out", cwd=folder).returncode == 0
+    assert {path.name: path.read_bytes() for path in (folder / "out").glob("*.csv")} == first
+
+
+# --------------------------------------------------------------------------------------------------
+# A language model among them, at a server that speaks its protocol.
+
+
+def capitals_of(question, _labels):
+    return capitals(question, ["LOC"])
+
+
+@pytest.fixture
+def places(tmp_path):
+    """A plan about places with a model, and the server that it asks."""
+    write_spans(tmp_path, 8)
+    with ModelServer(capitals_of).running() as server:
+        model = {**MODEL, "base_url": server.url, "concurrency": 1}
+        sections = {
+            **SPANS, "select": {"by": "random", "batch": 8}, "redundancy": {"min": 2, "max": 2},
+            "crowd": {**crowd(ANN, model), "truth": "gold.conll", "send_text": True},
+            "model": {"name": "none"},
+        }  # fmt: skip
+        yield tmp_path, server, sections
+
+
+def test_what_a_model_used_is_paid_and_the_rest_is_free_again(places):
+    folder, server, sections = places
+    campaign = campaign_of(folder, **sections)
+    assert campaign.run().rule == "pool"
+    totals = campaign.ledger.totals()
+    n_calls = len(server.calls)
+    assert (n_calls, totals.reserved) == (8, 0)
+    found = campaign.ledger.crowd()
+    paid = [row.cost for row in campaign.ledger.given() if row.worker == "small"]
+    assert len(paid) == 8
+    assert totals.spent == 8 * 50_000 + sum(paid)
+    most = [event.body["leases"][0][1] for event in campaign.ledger.events()
+            if event.kind == "lease"]  # fmt: skip
+    assert all(0 < one < max(most) for one in paid)
+    assert "small" in found.worker_ids.to_pylist()
+    every = campaign.ledger.records("annotator").values()
+    (kept,) = [one for one in every if one["worker"] == "small"]
+    assert kept["model"] == "small-1"
+    assert kept["prompt"]
+
+
+def test_a_kill_amid_paid_calls_pays_nothing_twice_and_loses_nothing(places):
+    folder, server, sections = places
+    whole = campaign_of(folder, folder / "whole.sqlite", **sections)
+    whole.run()
+    head = whole.ledger.head
+    for path in sorted((folder / "replies").rglob("*"), reverse=True):
+        path.unlink() if path.is_file() else path.rmdir()
+    inputs = whole.inputs
+    for n in (9, 14, 17, 20):
+        server.calls.clear()
+        place = folder / f"{n}.sqlite"
+        with ledger_of(inputs, place) as ledger, pytest.raises(Break):
+            Campaign(inputs, Breaking(ledger, n, after=False)).run()
+        with open_ledger(place) as again:
+            Campaign(inputs, again).run()
+            assert again.head == head
+        assert len(server.calls) == (8 if n == 9 else 0)
+
+
+def test_a_reply_that_cannot_be_read_is_paid_and_frees_the_place(places):
+    folder, server, sections = places
+    server.answer = lambda *_: "this is no JSON"
+    campaign = campaign_of(folder, **sections)
+    campaign.run()
+    assert {frozenset(w) for w in answered(campaign.ledger).values()} == {frozenset({"ann"})}
+    totals = campaign.ledger.totals()
+    assert totals.reserved == 0
+    assert totals.spent > 8 * 50_000
+    campaign.ledger.verify()
