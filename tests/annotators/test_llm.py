@@ -649,3 +649,219 @@ def test_the_cache_holds_no_text_that_was_not_quoted_and_others_cannot_read_it(s
     whole = b"".join(file.read_bytes() for file in folder.glob("replies*"))
     assert b"Ann Lee" in whole  # it was quoted
     assert b"yesterday" not in whole
+
+
+# Holes that a review found.
+
+
+def test_the_same_text_is_billed_per_answer_as_it_was_estimated(server):
+    twins = [ITEMS[0], replace(ITEMS[0], id="twin")]
+    with opened(server, prices={"per_answer": 1}) as model:
+        estimate = model.estimate(twins)
+        assert sum(answer.cost for answer in model.label(twins)) == estimate.most_micro
+        assert estimate.expected_micro == 2_000_000
+        assert estimate.cached == 1
+
+
+def test_items_that_are_asked_about_again_are_in_the_estimate(tmp_path):
+    with ModelServer(said, ["prose"] * 2).running() as server, opened(server, tmp_path) as model:
+        (answer,) = model.label(ITEMS[:1])
+        assert answer.missing
+        assert model.estimate(ITEMS[:1]).most_micro == 0
+        again = model.estimate(ITEMS[:1], retry_missing=True)
+        assert again.cached == 0
+        assert again.most_micro == model.most(ITEMS[0]) > 0
+
+
+def test_replies_that_are_paid_in_vain_end_it_after_some_items(tmp_path):
+    many = [PoolItem(str(n), ("x", str(n))) for n in range(40)]
+    with ModelServer(said, ["prose"] * 200).running() as server:
+        with pytest.raises(InputError, match="no reply about 25 items in a row could be used"):
+            asked(server, many, tmp_path, attempts=1)
+        assert 25 <= len(server.calls) <= 27
+        # What is stored does not end it again: the others get their turn.
+        server.faults.clear()
+        answers = asked(server, many, tmp_path, attempts=1)
+    assert [bool(answer.missing) for answer in answers][:25] == [True] * 25
+    assert not answers[-1].missing
+
+
+def test_a_reply_that_is_asked_for_again_is_drawn_anew():
+    with ModelServer(said, ["prose"]).running() as server:
+        asked(server, ITEMS[:1], samples=2, temperature=0.5, seed=7)
+    assert [call["seed"] for call in server.calls] == [7, 9, 8]
+
+
+@pytest.mark.parametrize("ending", ["", "/", "/chat/completions", "/chat/completions/"])
+def test_the_address_may_end_as_people_copy_it(server, ending):
+    entry = {"kind": "llm", "base_url": server.url + ending, "model": "small", **ONE}
+    task = AnnotationTask(NAMES, send_text=True)
+    with LanguageModel(read_worker(entry), task) as model:
+        assert model._endpoint.url == f"{server.url}/chat/completions"
+
+
+@pytest.mark.parametrize(
+    ("given", "hidden"),
+    [
+        ({"key_variable": "sk-secret-123"}, "sk-secret-123"),
+        ({"base_url": "me:pw-secret@host/v1"}, "pw-secret"),
+    ],
+)
+def test_a_key_in_the_wrong_place_is_not_repeated(given, hidden):
+    whole = {"kind": "llm", "base_url": "http://localhost/v1", "model": "m", **given}
+    with pytest.raises(InputError) as caught:
+        read_worker(whole)
+    assert hidden not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "url", [" http://host/v1", "http://ho st/v1", "http://h\n/v1", "http://h/\0"]
+)
+def test_an_address_with_blanks_or_signs_of_control_is_rejected(url):
+    with pytest.raises(InputError, match="base_url must be an address"):
+        read_worker({"kind": "llm", "base_url": url, "model": "m"})
+
+
+@pytest.mark.parametrize(
+    "error", [httpx2.ProxyError("no"), httpx2.LocalProtocolError("no"), httpx2.ConnectError("no")]
+)
+def test_what_could_not_be_sent_is_not_paid(server, error):
+    def fail(_request):
+        raise error
+
+    entry = {
+        "kind": "llm", "base_url": server.url, "model": "m", "prices": PRICES, **ONE, "tries": 1,
+    }  # fmt: skip
+    client = httpx2.Client(transport=httpx2.MockTransport(fail))
+    task = AnnotationTask(NAMES, send_text=True)
+    with LanguageModel(read_worker(entry), task, client, first_wait=0.0) as model:
+        (answer,) = model.label(ITEMS[:1])
+    assert answer.missing.startswith("not served")
+    assert (answer.cost, answer.usage.calls) == (0, 0)
+
+
+def test_a_redirection_is_explained_without_what_may_be_secret(server):
+    def redirect(_request):
+        return httpx2.Response(301, headers={"location": "https://me:pw@other.org/x?key=sk-1"})
+
+    entry = {"kind": "llm", "base_url": server.url, "model": "m", **ONE}
+    client = httpx2.Client(transport=httpx2.MockTransport(redirect))
+    task = AnnotationTask(NAMES, send_text=True)
+    with LanguageModel(read_worker(entry), task, client) as model:
+        (answer,) = model.label(ITEMS[:1])
+    assert "it redirects to https://other.org, which is not followed" in answer.missing
+    assert "pw" not in answer.missing
+    assert "sk-1" not in answer.missing
+
+
+def test_own_pauses_stay_bounded_and_are_not_the_endpoints_wish(monkeypatch):
+    from goldspan.annotators import endpoint
+
+    monkeypatch.setattr(endpoint, "LONGEST_PAUSE", 0.01)
+    monkeypatch.setattr(endpoint, "LONGEST_WAIT", 0.02)
+    with ModelServer(said, ["500"] * 14).running() as server:
+        (answer,) = asked(server, ITEMS[:1], tries=15)
+    assert not answer.missing
+    assert len(server.calls) == 15
+
+
+def test_half_a_surrogate_in_a_text_can_be_sent(server):
+    (answer,) = asked(server, [PoolItem("1", ("a\ud800", "Ann"))])
+    assert answer.labels(NAMES, 2) == ["O", "B-PER"]
+
+
+def test_the_bound_counts_bytes_of_labels_and_of_all_that_is_added(server):
+    codec = Codec.from_types(["\u4eba" * 50])
+    with opened(server, codec=codec) as model, opened(server, codec=NAMES) as plain:
+        more = model._bound(ITEMS[0]).input_tokens - plain._bound(ITEMS[0]).input_tokens
+        assert more >= 2 * (150 - len("PERLOC") - 8)  # in the words and in the schema
+    with opened(server, extra={"guide": "x" * 500}) as model, opened(server) as plain:
+        assert model._bound(ITEMS[0]).input_tokens >= plain._bound(ITEMS[0]).input_tokens + 500
+
+
+def test_an_id_is_not_sent_where_an_item_has_no_text():
+    items = [PoolItem("patient-7", ("patient-7",)), PoolItem("2", ("2",), text="good")]
+    with ModelServer(capitals).running() as server:
+        first, second = asked(server, items, codec=LABELS)
+        assert "patient-7" not in json.dumps(server.calls)
+    assert first.missing == "the item has no text; nothing was sent"
+    assert not second.missing
+
+
+def test_a_model_that_names_itself_with_signs_of_control_cannot_write_to_the_screen(tmp_path):
+    with ModelServer(said, model="x\x1b[2J").running() as server, opened(server, tmp_path) as model:
+        list(model.label(ITEMS[:1]))
+        assert model.facts()["models"][0]["model"] == "x?[2J"
+
+
+def test_a_damaged_row_of_the_cache_is_named(server, tmp_path):
+    asked(server, ITEMS[:1], tmp_path)
+    with sqlite3.connect(tmp_path / "replies.sqlite") as base:
+        base.execute("UPDATE calls SET reply = ?", ('{"broken',))
+    base.close()
+    with pytest.raises(InputError, match=r"replies.sqlite cannot be used"):
+        asked(server, ITEMS[:1], tmp_path)
+
+
+# Probabilities against a model whose every reply is known: all ways are added up.
+
+
+WAYS = {  # what follows what, with its probability: a model that writes one of four labels
+    "": {"ne": 0.5, "neg": 0.2, "p": 0.2, "none": 0.1},
+    "ne": {"gative": 0.25, "utral": 0.75},
+    "neg": {"ative": 1.0},
+    "p": {"ositive": 1.0},
+    "none": {'"}': 1.0},
+}
+FOUR = ["negative", "neutral", "none", "positive"]
+
+
+@pytest.mark.parametrize(
+    ("written", "expected"),
+    [
+        # "ne" then "utral" or "gative"; "neg" is "negative", "p" is "positive".
+        (["ne", "utral"], {"negative": 0.325, "neutral": 0.375, "none": 0.1, "positive": 0.2}),
+        (["ne", "gative"], {"negative": 0.325, "neutral": 0.375, "none": 0.1, "positive": 0.2}),
+    ],
+)
+@pytest.mark.parametrize("thoughts", ["", '<think>"label": "none"</think>'])
+def test_probabilities_of_labels_that_begin_alike_are_those_of_the_model(
+    written, expected, thoughts
+):
+    def token(text, shares):
+        given = [{"token": t, "logprob": math.log(p)} for t, p in shares.items()]
+        return {"token": text, "logprob": math.log(shares[text]), "top_logprobs": given}
+
+    item = PoolItem("1", ("x",))
+    prompt = Prompt(AnnotationTask(Codec.from_types(FOUR, "PLAIN")))
+    head = f'{thoughts}{{"item": "{code_of(item)}", "label": "'
+    tokens = [token(head, {head: 1.0}), token(written[0], WAYS[""])]
+    tokens += [token(written[1], WAYS[written[0]]), token('"}', {'"}': 1.0})]
+    found = prompt.read(head + "".join(written) + '"}', item, tokens).classes
+    assert found == pytest.approx(expected, abs=2e-6)
+
+
+def test_tokens_that_are_parts_of_a_character_have_probabilities_too():
+    item = PoolItem("1", ("\u6771\u4eac",))
+    prompt = Prompt(AnnotationTask(NAMES))
+    span = '{"first": 0, "last": 0, "text": "\u6771\u4eac", "label": "LOC"}'
+    content = f'{{"item": "{code_of(item)}", "spans": [{span}]}}'
+    whole = content.encode()
+    cuts = [whole[n : n + 4] for n in range(0, len(whole), 4)]
+    tokens = [
+        {"token": part.decode("utf-8", "replace"), "bytes": [*part], "logprob": math.log(0.9)}
+        for part in cuts
+    ]
+    (found,) = prompt.read(content, item, tokens).spans
+    begin = whole.index(span.encode())
+    end = begin + len(span.encode())
+    n = sum(4 * k < end and 4 * k + 4 > begin for k in range(len(cuts)))
+    assert found.probability == pytest.approx(0.9**n, abs=1e-6)
+
+
+@pytest.mark.parametrize("junk", [[3], ["x"], [None], 5, "x", [{"token": 1, "logprob": "x"}]])
+def test_faulty_probabilities_do_no_harm(junk):
+    item, prompt = PoolItem("1", ("x",)), Prompt(AnnotationTask(LABELS))
+    content = f'{{"item": "{code_of(item)}", "label": "yes"}}'
+    token = {"token": content, "logprob": -0.1, "top_logprobs": junk, "bytes": junk}
+    assert {*prompt.read(content, item, [token]).classes} in ({"yes"}, {"no", "yes"})

@@ -124,9 +124,31 @@ def test_answers_of_people_stay_beside_those_of_a_model(server):
     more = ["label", "mixed.jsonl", "-w", "python:goldspan.annotators.python:nothing"]
     done(*more, "-o", "three.jsonl")
     assert len(goldspan.read_crowd("three.jsonl").answers_of(0)) == 4
+    n = len(server.calls)
+    other = ["--send-text", "--set", "prompt=Another.", "-o", "no.jsonl"]
     assert "there is a worker 'llm' already" in refused(
-        "label", "mixed.jsonl", *model(server)[4:], "--send-text", "-o", "no.jsonl"
+        "label", "mixed.jsonl", *model(server)[4:], *other
     )
+    assert len(server.calls) == n  # it is said before anything is paid
+
+
+def test_the_cap_holds_for_what_is_asked_again():
+    with ModelServer(said, ["prose"]).running() as server:
+        first = model(server, "--send-text", "--set", "attempts=1", "-o", "out.jsonl")
+        done(*first)
+        n = len(server.calls)
+        again = [*first, "--overwrite", "--retry-missing", "--max-cost", "0.001"]
+        assert "nothing was sent" in refused(*again)
+        assert len(server.calls) == n
+        facts = json.loads(done(*again[:-2], "--dry-run", "--json"))
+        assert facts["workers"][0]["answers"] - facts["workers"][0]["cached"] == 1
+
+
+def test_a_cap_without_prices_is_refused_for_a_model_elsewhere():
+    words = ["label", "news.txt", "--labels", "PER", "-w", "llm", "--set", "model=m"]
+    words += ["--set", "base_url=http://192.0.2.1/v1", "--dry-run", "--max-cost", "1"]
+    assert "worker llm has no prices, so --max-cost cannot hold" in refused(*words)
+    done(*words, "--set", "prices.per_thousand_output=0.001")
 
 
 def test_single_labels():
@@ -145,6 +167,8 @@ def test_examples_are_shown_and_not_asked_about(server):
     words = ["label", "news.txt", *model(server)[4:], "--examples", "known.conll"]
     text = done(*words, "--set", "examples=2", "--send-text", "-o", "out.jsonl")
     assert "not asked about: 1 item of --examples" in text
+    run = goldspan_run(*words, "--dry-run")
+    assert "no model is shown any of --examples" in run.stderr
     assert len(server.calls) == 3
     assert [one["role"] for one in server.calls[0]["messages"]].count("assistant") == 2
     assert '"rained"' not in server.calls[0]["messages"][-1]["content"]

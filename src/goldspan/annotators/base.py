@@ -359,8 +359,18 @@ class Annotator(ABC):
             InputError: It cannot work at all; what was answered before holds.
         """
 
-    def estimate(self, items: Sequence[PoolItem]) -> Estimate:
-        """Return what the answers will cost; nothing is sent."""
+    def estimate(
+        self,
+        items: Sequence[PoolItem],
+        *,
+        retry_missing: bool = False,  # noqa: ARG002 - only replies that are stored can be missing
+    ) -> Estimate:
+        """Return what the answers will cost; nothing is sent.
+
+        Args:
+            items: The items.
+            retry_missing: Whether items without an answer are asked about again.
+        """
         cost = sum(map(self.most, items))
         return Estimate(len(items), expected_micro=cost, most_micro=cost)
 

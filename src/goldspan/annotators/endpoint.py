@@ -25,9 +25,12 @@ if TYPE_CHECKING:
 
 LONGEST_WAIT = 300.0
 """Seconds: who is told to wait longer comes back another time."""
+LONGEST_PAUSE = 60.0
+"""Seconds to which the pauses between tries grow."""
 LARGEST = 20_000_000
 """Bytes of a reply."""
 _SHOWN = 200
+_PATH = "/chat/completions"
 
 
 class NotServedError(Exception):
@@ -80,7 +83,7 @@ class Endpoint:
         client: httpx2.Client | None = None,
         first_wait: float = 1.0,
     ) -> None:
-        self.url = f"{base_url.rstrip('/')}/chat/completions"
+        self.url = f"{base_url.rstrip('/').removesuffix(_PATH)}{_PATH}"
         self._key, self._seconds, self._tries = key, seconds, tries
         self._first_wait, self._client = first_wait, client or _client(base_url, seconds)
         self._turn, self._pause = Lock(), 0.0
@@ -110,12 +113,16 @@ class Endpoint:
             if 200 <= status < 300:
                 return _object(content)
             why = f"{status}: {self._told(content)}" if status else self._told(content)
+            if 300 <= status < 400:
+                raise NotTakenError(status, self._redirected(headers.get("location", "")))
+            if status == 404:
+                raise NotTakenError(status, f"{self._told(content)} (asked at {self.url})")
             if status and status not in _LATER and status < 500:
                 raise NotTakenError(status, self._told(content))
             if b"insufficient_quota" in content:
                 raise NotServedError(why, is_final=True)
             told = _retry_after(headers.get("retry-after", ""))
-            wait = self._first_wait * 2.0**n if told is None else told
+            wait = min(self._first_wait * 2.0**n, LONGEST_PAUSE) if told is None else told
             if wait > LONGEST_WAIT:
                 raise NotServedError(f"it asks to wait {wait:.0f} seconds", is_final=True)
             not_before = time.monotonic() + wait
@@ -138,26 +145,36 @@ class Endpoint:
         """Send a call once: status, headers and content; status 0 where it did not arrive."""
         import httpx2
 
-        headers = {"Idempotency-Key": name}
+        # Escaped, because a text may hold half a surrogate, which is no UTF-8.
+        content = json.dumps(body, ensure_ascii=True).encode("ascii")
+        headers = {"Content-Type": "application/json", "Idempotency-Key": name}
         if self._key is not None:
             headers["Authorization"] = f"Bearer {self._key}"
         end = time.monotonic() + self._seconds
         try:
-            with self._client.stream("POST", self.url, json=body, headers=headers) as answer:
-                content = b""
+            with self._client.stream("POST", self.url, content=content, headers=headers) as answer:
+                found = bytearray()
                 for chunk in answer.iter_bytes():
-                    content += chunk
+                    found += chunk
                     if time.monotonic() > end:
                         raise MaybePaidError(f"no whole reply within {self._seconds:g} seconds")
-                    if len(content) > LARGEST:
+                    if len(found) > LARGEST:
                         raise MaybePaidError(f"the reply is larger than {LARGEST:,} bytes")
-                return answer.status_code, answer.headers, content
+                return answer.status_code, answer.headers, bytes(found)
         except (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout) as error:
-            return 0, {}, f"no connection ({type(error).__name__})".encode()
+            return 0, {}, f"no connection ({type(error).__name__}: {error})".encode()
+        except (httpx2.ProxyError, httpx2.UnsupportedProtocol, httpx2.LocalProtocolError) as error:
+            return 0, {}, f"it could not be sent ({type(error).__name__})".encode()
         except httpx2.TimeoutException:
             raise MaybePaidError(f"no reply within {self._seconds:g} seconds") from None
         except (httpx2.RequestError, httpx2.StreamError) as error:
             raise MaybePaidError(f"the connection broke ({type(error).__name__})") from None
+
+    def _redirected(self, location: str) -> str:
+        """Say where a redirection leads, without the query, which may hold a secret."""
+        parts = urlsplit(self._told(location.encode("utf-8", "replace"))) if location else None
+        where = f" to {parts.scheme}://{parts.netloc.rpartition('@')[2]}" if parts else ""
+        return f"it redirects{where}, which is not followed: name the place itself as base_url"
 
     def _told(self, content: bytes) -> str:
         """Return what an endpoint says of an error, in one line, without the key."""
@@ -223,8 +240,10 @@ def check_address(base_url: str) -> None:
         host, _ = parts.hostname, parts.port
     except ValueError:
         host, parts = None, urlsplit("")
-    if parts.scheme not in {"http", "https"} or not host:
-        raise InputError(f"base_url must be an address such as {_EXAMPLE}, not {base_url!r}")
+    is_word = base_url.isprintable() and " " not in base_url
+    if parts.scheme not in {"http", "https"} or not host or not is_word:
+        shown = "" if "@" in base_url else f", not {base_url!r}"  # which may be a password
+        raise InputError(f"base_url must be an address such as {_EXAMPLE}{shown}")
     if parts.username or parts.password or parts.query or parts.fragment:
         raise InputError(
             "base_url must hold no name, password, key or query: the key belongs into an "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter, deque
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -89,7 +90,8 @@ class ModelOptions:
         samples: Replies per item, which become one answer with probabilities.
         temperature: By default 0 for one sample, and 0.7 for several.
         logprobs: Whether to ask for the probabilities of the reply's tokens.
-        seed: Of the model's random numbers; sample k is asked with seed + k.
+        seed: Of the model's random numbers; sample k is asked with seed + k, and one that is asked
+            for again with a seed of its own.
         max_output: Most tokens of a reply.
         output_key: What the endpoint calls that.
         attempts: How often a sample is asked for whose reply is refused, cut or invalid.
@@ -101,7 +103,7 @@ class ModelOptions:
 
     base_url: Annotated[str, IsA((str,)), check_address]
     model: str
-    key_variable: str = ""
+    key_variable: Annotated[str, _check_variable] = ""
     form: Annotated[str, OneOf(("tokens", "quotes"))] = "tokens"
     schema: Annotated[str, OneOf(("json_schema", "json_object", "none"))] = "json_schema"
     prompt: str = ""
@@ -122,6 +124,14 @@ class ModelOptions:
     def __post_init__(self) -> None:
         if self.samples > 1 and self.temperature == 0:
             raise InputError(f"{self.samples} samples at temperature 0 are {self.samples} copies")
+
+
+def _check_variable(name: Any) -> None:
+    if not isinstance(name, str) or (name and not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name)):
+        raise InputError(  # without saying what it is: some put the key itself there
+            "key_variable must be the name of an environment variable, such as MY_KEY; the key "
+            "itself is what this variable holds, and stands nowhere else"
+        )
 
 
 def draw_examples(
@@ -153,6 +163,8 @@ def draw_examples(
 
 CIRCUIT = 8
 """Items in a row that were not served, or not taken, after which no more are asked about."""
+IN_VAIN = 25
+"""Items in a row whose replies were lost, refused or invalid, after which no more are paid for."""
 _MESSAGE, _BASE = 16, 64
 """Tokens that an endpoint may add to every message and to every call."""
 _SCHEMA = "labels"
@@ -261,7 +273,7 @@ class LanguageModel(Annotator):
 
     # What it costs.
 
-    def estimate(self, items: Sequence[PoolItem]) -> Estimate:
+    def estimate(self, items: Sequence[PoolItem], *, retry_missing: bool = False) -> Estimate:
         """Return what answers will cost; nothing is sent.
 
         Expected are four bytes per token; at most every byte is a token, every reply is as long as
@@ -272,7 +284,14 @@ class LanguageModel(Annotator):
         seen: set[str] = set()
         for item in items:
             key = self.key_of(item)
-            if key in seen or self._is_known(key):
+            if self._is_blank(item):
+                continue
+            if key in seen:  # the model is paid once, and what is paid per answer for each
+                n_cached += 1
+                expected += tariff.cost(len(item.tokens))
+                most += tariff.cost(len(item.tokens))
+                continue
+            if self._is_known(key) and not (retry_missing and self._is_missing(item, key)):
                 n_cached += 1
                 continue
             seen.add(key)
@@ -298,7 +317,10 @@ class LanguageModel(Annotator):
     @cached_property
     def _bytes_before(self) -> int:
         """Bytes of all that is sent but the item."""
-        size = len(canonical(self.prompt.schema)) if self.options.schema == "json_schema" else 0
+        own: ModelOptions = self.options
+        more: list[Mapping[str, Any]] = [self.prompt.schema] if own.schema == "json_schema" else []
+        more += [own.extra] if own.extra else []
+        size = sum(len(canonical(one).encode("utf-8", "surrogatepass")) for one in more)
         return size + self._size(self.prompt.beginning)
 
     def _size(self, messages: Sequence[Mapping[str, str]]) -> int:
@@ -315,6 +337,15 @@ class LanguageModel(Annotator):
         """Whether all samples about an item are there, or will not be asked for again."""
         samples = range(self.options.samples)
         return all(self._is_over(self._replies.calls(key, sample)) for sample in samples)
+
+    def _is_blank(self, item: PoolItem) -> bool:
+        """Whether nothing is known of an item but its id, which is not sent."""
+        is_id = item.text is None and not item.attributes and item.tokens == (item.id,)
+        return self.task.is_single and is_id
+
+    def _is_missing(self, item: PoolItem, key: str) -> bool:
+        """Whether the replies that are stored hold no answer."""
+        return bool(self._answer(item, key, is_new=False).missing)
 
     def _is_over(self, calls: Sequence[Call]) -> bool:
         over = [call for call in calls if call.state in {DONE, LOST}]
@@ -338,7 +369,7 @@ class LanguageModel(Annotator):
         waiting: deque[Future[_Asked]] = deque()
         row = iter(items)
         pool = ThreadPoolExecutor(self.options.concurrency, f"worker-{self.id}")
-        in_vain = 0
+        in_vain = lost = 0
         try:
             while True:
                 while len(waiting) < 2 * self.options.concurrency:
@@ -353,6 +384,14 @@ class LanguageModel(Annotator):
                 found = waiting.popleft().result()
                 if found.is_served is not None:
                     in_vain = 0 if found.is_served else in_vain + 1
+                    lost = lost + 1 if found.answer.missing else 0
+                if lost >= IN_VAIN:
+                    raise InputError(
+                        f"worker {self.id}: no reply about {IN_VAIN} items in a row could be used, "
+                        f"though they may have been paid (the last one: {found.answer.missing}); "
+                        "look into the prompt, schema and max_output before you run again: what "
+                        "was answered is kept"
+                    )
                 if in_vain >= CIRCUIT:
                     raise InputError(
                         f"worker {self.id}: {CIRCUIT} items in a row got no answer of {self._where}"
@@ -372,7 +411,7 @@ class LanguageModel(Annotator):
         for item in items:
             key = self.key_of(item)
             with self._replies.lock(key, Event()):
-                if self._is_known(key) and self._answer(item, key, is_new=False).missing:
+                if self._is_known(key) and self._is_missing(item, key):
                     self._replies.forget(key)
                     n += 1
         return n
@@ -408,6 +447,8 @@ class LanguageModel(Annotator):
 
     def _asked(self, item: PoolItem, key: str, is_twin: bool, stop: Event) -> _Asked:
         """Ask about an item, or take what is there; a twin has the text of an item before it."""
+        if self._is_blank(item):
+            return _Asked(ItemAnswer(item.id, missing="the item has no text; nothing was sent"))
         try:
             with self._replies.lock(key, stop):
                 is_new, refused = False, ""
@@ -418,7 +459,8 @@ class LanguageModel(Annotator):
                         refused = str(error)
                         break
                 if refused:
-                    missing = ItemAnswer(item.id, missing=refused, usage=self._used(key))
+                    used = Usage() if is_twin else self._used(key)
+                    missing = ItemAnswer(item.id, missing=refused, usage=used)
                     missing = replace(missing, cost=self._cost(item, missing))
                     return _Asked(missing, is_served=False)
                 answer = self._answer(item, key, is_new=is_new)
@@ -449,7 +491,8 @@ class LanguageModel(Annotator):
             raise self._may_not_send()
         if stop.is_set():
             raise StoppedError
-        body = self._body(self.prompt.messages(item), sample)
+        again = self.options.samples * attempt  # the same seed would bring the same faulty reply
+        body = self._body(self.prompt.messages(item), sample + again)
         self._replies.begin(key, sample, attempt, self.prompt_hash)
         try:
             found = self._endpoint.ask(body, f"{key}-{sample}-{attempt}", stop)
@@ -600,5 +643,7 @@ def _counts(usage: Usage) -> dict[str, int]:
 
 
 def _text(value: Any) -> str:
-    """Return a name that a file can hold; "" for what is no text."""
-    return value.encode("utf-8", "replace").decode()[:200] if isinstance(value, str) else ""
+    """Return a name that a file and a screen can hold; "" for what is no text."""
+    if not isinstance(value, str):
+        return ""
+    return "".join(char if char.isprintable() else "?" for char in value[:200])

@@ -196,7 +196,8 @@ def _place(
     if place is None and free.mentions[words] > 1:
         n = max(len(places), free.mentions[words] - 1)
         had = "once" if n == 1 else f"{n} times"
-        return f"{said.label} {quote!r:.{_SHOWN}} is said {free.mentions[words]} times, and the text has it {had}"
+        times = f"is said {free.mentions[words]} times, and the text has it {had}"
+        return f"{said.label} {quote!r:.{_SHOWN}} {times}"
     return place or places[0]
 
 
@@ -242,8 +243,8 @@ def _is_word(char: str) -> bool:
 def plain(words: str) -> str:
     """Return words in one spelling: accents apart from their letters, typewriter's signs.
 
-    >>> plain("“O’Neill”") == '"O\'Neill"'
-    True
+    >>> plain("“½”")
+    '"1⁄2"'
     """
     return unicodedata.normalize("NFKD", words.translate(_TYPED))
 

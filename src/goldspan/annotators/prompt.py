@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import blake2b
@@ -156,7 +156,7 @@ class Prompt:
             )
         places = _Places.of(content, tokens)
         if self.task.is_single:
-            return self._read_single(found, content, places)
+            return self._read_single(found, start, places)
         spans = found.get("spans")
         if not isinstance(spans, list):
             raise InvalidReplyError('invalid: "spans" is no list')
@@ -178,11 +178,11 @@ class Prompt:
             raise InvalidReplyError('invalid: "first" and "last" are no whole numbers')
         return Said(label, quote, first, last, probability)
 
-    def _read_single(self, found: dict[str, Any], content: str, places: _Places) -> Reading:
+    def _read_single(self, found: dict[str, Any], start: int, places: _Places) -> Reading:
         label, names = found.get("label"), self.task.names
         if not isinstance(label, str) or label not in names:
             raise InvalidReplyError('invalid: "label" is none of the labels')
-        return Reading(classes=places.of_label(content, label, names))
+        return Reading(classes=places.of_label(start, label, names))
 
     def _answer(self, item: PoolItem, tags: Sequence[str]) -> str:
         """Write the reply to an example."""
@@ -273,14 +273,15 @@ class _Places:
     def of(cls, content: str, tokens: Sequence[Any]) -> _Places:
         """Place tokens that make up the reply."""
         placed, at = [], 0
+        whole = content.encode("utf-8", "surrogatepass")
+        owner = [n for n, char in enumerate(content) for _ in char.encode("utf-8", "surrogatepass")]
         for token in tokens:
-            word = token.get("token") if isinstance(token, Mapping) else None
-            sure = token.get("logprob") if isinstance(token, Mapping) else None
-            if not isinstance(word, str) or not _is_log(sure) or not content.startswith(word, at):
+            part = _bytes_of(token)
+            if not part or not _is_log(token.get("logprob")) or not whole.startswith(part, at):
                 return cls(content)
-            placed.append((at, at + len(word), token))
-            at += len(word)
-        return cls(content, tuple(placed) if at == len(content) else ())
+            placed.append((owner[at], owner[at + len(part) - 1] + 1, token))
+            at += len(part)
+        return cls(content, tuple(placed) if at == len(whole) else ())
 
     def probability(self, start: int, end: int) -> float:
         """Return the probability of some characters given those before; 1 if it is not known."""
@@ -306,33 +307,59 @@ class _Places:
             at = end
         return sure
 
-    def of_label(self, content: str, label: str, names: Sequence[str]) -> dict[str, float]:
-        """Return the probabilities of all labels: by the first token in which they differ.
+    def of_label(self, start: int, label: str, names: Sequence[str]) -> dict[str, float]:
+        """Return the probabilities of all labels: of every way that leaves the one that was given.
 
-        What other tokens there than those that begin a label have is spread over the labels that
-        were not given.
+        What could become several labels is split among them; what no token that is listed has, or
+        tokens that begin no label, is spread over the labels that were not given.
         """
-        found = re.compile(r'"label"\s*:\s*"').search(content)
-        if not self.tokens or found is None or len(names) == 1:
+        found = re.compile(r'"label"\s*:\s*"').search(self.content, start)
+        forms = {name: _json(name)[1:] for name in names}  # with the quotation mark at the end
+        at = 0 if found is None else found.end()
+        if not self.tokens or not self.content.startswith(forms[label], at) or len(names) == 1:
             return {label: 1.0}
-        at = found.end()
-        mass = dict.fromkeys(names, 0.0)
-        begin, _, token = next(one for one in self.tokens if one[1] > at)
-        before = str(token["token"])[: at - begin]
-        for other in token.get("top_logprobs") or ():
-            word, sure = other.get("token"), other.get("logprob")
-            if not isinstance(word, str) or not _is_log(sure) or not word.startswith(before):
+        mass, reached = dict.fromkeys(names, 0.0), 1.0
+        for begin, end, token in self.tokens:
+            if end <= at or begin >= at + len(forms[label]):
                 continue
-            rest = word[len(before) :].split('"')[0]
-            fits = [name for name in names if rest and _json(name)[1:-1].startswith(rest)]
-            if len(fits) == 1 and fits[0] != label:
-                mass[fits[0]] += math.exp(min(0.0, sure))
-        mass[label] = self.probability(at, at + len(_json(label)) - 1)
-        total = min(1.0, sum(mass.values()))
-        others = (1.0 - total) / (len(names) - 1)
+            said, before = self.content[at:begin], token["token"][: max(0, at - begin)]
+            for word, p in _alternatives(token):
+                way = said + word.removeprefix(before)
+                if not word.startswith(before) or way == said:
+                    continue
+                fits = [name for name, form in forms.items() if _begins(way, form)]
+                for name in fits:
+                    mass[name] += reached * p / len(fits)
+            reached *= math.exp(min(0.0, token["logprob"]))
+        mass[label] += reached
+        others = (1.0 - min(1.0, sum(mass.values()))) / (len(names) - 1)
         shares = {name: p + (0.0 if name == label else others) for name, p in mass.items()}
         whole = sum(shares.values())
         return {name: round(p / whole, 6) for name, p in shares.items()}
+
+
+def _bytes_of(token: Any) -> bytes:
+    """Return the bytes of a token, which may be parts of a character; none of what is no token."""
+    word = token.get("token") if isinstance(token, Mapping) else None
+    if not isinstance(word, str):
+        return b""
+    given = token.get("bytes")
+    if isinstance(given, list) and all(type(one) is int and 0 <= one < 256 for one in given):
+        return bytes(given)
+    return word.encode("utf-8", "surrogatepass")
+
+
+def _alternatives(token: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
+    """Yield the tokens that could have stood in the place of one, with their probabilities."""
+    given = token.get("top_logprobs")
+    for other in given if isinstance(given, list) else ():
+        word = other.get("token") if isinstance(other, Mapping) else None
+        if isinstance(word, str) and word != token["token"] and _is_log(other.get("logprob")):
+            yield word, math.exp(min(0.0, other["logprob"]))
+
+
+def _begins(way: str, form: str) -> bool:
+    return form.startswith(way) or way.startswith(form)
 
 
 def _is_log(value: Any) -> bool:

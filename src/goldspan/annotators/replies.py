@@ -136,7 +136,10 @@ class Replies:
             "SELECT attempt, state, reply FROM calls WHERE key = ? AND sample = ? ORDER BY attempt",
             (key, sample),
         )
-        return [Call(n, state, json.loads(reply) if reply else {}) for n, state, reply in rows]
+        try:
+            return [Call(n, state, json.loads(reply) if reply else {}) for n, state, reply in rows]
+        except ValueError as error:
+            raise self._damaged(error) from None
 
     def begin(self, key: str, sample: int, attempt: int, prompt: str) -> None:
         """Write down a call before it is sent; one that was cut off before is counted."""

@@ -181,14 +181,19 @@ def label(
         shown = {item.tokens for item, _ in task.examples}
         items = [item for item in items_of(crowd) if item.tokens not in shown][:limit]
         models = [opened.enter_context(open_annotator(entry, task)) for entry in entries]
-        estimates = [one.estimate(_asked(one, items)) for one in models]
-        _check_cost(max_cost, estimates)
+        _check_ids(models, crowd)
+        estimates = [
+            one.estimate(_asked(one, items), retry_missing=retry_missing) for one in models
+        ]
+        _check_cost(max_cost, models, estimates)
+        if task.examples and _has_models(entries):
+            _check_examples(models)
         if dry_run:
             _print_estimates(models, estimates, len(items), as_json=json)
             return
         found = []
         for model in models:
-            step(f"{model.id} labels {plural(len(items), 'item')}")
+            step(f"{model.id} labels {plural(len(_asked(model, items)), 'item')}")
             if retry_missing and hasattr(model, "forget_missing"):
                 model.forget_missing(_asked(model, items))
             found.append(label_with(model, items, step.part))
@@ -395,12 +400,44 @@ def _asked(model: Annotator, items: Sequence[PoolItem]) -> Sequence[PoolItem]:
     return items if model.entry.limit is None else items[: model.entry.limit]
 
 
-def _check_cost(cap: str | None, estimates: Sequence[Estimate]) -> None:
+def _check_ids(models: Sequence[Annotator], crowd: Crowd) -> None:
+    """Reject ids that are there, before anything is paid."""
+    from goldspan.errors import InputError
+
+    names = crowd.worker_ids.to_pylist()
+    for model in models:
+        if model.id in names:
+            raise InputError(
+                f"there is a worker {model.id!r} already: give this one another id (--set id=NAME)"
+            )
+        names.append(model.id)
+
+
+def _check_examples(models: Sequence[Annotator]) -> None:
+    """Warn of examples that no model is shown."""
+    shown = [getattr(model.options, "examples", 0) for model in models]
+    if not any(shown):
+        warn("goldspan: no model is shown any of --examples: say how many with --set examples=5")
+
+
+def _check_cost(
+    cap: str | None, models: Sequence[Annotator], estimates: Sequence[Estimate]
+) -> None:
+    from goldspan.annotators.base import Tariff
+    from goldspan.annotators.endpoint import is_local
     from goldspan.errors import InputError
     from goldspan.money import from_micro, to_micro
 
     if cap is None:
         return
+    for model in models:
+        is_free = model.entry.kind != "llm" or is_local(model.options.base_url)
+        if model.entry.tariff == Tariff() and not is_free:
+            raise InputError(
+                f"worker {model.id} has no prices, so --max-cost cannot hold: give it prices, such "
+                "as --set prices.per_thousand_input=0.00015 --set prices.per_thousand_output=0.0006"
+                ", or leave --max-cost out if it costs nothing; nothing was sent"
+            )
     most, allowed = sum(one.most_micro for one in estimates), to_micro(cap, "--max-cost")
     if most > allowed:
         expected = from_micro(sum(one.expected_micro for one in estimates))

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from studies.ntoulas import spambase
+from studies.ntoulas.rounds import WAYS
 from studies.ntoulas.spambase import N_COVERAGE, PAPER, read_mails
 from studies.ntoulas.split import FOLDS
 from studies.ntoulas.trial import RANDOM, Training, run_trial
@@ -37,6 +38,14 @@ def test_the_row_of_ten_folds_is_that_of_this_code(root, data):
             for name in ("precision", "recall", "f", "fpr")
         ]
         assert row[2::2] == means
+
+
+def test_the_loop_in_rounds_has_every_way_of_this_code(root):
+    table = read(root, "results-ntoulas").partition("**The loop in rounds of 50")[2]
+    rows = [row.split(" | ") for row in table.partition("\n## ")[0].splitlines()[4:]]
+    for learner in ("gaussian-nb", "logistic"):
+        found = [(row[1], row[2].strip()) for row in rows if row[0] == f"| {learner}"]
+        assert found == [(way.name, way.beside) for way in WAYS]
 
 
 def test_quotes_stand_under_the_figure_that_they_are_of(root):
