@@ -20,6 +20,7 @@ from goldspan.campaign.clock import open_clock
 from goldspan.campaign.crowds import (
     LEASE_SECONDS,
     AnsweringCrowd,
+    is_over,
     missing_answers,
     still_awaited,
     tell,
@@ -128,11 +129,12 @@ class Workforce(AnsweringCrowd):
     ) -> Waiting | None:
         """Ask the annotators that answer at once, then say what people are waited for."""
         self._on_event = on_event
-        if self.has_people:
-            self.ledger.expire(self.now())
-        self._ask_machines(name, items)
         if not self.has_people:
+            self._ask_machines(name, items)
             return None
+        self.ledger.expire(self.now())
+        if not is_over(self.inputs, self.ledger, self.now()):
+            self._ask_machines(name, items)
         missing = missing_answers(self.ledger, items)
         where = "people answer in their browsers: goldspan serve"
         return still_awaited(self.inputs, self.ledger, missing, self.now(), where)
