@@ -135,7 +135,7 @@ def test_sets_of_alternatives_are_told_and_written(tmp_path):
     assert all(span["set"][0]["type"] == span["type"] for row in rows for span in row["gold"])
     run = goldspan_run("aggregate", EXAMPLE, "-m", "ds", *sure)
     assert "holds the truth with probability 0.9" in run.stdout
-    assert "written to .jsonl only" in run.stdout
+    assert "no sets of alternatives written: pass -o gold.jsonl" in run.stdout
     for more, why in (
         (("--coverage", "0.9"), "--calibrate"),
         ((*sure[:3], "2"), "between 0 and 1"),

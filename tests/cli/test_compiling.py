@@ -132,7 +132,8 @@ def test_any_rule_but_those_of_committees_can_ask_a_tagger(tmp_path, model, monk
     monkeypatch.setattr(preflight, "_is_known_to_suit", lambda _: False)
     rules = sorted({*selectors()} - preflight.COMMITTEES)
     by = ", then ".join(rules)
-    assert inputs_of(tmp_path, **{**SPANS, "model": {"name": model}, "select": {"by": by}})
+    select = {"by": by, "errors": True}
+    assert inputs_of(tmp_path, **{**SPANS, "model": {"name": model}, "select": select})
 
 
 def test_what_is_not_known_to_suit_is_still_tried():

@@ -188,7 +188,10 @@ class Prior:
             bonus = self.right_bonus(rows.n_workers)[rows.worker]
             alpha[np.arange(len(rows)), rows.label] += bonus
             if self.mask is not None:
-                alpha[~self.mask[rows.previous, rows.label]] = self.forbidden
+                is_forbidden = ~self.mask[rows.previous, rows.label]
+                if not self.forbidden and is_forbidden.any():
+                    raise InputError("prior: forbidden = 0 would veto labels that were given")
+                alpha[is_forbidden] = self.forbidden
         return np.asarray(alpha if self.history is None else alpha + self.history)
 
     def of_groups(self, rows: Rows) -> Floats:

@@ -344,14 +344,15 @@ def _lines(
         head = ["weight", "method", "loss", "temperature"]
         yield textwrap.indent(table([head, *rows], right=(0, 2, 3)), "  ")
         yield from result.notes
-    if result.sets and not output:
-        yield "no sets of alternatives written: pass -o gold.jsonl"
     if scored:
         yield "against the gold:"
         yield str(scored)
     yield from (f"written: {path}" for path in (output, report) if path and path != "-")
     if not output:
-        yield "no labels written: pass -o gold.conll to keep them"
+        if result.sets:
+            yield "no labels and no sets of alternatives written: pass -o gold.jsonl to keep them"
+        else:
+            yield "no labels written: pass -o gold.conll to keep them"
 
 
 def _end(result: Consensus) -> str:

@@ -377,13 +377,21 @@ def test_the_priors_of_a_group_are_the_sum_over_all_its_labels():
         ({"bonus": -0.1}, "bonus"),
         ({"bonus": float("nan")}, "bonus"),
         ({"bonus": np.array([1.0, np.nan])}, "bonus"),
-        ({"forbidden": 0.0}, "forbidden"),
+        ({"forbidden": 1e-12}, "forbidden"),
         ({"forbidden": 9e-4}, "forbidden"),
     ],
 )
 def test_a_prior_that_could_veto_is_refused_by_name(values, word):
     with pytest.raises(InputError, match=f"prior: {word} must be a number"):
         Prior(**values)
+
+
+def test_a_prior_of_zero_is_refused_where_labels_are_forbidden():
+    rows = rows_of(np.random.default_rng(0), 3, 1, 2)
+    every = np.ones((rows.n_previous, 2), np.bool_)
+    assert (Prior(forbidden=0.0, mask=every).of_rows(rows) > 0).all()
+    with pytest.raises(InputError, match="would veto"):
+        Prior(forbidden=0.0, mask=~every).of_rows(rows)
 
 
 def test_a_bonus_or_base_of_the_wrong_shape_is_refused():
