@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from campaign import test_loop
+from campaign.test_loop import Break
 from campaign.tiny import (
     SPANS,
     campaign_of,
@@ -184,33 +186,10 @@ def test_the_cap_holds_and_the_round_ends_with_what_there_is(folder):
     assert totals.spent <= totals.cap
 
 
-class Break(Exception):  # noqa: N818 - it is no error
-    """Ends the process's work."""
-
-
-class Breaking:
+class Breaking(test_loop.Breaking):
     """A ledger that breaks off at its n-th writing call, before or after it took effect."""
 
     WRITING = ("open_batch", "adjust", "lease", "submit", "release", "bar", "set_gold", "record")
-
-    def __init__(self, ledger, n, *, after):
-        self.ledger, self.left, self.after = ledger, n, after
-
-    def __getattr__(self, name):
-        method = getattr(self.ledger, name)
-        if name not in self.WRITING:
-            return method
-
-        def call(*args, **kwargs):
-            self.left -= 1
-            if self.left == 0 and not self.after:
-                raise Break
-            value = method(*args, **kwargs)
-            if self.left == 0:
-                raise Break
-            return value
-
-        return call
 
 
 @pytest.mark.parametrize("after", [False, True])

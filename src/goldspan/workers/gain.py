@@ -30,7 +30,6 @@ from goldspan.workers.beta import Reliability
 from goldspan.workers.reliability import Truth, find_truth, group_of, measure_reliability
 from goldspan.workers.scores import Kin
 from goldspan.workers.selection import (
-    SHOWN,
     STRATEGIES,
     WorkerSelection,
     kin_of,
@@ -476,47 +475,21 @@ class GainSelection(WorkerSelection):
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain values, for JSON."""
-        rows = zip(
-            self.worker_ids.to_pylist(), self.scores.tolist(), self.weights.tolist(),
-            self.tested.mean.tolist(), self.tested.right.tolist(), self.tested.total.tolist(),
-            strict=True,
-        )  # fmt: skip
-        names = ("worker", "gain", "weight", "mean", "right", "total")
-        return {
-            "workers": [dict(zip(names, row, strict=True)) for row in rows],
-            "value": self.value,
-            "accuracy": self.accuracy if len(self) else None,
-            "evidence": self.evidence,
-            "curve": self.curve.tolist(),
-            "budget": self.budget if self.price is None else from_micro(self.budget),
-            "price": None if self.price is None else from_micro(self.price),
-            "guarantee": self.guarantee,
-            "score": self.score,
-            "below": self.below,
-            "strategy": self.strategy,
-            "why_nobody": self.why_nobody,
-            "notes": list(self.notes),
-        } | ({} if self.share is None else {"effective": self.effective})
+        accuracy = self.accuracy if len(self) else None
+        more = {"value": self.value, "accuracy": accuracy, "evidence": self.evidence}
+        return self._facts("gain", more)
 
-    def __str__(self) -> str:
-        """Return who was chosen, for the command line."""
-        if not len(self):
-            return "\n".join([f"Nobody was chosen: {self.why_nobody}.", *self.notes])
-        ids = self.worker_ids[:SHOWN].to_pylist()
-        more = f" and {len(self) - SHOWN} more" if len(self) > SHOWN else ""
-        cost = "" if self.price is None else f", {from_micro(self.price)} per item"
+    def _how(self) -> tuple[str, str]:
+        """Return how the team was chosen, and a line on what it is worth."""
         by = "the crowd's answers" if self.evidence == "answers" else "tests"
-        how = f"{self.strategy}, gain by {by}{cost}"
         best = 100 * float(self.curve.max())
-        lines = [
-            f"{len(self)} worker{'' if len(self) == 1 else 's'} ({how}): {', '.join(ids)}{more}",
+        return (
+            f"{self.strategy}, gain by {by}",
             (
                 f"by the matrices {100 * self.accuracy:.1f} % of its labels are right, and "
                 f"{best:.1f} % of those of the best team of up to {len(self.curve)}"
             ),
-            f"Guarantee: {self.guarantee}.",
-        ]
-        return "\n".join([*lines, *self.notes])
+        )
 
 
 def select_by_gain(

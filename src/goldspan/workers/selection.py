@@ -156,18 +156,26 @@ class WorkerSelection:
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain values, for JSON."""
+        intervals = {name: list(pair) for name, pair in self.intervals.items()}
+        more = {
+            "value": self.value,
+            "expected": self.expected,
+            "intervals": intervals,
+            "error_bound": error_bound(self.value, self.tested.n_labels),
+        }
+        return self._facts("score", more)
+
+    def _facts(self, scored: str, more: Mapping[str, Any]) -> dict[str, Any]:
+        """Return what all selections tell, and more of one kind; `scored` names the scores."""
         rows = zip(
             self.worker_ids.to_pylist(), self.scores.tolist(), self.weights.tolist(),
             self.tested.mean.tolist(), self.tested.right.tolist(), self.tested.total.tolist(),
             strict=True,
         )  # fmt: skip
-        names = ("worker", "score", "weight", "mean", "right", "total")
+        names = ("worker", scored, "weight", "mean", "right", "total")
         return {
             "workers": [dict(zip(names, row, strict=True)) for row in rows],
-            "value": self.value,
-            "expected": self.expected,
-            "intervals": {name: list(pair) for name, pair in self.intervals.items()},
-            "error_bound": error_bound(self.value, self.tested.n_labels),
+            **more,
             "curve": self.curve.tolist(),
             "budget": self.budget if self.price is None else from_micro(self.budget),
             "price": None if self.price is None else from_micro(self.price),
@@ -186,18 +194,28 @@ class WorkerSelection:
         ids = self.worker_ids[:SHOWN].to_pylist()
         more = f" and {len(self) - SHOWN} more" if len(self) > SHOWN else ""
         cost = "" if self.price is None else f", {from_micro(self.price)} per item"
+        how, worth = self._how()
+        lines = [
+            (
+                f"{len(self)} worker{'' if len(self) == 1 else 's'} ({how}{cost}): "
+                f"{', '.join(ids)}{more}"
+            ),
+            worth,
+            f"Guarantee: {self.guarantee}.",
+        ]
+        return "\n".join([*lines, *self.notes])
+
+    def _how(self) -> tuple[str, str]:
+        """Return how the team was chosen, and a line on what it is worth."""
         # Who was chosen by results has lucky ones among them: see `goldspan.workers.selection`.
         low, high = self.intervals["posterior"]
-        how = f"{self.strategy}, {self.score} score{cost}"
-        lines = [
-            f"{len(self)} worker{'' if len(self) == 1 else 's'} ({how}): {', '.join(ids)}{more}",
+        return (
+            f"{self.strategy}, {self.score} score",
             (
                 f"F = {self.value:.3f} by the score, {self.expected:.3f} by the posterior "
                 f"(95 %: {low:.3f} … {high:.3f})"
             ),
-            f"Guarantee: {self.guarantee}.",
-        ]
-        return "\n".join([*lines, *self.notes])
+        )
 
 
 # --------------------------------------------------------------------------------------------------
