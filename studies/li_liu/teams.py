@@ -145,7 +145,7 @@ def carry_out(
     """Do all trials that are not kept yet."""
     crowds = {case: _read(data, case) for case in times}
     names = {
-        case.title: f"li-liu-teams 3 {case.title} gold {case.n_gold} {case.method} "
+        case.title: f"li-liu-teams 4 {case.title} gold {case.n_gold} {case.method} "
         f"{crowds[case].n_items} items {len(crowds[case].latest)} answers"
         for case in times
     }

@@ -1,4 +1,4 @@
-"""The paired t-test with which paper 000 compares methods over the same draws."""
+"""The paired t-test with which paper 000 compares methods, and the correction for many tests."""
 
 from __future__ import annotations
 
@@ -29,3 +29,27 @@ def paired_p(ours: Sequence[float], other: Sequence[float]) -> float | None:
     from scipy.stats import ttest_rel
 
     return float(ttest_rel(ours, other).pvalue)
+
+
+def holm(p_values: Sequence[float | None]) -> list[float | None]:
+    """Correct the p values of tests that are judged together (Holm 1979).
+
+    If each is compared with the same level, the chance of any false verdict is at most that level,
+    however the tests depend on each other.
+
+    Args:
+        p_values: Of every test; None where a test says nothing, which then counts as no test.
+
+    Returns:
+        The corrected ones, at most 1, in the same order.
+
+    >>> holm([0.01, 0.04, None, 0.03])
+    [0.03, 0.06, None, 0.06]
+    """
+    told = sorted((p, n) for n, p in enumerate(p_values) if p is not None)
+    found: list[float | None] = [None] * len(p_values)
+    largest = 0.0
+    for rank, (p, n) in enumerate(told):
+        largest = max(largest, min(1.0, (len(told) - rank) * p))
+        found[n] = largest
+    return found

@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from studies.rodrigues.journal import Key
 from studies.rodrigues.methods import OWN, UPPER, Claim, Reliability, Run
-from studies.rodrigues.paired import paired_p
+from studies.rodrigues.paired import holm, paired_p
 from studies.table import Table
 
 Runs = Mapping[Key, Run]
 RATES = ("P", "R", "F1")
-P_VALUE = "p"
+P_VALUE, CORRECTED = "p", "p, Holm"
 LEVEL = 0.05
-"""Of the paired t-test; the paper's own p values are far below."""
+"""Of all tests of the paper's order in a study together; the paper's own p values are far below."""
+JUDGED = (
+    'p is of the paired t-test over the repeats. "p, Holm" is corrected for all comparisons of the '
+    "paper's claim in this study, on all items, together, and the verdicts go by it; rows with "
+    "which the paper does not compare have none."
+)
 
 
 def columns_of(runs: Runs) -> dict[str, list[Run]]:
@@ -45,9 +50,9 @@ def score_tables(
         claim: Its method is compared with all others.
         published: F1 that the paper gives, by items and method.
     """
-    methods = columns_of(runs)
+    methods, tests = columns_of(runs), tests_of(runs, claim)
     names = next(iter(runs.values())).scores
-    return [_score_table(methods, items, claim.method, published or {}) for items in names]
+    return [_score_table(methods, items, claim.method, published or {}, tests) for items in names]
 
 
 def _score_table(
@@ -55,12 +60,13 @@ def _score_table(
     items: str,
     first: str,
     published: Mapping[tuple[str, str], float],
+    tests: Mapping[tuple[str, str], Tested],
 ) -> Table:
     n_repeats = len(next(iter(methods.values())))
     is_drawn, ahead = n_repeats > 1, f"{first} ahead by"
     columns = ["method", *(c for r in RATES for c in ([r, f"s.d. {r}"] if is_drawn else [r]))]
     if first in methods:
-        columns += [ahead, P_VALUE] if is_drawn else [ahead]
+        columns += [ahead, P_VALUE, CORRECTED] if is_drawn else [ahead]
     if any(place == items for place, _ in published):
         columns.append("published F1")
     rows = []
@@ -69,9 +75,11 @@ def _score_table(
         cells["published F1"] = published.get((items, label))
         if label != first and first in methods:
             cells[ahead], cells[P_VALUE] = _compared(methods[first], own, items)
+            if (items, label) in tests:
+                cells[CORRECTED] = tests[items, label].corrected
         rows.append(tuple(cells.get(column) for column in columns))
     caption = f"{_caption(items)}, span F1 in per cent" + f", {n_repeats} repeats" * is_drawn
-    digits: dict[str, int | str] = {P_VALUE: ".1e", "published F1": 1}
+    digits: dict[str, int | str] = {P_VALUE: ".1e", CORRECTED: ".1e", "published F1": 1}
     return Table(caption, tuple(columns), tuple(rows), digits)
 
 
@@ -96,28 +104,58 @@ def _compared(first: list[Run], other: list[Run], items: str) -> tuple[float, fl
     return float(a.mean() - b.mean()), paired_p(a.tolist(), b.tolist())
 
 
+class Tested(NamedTuple):
+    """A comparison of the paper's claim.
+
+    Attributes:
+        gap: By how much F1 is ahead, in per cent.
+        p: Of the paired t-test; None where it says nothing.
+        corrected: The same, for all comparisons of the claim together.
+    """
+
+    gap: float
+    p: float | None
+    corrected: float | None
+
+
+def tests_of(runs: Runs, claim: Claim) -> dict[tuple[str, str], Tested]:
+    """Make all comparisons of the paper's claim, by items and method."""
+    methods = columns_of(runs)
+    if claim.method not in methods:
+        return {}
+    found = {
+        (items, label): _compared(methods[claim.method], methods[label], items)
+        for items in next(iter(runs.values())).scores
+        for label in claim.below
+        if label in methods
+    }
+    corrected = holm([p for _, p in found.values()])
+    return {key: Tested(*one, p) for (key, one), p in zip(found.items(), corrected, strict=True)}
+
+
 def order_notes(runs: Runs, claim: Claim) -> list[str]:
     """Return against which methods the paper's order holds, by the paired t-test over repeats.
 
-    It holds where the gap is positive and its p value below `LEVEL`, it does not where the gap is
-    negative with such a p value; whatever else was measured shows nothing. A single run has no p
-    value, and only its gaps are told.
+    It holds where the gap is positive and its corrected p value below `LEVEL`, it does not where
+    the gap is negative with such a p value; whatever else was measured shows nothing. A single run
+    has no p value, and only its gaps are told.
     """
-    methods = columns_of(runs)
-    rivals = [label for label in claim.below if label in methods]
-    if claim.method not in methods or not rivals:
+    methods, tests = columns_of(runs), tests_of(runs, claim)
+    if not tests:
         return []
     n_repeats, notes = len(methods[claim.method]), []
     tested = f"paired t-test over {n_repeats} repeats" if n_repeats > 1 else "one run, no test"
     for items in next(iter(runs.values())).scores:
         found: dict[str, list[str]] = {}
-        for label in rivals:
-            gap, p = _compared(methods[claim.method], methods[label], items)
-            size = f"{label} ({gap:+.2f}" + (")" if p is None else f", p = {p:.1e})")
-            found.setdefault(_verdict(gap, p, n_repeats), []).append(size)
+        for (place, label), one in tests.items():
+            if place != items:
+                continue
+            p = "" if one.corrected is None else f", p = {one.corrected:.1e} corrected"
+            size = f"{label} ({one.gap:+.2f}{p})"
+            found.setdefault(_verdict(one.gap, one.corrected, n_repeats), []).append(size)
         verdicts = "; ".join(f"{verdict} {', '.join(found[verdict])}" for verdict in sorted(found))
         notes.append(f"The paper's order on {items} ({tested}): {claim.method} {verdicts}.")
-    return notes
+    return [*notes, JUDGED] if n_repeats > 1 else notes
 
 
 def _verdict(gap: float, p: float | None, n_repeats: int) -> str:

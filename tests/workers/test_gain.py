@@ -243,3 +243,57 @@ def test_tagged_text_has_teams_too():
     assert "ana" in team.worker_ids.to_pylist()
     assert "gus" not in team.worker_ids.to_pylist()
     assert len(best) == crowd.n_workers
+
+
+def shuffled(crowd: goldspan.crowd.Crowd, seed: int) -> goldspan.crowd.Crowd:
+    """Return the crowd with items and workers in another order."""
+    rng = np.random.default_rng(seed)
+    items, workers = rng.permutation(crowd.n_items), rng.permutation(crowd.n_workers)
+    return crowd.select_items(items).select_workers(workers)
+
+
+@pytest.mark.parametrize("with_result", [False, True])
+@pytest.mark.parametrize("strategy", ["top", "selected", "random"])
+@pytest.mark.parametrize("families", [None, {"w1": "f", "w2": "f", "w5": "g", "w6": "g"}])
+def test_the_order_of_rows_does_not_matter(with_result, strategy, families, monkeypatch):
+    monkeypatch.setattr("goldspan.workers.gain.MOST_TOKENS", 80)  # so that tokens are drawn
+    crowd = crowd_of(["flip(0.2) x4", "flip(0.3) x3", "copier(w1) x2"])
+    gold = known(crowd, 15)
+    teams = []
+    for one in (crowd, shuffled(crowd, 1), shuffled(crowd, 2)):
+        bare = one.with_gold(None)
+        result = aggregate(bare, "ds", gold=one) if with_result else None
+        for seed in (0, 1):
+            team = select_by_gain(
+                bare, gold, result=result, budget=6, strategy=strategy, families=families,
+                random_state=seed,
+            )  # fmt: skip
+            teams.append((team.worker_ids.to_pylist(), team.scores, team.evidence))
+    for n, (team, scores, evidence) in enumerate(teams):
+        first = teams[n % 2]
+        assert (team, evidence) == (first[0], first[2])
+        assert scores == pytest.approx(first[1], abs=1e-6)
+
+
+def test_the_order_of_rows_of_tagged_text_does_not_matter():
+    crowd = goldspan.read_crowd("examples/crowd.tsv")
+    orders = []
+    for one in (crowd, shuffled(crowd, 3)):
+        team = select_by_gain(one, budget=one.n_workers, strategy="top")
+        orders.append(team.worker_ids.to_pylist())
+    assert orders[0] == orders[1]
+
+
+def test_of_equal_gains_the_id_decides():
+    """Two who answer alike add the same: the one drawn by id joins first, wherever it stands."""
+    rows = [
+        {"item": f"i{n}", "worker": name, "label": "ab"[n % 2]}
+        for n in range(20)
+        for name in ("x", "y", "z")
+    ]
+    gold = {f"i{n}": "ab"[n % 2] for n in range(20)}
+    orders = [
+        select_by_gain(goldspan.read_crowd(own), gold, budget=3, strategy="top").worker_ids
+        for own in (rows, rows[::-1])
+    ]
+    assert orders[0].to_pylist() == orders[1].to_pylist()

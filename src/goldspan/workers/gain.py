@@ -20,14 +20,16 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from goldspan.aggregation import Consensus
+from goldspan.aggregation.draws import Keys, draws, keys_of
 from goldspan.crowd import Crowd
 from goldspan.errors import UnknownNameError
 from goldspan.money import from_micro, to_micro
 from goldspan.workers.beta import Reliability
-from goldspan.workers.reliability import Truth, find_truth, group_of, measure_reliability
+from goldspan.workers.reliability import Truth, find_truth, measure_reliability
 from goldspan.workers.scores import Kin
 from goldspan.workers.selection import (
     STRATEGIES,
@@ -240,9 +242,15 @@ class Grown:
     accuracy: Floats
 
 
+TIED = 1e-6
+"""Gains that differ by no more than this share are equal: sums in another order are not the same.
+
+Who of them joins is drawn by id."""
+
+
 def grow(
     answered: Answered, means: Floats, candidates: Ints, costs: Ints, limit: int,
-    kin: Kin | None = None, *, per_cost: bool = False,
+    kin: Kin | None = None, *, per_cost: bool = False, luck: Floats | None = None,
 ) -> Grown:  # fmt: skip
     """Add the worker with the largest gain again and again.
 
@@ -254,8 +262,11 @@ def grow(
         limit: The budget.
         kin: Families of all workers.
         per_cost: Take the largest gain for its cost.
+        luck: float64 [n_workers], of workers with equal gains the smallest joins; by default the
+            first.
     """
     search = _Search(answered, means, kin)
+    chance = np.arange(answered.n_workers, dtype=np.float64) if luck is None else luck
     able = np.zeros(answered.n_workers, np.bool_)
     able[candidates] = True
     order: list[int] = []
@@ -267,7 +278,9 @@ def grow(
             break
         found = search.gains
         worth = found / np.maximum(costs, 1) if per_cost else found
-        best = int(np.argmax(np.where(able, worth, -np.inf)))
+        most = worth[able].max()
+        is_best = able & (worth >= most - TIED * abs(most))
+        best = int(np.argmin(np.where(is_best, chance, np.inf)))
         search.add(best)
         limit -= int(costs[best])
         order.append(best)
@@ -345,14 +358,15 @@ def _is_doubtful(labels: _Labels) -> bool:
 
     assert labels.probs is not None
     crowd = labels.truth.crowd
-    group = np.repeat(group_of(crowd), np.diff(crowd.offsets))
     is_known = np.asarray(labels.known.any(axis=1), np.bool_)
     if not is_known.any():
         return False
+    # Documents, or items without one, in the order of numbers that belong to their ids.
+    named = crowd.item_ids if crowd.groups is None else pc.coalesce(crowd.groups, crowd.item_ids)
+    group = np.repeat(keys_of(named), np.diff(crowd.offsets))
     groups, place = np.unique(group[is_known], return_inverse=True)
     fold_of = np.full(crowd.n_tokens, -1)
-    order = np.random.default_rng(0).permutation(len(groups))
-    fold_of[is_known] = (order % min(FOLDS, len(groups)))[place]
+    fold_of[is_known] = place % min(FOLDS, len(groups))
     rest = np.where(is_known[:, None], 0.0, labels.probs)
     hits = [_told(labels, labels.counts(rest), is_known)]
     tests = np.zeros(crowd.n_tokens, np.bool_)
@@ -375,54 +389,95 @@ def _told(labels: _Labels, counts: Floats, which: NDArray[np.bool_]) -> NDArray[
     return which & (np.take_along_axis(labels.known, state.argmax(axis=1)[:, None], 1)[:, 0] > 0)
 
 
-def _given(labels: _Labels, rng: np.random.Generator) -> Answered:
+def _given(labels: _Labels, chance: _Chance) -> Answered:
     """Take the answers as given, and the truth by the result."""
     assert labels.probs is not None
     there = np.zeros(len(labels.probs), np.bool_)
     there[labels.token] = True
-    token, worker, code, kept = _some(labels, there & labels.probs.any(axis=1), rng)
+    token, worker, code, kept = _some(labels, there & labels.probs.any(axis=1), chance)
     target = labels.probs[kept]
     target = target / target.sum(axis=1, keepdims=True)
     prior = target.mean(axis=0) + 1e-6
     return Answered(token, worker, code, target, prior / prior.sum(), labels.n_workers)
 
 
-def _drawn(labels: _Labels, means: Floats, kin: Kin | None, rng: np.random.Generator) -> Answered:
+def _drawn(labels: _Labels, means: Floats, kin: Kin | None, chance: _Chance) -> Answered:
     """Draw truths, and answers to them for every place where a worker did answer.
 
     Members of a family take their luck from it with probability sqrt(rho).
     """
     there = np.zeros(len(labels.known), np.bool_)
     there[labels.token] = True
-    token, worker, _, kept = _some(labels, there, rng)
-    times = max(1, -(-LEAST_TOKENS // max(1, len(kept))))
-    token = (token + len(kept) * np.arange(times)[:, None]).ravel()
+    token, worker, _, kept = _some(labels, there, chance)
+    n_kept, times = len(kept), max(1, -(-LEAST_TOKENS // max(1, len(kept))))
+    rounds = np.arange(times)
+    own, turn = np.tile(kept[token], times), rounds.repeat(len(token))
     worker = np.tile(worker, times)
-    n_tokens, share = len(kept) * times, labels.known.sum(axis=0) + 1
+    token = (token + n_kept * rounds[:, None]).ravel()
+    share = labels.known.sum(axis=0) + 1
     prior = share / share.sum()
-    truth = rng.choice(len(prior), n_tokens, p=prior)
-    luck = rng.random(len(token))
+    drawn = chance.of("truth", np.tile(kept, times), rounds.repeat(n_kept))
+    truth = np.minimum(np.searchsorted(np.cumsum(prior), drawn, side="right"), len(prior) - 1)
+    luck = chance.of("answer", own, turn, chance.worker[worker])
     if kin is not None:
-        key = token * np.int64(len(kin.rho)) + kin.number[worker]
-        cells, cell = np.unique(key, return_inverse=True)
-        alike = rng.random(len(token)) < np.sqrt(kin.rho[kin.number[worker]])
-        luck = np.where(alike, rng.random(len(cells))[cell], luck)
+        chance_alike = chance.of("alike", own, turn, chance.worker[worker])
+        common = chance.of("family", own, turn, chance.families(kin)[worker])
+        luck = np.where(chance_alike < np.sqrt(kin.rho[kin.number[worker]]), common, luck)
     edges = np.cumsum(means, axis=2)[worker, truth[token], :-1]
     code = (luck[:, None] > edges).sum(axis=1)
     return Answered(token, worker, code, np.eye(len(prior))[truth], prior, labels.n_workers)
 
 
 def _some(
-    labels: _Labels, which: NDArray[np.bool_], rng: np.random.Generator
+    labels: _Labels, which: NDArray[np.bool_], chance: _Chance
 ) -> tuple[Ints, Ints, Ints, Ints]:
     """Take the answers to some tokens, at most `MOST_TOKENS`, and renumber these."""
     kept = np.flatnonzero(which)
     if len(kept) > MOST_TOKENS:
-        kept = np.sort(rng.choice(kept, MOST_TOKENS, replace=False))
+        kept = np.sort(kept[np.argsort(chance.of("token", kept, 0))[:MOST_TOKENS]])
     place = np.full(len(which), -1, np.int64)
     place[kept] = np.arange(len(kept))
     own = place[labels.token] >= 0
     return place[labels.token[own]], labels.worker[own], labels.code[own], kept
+
+
+@dataclass(frozen=True, eq=False)
+class _Chance:
+    """Random numbers that belong to ids, so that the order of rows in the input does not matter.
+
+    Attributes:
+        seed: Of all.
+        item: uint64 [n_tokens], the number of every token's item.
+        place: uint64 [n_tokens], the token's place in it.
+        worker: uint64 [n_workers].
+    """
+
+    seed: int
+    item: Keys
+    place: Keys
+    worker: Keys
+
+    @classmethod
+    def on(cls, crowd: Crowd, seed: int) -> _Chance:
+        lengths = np.diff(crowd.offsets)
+        place = np.arange(crowd.n_tokens) - np.repeat(crowd.offsets[:-1], lengths)
+        item = np.repeat(keys_of(crowd.item_ids), lengths)
+        return cls(seed, item, place.astype(np.uint64), keys_of(crowd.worker_ids))
+
+    def of(self, purpose: str, token: Ints, turn: Ints | int, *more: Keys) -> Floats:
+        """Draw a number per token and turn, and whatever else it belongs to."""
+        turns = np.broadcast_to(np.asarray(turn, np.uint64), token.shape)
+        return draws(self.seed, purpose, self.item[token], self.place[token], turns, *more)
+
+    def of_workers(self, purpose: str) -> Floats:
+        """Draw a number per worker."""
+        return draws(self.seed, purpose, self.worker)
+
+    def families(self, kin: Kin) -> Keys:
+        """Return a number for the family of every worker, uint64 [n_workers]."""
+        least = np.full(len(kin.rho), np.iinfo(np.uint64).max, np.uint64)
+        np.minimum.at(least, kin.number, self.worker)
+        return least[kin.number]
 
 
 # --------------------------------------------------------------------------------------------------
@@ -521,7 +576,8 @@ def select_by_gain(
             a hundredth of what the best team within the budget adds), "top" (as many as the budget
             allows), or "random".
         families: Workers who err together, as for `select_workers`.
-        random_state: Seed of everything drawn.
+        random_state: Seed of everything drawn: functions of it and of the ids of items and
+            workers, so that the order of rows does not matter.
 
     Returns:
         The team, in the order in which workers joined; empty where nobody is informative.
@@ -545,7 +601,7 @@ def select_by_gain(
     prices_known = None if prices is None else read_prices(prices, reliability)
     limit = read_size(budget) if prices_known is None else to_micro(budget, "the budget")
     costs = np.ones(len(reliability), np.int64) if prices_known is None else prices_known
-    kin, rng = kin_of(families, reliability), np.random.default_rng(random_state)
+    kin, chance = kin_of(families, reliability), _Chance.on(labels.truth.crowd, random_state)
     notes: list[str] = []
     is_given = labels.probs is not None
     if is_given and _is_doubtful(labels):
@@ -559,8 +615,8 @@ def select_by_gain(
     means, judged = mean_confusions(counts), counts.sum(axis=(1, 2))
     if (unknown := int((judged == 0).sum())) and strategy != "random":
         notes.append(f"{unknown} of {len(judged)} workers cannot be chosen: no judged answer.")
-    answered = _given(labels, rng) if is_given else _drawn(labels, means, kin, rng)
-    grown = _order(answered, means, judged, costs, limit, kin, strategy, rng)
+    answered = _given(labels, chance) if is_given else _drawn(labels, means, kin, chance)
+    grown = _order(answered, means, judged, costs, limit, kin, strategy, chance)
     size = len(grown.order)
     if strategy == "selected" and size:
         best = grown.accuracy.max()
@@ -580,14 +636,14 @@ def select_by_gain(
 
 def _order(
     answered: Answered, means: Floats, judged: Floats, costs: Ints, limit: int, kin: Kin | None,
-    strategy: str, rng: np.random.Generator,
+    strategy: str, chance: _Chance,
 ) -> Grown:  # fmt: skip
     """Let workers join: by gain, for money also by gain for it, or at random."""
     candidates = np.flatnonzero(judged > 0)
     if strategy == "random":
         search, left, kept = _Search(answered, means, kin), limit, []
         gains, accuracy = [], [search.accuracy]
-        for one in rng.permutation(len(judged)).tolist():
+        for one in np.argsort(chance.of_workers("team")).tolist():
             if costs[one] > left:
                 continue
             gains.append(float(search.gains[one]))
@@ -596,9 +652,10 @@ def _order(
             kept.append(one)
             accuracy.append(search.accuracy)
         return Grown(np.array(kept, np.int64), np.array(gains), np.array(accuracy))
-    found = grow(answered, means, candidates, costs, limit, kin)
+    luck = chance.of_workers("tie")
+    found = grow(answered, means, candidates, costs, limit, kin, luck=luck)
     if len(np.unique(costs)) > 1:
-        other = grow(answered, means, candidates, costs, limit, kin, per_cost=True)
+        other = grow(answered, means, candidates, costs, limit, kin, per_cost=True, luck=luck)
         if other.gains.sum() > found.gains.sum():
             return other
     return found

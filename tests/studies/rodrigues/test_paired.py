@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.stats import t, ttest_rel
 
-from studies.rodrigues.paired import paired_p
+from studies.rodrigues.paired import holm, paired_p
 
 
 def test_the_p_value_is_that_of_the_formula_and_of_scipy():
@@ -31,3 +31,29 @@ def test_the_order_of_the_two_methods_does_not_matter():
 )
 def test_one_repeat_or_gaps_that_do_not_vary_have_no_p_value(ours, other):
     assert paired_p(ours, other) is None
+
+
+def test_holm_by_hand():
+    """0.01 x 4, 0.02 x 3, 0.03 x 2 and 0.9, none below an earlier one and none above 1."""
+    assert holm([0.03, 0.01, 0.9, 0.02]) == pytest.approx([0.06, 0.04, 0.9, 0.06])
+    assert holm([0.6, 0.7]) == [1.0, 1.0]
+    assert holm([None, 0.02, None]) == [None, 0.02, None]
+    assert holm([]) == []
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_holm_rejects_what_the_step_down_procedure_rejects(seed):
+    """The definition: go up from the smallest, stop at the first above level / (tests left)."""
+    p = np.random.default_rng(seed).random(12) ** 4
+    for level in (0.01, 0.05, 0.2):
+        rejected = np.zeros(12, bool)
+        for rank, n in enumerate(np.argsort(p)):
+            if p[n] > level / (12 - rank):
+                break
+            rejected[n] = True
+        assert (np.array(holm(p.tolist())) <= level).tolist() == rejected.tolist()
+
+
+def test_corrected_p_values_do_not_depend_on_the_order_of_the_tests():
+    p = [0.2, 0.001, None, 0.03, 0.03]
+    assert holm(p[::-1]) == holm(p)[::-1]

@@ -29,7 +29,8 @@ def test_a_table_has_mean_deviation_difference_and_p():
     assert votes["s.d. F1"] == pytest.approx(15.275252)
     assert votes["crf-ma ahead by"] == pytest.approx(100 * 0.35 / 3)
     assert votes["p"] == pytest.approx(ttest_rel(F1["crf-ma"], F1["mv-token"]).pvalue)
-    assert ours["p"] is None
+    assert votes["p, Holm"] == votes["p"]  # a single test
+    assert ours["p"] is ours["p, Holm"] is None
     assert ours["published F1"] == 74.4
     assert f"{votes['p']:.1e}" in table.markdown()
 
@@ -57,7 +58,7 @@ def test_a_table_without_the_papers_method_compares_nothing():
     ],
 )
 def test_an_order_holds_by_the_test_over_repeats_and_not_by_a_gap(ours, theirs, verdict):
-    (note,) = order_notes(_runs({"mv-token": theirs, "crf-ma": ours}), CLAIM)
+    note, _ = order_notes(_runs({"mv-token": theirs, "crf-ma": ours}), CLAIM)
     assert note.startswith("The paper's order on own items (paired t-test over 3 repeats): ")
     assert f": crf-ma {verdict} mv-token (" in note
     p = ttest_rel(ours, theirs).pvalue if ours != theirs else None
@@ -66,8 +67,32 @@ def test_an_order_holds_by_the_test_over_repeats_and_not_by_a_gap(ours, theirs, 
 
 def test_several_verdicts_stand_side_by_side():
     f1 = {"ours": (0.8, 0.81, 0.82), "a": (0.7, 0.72, 0.71), "b": (0.8, 0.85, 0.79)}
-    (note,) = order_notes(_runs(f1), Claim("ours", ("a", "b")))
-    assert "ours is above a (+10.00, p = 3.3e-03); is not shown to be above b (-0.33, p = " in note
+    note, judged = order_notes(_runs(f1), Claim("ours", ("a", "b")))
+    assert "above a (+10.00, p = 6.6e-03 corrected); is not shown to be above b (-0.33, p" in note
+    assert "for all comparisons" in judged
+
+
+def test_verdicts_go_by_p_values_that_are_corrected_over_all_items_and_rivals():
+    """Each of the four has p = 0.04, and all four together prove nothing."""
+    ours = (0.70, 0.72, 0.71)
+    theirs = (0.66, 0.655, 0.675)
+    p = ttest_rel(ours, theirs).pvalue
+    assert 0.025 < p < 0.05
+    runs = {
+        (n, label): Run({"own": (0.5, 0.5, f1[n]), "new": (0.5, 0.5, f1[n])}, WORKERS, 1.0)
+        for label, f1 in {"crf-ma": ours, "a": theirs, "b": theirs, "beside": theirs}.items()
+        for n in range(3)
+    }
+    claim = Claim("crf-ma", ("a", "b"))
+    own, new, _ = order_notes(runs, claim)
+    assert "is not shown to be above a (" in own
+    assert "is not shown to be above a (" in new
+    one, _ = order_notes(runs, Claim("crf-ma", ("a",)))[1:]
+    assert "is not shown" in one  # two tests: 0.06 or more
+    rows = {row["method"]: row for row in score_tables(runs, claim)[0].to_dict()["rows"]}
+    assert rows["a"]["p, Holm"] == pytest.approx(4 * p)
+    assert rows["beside"]["p"] == pytest.approx(p)
+    assert rows["beside"]["p, Holm"] is None
 
 
 @pytest.mark.parametrize(("f1", "verdict"), [(0.5, "is ahead of"), (0.9, "is NOT ahead of")])
