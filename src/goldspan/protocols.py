@@ -21,6 +21,10 @@ Params = TypeVar("Params")
 Statistics = TypeVar("Statistics")
 
 
+RUNNER = r"threads(\((?P<n>[1-9][0-9]{0,4})\))?|ray(\((?P<address>[^()]+)\))?"
+"""How a runner is named: threads, threads(2), ray, ray(ADDRESS); `goldspan.runners.working`."""
+
+
 class Runner(Protocol):
     """Where work runs: this thread, several threads, a cluster.
 
@@ -111,6 +115,24 @@ class Lease:
     taken: int
     expires: int
     cost: int
+
+
+class Suggestion(NamedTuple):
+    """What a worker was to see of an item before the answer, and whether it was shown.
+
+    Attributes:
+        item: Id of the item.
+        worker: Id of the worker.
+        by: Whose labels these are: another worker's id, or "consensus".
+        labels: One per token; None where nobody had any yet.
+        shown: Whether the worker saw them; else the answer is blind.
+    """
+
+    item: str
+    worker: str
+    by: str
+    labels: Sequence[str | None] | None
+    shown: bool
 
 
 @dataclass(frozen=True)
@@ -257,6 +279,10 @@ class Ledger(Protocol):
 
     def set_cap(self, cap: int, now: int) -> None:
         """Change what may be spent."""
+        ...
+
+    def charge(self, name: str, amount: int, now: int) -> bool:
+        """Pay something other than an answer, once per name; False if the money is short."""
         ...
 
     def set_gold(

@@ -1,0 +1,313 @@
+"""Aggregation out of core: partitions of a crowd are shards, of which none is held here.
+
+Every partition is read three times: its footer and digest, to number the workers of all; its
+answers, to lay them out as evidence in files that the E-steps map into memory; and its items at the
+end, to write its labels. The caller holds the workers' parameters, and never an item.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, NamedTuple, cast
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from goldspan.aggregation import get_aggregator
+from goldspan.aggregation.base import FitContext
+from goldspan.aggregation.bsc.engine import EngineInputs, Model, vote_shard
+from goldspan.aggregation.bsc.evidence import Evidence, Stored, Sums, compress, lay_out, store
+from goldspan.aggregation.bsc.family import ZERO, Variational
+from goldspan.aggregation.bsc.posterior import Posterior, consensus_of
+from goldspan.aggregation.bsc.priors import given_prior, trusted_ids
+from goldspan.aggregation.workermodels import Rows
+from goldspan.crowd import Crowd
+from goldspan.crowd.atomic import write_folder
+from goldspan.crowd.formats.parquet import about_of
+from goldspan.crowd.io import read_crowd
+from goldspan.crowd.model import Answers
+from goldspan.crowd.partitions import partitions_of
+from goldspan.errors import InputError
+from goldspan.protocols import Checkpoint, Progress, Runner, Serial
+from goldspan.spans import Codec
+
+Keys = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class PartitionedResult:
+    """What became of partitions; the labels are in the files.
+
+    Attributes:
+        method: Name of the method.
+        n_partitions: Number of partitions.
+        n_items: Number of items.
+        n_open: Items that nobody answered.
+        n_answers: Number of answers.
+        n_workers: Number of workers.
+        confidence: Mean confidence of the items with answers.
+        trace: The objective after every step.
+        converged: Whether it converged.
+        stop_reason: Why it stopped.
+        seconds: How long it took.
+    """
+
+    method: str
+    n_partitions: int
+    n_items: int
+    n_open: int
+    n_answers: int
+    n_workers: int
+    confidence: float
+    trace: tuple[float, ...]
+    converged: bool
+    stop_reason: str
+    seconds: float
+
+
+class _Found(NamedTuple):
+    """What the footers of partitions say."""
+
+    workers: pa.Array
+    tags: tuple[str, ...]
+    encoding: str
+    digests: tuple[str, ...]
+
+
+class _Counts(NamedTuple):
+    """Counts of the labels that were written."""
+
+    n_items: int
+    n_open: int
+    n_answers: int
+    confidence: float
+
+
+@dataclass(frozen=True, eq=False)
+class _Part:
+    """A partition, and where its evidence is or will be."""
+
+    path: Path
+    scratch: Path
+    evidence: Path
+    output: str
+
+
+def aggregate_partitions(
+    source: str | Path,
+    output: str | Path,
+    method: str = "ds",
+    *,
+    runner: Runner | None = None,
+    progress: Progress | None = None,
+    checkpoint: Checkpoint | None = None,
+    **params: Any,
+) -> PartitionedResult:
+    """Aggregate a folder of partitions into a folder of labels, a Parquet file for each of them.
+
+    The labels are those that `aggregate` gives to the whole crowd, but for the last bits of sums
+    that are added in another order: a partition is a shard. Same partitions, same bits, wherever
+    it runs. Gold in the partitions is not used. On a cluster all machines must see both folders.
+
+    Args:
+        source: The folder, as `goldspan convert --partitions` writes it.
+        output: A folder that does not exist; files of labels are named as the partitions.
+        method: ds, one-coin, ibcc, mace, or a bsc method without words and CRF.
+        runner: Where to work; by default in this thread.
+        progress: Who is told of every step.
+        checkpoint: Where the state is kept after every step, to resume from.
+        params: Parameters of the method.
+
+    Raises:
+        InputError: The method or a parameter does not work on partitions, partitions have other
+            tags than others, or a folder is not there or cannot be written.
+    """
+    begin = time.perf_counter()
+    made = _estimator(method, params)
+    given = FitContext(runner=runner or Serial(), progress=progress, checkpoint=checkpoint)
+    target = Path(output)
+    if target.exists():
+        raise InputError(f"{target} exists already: remove it or choose another name")
+    work = target.with_name(f".{target.name}.work")
+    shutil.rmtree(work, ignore_errors=True)  # of a run that was killed
+    parts = [
+        _Part(path, work / f"{path.stem}.raw", work / path.stem, path.name)
+        for path in partitions_of(source)
+    ]
+    try:
+        work.mkdir()
+    except OSError as error:
+        raise InputError(f"cannot write {target}: {error.strerror}") from None
+    try:
+        inputs = _prepare(made, parts, given)
+        inputs, fit = made._fit(inputs, given)  # noqa: SLF001 - of one family
+        codec = inputs.crowd.tagset
+        last = (fit.tables, codec, made.decode, made.name)
+        counts: list[_Counts] = []
+
+        def fill(folder: Path) -> None:
+            jobs = [replace(part, output=str(folder.absolute() / part.output)) for part in parts]
+            counts.extend(given.runner.map(_label, jobs, last))
+
+        write_folder(target, fill)
+    finally:
+        shutil.rmtree(work, ignore_errors=True)
+    every = _Counts(*(sum(column) for column in zip(*counts, strict=True)))
+    n_labelled = every.n_items - every.n_open
+    return PartitionedResult(
+        made.name, len(parts), every.n_items, every.n_open, every.n_answers,
+        inputs.crowd.n_workers, every.confidence / max(1, n_labelled), fit.trace, fit.converged,
+        fit.stop_reason, time.perf_counter() - begin,
+    )  # fmt: skip
+
+
+def _estimator(method: str, params: dict[str, Any]) -> Variational:
+    """Return the aggregator of a method, if it works on partitions."""
+    made = get_aggregator(method, **params)
+    if not isinstance(made, Variational) or made.text:
+        raise InputError(
+            f"{method} does not work on partitions: use ds, one-coin, ibcc, mace, or a bsc method "
+            "without words and CRF"
+        )
+    for name, only in (("history", None), ("families", "none")):
+        if getattr(made, name) != only:
+            raise InputError(f"{name} does not work on partitions: leave it out")
+    if made.forbidden == ZERO:
+        raise InputError(f"forbidden={ZERO!r} does not work on partitions: give a number")
+    return made
+
+
+def _prepare(made: Variational, parts: Sequence[_Part], given: FitContext) -> EngineInputs:
+    """Number workers and rows of all partitions, lay their answers out, and count votes."""
+    runner = given.runner
+    found = runner.map_reduce(_describe, parts, None, _together)
+    crowd = _nothing(found)
+    workers = made._worker_model()  # noqa: SLF001 - of one family
+    layout = (found.workers, workers.has_memory, made.at_start, made.after_skip)
+    keys = runner.map_reduce(_lay_out, parts, layout, np.union1d)
+    n_labels, n_previous = len(found.tags), _n_previous(crowd, layout)
+    worker, rest = np.divmod(keys, n_previous * n_labels)
+    previous, label = np.divmod(rest, n_labels)
+    rows = Rows(
+        worker.astype(np.int32), previous.astype(np.int16), label.astype(np.int16),
+        len(found.workers), n_previous, n_labels,
+    )  # fmt: skip
+    prior = given_prior(
+        crowd, n_previous, off=made.alpha0, bonus=float(made.epsilon0),
+        forbidden=float(made.forbidden), trusted=trusted_ids(made.trusted),
+    )  # fmt: skip
+    truth = made._truth(crowd.tagset)  # noqa: SLF001 - as above
+    model = Model(workers, rows, prior, truth)
+    sums = runner.map_reduce(_number, parts, (keys, model), Sums.add)
+    sums = replace(sums, truth=sums.truth * model.truth.allowed)
+    shards = [
+        Stored(str(part.evidence.absolute()), digest)
+        for part, digest in zip(parts, found.digests, strict=True)
+    ]
+    return EngineInputs(
+        crowd, cast("Sequence[Evidence]", shards), model, float(made.epsilon0), sums, ()
+    )
+
+
+def _describe(part: _Part, _: None) -> _Found:
+    """Read who answered, and the tags, from a footer; and digest the file."""
+    with part.path.open("rb") as file:
+        digest = hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=16)).hexdigest()
+    about = about_of(part.path)
+    workers = pa.array(sorted(about["workers"]), pa.string())
+    return _Found(workers, tuple(about["tags"]), about["encoding"], (digest,))
+
+
+def _together(one: _Found, other: _Found) -> _Found:
+    """Join what footers say."""
+    if (one.tags, one.encoding) != (other.tags, other.encoding):
+        raise InputError(
+            f"the partitions have different tags, {' '.join(one.tags)} ({one.encoding}) and "
+            f"{' '.join(other.tags)} ({other.encoding}): write them together"
+        )
+    workers = pc.unique(pa.concat_arrays([one.workers, other.workers])).sort()
+    return _Found(workers, one.tags, one.encoding, one.digests + other.digests)
+
+
+def _nothing(found: _Found) -> Crowd:
+    """Return a crowd with the workers and tags of all partitions, and no items."""
+    none = np.zeros(0, np.int32)
+    answers = Answers(
+        none, none, np.zeros(1, np.int64), none.astype(np.int16), none.astype(np.int16)
+    )
+    return Crowd(
+        item_ids=pa.array([], pa.string()),
+        tokens=pa.array([], pa.list_(pa.string())),
+        worker_ids=found.workers,
+        tagset=Codec(found.tags, found.encoding),
+        answers=answers,
+    )
+
+
+_Layout = tuple[pa.Array, bool, str, str]
+
+
+def _read(part: _Part, workers: pa.Array) -> Crowd:
+    """Read a partition with the workers of all."""
+    crowd = read_crowd(part.path, format="parquet").with_gold(None)
+    place = pc.index_in(crowd.worker_ids, value_set=workers).to_numpy().astype(np.int32)
+    answers = replace(crowd.answers, worker=place[crowd.answers.worker])
+    return replace(crowd, worker_ids=workers, answers=answers)
+
+
+def _laid_out(crowd: Crowd, layout: _Layout) -> tuple[Evidence, Rows]:
+    _, has_memory, start, skipped = layout
+    return lay_out(crowd, has_memory=has_memory, start=start, skipped=skipped)
+
+
+def _n_previous(crowd: Crowd, layout: _Layout) -> int:
+    """Return the number of previous labels that rows tell apart."""
+    return _laid_out(crowd, layout)[1].n_previous
+
+
+def _keys(rows: Rows) -> Keys:
+    """Number worker, previous label and label together, whatever the partition."""
+    group = rows.worker.astype(np.int64) * rows.n_previous + rows.previous
+    return group * rows.n_labels + rows.label
+
+
+def _lay_out(part: _Part, layout: _Layout) -> Keys:
+    """Lay out the answers of a partition in its own rows; return these, sorted."""
+    evidence, rows = _laid_out(_read(part, layout[0]), layout)
+    keys = _keys(rows)
+    shutil.rmtree(part.scratch, ignore_errors=True)  # of a task that was lost
+    store(evidence, part.scratch)
+    np.save(part.scratch.with_suffix(".keys.npy"), keys)
+    return np.sort(keys)
+
+
+def _number(part: _Part, params: tuple[Keys, Model]) -> Sums:
+    """Number the rows of a partition as all do, write its evidence, and count votes."""
+    every, model = params
+    number = np.searchsorted(every, np.load(part.scratch.with_suffix(".keys.npy")))
+    own = Stored(str(part.scratch), "").loaded()
+    evidence = replace(own, row=number[own.row].astype(np.int32))
+    shutil.rmtree(part.evidence, ignore_errors=True)
+    store(compress(evidence, len(model.rows)), part.evidence)
+    return vote_shard(evidence, model)
+
+
+def _label(part: _Part, params: tuple[Any, Codec, str, str]) -> _Counts:
+    """Label the items of a partition, and write them."""
+    tables, codec, decode, method = params
+    crowd = read_crowd(part.path, format="parquet").with_gold(None)
+    evidence = Stored(str(part.evidence), "").loaded()
+    posterior = Posterior([evidence], tables, codec, Serial())
+    result = consensus_of(crowd, posterior, decode=decode, method=method)
+    pq.write_table(result.to_arrow(), part.output, compression="zstd")
+    active = evidence.active
+    sure = float(result.confidence[active].sum(dtype=np.float64))
+    return _Counts(crowd.n_items, int((~active).sum()), len(crowd.latest), sure)
