@@ -19,6 +19,7 @@ from goldspan.crowd.gold import attach_gold
 from goldspan.crowd.labels import recode, translate
 from goldspan.errors import FormatError, InputError
 from goldspan.spans import Codec
+from goldspan.workers import measure_reliability
 
 SINGLE = b"task,worker,label\n1,a,x\n1,b,y\n2,a,x\n"
 SEQUENCE = b"item,worker,token,label\ns1,a,Ann,B-PER\ns1,a,sang,O\ns2,a,Paris,O\n"
@@ -47,8 +48,10 @@ def notes_of(answers, gold, **options):
         pd.DataFrame({"task": [1, 2], "label": ["x", "z"]}),
         pl.DataFrame({"item": ["1", "2"], "gold": ["x", "z"]}),
         pa.table({"task": [1.0, 2.0], "truth": ["x", "z"]}),
+        {1: "x", "2": "z", 3: None},
+        {"1": ["x"], "2": {"z"}},
     ],
-    ids=["csv", "semicolons", "tabs", "quotes", "pandas", "polars", "arrow"],
+    ids=["csv", "semicolons", "tabs", "quotes", "pandas", "polars", "arrow", "mapping", "lists"],
 )
 def test_a_table_of_items_and_labels_is_gold(gold):
     assert gold_of(SINGLE, gold) == {"1": ["x"], "2": ["z"]}
@@ -311,3 +314,41 @@ def test_single_labels_that_were_written_are_gold(tmp_path, ending):
     goldspan.aggregate(answers, "mv-token").write(path)
     found = attach_gold(goldspan.read_crowd(answers), path, ReadOptions())
     assert found.labels_of(found.gold).to_pylist() == ["no", "yes"]
+
+
+# A mapping by item id
+
+
+def test_tagged_tokens_may_be_known_by_a_mapping():
+    found = goldspan.read_crowd(SEQUENCE, gold={"s1": ["B-PER", "O"], "s2": None})
+    assert found.tagged_by_id() == {"s1": ["B-PER", "O"], "s2": [None]}
+    assert "gold for 1 of 2 items; 0 others in <mapping>" in found.import_report.notes
+
+
+@pytest.mark.parametrize(("label", "other"), [(True, False), (1, 2), (2.5, 1.0)])
+def test_labels_of_a_mapping_are_those_of_the_answers_whatever_they_are(label, other):
+    rows = [{"item": n, "worker": w, "label": [label, other][n % 2]} for n in (0, 1) for w in "ab"]
+    crowd = goldspan.read_crowd(rows)
+    found = goldspan.aggregate(crowd, "ds", gold={0: other})
+    assert len(found.tagset.tags) == 2
+    assert found.labels == [other, other]
+    assert measure_reliability(crowd, {0: other, 1: other}).total.tolist() == [2, 2]
+    assert measure_reliability(crowd, {0: other, 1: other}).n_labels == 2
+
+
+@pytest.mark.parametrize(
+    ("answers", "gold", "words"),
+    [
+        (SINGLE, {"1": ["x", "y"]}, "gold 'y' where an earlier row has 'x'"),
+        (SINGLE, {"7": "x"}, "none of its 1 items is in the crowd"),
+        (SINGLE, {"1": None}, "a mapping without known labels"),
+        (SINGLE, {"1": "x", "2": 3}, "values of one type"),
+        (SEQUENCE, {"s1": ["O"]}, "gold of item 's1' has 1 tags for 2 tokens"),
+        (SEQUENCE, {"s7": ["O"]}, "none of its 1 items is in the crowd"),
+        (SEQUENCE, {}, "none of its 0 items is in the crowd"),
+        (SEQUENCE, {"s1": 3}, "the tags of item 's1' must be a list, not 3"),
+    ],
+)
+def test_a_mapping_that_does_not_suit_is_refused(answers, gold, words):
+    with pytest.raises((InputError, FormatError), match=words):
+        goldspan.read_crowd(answers, gold=gold)

@@ -103,7 +103,7 @@ def test_an_unknown_format_is_refused_with_those_that_are_known(call):
     assert all(name in str(caught.value) for name in formats())
 
 
-READ_ONLY = {"mturk", "span-table", "tag-columns"}
+READ_ONLY = {"mturk", "tag-columns"}
 
 
 @pytest.mark.parametrize("name", formats())

@@ -11,6 +11,7 @@ import goldspan
 from goldspan.crowd import write_crowd
 from goldspan.crowd.losses import losses
 from goldspan.errors import FormatError
+from goldspan.simulation import draw_truth, simulate_crowd
 
 FACTS = {"gpt-a": {"family": "gpt", "kind": "llm"}, "bo": {"kind": "people"}}
 
@@ -50,6 +51,30 @@ def test_facts_go_with_workers_who_are_chosen_or_renamed(crowd, tmp_path):
     write_crowd(crowd, tmp_path / "crowd.jsonl")
     renamed = goldspan.read_crowd(tmp_path / "crowd.jsonl", rename_workers={"gpt-a": "model"})
     assert renamed.known_facts == {"model": FACTS["gpt-a"], "bo": FACTS["bo"]}
+
+
+@pytest.fixture
+def kin(tmp_path):
+    """A file whose facts say that two of its workers are of one family."""
+    team = {**dict.fromkeys("abcefgh", "flip(0.25)"), "d": "copier(c, 1.0)"}
+    made = simulate_crowd(draw_truth(200, 3, seed=1), team, seed=1).with_gold(None)
+    facts = {"a": {"family": "gpt"}, "b": {"family": "gpt"}, "c": {"family": "alone"}}
+    write_crowd(replace(made, worker_facts=facts), tmp_path / "kin.jsonl")
+    return tmp_path / "kin.jsonl"
+
+
+@pytest.mark.parametrize("method", ["ds", "mv-token", "auto"])
+def test_families_of_a_file_are_heeded_without_being_told_again(kin, method):
+    found = goldspan.aggregate(kin, method).families.names()
+    assert found["a"] == found["b"] == "gpt"
+    assert ("d" in found) == (method == "auto")  # which looks for others
+    assert found.get("c") == found.get("d")
+
+
+def test_who_says_otherwise_is_heeded(kin):
+    assert goldspan.aggregate(kin, "ds", families="none").families is None
+    told = goldspan.aggregate(kin, "ds", families={"a": "x", "c": "x"})
+    assert told.families.names() == {"a": "x", "c": "x"}
 
 
 @pytest.mark.parametrize("facts", ["3", '{"a": 3}', '{"a": {"family": 3}}', "[]"])

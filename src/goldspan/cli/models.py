@@ -19,6 +19,7 @@ from goldspan.cli.options import (
     MaxDecompressed,
     Overwrite,
     Reading,
+    RunnerName,
     ThreadCount,
     argument,
     flag,
@@ -28,7 +29,9 @@ from goldspan.cli.options import (
 from goldspan.cli.output import (
     check_files,
     check_outputs,
+    key_values,
     print_result,
+    read_value,
     say,
     steps,
     table,
@@ -38,7 +41,8 @@ from goldspan.cli.output import (
 if TYPE_CHECKING:
     from goldspan.crowd import Crowd
     from goldspan.selection.reading import PoolFile
-    from goldspan.tagger.base import Tagger
+    from goldspan.tagger import SoftTags
+    from goldspan.tagger.base import FeatureTagger, Tagger
     from goldspan.tagger.features import Text
     from goldspan.tagger.parameters import Floats
     from goldspan.tagger.streams import Item, Labelled
@@ -55,7 +59,22 @@ def train(
         "Where to write the tagger, such as ner.goldspan.", "--output", "-o", default=...
     ),
     overwrite: Overwrite = False,
-    model: str = option("The model: crf or hmm.", "--model", "-m", default="crf"),
+    model: str = option("The model: crf, hmm or encoder.", "--model", "-m", default="crf"),
+    encoder: str | None = option(
+        "Fine-tune this pre-trained encoder: a name of Hugging Face, or a folder with a model.",
+        metavar="NAME_OR_FOLDER",
+    ),
+    method: str | None = option(
+        "encoder: learn the probabilities of this method of `goldspan aggregate`, such as"
+        " bsc-seq+crf, from the answers in FILE, and not its gold."
+    ),
+    param: list[str] | None = option(
+        "encoder: another parameter, such as epochs=4. Repeatable.", metavar="NAME=VALUE"
+    ),
+    checkpoint: str | None = option(
+        "encoder: save the state to this file after every epoch, and resume from it.",
+        metavar="FILE",
+    ),
     templates: str | None = option(
         "Features: default, rodrigues, hmm, or a TOML file with a list `templates`."
     ),
@@ -75,9 +94,10 @@ def train(
     ),
     start: str | None = option("crf: a trained tagger to start from.", metavar="FILE"),
     threads: ThreadCount = None,
+    runner: RunnerName = None,
     json: AsJson = False,
 ) -> None:
-    """Train a tagger on items whose tags are known, and write it to one file.
+    """Train a tagger on items whose tags are known, and write it to one file (encoder: a folder).
 
     FILE may have any format that holds gold. Items that are tagged in part count with the tags that
     are known; items without any tag are left out. The result does not depend on the number of
@@ -90,39 +110,60 @@ def train(
       goldspan train gold.conll -o ner.goldspan --validation dev.conll --c2 0.2
 
       goldspan train gold.conll -o small.goldspan --model hmm
+
+      goldspan train answers.tsv -o ner --encoder bert-base-cased --method bsc-seq+crf
     """
-    check_outputs(output, inputs=[source, validation, start], overwrite=overwrite)
-    check_files(output=output)
-    _check_start(start, model)
+    model = "encoder" if encoder else model
+    own = {"--encoder": encoder, "--method": method, "--param": param, "--checkpoint": checkpoint}
     chosen = {"templates": templates, "c2": c2, "max_iter": max_iter}
-    params = {name: value for name, value in chosen.items() if value is not None}
-    params |= {"min_count": min_count, "hash_bits": hash_bits, "hard": not soft}
-    with steps(3, quiet=json) as step:
+    params: dict[str, Any] = {name: value for name, value in chosen.items() if value is not None}
+    if model == "encoder":
+        has_features = {"--min-count": min_count > 1, "--hash-bits": hash_bits, "--start": start}
+        _check_encoder(encoder, params, has_features)
+        params = {"model": encoder, **_params_of_encoder(param)}
+    else:
+        _check_not_given(model, own)
+        params |= {"min_count": min_count, "hash_bits": hash_bits}
+    params |= {"hard": not soft}
+    replaced = output if model == "encoder" and overwrite and _is_tagger(output) else None
+    inputs = [source, validation, start, encoder if encoder and Path(encoder).exists() else None]
+    check_outputs(None if replaced else output, inputs=inputs, overwrite=overwrite)
+    check_outputs(checkpoint, inputs=inputs, overwrite=True)  # a run goes on from it
+    check_files(output=output, checkpoint=checkpoint)
+    _check_start(start, model)
+    from goldspan.runners import working
+
+    with working(runner, threads) as worked_by, steps(3, quiet=json) as step:
         step(f"reading {source}")
         crowd = reading.read(source, step.part)
-        data = _labelled_items(crowd)
-        if not soft:
+        data = _aggregated(crowd, method) if method else _labelled_items(crowd)
+        if not soft and data.soft is None:
             _check_possible(data, crowd.tagset.encoding)
         tagger = _make(model, params | {"encoding": crowd.tagset.encoding})
         held_out = _held_out(reading.read(validation)) if validation else None
-        step(f"training a {model}")
-        from goldspan.runners import Threads
+        step(f"training a {model}" if model != "encoder" else f"fine-tuning {encoder}")
+        from goldspan.runners import FileCheckpoint
 
-        around: dict[str, Any] = {"runner": Threads(threads), "progress": step.round}
+        around: dict[str, Any] = {"runner": worked_by, "progress": step.round}
         around |= {"start": _load(start), "validation": held_out}
+        around |= {"checkpoint": FileCheckpoint(checkpoint)} if checkpoint else {}
+        if model == "encoder" and threads:
+            import torch
+
+            torch.set_num_threads(threads)
         interrupted = _fit(tagger, data, around)
         step("writing")
         tagger.save(output)
     facts = _facts_train(tagger, data, held_out)
     if not json:
         _warn_of(tagger, data)
-    size = f"{Path(output).stat().st_size / 1e6:.1f} MB"
+    size = f"{_size(Path(output)) / 1e6:.1f} MB"
     lines = [f"  {name.replace('_', ' ')}: {value}" for name, value in facts.items()]
     found = {"input": source, "output": output, **_counts(tagger, data), **facts}
     print_result(found, [*lines, f"written: {output} ({size})"], as_json=json)
     if interrupted:
-        n_steps = facts.get("steps")
-        warn(f"goldspan: interrupted after {n_steps} steps; their result was written")
+        done = f"{facts['epochs']} epochs" if "epochs" in facts else f"{facts.get('steps')} steps"
+        warn(f"goldspan: interrupted after {done}; their result was written")
         raise typer.Exit(130)
 
 
@@ -135,6 +176,75 @@ class _Data:
     tags: list[list[str | None]]
     n_in_part: int
     n_left_out: int
+    soft: SoftTags | None = None
+
+
+def _is_tagger(folder: str) -> bool:
+    """Return whether a folder is a tagger, which another one may replace."""
+    from goldspan.tagger.encoder import FILE
+
+    return (Path(folder) / FILE).is_file()
+
+
+def _size(path: Path) -> int:
+    files = path.iterdir() if path.is_dir() else [path]
+    return sum(file.stat().st_size for file in files)
+
+
+def _check_not_given(model: str, options: dict[str, Any]) -> None:
+    """Reject options that are for encoders."""
+    for name, value in options.items():
+        if value:
+            raise typer.BadParameter(f"{name} is for encoders, and the model is {model}")
+
+
+def _check_encoder(
+    encoder: str | None, params: dict[str, Any], has_features: dict[str, Any]
+) -> None:
+    """Reject options that are for models with features, and a machine without the extra."""
+    from goldspan.tagger.encoder import check_installed
+
+    if not encoder:
+        raise typer.BadParameter("--model encoder needs --encoder NAME_OR_FOLDER")
+    given = {f"--{name.replace('_', '-')}": value for name, value in params.items()} | has_features
+    for name, value in given.items():
+        if value:
+            raise typer.BadParameter(f"{name} is for models with features, not for an encoder")
+    check_installed()
+
+
+def _params_of_encoder(param: list[str] | None) -> dict[str, Any]:
+    known = {}
+    for name, text in key_values(param, "NAME=VALUE").items():
+        if name in {"model", "encoding", "hard"}:
+            raise typer.BadParameter(f"--param {name} cannot be set here")
+        known[name] = read_value(text)
+    return known
+
+
+def _aggregated(crowd: Crowd, method: str) -> _Data:
+    """Aggregate the answers; return the probabilities of the tags where somebody answered."""
+    import numpy as np
+
+    import goldspan
+    from goldspan.errors import InputError
+    from goldspan.tagger import SoftTags, Text
+
+    result = goldspan.aggregate(crowd, method=method)
+    has_answers = np.diff(result.crowd.by_item.bounds) > 0
+    if not has_answers.any():
+        raise InputError("no item has an answer: leave out --method to learn from gold")
+    tokens = np.repeat(has_answers, np.diff(crowd.offsets))
+    kept = result.as_gold().select_items(has_answers)
+    groups = None if kept.groups is None else [str(name) for name in kept.groups.to_pylist()]
+    return _Data(
+        kept.item_ids.to_pylist(),
+        Text.of(kept.tokens_list, groups),
+        kept.tagset.decode(kept.gold_tagged),
+        0,
+        int((~has_answers).sum()),
+        SoftTags(kept.tagset, result.token_probs[tokens]),
+    )
 
 
 def _labelled_items(crowd: Crowd) -> _Data:
@@ -211,9 +321,9 @@ def _held_out(crowd: Crowd) -> tuple[Text, list[list[str | None]]]:
 def _fit(tagger: Tagger, data: _Data, around: dict[str, Any]) -> bool:
     """Train, and say whether Ctrl-C ended it with something learnt."""
     try:
-        tagger.fit(data.text, data.tags, **around)
+        tagger.fit(data.text, data.tags if data.soft is None else data.soft, **around)
     except KeyboardInterrupt:
-        if "weights_" not in vars(tagger):
+        if not tagger.is_fitted:
             raise
         return True
     return False
@@ -255,14 +365,25 @@ def _load(path: str | None) -> Tagger | None:
 
 
 def _facts_train(tagger: Tagger, data: _Data, held_out: tuple[Any, Any] | None) -> dict[str, Any]:
+    from goldspan.tagger import Encoder
+    from goldspan.tagger.base import FeatureTagger
+
     facts: dict[str, Any] = {
         "model": tagger.name,
         "tags": list(tagger.codec_.tags),
         "items": len(data.tags),
         "tokens": data.text.n_tokens,
-        "features": tagger.features_.n_features,
     }
     seen = vars(tagger)
+    if isinstance(tagger, Encoder):
+        facts |= {"encoder": tagger.model, "device": tagger.network_.device}
+        facts |= {"epochs": len(tagger.trace_), "stopped_by": tagger.stop_reason_}
+        facts |= {"loss": tagger.trace_[-1], "temperature": round(tagger.temperature_, 3)}
+        if tagger.scores_:
+            facts["held_out"] = round(100 * max(tagger.scores_), 2)
+        seen = {"trace_": ()}
+    elif isinstance(tagger, FeatureTagger):
+        facts["features"] = tagger.features_.n_features
     if seen["trace_"]:
         n_steps = len(seen["trace_"]) - (tagger.name == "crf")  # which has its start there too
         facts |= {"steps": n_steps, "stopped_by": seen["stop_reason_"]}
@@ -285,7 +406,7 @@ _WHOLE = {
 
 
 def tag(
-    tagger: str = argument("A file of `goldspan train`.", "TAGGER"),
+    tagger: str = argument("A file or folder of `goldspan train`.", "TAGGER"),
     source: str = argument("Text, CoNLL or .jsonl (also .gz), or - for standard input.", "FILE"),
     output: str | None = option(
         "Where to write (also .gz); by default standard output.", "--output", "-o"
@@ -486,7 +607,34 @@ tagger = typer.Typer(no_args_is_help=True, add_completion=False, rich_markup_mod
 
 @tagger.callback()
 def _root() -> None:
-    """Look into a trained tagger."""
+    """Look into a trained tagger, or export it."""
+
+
+@tagger.command(short_help="Write an encoder for ONNX Runtime.")
+def export(
+    source: str = argument("A folder of `goldspan train --encoder`.", "TAGGER"),
+    output: str = option("The folder to write.", "--output", "-o", default=...),
+    json: AsJson = False,
+) -> None:
+    """Write an encoder as a folder that tags without torch, by ONNX Runtime.
+
+    `goldspan tag` takes the folder as any other tagger; it needs the extra onnx.
+
+    Examples:
+
+      goldspan tagger export ner -o ner-onnx
+    """
+    from goldspan.errors import InputError
+    from goldspan.tagger import Encoder, load_tagger
+
+    check_outputs(output, inputs=[source], overwrite=False)
+    model = load_tagger(source)
+    if not isinstance(model, Encoder):
+        raise InputError(f"{source} is of the model {model.name}: only encoders are exported")
+    model.export(output)
+    size = _size(Path(output))
+    found = {"input": source, "output": output, "bytes": size}
+    print_result(found, [f"written: {output} ({size / 1e6:.1f} MB)"], as_json=json)
 
 
 @tagger.command(short_help="What a tagger is: tags, parameters, largest weights.")
@@ -507,10 +655,14 @@ def inspect(
 
       goldspan tagger inspect ner.goldspan --label B-PER --top 30 --json
     """
-    from goldspan.errors import UnknownNameError
+    from goldspan.errors import InputError, UnknownNameError
     from goldspan.tagger import load_tagger
+    from goldspan.tagger.base import FeatureTagger
 
+    if Path(source).is_dir():
+        raise InputError(f"{source} is a folder: an encoder has no weights of features to show")
     model = load_tagger(source)
+    assert isinstance(model, FeatureTagger)
     tags = model.codec_.tags
     for name in label or []:
         if name not in tags:
@@ -531,7 +683,7 @@ def inspect(
     print_result({**facts, "weights": largest, "steps": found}, lines, as_json=json)
 
 
-def _facts_tagger(model: Tagger) -> dict[str, Any]:
+def _facts_tagger(model: FeatureTagger) -> dict[str, Any]:
     params = model.get_params()
     params.pop("gazetteers")
     templates = params.pop("templates")
@@ -547,7 +699,7 @@ def _facts_tagger(model: Tagger) -> dict[str, Any]:
     }
 
 
-def _largest(model: Tagger, tag: int, top: int) -> list[tuple[str, float]]:
+def _largest(model: FeatureTagger, tag: int, top: int) -> list[tuple[str, float]]:
     """Return the features that speak most for a tag, with their weights."""
     import numpy as np
 
@@ -557,7 +709,7 @@ def _largest(model: Tagger, tag: int, top: int) -> list[tuple[str, float]]:
     return [(model.features_.name(int(n)), float(own[n])) for n in best if own[n] > 0]
 
 
-def _steps(model: Tagger) -> dict[str, dict[str, float | None]]:
+def _steps(model: FeatureTagger) -> dict[str, dict[str, float | None]]:
     """Return the weights between tags; None where a step is impossible."""
     from goldspan.tagger.crf import Masks
 

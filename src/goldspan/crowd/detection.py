@@ -189,15 +189,28 @@ def read_table(frame: Any, options: ReadOptions, format: str | None = None) -> C
         _reject_format(format, type(frame).__name__)
     if _is_dataset(frame):
         frame = _dataset_table(frame)
+        if format is None and (ours := _of_ours(frame, "<Dataset>", options)):
+            return ours
     name = format or guess_table(_schema(frame, options), options)
     found: Crowd = get_format(name).read(Source("<DataFrame>", table=frame), options)
     return found
 
 
 def read_parquet(table: pa.Table, source: Source, options: ReadOptions) -> Crowd:
-    """Read a Parquet file that goldspan did not write."""
+    """Read a Parquet file that is not of goldspan's layout."""
+    if options.format in {None, "parquet"} and (ours := _of_ours(table, source.name, options)):
+        return ours
     name = guess_table({field.name: field.type for field in table.schema}, options)
     found: Crowd = get_format(name).read(replace(source, table=table), options)
+    return found
+
+
+def _of_ours(table: pa.Table, name: str, options: ReadOptions) -> Crowd | None:
+    """Read a table that goldspan wrote for Hugging Face; None if it is another."""
+    module = get_format("datasets")
+    if not module.is_ours(table.column_names):
+        return None
+    found: Crowd = module.read_ours(table, name, options)
     return found
 
 
@@ -226,7 +239,10 @@ def _dataset_table(dataset: Any) -> pa.Table:
     features = dataset.features or {}
     names = {name: names_of(feature) for name, feature in features.items()}
     try:
-        table = pa.Table.from_pandas(dataset.to_pandas(), preserve_index=False)
+        if hasattr(type(dataset), "with_format"):  # pandas makes floats of integers with nulls
+            table = dataset.with_format("arrow")[:]
+        else:
+            table = pa.Table.from_pandas(dataset.to_pandas(), preserve_index=False)
     except (pa.ArrowException, TypeError, ValueError) as error:
         why = " ".join(str(error).split())[:200]
         raise InputError(f"the Dataset cannot be read: {why}") from None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from itertools import pairwise, zip_longest
 from typing import Any
@@ -18,7 +19,7 @@ from goldspan.crowd.model import Crowd, list_array
 from goldspan.crowd.options import ReadOptions
 from goldspan.crowd.registry import get_format
 from goldspan.crowd.source import Source, open_source
-from goldspan.errors import Fault, FormatError
+from goldspan.errors import Fault, FormatError, InputError
 from goldspan.spans import Codec
 from goldspan.spans.encoding import Role
 
@@ -32,9 +33,13 @@ def attach_gold(crowd: Crowd, gold: Any, options: ReadOptions, *, refine: bool =
 
     Where:
         gold: A file with columns item and label (single labels), a file of any format that
-            holds gold with tokens (CoNLL, wide, …), a DataFrame or list of dicts, a `Crowd`, or
-            a `Consensus`.
+            holds gold with tokens (CoNLL, wide, …), a DataFrame or list of dicts, a mapping from
+            item ids to labels (tagged tokens: to tags in order), a `Crowd`, or a `Consensus`.
     """
+    if isinstance(gold, Mapping):
+        if not crowd.is_classification:
+            return _from_tags(crowd, gold, options)
+        gold = rows_of_mapping(gold)
     gold = gold.as_gold() if hasattr(type(gold), "as_gold") else rows_as_table(gold)
     if isinstance(gold, Crowd):
         return _from_crowd(crowd, gold, "<gold>", refine)
@@ -48,6 +53,76 @@ def attach_gold(crowd: Crowd, gold: Any, options: ReadOptions, *, refine: bool =
         return _from_columns(crowd, _read_columns(source, options), source.name, options)
     other = get_format(guess_format(source)).read(source, plain)
     return _from_crowd(crowd, other, source.name, refine)
+
+
+def rows_of_mapping(gold: Mapping[Any, Any]) -> list[dict[str, Any]]:
+    """Return single labels by item id, several in a list or set, as rows; None is not known.
+
+    Raises:
+        InputError: It names nothing.
+
+    >>> rows_of_mapping({1: "x", "2": ["y", "z"]})[1:]
+    [{'item': '2', 'label': 'y'}, {'item': '2', 'label': 'z'}]
+    """
+    each = {
+        str(item): [given] if isinstance(given, str) or not isinstance(given, Iterable) else given
+        for item, given in gold.items()
+    }
+    rows = [
+        {"item": item, "label": label}
+        for item, labels in each.items()
+        for label in labels
+        if label is not None
+    ]
+    if not rows:
+        raise InputError("gold is a mapping without known labels: leave it out")
+    return rows
+
+
+def _from_tags(crowd: Crowd, gold: Mapping[Any, Any], options: ReadOptions) -> Crowd:
+    """Attach tags in order by item id."""
+    for item, tags in gold.items():
+        if tags is not None and (isinstance(tags, str) or not isinstance(tags, Iterable)):
+            raise InputError(f"the tags of item {str(item)!r} must be a list, not {tags!r}")
+    known = {str(item): list(tags) for item, tags in gold.items() if tags is not None}
+    hit = check_items(crowd, known, "<mapping>")
+    found = with_gold_labels(crowd, flat_tags(crowd, known), options, "<mapping>")
+    return _noted(
+        found, f"gold for {hit} of {crowd.n_items} items; {len(known) - hit} others in <mapping>"
+    )
+
+
+def check_items(crowd: Crowd, known: Mapping[str, Any], name: str) -> int:
+    """Return how many of the crowd's items are named.
+
+    Raises:
+        InputError: None is.
+    """
+    hit = sum(key in known for key in crowd.item_ids.to_pylist())
+    if not hit:
+        first = next(iter(known), "")
+        raise InputError(f"{name}: none of its {len(known)} items is in the crowd ({first!r})")
+    return hit
+
+
+def flat_tags(crowd: Crowd, known: Mapping[str, Any]) -> list[str | None]:
+    """Return the tags of all tokens in order, None where the item is not named.
+
+    Where:
+        known: By item id its tags in order, or a label.
+
+    Raises:
+        InputError: An item has another number of tokens.
+    """
+    flat: list[str | None] = []
+    lengths = np.diff(crowd.offsets).tolist()
+    for key, length in zip(crowd.item_ids.to_pylist(), lengths, strict=True):
+        tags = known.get(key, [None] * length)
+        tags = [tags] if isinstance(tags, str) else tags
+        if len(tags) != length:
+            raise InputError(f"gold of item {key!r} has {len(tags)} tags for {length} tokens")
+        flat += tags
+    return flat
 
 
 def _is_table(source: Source) -> bool:

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from goldspan.crowd.detection import read_source
+from goldspan.crowd.formats.span_exports import SoftLabels
 from goldspan.crowd.gold import attach_gold
 from goldspan.crowd.losses import lost_in_file
 from goldspan.crowd.model import Crowd
@@ -112,6 +113,7 @@ def write_crowd(
     text: bool = True,
     raw_csv: bool = False,
     predicted: Mapping[str, float] | None = None,
+    soft: SoftLabels | None = None,
     **reading: Any,
 ) -> list[str]:
     """Write a crowd; reading it back gives an equal one, but for what the format cannot hold.
@@ -132,6 +134,8 @@ def write_crowd(
             confidence in [0, 1]. Label Studio gets them as predictions, Prodigy as ignored tasks,
             doccano with a field `predicted`, brat in a folder of their own; other formats have no
             place for it. Read back, they are neither answers nor gold.
+        soft: Confidences and probabilities of the gold, for formats that have a place for them;
+            those of a `Consensus` by default.
         reading: How to read `crowd` if it is not one yet, as for `read_crowd`; its format is
             guessed.
 
@@ -142,6 +146,8 @@ def write_crowd(
     Raises:
         InputError: The format cannot be written, or the path cannot be.
     """
+    if soft is None and hasattr(type(crowd), "as_gold"):
+        soft = crowd.soft
     crowd = to_crowd(crowd, "crowd", **reading)
     name = format or _format_of(Path(path))
     module = get_writer(name)
@@ -155,6 +161,9 @@ def write_crowd(
                 parameter="predicted",
             )
         given["predicted"] = predicted
+    unheld = [] if soft is None else soft.lost(crowd)
+    if soft is not None and "soft" in takes:
+        given["soft"], unheld = soft, []
     if text:
         module.write(crowd, Path(path), **given)
     elif "text" in takes:
@@ -162,7 +171,7 @@ def write_crowd(
     else:
         rule = "text=False (--no-text) is for conll, wide and long"
         raise InputError(f"format {name!r} always has the text: {rule}")
-    return lost_in_file(_confirmed(crowd, predicted), Path(path), module)
+    return [*lost_in_file(_confirmed(crowd, predicted), Path(path), module), *unheld]
 
 
 def _confirmed(crowd: Crowd, predicted: Mapping[str, float] | None) -> Crowd:
@@ -181,11 +190,14 @@ def write_to_stdout(
     *,
     text: bool = True,
     raw_csv: bool = False,
+    predicted: Mapping[str, float] | None = None,
+    soft: SoftLabels | None = None,
 ) -> list[str]:
     """Write a crowd to standard output; returns what the format cannot hold."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "crowd"
-        lost = write_crowd(crowd, path, format=format, text=text, raw_csv=raw_csv)
+        how: dict[str, Any] = {"text": text, "raw_csv": raw_csv, "predicted": predicted}
+        lost = write_crowd(crowd, path, format=format, soft=soft, **how)
         if path.is_dir():
             raise InputError(f"format {format!r} is a folder: pass -o FOLDER")
         sys.stdout.flush()

@@ -88,10 +88,11 @@ def lost_in_gold(mine: Crowd, path: Path, name: str) -> list[str]:
         found: Crowd = module.read(open_source(path), options)
         return replace(found, attributes=None, groups=None)
 
-    return [one for one in _compared(mine, path, read) if not one.startswith(_UNUSED)]
+    return [one for one in _compared(mine, path, read) if not one.startswith(UNUSED)]
 
 
-_UNUSED = "tags that nobody used"
+UNUSED = "tags that nobody used"
+"""How the loss of tags begins that stand nowhere."""
 
 
 def _never_missing(crowd: Crowd) -> tuple[str, ...]:
@@ -299,7 +300,7 @@ class _Compared:
         used = {self.mine.tagset.tags[code] for code in codes[codes >= 0].tolist()}
         lost = []
         if gone := sorted(mine - back - used):
-            lost.append(f"{_UNUSED}: {', '.join(map(_one, gone[:5]))}")
+            lost.append(f"{UNUSED}: {', '.join(map(_one, gone[:5]))}")
         if more := sorted(back - mine):
             lost.append(f"that there are no tags {', '.join(map(_one, more[:5]))}")
         return lost

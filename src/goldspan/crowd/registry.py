@@ -6,17 +6,20 @@ How to add a format: write one module in `formats/` and one line in `FORMATS`. T
 * `read(source: Source, options: ReadOptions) -> Crowd`; a kind of table may find a DataFrame or an
   Arrow table in `source.table`;
 * `write(crowd: Crowd, path: Path) -> None`, unless the format can only be read. With a parameter
-  `text`, `raw_csv` or `predicted` it takes those options of `write_crowd`;
+  `text`, `raw_csv`, `predicted` or `soft` it takes those options of `write_crowd`;
+* `check() -> None` if it needs an extra: it raises `MissingExtraError` before any work is done;
 * `TAKES_TEXTS = True` if `read` takes tokens from `options.texts`, which is refused otherwise.
 
 There are two front ends to build on, so that most modules only say where things are in a file:
 
 * tables (`wide`, `long`): `grid.py` reads delimited text and `formats/columns.py` Arrow columns; a
   `CrowdBuilder` takes items and answers one by one;
-* records with spans (`spans`, `doccano`, `prodigy`, `label-studio`, `brat`, `mturk`,
-  `span-table`): `formats/json_records.py` reads JSON objects with their line numbers,
+* records with spans (`spans`, `doccano`, `prodigy`, `label-studio`, `gliner`, `brat`, `mturk`,
+  `span-table`, `docbin`): `formats/json_records.py` reads JSON objects with their line numbers,
   `formats/span_crowd.py` collects items and character spans and builds the crowd, and
-  `formats/span_exports.py` is the way back. `formats/doccano.py` is a short example.
+  `formats/span_exports.py` is the way back. `formats/doccano.py` is a short example;
+* folders with a file per document and annotator (`webanno`, `xmi`, `cas-json`): records with spans
+  as well, on `formats/documents.py`.
 
 What a format cannot hold needs no code: `write_crowd` reads the file back and compares
 (`losses.py`). Only a module of another package that cannot read may have
@@ -46,6 +49,7 @@ class Format(NamedTuple):
         endings: Of file names that are written in this format by default; "" for a folder.
         holds_pools: Whether items that nobody labelled are read without `unlabelled="keep"`.
         hint: What to do about a file without labels.
+        extra: The extra of goldspan that it needs, "" if none.
     """
 
     module: str
@@ -54,6 +58,7 @@ class Format(NamedTuple):
     endings: tuple[str, ...] = ()
     holds_pools: bool = False
     hint: str = "export the annotations too, not the texts alone"
+    extra: str = ""
 
 
 _IN = "goldspan.crowd.formats"
@@ -64,6 +69,35 @@ FORMATS: dict[str, Format] = {
         "compact columns; goldspan's own layout, or any table of labels, spans or tags",
         endings=(".parquet",),
         holds_pools=True,
+    ),
+    "cleanlab": Format(
+        f"{_IN}.cleanlab",
+        "cleanlab's inputs as .npz: labels, pred_probs, labels_multiannotator",
+        endings=(".npz",),
+    ),
+    "datasets": Format(
+        f"{_IN}.datasets",
+        "Hugging Face: the folder of a DatasetDict, or .parquet with ClassLabel features",
+    ),
+    "webanno": Format(
+        f"{_IN}.webanno",
+        "WebAnno TSV 3.3 (INCEpTION): a folder with a file per document and annotator, or one file",
+    ),
+    "xmi": Format(
+        f"{_IN}.xmi",
+        "UIMA CAS as XMI (INCEpTION, DKPro): a folder with a file per document and annotator",
+        extra="uima",
+    ),
+    "cas-json": Format(
+        f"{_IN}.cas_json",
+        "UIMA CAS as JSON: a folder with a file per document and annotator",
+        extra="uima",
+    ),
+    "docbin": Format(
+        f"{_IN}.docbin",
+        "spaCy's DocBin: entities, categories and span groups with confidences",
+        endings=(".spacy",),
+        extra="spacy",
     ),
     "folder": Format(
         f"{_IN}.folder",
@@ -78,11 +112,16 @@ FORMATS: dict[str, Format] = {
         "Label Studio's JSON export (or JSON-MIN): spans of labels, or single choices",
         "records",
         endings=(".json",),
-        hint="export completed annotations; predictions are not read",
+        hint="export completed annotations, or tasks with predictions of a model",
     ),
     "prodigy": Format(
         f"{_IN}.prodigy",
         "Prodigy's JSONL (db-out): spans, choices or labels of accepted tasks",
+        "records",
+    ),
+    "gliner": Format(
+        f"{_IN}.gliner",
+        "GLiNER's JSON for fine-tuning: tokens with gold spans (gold only)",
         "records",
     ),
     "doccano": Format(
@@ -105,7 +144,7 @@ FORMATS: dict[str, Format] = {
     "mturk": Format(f"{_IN}.mturk", "Mechanical Turk's results of a batch (CSV); read only"),
     "span-table": Format(
         f"{_IN}.span_table",
-        "a table of spans: item, text, start, end, label, worker (read only)",
+        "a table of spans: item, text, start, end, label, worker, confidence",
         "table",
     ),
     "wide": Format(

@@ -60,42 +60,29 @@ Forced = Sequence[Sequence[Known]]
 class Tagger(Estimator, ABC):
     """Base of the taggers, with the conventions of scikit-learn.
 
-    A subclass has a `name` and `fit_targets`, and may add parameters (see `goldspan.params`).
-
-    Args:
-        templates: A named set ("default", "hmm", …), a TOML file, or a list of templates; unused
-            for dictionaries of features.
-        encoding: Of the tags: BIO, IOBES, … or PLAIN.
-        hard: Whether what the encoding forbids is impossible, in training and in tagging.
-        min_count: Features that occur less often are left out.
-        hash_bits: Hash features into 2 ** hash_bits numbers; 0 numbers them one by one.
-        gazetteers: Lists of words by name, for `gazetteer:NAME` templates.
+    A subclass scores the tags of every word and the steps between tags (`log_potentials`); all else
+    follows from the chain. It may add parameters (see `goldspan.params`).
 
     Attributes:
         codec_: The tags, after `fit`.
-        features_: How texts become features, after `fit`.
-        weights_: The weights, after `fit`.
         documents_: Whether the training items were grouped by document.
         tokens_: The rule for tokens that the training words agree with ("fine", "words" or
             "space", see `goldspan.spans.tokenize`); raw text is tokenized by it.
-        n_repaired_: Malformed training tags that were made well-formed (with `hard`).
+        n_repaired_: Malformed training tags that were made well-formed.
     """
 
-    templates: str | Sequence[str] = "default"
-    encoding: str = "BIO"
-    hard: bool = True
-    min_count: Annotated[int, Whole(1)] = 1
-    hash_bits: Annotated[int, Whole(0, MAX_HASH_BITS)] = 0
-    gazetteers: Mapping[str, Sequence[str]] | None = None
     codec_: Codec = result()
-    features_: FeatureMap | DictFeatures = result()
-    weights_: Weights = result()
     documents_: bool = fixed(default=False)
     tokens_: str = fixed("fine")
     n_repaired_: int = fixed(0)
 
     def __post_init__(self) -> None:
         """Leave the checks to `fit`, as scikit-learn does."""
+
+    @property
+    @abstractmethod
+    def is_fitted(self) -> bool:
+        """Whether it has learned something."""
 
     @abstractmethod
     def fit(
@@ -112,17 +99,21 @@ class Tagger(Estimator, ABC):
         """Train on items and their tags."""
 
     @abstractmethod
-    def fit_targets(
-        self,
-        features: Features,
-        targets: Targets,
-        *,
-        start: Any = None,
-        validation: tuple[Any, Any] | None = None,
-        runner: Runner | None = None,
-        progress: Progress | None = None,
-    ) -> Self:
-        """Train on soft targets; `codec_` and `features_` must be set. For other methods."""
+    def log_potentials(self, X: Any) -> Potentials:
+        """Return the log scores of a text, -inf where something is forbidden, to build on.
+
+        Raises:
+            NotFittedError: `fit` was not called.
+        """
+
+    @abstractmethod
+    def save(self, path: str | Path) -> None:
+        """Write the trained tagger; it appears as a whole or not at all.
+
+        Raises:
+            NotFittedError: `fit` was not called.
+            InputError: It cannot be written.
+        """
 
     def predict(self, X: Any, *, forced: Forced | None = None) -> list[list[str]]:
         """Tag items.
@@ -165,15 +156,6 @@ class Tagger(Estimator, ABC):
         potentials = self.log_potentials(X)
         return decode(constrain(potentials, self.codec_, forced), self.codec_, least=least)
 
-    def log_potentials(self, X: Any) -> Potentials:
-        """Return the log scores of a text, -inf where something is forbidden, to build on.
-
-        Raises:
-            NotFittedError: `fit` was not called.
-        """
-        features = self._features(X)
-        return potentials_of(features, self.weights_, Masks.of(self.codec_, hard=self.hard))
-
     def score(self, X: Any, y: Any) -> float:
         """Return the span F1 (PLAIN: the accuracy) against true tags.
 
@@ -188,17 +170,9 @@ class Tagger(Estimator, ABC):
         """Turn lists of tags into codes; tags unseen at training raise."""
         return y if isinstance(y, Tagged) else self.codec_.encode(y)
 
-    def save(self, path: str | Path) -> None:
-        """Write the trained tagger to one file, which appears as a whole or not at all.
-
-        Raises:
-            NotFittedError: `fit` was not called.
-            InputError: The file cannot be written.
-        """
-        if "weights_" not in vars(self):
-            raise NotFittedError(f"{type(self).__name__}: call fit before save")
-        known = (self.codec_, self.features_, self.weights_, self.documents_, self.tokens_)
-        write_model(path, Model(self.name, self.get_params(), *known))
+    def _check_fitted(self) -> None:
+        if not self.is_fitted:
+            raise NotFittedError(f"{type(self).__name__}: call fit first")
 
     def __sklearn_tags__(self) -> Any:
         """Tell scikit-learn what this is; only it asks."""
@@ -212,6 +186,79 @@ class Tagger(Estimator, ABC):
         return Tags(
             estimator_type=None, target_tags=target, input_tags=InputTags(two_d_array=False)
         )
+
+
+class FeatureTagger(Tagger):
+    """Base of the taggers whose scores are weights of features: a chain model.
+
+    A subclass has a `name` and `fit_targets`.
+
+    Args:
+        templates: A named set ("default", "hmm", …), a TOML file, or a list of templates; unused
+            for dictionaries of features.
+        encoding: Of the tags: BIO, IOBES, … or PLAIN.
+        hard: Whether what the encoding forbids is impossible, in training and in tagging.
+        min_count: Features that occur less often are left out.
+        hash_bits: Hash features into 2 ** hash_bits numbers; 0 numbers them one by one.
+        gazetteers: Lists of words by name, for `gazetteer:NAME` templates.
+
+    Attributes:
+        features_: How texts become features, after `fit`.
+        weights_: The weights, after `fit`.
+        n_repaired_: Malformed training tags that were made well-formed (with `hard`).
+    """
+
+    templates: str | Sequence[str] = "default"
+    encoding: str = "BIO"
+    hard: bool = True
+    min_count: Annotated[int, Whole(1)] = 1
+    hash_bits: Annotated[int, Whole(0, MAX_HASH_BITS)] = 0
+    gazetteers: Mapping[str, Sequence[str]] | None = None
+    features_: FeatureMap | DictFeatures = result()
+    weights_: Weights = result()
+
+    @property
+    def is_fitted(self) -> bool:
+        """Whether it has learned something."""
+        return "weights_" in vars(self)
+
+    @abstractmethod
+    def fit_targets(
+        self,
+        features: Features,
+        targets: Targets,
+        *,
+        start: Any = None,
+        validation: tuple[Any, Any] | None = None,
+        runner: Runner | None = None,
+        progress: Progress | None = None,
+    ) -> Self:
+        """Train on soft targets; `codec_` and `features_` must be set. For other methods."""
+
+    def log_potentials(self, X: Any) -> Potentials:
+        """Return the log scores of a text, -inf where something is forbidden, to build on.
+
+        Raises:
+            NotFittedError: `fit` was not called.
+        """
+        features = self._features(X)
+        return potentials_of(features, self.weights_, Masks.of(self.codec_, hard=self.hard))
+
+    def save(self, path: str | Path) -> None:
+        """Write the trained tagger to one file, which appears as a whole or not at all.
+
+        Raises:
+            NotFittedError: `fit` was not called.
+            InputError: The file cannot be written.
+        """
+        if not self.is_fitted:
+            raise NotFittedError(f"{type(self).__name__}: call fit before save")
+        known = (self.codec_, self.features_, self.weights_, self.documents_, self.tokens_)
+        write_model(path, Model(self.name, self.get_params(), *known))
+
+    def _features(self, X: Any) -> Features:
+        self._check_fitted()
+        return transform(self.features_, X)
 
     def _prepare(self, X: Any, y: Any, weight: Any) -> tuple[Features, Targets]:
         """Set `codec_` and `features_`, and sum up the targets of tags."""
@@ -235,7 +282,7 @@ class Tagger(Estimator, ABC):
             return self.features_.transform(X)
         text = as_text(X)
         self.documents_ = text.group is not None
-        self.tokens_ = _rule_of(text)
+        self.tokens_ = token_rule(text)
         self.features_, features = FeatureMap.fit(
             text,
             read_templates(self.templates),
@@ -245,13 +292,8 @@ class Tagger(Estimator, ABC):
         )
         return features
 
-    def _features(self, X: Any) -> Features:
-        if "weights_" not in vars(self):
-            raise NotFittedError(f"{type(self).__name__}: call fit first")
-        return transform(self.features_, X)
 
-
-def _rule_of(text: Text) -> str:
+def token_rule(text: Text) -> str:
     """Return the rule for tokens that a text's words agree with.
 
     Words that were cut by a rule are whole by it. Words from elsewhere (CoNLL) may agree with no

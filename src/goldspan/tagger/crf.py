@@ -14,7 +14,7 @@ from goldspan.chains.decoding import first_without_path
 from goldspan.errors import InputError
 from goldspan.params import MOST, Number, Rounds, Whole, check_number
 from goldspan.protocols import Progress, Runner, Serial
-from goldspan.tagger.base import Tagger, carry, potentials_of, score_tags, transform
+from goldspan.tagger.base import FeatureTagger, carry, potentials_of, score_tags, transform
 from goldspan.tagger.decoding import best_path
 from goldspan.tagger.features import Columns, Features, Merged
 from goldspan.tagger.kernels import (
@@ -503,7 +503,7 @@ class EarlyStopping:
 # The linear-chain conditional random field (Lafferty et al. 2001).
 
 
-class CRF(Tagger):
+class CRF(FeatureTagger):
     r"""A linear-chain CRF.
 
     Args:

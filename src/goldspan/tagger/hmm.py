@@ -21,7 +21,7 @@ import numpy as np
 from goldspan.errors import InputError
 from goldspan.params import MOST, Number, Rounds
 from goldspan.protocols import Progress, Runner, Serial
-from goldspan.tagger.base import Tagger
+from goldspan.tagger.base import FeatureTagger
 from goldspan.tagger.crf import Expected, Masks, Targets, check_paths, cut, expect
 from goldspan.tagger.features import FeatureMap, Features
 from goldspan.tagger.kernels import dot, target_step
@@ -31,7 +31,7 @@ LEAST_COUNT = 1e-100
 """Pseudo-counts below could make a ratio of probabilities infinite."""
 
 
-class HMM(Tagger):
+class HMM(FeatureTagger):
     r"""A hidden Markov model; with the methods, decoding and constraints of `CRF`.
 
     With templates, each is one table p(value | tag), in which all values that have no number (not
@@ -71,7 +71,7 @@ class HMM(Tagger):
         y: Any,
         *,
         weight: Sequence[float] | None = None,
-        start: Tagger | None = None,
+        start: FeatureTagger | None = None,
         validation: tuple[Any, Any] | None = None,
         runner: Runner | None = None,
         progress: Progress | None = None,
@@ -101,7 +101,7 @@ class HMM(Tagger):
         features: Features,
         targets: Targets,
         *,
-        start: Tagger | None = None,
+        start: FeatureTagger | None = None,
         validation: tuple[Any, Any] | None = None,
         runner: Runner | None = None,
         progress: Progress | None = None,

@@ -1,22 +1,28 @@
-"""Reading taggers from files; `Tagger.save` writes them."""
+"""Reading taggers from files and folders; `Tagger.save` writes them."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
-from goldspan.tagger.base import Tagger
+from goldspan.tagger.base import FeatureTagger, Tagger
 from goldspan.tagger.crf import CRF
+from goldspan.tagger.encoder import Encoder
 from goldspan.tagger.hmm import HMM
 from goldspan.tagger.model_file import DAMAGED, damaged, read_model
 
-KINDS: dict[str, type[Tagger]] = {"crf": CRF, "hmm": HMM}
+IN_FILES: dict[str, type[FeatureTagger]] = {"crf": CRF, "hmm": HMM}
+KINDS: dict[str, Callable[[], Tagger]] = {**IN_FILES, "encoder": Encoder}
 
 
 def load_tagger(path: str | Path) -> Tagger:
     """Read a tagger that `Tagger.save` wrote, here or on another machine.
 
+    A file is a CRF or an HMM, a folder an encoder.
+
     Raises:
         InputError: There is no such file, it is not a tagger, it is damaged, or of another version.
+        MissingExtraError: It is an encoder, and torch or transformers are not installed.
 
     >>> import tempfile
     >>> tagger = CRF().fit([["Rome", "wins"]], [["B-LOC", "O"]])
@@ -25,9 +31,11 @@ def load_tagger(path: str | Path) -> Tagger:
     ...     load_tagger(f"{folder}/ner.goldspan").predict([["Rome", "wins"]])
     [['B-LOC', 'O']]
     """
-    model = read_model(path, KINDS)
+    if Path(path).is_dir():
+        return Encoder.load(path)
+    model = read_model(path, IN_FILES)
     try:
-        tagger = KINDS[model.kind](**model.params)
+        tagger = IN_FILES[model.kind](**model.params)
     except DAMAGED as error:
         raise damaged(path, error) from None
     tagger.codec_, tagger.features_, tagger.weights_ = model.codec, model.features, model.weights

@@ -297,7 +297,7 @@ class Labels:
         some = text.select(kept) if isinstance(text, Text) else [text[n] for n in kept]
         return some, Labels(items, self.codec, self.weight[kept], self.partial, kept)
 
-    def check_lengths(self, features: Features) -> None:
+    def check_lengths(self, features: Features | Text) -> None:
         """Check that every word has a tag."""
         words = np.diff(features.offsets)
         tags = np.array([len(item) for item in self.items])
@@ -325,13 +325,18 @@ class Labels:
             codes, n_repaired = self._codes(self.items, repair)
             found = Targets.of_codes(features, n_features, codes, n_labels, self.weight)
             return found, n_repaired
+        allowed, n_repaired = self.known(repair=repair)
+        return Targets.of_allowed(features, n_features, allowed, self.weight), n_repaired
+
+    def known(self, *, repair: bool) -> tuple[NDArray[np.bool_], int]:
+        """Return the tags that tokens may have, bool [n_tokens, J], and how many were changed."""
         allowed = allowed_tags(self.items, self.codec)
-        whole = np.array([not is_partial([item]) for item in self.items])
+        whole = np.array([not is_partial([item]) for item in self.items], np.bool_)
         some = [item for item, known in zip(self.items, whole, strict=True) if known]
         codes, n_repaired = self._codes(some, repair)
-        tokens = np.repeat(whole, np.diff(features.offsets))
-        allowed[tokens] = np.eye(n_labels, dtype=np.bool_)[codes]
-        return Targets.of_allowed(features, n_features, allowed, self.weight), n_repaired
+        tokens = np.repeat(whole, [len(item) for item in self.items])
+        allowed[tokens] = np.eye(len(self.codec.tags), dtype=np.bool_)[codes]
+        return allowed, n_repaired
 
     def _codes(self, items: Any, repair: bool) -> tuple[NDArray[np.int16], int]:
         tagged = self.codec.encode(items)

@@ -310,13 +310,61 @@ def test_ground_truth_is_gold():
 
 def test_what_is_not_read_is_counted_in_the_notes():
     relation = {"type": "relation", "from_id": "a", "to_id": "b"}
-    found = task(by(1, region(0, 3), relation, choice("x"))) | {"predictions": [{"result": []}] * 3}
-    notes = read(found).import_report.notes
-    assert notes == (
+    own = {"model_version": "goldspan", "result": []}
+    faulty = [{"result": [region(0, 99)]}, {"result": 7}, "x"]
+    found = task(by(1, region(0, 3), relation, choice("x"))) | {"predictions": [own] * 3 + faulty}
+    crowd = read(found)
+    assert crowd.worker_ids.to_pylist() == ["1"]
+    assert crowd.import_report.notes == (
+        "3 predictions that cannot be read are not read (item 1)",
         "1 results of kind 'choices' are not read (item 1, worker 1)",
         "3 results of kind 'prediction' are not read (item 1)",
         "1 results of kind 'relation' are not read (item 1, worker 1)",
     )
+
+
+def guess(version, *results, **more):
+    return {"id": 9, "model_version": version, "score": 0.5, "result": list(results)} | more
+
+
+def test_the_predictions_of_a_model_are_answers_of_a_worker_of_its_family():
+    moment = "2021-03-09T22:16:08.000Z"
+    first = task(by(1, region(0, 3))) | {
+        "predictions": [guess("v1", region(6, 9), created_at=moment), guess("v1"), guess(None)]
+    }
+    crowd = read(first, task(by(1), id=2) | {"predictions": [guess("v1", created_at="an hour")]})
+    assert crowd.worker_ids.to_pylist() == ["model:v1", "model:v1:2", "model:unnamed", "1"]
+    family = {"kind": "prediction", "family": "v1"}
+    assert crowd.worker_facts == {
+        "model:v1": family, "model:v1:2": family,
+        "model:unnamed": {"kind": "prediction", "family": "unnamed"},
+    }  # fmt: skip
+    assert crowd.answers_of("1")["model:v1"] == ["O", "O", "B-PER", "O"]
+    assert crowd.answers_of("1")["model:v1:2"] == ["O"] * 4
+    assert crowd.answers_of("2") == {"model:v1": ["O"] * 4, "1": ["O"] * 4}
+    assert sorted(crowd.answers.submitted.tolist()) == [-1] * 5 + [1615328168000]
+
+
+def test_predictions_come_back_as_predictions(tmp_path):
+    tasks = [
+        task(by(1, region(0, 3))) | {"predictions": [guess("v1", region(6, 9)), guess("v1")]},
+        task(by(1), id=2) | {"predictions": [guess("v2", created_at="2021-03-09T22:16:08.000Z")]},
+    ]
+    crowd = read(*tasks)
+    assert losses(crowd, "label-studio") == []
+    label_studio.write(crowd, tmp_path / "x.json")
+    assert read_as(label_studio, tmp_path / "x.json") == crowd
+    written = json.loads((tmp_path / "x.json").read_text())
+    assert [one["model_version"] for one in written[0]["predictions"]] == ["v1", "v1"]
+    assert [len(one["annotations"]) for one in written] == [1, 1]
+    # Of a worker who is a model by another name the report says what becomes of the facts.
+    other = replace(crowd, worker_facts={"1": {"kind": "prediction", "family": "v3"}})
+    assert any("facts about" in line for line in losses(other, "label-studio"))
+
+
+def test_choices_may_be_predicted_only():
+    tasks = [task() | {"predictions": [guess("v1", choice("pos"))]}]
+    assert read(*tasks).answers_of("1") == {"model:v1": ["pos"]}
 
 
 def test_one_control_of_several_can_be_named():

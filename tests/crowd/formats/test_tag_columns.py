@@ -294,7 +294,14 @@ def test_records_of_a_tool_are_read_as_its_file(name):
 
 NOBODY = {
     "label-studio": json.dumps(
-        [{"id": 1, "data": {"text": "Ann"}, "annotations": [], "predictions": [{"result": []}]}]
+        [
+            {
+                "id": 1,
+                "data": {"text": "Ann"},
+                "annotations": [],
+                "predictions": [{"model_version": "goldspan", "result": []}],
+            }
+        ]
     ).encode(),
     "doccano": lines_of(
         {"id": 1, "text": "Ann", "label": None}, {"id": 2, "text": "B", "label": None}

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -24,15 +25,18 @@ from goldspan.crowd.formats.span_exports import (
     MAX_MOMENT,
     PREDICTED_BY,
     ItemRow,
+    SoftLabels,
     beside,
     dump,
     item_rows,
+    model_version,
 )
 from goldspan.crowd.formats.span_jsonl import HEADERS
 from goldspan.crowd.model import Crowd
 from goldspan.crowd.options import ReadOptions
 from goldspan.crowd.report import counted
 from goldspan.crowd.source import Source
+from goldspan.errors import FormatError
 
 # --------------------------------------------------------------------------------------------------
 # The tasks of Label Studio: as goldspan writes them, and made of the records of JSON-MIN.
@@ -40,6 +44,13 @@ from goldspan.crowd.source import Source
 
 RESERVED = {"text", "item", "doc", "tokens", "token_start", "attributes"}
 """Fields of a task's data that are not attributes."""
+
+MODEL = "model:"
+"""How the ids of workers begin whose answers are a model's predictions."""
+PREDICTION = "prediction"
+"""What kind of worker that is, in their facts; their family is the version of the model."""
+UNNAMED = "unnamed"
+"""The version of a model that has none."""
 
 _MIN = {"annotation_id", "annotator", "created_at", "updated_at", "lead_time", "agreement"}
 _CHOICES = ("label", "choice", "sentiment")
@@ -72,42 +83,55 @@ def as_task(record: Record, options: ReadOptions) -> Record:
     return replace(record, value={**task, "json_min": True})
 
 
-def lines(crowd: Crowd, predicted: Mapping[str, float] | None = None) -> Iterator[str]:
+def lines(
+    crowd: Crowd, predicted: Mapping[str, float] | None = None, soft: SoftLabels | None = None
+) -> Iterator[str]:
     """Write the tasks as a JSON array, one task per line."""
-    number = 0
-    for n, row in enumerate(item_rows(crowd, predicted)):
+    number, version, versions = 0, model_version(soft), _versions(crowd)
+    for n, row in enumerate(item_rows(crowd, predicted, soft)):
         data = {**row.fields, "item": row.id, **beside(row.attributes, RESERVED)}
         if row.group is not None:
             data["doc"] = row.group
-        annotations, predictions = [], {}
+        annotations, predictions = [], []
         if row.gold is not None:
-            result = {"result": _results(crowd, row.gold, row)}
+            result = {"result": _results(crowd, row.gold, row, row.sure)}
             if row.is_predicted:
                 score = {} if row.score is None else {"score": row.score}
-                predictions = {"predictions": [{"model_version": PREDICTED_BY, **score, **result}]}
+                predictions.append({"model_version": version, **score, **result})
             else:
                 annotations.append({"ground_truth": True, **result})
         for a, worker, spans in row.answers:
+            if worker in versions:
+                made = {**_times(crowd, a), "result": _results(crowd, spans, row)}
+                predictions.append({"model_version": versions[worker], **made})
+                continue
             by = int(worker) if _is_number(worker) else {"email": worker}
             found = {"completed_by": by, "ground_truth": False, "was_cancelled": False}
             annotations.append({**found, **_times(crowd, a), "result": _results(crowd, spans, row)})
         for one in annotations:
             number += 1
             one["id"] = number
-        task = {"id": n + 1, "data": data, "annotations": annotations, **predictions}
+        task = {"id": n + 1, "data": data, "annotations": annotations}
+        task |= {"predictions": predictions} if predictions else {}
         yield ("," if n else "[") + "\n" + dump(task)
     yield "\n]\n" if crowd.n_items else "[]\n"
 
 
-def _results(crowd: Crowd, spans: list[CharSpan], row: ItemRow) -> list[dict[str, Any]]:
+def _results(
+    crowd: Crowd, spans: list[CharSpan], row: ItemRow, sure: list[float] | None = None
+) -> list[dict[str, Any]]:
+    """The regions or the choice; `sure` is the confidence of each."""
+    scores = [{} if sure is None else {"score": sure[n]} for n in range(len(spans))]
     if crowd.is_classification:
         head = {"from_name": "choice", "to_name": "text", "type": "choices"}
-        return [{**head, "value": {"choices": [span.type]}} for span in spans]
+        both = zip(spans, scores, strict=True)
+        return [{**head, "value": {"choices": [span.type]}, **score} for span, score in both]
     head = {"from_name": "label", "to_name": "text", "type": "labels"}
     return [
         {
             "id": f"r{n}",
             **head,
+            **scores[n],
             "value": {
                 "start": span.start,
                 "end": span.end,
@@ -131,6 +155,15 @@ def _times(crowd: Crowd, a: int) -> dict[str, Any]:
     return {**times, "lead_time": (end - int(started[a])) / 1000}
 
 
+def _versions(crowd: Crowd) -> dict[str, str]:
+    """Return the version of the model of workers who are one, as `read` names them."""
+    return {
+        worker: facts["family"]
+        for worker, facts in crowd.known_facts.items()
+        if facts.get("kind") == PREDICTION and worker.startswith(f"{MODEL}{facts.get('family')}")
+    }
+
+
 def _is_number(worker: str) -> bool:
     return worker.isascii() and worker.isdigit() and len(worker) < 19 and str(int(worker)) == worker
 
@@ -149,22 +182,32 @@ def sniff(source: Source) -> bool:
 
 
 def read(source: Source, options: ReadOptions) -> Crowd:
-    """Read a JSON or JSON-MIN export."""
+    """Read a JSON or JSON-MIN export.
+
+    The predictions of a model are answers of a worker; what goldspan itself predicted is not.
+    """
     crowd = SpanCrowd(source, "label-studio", options)
     records = [as_task(record, options) for record in read_records(source, crowd.faults)]
     reader = _Reader(crowd, single=_has_choices_only(records, options))
     for number, record in enumerate(counted(records, options.progress), start=1):
         with collect(crowd.faults):
             reader.task(record, number)
-    return crowd.build()
+    return replace(crowd.build(), worker_facts=reader.facts)
 
 
-def write(crowd: Crowd, path: Path, predicted: Mapping[str, float] | None = None) -> None:
+def write(
+    crowd: Crowd,
+    path: Path,
+    predicted: Mapping[str, float] | None = None,
+    soft: SoftLabels | None = None,
+) -> None:
     """Write tasks with annotations; gold is the annotation that is marked `ground_truth`.
 
-    Gold that nobody confirmed is a prediction instead.
+    Gold that nobody confirmed is a prediction instead. Its `score` is the item's confidence, and
+    that of a region the confidence of the span. Answers of a model whose predictions were read from
+    such a file are predictions, too.
     """
-    write_text(path, lines(crowd, predicted))
+    write_text(path, lines(crowd, predicted, soft))
 
 
 @dataclass
@@ -173,6 +216,7 @@ class _Reader:
 
     crowd: SpanCrowd
     single: bool
+    facts: dict[str, dict[str, str]] = field(default_factory=dict)
 
     def task(self, record: Record, number: int) -> None:
         """Read one task with its annotations."""
@@ -183,8 +227,7 @@ class _Reader:
             data.required(name, options.columns["item"])
         record = record.at(item=name or record.name("id") or str(number))
         item = self._item(record, data.at(item=record.item))
-        n_predictions = len(record.items("predictions") or [])
-        self.crowd.leave_unread(_kind("prediction"), record, n_predictions)
+        self._predictions(item, record)
         answers = []
         for one in record.inners("annotations", "completions"):
             with collect(self.crowd.faults):
@@ -193,6 +236,29 @@ class _Reader:
             answers.sort(key=lambda answer: answer[2].submitted or 0)
         for one, labels, facts in answers:
             self.crowd.answer(item, one, labels, facts)
+
+    def _predictions(self, item: Item, record: Record) -> None:
+        """Read predictions as answers: several of a version are those of several workers.
+
+        A prediction that cannot be read is counted: nobody answers for what a model wrote.
+        """
+        seen = Counter[str]()
+        for one in record.items("predictions") or []:
+            version = str(one.get("model_version") or UNNAMED) if isinstance(one, dict) else ""
+            if version.split(" ")[0] == PREDICTED_BY:
+                self.crowd.leave_unread(_kind("prediction"), record)
+                continue
+            seen[version] += 1
+            worker = f"{MODEL}{version}" + (f":{seen[version]}" if seen[version] > 1 else "")
+            try:
+                found = record.inner(one, "each of 'predictions'").at(worker=worker)
+                labels = self._choice(item, found) if self.single else self._regions(item, found)
+            except FormatError:
+                self.crowd.leave_unread("predictions that cannot be read", record)
+                continue
+            if labels is not None:
+                self.facts[worker] = {"kind": PREDICTION, "family": version}
+                self.crowd.answer(item, found, labels, Facts(submitted=_moment(found)))
 
     def _item(self, record: Record, data: Record) -> Item:
         options = self.crowd.options
@@ -267,12 +333,14 @@ def _is_task(one: Mapping[str, Any]) -> bool:
 
 
 def _has_choices_only(records: list[Record], options: ReadOptions) -> bool:
-    """Return whether the results are choices; regions of labels go before them."""
-    wanted, found = options.columns.get("label"), set()
-    for record in records:
-        for one in _objects(record.find("annotations", "completions")):
-            for result in _objects(one.get("result")):
-                found.add((str(result.get("type")), str(result.get("from_name"))))
+    """Return whether the results are choices; regions of labels go before them.
+
+    Predictions tell where no annotation does.
+    """
+    wanted = options.columns.get("label")
+    found = _controls(records, "annotations", "completions")
+    if not any(kind in (*_REGIONS, "choices") for kind, _ in found):
+        found = _controls(records, "predictions")
     if any(kind in _REGIONS and wanted in {None, name} for kind, name in found):
         return False
     names = sorted(name for kind, name in found if kind == "choices" and wanted in {None, name})
@@ -281,6 +349,24 @@ def _has_choices_only(records: list[Record], options: ReadOptions) -> bool:
         message += "columns={'label': …}"
         raise records[0].error(message, "controls")
     return bool(names)
+
+
+def _controls(records: list[Record], *keys: str) -> set[tuple[str, str]]:
+    """Return kind and control of all results."""
+    return {
+        (str(result.get("type")), str(result.get("from_name")))
+        for record in records
+        for one in _objects(record.find(*keys))
+        for result in _objects(one.get("result"))
+    }
+
+
+def _moment(one: Record) -> int | None:
+    """Return when a prediction was made, None where it is not known, or said in words."""
+    try:
+        return one.moment("created_at", 1000)
+    except FormatError:
+        return None
 
 
 def _objects(value: object) -> list[dict[str, Any]]:

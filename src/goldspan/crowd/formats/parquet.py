@@ -119,6 +119,26 @@ def write(crowd: Crowd, path: Path) -> None:
         )
 
 
+def about_of(path: Path) -> dict[str, Any]:
+    """Return what the footer of goldspan's layout says of a crowd: tags, encoding, workers.
+
+    Raises:
+        FormatError: It has another layout, or is damaged.
+    """
+    try:
+        known = pq.read_schema(path).metadata or {}
+        about = json.loads(known.get(_KEY, known.get(_OLD_KEY, b"null")))
+    except (pa.ArrowException, OSError, ValueError):
+        about = None
+    names = {"workers": list, "tags": list, "encoding": str}
+    if not isinstance(about, dict) or any(
+        not isinstance(about.get(name), kind) for name, kind in names.items()
+    ):
+        message = "it is not in goldspan's layout, or damaged: write it by goldspan convert"
+        raise FormatError([Fault(message, file=str(path), kind="parquet")])
+    return about
+
+
 def _item_rows(crowd: Crowd) -> pa.Table:
     columns: dict[str, Any] = {
         "item": pa.array(np.arange(crowd.n_items, dtype=np.int64)),

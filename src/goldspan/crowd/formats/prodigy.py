@@ -35,6 +35,7 @@ from goldspan.crowd.formats.span_crowd import Facts, Labels, SpanCrowd
 from goldspan.crowd.formats.span_exports import (
     MAX_MOMENT,
     ItemRow,
+    SoftLabels,
     dump,
     is_prediction,
     item_rows,
@@ -71,10 +72,18 @@ def read(source: Source, options: ReadOptions) -> Crowd:
     return crowd.build()
 
 
-def write(crowd: Crowd, path: Path, predicted: Mapping[str, float] | None = None) -> None:
-    """Write one accepted task per answer; gold is annotated by "gold"."""
+def write(
+    crowd: Crowd,
+    path: Path,
+    predicted: Mapping[str, float] | None = None,
+    soft: SoftLabels | None = None,
+) -> None:
+    """Write one accepted task per answer; gold is annotated by "gold".
+
+    What has a confidence has it as `score`: spans, and the task itself.
+    """
     reject_gold_worker(crowd)
-    write_text(path, _lines(crowd, predicted))
+    write_text(path, _lines(crowd, predicted, soft))
 
 
 def _read_task(crowd: SpanCrowd, record: Record, text: str) -> None:
@@ -146,9 +155,11 @@ def _cut(record: Record, text: str, rule: str, *, single: bool) -> Cut:
     return whole_text(text) if single else cut_text(record, text, rule=rule)
 
 
-def _lines(crowd: Crowd, predicted: Mapping[str, float] | None) -> Iterator[str]:
+def _lines(
+    crowd: Crowd, predicted: Mapping[str, float] | None, soft: SoftLabels | None
+) -> Iterator[str]:
     classes = [{"id": tag, "text": tag} for tag in crowd.tagset.tags]
-    for row in item_rows(crowd, predicted):
+    for n, row in enumerate(item_rows(crowd, predicted, soft)):
         number = _hash(row.id + "\0" + row.text.value)
         task: dict[str, Any] = {"item": row.id, "text": row.text.value}
         task |= {"_input_hash": number, "_task_hash": number}
@@ -162,7 +173,9 @@ def _lines(crowd: Crowd, predicted: Mapping[str, float] | None) -> Iterator[str]
             task["options"] = classes
         if row.gold is not None:
             answer = "ignore" if row.is_predicted else "accept"
-            yield _line(crowd, row, task | row.mark, answer, row.gold_by, row.gold)
+            score = None if soft is None else soft.of_item(n)
+            known = task | row.mark | ({} if score is None else {"score": score})
+            yield _line(crowd, row, known, answer, row.gold_by, row.gold, row.sure)
         for a, worker, spans in row.answers:
             yield _line(crowd, row, task | _time(crowd, a), "accept", worker, spans)
         if row.gold is None and not row.answers:
@@ -170,11 +183,20 @@ def _lines(crowd: Crowd, predicted: Mapping[str, float] | None) -> Iterator[str]
 
 
 def _line(
-    crowd: Crowd, row: ItemRow, task: dict[str, Any], answer: str, by: str, spans: list[CharSpan]
+    crowd: Crowd,
+    row: ItemRow,
+    task: dict[str, Any],
+    answer: str,
+    by: str,
+    spans: list[CharSpan],
+    sure: list[float] | None = None,
 ) -> str:
-    """Write one annotated task."""
+    """Write one annotated task; `sure` is the confidence of its spans."""
     names = {"answer": answer, "_annotator_id": by, "_session_id": by}
-    return dump({**task, **_spans(crowd, row, spans), **names}) + "\n"
+    said = _spans(crowd, row, spans)
+    for one, score in zip(said.get("spans", []), sure or [], strict=False):
+        one["score"] = score
+    return dump({**task, **said, **names}) + "\n"
 
 
 def _tokens(row: ItemRow) -> list[dict[str, Any]]:

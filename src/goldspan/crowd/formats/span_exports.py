@@ -77,6 +77,49 @@ def chars_of(text: ItemText, spans: Iterable[Span]) -> list[CharSpan]:
     return [CharSpan(k, text.bounds[a][0], text.bounds[b - 1][1]) for k, a, b in spans]
 
 
+@dataclass(frozen=True, eq=False)
+class SoftLabels:
+    """What a method says of a crowd's gold beyond the labels; see `Consensus.soft`.
+
+    Attributes:
+        token_probs: float32 [n_tokens, n_labels], probability of every tag, in the order of the
+            crowd's tags; None where only spans have a confidence.
+        span_confidence: float32 [n_spans], of the spans of the gold in order; of PLAIN labels, of
+            the labelled tokens.
+        confidence: float32 [n_items], that all labels of an item are right; None where not known.
+        method: Name of the method or model; "" where not known.
+    """
+
+    token_probs: NDArray[np.float32] | None
+    span_confidence: NDArray[np.float32]
+    confidence: NDArray[np.float32] | None = None
+    method: str = ""
+
+    def by_item(self, crowd: Crowd) -> list[list[float]]:
+        """Return the confidences of the gold's spans of every item.
+
+        Raises:
+            InputError: The gold has another number of spans.
+        """
+        rows = gold_rows(crowd).spans
+        if sum(map(len, rows)) != len(self.span_confidence):
+            n = sum(map(len, rows))
+            raise InputError(f"{len(self.span_confidence)} confidences for {n} spans of the gold")
+        sure = iter(np.round(self.span_confidence.astype(np.float64), 4).tolist())
+        return [[next(sure) for _ in row] for row in rows]
+
+    def of_item(self, n: int) -> float | None:
+        """Return the confidence of an item."""
+        if self.confidence is None or not np.isfinite(self.confidence[n]):
+            return None
+        return round(float(self.confidence[n]), 4)
+
+    def lost(self, crowd: Crowd) -> list[str]:
+        """Name what a format without a place for confidences loses."""
+        n, what = len(self.span_confidence), "label" if crowd.tagset.rules.is_plain else "span"
+        return [f"the confidence of {n:,} {what}{'' if n == 1 else 's'}"] if n else []
+
+
 class ItemRow(NamedTuple):
     """An item as a tool shows it.
 
@@ -90,6 +133,7 @@ class ItemRow(NamedTuple):
         answers: Number, worker and spans of every answer, by attempt.
         is_predicted: Whether nobody confirmed what is known.
         score: The confidence of what is predicted; None where it has none.
+        sure: The confidence of every span of what is known; None where there is none.
     """
 
     id: str
@@ -101,6 +145,7 @@ class ItemRow(NamedTuple):
     answers: list[tuple[int, str, list[CharSpan]]]
     is_predicted: bool = False
     score: float | None = None
+    sure: list[float] | None = None
 
     @property
     def gold_by(self) -> str:
@@ -113,12 +158,15 @@ class ItemRow(NamedTuple):
         return {PREDICTED: self.score} if self.is_predicted else {}
 
 
-def item_rows(crowd: Crowd, predicted: Mapping[str, float] | None = None) -> Iterator[ItemRow]:
+def item_rows(
+    crowd: Crowd, predicted: Mapping[str, float] | None = None, soft: SoftLabels | None = None
+) -> Iterator[ItemRow]:
     """Yield the items of a crowd with all that is said of them, in characters of their texts.
 
-    `predicted` has the confidence of items whose gold nobody confirmed.
+    `predicted` has the confidence of items whose gold nobody confirmed, `soft` that of its spans.
     """
     scores = predicted or {}
+    sure = None if soft is None else soft.by_item(crowd)
     said, known = answer_rows(crowd), gold_rows(crowd)
     listed, attributes = all_answers(crowd), attribute_rows(crowd)
     ids, workers = crowd.item_ids.to_pylist(), crowd.worker_ids.to_pylist()
@@ -139,6 +187,8 @@ def item_rows(crowd: Crowd, predicted: Mapping[str, float] | None = None) -> Ite
             (a, workers[crowd.answers.worker[a]], chars_of(text, said.spans[a])) for a in listed[n]
         ]
         row = ItemRow(ids[n], groups[n], text, fields, attributes[n], gold, answers)
+        if is_known and sure is not None:
+            row = row._replace(sure=sure[n])
         if is_known and row.id in scores:
             score = as_json(round(float(scores[row.id]), 4))
             row = row._replace(is_predicted=True, score=score)
@@ -211,6 +261,22 @@ def dump(value: Any) -> str:
 def is_prediction(worker: str | None, record: Mapping[str, Any]) -> bool:
     """Return whether a record holds labels that goldspan wrote as predicted."""
     return worker == PREDICTED_BY and PREDICTED in record
+
+
+def model_version(soft: SoftLabels | None) -> str:
+    """Return how tools call what predicted: goldspan, and the method where it is known.
+
+    >>> model_version(None)
+    'goldspan'
+    """
+    return f"{PREDICTED_BY} {soft.method}" if soft is not None and soft.method else PREDICTED_BY
+
+
+def reject_single(crowd: Crowd, what: str) -> None:
+    """Reject labels that are no spans: single ones, and PLAIN tags of tokens."""
+    if crowd.tagset.rules.is_plain:
+        kind = "single labels" if crowd.is_classification else "plain tags of tokens"
+        raise InputError(f"{what} spans, and these are {kind}: write another format, such as long")
 
 
 def reject_gold_worker(crowd: Crowd) -> None:

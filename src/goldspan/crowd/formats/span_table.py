@@ -5,8 +5,13 @@ CSV, TSV, Parquet, DataFrames of any make and lists of dicts. `start` is the fir
 and Java). A row without start and end says that the worker found nothing in the item. The text may
 stand in every row of an item or in one of them. Without an item column, rows with the same text are
 one item. A column with what a span covers (`span_text`, `surface`, …) is compared with the text.
-Without a worker column the spans are gold. Columns are found by their usual names, in any case; the
-message names them where several could be meant, and `columns={"label": …}` chooses.
+Without a worker column the spans are gold, and so are those of a worker called "gold" or "truth".
+Columns are found by their usual names, in any case; the message names them where several could be
+meant, and `columns={"label": …}` chooses.
+
+goldspan writes CSV: `item, doc, text, start, end, label, span_text, worker, attempt, confidence`,
+of the optional ones those that are needed. The text stands in the first row of its item. Gold is
+the worker "gold"; a confidence stands beside the gold's spans.
 
 A table with such columns is never read as single labels. Cells may be of any length, and white
 space, quotation marks and line ends in texts stay as they are.
@@ -18,14 +23,25 @@ import csv
 import io
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
+from goldspan.crowd.atomic import write_text
+from goldspan.crowd.cells import csv_text, is_marked, unguard
 from goldspan.crowd.formats.char_spans import CharSpan, char_span, cut_text
 from goldspan.crowd.formats.columns import as_strings, frame_columns, parquet_table
 from goldspan.crowd.formats.json_records import Record, collect
 from goldspan.crowd.formats.span_crowd import GOLD, Facts, Item, Labels, SpanCrowd
+from goldspan.crowd.formats.span_exports import (
+    ItemRow,
+    SoftLabels,
+    item_rows,
+    reject_gold_worker,
+    reject_single,
+)
 from goldspan.crowd.grid import delimiter_of, header_names
 from goldspan.crowd.model import Crowd
 from goldspan.crowd.options import ReadOptions
@@ -118,6 +134,48 @@ def read(source: Source, options: ReadOptions) -> Crowd:
         return _read_frame(source, options)
     header, rows = _csv_rows(source, options.delimiter)
     return _read(header, rows, source, options)
+
+
+def write(
+    crowd: Crowd, path: Path, soft: SoftLabels | None = None, *, raw_csv: bool = False
+) -> None:
+    """Write CSV: a row per span of every answer and of the gold, a row without span for none."""
+    reject_single(crowd, "a table of spans holds")
+    reject_gold_worker(crowd)
+    names = ["item", "doc", "text", "start", "end", "label", "span_text", "worker", "attempt"]
+    unused = {"doc"} if crowd.groups is None else set()
+    unused |= set() if crowd.answers.attempt.any() else {"attempt"}
+    if soft is not None:
+        names.append("confidence")
+    rows = (cells for row in item_rows(crowd, soft=soft) for cells in _cells(crowd, row))
+    names = [name for name in names if name not in unused]
+    listed = ([cells.get(name, "") for name in names] for cells in rows)
+    write_text(path, [csv_text(names, listed, raw=raw_csv)])
+
+
+def _cells(crowd: Crowd, row: ItemRow) -> Iterator[dict[str, Any]]:
+    """The rows of an item by column; the first has its text."""
+    text = row.text.value
+    item: dict[str, Any] = {"item": row.id, "doc": row.group or ""}
+    said: list[tuple[str, int, list[CharSpan], list[float] | None]] = []
+    if row.gold is not None:
+        said.append((GOLD, 0, row.gold, row.sure))
+    said += [
+        (worker, int(crowd.answers.attempt[a]), spans, None) for a, worker, spans in row.answers
+    ]
+    first = {"text": text}
+    for worker, attempt, spans, sure in said:
+        by = {"worker": worker, "attempt": attempt}
+        for n, span in enumerate(spans):
+            place = {"start": span.start, "end": span.end, "label": span.type}
+            score = {} if sure is None else {"confidence": sure[n]}
+            yield item | first | by | place | {"span_text": text[span.start : span.end]} | score
+            first = {}
+        if not spans:
+            yield item | first | by
+            first = {}
+    if not said:
+        yield item | first
 
 
 def _read_frame(source: Source, options: ReadOptions) -> Crowd:
@@ -348,12 +406,19 @@ def _csv_rows(source: Source, delimiter: str | None) -> tuple[list[str], list[Re
         )
     # `source.text` has line feeds for other line ends, also within texts, whose offsets count them.
     value = source.data.decode(source.text.encoding).removeprefix("\ufeff")
+    is_guarded = mark == "," and is_marked(value)
     if mark == "\t":
         try:
             return _parsed(value, source.name, mark, csv.QUOTE_MINIMAL)
         except FormatError:  # then quotation marks are those of the text
             return _parsed(value, source.name, mark, csv.QUOTE_NONE)
-    return _parsed(value, source.name, mark, csv.QUOTE_MINIMAL)
+    header, rows = _parsed(value, source.name, mark, csv.QUOTE_MINIMAL)
+    if is_guarded:
+        rows = [
+            replace(row, value={name: unguard(cell) for name, cell in row.value.items()})
+            for row in rows
+        ]
+    return header, rows
 
 
 def _parsed(value: str, file: str, mark: str, quoting: Any) -> tuple[list[str], list[Record]]:

@@ -1,0 +1,301 @@
+"""Train, dev and test by document, with a card that says where the labels come from.
+
+Items of one document go into one split: sentences of a text resemble each other, and a test set
+that shares documents with the training set flatters. Documents are drawn in random order, and each
+goes where most items are missing of the share that was asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from goldspan import __version__
+from goldspan.aggregation.consensus import Consensus
+from goldspan.crowd import Crowd, agreement, write_crowd
+from goldspan.crowd.atomic import write_folder
+from goldspan.crowd.formats import datasets
+from goldspan.crowd.formats.span_exports import SoftLabels
+from goldspan.crowd.losses import UNUSED, lost_in_file
+from goldspan.crowd.registry import FORMATS
+from goldspan.errors import InputError
+from goldspan.spans import find_spans
+
+SPLITS = ("train", "dev", "test")
+HUGGING_FACE = {"train": "train", "dev": "validation", "test": "test"}
+"""What Hugging Face calls the splits."""
+_ENDINGS = {
+    "gliner": ".json",
+    "span-table": ".csv",
+    "label-studio": ".json",
+    "prodigy": ".jsonl",
+    "doccano": ".jsonl",
+}
+_SURE = (0.5, 0.8, 0.9, 0.95, 0.99)
+
+
+def assign_splits(
+    crowd: Crowd, shares: Sequence[float] = (0.8, 0.1, 0.1), seed: int = 1
+) -> NDArray[np.intp]:
+    """Assign every item to a split, all items of a document to the same.
+
+    Args:
+        crowd: The crowd; an item without a document is one of its own.
+        shares: Of the items that go to train, dev and test; 0 leaves a split empty.
+        seed: Of the order in which documents are drawn.
+
+    Returns:
+        int [n_items], 0 train, 1 dev, 2 test.
+
+    Raises:
+        InputError: The shares are none (`checked_shares`), or there are fewer documents than
+            splits.
+
+    >>> import goldspan
+    >>> crowd = goldspan.read_crowd([{"item": n, "worker": "w", "label": "x"} for n in range(10)])
+    >>> np.bincount(assign_splits(crowd)).tolist()
+    [8, 1, 1]
+    """
+    wanted = checked_shares(shares)
+    names = _documents(crowd)
+    numbers = {name: n for n, name in enumerate(dict.fromkeys(names))}
+    if len(numbers) < np.count_nonzero(wanted):
+        raise InputError(f"split: there are only {len(numbers)} documents for the splits")
+    document = np.array([numbers[name] for name in names], np.intp)
+    sizes = np.bincount(document)
+    left = wanted * len(names)
+    chosen = np.zeros(len(sizes), np.intp)
+    order = np.random.default_rng(seed).permutation(len(sizes))
+    for n in order[np.argsort(-sizes[order], kind="stable")]:
+        chosen[n] = int(np.argmax(np.where(wanted > 0, left, -np.inf)))
+        left[chosen[n]] -= sizes[n]
+    return chosen[document]
+
+
+def checked_shares(shares: Sequence[float]) -> NDArray[np.float64]:
+    """Return the shares of train, dev and test, float64 [3], which add up to 1.
+
+    Raises:
+        InputError: They are not three numbers from 0 on that add up to 1 or to 100.
+
+    >>> checked_shares([80, 10, 10]).tolist()
+    [0.8, 0.1, 0.1]
+    """
+    wanted = np.asarray(shares, np.float64)
+    if wanted.shape != (len(SPLITS),) or not np.isfinite(wanted).all() or (wanted < 0).any():
+        raise InputError("split: give three shares, of train, dev and test, such as 80,10,10")
+    total = float(wanted.sum())
+    if not any(abs(total - whole) < 1e-6 for whole in (1.0, 100.0)):
+        raise InputError(f"split: the shares add up to {total:g}, and should to 1 or 100")
+    return wanted / total
+
+
+def _documents(crowd: Crowd) -> list[str]:
+    """The document of every item; an item without one is its own."""
+    names: list[str] = crowd.item_ids.to_pylist()
+    if crowd.groups is None:
+        return names
+    listed = zip(crowd.groups.to_pylist(), names, strict=True)
+    return [f"item {name}" if group is None else f"document {group}" for group, name in listed]
+
+
+def write_splits(
+    result: Consensus,
+    path: str | Path,
+    *,
+    shares: Sequence[float] = (0.8, 0.1, 0.1),
+    format: str = "datasets",  # noqa: A002 - the word users know
+    seed: int = 1,
+    date: datetime | None = None,
+) -> list[str]:
+    """Write labels as a folder of train, dev and test with a dataset card, README.md.
+
+    Args:
+        result: The labels. Items that nobody labelled are left out; the card counts them.
+        path: The folder, which must not exist.
+        shares: As for `assign_splits`.
+        format: "datasets" (a DatasetDict, whose dev is called validation) or another that
+            `write_crowd` writes: then `train.ENDING` and so on.
+        seed: As for `assign_splits`.
+        date: Of the card; now by default.
+
+    Returns:
+        What does not come back from the files, in words.
+
+    Raises:
+        InputError: As for `assign_splits`; or the format does not fit.
+    """
+    labelled = np.array([bool((row >= 0).all()) for row in _rows(result.codes, result.crowd)])
+    kept = np.flatnonzero(labelled)
+    if not len(kept):
+        raise InputError("split: nobody labelled an item")
+    crowd = result.as_gold().select_items(kept)
+    soft = _of_items(result, kept)
+    which = assign_splits(crowd, shares, seed)
+    parts = {name: np.flatnonzero(which == n) for n, name in enumerate(SPLITS)}
+    parts = {name: rows for name, rows in parts.items() if len(rows)}
+    now = datetime.now(UTC) if date is None else date
+    card = make_card(result, crowd, parts, seed=seed, format=format, date=now)
+    lost: list[str] = []
+
+    def chosen(name: str) -> tuple[Crowd, SoftLabels | None]:
+        rows = parts[name]
+        part = None if soft is None else _of_items(result, kept[rows])
+        return crowd.select_items(rows), part
+
+    if format == "datasets":
+        tables = {HUGGING_FACE[name]: datasets.to_table(*chosen(name)) for name in parts}
+        datasets.write_splits(Path(path), tables, card)
+        for name in parts:
+            folder = Path(path) / HUGGING_FACE[name]
+            lost += _said(name, lost_in_file(chosen(name)[0], folder, datasets))
+        return lost
+
+    def fill(folder: Path) -> None:
+        (folder / "README.md").write_text(card, encoding="utf-8")
+        for name in parts:
+            part, sure = chosen(name)
+            target = folder / f"{name}{_ending(format)}"
+            lost.extend(_said(name, write_crowd(_alone(part), target, format=format, soft=sure)))
+
+    write_folder(path, fill)
+    return lost
+
+
+def make_card(
+    result: Consensus,
+    crowd: Crowd,
+    parts: dict[str, NDArray[np.intp]],
+    *,
+    seed: int,
+    format: str,  # noqa: A002 - as above
+    date: datetime,
+) -> str:
+    """Return the card of a data set in Markdown, with the header that Hugging Face reads.
+
+    Args:
+        result: The labels.
+        crowd: The items that are written.
+        parts: Their indices by split.
+        seed: Of the splits.
+        format: Of the files.
+        date: Of the card.
+    """
+    task = "text-classification" if crowd.is_classification else "token-classification"
+    origin = (
+        f"Written {date:%Y-%m-%d} by goldspan {__version__}. The labels are an aggregation of "
+        "several annotators' answers, not a single expert's. Licence and source are those of the "
+        "texts: add them here."
+    )
+    head = "| split | documents | items | tokens | labels |"
+    lines = [
+        *("---", "annotations_creators:", "- crowdsourced", "task_categories:", f"- {task}"),
+        *("tags:", "- goldspan", "---", "", "# Labels from a crowd", "", origin),
+        *("", "## Splits", "", head, "|---|--:|--:|--:|--:|"),
+    ]
+    for name, rows in parts.items():
+        part = crowd.select_items(rows)
+        shown = HUGGING_FACE[name] if format == "datasets" else name
+        cells = (shown, len(set(_documents(part))), part.n_items, part.n_tokens, _n_labels(part))
+        lines.append("| " + " | ".join(str(cell) for cell in cells) + " |")
+    n_left = result.crowd.n_items - crowd.n_items
+    lines += ["", f"Documents were assigned as a whole (seed {seed})."]
+    if n_left:
+        lines.append(f"{n_left} items without a label for every token are left out.")
+    lines += ["", "## Annotators", "", *_of_crowd(result), "", "## Method and confidence", ""]
+    params = {name: value for name, value in result.params.items() if value is not None}
+    told = ", ".join(f"{name}={value!r}" for name, value in params.items() if _is_short(value))
+    lines.append(f"Method: `{result.method}`{f' ({told})' if told else ''}.")
+    lines += _of_confidence(result)
+    for warning in result.warnings:
+        lines += ["", f"Warning: {warning}"]
+    return "\n".join(lines) + "\n"
+
+
+def _of_crowd(result: Consensus) -> list[str]:
+    """What the card says of the annotators and how far they agree."""
+    crowd = result.crowd
+    n_answers = len(crowd.latest)
+    each = n_answers / max(1, crowd.n_items)
+    lines = [f"{crowd.n_workers} annotators gave {n_answers} answers, {each:.2f} per item."]
+    if crowd.n_workers < 2:
+        return lines
+    found = agreement(crowd)
+    rows = [("Krippendorff's α (tokens)", found.alpha), ("share of equal labels", found.observed)]
+    if found.pairwise_span_f1 is not None:
+        rows.append(("span F1 between two annotators, mean", found.pairwise_span_f1))
+    lines += ["", "| agreement | |", "|---|--:|"]
+    return lines + [
+        f"| {name} | {'–' if np.isnan(value) else f'{value:.3f}'} |" for name, value in rows
+    ]
+
+
+def _of_confidence(result: Consensus) -> list[str]:
+    """What the card says of the confidences."""
+    single = result.tagset.rules.is_plain
+    sure = result.token_confidence[result.codes >= 0] if single else result.span_confidence
+    if not len(sure) or result.values is not None:
+        return []
+    what = "labels" if single else "spans"
+    lines = [f"Mean confidence of {len(sure):,} {what}: {sure.mean():.3f}. {_meaning(result)}", ""]
+    lines += [f"| confidence at least | share of {what} |", "|---|--:|"]
+    return lines + [f"| {least:g} | {(sure >= least).mean():.3f} |" for least in _SURE]
+
+
+def _meaning(result: Consensus) -> str:
+    if result.posterior is None and not result.candidates:
+        return "They are shares of votes, not probabilities."
+    return "They are the method's probabilities, as good as its model of the annotators."
+
+
+def _rows(codes: NDArray[np.int16], crowd: Crowd) -> list[NDArray[np.int16]]:
+    return list(np.split(codes, crowd.offsets[1:-1]))
+
+
+def _of_items(result: Consensus, rows: NDArray[np.intp]) -> SoftLabels | None:
+    """Return the confidences of some items, in their order."""
+    if result.soft is None:
+        return None
+    offsets = result.crowd.offsets
+    tokens = np.concatenate([np.arange(offsets[n], offsets[n + 1]) for n in rows])
+    spans = result.span_array
+    bounds = np.searchsorted(spans.item, np.arange(result.crowd.n_items + 1))
+    chosen = np.concatenate([np.arange(bounds[n], bounds[n + 1]) for n in rows])
+    return SoftLabels(
+        result.token_probs[tokens],
+        result.span_confidence[chosen.astype(np.intp)],
+        result.confidence[rows],
+        result.method,
+    )
+
+
+def _alone(crowd: Crowd) -> Crowd:
+    """Return the gold without the answers."""
+    nobody = crowd.select_workers(np.zeros(0, np.intp))
+    answers = replace(nobody.answers, started=None, submitted=None, cost=None, guideline=None)
+    return replace(nobody, answers=answers)
+
+
+def _n_labels(crowd: Crowd) -> int:
+    if crowd.tagset.rules.is_plain:
+        return crowd.n_tokens
+    return len(find_spans(crowd.gold_tagged, crowd.tagset))
+
+
+def _ending(name: str) -> str:
+    known = FORMATS.get(name)
+    return _ENDINGS.get(name) or (known.endings[0] if known and known.endings else "")
+
+
+def _said(name: str, lost: Sequence[str]) -> list[str]:
+    return [f"{name}: {one}" for one in lost if not one.startswith(UNUSED)]
+
+
+def _is_short(value: Any) -> bool:
+    return isinstance(value, str | int | float | bool) and len(str(value)) < 40

@@ -1,0 +1,228 @@
+"""UIMA CAS as XMI or JSON, as INCEpTION and DKPro Core exchange it. Needs the extra `uima`.
+
+A folder with `DOCUMENT/ANNOTATOR.xmi` and one `TypeSystem.xml`, or with `DOCUMENT/ANNOTATOR.json`,
+which holds its types itself (`documents.py`); also as a .zip, and single files, whose spans are
+gold. The types are those of DKPro Core: an item is a `Sentence` with its id, its tokens are
+`Token`s, a span is a `NamedEntity` with its label as `value`. Where a method gave confidences, the
+feature `confidence` of the entity has them. The sentences of a document follow each other with a
+line feed between.
+
+It reads `NamedEntity`, else the first type of `webanno.custom` that has a feature of strings;
+`columns={"label": "webanno.custom.Layer"}` names another. A document without sentences is one item.
+Offsets become code points, whatever `offsets` says.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from goldspan.crowd.formats.char_spans import CharSpan, cut_text
+from goldspan.crowd.formats.documents import File, Said, listed_files, write_documents
+from goldspan.crowd.formats.json_records import Record, collect
+from goldspan.crowd.formats.span_crowd import Item, Labels, SpanCrowd
+from goldspan.crowd.formats.span_exports import SoftLabels
+from goldspan.crowd.model import Crowd
+from goldspan.crowd.options import ReadOptions
+from goldspan.crowd.report import counted
+from goldspan.crowd.source import Source
+from goldspan.errors import MissingExtraError
+
+SENTENCE = "de.tudarmstadt.ukp.dkpro.core.api.segmentation.type.Sentence"
+TOKEN = "de.tudarmstadt.ukp.dkpro.core.api.segmentation.type.Token"  # noqa: S105 - no password
+ENTITY = "de.tudarmstadt.ukp.dkpro.core.api.ner.type.NamedEntity"
+_ANNOTATION, _STRING = "uima.tcas.Annotation", "uima.cas.String"
+_CUSTOM = "webanno.custom."
+_TYPES = "TypeSystem.xml"
+
+
+def is_xmi(source: Source) -> bool:
+    """Return whether a file, or the first .xmi of a folder, is XMI of UIMA."""
+    files = listed_files(source, ".xmi")
+    return bool(files) and b"http:///uima/cas.ecore" in files[0].source.data
+
+
+def is_json(source: Source) -> bool:
+    """Return whether a file, or the first .json of a folder, is a CAS as JSON."""
+    files = listed_files(source, ".json")
+    if not files or files[0].source.data.lstrip()[:1] != b"{":
+        return False
+    return b'"%TYPES"' in files[0].source.data and b'"%FEATURE_STRUCTURES"' in files[0].source.data
+
+
+def read_documents(source: Source, name: str, ending: str, options: ReadOptions) -> Crowd:
+    """Read the documents of every annotator."""
+    cassis = _cassis()
+    given = replace(options, offsets="codepoint")
+    crowd = SpanCrowd(replace(source, data=b""), name, given)
+    files = listed_files(source, ending)
+    types = _types(cassis, source) if ending == ".xmi" else None
+    for file in counted(files, options.progress):
+        with collect(crowd.faults):
+            _read_file(crowd, cassis, file, types)
+    return crowd.build()
+
+
+def _types(cassis: Any, source: Source) -> Any:
+    """Return the type system of a folder; None where there is none."""
+    found = [source]
+    while found:
+        one = found.pop()
+        for path, file in one.sorted_files():
+            if path.rpartition("/")[2] == _TYPES:
+                return cassis.load_typesystem(io.BytesIO(file.data))
+            if file.is_folder:
+                found.append(file)
+    return None
+
+
+def _read_file(crowd: SpanCrowd, cassis: Any, file: File, types: Any) -> None:
+    record = Record({}, file.source.name, 1, worker=file.worker)
+    is_json = file.source.data.lstrip()[:1] == b"{"
+    if not is_json and types is None:
+        message = f"no {_TYPES} beside it: export the folder or the .zip with the type system"
+        raise record.error(message, "types")
+    data = io.BytesIO(file.source.data)
+    try:
+        load = cassis.load_cas_from_json if is_json else cassis.load_cas_from_xmi
+        cas = load(data) if is_json else load(data, typesystem=types)
+    except Exception as error:  # noqa: BLE001 - whatever the parsers raise
+        why = " ".join(str(error).split())[:200]
+        message = f"not a CAS that can be read ({type(error).__name__}: {why})"
+        raise record.error(message, "cas") from None
+    _read_cas(crowd, cas, file, record)
+
+
+def _read_cas(crowd: SpanCrowd, cas: Any, file: File, record: Record) -> None:
+    text = cas.sofa_string or ""
+    kind, feature = _kind(crowd, cas, record)
+    sentences = _select(cas, SENTENCE)
+    places = [(one.begin, one.end, getattr(one, "id", None)) for one in sentences]
+    tokens = [(one.begin, one.end) for one in _select(cas, TOKEN)]
+    spans = [] if kind is None else list(cas.select(kind))
+    n_inside = 0
+    document = file.document
+    for number, (first, last, name) in enumerate(places or [(0, len(text), None)], start=1):
+        part = text[first:last]
+        if not part.strip():
+            continue
+        here = record.at(item=name or (f"{document}-{number}" if document else str(number)))
+        bounds = [(a - first, b - first) for a, b in tokens if first <= a < b <= last]
+        starts = [a for a, _ in bounds] or None
+        words = [part[a:b] for a, b in bounds] or None
+        cut = cut_text(here, part, words, starts, rule=crowd.options.tokens)
+        item = crowd.item(here, cut, group=document)
+        inside = [one for one in spans if first <= one.begin and one.end <= last]
+        n_inside += len(inside)
+        crowd.answer_or_gold(item, here, _labels(crowd, item, here, inside, first, feature))
+    crowd.leave_unread("spans across sentences", record, len(spans) - n_inside)
+
+
+def _labels(
+    crowd: SpanCrowd, item: Item, record: Record, spans: Sequence[Any], first: int, feature: str
+) -> Labels:
+    found = []
+    for one in spans:
+        label = getattr(one, feature, None)
+        if label:
+            found.append(CharSpan(str(label), one.begin - first, one.end - first))
+        else:
+            crowd.leave_out(record, "a span without a label", "span without a label")
+    return Labels(crowd.place(item, record, found))
+
+
+def _kind(crowd: SpanCrowd, cas: Any, record: Record) -> tuple[str | None, str]:
+    """Return the type of the spans and its feature with the label."""
+    wanted = crowd.options.columns.get("label")
+    present = {one.type.name for one in cas.select(_ANNOTATION)}
+    if wanted is not None and wanted not in present:
+        there = ", ".join(sorted(present)[:12])
+        raise record.error(f"no annotation of the type {wanted!r}: there are {there}", "layer")
+    custom = sorted(name for name in present if name.startswith(_CUSTOM))
+    for name in [wanted] if wanted else [ENTITY, *custom]:
+        if name not in present:
+            continue
+        features = {
+            one.name: one.rangeType.name for one in cas.typesystem.get_type(name).all_features
+        }
+        strings = [one for one, kind in features.items() if kind == _STRING]
+        if strings:
+            return name, "value" if "value" in strings else strings[0]
+    return None, ""
+
+
+def _select(cas: Any, kind: str) -> list[Any]:
+    if not cas.typesystem.contains_type(kind):
+        return []
+    return list(cas.select(kind))
+
+
+# --------------------------------------------------------------------------------------------------
+# Writing.
+
+
+def write_as(crowd: Crowd, path: Path, ending: str, soft: SoftLabels | None) -> None:
+    """Write a folder with a file per document and annotator."""
+    cassis = _cassis()
+    types = _made_types(cassis, scored=soft is not None)
+
+    def save(place: Path, said: list[Said]) -> None:
+        cas = _made_cas(cassis, types, said)
+        if ending == ".json":
+            cas.to_json(place, pretty_print=False)
+            return
+        cas.to_xmi(place)
+        system = place.parent.parent / _TYPES
+        if not system.exists():
+            types.to_xml(system)
+
+    write_documents(crowd, path, soft, ending, save)
+
+
+def _made_types(cassis: Any, *, scored: bool) -> Any:
+    types = cassis.TypeSystem()
+    sentence = types.create_type(SENTENCE, _ANNOTATION)
+    types.create_feature(sentence, "id", _STRING)
+    types.create_type(TOKEN, _ANNOTATION)
+    entity = types.create_type(ENTITY, _ANNOTATION)
+    for name in ("value", "identifier"):
+        types.create_feature(entity, name, _STRING)
+    if scored:
+        types.create_feature(entity, "confidence", "uima.cas.Double")
+    return types
+
+
+def _made_cas(cassis: Any, types: Any, said: Sequence[Said]) -> Any:
+    cas = cassis.Cas(typesystem=types)
+    cas.sofa_string = "\n".join(one.row.text.value for one in said)
+    cas.sofa_mime = "text/plain"
+    sentence, token, entity = (types.get_type(name) for name in (SENTENCE, TOKEN, ENTITY))
+    first = 0
+    for one in said:
+        text = one.row.text
+        cas.add(sentence(begin=first, end=first + len(text.value), id=one.row.id))
+        for a, b in text.bounds:
+            cas.add(token(begin=first + a, end=first + b))
+        for n, span in enumerate(one.spans):
+            made = entity(begin=first + span.start, end=first + span.end, value=span.type)
+            if one.sure is not None:
+                made.confidence = one.sure[n]
+            cas.add(made)
+        first += len(text.value) + 1
+    return cas
+
+
+def check() -> None:
+    """Raise `MissingExtraError` if dkpro-cassis is not installed."""
+    _cassis()
+
+
+def _cassis() -> Any:
+    try:
+        import cassis
+    except ImportError:
+        raise MissingExtraError("dkpro-cassis", "uima", "a UIMA CAS") from None
+    return cassis

@@ -1,0 +1,346 @@
+"""Hugging Face `datasets`: the folder of a DatasetDict, or one Parquet file with its features.
+
+A row per item: `item`, `doc`, `text`, `tokens`, the gold as `ner_tags` (single labels: `label`),
+`annotator.ID` with the labels of every annotator, and `attribute.NAME`. Labels are integers whose
+names are in the features (ClassLabel); -100, which the losses of most trainers pass over, stands
+where a token has no label, and null where an item has none. Where a method gave them, `probs` has
+the probability of every class (soft labels, in the order of the names), `confidence` that of the
+item, and `spans` those of the gold's spans, which count tokens.
+
+goldspan writes and reads the files by itself: `datasets.load_from_disk(folder)` and
+`datasets.load_dataset("parquet", data_files=…)` take them, and `push_to_hub` is up to the user. An
+annotator's last answer counts. Folders and files that others saved are read as tables
+(`tag_columns.py`, `long.py`); several splits become one crowd with an attribute `split`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from goldspan.crowd.atomic import new_file, write_folder
+from goldspan.crowd.builder import CrowdBuilder
+from goldspan.crowd.formats.columns import parquet_table
+from goldspan.crowd.formats.span_crowd import settle_attributes
+from goldspan.crowd.formats.span_exports import SoftLabels, SpanRows
+from goldspan.crowd.formats.tag_columns import names_in_metadata
+from goldspan.crowd.labels import keep_workers
+from goldspan.crowd.model import Crowd, known_texts, list_array
+from goldspan.crowd.options import ReadOptions
+from goldspan.crowd.source import Source
+from goldspan.errors import Fault, FormatError
+from goldspan.spans import Tagged
+
+NO_LABEL = -100
+"""What stands for a token without a label."""
+SPLIT = "split"
+"""The attribute that names the split that an item came from."""
+_ANNOTATOR, _ATTRIBUTE = "annotator.", "attribute."
+_OURS = {"item", "doc", "text", "tokens", "token_start", "ner_tags", "label", "probs", "confidence"}
+_OURS |= {"spans", SPLIT}
+_DATA_FILE = "data-00000-of-00001.arrow"
+_STATE: dict[str, Any] = {
+    "_data_files": [{"filename": _DATA_FILE}],
+    "_format_columns": None,
+    "_format_kwargs": {},
+    "_format_type": None,
+    "_output_all_columns": False,
+    "_split": None,
+}
+
+
+def is_ours(names: Sequence[str]) -> bool:
+    """Return whether a table has labels in the columns that goldspan writes, and no other."""
+    said = {"ner_tags", "label"} & set(names) or any(one.startswith(_ANNOTATOR) for one in names)
+    return bool(said) and _has_only_ours(names)
+
+
+def _has_only_ours(names: Sequence[str]) -> bool:
+    more = {name for name in names if name.startswith((_ANNOTATOR, _ATTRIBUTE))}
+    return {"item", "tokens"} <= set(names) <= _OURS | more
+
+
+def sniff(source: Source) -> bool:
+    """Return whether this is a folder of `save_to_disk`, or a Parquet file of goldspan's."""
+    if source.is_folder:
+        names = (source.files or {}).keys()
+        return any(name.rpartition("/")[2] == "state.json" for name in names) and any(
+            name.endswith(".arrow") for name in names
+        )
+    return False
+
+
+# --------------------------------------------------------------------------------------------------
+# Reading.
+
+
+def read(source: Source, options: ReadOptions) -> Crowd:
+    """Read a folder of `save_to_disk`, of a data set or of a dictionary of them."""
+    from goldspan.crowd.detection import read_table
+
+    if not source.is_folder and not source.is_parquet:
+        message = "neither a folder of save_to_disk nor a Parquet file"
+        raise FormatError([Fault(message, file=source.name, kind="format")])
+    table = _folder_table(source) if source.is_folder else parquet_table(source)
+    if _has_only_ours(table.column_names):
+        return read_ours(table, source.name, options)
+    return read_table(table, options)
+
+
+def _folder_table(source: Source) -> pa.Table:
+    """Return the rows of all splits, with a column of their names if there are several."""
+    parts: dict[str, list[pa.Table]] = {}
+    for path, file in source.sorted_files():
+        if path.endswith(".arrow"):
+            try:
+                parts.setdefault(path.rpartition("/")[0], []).append(_arrow(file.data))
+            except (pa.ArrowException, OSError, ValueError) as error:
+                why = " ".join(str(error).split())[:200]
+                message = f"the Arrow file is damaged ({why}): save the data set again"
+                raise FormatError([Fault(message, file=file.name, kind="arrow")]) from None
+    if not parts:
+        message = "no .arrow file in the folder: is it one of save_to_disk?"
+        raise FormatError([Fault(message, file=source.name, kind="empty")])
+    tables = []
+    for name in _order(source, parts):
+        table = pa.concat_tables(parts[name])
+        if len(parts) > 1 and SPLIT not in table.column_names:
+            table = table.append_column(SPLIT, pa.array([name] * len(table), pa.string()))
+        tables.append(table)
+    try:
+        return pa.concat_tables(tables)
+    except pa.ArrowException as error:
+        why = str(error).split("\n", 1)[0][:200]
+        message = (
+            f"the splits {', '.join(parts)} have different columns ({why}): read them one by one"
+        )
+        raise FormatError([Fault(message, file=source.name, kind="splits")]) from None
+
+
+def _arrow(data: bytes) -> pa.Table:
+    with pa.ipc.open_stream(data) as reader:
+        return reader.read_all()
+
+
+def _order(source: Source, parts: Mapping[str, object]) -> list[str]:
+    """The splits in the order in which the dictionary names them."""
+    try:
+        listed = json.loads((source.files or {})["dataset_dict.json"].text.value)["splits"]
+    except (KeyError, TypeError, ValueError, FormatError):
+        return list(parts)
+    known = [name for name in listed if isinstance(name, str) and name in parts]
+    return known + [name for name in parts if name not in known]
+
+
+def read_ours(table: pa.Table, name: str, options: ReadOptions) -> Crowd:
+    """Read a table with the columns that goldspan writes."""
+    names = names_in_metadata(table.schema)
+    header = table.column_names
+    gold = "label" if "label" in header else "ner_tags"
+    workers = [column for column in header if column.startswith(_ANNOTATOR)]
+    said = [column for column in (gold, *workers) if column in header]
+    single = any(pa.types.is_integer(table.schema.field(column).type) for column in said)
+    builder = CrowdBuilder(_options(options, names), name, "datasets")
+    columns = {column: table.column(column).to_pylist() for column in header if column != "probs"}
+    for column in workers:
+        builder.add_worker(column.removeprefix(_ANNOTATOR))
+    extra = [column for column in header if column.startswith(_ATTRIBUTE) or column == SPLIT]
+    rows = [{column.removeprefix(_ATTRIBUTE): columns[column][n] for column in extra}
+            for n in range(len(table))]  # fmt: skip
+    nothing = [None] * len(table)
+    for n, attributes in enumerate(settle_attributes(rows, builder.notes)):
+        tokens = columns["tokens"][n]
+        item = builder.add_item(
+            str(columns["item"][n]),
+            tokens,
+            group=columns.get("doc", nothing)[n],
+            text=columns.get("text", nothing)[n],
+            token_start=columns.get("token_start", nothing)[n],
+            gold=_tags(columns.get(gold, nothing)[n], names.get(gold), name),
+            attributes=attributes,
+            line=n + 1,
+        )
+        for column in workers:
+            tags = _tags(columns[column][n], names.get(column), name)
+            if tags is not None:
+                builder.add_answer(item, column.removeprefix(_ANNOTATOR), tags, line=n + 1)
+    return keep_workers(builder.build(single=single), options)
+
+
+def _options(options: ReadOptions, names: Mapping[str, Sequence[str]]) -> ReadOptions:
+    """Return the options; what is the name of a class never means "no label"."""
+    classes = {one for listed in names.values() for one in listed}
+    return replace(options, missing=tuple(one for one in options.missing if one not in classes))
+
+
+def _tags(value: Any, names: Sequence[str] | None, file: str) -> list[str | None] | None:
+    """Return the tags of a cell; None where nothing is said."""
+    if value is None or names is None:
+        return None
+    codes = value if isinstance(value, list) else [value]
+    if any(code is not None and code >= len(names) for code in codes):
+        message = f"a label is {max(codes)}, but there are only {len(names)} names"
+        raise FormatError([Fault(message, file=file, kind="names")])
+    return [None if code is None or code < 0 else names[code] for code in codes]
+
+
+# --------------------------------------------------------------------------------------------------
+# Writing.
+
+
+def write(crowd: Crowd, path: Path, soft: SoftLabels | None = None) -> None:
+    """Write a folder with the split `train`; a Parquet file if the name ends in `.parquet`."""
+    if Path(path).suffix == ".parquet":
+        with new_file(path) as temporary:
+            pq.write_table(to_table(crowd, soft), temporary, compression="zstd")
+        return
+    write_splits(path, {"train": to_table(crowd, soft)})
+
+
+def write_splits(path: Path, splits: Mapping[str, pa.Table], card: str = "") -> None:
+    """Write the folder of a DatasetDict, as `save_to_disk` does, perhaps with a README.md."""
+
+    def fill(folder: Path) -> None:
+        listed = json.dumps({"splits": list(splits)})
+        (folder / "dataset_dict.json").write_text(listed, encoding="utf-8")
+        for name, table in splits.items():
+            _write_split(folder / name, table)
+        if card:
+            (folder / "README.md").write_text(card, encoding="utf-8")
+
+    write_folder(path, fill)
+
+
+def _write_split(folder: Path, table: pa.Table) -> None:
+    folder.mkdir()
+    file = folder / _DATA_FILE
+    with pa.OSFile(str(file), "wb") as sink, pa.ipc.new_stream(sink, table.schema) as stream:
+        stream.write_table(table, max_chunksize=1000)
+    about = json.loads(table.schema.metadata[b"huggingface"])["info"]
+    info = {"citation": "", "description": "", **about, "homepage": "", "license": ""}
+    state = {**_STATE, "_fingerprint": blake2b(file.read_bytes(), digest_size=8).hexdigest()}
+    for name, facts in (("dataset_info.json", info), ("state.json", state)):
+        (folder / name).write_text(json.dumps(facts, indent=2), encoding="utf-8")
+
+
+def to_table(crowd: Crowd, soft: SoftLabels | None = None) -> pa.Table:
+    """Return a row per item, with the features that `datasets` reads in the metadata."""
+    single = crowd.is_classification
+    columns: dict[str, pa.Array] = {"item": crowd.item_ids}
+    if crowd.groups is not None:
+        columns["doc"] = crowd.groups
+    texts = known_texts(crowd)
+    if any(text is not None for text in texts):
+        columns["text"] = pa.array(texts, pa.string())
+    columns["tokens"] = list_array(crowd.tokens.flatten(), crowd.offsets)
+    if crowd.token_start is not None:
+        columns["token_start"] = list_array(pa.array(crowd.token_start), crowd.offsets)
+    classes = []
+    if crowd.gold is not None:
+        name = "label" if single else "ner_tags"
+        columns[name] = _labels(Tagged(crowd.gold, crowd.offsets), single=single)
+        classes.append(name)
+    for w, worker in enumerate(crowd.worker_ids.to_pylist()):
+        columns[f"{_ANNOTATOR}{worker}"] = _of_worker(crowd, w)
+        classes.append(f"{_ANNOTATOR}{worker}")
+    if crowd.attributes is not None:
+        for name in crowd.attributes.column_names:
+            column = crowd.attributes.column(name).combine_chunks()
+            if _is_plain(column.type):
+                columns[f"{_ATTRIBUTE}{name}"] = column
+    if soft is not None and crowd.gold is not None:
+        columns |= _soft(crowd, soft)
+    features = {
+        name: _with_classes(_feature(column.type), crowd.tagset.tags)
+        if name in classes
+        else _feature(column.type)
+        for name, column in columns.items()
+    }
+    about = json.dumps({"info": {"features": features}}, ensure_ascii=False)
+    return pa.table(columns).replace_schema_metadata({"huggingface": about})
+
+
+def _labels(tagged: Tagged, *, single: bool) -> pa.Array:
+    """Codes as labels: a list per item, or one; null where nothing is known of an item."""
+    codes = tagged.codes.astype(np.int64)
+    if single:
+        return pa.array(codes, mask=codes < 0)
+    known = np.add.reduceat(codes >= 0, tagged.offsets[:-1]) > 0 if len(codes) else codes > 0
+    return _lists(np.where(codes < 0, NO_LABEL, codes), tagged.offsets, known)
+
+
+def _of_worker(crowd: Crowd, worker: int) -> pa.Array:
+    """The labels of an annotator's last answers."""
+    answers, offsets = crowd.latest, crowd.offsets
+    codes = np.full(crowd.n_tokens, -1, np.int16)
+    mine = crowd.worker_of == worker
+    codes[crowd.token_of[mine]] = answers.codes[mine]
+    return _labels(Tagged(codes, offsets), single=crowd.is_classification)
+
+
+def _lists(
+    codes: NDArray[np.int64], offsets: NDArray[np.int64], known: NDArray[np.bool_]
+) -> pa.Array:
+    """Lists of codes, null where nothing is known."""
+    lengths = np.where(known, np.diff(offsets), 0)
+    bounds = pa.array(np.concatenate([[0], np.cumsum(lengths)]), pa.int32())
+    kept = pa.array(codes[np.repeat(known, np.diff(offsets))])
+    return pa.ListArray.from_arrays(bounds, kept, mask=pa.array(~known))
+
+
+def _soft(crowd: Crowd, soft: SoftLabels) -> dict[str, pa.Array]:
+    """Probabilities and confidences as columns."""
+    found: dict[str, pa.Array] = {}
+    if soft.token_probs is not None:
+        n, width = soft.token_probs.shape
+        flat = pa.array(np.ascontiguousarray(soft.token_probs, np.float32).reshape(-1))
+        rows = list_array(flat, np.arange(n + 1) * width)
+        is_single = crowd.is_classification
+        found["probs"] = rows if is_single else list_array(rows, crowd.offsets)
+    if soft.confidence is not None:
+        found["confidence"] = pa.array(soft.confidence.astype(np.float32))
+    if not crowd.tagset.rules.is_plain:
+        rows = SpanRows.of(crowd.gold_tagged, crowd.tagset).spans
+        scores = soft.by_item(crowd)
+        kind = pa.struct([("start", pa.int32()), ("end", pa.int32()), ("type", pa.string()),
+                          ("confidence", pa.float32())])  # fmt: skip
+        listed = [
+            [
+                {"start": span.start, "end": span.end, "type": span.type, "confidence": score}
+                for span, score in zip(row, sure, strict=True)
+            ]
+            for row, sure in zip(rows, scores, strict=True)
+        ]
+        found["spans"] = pa.array(listed, pa.list_(kind))
+    return found
+
+
+def _is_plain(kind: pa.DataType) -> bool:
+    checks = (pa.types.is_string, pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean)
+    return any(check(kind) for check in checks)
+
+
+def _feature(kind: pa.DataType) -> Any:
+    """Describe a type as `datasets` does in its files."""
+    if pa.types.is_list(kind):
+        inner = _feature(kind.value_type)
+        return [inner] if "_type" not in inner else {"feature": inner, "_type": "Sequence"}
+    if pa.types.is_struct(kind):
+        return {field.name: _feature(field.type) for field in kind}
+    names = {pa.float32(): "float32", pa.float64(): "float64"}
+    return {"dtype": names.get(kind, str(kind)), "_type": "Value"}
+
+
+def _with_classes(feature: dict[str, Any], tags: Sequence[str]) -> dict[str, Any]:
+    """Return the feature of a column of labels."""
+    names = {"names": list(tags), "_type": "ClassLabel"}
+    return {"feature": names, "_type": "Sequence"} if "feature" in feature else names

@@ -1,0 +1,143 @@
+"""Folders with a file per document and annotator: what WebAnno TSV and UIMA CAS share.
+
+`DOCUMENT/ANNOTATOR.ext`, the gold as `CURATION_USER`, as INCEpTION names what was curated. A
+document is a group of items, which are its sentences; items without a group are in the document
+`_`. The file of an annotator has the sentences that they answered, so that what nobody saw is not
+taken for "nothing there". What cannot stand in a file name is percent-encoded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path, PurePosixPath
+from typing import NamedTuple
+from urllib.parse import quote, unquote
+
+from goldspan.crowd.atomic import write_folder
+from goldspan.crowd.formats.char_spans import CharSpan
+from goldspan.crowd.formats.span_crowd import GOLD
+from goldspan.crowd.formats.span_exports import (
+    ItemRow,
+    SoftLabels,
+    item_rows,
+    reject_gold_worker,
+    reject_single,
+)
+from goldspan.crowd.model import Crowd
+from goldspan.crowd.source import Source
+from goldspan.errors import InputError
+
+CURATED = "CURATION_USER"
+"""Who annotated the gold, in files of INCEpTION."""
+_NO_DOCUMENT = "_"
+_INITIAL = "INITIAL_CAS"
+"""What INCEpTION calls a document before anybody annotated it."""
+
+
+class Said(NamedTuple):
+    """What one annotator, or the gold, says of a sentence.
+
+    Attributes:
+        row: The item.
+        spans: Spans of characters of its text, in order.
+        sure: Their confidences, None if there are none.
+    """
+
+    row: ItemRow
+    spans: list[CharSpan]
+    sure: list[float] | None = None
+
+
+def write_documents(
+    crowd: Crowd,
+    path: Path,
+    soft: SoftLabels | None,
+    ending: str,
+    save: Callable[[Path, list[Said]], None],
+) -> None:
+    """Write a folder; `save` writes the sentences of one document and annotator to a file."""
+    reject_single(crowd, "files of UIMA and WebAnno hold")
+    reject_gold_worker(crowd)
+    if CURATED in crowd.worker_ids.to_pylist():
+        raise InputError(f"worker {CURATED!r} would be read as gold from this format: rename it")
+
+    def fill(folder: Path) -> None:
+        for document, worker, said in _by_file(crowd, soft):
+            name = CURATED if worker == GOLD else worker
+            place = folder / _safe(document) / f"{_safe(name)}{ending}"
+            try:
+                place.parent.mkdir(exist_ok=True)
+                save(place, said)
+            except OSError as error:
+                message = f"cannot write {place.name}: {error.strerror or error}"
+                raise InputError(message) from None
+
+    write_folder(path, fill)
+
+
+def _by_file(crowd: Crowd, soft: SoftLabels | None) -> Iterator[tuple[str, str, list[Said]]]:
+    """The sentences of every document and annotator; of an annotator's answers the last ones."""
+    files: dict[tuple[str, str], dict[str, Said]] = {}
+    for row in item_rows(crowd, soft=soft):
+        document = _NO_DOCUMENT if row.group is None else row.group
+        if row.gold is not None:
+            files.setdefault((document, GOLD), {})[row.id] = Said(row, row.gold, row.sure)
+        for _, worker, spans in row.answers:
+            files.setdefault((document, worker), {})[row.id] = Said(row, spans)
+    for (document, worker), said in files.items():
+        yield document, worker, list(said.values())
+
+
+def _safe(name: str) -> str:
+    """Return a name as a file can have it.
+
+    >>> _safe("a/b"), _safe("..")
+    ('a%2Fb', '%2E.')
+    """
+    found = quote(name, safe=" @+,()'")
+    return f"%2E{found[1:]}" if found.startswith(".") else found
+
+
+class File(NamedTuple):
+    """A file of a document and annotator.
+
+    Attributes:
+        source: The file.
+        document: The document, None if the file names none.
+        worker: The annotator, "gold" for what was curated.
+    """
+
+    source: Source
+    document: str | None
+    worker: str
+
+
+def listed_files(source: Source, *endings: str) -> list[File]:
+    """Return the files of a folder or an archive with one of some endings.
+
+    A single file is gold. What INCEpTION calls `INITIAL_CAS`, the document before anybody
+    annotated it, is left out; where its archives have a zip per annotator, what is in them counts.
+    """
+    if not source.is_folder:
+        return [File(source, None, GOLD)]
+    found = []
+    for path, file in _flat(source):
+        place = PurePosixPath(path)
+        worker = unquote(place.stem)
+        if file.suffix not in endings or worker == _INITIAL or place.name == "TypeSystem.xml":
+            continue
+        parents = [part for part in place.parts[:-1] if not part.endswith(".zip")]
+        document = unquote(parents[-1]) if parents else worker
+        is_gold = worker == CURATED or not parents
+        document_or_none = None if document == _NO_DOCUMENT else document
+        found.append(File(file, document_or_none, GOLD if is_gold else worker))
+    return found
+
+
+def _flat(source: Source, above: str = "") -> Iterator[tuple[str, Source]]:
+    """The files of a folder and of the archives in it."""
+    for path, file in source.sorted_files():
+        if file.is_folder:
+            yield from _flat(file, f"{above}{path}/")
+        else:
+            yield above + path, file

@@ -1,0 +1,115 @@
+"""GLiNER: the JSON that it is fine-tuned on, items with their tokens and gold spans.
+
+A list of objects with `tokenized_text` and `ner`, each span as [first token, last token, label]
+(the last token is part of the span). Only gold is held: it is for the labels of an aggregation. An
+item without gold is left out, because GLiNER would learn that there is nothing in it.
+
+goldspan adds `item`, `doc`, and where the crowd knows its texts `text` and `token_start`; where
+labels have a confidence, `confidence` of the item and `scores` of its spans. GLiNER passes over
+fields that it does not know.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from goldspan.crowd.atomic import write_text
+from goldspan.crowd.formats.char_spans import char_span, cut_text
+from goldspan.crowd.formats.json_records import (
+    Record,
+    collect,
+    first_objects,
+    keys_of,
+    read_records,
+    shown,
+)
+from goldspan.crowd.formats.span_crowd import Labels, SpanCrowd
+from goldspan.crowd.formats.span_exports import (
+    SoftLabels,
+    attribute_rows,
+    beside,
+    dump,
+    gold_rows,
+    reject_single,
+)
+from goldspan.crowd.model import Crowd, item_texts
+from goldspan.crowd.options import ReadOptions
+from goldspan.crowd.source import Source
+
+_KEYS = {
+    *("tokenized_text", "ner", "item", "doc", "text", "token_start", "confidence", "scores"),
+    "attributes",
+}
+
+
+def sniff(source: Source) -> bool:
+    """Return whether there are tokenized texts with lists of spans."""
+    return any(
+        isinstance(one.get("tokenized_text"), list) and isinstance(one.get("ner"), list)
+        for one in first_objects(source)
+    )
+
+
+def read(source: Source, options: ReadOptions) -> Crowd:
+    """Read items with gold spans."""
+    crowd = SpanCrowd(source, "gliner", options)
+    for number, record in enumerate(read_records(source, crowd.faults, options.progress), start=1):
+        with collect(crowd.faults):
+            _read_item(crowd, record, number)
+    return crowd.build()
+
+
+def _read_item(crowd: SpanCrowd, record: Record, number: int) -> None:
+    options = crowd.options
+    name = record.name(*keys_of(options, "item", "item", "id"))
+    record = record.at(item=name or str(number))
+    tokens = record.required(record.strings("tokenized_text"), "tokenized_text")
+    cut = cut_text(record, record.string("text"), tokens, record.items("token_start"))
+    group = record.name(*keys_of(options, "doc", "doc"), may_be_empty=True)
+    item = crowd.item(record, cut, group=group, attributes=record.others(_KEYS), once=True)
+    if record.find("ner") is None:
+        return
+    spans = []
+    for one in record.items("ner") or []:
+        if not isinstance(one, list) or len(one) != 3 or type(one[1]) is not int:
+            message = (
+                f"a span must be a list of first token, last token and label, not {shown(one)}"
+            )
+            raise record.error(message, "span")
+        spans.append(char_span(record, one[2], one[0], one[1] + 1))
+    crowd.set_gold(item, record, Labels(crowd.place_tokens(item, record, cut, spans)))
+
+
+def write(crowd: Crowd, path: Path, soft: SoftLabels | None = None) -> None:
+    """Write a JSON array, an item per line."""
+    reject_single(crowd, "GLiNER's files hold")
+    write_text(path, _lines(crowd, soft))
+
+
+def _lines(crowd: Crowd, soft: SoftLabels | None) -> Iterator[str]:
+    known, attributes = gold_rows(crowd), attribute_rows(crowd)
+    sure = None if soft is None else soft.by_item(crowd)
+    ids = crowd.item_ids.to_pylist()
+    groups = [None] * crowd.n_items if crowd.groups is None else crowd.groups.to_pylist()
+    bounds, is_first = crowd.offsets.tolist(), True
+    for n, text in enumerate(item_texts(crowd)):
+        if crowd.gold is None or not (crowd.gold[bounds[n] : bounds[n + 1]] >= 0).any():
+            continue
+        row: dict[str, Any] = {
+            "tokenized_text": crowd.tokens_list[n],
+            "ner": [[start, end - 1, kind] for kind, start, end in known.spans[n]],
+            "item": ids[n],
+        }
+        if groups[n] is not None:
+            row["doc"] = groups[n]
+        if text.is_own:
+            row["text"] = text.value
+            if crowd.token_start is not None:
+                row["token_start"] = [start for start, _ in text.bounds]
+        if soft is not None and sure is not None:
+            row |= {"confidence": soft.of_item(n), "scores": sure[n]}
+        yield ("[" if is_first else ",") + "\n" + dump(row | beside(attributes[n], _KEYS))
+        is_first = False
+    yield "[]\n" if is_first else "\n]\n"

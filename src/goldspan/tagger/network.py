@@ -1,0 +1,331 @@
+"""A model and a tokenizer of Hugging Face, which score the tags of words.
+
+torch and transformers are loaded when they are needed: importing this module loads neither.
+"""
+
+from __future__ import annotations
+
+import copy
+import io
+import logging
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, redirect_stdout
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from goldspan.errors import InputError, MissingExtraError
+from goldspan.spans import Codec
+from goldspan.tagger.features import Text
+from goldspan.tagger.parameters import Floats
+from goldspan.tagger.pieces import MARKS, Pieces, Window, by_length, reads_small_letters_only
+
+SCORED_PIECES = 8192
+"""Pieces that are scored at once."""
+
+
+ONNX = "model.onnx"
+"""The model in a folder that `Network.export` wrote."""
+
+
+def check_installed(extra: str = "encoder") -> None:
+    """Reject a machine without what an extra installs.
+
+    Raises:
+        MissingExtraError: Some of it is not there.
+    """
+    needed = {
+        "encoder": ("torch", "transformers"),
+        "onnx": ("onnxruntime", "transformers"),
+    }
+    for package in needed[extra]:
+        if find_spec(package) is None:
+            raise MissingExtraError(package, extra, "an encoder tagger")
+
+
+@dataclass(frozen=True, eq=False)
+class Network:
+    """A model with its tokenizer, on a device.
+
+    Attributes:
+        model: A model of Hugging Face for token classification.
+        tokenizer: Its tokenizer.
+        pieces: Cuts texts into windows.
+        case: Whether words with capitals are marked.
+        device: Name of the device.
+        is_mixed: Whether products of matrices are computed in bfloat16.
+    """
+
+    model: Any
+    tokenizer: Any
+    pieces: Pieces
+    case: bool
+    device: str
+    is_mixed: bool
+
+    @classmethod
+    def open(cls, m: Any, codec: Codec) -> Network:
+        """Load a pre-trained encoder and put a new layer for the tags on it."""
+        import torch
+        import transformers
+
+        if not m.model:
+            raise InputError("model: name a model of Hugging Face, or a folder with one")
+        make: Any = transformers.AutoModelForTokenClassification
+        with torch.random.fork_rng(devices=[]), _loading(m.model) as where:
+            torch.manual_seed(m.random_state or 0)
+            tokenizer = transformers.AutoTokenizer.from_pretrained(m.model, **where)
+            model = make.from_pretrained(
+                m.model, ignore_mismatched_sizes=True, use_safetensors=True, dtype=torch.float32,
+                **where, **_labels_of(codec),
+            )  # fmt: skip
+            case = m.case == "yes" or (m.case == "auto" and reads_small_letters_only(tokenizer))
+            if case and tokenizer.add_tokens(list(MARKS), special_tokens=True):
+                model.resize_token_embeddings(len(tokenizer))
+        return cls._of(m, model, tokenizer, case)
+
+    @classmethod
+    def read(cls, m: Any, folder: Path, codec: Codec, *, marks: bool) -> Network:
+        """Read what `save` wrote."""
+        import torch
+        import transformers
+
+        make: Any = transformers.AutoModelForTokenClassification
+        with _loading(str(folder)) as where:
+            tokenizer = transformers.AutoTokenizer.from_pretrained(str(folder), **where)
+            model = make.from_pretrained(
+                str(folder), use_safetensors=True, dtype=torch.float32, **where
+            )
+        if [model.config.id2label.get(n) for n in range(len(codec.tags))] != list(codec.tags):
+            raise InputError(f"{folder}: config.json and goldspan.json name different tags")
+        return cls._of(m, model, tokenizer, marks)
+
+    @classmethod
+    def _of(cls, m: Any, model: Any, tokenizer: Any, case: bool) -> Network:
+        size = min(m.window, most_pieces(model.config, tokenizer))
+        pieces = Pieces(tokenizer, size, case=case, documents=m.documents)
+        device = _device(m.device)
+        return cls(model.to(device), tokenizer, pieces, case, device, _is_mixed(m, device))
+
+    def take_over(self, other: Network) -> None:
+        """Begin with the weights of another network, as far as they fit."""
+        own = self.model.state_dict()
+        theirs = other.model.state_dict()
+        if not any(name in own and own[name].shape == w.shape for name, w in theirs.items()):
+            raise InputError("start: that encoder is of another kind: no weight of it fits")
+        fits = {n: w for n, w in theirs.items() if n in own and own[n].shape == w.shape}
+        self.model.load_state_dict(fits, strict=False)
+
+    def save(self, folder: Path) -> None:
+        """Write model and tokenizer as Hugging Face does."""
+        with _quiet():
+            self.model.save_pretrained(str(folder), safe_serialization=True)
+            self.tokenizer.save_pretrained(str(folder))
+
+    def export(self, folder: Path) -> None:
+        """Write the model for ONNX Runtime, and the tokenizer.
+
+        Raises:
+            MissingExtraError: onnxscript is not there.
+        """
+        import torch
+
+        if find_spec("onnxscript") is None:
+            raise MissingExtraError("onnxscript", "onnx", "the export of an encoder")
+        self.model.eval()
+        mask = torch.tensor([[1] * 8, [1] * 6 + [0] * 2])  # two arguments must not be one tensor
+        given = {"input_ids": mask.clone(), "attention_mask": mask}
+        shape = {0: torch.export.Dim("windows"), 1: torch.export.Dim("pieces")}
+        with _quiet(), warnings.catch_warnings(), redirect_stdout(io.StringIO()):
+            warnings.simplefilter("ignore")
+            model = copy.deepcopy(self.model).to("cpu")
+            torch.onnx.export(
+                model, kwargs=given, f=str(folder / ONNX), dynamo=True,
+                dynamic_shapes=dict.fromkeys(given, shape), input_names=list(given),
+                output_names=["logits"], verbose=False,
+            )  # fmt: skip
+            self.model.config.save_pretrained(str(folder))
+            self.tokenizer.save_pretrained(str(folder))
+
+    def logits(self, text: Text) -> Floats:
+        """Score the tags of every word, float64 [n_tokens, J]."""
+        import torch
+
+        self.model.eval()
+        windows = self.pieces.windows(text)
+        found = np.zeros((text.n_tokens, self.model.config.num_labels))
+        with torch.inference_mode():
+            for batch in by_length(windows, SCORED_PIECES):
+                chosen = [windows[n] for n in batch]
+                out, token = self.forward(chosen)
+                found[token] = out.float().cpu().numpy()
+        return found
+
+    def forward(self, windows: Sequence[Window]) -> tuple[Any, NDArray[np.int64]]:
+        """Score the words of some windows.
+
+        Returns:
+            A tensor [n_words, J], and the numbers of the words.
+        """
+        import torch
+
+        ids, mask = padded(windows, self.tokenizer.pad_token_id or 0)
+        with torch.autocast(self.device, dtype=torch.bfloat16, enabled=self.is_mixed):
+            out = self.model(
+                input_ids=torch.from_numpy(ids).to(self.device),
+                attention_mask=torch.from_numpy(mask).to(self.device),
+            ).logits
+        row, at, token = places(windows)
+        return out[torch.from_numpy(row), torch.from_numpy(at)], token
+
+
+@dataclass(frozen=True, eq=False)
+class OnnxNetwork:
+    """A model that `Network.export` wrote, in ONNX Runtime; it tags and does not learn.
+
+    Attributes:
+        session: The session of ONNX Runtime.
+        n_labels: Number of tags.
+        pad: The piece that fills up short windows.
+        pieces: Cuts texts into windows.
+        case: Whether words with capitals are marked.
+        device: "onnx".
+    """
+
+    session: Any
+    n_labels: int
+    pad: int
+    pieces: Pieces
+    case: bool
+    device: str = "onnx"
+
+    @classmethod
+    def read(cls, m: Any, folder: Path, codec: Codec, *, marks: bool) -> OnnxNetwork:
+        """Read a folder; torch is not needed."""
+        import onnxruntime
+        import transformers
+
+        with _loading(str(folder)) as where:
+            tokenizer = transformers.AutoTokenizer.from_pretrained(str(folder), **where)
+            config = transformers.AutoConfig.from_pretrained(str(folder), **where)
+            session = onnxruntime.InferenceSession(
+                str(folder / ONNX), providers=onnxruntime.get_available_providers()
+            )
+        size = min(m.window, most_pieces(config, tokenizer))
+        pieces = Pieces(tokenizer, size, case=marks, documents=m.documents)
+        return cls(session, len(codec.tags), tokenizer.pad_token_id or 0, pieces, marks)
+
+    def logits(self, text: Text) -> Floats:
+        """Score the tags of every word, float64 [n_tokens, J]."""
+        windows = self.pieces.windows(text)
+        found = np.zeros((text.n_tokens, self.n_labels))
+        for batch in by_length(windows, SCORED_PIECES):
+            chosen = [windows[n] for n in batch]
+            ids, mask = padded(chosen, self.pad)
+            [out] = self.session.run(["logits"], {"input_ids": ids, "attention_mask": mask})
+            row, at, token = places(chosen)
+            found[token] = out[row, at]
+        return found
+
+
+def padded(windows: Sequence[Window], pad: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the pieces of windows as one array, int64 [n_windows, longest], and their mask."""
+    longest = max(len(window.ids) for window in windows)
+    ids = np.full((len(windows), longest), pad, np.int64)
+    mask = np.zeros((len(windows), longest), np.int64)
+    for n, window in enumerate(windows):
+        ids[n, : len(window.ids)] = window.ids
+        mask[n, : len(window.ids)] = 1
+    return ids, mask
+
+
+def places(windows: Sequence[Window]) -> tuple[NDArray[np.int64], ...]:
+    """Return window, place and number of every word that is scored in some windows."""
+    row = np.repeat(np.arange(len(windows)), [len(window.at) for window in windows])
+    at = np.concatenate([window.at for window in windows])
+    return row, at, np.concatenate([window.token for window in windows])
+
+
+def _labels_of(codec: Codec) -> dict[str, Any]:
+    return {
+        "num_labels": len(codec.tags),
+        "id2label": dict(enumerate(codec.tags)),
+        "label2id": {tag: n for n, tag in enumerate(codec.tags)},
+    }
+
+
+def most_pieces(config: Any, tokenizer: Any) -> int:
+    """Return how many pieces an encoder can read at once."""
+    places = getattr(config, "max_position_embeddings", None) or 1 << 30
+    if getattr(config, "model_type", "") in {"roberta", "xlm-roberta", "camembert", "xmod"}:
+        places -= (config.pad_token_id or 0) + 1  # which number places from there
+    return int(min(places, tokenizer.model_max_length))
+
+
+def _device(name: str) -> str:
+    import torch
+
+    there = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
+    if name == "auto":
+        return next((one for one, is_there in there.items() if is_there), "cpu")
+    if not there.get(name, True):
+        raise InputError(f"device: this machine has no {name}; take 'auto' or 'cpu'")
+    return name
+
+
+def _is_mixed(m: Any, device: str) -> bool:
+    import torch
+
+    if m.precision == "auto":
+        return device == "cuda" and bool(torch.cuda.is_bf16_supported())
+    return bool(m.precision == "bfloat16")
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Silence transformers: its bars, and its remark that the new layer is not trained yet."""
+    from transformers.utils import logging as words
+
+    level, had_bars = words.get_verbosity(), words.is_progress_bar_enabled()
+    words.set_verbosity(logging.CRITICAL)
+    words.disable_progress_bar()
+    try:
+        yield
+    finally:
+        words.set_verbosity(level)
+        if had_bars:
+            words.enable_progress_bar()
+
+
+@contextmanager
+def _loading(name: str) -> Iterator[dict[str, Any]]:
+    """Turn what Hugging Face raises for a model that cannot be loaded into a message.
+
+    Yields the arguments that say where to look: nothing is downloaded for a folder, code that comes
+    with a model is not run, and weights are safetensors, which hold no code.
+    """
+    is_folder = Path(name).exists() or name.startswith((".", "/", "~"))
+    if is_folder and not Path(name).is_dir():
+        what = "it is a file" if Path(name).exists() else "there is no such folder"
+        raise InputError(f"cannot read the encoder {name}: {what}")
+    if is_folder and not (Path(name) / "config.json").is_file():
+        raise InputError(f"{name} is no model of Hugging Face: it has no config.json")
+    try:
+        with _quiet():
+            yield {"local_files_only": is_folder, "trust_remote_code": False}
+    except InputError:
+        raise
+    except Exception as error:  # each model and library raises its own
+        first = next(iter(str(error).splitlines()), "") or type(error).__name__
+        hint = (
+            "the folder must hold config.json, model.safetensors and the files of a tokenizer"
+            if is_folder
+            else "no folder has that name; a name of the Hugging Face hub needs a connection or an "
+            "earlier download: where there is none, give the folder of a model"
+        )
+        raise InputError(f"cannot load the encoder {name}: {first} ({hint})") from error
