@@ -159,6 +159,7 @@ def few_labels() -> str:
     """Simulate workers with about eight labels each, and give the table."""
     names = (
         r"plurality\*",
+        "goldspan auto",
         "goldspan ds",
         "goldspan ibcc",
         "goldspan one-coin",
@@ -168,10 +169,10 @@ def few_labels() -> str:
     for column, seed in enumerate(SEEDS):
         made = single_labels(1000, 625, per_task=5, n_classes=4, seed=seed)
         frame = made.frame()
+        frame["label"] = frame["label"].astype(str)  # labels come back as they were given
         crowd = read_crowd(frame)
         gold = np.array([crowd.tagset.tags.index(str(j)) for j in made.truth], np.int16)
         crowd = crowd.with_gold(gold)  # items stand in order of tasks, as the rows do
-        frame["label"] = frame["label"].astype(str)
         found[0, column] = plurality(crowd)
         for row, name in enumerate(names[1:-1], 1):
             labels = goldspan.aggregate(crowd, name.split()[1]).labels

@@ -35,6 +35,10 @@ STUDIES: dict[str, tuple[str, str]] = {
         "studies.ntoulas.text:study",
         "paper 003: texts that a crowd labels, by coverage and by random",
     ),
+    "people-models": (
+        "studies.people_models:study",
+        "what a weak machine and its sisters add to people, and what people then cost",
+    ),
     "purity": (
         "studies.purity.study:study",
         "every method and auto over every crowd: score, confidence, run-aways, seconds, memory",

@@ -12,15 +12,13 @@ from pathlib import Path
 import numpy as np
 
 from goldspan import __version__
-from goldspan.aggregation import get_aggregator
 from goldspan.crowd import Crowd
 from studies.campaign_ner.journal import Journal, Key, Runs
 from studies.campaign_ner.play import PER_ANSWER, PER_TOKEN, Bench
-from studies.campaign_ner.policy import LABELS
 from studies.campaign_ner.selecting import Selecting
 from studies.campaign_ner.ways import Way
 
-VERSION = 1
+VERSION = 2
 Told = Callable[[int, int], None]
 
 
@@ -69,8 +67,7 @@ def _run(bench: Bench, way: Way | Selecting, key: Key, journal: Journal) -> int:
 
 def _name(bench: Bench, way: Way | Selecting, data: str) -> str:
     """Name the data and all parameters: what a kept run belongs to."""
-    method = sorted(get_aggregator(LABELS).get_params().items())
-    parts = [VERSION, __version__, way, bench.rounds, PER_ANSWER, PER_TOKEN, method, data]
+    parts = [VERSION, __version__, way, bench.method, PER_ANSWER, PER_TOKEN, data]
     return hashlib.blake2b(repr(parts).encode(), digest_size=16).hexdigest()
 
 

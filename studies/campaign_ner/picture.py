@@ -24,12 +24,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-GREEN, AMBER = "#009e73", "#e69f00"
-"""With `POINT` and `WRONG` colours that are told apart under every colour blindness."""
 LOOK = {
     ADAPTIVE: (POINT, "-", "o"),
-    "adaptive, any worker": (GREEN, "--", "s"),
-    "adaptive, asking by the crowd alone": (AMBER, "--", "^"),
     "fixed redundancy": (MUTED, "-", "D"),
     "at random": (WRONG, ":", "v"),
 }

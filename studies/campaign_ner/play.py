@@ -1,31 +1,39 @@
-"""One way to spend money on a crowd's real answers: fixed redundancy, at random, or adaptively."""
+"""One way to spend money on a crowd's real answers: fixed redundancy, at random, or a campaign."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from goldspan.aggregation import Consensus, aggregate
-from goldspan.crowd import Crowd
+from goldspan.campaign import Campaign, Decision, Steps, read_inputs, read_plan
+from goldspan.campaign.events import CampaignEvent, RoundEnded
+from goldspan.crowd import Crowd, write_crowd
 from goldspan.money import to_micro
 from goldspan.protocols import Runner, Serial
+from goldspan.simulation.crowd import BEGIN
+from goldspan.store import create_ledger
+from goldspan.tagger.base import Tagger
 from goldspan.workers.redundancy import RevealedAnswers, score_of
-from goldspan.workers.stopping import Floats
-from studies.campaign_ner.policy import LABELS, Ints, Policy
 
+LABELS = "auto"
+"""Makes the labels that are scored, whatever was bought."""
 PER_ANSWER, PER_TOKEN = "0.02", "0.002"
 """What an answer costs, as in the campaign of the examples."""
 QUARTER = 4
-"""One item out of so many is asked about first by a policy without a least number."""
+"""A campaign asks about one item out of so many first."""
 FIRST_ANSWERS = 2
-"""So many answers it gets."""
-AUTO = "auto"
-"""The dependence is measured, as the method does by default."""
+"""So many answers each of these gets."""
+FILE = "crowd.tsv"
+
+Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -37,14 +45,12 @@ class Point:
         money: What they cost, millionths.
         f1: Span F1 of the labels of all items, 0 to 1.
         unasked: Items without an answer, which the text alone labels.
-        gain: What the last answer that was asked for had promised; None where nothing was.
     """
 
     answers: int
     money: int
     f1: float
     unasked: int
-    gain: float | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,12 +59,12 @@ class Bench:
 
     Attributes:
         crowd: All its answers; its gold is scored and never asked.
-        rounds: Rounds of the text model at most; None leaves the method's default.
+        method: Makes the labels, and says in campaigns what is worth asking.
         runner: Where the labels are made.
     """
 
     crowd: Crowd
-    rounds: int | None = None
+    method: str = LABELS
     runner: Runner = field(default_factory=Serial)
 
     @cached_property
@@ -71,95 +77,132 @@ class Bench:
         """Wind the answers up in a random order."""
         return RevealedAnswers.of(self.crowd, "random", seed)
 
-    def labels(self, revealed: RevealedAnswers, dependence: float | str) -> Consensus:
-        """Label all items by the answers so far."""
-        more: dict[str, Any] = {} if self.rounds is None else {"rounds": self.rounds}
-        return aggregate(
-            revealed.so_far(), LABELS, runner=self.runner, dependence=dependence, **more
-        )
-
-    def point(
-        self, revealed: RevealedAnswers, labels: Consensus, gain: float | None = None
-    ) -> Point:
-        """Score the labels."""
+    def point(self, revealed: RevealedAnswers) -> Point:
+        """Label all items by the answers so far, and score the labels."""
         bought = revealed.asked >= 0
         told = np.bincount(revealed.answers.item[bought], minlength=self.crowd.n_items)
         money, unasked = int(self.prices[bought].sum()), int((told == 0).sum())
-        return Point(int(bought.sum()), money, score_of(labels), unasked, gain)
+        blind = revealed.so_far().with_gold(None)
+        labels = aggregate(blind, self.method, runner=self.runner)
+        return Point(int(bought.sum()), money, self.score(labels), unasked)
+
+    def score(self, labels: Consensus) -> float:
+        """Return the span F1 of labels of all items; they were made without any gold."""
+        names = self.crowd.item_ids
+        assert labels.crowd.item_ids.equals(names)
+        return score_of(replace(labels, crowd=labels.crowd.with_gold(self.crowd.gold)))
 
 
-def play_fixed(bench: Bench, seed: int, k: int, dependence: float | str) -> Point:
+def play_fixed(bench: Bench, seed: int, k: int) -> Point:
     """Buy the first k answers of every item."""
     revealed = bench.revealed(seed)
     revealed.ask(k)
-    return bench.point(revealed, bench.labels(revealed, dependence))
+    return bench.point(revealed)
 
 
-def play_random(bench: Bench, seed: int, share: float, dependence: float | str) -> Point:
+def play_random(bench: Bench, seed: int, share: float) -> Point:
     """Buy a share of all answers at random."""
     revealed = bench.revealed(seed)
     n = len(revealed.asked)
-    chosen = np.random.default_rng(seed).permutation(n)[: int(share * n)]
+    chosen = np.random.default_rng(seed).permutation(n)[: round(share * n)]
     revealed.asked[chosen] = 0
-    return bench.point(revealed, bench.labels(revealed, dependence))
+    return bench.point(revealed)
 
 
-def play_policy(
-    bench: Bench, policy: Policy, seed: int, shares: tuple[float, ...], dependence: float | str
-) -> Iterator[Point]:
-    """Buy answers in rounds, each where the labels so far promise most.
+@dataclass(frozen=True)
+class AfterRounds:
+    """Stops a campaign after a number of rounds."""
+
+    n: int
+
+    def decide(self, rounds: Sequence[Mapping[str, Any]]) -> Decision:
+        """Decide after a round."""
+        return Decision(len(rounds) >= self.n, "rounds", f"{len(rounds)} rounds are over")
+
+
+def plan_by_gain(bench: Bench, seed: int, n_rounds: int, share: float) -> dict[str, Any]:
+    """Return the plan of a campaign that buys a share of all answers, in rounds of equal size.
 
     Args:
         bench: The crowd.
-        policy: How it asks on.
-        seed: Of the order among equals, and of the first answers.
-        shares: Of all answers, that are bought by the end of every round.
-        dependence: How much workers share their mistakes.
-
-    Yields:
-        A point when it begins, and one after every round.
+        seed: Of the plan.
+        n_rounds: After the first one, which asks about a random part of the items.
+        share: Of all answers, in the end.
     """
-    revealed = bench.revealed(seed)
-    begin(revealed, policy.least, seed)
-    labels = bench.labels(revealed, dependence)
-    yield bench.point(revealed, labels)
-    for share in shares:
-        missing = int(share * len(revealed.asked)) - int((revealed.asked >= 0).sum())
-        if missing <= 0:
-            continue
-        gain = ask(revealed, *policy.promises(labels, revealed, bench.prices), missing)
-        labels = bench.labels(revealed, dependence)
-        yield bench.point(revealed, labels, gain)
+    crowd = bench.crowd
+    tags, n_first = crowd.tagset, -(-crowd.n_items // QUARTER)
+    rest = round(share * len(crowd.latest)) - FIRST_ANSWERS * n_first
+    return {
+        "name": "replay",
+        "seed": seed,
+        "task": {"types": list(tags.types), "encoding": tags.encoding},
+        "pool": {"file": FILE},
+        "crowd": {"source": "replay", "answers": FILE},
+        "redundancy": {"by": "gain", "min": FIRST_ANSWERS, "max": crowd.n_workers},
+        "prices": {"per_answer": PER_ANSWER, "per_token": PER_TOKEN},
+        "budget": {"money": "1000000"},
+        "select": {"by": "random", "first": n_first, "batch": max(1, -(-rest // n_rounds))},
+        "aggregate": {"method": bench.method},
+        "model": {"name": "none"},
+    }
 
 
-def begin(revealed: RevealedAnswers, least: int, seed: int) -> None:
-    """Ask the first questions, of which nothing is known yet."""
-    if least:
-        revealed.ask(least)
-        return
-    n_items = revealed.crowd.n_items
-    some = np.zeros(n_items, np.bool_)
-    some[np.random.default_rng(seed).permutation(n_items)[: -(-n_items // QUARTER)]] = True
-    first = some[revealed.answers.item] & (revealed.rank < FIRST_ANSWERS)
-    revealed.asked[first] = revealed.rank[first]
-
-
-def ask(revealed: RevealedAnswers, rest: Ints, promised: Floats, n: int) -> float | None:
-    """Reveal the n answers that promise most, one of an item; give what the last one promised.
+def play_campaign(bench: Bench, seed: int, n_rounds: int, share: float) -> Iterator[Point]:
+    """Run a campaign that chooses items and workers by gain per price, as `goldspan run` does.
 
     Args:
-        revealed: The answers.
-        rest: int64 [n_rest], those that are not asked for yet.
-        promised: float64 [n_rest].
-        n: How many at most.
+        bench: The crowd.
+        seed: Of the plan.
+        n_rounds: After the first one.
+        share: Of all answers, that are bought in the end.
+
+    Yields:
+        A point per round.
     """
-    order = np.lexsort((revealed.rank[rest], -promised))
-    first = _first_of_each(revealed.answers.item[rest[order]])
-    chosen = order[first][:n]
-    revealed.asked[rest[chosen]] = revealed.asked.max() + 1
-    return float(promised[chosen[-1]]) if len(chosen) else None
+    plan, found = plan_by_gain(bench, seed, n_rounds, share), list[Point]()
+
+    def hear(campaign: Campaign, facts: Mapping[str, Any]) -> None:
+        result = campaign.progress.result
+        assert result is not None
+        unasked = int((np.diff(result.crowd.by_item.bounds) == 0).sum())
+        found.append(Point(facts["answers"], facts["spent"], bench.score(result), unasked))
+
+    run_replay(plan, bench.crowd, hear, stop=AfterRounds(1 + n_rounds))
+    yield from found
 
 
-def _first_of_each(item: NDArray[np.int32]) -> Ints:
-    """Return the first place of every item, in order of place."""
-    return np.sort(np.unique(item, return_index=True)[1])
+def run_replay(
+    plan: Mapping[str, Any],
+    crowd: Crowd,
+    hear: Callable[[Campaign, Mapping[str, Any]], None],
+    *,
+    taggers: Mapping[str, Tagger] | None = None,
+    **steps: Any,
+) -> None:
+    """Run a campaign on recorded answers, in a folder of its own.
+
+    Args:
+        plan: It names `FILE` as pool and as answers.
+        crowd: What that file holds, but for the gold.
+        hear: Is told of the facts after every round.
+        taggers: Taggers that the plan names, by file.
+        steps: Steps in place of the plan's.
+    """
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        write_crowd(crowd.with_gold(None), folder / FILE)
+        for file, tagger in (taggers or {}).items():
+            tagger.save(folder / file)
+        inputs = read_inputs(read_plan(plan), folder)
+        ledger = create_ledger(
+            folder / "campaign.sqlite", name="replay", cap=inputs.plan.cap, currency="",
+            tagset=inputs.codec, now=BEGIN,
+        )  # fmt: skip
+
+        def told(event: CampaignEvent) -> None:
+            if isinstance(event, RoundEnded):
+                hear(campaign, event.facts)
+
+        campaign = Campaign(inputs, ledger, Steps.of(inputs, ledger, **steps), on_event=told)
+        campaign.run()
+        ledger.close()

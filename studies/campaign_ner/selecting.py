@@ -7,30 +7,24 @@ campaign never sees. Nothing but the rule of selection differs between the campa
 
 from __future__ import annotations
 
-import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
 
-from goldspan.campaign import Campaign, read_inputs, read_plan
+from goldspan.campaign import Campaign
 from goldspan.campaign.evaluating import measured
-from goldspan.campaign.events import CampaignEvent, RoundEnded
-from goldspan.crowd import Crowd, write_crowd
+from goldspan.crowd import Crowd
 from goldspan.money import MICRO
 from goldspan.selection import Pool
 from goldspan.selection.registry import DEFAULT
-from goldspan.simulation.crowd import BEGIN
-from goldspan.store import create_ledger
 from studies.campaign_ner.journal import Runs
-from studies.campaign_ner.play import PER_ANSWER, PER_TOKEN, Bench, Point
+from studies.campaign_ner.play import FILE, PER_ANSWER, PER_TOKEN, Bench, Point, run_replay
 from studies.ntoulas.scores import mean_and_error
 from studies.rodrigues.paired import paired_p
 from studies.table import Table
 
-FILE = "crowd.tsv"
 UNTOLD = "as by default, not told"
 MIXED = "30 % coverage, not told"
 
@@ -77,7 +71,7 @@ class Selecting:
 
     def play(self, bench: Bench, seed: int) -> Iterator[Point]:
         """Run it, point by point."""
-        yield from play_campaign(bench.crowd, self, seed)
+        yield from play_selecting(bench.crowd, self, seed)
 
 
 def selections(*, quick: bool) -> tuple[Selecting, ...]:
@@ -130,7 +124,7 @@ def plan_of(crowd: Crowd, way: Selecting, seed: int) -> dict[str, Any]:
     }
 
 
-def play_campaign(crowd: Crowd, way: Selecting, seed: int) -> Iterator[Point]:
+def play_selecting(crowd: Crowd, way: Selecting, seed: int) -> Iterator[Point]:
     """Run a campaign and score its model after every round.
 
     Args:
@@ -145,29 +139,16 @@ def play_campaign(crowd: Crowd, way: Selecting, seed: int) -> Iterator[Point]:
     pool, test = halves(crowd, way.size)
     gold, others = test.tagset.decode_complete(test.gold_tagged), Pool.of(test)
     found: list[Point] = []
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        write_crowd(pool.with_gold(None), folder / FILE)
-        inputs = read_inputs(read_plan(plan_of(pool, way, seed)), folder)
-        ledger = create_ledger(
-            folder / "campaign.sqlite", name="replay", cap=inputs.plan.cap, currency="",
-            tagset=inputs.codec, now=BEGIN,
-        )  # fmt: skip
 
-        def hear(event: CampaignEvent) -> None:
-            if not isinstance(event, RoundEnded):
-                return
-            facts, trained = event.facts, campaign.progress.trained
-            f1 = 0.0
-            if trained is not None:
-                tags = trained.predict(others, np.arange(others.n_items))
-                f1 = measured(gold, tags, inputs.codec.encoding).value
-            unasked = pool.n_items - facts["items"]
-            found.append(Point(facts["answers"], facts["spent"], f1, unasked))
+    def hear(campaign: Campaign, facts: Mapping[str, Any]) -> None:
+        f1, trained = 0.0, campaign.progress.trained
+        if trained is not None:
+            tags = trained.predict(others, np.arange(others.n_items))
+            f1 = measured(gold, tags, test.tagset.encoding).value
+        unasked = pool.n_items - facts["items"]
+        found.append(Point(facts["answers"], facts["spent"], f1, unasked))
 
-        campaign = Campaign(inputs, ledger, on_event=hear)
-        campaign.run()
-        ledger.close()
+    run_replay(plan_of(pool, way, seed), pool, hear)
     yield from found
 
 

@@ -1,9 +1,9 @@
 """A campaign on a real crowd's answers: how much of the money the adaptive loop saves.
 
 The NER crowd of paper 000 (5,985 sentences, 27,990 answers) is replayed: an answer can be bought if
-a worker really gave it. Fixed redundancy and random answers stand beside a loop that asks where the
-labels are in doubt. `bsc-seq+crf` makes the labels of all of them, also of sentences that nobody
-was asked about; gold is only scored.
+a worker really gave it. Fixed redundancy and random answers stand beside campaigns of `goldspan
+run` that choose items and workers by expected gain per price. `auto` makes the labels of all of
+them, also of sentences that nobody was asked about; gold is only scored.
 """
 
 from __future__ import annotations
@@ -19,15 +19,14 @@ from goldspan.errors import InputError
 from goldspan.runners import Threads
 from studies.campaign_ner.experiment import carry_out
 from studies.campaign_ner.picture import draw
-from studies.campaign_ner.play import PER_ANSWER, PER_TOKEN, Bench
-from studies.campaign_ner.policy import DEPENDENCE
+from studies.campaign_ner.play import LABELS, PER_ANSWER, PER_TOKEN, Bench
 from studies.campaign_ner.selecting import Size, selection_table, selections
 from studies.campaign_ner.tables import answer_table, means, point_table
-from studies.campaign_ner.ways import ways
+from studies.campaign_ner.ways import ROUNDS, ways
 from studies.table import Study
 
-REPEATS = 3
-QUICK_SENTENCES, QUICK_ROUNDS = 300, 1
+REPEATS = 5
+QUICK_SENTENCES, QUICK_METHOD = 300, "bsc-seq"
 NOTES = (
     (
         f"An answer costs {PER_ANSWER} and {PER_TOKEN} per token. Who is asked about a sentence is "
@@ -35,14 +34,11 @@ NOTES = (
         "a random order."
     ),
     (
-        "Adaptive: every sentence begins with one answer; then, round by round, those answers are "
-        "bought that promise most: the expected gain of this worker about this sentence, less "
-        "where others have told most of it already."
+        f'The campaign is one of `goldspan run` with redundancy.by = "gain": two answers about a '
+        f"random quarter of the sentences, then {ROUNDS} rounds that buy, about any sentence and "
+        "of any worker who really answered it, what promises most for its price."
     ),
-    (
-        f"Labels: bsc-seq+crf with dependence {DEPENDENCE}, but where it says measured, and in the "
-        "row of all answers that sets the target: there everything is as by default."
-    ),
+    f"All labels are made by {LABELS}, as it is by default, from the answers bought alone.",
     "Span F1 by conlleval's reading over all sentences, answered or not. Gold decides nothing.",
     (
         "Told what the model gets wrong: campaigns of `goldspan run` on every second article "
@@ -69,7 +65,7 @@ def study(
     Args:
         data: The folder that holds `ner_mturk`.
         progress: Told how many of all points are measured.
-        repeats: Seeds; 3 by default, one where it must be quick.
+        repeats: Seeds; 5 by default, one where it must be quick.
         quick: Whether it is only to be seen that the study runs.
         state: File of finished runs, or None.
         threads: How many; None is all cores.
@@ -81,7 +77,7 @@ def study(
     if not isinstance(times, int) or times < 1:
         raise InputError(f"repeats must be a whole number of at least 1, not {repeats!r}")
     crowd = _crowd(data, quick=quick)
-    bench = Bench(crowd, QUICK_ROUNDS if quick else None, Threads(threads))
+    bench = Bench(crowd, QUICK_METHOD if quick else LABELS, Threads(threads))
     kept = None if state is None else Path(state)
     found = means(carry_out(bench, ways(quick=quick), times, kept, progress))
     campaigns = selections(quick=quick)

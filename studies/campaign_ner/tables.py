@@ -9,20 +9,11 @@ import numpy as np
 
 from studies.campaign_ner.journal import Runs
 from studies.campaign_ner.play import Point
-from studies.campaign_ner.ways import (
-    ADAPTIVE,
-    ALL,
-    ALLOWED,
-    ALONE,
-    FULL,
-    MOST,
-    fixed_label,
-    random_label,
-)
+from studies.campaign_ner.ways import ADAPTIVE, ALLOWED, FULL, MOST, fixed_label, random_label
 from studies.table import Table
 
 MARGIN = 0.01
-"""F1 by which the loop may stay below the full crowd."""
+"""F1 by which a campaign may stay below the full crowd."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +27,6 @@ class Mean:
         least: Of any seed.
         most: Of any seed.
         unasked: Items without an answer.
-        gain: What the last answer had promised, or None.
         n: Seeds.
     """
 
@@ -46,14 +36,12 @@ class Mean:
     least: float
     most: float
     unasked: float
-    gain: float | None
     n: int
 
     @classmethod
     def of(cls, points: Sequence[Point], full: Point) -> Mean:
         """Average."""
         f1 = [point.f1 for point in points]
-        gains = [point.gain for point in points if point.gain is not None]
         return cls(
             float(np.mean([point.answers for point in points])) / full.answers,
             float(np.mean([point.money for point in points])) / full.money,
@@ -61,7 +49,6 @@ class Mean:
             min(f1),
             max(f1),
             float(np.mean([point.unasked for point in points])),
-            float(np.mean(gains)) if gains else None,
             len(points),
         )
 
@@ -77,18 +64,15 @@ def means(runs: Runs) -> dict[str, list[Mean]]:
 
 
 def answer_table(found: dict[str, list[Mean]]) -> Table:
-    """Return whether the loop comes close enough, and what else the money would have bought."""
+    """Return whether a campaign comes close enough, and what else the money would have bought."""
     target = found[FULL][0].f1 - MARGIN
-    rows: list[tuple[object, ...]] = [
-        ("all answers, as the method is by default", 100.0, 100.0, 100 * found[FULL][0].f1, None)
-    ]
+    rows: list[tuple[object, ...]] = [(FULL, 100.0, 100.0, 100 * found[FULL][0].f1, None)]
     loop = found[ADAPTIVE]
     first = next((mean for mean in loop if mean.f1 >= target), None)
     if first is not None and first is not loop[-1]:
-        rows.append(_answer_row("adaptive, where it first is close enough", first, target))
-    rows.append(_answer_row("adaptive, at the end", loop[-1], target))
-    names = (random_label(ALLOWED), ALONE)
-    rows += [_answer_row(name, found[name][0], target) for name in names]
+        rows.append(_answer_row(f"{ADAPTIVE}, where it first is close enough", first, target))
+    rows.append(_answer_row(f"{ADAPTIVE}, at the end", loop[-1], target))
+    rows.append(_answer_row(random_label(ALLOWED), found[random_label(ALLOWED)][0], target))
     money = loop[-1].money
     fixed = _at_money(fixed_line(found), money)
     if fixed is not None:
@@ -122,21 +106,20 @@ def point_table(found: dict[str, list[Mean]]) -> Table:
         for mean in stages:
             shares = (100 * mean.answers, 100 * mean.money)
             scores = [100 * value for value in (mean.f1, mean.least, mean.most)]
-            rows.append((label, mean.n, *shares, *scores, mean.unasked, mean.gain))
+            rows.append((label, mean.n, *shares, *scores, mean.unasked))
     columns = (
         "way", "seeds", "% of answers", "% of money", "F1, mean", "least", "most",
-        "sentences without an answer", "promise of the last answer",
+        "sentences without an answer",
     )  # fmt: skip
     digits: dict[str, int | str] = {
         "% of answers": 1, "% of money": 1, "sentences without an answer": 0,
-        "promise of the last answer": ".2g",
     }  # fmt: skip
     return Table("Every point, all sentences scored", columns, tuple(rows), digits)
 
 
 def fixed_line(found: dict[str, list[Mean]]) -> list[Mean]:
     """Return fixed redundancy by number of answers, all of them at the end."""
-    labels = [*(fixed_label(k) for k in range(1, MOST)), ALL]
+    labels = [*(fixed_label(k) for k in range(1, MOST)), FULL]
     return [found[label][0] for label in labels if label in found]
 
 

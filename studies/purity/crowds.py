@@ -6,7 +6,7 @@ The gold stays with the crowd for scoring; `stripped` makes what a method sees.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -251,11 +251,24 @@ def with_copies(
     answers = crowd.latest
     own = answers.take(crowd.by_worker[int(np.bincount(answers.worker).argmax())])
     rng = np.random.default_rng([seed, times])
-    every = [_plain(answers)]
-    for n in range(times - 1):
+    copies = {}
+    for n in range(1, times):
         codes = _blanked(_retyped(own, crowd.tagset, wrong_type, rng), crowd.tagset, blank, rng)
+        copies[f"copy{n}"] = replace(own, codes=codes)
+    return with_workers(crowd, copies)
+
+
+def with_workers(crowd: Crowd, more: Mapping[str, Answers]) -> Crowd:
+    """Add workers.
+
+    Args:
+        crowd: The answers; of repeated ones the latest counts.
+        more: The answers of every new worker, by id.
+    """
+    every = [_plain(crowd.latest)]
+    for n, own in enumerate(more.values()):
         worker = np.full(len(own), crowd.n_workers + n, np.int32)
-        every.append(replace(_plain(own), codes=codes, worker=worker))
+        every.append(replace(_plain(own), worker=worker))
     item, lengths = (
         np.concatenate([getattr(one, name) for one in every]) for name in ("item", "lengths")
     )
@@ -266,7 +279,7 @@ def with_copies(
         np.concatenate([one.codes for one in every]),
         np.zeros(len(item), np.int16),
     )
-    ids = [*crowd.worker_ids.to_pylist(), *(f"copy{n}" for n in range(1, times))]
+    ids = [*crowd.worker_ids.to_pylist(), *more]
     order = np.argsort(item, kind="stable")
     return replace(crowd, answers=joined.take(order), worker_ids=pa.array(ids, pa.string()))
 

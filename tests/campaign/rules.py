@@ -18,3 +18,11 @@ def every_second(items):
         label if int(item.id[1:]) % 2 == 0 else None
         for label, item in zip(found, items, strict=True)
     ]
+
+
+def places(items):
+    """Mark the words with a capital letter that do not begin the text."""
+    return [
+        ["B-LOC" if n and word[0].isupper() else "O" for n, word in enumerate(item.tokens)]
+        for item in items
+    ]

@@ -6,6 +6,7 @@ import json
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
 from campaign.tiny import (
     SPANS,
@@ -13,6 +14,7 @@ from campaign.tiny import (
     inputs_of,
     ledger_of,
     plan_of,
+    toml,
     write_files,
     write_spans,
 )
@@ -20,8 +22,11 @@ from goldspan.campaign import Campaign, CampaignRecord, Steps, read_plan, write_
 from goldspan.campaign.evaluating import Evaluating
 from goldspan.campaign.model import make_model
 from goldspan.campaign.protocols import Evaluation, Labelled
+from goldspan.campaign.summary import plan_warnings
+from goldspan.cli import app
 from goldspan.errors import FaultsError
 from goldspan.selection import Pool, select_items
+from goldspan.selection.schedule import read_selector
 
 BY = "coverage, then margin(errors=2), 20% random"
 TOLD = {
@@ -235,6 +240,39 @@ def test_a_step_of_ones_own_that_does_not_say_what_is_wrong_is_no_fault(folder):
 def test_plans_that_make_no_sense_are_refused(sections, words):
     with pytest.raises(FaultsError, match=words):
         read_plan(plan_of(**sections))
+
+
+@pytest.mark.parametrize(
+    ("by", "heeds"),
+    [
+        ("random", False),
+        ("mnlp, then random", False),  # the first round knows of no errors
+        ("margin(errors=0), then random, 30% entropy(errors=0)", False),
+        ("coverage for 2 rounds, then random", True),
+        ("random, then random, 20% coverage", True),
+        ("random, then near-errors", True),
+        ("density", True),
+        ("coverage-paper", True),
+        ("margin", True),
+    ],
+)
+def test_errors_that_no_rule_heeds_are_said_before_anything_is_spent(folder, by, heeds):
+    assert read_selector(by).heeds_errors == heeds
+    warnings = plan_warnings(inputs_of(folder, select={"by": by, "errors": True}))
+    assert len(warnings) == (not heeds)
+    assert all(f"select.errors: {by!r} does not heed" in one for one in warnings)
+    if "near-errors" not in by:
+        assert not plan_warnings(inputs_of(folder, select={"by": by}))
+
+
+def test_plan_check_warns_of_errors_that_nothing_heeds(folder):
+    sections = {"select": {"by": "random", "errors": True}}
+    (folder / "plan.toml").write_text(toml(plan_of(**sections)))
+    told = CliRunner().invoke(app, ["plan", "check", str(folder / "plan.toml")])
+    assert told.exit_code == 0, told.output
+    assert "warning: select.errors: 'random' does not heed" in " ".join(told.stdout.split())
+    plain = CliRunner().invoke(app, ["plan", "check", str(folder / "plan.toml"), "--json"])
+    assert len(json.loads(plain.stdout)["warnings"]) == 1
 
 
 def test_a_rule_by_the_errors_alone_runs(folder):

@@ -79,3 +79,20 @@ def test_aggregate_takes_a_table_and_says_what_is_wrong(run, tmp_path):
         code, _, err = run("aggregate", "labels.csv", *words)
         assert code in {1, 2}
         assert message in " ".join(err.split())
+
+
+def test_families_of_the_file_of_answers_are_heeded(run, tmp_path):
+    facts = '"worker_facts": {"a": {"family": "gpt"}, "b": {"family": "gpt"}}'
+    lines = [f'{{"goldspan": 1, "encoding": "BIO", "types": ["PER"], {facts}}}']
+    for n in range(12):
+        spans = '[{"start": 0, "end": 1, "type": "PER"}]' if n % 2 else "[]"
+        given = ", ".join(f'{{"worker": "{w}", "spans": {spans}}}' for w in "abc")
+        lines.append(f'{{"item": "{n}", "tokens": ["Ann", "sang"], "answers": [{given}]}}')
+    (tmp_path / "said.jsonl").write_text("\n".join(lines) + "\n")
+    code, out, _ = run("aggregate", "said.jsonl", "-m", "ds", "--json")
+    assert code == 0
+    assert set(json.loads(out)["result"]["families"]) == {"a", "b"}
+    code, out, _ = run("aggregate", "said.jsonl", "-m", "ds", "--families", "none", "--json")
+    assert "families" not in json.loads(out)["result"]
+    code, out, _ = run("aggregate", "said.jsonl", "-m", "mean", "--json")
+    assert code != 0  # no numbers, and no word of families

@@ -7,6 +7,7 @@ import json
 import re
 import sys
 
+import numpy as np
 import pytest
 
 import goldspan
@@ -182,3 +183,21 @@ def test_the_vote_on_tagged_text_is_measured_or_not_told(run, root):
     _, out, err = run(tags, "--by", "crowd", "--method", "mv-token", "--budget", 3)
     assert "chosen so" not in out
     assert err.startswith("no forecast: a vote on tagged text can only be measured")
+
+
+def test_who_pastes_the_answers_of_a_model_is_flagged(run):
+    team = {f"w{n}": "flip(0.1)" for n in range(5)}
+    team |= {"gpt": "flip(0.3)", "eve": "copier(gpt, 0.9)"}
+    crowd = simulate_crowd(draw_truth(200, 3, seed=1), team, seed=1).with_gold(None)
+    is_model = np.array(crowd.worker_ids.to_pylist()) == "gpt"
+    for name, which in (("people.csv", ~is_model), ("model.csv", is_model)):
+        goldspan.crowd.write_crowd(crowd.select_workers(np.flatnonzero(which)), name)
+    code, out, _ = run("people.csv", "--probe", "model.csv")
+    assert code == 0
+    assert "eve  copies a model: gives " in out
+    code, out, _ = run("people.csv", "--probe", "model.csv", "--json")
+    rows = {row["worker"]: row for row in json.loads(out)["workers"]}
+    assert "gpt" not in rows
+    assert "copies a model" in [sign["kind"] for sign in rows["eve"]["signs"]]
+    code, _, err = run("people.csv", "--probe", "none.csv")
+    assert (code, "none.csv: there is no such file" in err) == (1, True)

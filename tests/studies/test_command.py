@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import subprocess
 import sys
+import time
 
 import pytest
 from typer.testing import CliRunner
@@ -33,6 +35,30 @@ def test_tables_picture_and_state_stand_beside_the_output(tiny, tmp_path):
     assert output.read_text() in result.output
     assert (tmp_path / "names.svg").read_text().startswith("<?xml")
     assert len((tmp_path / "names.runs.jsonl").read_text().splitlines()) == 4
+
+
+def test_a_study_that_is_killed_goes_on_by_the_same_command(tiny, tmp_path, root):
+    """SIGKILL after a finished run: the rest is done, and the tables are those of one go."""
+    methods = ("--methods", "mv-token,crf-conc")
+    words = ["rodrigues-4", "--data", tiny, "--quick", "--repeats", 3, *methods, "--overwrite"]
+    output, kept = tmp_path / "names.md", tmp_path / "names.runs.jsonl"
+    command = [sys.executable, "-m", "studies", *map(str, words), "-o", str(output)]
+    with subprocess.Popen(
+        command, cwd=root, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL
+    ) as run:
+        while run.poll() is None and not (kept.exists() and kept.read_text().endswith("\n")):
+            time.sleep(0.01)
+        run.kill()
+    before = kept.read_text()
+    whole = before[: before.rfind("\n") + 1]
+    assert whole
+    assert not output.exists() or before.count("\n") == 6  # else it was over before the kill
+    assert _run(*words, "-o", output).exit_code == 0
+    assert kept.read_text().startswith(whole)
+    assert len(kept.read_text().splitlines()) - 6 in {0, 1}  # a line that the kill cut off
+    _run(*words, "-o", tmp_path / "one_go.md")
+    tables = [text.read_text().split("**Seconds")[0] for text in (output, tmp_path / "one_go.md")]
+    assert tables[0] == tables[1]
 
 
 def test_json_has_tables_and_notes(tiny, tmp_path):

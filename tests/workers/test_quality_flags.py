@@ -260,7 +260,8 @@ def test_a_crowd_without_answers_has_no_signs():
 
 
 def test_unknown_signs_and_impossible_thresholds_are_refused():
-    with pytest.raises(UnknownNameError, match="constant, base rate, copies, too fast, drift"):
+    names = "constant, base rate, copies, copies a model, too fast, drift"
+    with pytest.raises(UnknownNameError, match=names):
         find_quality_flags(draw_truth(5), kinds=["bot"])
     with pytest.raises(InputError, match="alpha lies between 0 and 1"):
         Thresholds(alpha=2)

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from goldspan.aggregation.base import Aggregator
     from goldspan.aggregation.calibration import calibrate
     from goldspan.aggregation.consensus import Consensus
+    from goldspan.crowd import Crowd
     from goldspan.protocols import Checkpoint, Progress, Runner
 
 __all__ = ["Aggregator", "Consensus", "aggregate", "calibrate", "get_aggregator", "methods"]
@@ -92,14 +93,17 @@ def aggregate(
             predict hidden answers best. With `start` the default is the method of that result with
             its parameters. `goldspan.aggregation.methods()` lists all; names by which other
             packages know them do too: "majority-vote", "dawid-skene".
-        gold: Known labels to learn from: they are taken as the truth.
+        gold: Known labels to learn from, which are taken as the truth: a `Crowd` with gold, a
+            file, a DataFrame or list of dicts with columns item and label, or a mapping from item
+            ids to labels (tagged tokens: to tags in order).
         start: An earlier result of the same method to go on from, for example when answers were
             added to the crowd; see `Aggregator.update`.
         runner: Where to work, for example `goldspan.runners.Threads(2)`; by default this thread.
         progress: Who is told of every step.
         checkpoint: Where the state is kept after every step, to resume from.
         params: Its parameters, for example `ties="inside"`; and options of `read_crowd` where
-            `crowd` is not a `Crowd` yet, for example `columns={"item": "question"}`.
+            `crowd` is not a `Crowd` yet, for example `columns={"item": "question"}`. Without
+            `families` those hold that the crowd's file tells (`Crowd.worker_facts`).
 
     Returns:
         Labels, confidence, spans, workers, and how it went.
@@ -108,22 +112,40 @@ def aggregate(
         UnknownNameError: There is no such method.
         InputError: The crowd has no answer, or a parameter is wrong.
 
-    >>> aggregate(b"task,worker,label\nq1,a,yes\nq1,b,yes\nq1,c,no\n").labels
+    >>> answers = b"task,worker,label\nq1,a,yes\nq1,b,yes\nq1,c,no\n"
+    >>> aggregate(answers).labels
     ['yes']
+    >>> aggregate(answers, "ds", gold={"q1": "no"}).labels
+    ['no']
     """
     if method is None and start is not None:
         method, params = start.method, {**start.params, **params}
     method = method or DEFAULT
     reading = _reading(method, params)
     aggregator = get_aggregator(method, **params)
-    if reading:
-        from goldspan.crowd.io import to_crowd
+    from goldspan.crowd.io import to_crowd
 
-        crowd = to_crowd(crowd, "crowd", **reading)
+    crowd = to_crowd(crowd, "crowd", **reading)
+    if "families" not in params:
+        heed_told_families(aggregator, crowd)
     aggregator.fit(
         crowd, gold, start=start, runner=runner, progress=progress, checkpoint=checkpoint
     )
     return aggregator.result_
+
+
+def heed_told_families(aggregator: Aggregator, crowd: Crowd) -> None:
+    """Give a method the families that the crowd's own facts tell, if it looks for none by itself.
+
+    Args:
+        aggregator: A method whose `families` nobody has set.
+        crowd: The crowd that it is for.
+    """
+    if aggregator.get_params().get("families") == "none" and crowd.known_facts:
+        from goldspan.aggregation.families import told_families
+
+        told = told_families(crowd)
+        aggregator.set_params(families=told or "none")
 
 
 def _reading(method: str, params: dict[str, Any]) -> dict[str, Any]:

@@ -38,9 +38,18 @@ from goldspan.aggregation.documents import DOCUMENTS
 from goldspan.aggregation.families import check_families, families_for
 from goldspan.aggregation.judge import Choice
 from goldspan.aggregation.legal import has_words, legal_known, tokens_known
+from goldspan.aggregation.machines import (
+    beside,
+    check_models,
+    describe,
+    evidence,
+    models_of,
+    split,
+)
 from goldspan.aggregation.mixture import Mixture, posterior_of_probs
 from goldspan.crowd import Crowd
 from goldspan.params import MOST, Number, OneOf, Rounds, Seed, Whole, result
+from goldspan.protocols import Runner
 from goldspan.tagger.features import read_templates
 
 TEXTS = ("auto", "none")
@@ -62,6 +71,10 @@ class Auto(Aggregator):
         families: Workers who err together count as fewer. "auto" finds them by the answers, "none"
             does not look for any; or a CSV file with columns worker and family, or a mapping from
             worker ids to names.
+        models: Ids of workers that are models: their answers count beside people and text, but
+            labels and CRFs are not learned from them, where people have answered a quarter of the
+            items (spans alone). By default those that the crowd's `worker_facts` call llm, tagger,
+            python or prediction.
         documents: "auto": places that nobody marked and that hold the words of a span of the same
             document are spans too, as far as the answers say that such places were missed; "none".
         share: Of the answers that is hidden to judge the candidates.
@@ -85,6 +98,7 @@ class Auto(Aggregator):
 
     text: Annotated[str, OneOf(TEXTS)] = "auto"
     families: Annotated[Any, check_families] = "auto"
+    models: Annotated[Any, check_models] = None
     documents: Annotated[str, OneOf(DOCUMENTS)] = "auto"
     share: Annotated[float, Number(0.01, 0.5)] = 0.15
     templates: str | Sequence[str] = "default"
@@ -94,7 +108,9 @@ class Auto(Aggregator):
     rounds: Rounds = 6
     random_state: Seed = 0
 
-    def fit_chosen(self, crowd: Any, choice: Choice, gold: Any = None) -> Self:
+    def fit_chosen(
+        self, crowd: Any, choice: Choice, gold: Any = None, *, runner: Runner | None = None
+    ) -> Self:
         """Aggregate by methods that were chosen before, whatever the crowd has become.
 
         Where the choice does not suit the crowd – a CRF was chosen, and there are no words – all
@@ -104,10 +120,11 @@ class Auto(Aggregator):
             crowd: As for `fit`.
             choice: `result_.memory` of an earlier fit.
             gold: As for `fit`.
+            runner: As for `fit`.
         """
         self._choice = choice
         try:
-            return self.fit(crowd, gold)
+            return self.fit(crowd, gold, runner=runner)
         finally:
             del self._choice
 
@@ -115,6 +132,8 @@ class Auto(Aggregator):
         choice, said = self._begun(crowd, given)
         found = (self._labels if crowd.is_classification else self._spans)(crowd, given, choice)
         notes = [*_known(given), *found.memory.reasons, *said]
+        if crowd.is_classification and models_of(crowd, self.models):
+            notes.append("models count like people: those of single labels are not told apart")
         if given.checkpoint is not None:
             notes.append("auto makes no use of a checkpoint")
         if choice is not None and found.memory is choice:
@@ -166,10 +185,12 @@ class Auto(Aggregator):
         """Aggregate tagged tokens."""
         if given.known is not None:
             given = replace(given, known=legal_known(given.known, crowd)[0])
-        kin = families_for(self.families, crowd, given.known)
         models = [name for name in MODELS if self.text == "auto" or "+words" not in name]
         looks_for_missed = "none" not in (self.documents, self.text)
-        case = Case(crowd, given, kin, self._folds(crowd), models, looks_for_missed)
+        people, others = split(crowd, models_of(crowd, self.models))
+        kin = families_for(self.families, people, given.known)
+        folds = self._folds(people)
+        case = Case(people, given, kin, folds, models, looks_for_missed, others)
         learned: Learned | None = None
         if choice is not None and case.suits(choice):
             progress = Steps(given, 1 + self.rounds)
@@ -178,10 +199,19 @@ class Auto(Aggregator):
             progress = Steps(given, 2 * (1 + self.rounds))
             seed = self.random_state or 0
             choice, learned = choose(case, self.share, self.rounds, seed, progress)
+            choice = replace(choice, n_answers=len(crowd.latest))
         parts = fit_chosen(case, choice, learned, self.rounds, progress)
         chosen = choice.chosen
         shares = np.array([one.weight for one in chosen])
         sure = Mixture([parts[one.name] for one in chosen], shares, crowd.tagset)
+        said: tuple[str, ...] = ()
+        if others is None and models_of(crowd, self.models):
+            said = ("people have answered too few of the items: models teach like people",)
+        if others is not None:
+            told = choice.models_power * evidence(others, sure.marginals(np.inf).probs)
+            parts = {name: beside(part, others, told) for name, part in parts.items()}
+            sure = Mixture([parts[one.name] for one in chosen], shares, crowd.tagset)
+            said = (describe(others, choice.models_power),)
         missed = case.missed(sure)
         sure = missed.beside(sure) if missed else sure
         result = consensus_of(crowd, sure, decode="mbr", method=self.name, known=given.known)
@@ -193,7 +223,7 @@ class Auto(Aggregator):
             result,
             trace=tuple(progress.scores[1:]),
             memory=choice,
-            notes=(missed.note,) if missed else (),
+            notes=(*said, *((missed.note,) if missed else ())),
             families=kin,
         )
 

@@ -34,6 +34,7 @@ from goldspan.aggregation.bsc.text import (
 from goldspan.aggregation.documents import Missed, find_missed
 from goldspan.aggregation.families import Families
 from goldspan.aggregation.judge import Choice, Judge, Settings, weigh
+from goldspan.aggregation.machines import ids_of
 from goldspan.aggregation.mixture import Mixture, posterior_of_labels
 from goldspan.aggregation.votes import TokenVote
 from goldspan.crowd import Crowd
@@ -73,6 +74,7 @@ class Case:
         folds: Features of the words; None without text.
         models: The methods of the engine that are tried.
         looks_for_missed: Whether spans are looked for that all workers of an item missed.
+        others: Answers of models, which teach nobody (`machines`); None: nobody is a model.
     """
 
     crowd: Crowd
@@ -81,6 +83,7 @@ class Case:
     folds: Folds | None
     models: Sequence[str]
     looks_for_missed: bool
+    others: Crowd | None = None
 
     def suits(self, choice: Choice) -> bool:
         """Return whether all that was chosen can be fitted."""
@@ -88,7 +91,7 @@ class Case:
         if self.folds is not None:
             known |= {f"{name}+crf" for name in choice.beside_text}
         names = {one.name for one in choice.chosen}
-        return bool(names) and names <= known
+        return bool(names) and names <= known and choice.models == ids_of(self.others)
 
     def fit(self, name: str) -> Fit:
         """Fit a method of the engine with its defaults, but for the prior of `BY_VOTES`."""

@@ -23,6 +23,7 @@ from goldspan.aggregation.auto_candidates import (
     mean_settings,
     probs_of,
 )
+from goldspan.aggregation.bsc.posterior import Posterior
 from goldspan.aggregation.judge import (
     DOUBT,
     Candidate,
@@ -34,6 +35,7 @@ from goldspan.aggregation.judge import (
     how_sure,
     weigh,
 )
+from goldspan.aggregation.machines import ids_of, judged_power
 from goldspan.aggregation.mixture import Mixture
 from goldspan.crowd import Crowd
 
@@ -88,7 +90,12 @@ def choose(
     }
     reasons = tuple(_reasons(case.crowd, candidates, merged, items))
     n_answers = len(case.crowd.latest)
-    return Choice(tuple(candidates), n_answers, reasons, settings, last.best), last.learned
+    power = float(np.mean([cut.models_power for cut in cuts]))
+    choice = Choice(
+        tuple(candidates), n_answers, reasons, settings, last.best, models_power=power,
+        models=ids_of(case.others),
+    )  # fmt: skip
+    return choice, last.learned
 
 
 def _n_cuts(crowd: Crowd, share: float) -> int:
@@ -110,6 +117,7 @@ class _Cut:
         beside: The worker models beside the text; none without text.
         best: The best of them.
         learned: The CRFs.
+        models_power: Power of what models say.
     """
 
     judged: dict[str, Judged]
@@ -118,6 +126,7 @@ class _Cut:
     beside: Mapping[str, Beside] = field(default_factory=dict)
     best: str = ""
     learned: Learned | None = None
+    models_power: float = 0.0
 
 
 def _cut(case: Case, share: float, rounds: int, seed: int, progress: Steps) -> _Cut:
@@ -133,7 +142,7 @@ def _cut(case: Case, share: float, rounds: int, seed: int, progress: Steps) -> _
     progress.tell(judged[best].score)
     folds = case.folds
     if folds is None:
-        return cut
+        return _with_models(cut, case, fits[best].posterior, judge)
     chains = [name for name in fits if fits[name].is_chain]
     alone = np.array([float(name == best) for name in chains])  # where nothing is hidden
     shares = weigh([judged[n].likelihood for n in chains], judge.item, alone)
@@ -159,7 +168,14 @@ def _cut(case: Case, share: float, rounds: int, seed: int, progress: Steps) -> _
         cut = replace(cut, judged=judged, beside=dict(beside), best=best, learned=learned)
         if has_settled:
             break
-    return cut
+    return _with_models(cut, case, cut.beside[cut.best].posterior, judge)
+
+
+def _with_models(cut: _Cut, case: Case, posterior: Posterior, judge: Judge) -> _Cut:
+    """Judge what the answers of models are worth beside the best candidate."""
+    if case.others is None:
+        return cut
+    return replace(cut, models_power=judged_power(posterior, case.others, judge))
 
 
 # --------------------------------------------------------------------------------------------------

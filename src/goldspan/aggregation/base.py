@@ -88,7 +88,7 @@ class Aggregator(Estimator, ABC):
         Args:
             crowd: A `Crowd`, a DataFrame with columns task (or item), worker, label, or anything
                 else that `read_crowd` reads.
-            gold: Known labels to learn from, as for `read_crowd`: they are taken as the truth and
+            gold: Known labels to learn from, as for `aggregate`: they are taken as the truth and
                 stand in the result. The crowd's own gold is never used to decide. Majority votes
                 learn nothing from either. Tags that only known labels have join those of the
                 result's crowd.

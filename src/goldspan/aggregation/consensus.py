@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
+from inspect import signature
 from itertools import repeat
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,12 +18,14 @@ from numpy.typing import NDArray
 from goldspan._notebook import counted
 from goldspan.aggregation.judge import Candidate
 from goldspan.aggregation.plausibility import check_plausibility
-from goldspan.crowd import Crowd
+from goldspan.crowd import Crowd, write_crowd
 from goldspan.crowd.atomic import new_file, write_text
 from goldspan.crowd.cells import any_formula, guard, marked
 from goldspan.crowd.formats.conll import conll_lines
-from goldspan.crowd.losses import lost_in_gold
+from goldspan.crowd.formats.span_exports import SoftLabels
+from goldspan.crowd.losses import UNUSED, lost_in_gold
 from goldspan.crowd.model import ItemText, item_texts, known_texts, list_array
+from goldspan.crowd.registry import formats, get_writer
 from goldspan.errors import InputError, UnavailableError, UnknownNameError
 from goldspan.spans import Codec, Tagged, find_spans
 from goldspan.spans.corpus import SpanArray
@@ -36,7 +39,9 @@ if TYPE_CHECKING:
 
 WRITERS = ("conll", "jsonl", "csv", "parquet")
 ENDINGS = {".conll": "conll", ".txt": "conll", ".tsv": "conll", ".jsonl": "jsonl", ".csv": "csv"}
-ENDINGS |= {".parquet": "parquet"}
+ENDINGS |= {".parquet": "parquet", ".npz": "cleanlab", ".spacy": "docbin"}
+_WITH_ANSWERS = ("cleanlab", "datasets")
+"""Formats of other tools that get everybody's answers beside the labels."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -230,6 +235,13 @@ class Consensus:
         """Return the tags by item id, for `goldspan.score`."""
         return dict(zip(self.crowd.item_ids.to_pylist(), self.tags, strict=True))
 
+    @property
+    def soft(self) -> SoftLabels | None:
+        """Confidences and probabilities as writers of formats take them; None of numeric values."""
+        if self.values is not None:
+            return None
+        return SoftLabels(self.token_probs, self.span_confidence, self.confidence, self.method)
+
     def as_gold(self) -> Crowd:
         """Return the crowd with these labels as its gold."""
         return self.crowd.with_gold(self.codes)
@@ -311,9 +323,12 @@ class Consensus:
             path: Where to; a name that ends in `.gz` is compressed.
             format: "conll" (token, offsets, tag, confidence), "jsonl" (an item per line with its
                 spans), "parquet" (an item per row with tags, confidence and every tag's
-                probability) or "csv" (item, label, confidence, text; single labels only). All but
-                conll also hold `item_columns`. By default what the ending of the name says, else
-                conll (single labels: csv).
+                probability) or "csv" (single labels: item, label, confidence, text; spans: a row
+                per span). All but conll and the csv of spans also hold `item_columns`. Or a format
+                of `write_crowd`, such as "docbin", "datasets", "cleanlab", "gliner" or
+                "label-studio": where it has a place for them, labels are marked as predictions and
+                have their confidences; cleanlab and datasets get the answers, too. By default what
+                the ending of the name says, else conll (single labels: csv).
             text: Whether conll shows the texts and the column of offsets; other readers of such
                 files may want neither.
             raw_csv: Whether cells of CSV stay as they are. By default an apostrophe goes before
@@ -330,8 +345,12 @@ class Consensus:
         """
         target = Path(path)
         name = format or format_of(path) or ("csv" if self.crowd.is_classification else "conll")
+        if name == "spans":
+            name = "jsonl"
+        elif name == "csv" and not self.tagset.rules.is_plain:
+            name = "span-table"
         if name not in WRITERS:
-            raise UnknownNameError("output format", name, WRITERS)
+            return self._write_as(target, name, text=text, raw_csv=raw_csv)
         if self.sets and name == "conll":
             raise InputError(
                 f"{target}: conll has no place for the sets of alternatives: write .jsonl or "
@@ -349,21 +368,38 @@ class Consensus:
             write_text(target, self._json_lines())
         elif not self.crowd.is_classification:
             raise InputError(
-                f"{target}: csv is for single labels; write tagged tokens as .conll or .jsonl"
+                f"{target}: csv is for single labels and spans; write tagged tokens as .conll"
             )
         else:
             write_text(target, self._csv_lines(raw=raw_csv))
         return self._lost(target, name)
 
+    def _write_as(self, path: Path, name: str, *, text: bool, raw_csv: bool) -> list[str]:
+        """Write the labels in a format of the registry."""
+        if name not in formats():
+            raise UnknownNameError("output format", name, dict.fromkeys([*WRITERS, *formats()]))
+        if self.sets:
+            raise InputError(
+                f"{path}: {name} has no place for the sets of alternatives: write .jsonl or "
+                ".parquet, or ask for no coverage"
+            )
+        crowd = self.as_gold() if name in _WITH_ANSWERS else self._labels_alone()
+        marks = "predicted" in signature(get_writer(name).write).parameters
+        ids, sure = crowd.item_ids.to_pylist(), self.confidence.tolist()
+        predicted = dict(zip(ids, sure, strict=True)) if marks else None
+        how: dict[str, Any] = {"text": text, "raw_csv": raw_csv, "predicted": predicted}
+        lost = write_crowd(crowd, path, format=name, soft=self.soft, **how)
+        return [one for one in lost if not one.startswith(UNUSED)]
+
+    def _labels_alone(self) -> Crowd:
+        """Return the items with the labels as gold, and nobody's answers."""
+        nobody = self.crowd.answers.take(np.zeros(0, np.intp))
+        nobody = replace(nobody, started=None, submitted=None, cost=None, guideline=None)
+        return replace(self.as_gold(), answers=nobody, worker_ids=pa.array([], pa.string()))
+
     def _lost(self, path: Path, name: str) -> list[str]:
         """Read a file again that was written, and name what did not come back."""
-        crowd = self.crowd
-        nobody = crowd.answers.take(np.zeros(0, np.intp))
-        nobody = replace(nobody, started=None, submitted=None, cost=None, guideline=None)
-        mine = replace(
-            self.as_gold(), answers=nobody, worker_ids=pa.array([], pa.string()), attributes=None,
-            groups=None,
-        )  # fmt: skip
+        mine = replace(self._labels_alone(), attributes=None, groups=None)
         return lost_in_gold(mine, path, name)
 
     def to_arrow(self) -> pa.Table:

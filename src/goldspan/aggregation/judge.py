@@ -149,6 +149,8 @@ class Choice:
             without text.
         teacher: The one of them whose labels the CRF learns from; "" without text.
         is_bold: Whether doubtful families of workers were believed (single labels).
+        models_power: Power of what models among the workers say, beside people and text.
+        models: Their ids; empty where nobody is one, or everybody teaches.
     """
 
     candidates: tuple[Candidate, ...]
@@ -157,6 +159,8 @@ class Choice:
     beside_text: Mapping[str, tuple[Settings, Settings]] = field(default_factory=dict)
     teacher: str = ""
     is_bold: bool = True
+    models_power: float = 0.0
+    models: tuple[str, ...] = ()
 
     @property
     def chosen(self) -> list[Candidate]:
@@ -191,8 +195,9 @@ class Choice:
         }
         found = tuple(Candidate(**one) for one in plain["candidates"])
         reasons = tuple(plain["reasons"])
-        is_bold = plain.get("is_bold", True)
-        return cls(found, plain["n_answers"], reasons, beside, plain["teacher"], is_bold)
+        is_bold, power = plain.get("is_bold", True), plain.get("models_power", 0.0)
+        more = is_bold, power, tuple(plain.get("models", ()))
+        return cls(found, plain["n_answers"], reasons, beside, plain["teacher"], *more)
 
 
 def _settings(plain: Sequence[float]) -> Settings:

@@ -291,6 +291,7 @@ class WorkerEntry:
         limit: Most answers that it gives; None for no limit.
         tariff: What it is paid.
         options: What else its kind takes.
+        probe: Whether it answers silently: its answers count for nothing, and show who pastes them.
     """
 
     id: str
@@ -299,6 +300,7 @@ class WorkerEntry:
     limit: int | None = None
     tariff: Tariff = Tariff()
     options: Mapping[str, Any] = field(default_factory=dict)
+    probe: bool = False
 
 
 class Annotator(ABC):
@@ -374,6 +376,11 @@ class Annotator(ABC):
         cost = sum(map(self.most, items))
         return Estimate(len(items), expected_micro=cost, most_micro=cost)
 
+    def knows(self, item: PoolItem) -> bool:
+        """Whether it can be asked about an item: a recorded worker only about what it answered."""
+        del item
+        return True
+
     def most(self, item: PoolItem) -> int:
         """Return the most that an answer to an item can cost, in millionths; to be reserved."""
         return self.entry.tariff.cost(len(item.tokens))
@@ -394,5 +401,5 @@ class Annotator(ABC):
         self.close()
 
 
-KEYS = ("id", "kind", "family", "limit", "prices")
+KEYS = ("id", "kind", "family", "limit", "prices", "probe")
 """Keys of every entry; the others are of its kind."""

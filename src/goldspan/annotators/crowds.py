@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
 
 from goldspan.annotators.base import (
     AnnotationTask,
@@ -33,6 +35,10 @@ class _Known(Annotator):
     def _read(self) -> Tags:
         raise NotImplementedError
 
+    def knows(self, item: PoolItem) -> bool:
+        """Whether there is an answer to the item."""
+        return item.id in self._tags
+
     def label(self, items: Sequence[PoolItem]) -> Iterator[ItemAnswer]:
         """Yield the answers."""
         for item in items:
@@ -52,7 +58,8 @@ class _Known(Annotator):
     def _crowd(self, file: str) -> Crowd:
         """Read a file of labels of the task."""
         path, codec = self.task.folder / file, self.task.codec
-        crowd = read_crowd(path, encoding=None if self.task.is_single else codec.encoding)
+        changed = path.stat().st_mtime_ns if path.is_file() else 0
+        crowd = _read_once(path, None if self.task.is_single else codec.encoding, changed)
         more = {*crowd.tagset.tags} - {*codec.tags}
         if more:
             raise InputError(
@@ -60,6 +67,13 @@ class _Known(Annotator):
                 f"{', '.join(sorted(more))}"
             )
         return crowd
+
+
+@lru_cache(maxsize=1)
+def _read_once(path: Path, encoding: str | None, changed: int) -> Crowd:
+    """Read a file that the entries of several workers name; again if it has changed."""
+    del changed
+    return read_crowd(path, encoding=encoding)
 
 
 @dataclass(frozen=True)

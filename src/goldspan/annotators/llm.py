@@ -186,10 +186,10 @@ class _Asked:
 class LanguageModel(Annotator):
     """A language model behind an endpoint of the OpenAI protocol.
 
-    Every reply is kept under model, prompt and item before anything else is done with it: an
-    annotator that is asked again, or after a kill, replies the same and pays nothing twice. A call
-    that was cut off by the end of the process may have been paid: it is sent again under the same
-    `Idempotency-Key`, and counted in `facts()` as not settled.
+    Every reply is kept under address, model, prompt and item before anything else is done with it:
+    an annotator that is asked again, or after a kill, replies the same and pays nothing twice. A
+    call that was cut off by the end of the process may have been paid: it is sent again under the
+    same `Idempotency-Key`, and counted in `facts()` as not settled.
 
     Args:
         entry: Its entry in the plan.
@@ -268,8 +268,24 @@ class LanguageModel(Annotator):
         return {key: value for key, value in body.items() if value is not None}
 
     def key_of(self, item: PoolItem) -> str:
-        """Return the key under which the replies about an item are kept."""
-        return hash_of([self.options.model, self.prompt_hash, content_hash(item)])
+        """Return the key under which the replies about an item are kept.
+
+        Until version 0.2 it did not hold the address: replies that were kept so are still read.
+        """
+        before = hash_of([self.options.model, self.prompt_hash, content_hash(item)])
+        if self._replies.has(before):
+            return before
+        return hash_of([self._address, self.options.model, self.prompt_hash, content_hash(item)])
+
+    @property
+    def _address(self) -> str:
+        """The address of the endpoint, as the replies know it."""
+        return self._where.rstrip("/")
+
+    @cached_property
+    def _asked_as(self) -> str:
+        """The hash of address and prompt, under which calls are counted."""
+        return hash_of([self._address, self.prompt_hash])
 
     # What it costs.
 
@@ -422,7 +438,7 @@ class LanguageModel(Annotator):
         `drift` is whether the endpoint said in its replies to this prompt that it is more than one
         model; `unsettled` are calls that were cut off by a kill and may have been paid.
         """
-        models = self._replies.models(self.prompt_hash)
+        models = self._replies.models(self._asked_as, self.prompt_hash)
         return {
             "model": self.options.model,
             "prompt": self.prompt_hash,
@@ -430,7 +446,7 @@ class LanguageModel(Annotator):
                 {"model": model, "fingerprint": mark, "replies": n} for model, mark, n in models
             ],
             "drift": len({model for model, _, _ in models if model}) > 1,
-            "unsettled": self._replies.unsettled(self.prompt_hash),
+            "unsettled": self._replies.unsettled(self._asked_as, self.prompt_hash),
         }
 
     @property
@@ -493,7 +509,7 @@ class LanguageModel(Annotator):
             raise StoppedError
         again = self.options.samples * attempt  # the same seed would bring the same faulty reply
         body = self._body(self.prompt.messages(item), sample + again)
-        self._replies.begin(key, sample, attempt, self.prompt_hash)
+        self._replies.begin(key, sample, attempt, self._asked_as)
         try:
             found = self._endpoint.ask(body, f"{key}-{sample}-{attempt}", stop)
         except MaybePaidError as error:
@@ -502,14 +518,15 @@ class LanguageModel(Annotator):
         except BaseException as error:
             self._replies.drop(key, sample, attempt)
             if isinstance(error, NotServedError) and error.is_final:
-                raise self._stopped(error) from None
+                raise self._stopped(error, stop) from None
             if isinstance(error, NotTakenError) and error.status in _HOPELESS:
-                raise self._stopped(error) from None
+                raise self._stopped(error, stop) from None
             raise
         else:
             self._replies.end(key, sample, attempt, DONE, self._kept(found, item))
 
-    def _stopped(self, error: Exception) -> InputError:
+    def _stopped(self, error: Exception, stop: Event) -> InputError:
+        stop.set()  # the other threads send nothing more
         return InputError(
             f"worker {self.id}: {self._where}: {error}; nothing more is sent, what was answered is "
             "kept"

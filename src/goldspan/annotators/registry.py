@@ -31,8 +31,8 @@ def read_worker(given: Mapping[str, Any]) -> WorkerEntry:
     """Read the entry of an annotator and check it; nothing is imported but its kind.
 
     Args:
-        given: `kind`; `id` (by default the kind), `family`, `limit`, `prices` (a table), and what
-            the kind takes.
+        given: `kind`; `id` (by default the kind), `family`, `limit`, `prices` (a table), `probe`,
+            and what the kind takes.
 
     Raises:
         InputError: Something is missing or makes no sense.
@@ -56,8 +56,16 @@ def read_worker(given: Mapping[str, Any]) -> WorkerEntry:
         tariff = Tariff.read(given.get("prices", {}))
     except InputError as error:
         raise InputError(f"worker {name}: {error}") from None
+    probe = given.get("probe", False)
+    if not isinstance(probe, bool):
+        raise InputError(f"worker {name}: probe must be true or false, not {probe!r:.80}")
+    if probe and kind in WAITED_FOR:
+        raise InputError(
+            f"worker {name}: a probe labels silently when it is called, and {kind} answer when "
+            f"they like (choose from {', '.join(KINDS)})"
+        )
     options = {key: value for key, value in given.items() if key not in KEYS}
-    entry = WorkerEntry(name, str(kind), family, limit, tariff, options)
+    entry = WorkerEntry(name, str(kind), family, limit, tariff, options, probe)
     if kind in KINDS:
         _class_of(entry).read_options(entry)
     return entry

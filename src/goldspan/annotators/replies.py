@@ -1,11 +1,11 @@
 """What models replied, on the disk: every call is written down before it is sent.
 
-A folder holds `replies.sqlite`. A call is known by the item, the model and the prompt (one key), by
-the number of the sample and of the attempt. It is "sent" before it is sent, and "done" with its
-reply, in one transaction each; a process that is killed in between leaves it "sent", and who finds
-it so, under the lock of its key, knows that nobody waits for its reply any more. So nothing that
-was answered is ever asked again, also by two processes at once. The texts that were sent are not
-kept; the replies quote words of them.
+A folder holds `replies.sqlite`. A call is known by the item, the address, the model and the prompt
+(one key), by the number of the sample and of the attempt. It is "sent" before it is sent, and
+"done" with its reply, in one transaction each; a process that is killed in between leaves it
+"sent", and who finds it so, under the lock of its key, knows that nobody waits for its reply any
+more. So nothing that was answered is ever asked again, also by two processes at once. The texts
+that were sent are not kept; the replies quote words of them.
 """
 
 from __future__ import annotations
@@ -180,17 +180,28 @@ class Replies:
         """Keep the words of a prompt under its hash."""
         self._write("INSERT OR IGNORE INTO prompts VALUES (?, ?)", (prompt, content))
 
-    def models(self, prompt: str) -> list[tuple[str, str, int]]:
-        """Return the models that replied to a prompt: id, fingerprint, number of replies."""
+    def has(self, key: str) -> bool:
+        """Whether anything is kept under a key."""
+        return bool(self._read("SELECT 1 FROM calls WHERE key = ? LIMIT 1", (key,)))
+
+    def models(self, prompt: str, before: str) -> list[tuple[str, str, int]]:
+        """Return the models that replied to a prompt: id, fingerprint, number of replies.
+
+        Args:
+            prompt: What calls were begun with.
+            before: What they were begun with until version 0.2.
+        """
         return self._read(
-            "SELECT model, fingerprint, count(*) FROM calls WHERE prompt = ? AND state = 'done' "
+            "SELECT model, fingerprint, count(*) FROM calls "
+            "WHERE prompt IN (?, ?) AND state = 'done' "
             "GROUP BY model, fingerprint ORDER BY count(*) DESC, model, fingerprint",
-            (prompt,),
+            (prompt, before),
         )
 
-    def unsettled(self, prompt: str) -> int:
+    def unsettled(self, prompt: str, before: str) -> int:
         """Count the calls that were cut off by the end of a process: they may have been paid."""
-        ((n,),) = self._read("SELECT coalesce(sum(cut), 0) FROM calls WHERE prompt = ?", (prompt,))
+        sql = "SELECT coalesce(sum(cut), 0) FROM calls WHERE prompt IN (?, ?)"
+        ((n,),) = self._read(sql, (prompt, before))
         return int(n)
 
     def _read(self, sql: str, values: tuple[Any, ...]) -> list[Any]:

@@ -20,7 +20,7 @@ from goldspan.campaign.events import AnswerTaken, OnEvent, WorkerDropped
 from goldspan.campaign.inputs import CampaignInputs
 from goldspan.campaign.judging import VERDICTS, QualificationTest, families_of, kept, why_failed
 from goldspan.campaign.plan import key_of
-from goldspan.campaign.protocols import Waiting
+from goldspan.campaign.protocols import SOMEBODY, Offers, Waiting
 from goldspan.crowd import Crowd, read_crowd
 from goldspan.crowd.atomic import write_text
 from goldspan.crowd.labels import recode
@@ -81,6 +81,25 @@ def is_over(inputs: CampaignInputs, ledger: Ledger, now: int) -> bool:
     if hours is None:
         return False
     return now - next(iter(ledger.events())).time >= hours * HOUR
+
+
+# --------------------------------------------------------------------------------------------------
+# Which answers could be bought, where rounds choose them by what they promise.
+
+
+def offers_of_somebody(inputs: CampaignInputs, items: Sequence[str]) -> Offers:
+    """Return one answer about every item, of whoever comes."""
+    found = Offers()
+    for item in items:
+        found.add(item, SOMEBODY, int(inputs.costs[inputs.pool.place[item]]))
+    return found
+
+
+def whom_to_ask(ledger: Ledger, wave: str) -> Mapping[str, str]:
+    """Return whom the round of a wave chose to ask about its items, where it did choose."""
+    picks = ledger.records("picks").get(wave.partition(".")[0], {})
+    found: Mapping[str, str] = picks.get("whom", {})
+    return found
 
 
 # --------------------------------------------------------------------------------------------------
@@ -292,14 +311,27 @@ class AnsweringCrowd:
         self, name: str, items: Sequence[str], on_event: OnEvent = lambda _: None
     ) -> Waiting | None:
         """Fill the open places, item by item, as far as there is anybody to ask."""
-        del name
         self._on_event = on_event
         self._read()
-        rows = self.ledger.slots().to_pylist()
+        rows, whom = self.ledger.slots().to_pylist(), whom_to_ask(self.ledger, name)
         missing = {row["item"]: row["wanted"] - row["filled"] for row in rows}
         for item in items:
-            self._fill(item, missing[item])
+            if item not in whom:
+                self._fill(item, missing[item])
+            elif missing[item] > 0:  # others lost the comparison: the next round chooses again
+                self._got(whom[item], item)
         return None
+
+    def offers(self, items: Sequence[str]) -> Offers:
+        """Return the answers about items that can be bought now."""
+        self._read()
+        found = Offers()
+        for item in items:
+            price = int(self.inputs.costs[self.inputs.pool.place[item]])
+            for worker in self.workers_for(item):
+                if worker not in self._barred and item not in self._asked.get(worker, ()):
+                    found.add(item, worker, price)
+        return found
 
     def _fill(self, item: str, n: int) -> None:
         """Ask n workers, two of a family only where nobody else is left."""
@@ -552,6 +584,10 @@ class Files:
         where += self._not_counted()
         return still_awaited(self.inputs, self.ledger, missing, self.now(), where)
 
+    def offers(self, items: Sequence[str]) -> Offers:
+        """Return the answers about items that can be bought now."""
+        return offers_of_somebody(self.inputs, items)
+
     def _write(self, path: Path, name: str, needed: Mapping[str, int]) -> None:
         """Write tasks, unless they are there."""
         if self._is_there(path):
@@ -718,3 +754,7 @@ class Web:
         missing = missing_answers(self.ledger, items)
         where = "people answer in their browsers: goldspan serve"
         return still_awaited(self.inputs, self.ledger, missing, self.now(), where)
+
+    def offers(self, items: Sequence[str]) -> Offers:
+        """Return the answers about items that can be bought now."""
+        return offers_of_somebody(self.inputs, items)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,16 +12,25 @@ from numpy.typing import NDArray
 from goldspan.aggregation import Aggregator, Consensus, get_aggregator
 from goldspan.aggregation.auto import Auto
 from goldspan.aggregation.judge import Choice
+from goldspan.aggregation.machines import KINDS
 from goldspan.aggregation.plausibility import check_plausibility
 from goldspan.campaign.inputs import CampaignInputs
 from goldspan.campaign.plan import Plan
+from goldspan.campaign.suggestions import Apart
 from goldspan.crowd import Crowd
 from goldspan.errors import InputError
-from goldspan.protocols import Ledger
-from goldspan.workers import judge_workers, measure_reliability, next_answers
+from goldspan.protocols import Ledger, Runner
+from goldspan.workers import (
+    find_quality_flags,
+    judge_workers,
+    measure_reliability,
+    next_answers,
+)
+from goldspan.workers.flag_context import QualityFlag
+from goldspan.workers.pasting import PASTING
 from goldspan.workers.redundancy import OPEN, states
 from goldspan.workers.stopping import answer_counts, get_rule
-from goldspan.workers.verdicts import DROP, state_workers
+from goldspan.workers.verdicts import DROP, LOOK, state_workers
 
 # --------------------------------------------------------------------------------------------------
 # Tests of workers: how many gold questions were answered right.
@@ -71,6 +80,8 @@ def why_failed(truth: Given, given: Given, least: float) -> str:
 
 CHOICE = "choice"
 """Kind of the records of what `auto` chose; the last one holds."""
+GAIN = "gain"
+"""The value of `redundancy.by` by which rounds buy the answers that promise most."""
 SEEN = "last_answer"
 """Key of such a record: the number of the last answer that was judged by."""
 
@@ -88,6 +99,15 @@ def method_of(plan: Plan, ledger: Ledger) -> str:
     return str(begun.get("method", plan.first_default))
 
 
+def crowd_for(plan: Plan, ledger: Ledger) -> Crowd:
+    """Return the answers that labels are made of.
+
+    Where answers are chosen by gain, the items are the whole pool: what was not asked about is
+    labelled by its words, if the method reads words.
+    """
+    return ledger.crowd("pool" if plan.redundancy.by == GAIN else "answered")
+
+
 @dataclass(frozen=True)
 class Aggregating:
     """Aggregates by the plan's method; known labels count as the truth.
@@ -95,19 +115,33 @@ class Aggregating:
     `auto` judges its candidates when that is due (`choose`) and at the end (`choose_at_end`), and
     is fitted by the last choice that was kept in between: labels depend on the answers and on what
     the ledger holds alone.
+
+    Attributes:
+        plan: The plan.
+        ledger: Where the campaign is kept.
+        runner: Where to work; by default in this thread.
     """
 
     plan: Plan
     ledger: Ledger
+    runner: Runner | None = None
 
     def labels(self, crowd: Crowd) -> Consensus:
-        """Aggregate."""
-        aggregator, known = self._aggregator(crowd), _known(crowd)
+        """Aggregate; answers that were given with a suggestion count for the suggester, too."""
+        apart = Apart.of(self.ledger, crowd)
+        if apart is None:
+            return self._labels(crowd, self._aggregator(crowd), _known(crowd))
+        made = self._labels(apart.crowd, self._aggregator(crowd, apart), _known(crowd))
+        return apart.together(made, self._aggregator(crowd))
+
+    def _labels(self, crowd: Crowd, aggregator: Aggregator, known: Crowd | None) -> Consensus:
         choice = self._choice() if isinstance(aggregator, Auto) else None
         if choice is None:
-            return aggregator.fit(crowd.with_gold(None), known).result_
+            return aggregator.fit(crowd.with_gold(None), known, runner=self.runner).result_
         assert isinstance(aggregator, Auto)
-        return aggregator.fit_chosen(crowd.with_gold(None), choice, known).result_
+        return aggregator.fit_chosen(
+            crowd.with_gold(None), choice, known, runner=self.runner
+        ).result_
 
     def choose(self, crowd: Crowd) -> dict[str, Any] | None:
         """Judge the candidates of `auto`, if that is due; return what is to be kept as `CHOICE`.
@@ -132,19 +166,32 @@ class Aggregating:
 
     def _chosen(self, crowd: Crowd) -> dict[str, Any] | None:
         """Judge the candidates of `auto`; None for other methods."""
-        aggregator = self._aggregator(crowd)
+        apart = Apart.of(self.ledger, crowd)
+        aggregator, split = self._aggregator(crowd, apart), crowd if apart is None else apart.crowd
         if not isinstance(aggregator, Auto):
             return None
-        found: Choice = aggregator.fit(crowd.with_gold(None), _known(crowd)).result_.memory
+        found: Choice = aggregator.fit(
+            split.with_gold(None), _known(crowd), runner=self.runner
+        ).result_.memory
         return found.to_dict()
 
-    def _aggregator(self, crowd: Crowd) -> Aggregator:
+    def _aggregator(self, crowd: Crowd, apart: Apart | None = None) -> Aggregator:
+        """Make the method of a crowd, or of one whose answers with a suggestion are apart."""
         params, section = self.plan.aggregate.all_params, self.plan.aggregate
         if isinstance(section.families, Mapping):  # workers who may come later are among them
             there = crowd.worker_ids.to_pylist()
             kin = {worker: section.family_of(worker) for worker in there}
             params = {**params, "families": {w: name for w, name in kin.items() if name}}
-        return get_aggregator(method_of(self.plan, self.ledger), **params)
+        method = method_of(self.plan, self.ledger)
+        known = {*crowd.worker_ids.to_pylist()}
+        models = [x.id for x in self.plan.workforce if x.kind in KINDS and x.id in known]
+        if models and method == Auto.name and not self.plan.is_single:
+            params = {"models": models, **params}
+        made = get_aggregator(method, **params)
+        given = getattr(made, "families", None)
+        if apart is not None and given is not None:
+            made.set_params(families=apart.families(given))
+        return made
 
     def _choice(self) -> Choice | None:
         every = list(self.ledger.records(CHOICE).values())
@@ -153,10 +200,17 @@ class Aggregating:
     def open_items(self, crowd: Crowd, result: Consensus, items: Sequence[str]) -> list[str]:
         """Name the items whose answers are too few by the rule, in the order given.
 
-        For the rule the members of a family count as fewer; the maximum is of paid answers.
+        For the rule the members of a family count as fewer; the maximum is of paid answers. Where
+        answers are chosen by gain there is no rule: the next round asks on.
         """
         limits = self.plan.redundancy
-        status = states(crowd, result, get_rule(limits.stop), limits.min, limits.max)
+        if limits.by == GAIN:
+            return []
+        asked, apart = crowd, Apart.of(self.ledger, crowd)
+        if apart is not None and getattr(aggregator := self._aggregator(crowd), "families", None):
+            asked, kin = apart.crowd, apart.families(aggregator.families)
+            result = replace(result, crowd=asked, families=kin)
+        status = states(asked, result, get_rule(limits.stop), limits.min, limits.max)
         is_open = (status == OPEN) & (answer_counts(crowd) < limits.max)
         names = crowd.item_ids.to_pylist()
         open_ = {name for name, more in zip(names, is_open.tolist(), strict=True) if more}
@@ -251,7 +305,10 @@ def families_of(plan: Plan, judged: Mapping[str, Mapping[str, Any]]) -> dict[str
     return {worker: row["family"] for worker, row in rows.items() if row.get("family") is not None}
 
 
-def judge(plan: Plan, crowd: Crowd, result: Consensus, barred: set[str], n_workers: int) -> Any:
+def judge(
+    plan: Plan, crowd: Crowd, result: Consensus, barred: set[str], n_workers: int,
+    probes: Crowd | None = None,
+) -> Any:  # fmt: skip
     """Judge all workers by the gold questions and by the crowd.
 
     Args:
@@ -260,21 +317,25 @@ def judge(plan: Plan, crowd: Crowd, result: Consensus, barred: set[str], n_worke
         result: Of the same crowd.
         barred: Workers who are asked nothing more already.
         n_workers: Workers in all; at least as many as an item may need are kept.
+        probes: What models answered silently.
 
     Returns:
         Plain values: `workers`, each with the `verdict` of the rules and why, and what may be said
         of them and what it rests on (`goldspan.workers.verdicts`): `by`, `measure`, `mean` with
         its interval, `judged`, `known`, `opinion`, `said`, how many `more` known labels would
-        settle it, and the `family` of who errs together with others, and what it counts as; and
-        `drop`, those who go now, the worst first.
+        settle it, the `family` of who errs together with others, and what it counts as, and
+        `signs`, the quality flags of people who repeat a probe's mistakes; and `drop`, those who go
+        now, the worst first.
     """
     gold = crowd if crowd.gold is not None and (crowd.gold >= 0).any() else None
     known = crowd.with_gold(None) if gold is None else crowd
     reliability = measure_reliability(known, gold=gold, result=result)
     rules = plan.judging
+    signs = _signs(plan, known, result, probes)
     found = judge_workers(
-        reliability, threshold=rules.threshold, sure=rules.sure, families=result.families
-    )
+        reliability, threshold=rules.threshold, sure=rules.sure, signs=signs,
+        families=result.families,
+    )  # fmt: skip
     stated = state_workers(known, threshold=rules.threshold, sure=rules.sure)
     unit = "texts" if plan.is_single else "spans"
     rows = {
@@ -282,9 +343,12 @@ def judge(plan: Plan, crowd: Crowd, result: Consensus, barred: set[str], n_worke
             "verdict": one.verdict, "why": one.why, "by": said.by, "measure": said.measure,
             "mean": round(said.mean, 6), "low": round(said.low, 6), "high": round(said.high, 6),
             "judged": round(said.judged, 3), "known": round(said.known, 3), "more": said.more,
-            "opinion": said.opinion(one.verdict, rules.sure),
-            "said": "; ".join(part for part in (said.words(unit), one.together) if part),
+            "opinion": LOOK if one.signs else said.opinion(one.verdict, rules.sure),
+            "said": "; ".join(
+                part for part in (said.words(unit), one.together, *map(str, one.signs)) if part
+            ),
             **({} if one.family is None else {"family": one.family, "effective": one.effective}),
+            **({"signs": [sign.to_dict() for sign in one.signs]} if one.signs else {}),
         }
         for one, said in zip(found, stated, strict=True)
     }  # fmt: skip
@@ -296,6 +360,15 @@ def judge(plan: Plan, crowd: Crowd, result: Consensus, barred: set[str], n_worke
     ]
     room = max(0, n_workers - len(barred) - plan.redundancy.max)
     return {"workers": rows, "drop": failed[:room] if rules.drop else []}
+
+
+def _signs(plan: Plan, crowd: Crowd, result: Consensus, probes: Crowd | None) -> list[QualityFlag]:
+    """Return the quality flags of people who repeat the mistakes of probes."""
+    if probes is None:
+        return []
+    machines = {one.id for one in plan.workforce if one.kind in {"llm", "python", "tagger"}}
+    found = find_quality_flags(crowd, result=result, kinds=PASTING, probes=probes)
+    return [one for one in found if one.worker not in machines]
 
 
 # --------------------------------------------------------------------------------------------------

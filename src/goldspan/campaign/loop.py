@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from goldspan.aggregation import Consensus
+from goldspan.campaign.asking import AskingByGain
 from goldspan.campaign.changes import begin, reopened
 from goldspan.campaign.crowds import HOUR, Files, Replayed, Simulated, Web
 from goldspan.campaign.curve import NEXT
@@ -29,9 +30,11 @@ from goldspan.campaign.events import (
 from goldspan.campaign.inputs import CampaignInputs
 from goldspan.campaign.judging import (
     CHOICE,
+    GAIN,
     SEEN,
     VERDICTS,
     Aggregating,
+    crowd_for,
     gold_free_warnings,
     judge,
     kept,
@@ -40,6 +43,7 @@ from goldspan.campaign.judging import (
 )
 from goldspan.campaign.model import make_model
 from goldspan.campaign.outlook import CampaignStopping, ended
+from goldspan.campaign.probing import probes_of
 from goldspan.campaign.protocols import (
     Aggregate,
     Decision,
@@ -55,19 +59,21 @@ from goldspan.campaign.protocols import (
     Trained,
     Waiting,
 )
+from goldspan.campaign.suggestions import blind_answers
 from goldspan.campaign.workforce import Workforce
 from goldspan.crowd import Crowd
 from goldspan.errors import InputError
-from goldspan.protocols import Ledger
+from goldspan.protocols import Ledger, Runner
 from goldspan.selection.base import CONTROL as RANDOM
 from goldspan.selection.base import Cost
 from goldspan.selection.schedule import Schedule, read_selector
+from goldspan.workers.stopping import answer_counts
 
 # --------------------------------------------------------------------------------------------------
 # The default step "select": a rule or a schedule, as much as the money pays for.
 
 
-POOL, MONEY = "pool", "money"
+POOL, MONEY, UNANSWERED = "pool", "money", "unanswered"
 """Why there are no more items."""
 ERRORS = "errors"
 """Kind of the records of what the model got right and wrong after a round."""
@@ -121,10 +127,13 @@ class Picking:
         return {name: known.get(name) for name in closed}
 
     def _costs(self) -> Cost | None:
-        """Return what the rules weigh gains against; where nobody is paid, items are alike."""
-        if not self.inputs.plan.is_paid:
-            return None
+        """Return what the rules weigh gains against.
+
+        None where nobody is paid, or nobody by `[prices]`: items are alike then.
+        """
         prices = self.inputs.plan.prices
+        if not self.inputs.plan.is_paid or not prices.answer_micro + prices.token_micro:
+            return None
         per_token = prices.per_token if self.inputs.pool.text is not None else 0
         fixed = prices.per_answer
         if not self.inputs.plan.is_single:
@@ -217,12 +226,13 @@ class CampaignState:
         truth = self.inputs.truth
         if truth is None or not len(self.labelled.items):
             return None
-        encoding = self.inputs.codec.encoding
+        encoding, place = self.inputs.codec.encoding, self.inputs.pool.place
         every = truth.tagset.decode_complete(truth.gold_tagged)
-        items = self.labelled.items.tolist()
-        labels = measured([every[n] for n in items], self.labelled.labels, encoding)
+        given = self._now.given
+        labels = measured([every[place[name]] for name in given], [*given.values()], encoding)
         found: dict[str, Any] = {"labels": labels.value, "model": None}
-        seen = {*items, *(self.inputs.pool.place[name] for name in self.inputs.control)}
+        items = self.labelled.items.tolist()
+        seen = {*items, *(place[name] for name in self.inputs.control)}
         rest = np.array([n for n in range(len(every)) if n not in seen], np.int64)
         if self.trained is not None and len(rest):
             predicted = self.trained.predict(self.inputs.pool, rest)
@@ -268,22 +278,33 @@ class Snapshot:
     @cached_property
     def crowd(self) -> Crowd:
         """The answers that count."""
-        return self.owner.ledger.crowd()
+        return crowd_for(self.inputs.plan, self.owner.ledger)
 
     @cached_property
     def result(self) -> Consensus | None:
         """What they say."""
-        return self.owner.steps.aggregate.labels(self.crowd) if self.crowd.n_items else None
+        return self.owner.steps.aggregate.labels(self.crowd) if len(self.crowd.latest) else None
 
     @cached_property
-    def labelled(self) -> Labelled:
-        """Labels of all answered items but the gold questions."""
+    def given(self) -> dict[str, list[str]]:
+        """Labels by item, gold questions aside; also of items that only their words label."""
         found = {} if self.result is None else self.result.tagged_by_id()
-        known = {
+        return {
             name: tags
             for name, tags in found.items()
             if name not in self.inputs.control and None not in tags
         }
+
+    @cached_property
+    def labelled(self) -> Labelled:
+        """Labels of all answered items but the gold questions."""
+        told = (answer_counts(self.crowd) > 0).tolist()
+        asked = {
+            name
+            for name, is_told in zip(self.crowd.item_ids.to_pylist(), told, strict=True)
+            if is_told
+        }
+        known = {name: tags for name, tags in self.given.items() if name in asked}
         order = [n for n in self.inputs.ranks("deal").tolist() if self.inputs.ids[n] in known]
         names, drawn = [self.inputs.ids[n] for n in order], self.owner.drawn
         return Labelled(
@@ -345,12 +366,19 @@ class Steps:
     stop: Stop
 
     @classmethod
-    def of(cls, inputs: CampaignInputs, ledger: Ledger, **replaced: Any) -> Steps:
+    def of(
+        cls,
+        inputs: CampaignInputs,
+        ledger: Ledger,
+        runner: Runner | None = None,
+        **replaced: Any,
+    ) -> Steps:
         """Make the steps of a plan.
 
         Args:
             inputs: The plan and its files.
             ledger: Where the campaign is kept.
+            runner: Where to aggregate and to train; by default in this thread.
             replaced: Other steps in their places, by name: `stop=MyRule()`.
         """
         plan, codec = inputs.plan, inputs.codec
@@ -361,10 +389,10 @@ class Steps:
         made = cls(
             Picking(inputs, ledger),
             SOURCES[plan.crowd.source](inputs, ledger),
-            Aggregating(plan, ledger),
+            Aggregating(plan, ledger, runner),
             make_model(
                 plan.model.name, plan.model.params, inputs.pool, plan.seed, value,
-                single=plan.is_single,
+                single=plan.is_single, runner=runner,
             ),
             Evaluating(inputs),
             CampaignStopping(plan),
@@ -383,6 +411,8 @@ PLACES = 1_000
 _WHY = {
     MONEY: "the money does not pay for another item",
     POOL: "no item of the pool is left to pick",
+    GAIN: "nobody who can still be asked is expected to make any label surer",
+    UNANSWERED: "nobody answered anything",
 }
 
 
@@ -498,7 +528,7 @@ class Campaign:
     def _round(self, number: int, name: str) -> Waiting | None:
         """Do a round as far as it is not done."""
         picks = self._kept("picks", name, lambda: self._pick(number))
-        items = list(picks["items"])
+        items = [*picks["items"], *picks.get("more", ())]
         if not items:
             why = _WHY.get(picks["stopped"], picks["stopped"])
             decision = self._kept("stop", name, lambda: asdict(ended(picks["stopped"], why, {})))
@@ -506,14 +536,13 @@ class Campaign:
             return None
         if self._opened != name:  # as above: whoever answers would wait meanwhile
             self._hear(RoundOpened(number, len(items)))
-            least = self.inputs.plan.redundancy.min
-            self.ledger.open_batch(name, items, least, self.steps.label.now())
+            self._open(name, picks)
             self._opened = name
         waiting = self._collect(name, items)
         if waiting is not None:
             return waiting
         with self.progress.frozen():
-            if self.progress.crowd.n_items:
+            if len(self.progress.crowd.latest):
                 self._judge(name)
             facts = self._kept("round", name, lambda: self._facts(number, name))
         self._hear(RoundEnded(number, facts))
@@ -522,10 +551,33 @@ class Campaign:
         return None
 
     def _pick(self, number: int) -> dict[str, Any]:
-        trained = self.progress.trained if number > 1 else None
         left = self.ledger.totals().left
-        found: Picks = self.steps.select.pick(number, self.progress.picked, trained, left)
-        return {"items": found.items, "rules": found.rules, "stopped": found.stopped}
+        if number > 1 and self.inputs.plan.redundancy.by == GAIN:
+            with self.progress.frozen():
+                found = self._pick_answers(left)
+            chosen = {"more": found.more, "whom": found.whom}
+        else:
+            trained = self.progress.trained if number > 1 else None
+            found = self.steps.select.pick(number, self.progress.picked, trained, left)
+            chosen = {}
+        return {"items": found.items, "rules": found.rules, "stopped": found.stopped, **chosen}
+
+    def _pick_answers(self, left: int) -> Picks:
+        """Pick items and workers by what their answers promise."""
+        crowd, result = self.progress.crowd, self.progress.result
+        if result is None:
+            return Picks((), (), UNANSWERED)
+        asking = AskingByGain(self.inputs, self.ledger)
+        return asking.ask(crowd, result, self.steps.label, left)
+
+    def _open(self, name: str, picks: Mapping[str, Any]) -> None:
+        """Open the places of a round; those of a round that is over stay as they are."""
+        items, more, now = list(picks["items"]), picks.get("more", {}), self.steps.label.now()
+        if items:
+            least = 1 if "whom" in picks else self.inputs.plan.redundancy.min
+            self.ledger.open_batch(name, items, least, now)
+        if more and f"{name}.1" not in self.ledger.records("wave"):
+            self.ledger.adjust(more, now)
 
     def _collect(self, name: str, items: list[str]) -> Waiting | None:
         """Get answers, and more of them where the rule is not content; give back what is free.
@@ -612,12 +664,14 @@ class Campaign:
         assert result is not None  # there are answers
         simulated = self.inputs.plan.crowd.source == "simulated"
         n = self._n_places() if simulated else crowd.n_workers
-        found: dict[str, Any] = judge(self.inputs.plan, crowd, result, barred, n)
+        own, probes = blind_answers(self.ledger, crowd), probes_of(self.ledger, crowd)
+        found: dict[str, Any] = judge(self.inputs.plan, own, result, barred, n, probes)
         return found
 
     def _facts(self, number: int, name: str) -> dict[str, Any]:
         """Measure what there is after a round."""
         found, totals = self.progress, self.ledger.totals()
+        picks = self.ledger.records("picks")[name]
         begin = next(iter(self.ledger.events())).time
         measure = self.steps.evaluate.measure
         evaluation = Evaluation() if found.note else measure(found.model, found.labelled)
@@ -628,7 +682,7 @@ class Campaign:
             wrong = {"wrong": {"items": len(kept["wrong"]), "of": sum(map(len, kept.values()))}}
         return {
             "round": number,
-            "picked": len(self.ledger.records("picks")[name]["items"]),
+            "picked": len(picks["items"]) + len(picks.get("more", ())),
             "items": len(found.labelled.items),
             "answers": len(found.crowd.latest),
             "spent": totals.spent,

@@ -15,9 +15,10 @@ from numpy.typing import NDArray
 from goldspan.campaign.protocols import Model, Trained
 from goldspan.errors import GoldspanError, InputError, MissingExtraError, UnknownNameError
 from goldspan.plugins import plugins
+from goldspan.protocols import Runner
 from goldspan.selection import Pool
 from goldspan.selection.uncertainty import class_probs, row_blocks
-from goldspan.tagger import CRF, HMM, Text
+from goldspan.tagger import CRF, HMM, Encoder, Text
 from goldspan.tagger.base import Tagger
 
 # --------------------------------------------------------------------------------------------------
@@ -163,7 +164,7 @@ def _cells(rows: Any) -> list[dict[str, Any]]:
 # The model step: a tagger for spans, any classifier of scikit-learn for single labels.
 
 
-TAGGERS: dict[str, type[Tagger]] = {"crf": CRF, "hmm": HMM}
+TAGGERS: dict[str, Callable[..., Tagger]] = {"crf": CRF, "hmm": HMM, "encoder": Encoder}
 AUTO = {
     "spans": ("crf", "hmm"),
     "text": ("logistic", "naive-bayes"),
@@ -176,24 +177,26 @@ FOLDS = 4
 
 @dataclass(frozen=True)
 class SpanTagger:
-    """Trains a CRF or an HMM."""
+    """Trains a CRF or an HMM, or fine-tunes an encoder."""
 
     pool: Pool
     name: str
     params: Mapping[str, Any]
+    runner: Runner | None = None
 
     def train(self, items: NDArray[np.int64], labels: Sequence[Sequence[str]]) -> Trained | None:
         """Train it; None where there is too little to learn from."""
         if len(items) < LEAST or self.pool.text is None:
             return None
         tagger = TAGGERS[self.name](**self.params)
-        tagger.fit(self.pool.text.select(items), [list(tags) for tags in labels])
+        known = [list(tags) for tags in labels]
+        tagger.fit(self.pool.text.select(items), known, runner=self.runner)
         return TrainedTagger(self.name, tagger)
 
 
 @dataclass(frozen=True)
 class TrainedTagger:
-    """A CRF or an HMM that learned."""
+    """A tagger that learned."""
 
     name: str
     model: Any
@@ -343,6 +346,8 @@ def check_model(name: str, params: Mapping[str, Any], *, single: bool) -> None:
         make_classifier(name, params, 0)
     elif name in TAGGERS:
         TAGGERS[name]().set_params(**params)
+        if name == "encoder" and not params.get("model"):
+            raise InputError('encoder needs params = { model = "NAME_OR_FOLDER" }')
     else:
         raise UnknownNameError("model", name, ["auto", *TAGGERS, "none"])
 
@@ -355,6 +360,7 @@ def make_model(
     measure: Callable[[Sequence[Sequence[str]], Sequence[Sequence[str]]], float],
     *,
     single: bool,
+    runner: Runner | None = None,
 ) -> Model:
     """Make the model step of a plan."""
     if name == "none":
@@ -362,7 +368,7 @@ def make_model(
     kind = "spans" if not single else "text" if pool.text is not None else "table"
     names = AUTO[kind] if name == "auto" else (name,)
     models: list[Model] = [
-        Classifier(pool, one, params, seed) if single else SpanTagger(pool, one, params)
+        Classifier(pool, one, params, seed) if single else SpanTagger(pool, one, params, runner)
         for one in names
     ]
     return models[0] if len(models) == 1 else Best(pool, tuple(models), measure)

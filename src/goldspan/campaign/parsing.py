@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 import tomllib
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping
@@ -11,10 +12,11 @@ from typing import Any
 
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
-from goldspan.campaign.plan import NAMES, PEOPLE, Plan, entry_of
+from goldspan.campaign.plan import CONSENSUS, NAMES, PEOPLE, Plan, entry_of
 from goldspan.campaign.section import Section
 from goldspan.errors import Fault, FaultsError, InputError
 from goldspan.money import from_micro
+from goldspan.protocols import RUNNER
 
 # --------------------------------------------------------------------------------------------------
 # What the keys of a plan say against each other, and names that nothing has.
@@ -168,6 +170,13 @@ def _redundancy(plan: Any) -> Iterator[str]:
     limits = plan.redundancy
     if limits.min > limits.max:
         yield f"redundancy: min is {limits.min}, more than max, {limits.max}"
+    if limits.by == "gain" and "stop" in limits.model_fields_set:
+        yield (
+            'redundancy.stop: is the rule of by = "rule"; with by = "gain" what an answer promises '
+            "decides: leave stop out"
+        )
+    if limits.by == "gain" and plan.select.errors:
+        yield 'select.errors: with redundancy.by = "gain" the rules pick the first round alone'
     try:
         get_rule(limits.stop)
     except InputError as error:
@@ -208,7 +217,8 @@ def _n_workers(plan: Any) -> int | None:
     people = [one for one in plan.crowd.tables if one.get("kind") == PEOPLE]
     if any(NAMES not in one for one in people) and not plan.crowd.annotators:
         return None
-    return len(plan.crowd.tables) - len(people) + len(plan.crowd.names)
+    probes = [one for one in plan.crowd.tables if one.get("probe") is True]
+    return len(plan.crowd.tables) - len(people) - len(probes) + len(plan.crowd.names)
 
 
 def _page(plan: Any) -> Iterator[str]:
@@ -221,6 +231,39 @@ def _page(plan: Any) -> Iterator[str]:
             f"page.training: {training} gold questions to practise on, and control has {most} "
             "besides those of the test"
         )
+
+
+def _suggest(plan: Any) -> Iterator[str]:
+    """Check whose labels are suggested, and that the method can weigh the answers after them."""
+    by, path = plan.page.suggest, "page.suggest"
+    if by is None:
+        if plan.page.suggest_share is not None:
+            yield "page.suggest_share: belongs to page.suggest"
+        return
+    if not plan.crowd.is_served:
+        yield f"{path}: belongs to people in a browser"
+    there = [str(one.get("id", one.get("kind"))) for one in plan.crowd.tables if _is_machine(one)]
+    if by != CONSENSUS and by not in there:
+        known = ", ".join(map(repr, there)) or "none"
+        yield (
+            f'{path}: is "{CONSENSUS}" or the id of an entry of crowd.workers that answers at once '
+            f"({known}), not {by!r}"
+        )
+    if "families" not in _parameters(plan.method):
+        yield (
+            f"{path}: {plan.method} knows no families, so that answers after a suggestion would "
+            "count in full: choose another aggregate.method"
+        )
+
+
+def _is_machine(entry: Mapping[str, Any]) -> bool:
+    return entry.get("kind") != PEOPLE
+
+
+def _parameters(method: str) -> Collection[str]:
+    from goldspan.aggregation import get_aggregator
+
+    return get_aggregator(method).parameter_names()
 
 
 def _unasked(plan: Any) -> Iterator[str]:
@@ -368,7 +411,8 @@ def _named_workers(plan: Any) -> list[str]:
     if plan.crowd.source == "mixed":
         if _n_workers(plan) is None:
             return []
-        machines = [one for one in plan.crowd.tables if one.get("kind") != PEOPLE]
+        tables = [one for one in plan.crowd.tables if one.get("probe") is not True]
+        machines = [one for one in tables if one.get("kind") != PEOPLE]
         return [*plan.crowd.names, *(str(one.get("id", one.get("kind"))) for one in machines)]
     if plan.crowd.source != "simulated":
         return list(plan.crowd.annotators)
@@ -376,6 +420,16 @@ def _named_workers(plan: Any) -> list[str]:
         return list(read_team(list(plan.crowd.workers)))
     except InputError:  # said elsewhere
         return []
+
+
+def _runner(plan: Any) -> Iterator[str]:
+    if plan.runner is None:
+        return
+    if re.fullmatch(RUNNER, plan.runner) is None:
+        names = "threads, threads(2), ray or ray(ADDRESS)"
+        yield f"runner: {plan.runner!r} is none of the runners: {names}"
+    if plan.crowd.is_served:
+        yield "runner: it is for `goldspan run`; a server computes beside its pages: leave it out"
 
 
 def _method_and_rule(plan: Any) -> Iterator[str]:
@@ -390,7 +444,8 @@ def _method_and_rule(plan: Any) -> Iterator[str]:
             task.labels, task.types, task.encoding, plan.method, chosen.params, plan.redundancy.stop
         )
     except InputError as error:
-        yield f"aggregate and redundancy.stop: {error}"
+        by = "by" if plan.redundancy.by == "gain" else "stop"
+        yield f"aggregate and redundancy.{by}: {error}"
 
 
 def _model(plan: Any) -> Iterator[str]:
@@ -419,6 +474,7 @@ _CHECKS: tuple[Check, ...] = (
     _redundancy,
     _enough_workers,
     _page,
+    _suggest,
     _unasked,
     _provider,
     _control,
@@ -426,6 +482,7 @@ _CHECKS: tuple[Check, ...] = (
     _per_money,
     _select,
     _aggregate,
+    _runner,
     _method_and_rule,
     _model,
     _evaluate,
@@ -527,10 +584,11 @@ def _entries_of(content: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 def _families_of_entries(content: Mapping[str, Any]) -> dict[str, str]:
     """Return the families that entries say, or whose models are the same, by worker.
 
-    Somebody alone in a family is left out: it would say nothing.
+    Somebody alone in a family is left out: it would say nothing. So is a probe, which labels
+    nothing that counts.
     """
     found: dict[str, str] = {}
-    for one in _entries_of(content):
+    for one in (entry for entry in _entries_of(content) if entry.get("probe") is not True):
         kind = one.get("kind")
         family = one.get("family") or (one.get("model") if kind in ("llm", "tagger") else None)
         names = one.get(NAMES, ()) if kind == PEOPLE else (one.get("id", kind),)

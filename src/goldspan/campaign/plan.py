@@ -182,6 +182,8 @@ class Redundancy(Section):
     """How many answers an item gets: min, then one more at a time until the rule is content.
 
     Attributes:
+        by: "rule": as above; "gain": every round after the first buys, about any item of the pool
+            and of any worker, the answers that promise most for their price.
         overlap: Answers of every item, no fewer and no more: in place of min and max.
         min: Answers that every item gets.
         max: Most answers of an item.
@@ -193,6 +195,7 @@ class Redundancy(Section):
 
     # Kept as min and max, which say the same.
     overlap: Annotated[int, Field(ge=1)] | None = Field(default=None, exclude=True)
+    by: Literal["rule", "gain"] = "rule"
     min: Count = 2
     max: Count = 5
     stop: str = "confident(0.95)"
@@ -200,11 +203,10 @@ class Redundancy(Section):
 
     @model_serializer(mode="wrap")
     def _as_before(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Leave `per_family` out where it is not given: plans made before have the same hash."""
+        """Leave newer keys out where they are not used: plans made before have the same hash."""
         found: dict[str, Any] = dump(self)
-        return {
-            key: value for key, value in found.items() if key != "per_family" or value is not None
-        }
+        unused = {"per_family": None, "by": "rule"}
+        return {key: value for key, value in found.items() if (key, value) not in unused.items()}
 
     @model_validator(mode="before")
     @classmethod
@@ -390,6 +392,11 @@ class Page(Section):
         instructions: Text or Markdown file beside the plan: what is to be labelled, with examples.
         lease_minutes: How long a task is held for who has it before them.
         training: So many gold questions come first as practice, with the right answer shown.
+        suggest: Whose labels are shown before an annotator answers: a worker of the plan that
+            answers at once, or "consensus": what more than half of the answers so far say, those
+            given with a suggestion aside. Gold questions are never shown with a suggestion.
+        suggest_share: Of an annotator's other items that are shown with one, drawn at random; half
+            of them by default. Without one, an answer is blind.
         skip_reasons: What can be said when a task is passed.
         finished: What is said to who has no more to do.
         daily_writes: Requests of one worker on one day that change something, at most; by default
@@ -402,11 +409,29 @@ class Page(Section):
     instructions: str | None = None
     lease_minutes: Annotated[float, Field(gt=0, le=24 * 60)] = 10.0
     training: Number = 0
+    suggest: Name | None = None
+    suggest_share: Annotated[float, Field(gt=0, le=0.9)] | None = None
     skip_reasons: Words = ("I do not understand it", "It is not in my language", "It is broken")
     finished: str = "That was all for now. Thank you for your work."
     # Bounds of the server: no record and no id of a campaign depends on them.
     daily_writes: Annotated[int, Field(ge=20)] | None = Field(default=None, exclude=True)
     daily_joins: Annotated[int, Field(ge=1)] | None = Field(default=None, exclude=True)
+
+    @property
+    def shown_share(self) -> float:
+        """Share of an annotator's items that are shown with a suggestion, where there is one."""
+        return 0.5 if self.suggest_share is None else self.suggest_share
+
+    @model_serializer(mode="wrap")
+    def _as_before(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Leave suggestions out where there are none: plans made before have the same hash."""
+        found: dict[str, Any] = dump(self)
+        none = {key for key in ("suggest", "suggest_share") if found[key] is None}
+        return {key: value for key, value in found.items() if key not in none}
+
+
+CONSENSUS = "consensus"
+"""In place of a worker's id: what most of the answers so far say."""
 
 
 class Provider(Section):
@@ -438,6 +463,8 @@ class Plan(Section):
     Attributes:
         name: Of the campaign; letters, digits, spaces, points, dashes, underscores.
         seed: Of everything random.
+        runner: Where `goldspan run` computes: "threads", "threads(2)", "ray" or "ray(ADDRESS)", as
+            `goldspan.runners.working` reads it; by default in one thread. The results are the same.
     """
 
     name: Name
@@ -457,8 +484,9 @@ class Plan(Section):
     stop: StopSection = StopSection()
     page: Page = Page()
     provider: Provider | None = None
-    # It is no part of what a campaign is known by, and may be set or changed at any time.
+    # These are no part of what a campaign is known by, and may be set or changed at any time.
     privacy: Privacy = Field(default=Privacy(), exclude=True)
+    runner: StrictStr | None = Field(default=None, exclude=True)
 
     @property
     def is_single(self) -> bool:

@@ -33,11 +33,15 @@ class Picks:
         items: Their ids, in order of priority.
         rules: The rule that picked each.
         stopped: Why there are no more, in a word.
+        more: Items of earlier rounds that get more answers, and how many they then want in all.
+        whom: The worker whom to ask about an item, where that is chosen too; "" for whoever comes.
     """
 
     items: tuple[str, ...]
     rules: tuple[str, ...]
     stopped: str = ""
+    more: Mapping[str, int] = field(default_factory=dict)
+    whom: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -87,6 +91,36 @@ class Labelled:
     items: NDArray[np.int64]
     labels: Labels
     is_random: NDArray[np.bool_]
+
+
+SOMEBODY = ""
+"""Whoever comes to a page or takes a file next: nobody can choose who."""
+
+
+@dataclass(frozen=True)
+class Offers:
+    """Answers that can be bought.
+
+    Attributes:
+        items: Ids of the items, one per answer.
+        workers: Ids of the workers, `SOMEBODY` for whoever comes.
+        prices: The most that each costs, in millionths.
+        room: How many answers may still be asked of a worker; who is missing has no limit.
+        models: Workers who are models: their answers take nobody's time, and are not counted
+            among those of a round.
+    """
+
+    items: list[str] = field(default_factory=list)
+    workers: list[str] = field(default_factory=list)
+    prices: list[int] = field(default_factory=list)
+    room: dict[str, int] = field(default_factory=dict)
+    models: set[str] = field(default_factory=set)
+
+    def add(self, item: str, worker: str, price: int) -> None:
+        """Add one."""
+        self.items.append(item)
+        self.workers.append(worker)
+        self.prices.append(price)
 
 
 @dataclass(frozen=True)
@@ -159,6 +193,10 @@ class Label(Protocol):
 
         `on_event` hears of every answer that counts, and may end the campaign after it.
         """
+        ...
+
+    def offers(self, items: Sequence[str]) -> Offers:
+        """Return the answers about items that can be bought now; asked with `by = "gain"` alone."""
         ...
 
 

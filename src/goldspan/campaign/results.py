@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +17,11 @@ from goldspan.campaign.changes import changes, guideline_versions, plan_in_force
 from goldspan.campaign.crowds import HOUR
 from goldspan.campaign.curve import NEXT, curve_of
 from goldspan.campaign.inputs import CampaignInputs
-from goldspan.campaign.judging import VERDICTS, Aggregating
+from goldspan.campaign.judging import VERDICTS, Aggregating, crowd_for
 from goldspan.campaign.loop import Campaign
-from goldspan.campaign.plan import Plan
+from goldspan.campaign.plan import PEOPLE, Plan
+from goldspan.campaign.probing import PROBED
+from goldspan.campaign.suggestions import told
 from goldspan.crowd import Crowd
 from goldspan.crowd.atomic import write_text
 from goldspan.crowd.cells import csv_text
@@ -27,8 +29,9 @@ from goldspan.errors import InputError
 from goldspan.protocols import Ledger
 from goldspan.selection import Pool
 from goldspan.selection.features import Features, Incidence
-from goldspan.tagger.base import Tagger
+from goldspan.tagger.base import FeatureTagger, Tagger
 from goldspan.workers import PayPlan, make_bill
+from goldspan.workers.contributions import contributions
 
 # --------------------------------------------------------------------------------------------------
 # How much of a pool the rounds have covered, beside as many items drawn at random.
@@ -114,7 +117,8 @@ class CampaignRecord:
             drawn at random (`control`), against the truth of a simulation (`truth`), and more.
         picks: Per round how many items every rule picked.
         workers: By id answers, the last verdict with reliability and interval, and why the worker
-            was barred, "" if not.
+            was barred, "" if not. Of a mixed workforce also `kind`, `cost`, and, where there is a
+            result, what the worker `brought` (`goldspan.workers.contributions`).
         forecasts: Per round the learning curve and where it leads.
         curve: The last learning curve with its 95 % band, to be drawn: `items`, `score`, `low`,
             `high`, a list each; None while there are too few points.
@@ -137,6 +141,14 @@ class CampaignRecord:
             answers; known labels are left out.
         limits: The rules of `[stop]` that the plan sets, as rows of a table: `rule`, `limit`, and
             how near it is `now`.
+        kinds: The same as of workers, of all workers of a kind together: `workers`, `answers`,
+            `cost`, and what they `brought`; without a result nothing.
+        probes: Models that labelled silently: `probe`, `kind`, `model`, `items` and `cost`.
+        suggestions: Where labels were suggested, a row per suggester (`by`): how far annotators
+            follow it (`rate` with `low` and `high`, its 95 % interval), on how many `assisted` and
+            `blind` answers of how many `workers` that rests, how both agree with it, as what an
+            assisted answer counts (`rho`), and what became of what was shown: spans `kept`,
+            `changed`, `removed` and `added`, answers `unchanged`.
         version: Of this form.
     """
 
@@ -158,11 +170,18 @@ class CampaignRecord:
     guidelines: tuple[Mapping[str, Any], ...] = ()
     warnings: tuple[str, ...] = ()
     limits: tuple[Mapping[str, str], ...] = ()
+    kinds: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    probes: tuple[Mapping[str, Any], ...] = ()
+    suggestions: tuple[Mapping[str, Any], ...] = ()
     version: int = VERSION
 
     @classmethod
-    def of(cls, ledger: Ledger) -> CampaignRecord:
+    def of(cls, ledger: Ledger, result: Consensus | None = None) -> CampaignRecord:
         """Read it from a ledger.
+
+        Args:
+            ledger: The ledger.
+            result: Its labels, by which it is told what every worker brought.
 
         Raises:
             KeyError: No campaign was ever run over it.
@@ -175,14 +194,14 @@ class CampaignRecord:
         crowd, pool = ledger.crowd(), ledger.crowd("pool")
         forecasts = {name: one["facts"] for name, one in stops.items() if one["facts"]}
         plan = Plan.model_validate(in_force)
-        return cls(
+        made = cls(
             begun["id"],
             in_force,
             tuple(changes(ledger)),
             begun["versions"],
             rounds,
             {name: dict(Counter(one["rules"])) for name, one in picks.items()},
-            _workers(ledger, crowd),
+            _workers(ledger, plan, crowd),
             forecasts,
             drawn_curve(plan, rounds),
             _spending(ledger, crowd) if plan.is_paid else (),
@@ -194,26 +213,113 @@ class CampaignRecord:
             tuple(guideline_versions(ledger, crowd)),
             tuple(last_warnings(rounds)),
             tuple(plan.stop.shown(rounds, list(forecasts.values())[-1] if forecasts else {})),
+            probes=tuple(_probes(ledger)),
+            suggestions=tuple(told(ledger, crowd)),
         )
+        return made if result is None else made.by(result)
+
+    def by(self, result: Consensus) -> CampaignRecord:
+        """Return the record with what every worker, and every kind of workers, brought.
+
+        It is told of a mixed workforce: others have one kind of workers.
+        """
+        if not all("kind" in one for one in self.workers.values()):
+            return self
+        workers, kinds = _brought(self.workers, result)
+        return replace(self, workers=workers, kinds=kinds)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain values, for JSON."""
-        return asdict(self)
+        """Return plain values, for JSON; what only some campaigns have is left out of others."""
+        some = {"kinds", "probes", "suggestions"}
+        return {key: value for key, value in asdict(self).items() if value or key not in some}
 
 
-def _workers(ledger: Ledger, crowd: Crowd) -> dict[str, dict[str, Any]]:
+def _workers(ledger: Ledger, plan: Plan, crowd: Crowd) -> dict[str, dict[str, Any]]:
     judged = list(ledger.records(VERDICTS).values())
     verdicts, barred = (judged[-1]["workers"] if judged else {}), ledger.records("bar")
     sizes = (crowd.by_worker.bounds[1:] - crowd.by_worker.bounds[:-1]).tolist()
     answers = dict(zip(crowd.worker_ids.to_pylist(), sizes, strict=True))
+    facts = _kinds_and_costs(plan, crowd) if plan.workforce else {}
+    none = {"kind": PEOPLE, "cost": 0} if facts else {}
     return {
         worker: {
             "answers": answers.get(worker, 0),
+            **facts.get(worker, none),
             **verdicts.get(worker, {}),
             "barred": barred.get(worker, {}).get("why", ""),
         }
         for worker in sorted({*answers, *barred})
     }
+
+
+def _kinds_and_costs(plan: Plan, crowd: Crowd) -> dict[str, dict[str, Any]]:
+    """Return the kind of every worker of a mixed workforce, and what their answers cost."""
+    kinds = {entry.id: entry.kind for entry in plan.workforce}
+    paid = np.zeros(crowd.n_workers, np.int64)
+    if crowd.latest.cost is not None:
+        np.add.at(paid, crowd.latest.worker, crowd.latest.cost)
+    pairs = zip(crowd.worker_ids.to_pylist(), paid.tolist(), strict=True)
+    return {worker: {"kind": kinds.get(worker, PEOPLE), "cost": cost} for worker, cost in pairs}
+
+
+def _probes(ledger: Ledger) -> list[dict[str, Any]]:
+    """Return what models labelled silently."""
+    found: dict[str, dict[str, Any]] = {}
+    for one in ledger.records(PROBED).values():
+        facts = {"probe": one["probe"], "kind": one["kind"], "model": one.get("model")}
+        row = found.setdefault(one["probe"], {**facts, "items": 0, "cost": 0})
+        row["items"] += sum(labels is not None for labels in one["labels"].values())
+        row["cost"] += one["cost"]
+    return list(found.values())
+
+
+def _together(workers: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return how often workers are right by answers, with its interval, if all were judged alike.
+
+    Their posteriors count as independent and nearly normal.
+    """
+    judged = [one for one in workers if isinstance(one.get("mean"), float) and one["answers"]]
+    if not judged or len({one.get("measure") for one in judged}) > 1:
+        return {}
+    weight = np.array([one["answers"] for one in judged], np.float64)
+    weight /= weight.sum()
+    mean, low, high = (np.array([one[key] for one in judged]) for key in ("mean", "low", "high"))
+    middle = float(weight @ mean)
+    down, up = (float(np.sqrt((weight**2) @ (side - mean) ** 2)) for side in (low, high))
+    found = {"mean": middle, "low": max(0.0, middle - down), "high": min(1.0, middle + up)}
+    return {key: round(value, 6) for key, value in found.items()}
+
+
+def _brought(
+    workers: Mapping[str, Mapping[str, Any]], result: Consensus
+) -> tuple[Mapping[str, Mapping[str, Any]], Mapping[str, Mapping[str, Any]]]:
+    """Return `workers` and `kinds` of a record with what they brought."""
+    kinds: dict[str, dict[str, Any]] = {}
+    for one in workers.values():
+        row = kinds.setdefault(one["kind"], {"workers": 0, "answers": 0, "cost": 0})
+        row["workers"] += bool(one["answers"])
+        row["answers"] += one["answers"]
+        row["cost"] += one["cost"]
+    for name in kinds:
+        kinds[name] |= _together([one for one in workers.values() if one["kind"] == name])
+    rows = {("worker", name): one for name, one in workers.items()}
+    rows |= {("kind", name): one for name, one in kinds.items()}
+    names = {key: f"{key[0]} {key[1]}" for key in rows}
+    groups = {
+        name: [key[1]]
+        if key[0] == "worker"
+        else [worker for worker, one in workers.items() if one["kind"] == key[1]]
+        for key, name in names.items()
+    }
+    prices = {names[key]: one["cost"] / max(1, one["answers"]) for key, one in rows.items()}
+    found = contributions(result, groups, prices)
+    if found is None:
+        return workers, kinds
+    told = {key: {**one, "brought": found[names[key]].to_dict()} for key, one in rows.items()}
+    return (
+        {name: told["worker", name] for name in workers},
+        {name: told["kind", name] for name in kinds},
+    )
 
 
 def drawn_curve(plan: Plan, rounds: Sequence[Mapping[str, Any]]) -> dict[str, Any] | None:
@@ -327,11 +433,12 @@ class ReportData:
     def of(cls, ledger: Ledger, result: Consensus | None = None) -> ReportData:
         """Read them from a ledger."""
         record = CampaignRecord.of(ledger)
-        aggregate = Aggregating(Plan.model_validate(record.plan), ledger)
-        crowd = ledger.crowd()
-        if not crowd.n_items:
+        plan = Plan.model_validate(record.plan)
+        aggregate, crowd = Aggregating(plan, ledger), crowd_for(plan, ledger)
+        if not len(crowd.latest):
             return cls(record, None, None, "")
         made = result or aggregate.labels(crowd)
+        record = record.by(made)
         hidden = _hidden_gold(ledger, crowd)
         if hidden is not None:
             return cls(record, made, replace(made, crowd=crowd.with_gold(hidden)), HIDDEN)
@@ -403,9 +510,10 @@ def write_exports(
             spreadsheet may take for formulas.
 
     Returns:
-        The files: gold.conll (single labels: gold.csv), spans.jsonl, tagger.goldspan (single
-        labels: predictions.csv, every item of the pool), bill.csv, rounds.jsonl, record.json. What
-        there is nothing for, is not written: unpaid work has no bill.
+        The files: gold.conll (single labels: gold.csv), spans.jsonl, tagger.goldspan (an encoder:
+        the folder tagger; single labels: predictions.csv, every item of the pool), bill.csv,
+        rounds.jsonl, record.json. What there is nothing for, is not written: unpaid work has no
+        bill.
 
     Raises:
         InputError: The folder cannot be made, or a file not written.
@@ -419,7 +527,7 @@ def write_exports(
     with campaign.progress.frozen():
         written = [*_labels(campaign, folder, raw_csv), *_model(campaign, folder, raw_csv)]
         written += _bill(campaign, folder)
-    record = CampaignRecord.of(campaign.ledger)
+    record = CampaignRecord.of(campaign.ledger, campaign.progress.result)
     rounds = folder / "rounds.jsonl"
     write_text(rounds, [json.dumps(one, ensure_ascii=False) + "\n" for one in record.rounds])
     whole = folder / "record.json"
@@ -444,8 +552,10 @@ def _model(campaign: Campaign, folder: Path, raw_csv: bool) -> Iterator[Path]:
     if trained is None:
         return
     if isinstance(trained.model, Tagger):
-        trained.model.save(folder / "tagger.goldspan")
-        yield folder / "tagger.goldspan"
+        is_file = isinstance(trained.model, FeatureTagger)  # an encoder is a folder
+        name = folder / ("tagger.goldspan" if is_file else "tagger")
+        trained.model.save(name)
+        yield name
         return
     pool = campaign.inputs.pool
     labels = trained.predict(pool, np.arange(pool.n_items))

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from goldspan.campaign.inputs import CampaignInputs
+from goldspan.campaign.judging import GAIN
 from goldspan.campaign.plan import Control, Plan
 from goldspan.money import from_micro
 
@@ -66,6 +67,21 @@ def describe_plan(inputs: CampaignInputs) -> list[str]:
     return [*_work(inputs), *_machines(inputs), *costs, *_end(inputs)]
 
 
+def plan_warnings(inputs: CampaignInputs) -> list[str]:
+    """Return what in a plan has no effect; it is no fault, and running campaigns may have it."""
+    from goldspan.selection.schedule import read_selector
+
+    chosen = inputs.plan.select
+    if chosen.errors and not read_selector(chosen.by).heeds_errors:
+        told = (
+            f"select.errors: {chosen.by!r} does not heed what the model gets wrong: every batch is "
+            "the same without it; leave it out, or choose a rule that does, such as "
+            '"coverage, then mnlp" or "coverage, then near-errors"'
+        )
+        return [told]
+    return []
+
+
 def _machines(inputs: CampaignInputs) -> Iterator[str]:
     """Return what annotators that answer at once would cost, before anything is sent."""
     if inputs.plan.workforce:
@@ -89,12 +105,17 @@ def _work(inputs: CampaignInputs) -> Iterator[str]:
     yield f"crowd: {_crowd(plan)}"
     if plan.crowd.is_served:
         yield from _page(plan)
-    first = plan.select.first or plan.select.batch
-    rest = "" if first == plan.select.batch else f", later {plan.select.batch}"
-    yield f"rounds: {first} items{rest}, by {plan.select.by!r}"
+    first, batch = plan.select.first or plan.select.batch, plan.select.batch
     low, high = plan.redundancy.min, plan.redundancy.max
-    more = f", one more at a time up to {high} until {plan.redundancy.stop}" if low < high else ""
-    yield f"answers: {low} per item{more}"
+    if plan.redundancy.by == GAIN:
+        later = f"later {batch} answers by gain per price"
+        yield f"rounds: {first} items by {plan.select.by!r}, {later}"
+        yield f"answers: {low} per item of the first round; at most {high} per item"
+    else:
+        rest = "" if first == batch else f", later {batch}"
+        yield f"rounds: {first} items{rest}, by {plan.select.by!r}"
+        more = f", one more at a time up to {high} until {plan.redundancy.stop}"
+        yield f"answers: {low} per item{more if low < high else ''}"
     if plan.control is not None:
         share = f"{100 * plan.control.share:g} % of every worker's answers"
         yield f"control: {plan.control.n} known items, {share}{_test(plan.control)}"
@@ -112,7 +133,8 @@ def _work(inputs: CampaignInputs) -> Iterator[str]:
 def _crowd(plan: Plan) -> str:
     crowd = plan.crowd
     if plan.workforce:
-        return ", ".join(f"{entry.id} ({entry.kind})" for entry in plan.workforce)
+        words = ("", ", a probe")
+        return ", ".join(f"{one.id} ({one.kind}{words[one.probe]})" for one in plan.workforce)
     return {
         "simulated": f"simulated: {', '.join(crowd.workers)}",
         "replay": f"the recorded answers of {crowd.answers} again",
@@ -131,6 +153,9 @@ def _page(plan: Plan) -> Iterator[str]:
     yield f"provider: {links if name == 'link' else name}"
     if page.training:
         yield f"practice: {page.training} gold questions, with the right answer shown"
+    if page.suggest is not None:
+        share = f"for {100 * page.shown_share:g} % of everybody's texts; the rest is blind"
+        yield f"suggestions: the labels of {page.suggest}, {share}"
 
 
 def _test(control: Control) -> str:
@@ -181,7 +206,8 @@ def _entry(found: dict[str, Any], plan: Plan, unit: str) -> str:
 def _end(inputs: CampaignInputs) -> Iterator[str]:
     stop, hours = inputs.plan.stop, inputs.plan.budget.hours
     hard = ["the money is spent"] if inputs.plan.is_paid else []
-    hard += ["the pool is labelled"]
+    is_by_gain = inputs.plan.redundancy.by == GAIN
+    hard += ["no answer promises anything" if is_by_gain else "the pool is labelled"]
     hard += [] if hours is None else [f"{hours:g} hours are over"]
     hard += [rule.planned for rule in stop.rules if rule.is_hard]
     yield f"ends when {' or '.join(hard)}"

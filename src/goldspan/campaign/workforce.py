@@ -14,6 +14,7 @@ from itertools import count
 from typing import TYPE_CHECKING, Any, NamedTuple
 from weakref import finalize
 
+from goldspan.aggregation.machines import KINDS as MODELS
 from goldspan.annotators.base import AnnotationTask, Estimate
 from goldspan.annotators.registry import KINDS, open_annotator
 from goldspan.campaign.clock import open_clock
@@ -22,10 +23,14 @@ from goldspan.campaign.crowds import (
     AnsweringCrowd,
     is_over,
     missing_answers,
+    offers_of_somebody,
     still_awaited,
     tell,
+    whom_to_ask,
 )
 from goldspan.campaign.plan import key_of
+from goldspan.campaign.probing import Probes
+from goldspan.campaign.protocols import Offers
 from goldspan.errors import InputError
 from goldspan.protocols import Price
 from goldspan.tagger.features import hash64
@@ -72,12 +77,14 @@ class Expected(NamedTuple):
         kind: Its kind.
         family: Its family; "" for none.
         estimate: Answers, tokens and money.
+        probe: Whether its answers count for nothing.
     """
 
     id: str
     kind: str
     family: str
     estimate: Estimate
+    probe: bool = False
 
 
 def expected(inputs: CampaignInputs) -> list[Expected]:
@@ -89,7 +96,8 @@ def expected(inputs: CampaignInputs) -> list[Expected]:
         if entry.kind in KINDS:
             with open_annotator(entry, task) as machine:
                 estimate = machine.estimate(items[: entry.limit])
-                found.append(Expected(entry.id, entry.kind, machine.family, estimate))
+                one = Expected(entry.id, entry.kind, machine.family, estimate, entry.probe)
+                found.append(one)
     return found
 
 
@@ -113,8 +121,9 @@ class Workforce(AnsweringCrowd):
         self.machines: dict[str, Annotator] = {
             entry.id: stack.enter_context(open_annotator(entry, task))
             for entry in inputs.plan.workforce
-            if entry.kind in KINDS
+            if entry.kind in KINDS and not entry.probe
         }
+        self.probes = Probes(inputs, ledger, task, stack)
 
     def now(self) -> int:
         """Return the campaign's time: without people it is that which the answers took."""
@@ -130,23 +139,30 @@ class Workforce(AnsweringCrowd):
         """Ask the annotators that answer at once, then say what people are waited for."""
         self._on_event = on_event
         if not self.has_people:
+            self._ask_probes(items)
             self._ask_machines(name, items)
             return None
         self.ledger.expire(self.now())
         if not is_over(self.inputs, self.ledger, self.now()):
+            self._ask_probes(items)
             self._ask_machines(name, items)
         missing = missing_answers(self.ledger, items)
         where = "people answer in their browsers: goldspan serve"
         return still_awaited(self.inputs, self.ledger, missing, self.now(), where)
 
+    def _ask_probes(self, items: Sequence[str]) -> None:
+        """Let probes label the items first: what people see later cannot depend on it."""
+        self.probes.ask(items, lambda: self._items, self.now())
+
     def _ask_machines(self, name: str, items: Sequence[str]) -> None:
         """Ask in passes: what has no answer, and money that was reserved, is for the next one."""
+        whom = whom_to_ask(self.ledger, name)
         before: Mapping[str, Sequence[str]] = {}
         for number in count(1):
             key = f"{name}.{number}"
             self._read()
             kept = self.ledger.records(ASKED).get(key)
-            asks = self._choose(items) if kept is None else kept["items"]
+            asks = self._choose(items, whom) if kept is None else kept["items"]
             if not asks or (kept is None and asks == before):  # nobody took them: no place, money
                 return
             if kept is None:
@@ -172,14 +188,14 @@ class Workforce(AnsweringCrowd):
     # Who is asked about what: the free places of the items, in their order, as far as there is
     # money for the most that the answers can cost.
 
-    def _choose(self, items: Sequence[str]) -> dict[str, list[str]]:
+    def _choose(self, items: Sequence[str], whom: Mapping[str, str]) -> dict[str, list[str]]:
         """Choose items for every annotator."""
         rows = {row["item"]: row for row in self.ledger.slots().to_pylist()}
         left, asks = self.ledger.totals().left, dict[str, list[str]]()
         for item in items:
             row = rows[item]
             free = row["wanted"] - row["leased"] - row["filled"]
-            for worker, cost in self._order(item) if free > 0 else ():
+            for worker, cost in self._order(item, whom.get(item)) if free > 0 else ():
                 if free > 0 and cost <= left and self._may(worker, asks.get(worker, ())):
                     asks.setdefault(worker, []).append(item)
                     free, left = free - 1, left - cost
@@ -195,16 +211,34 @@ class Workforce(AnsweringCrowd):
         limit = self.machines[worker].entry.limit
         return limit is None or len(self._asked.get(worker, ())) + len(more) < limit
 
-    def _order(self, item: str) -> Iterator[tuple[str, int]]:
+    def offers(self, items: Sequence[str]) -> Offers:
+        """Return the answers about items that can be bought now."""
+        self._read()
+        found = offers_of_somebody(self.inputs, items) if self.has_people else Offers()
+        found.models.update(w for w, one in self.machines.items() if one.entry.kind in MODELS)
+        for worker, machine in self.machines.items():
+            limit = machine.entry.limit
+            if limit is not None:
+                found.room[worker] = limit - len(self._asked.get(worker, ()))
+            for item in items if worker not in self._barred else ():
+                if self._can(worker, item):
+                    found.add(item, worker, self._most(worker, item))
+        return found
+
+    def _order(self, item: str, chosen: str | None) -> Iterator[tuple[str, int]]:
         """Yield who can be asked about an item, and the most that it costs: the cheapest first.
 
-        Of a family one is asked; two only where nobody else is left, which is never so where people
-        answer.
+        Where the round chose somebody, it is he alone: others lost the comparison. Of a family one
+        is asked; two only where nobody else is left, which is never so where people answer.
         """
+        if chosen is not None:
+            if chosen in self.machines and chosen not in self._barred and self._can(chosen, item):
+                yield chosen, self._most(chosen, item)
+            return
         able = [
             worker
             for worker in self._shuffled(self.machines, lambda worker: f"{item}\0{worker}")
-            if worker not in self._barred and not self._had(worker, item)
+            if worker not in self._barred and self._can(worker, item)
         ]
         costs = {worker: self._most(worker, item) for worker in able}
         there = {self._families.get(w) for w, had in self._asked.items() if item in had} - {None}
@@ -232,6 +266,10 @@ class Workforce(AnsweringCrowd):
         n_regular = len(self._asked.get(worker, ())) - done + n
         due = control.first + int(control.share * n_regular) - done
         return [item for item in order if not self._had(worker, item)][: max(0, due)]
+
+    def _can(self, worker: str, item: str) -> bool:
+        """Whether an annotator can be asked about an item, and has not been."""
+        return not self._had(worker, item) and self.machines[worker].knows(self._items[item])
 
     def _had(self, worker: str, item: str) -> bool:
         return item in self._asked.get(worker, ()) or item in self._skipped[worker]
@@ -285,6 +323,7 @@ def described(one: Expected, unit: str, amount: Callable[[int], Any]) -> str:
     """Return what an annotator would do and cost, in words."""
     estimate = one.estimate
     kin = f", family {one.family}" if one.family else ""
+    kin += ", a probe" if one.probe else ""
     words = f"worker {one.id} ({one.kind}{kin}): up to {estimate.answers} answers"
     if one.kind == "llm":
         words += (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import typer
 
@@ -18,9 +18,11 @@ from goldspan.cli.options import (
     Policy,
     RawCsv,
     Reading,
+    RunnerName,
     ThreadCount,
     argument,
     flag,
+    format_names,
     method_names,
     option,
     reads_crowd,
@@ -33,6 +35,7 @@ from goldspan.cli.output import (
     key_values,
     not_held,
     print_result,
+    read_value,
     steps,
     table,
     warn,
@@ -40,9 +43,11 @@ from goldspan.cli.output import (
 
 if TYPE_CHECKING:
     from goldspan.aggregation import Consensus
+    from goldspan.aggregation.partitions import PartitionedResult
     from goldspan.crowd import Crowd
     from goldspan.crowd.measures import Agreement
-    from goldspan.protocols import Progress
+    from goldspan.crowd.unitizing import UnitAgreement
+    from goldspan.protocols import Progress, Runner
     from goldspan.spans.scoring import Score
     from goldspan.tagger import CRF
 
@@ -63,10 +68,20 @@ def aggregate(
         autocompletion=method_names,
     ),
     output: str | None = option(
-        "Where to write the gold: .conll, .jsonl, .parquet or .csv (text also .gz); - for"
-        " standard output.",
+        "Where to write the gold: .conll, .jsonl, .parquet, .csv (spans: a row each; text also"
+        " .gz), .spacy or .npz (cleanlab); - for standard output.",
         "--output",
         "-o",
+    ),
+    to_format: str | None = option(
+        "Format of the gold: conll, jsonl, csv, parquet, or one of `goldspan convert`, such as"
+        " datasets, docbin, gliner, label-studio; by default the ending of the name decides.",
+        autocompletion=format_names,
+    ),
+    split: str | None = option(
+        "Shares of train, dev and test, such as 80,10,10: -o is a folder with these parts, cut by"
+        " documents, and a dataset card (--to-format datasets by default).",
+        metavar="SHARES",
     ),
     overwrite: Overwrite = False,
     report: str | None = option("Write a report with figures to this file, such as report.html."),
@@ -87,6 +102,7 @@ def aggregate(
         " with this probability, such as 0.9; they are written to .jsonl."
     ),
     threads: ThreadCount = None,
+    runner: RunnerName = None,
     tagger: str | None = option(
         "Write the tagger that a method with a CRF trains, such as ner.goldspan; with auto a CRF"
         " is trained on the labels.",
@@ -117,6 +133,9 @@ def aggregate(
     them; those that predict them best are averaged. It is printed what was tried, what was chosen
     and how sure that is, and what should be looked at before the labels are trusted.
 
+    FILE may be a folder of `goldspan convert --partitions`, which need not fit into memory: -o is
+    then a new folder of labels, a file for every partition.
+
     If the crowd comes with gold, the result is scored against it; the gold is never used
     to aggregate.
 
@@ -131,36 +150,56 @@ def aggregate(
       goldspan aggregate labels.csv --columns item=question --gold truth.csv --json
 
       goldspan aggregate answers.tsv.gz -m ds --calibrate known.conll --coverage 0.9 -o gold.jsonl
-    """
-    from goldspan.aggregation.registry import canonical
 
+      goldspan aggregate answers -m ds --runner ray -o labels
+
+      goldspan aggregate answers.tsv.gz --to-format label-studio -o predictions.json
+
+      goldspan aggregate answers.tsv.gz --split 80,10,10 -o dataset
+    """
     inputs = [path for path in (source, reading.gold, known, calibrate) if path]
-    outputs = (output, report, workers_table, tagger)
-    check_outputs(*outputs, inputs=[*inputs, checkpoint], overwrite=overwrite, as_json=json)
+    check_outputs(
+        output, report, workers_table, tagger, inputs=[*inputs, checkpoint], overwrite=overwrite,
+        as_json=json,
+    )  # fmt: skip
     check_outputs(checkpoint, inputs=inputs, overwrite=True)  # a run goes on from it
-    if report:
-        check_part("report")
+    from goldspan.crowd.partitions import is_partitioned
+
+    if is_partitioned(source):
+        others = {
+            "--gold": reading.gold, "--known": known, "--calibrate": calibrate, "--report": report,
+            "--workers-table": workers_table, "--tagger": tagger, "--overwrite": overwrite,
+        }  # fmt: skip
+        _check_partitions(output, others)
+        own = method_params(method, param, ties=ties, raw=raw, seed=seed, families=families)
+        around = _Around(runner, threads, checkpoint)
+        _partitions(source, str(output), method, own, around, as_json=json)
+        return
     check_files(report=report, workers_table=workers_table, checkpoint=checkpoint, tagger=tagger)
-    check_there(known, calibrate)
-    _check_coverage(coverage, calibrate)
-    _check_endings(output, workers_table)
-    method = canonical(method)
-    if tagger and "crf" not in method and method != "auto":
-        raise typer.BadParameter("--tagger needs a method with a CRF, such as bsc-seq+crf, or auto")
+    _check_parts(report, known, calibrate, coverage)
+    shares, to_format = _shares(split, output, to_format)
+    _check_endings(output, workers_table, to_format)
+    method = _method(method, tagger)
     params = method_params(method, param, ties=ties, raw=raw, seed=seed, families=families)
-    from goldspan.aggregation import get_aggregator
+    from goldspan.aggregation import get_aggregator, heed_told_families
 
     aggregator = get_aggregator(method, **params)
-    from goldspan.runners import FileCheckpoint, Threads
+    from goldspan.runners import FileCheckpoint, working
 
     keep = FileCheckpoint(checkpoint) if checkpoint else None
-    with steps(4 if calibrate else 3, quiet=json) as step:
+    with (
+        working(runner, threads) as worked_by,
+        steps(4 if calibrate else 3, quiet=json) as step,
+    ):
         step(f"reading {source}")
         crowd = reading.read(source, step.part)
-        _check_suits(output, crowd, trains=bool(tagger) and method == "auto")
-        _check_sets(output, crowd, coverage)
+        form = _form(output, to_format, crowd)
+        _check_suits(output, form, crowd, trains=bool(tagger) and method == "auto")
+        _check_sets(output, form, coverage)
+        if "families" not in params:
+            heed_told_families(aggregator, crowd)
         step(f"aggregating with {method}")
-        aggregator.fit(crowd, known, runner=Threads(threads), progress=step.round, checkpoint=keep)
+        aggregator.fit(crowd, known, runner=worked_by, progress=step.round, checkpoint=keep)
         result = aggregator.result_
         if calibrate:
             from goldspan.aggregation.calibration import calibrate as calibrated
@@ -169,21 +208,110 @@ def aggregate(
             result = calibrated(result, calibrate, coverage=coverage)
         step("writing")
         scored = _score(crowd, result, policy)
-        lost = _write(result, output, report, scored, text=not no_text, raw_csv=raw_csv)
+        how = {"format": form, "text": not no_text, "raw_csv": raw_csv}
+        how = {"format": form, "shares": shares, "seed": seed or 1} if shares else how
+        lost = _write(result, output, report, scored, how)
         if workers_table:
             _write_workers(result, workers_table)
         if tagger:
-            (result.tagger or _train(result, threads, step.round)).save(tagger)
-    for what in lost:
-        warn(not_held(what))
-    for warning in result.warnings:
-        warn(f"goldspan: warning: {warning}")
+            (result.tagger or _train(result, worked_by, step.round)).save(tagger)
+    for what in (*map(not_held, lost), *(f"goldspan: warning: {one}" for one in result.warnings)):
+        warn(what)
     facts = {"output": output, "report": report, "lost": lost, **_facts(crowd, result, scored)}
     lines = _lines(crowd, result, scored, output, report)
     print_result(facts, lines, as_json=json, to_stderr=output == "-")
+    _check_interrupted(result)
+
+
+def _check_interrupted(result: Consensus | PartitionedResult) -> None:
+    """Say that there was more to do, and end the command as Ctrl-C does."""
     if result.stop_reason == "interrupted":
         warn(f"goldspan: interrupted after {len(result.trace)} rounds; their result was written")
         raise typer.Exit(130)
+
+
+def _shares(
+    split: str | None, output: str | None, to_format: str | None
+) -> tuple[list[float] | None, str | None]:
+    """Read the shares of train, dev and test; returns also the format."""
+    if split is None:
+        return None, to_format
+    if output in {None, "-"}:
+        raise typer.BadParameter("--split writes a folder: pass -o FOLDER")
+    from goldspan.aggregation.splits import checked_shares
+
+    try:
+        shares = [float(one) for one in split.split(",")]
+    except ValueError:
+        message = f"--split takes three numbers, such as 80,10,10, not {split!r}"
+        raise typer.BadParameter(message) from None
+    return checked_shares(shares).tolist(), to_format or "datasets"
+
+
+def _method(name: str, tagger: str | None) -> str:
+    """Return the name of the method as it is registered."""
+    from goldspan.aggregation.registry import canonical
+
+    method = canonical(name)
+    if tagger and "crf" not in method and method != "auto":
+        raise typer.BadParameter("--tagger needs a method with a CRF, such as bsc-seq+crf, or auto")
+    return method
+
+
+def _check_partitions(output: str | None, others: dict[str, Any]) -> None:
+    """Reject what cannot be done out of core, before any work is done."""
+    if output in {None, "-"}:
+        raise typer.BadParameter("the labels of partitions are a folder: name it with -o")
+    for name, value in others.items():
+        if value:
+            raise typer.BadParameter(f"{name} is not for folders of partitions: leave it out")
+
+
+class _Around(NamedTuple):
+    """Where work is done, and its state kept."""
+
+    runner: str | None
+    threads: int | None
+    checkpoint: str | None
+
+
+def _partitions(
+    source: str, output: str, method: str, params: dict[str, Any], around: _Around, *, as_json: bool
+) -> None:
+    """Aggregate a folder of partitions, and say what became of it."""
+    from dataclasses import asdict
+
+    from goldspan.aggregation.partitions import aggregate_partitions
+    from goldspan.aggregation.registry import canonical
+    from goldspan.runners import FileCheckpoint, working
+
+    keep = FileCheckpoint(around.checkpoint) if around.checkpoint else None
+    with working(around.runner, around.threads) as runner, steps(1, quiet=as_json) as step:
+        step(f"aggregating with {method}")
+        found = aggregate_partitions(
+            source, output, canonical(method), runner=runner, progress=step.round, checkpoint=keep,
+            **params,
+        )  # fmt: skip
+    size = f"{found.n_items} items in {found.n_partitions} partitions"
+    given = f"{found.n_answers} answers of {found.n_workers} workers"
+    took = f"{found.stop_reason} after {len(found.trace)} rounds, {found.seconds:.1f} s"
+    lines = [
+        f"{found.method}: {size}, {given} ({took})",
+        f"mean confidence {found.confidence:.3f}; items without answers: {found.n_open}",
+        f"written: {output}",
+    ]
+    print_result({"input": source, "output": output, **asdict(found)}, lines, as_json=as_json)
+    _check_interrupted(found)
+
+
+def _check_parts(
+    report: str | None, known: str | None, calibrate: str | None, coverage: float | None
+) -> None:
+    """Check what is needed beside the answers."""
+    if report:
+        check_part("report")
+    check_there(known, calibrate)
+    _check_coverage(coverage, calibrate)
 
 
 def _check_coverage(coverage: float | None, calibrate: str | None) -> None:
@@ -196,49 +324,66 @@ def _check_coverage(coverage: float | None, calibrate: str | None) -> None:
         raise typer.BadParameter(f"--coverage is a number between 0 and 1, not {coverage:g}")
 
 
-def _check_sets(output: str | None, crowd: Crowd, coverage: float | None) -> None:
-    """Reject a file that has no place for the sets of alternatives, before any work is done."""
+def _form(output: str | None, to_format: str | None, crowd: Crowd) -> str:
+    """Return the format in which the labels are written."""
     from goldspan.aggregation.consensus import format_of
+
+    found = to_format or (output and format_of(output))
+    found = found or ("csv" if crowd.is_classification else "conll")
+    return "span-table" if found == "csv" and not crowd.tagset.rules.is_plain else found
+
+
+def _check_sets(output: str | None, form: str, coverage: float | None) -> None:
+    """Reject a file that has no place for the sets of alternatives, before any work is done."""
     from goldspan.errors import InputError
 
-    if coverage is None or output is None:
+    if coverage is None or output is None or form in {"jsonl", "parquet", "csv"}:
         return
-    form = format_of(output) or ("csv" if crowd.is_classification else "conll")
-    if form == "conll":
-        where = "standard output shows CoNLL, which" if output == "-" else f"{output}: CoNLL"
-        raise InputError(f"{where} has no place for the sets of --coverage: write -o gold.jsonl")
+    name = "CoNLL" if form == "conll" else form
+    where = f"standard output shows {name}, which" if output == "-" else f"{output}: {name}"
+    raise InputError(f"{where} has no place for the sets of --coverage: write -o gold.jsonl")
 
 
-def _check_endings(output: str | None, workers_table: str | None) -> None:
+def _check_endings(output: str | None, workers_table: str | None, to_format: str | None) -> None:
     """Reject names of files whose ending says nothing, before any work is done."""
     from pathlib import Path
 
-    from goldspan.aggregation.consensus import ENDINGS, format_of
-    from goldspan.errors import InputError
+    from goldspan.aggregation.consensus import ENDINGS, WRITERS, format_of
+    from goldspan.crowd.registry import formats, get_writer
+    from goldspan.errors import InputError, UnknownNameError
 
-    if output and output != "-" and format_of(output) is None:
-        raise InputError(f"{output}: the name must end in {', '.join(ENDINGS)} (text also .gz)")
+    name = to_format or (format_of(output) if output else None)
+    if output and output != "-" and name is None:
+        endings = ", ".join(ENDINGS)
+        message = f"{output}: the name must end in {endings} (text also .gz), or pass --to-format"
+        raise InputError(message)
+    if name is not None and name not in WRITERS:
+        if name not in formats():
+            known = dict.fromkeys([*WRITERS, *formats()])
+            raise UnknownNameError("output format", name, known)
+        module = get_writer(name)
+        if hasattr(module, "check"):
+            module.check()
     if workers_table and Path(workers_table).suffix not in {".csv", ".jsonl"}:
         raise InputError(f"{workers_table}: the name must end in .csv or .jsonl")
 
 
-def _check_suits(output: str | None, crowd: Crowd, *, trains: bool) -> None:
+def _check_suits(output: str | None, form: str, crowd: Crowd, *, trains: bool) -> None:
     """Reject what cannot hold the crowd's labels or learn from them, before they are computed."""
-    from goldspan.aggregation.consensus import format_of
     from goldspan.aggregation.legal import has_words
     from goldspan.errors import InputError
 
-    if output and format_of(output) == "csv" and not crowd.is_classification:
-        raise InputError(f"{output}: csv is for single labels; write .conll, .jsonl or .parquet")
+    if output and form == "csv" and not crowd.is_classification:
+        message = f"{output}: csv is for single labels and spans; write .conll, .jsonl or .parquet"
+        raise InputError(message)
     if trains and (crowd.is_classification or not has_words(crowd)):
         raise InputError("--tagger: a tagger learns from tagged words, and there are none")
 
 
-def _train(result: Consensus, threads: int | None, progress: Progress) -> CRF:
+def _train(result: Consensus, runner: Runner, progress: Progress) -> CRF:
     """Train a CRF on the labels."""
     import numpy as np
 
-    from goldspan.runners import Threads
     from goldspan.tagger import CRF, Text
 
     crowd = result.as_gold().select_items(np.diff(result.crowd.by_item.bounds) > 0)
@@ -246,7 +391,7 @@ def _train(result: Consensus, threads: int | None, progress: Progress) -> CRF:
     text = Text.of(crowd.tokens_list, documents)
     crf = CRF(encoding=crowd.tagset.encoding)
     tags = list(crowd.tagged_by_id().values())
-    return crf.fit(text, tags, runner=Threads(threads), progress=progress)
+    return crf.fit(text, tags, runner=runner, progress=progress)
 
 
 def _write_workers(result: Consensus, path: str) -> None:
@@ -283,22 +428,31 @@ def _write(
     output: str | None,
     report: str | None,
     scored: Any,
-    *,
-    text: bool,
-    raw_csv: bool,
+    how: dict[str, Any],
 ) -> list[str]:
     lost: list[str] = []
-    if output == "-":
+    if "shares" in how:
+        from goldspan.aggregation.splits import write_splits
+
+        lost = write_splits(result, str(output), **how)
+    elif output == "-":
         import sys
         import tempfile
         from pathlib import Path
 
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "gold"
-            lost = result.write(path, text=text, raw_csv=raw_csv)
-            sys.stdout.write(path.read_text(encoding="utf-8"))
+            lost = result.write(path, **how)
+            if path.is_dir():
+                raise typer.BadParameter(f"{how['format']} is a folder: pass -o FOLDER")
+            data = path.read_bytes()
+            if how["format"] in {"parquet", "cleanlab", "docbin"}:
+                sys.stdout.flush()
+                sys.stdout.buffer.write(data)
+            else:
+                sys.stdout.write(data.decode())
     elif output:
-        lost = result.write(output, text=text, raw_csv=raw_csv)
+        lost = result.write(output, **how)
     if report:
         from goldspan.crowd import agreement
         from goldspan.report import write_report
@@ -448,6 +602,10 @@ def agreement(
     reading: Reading,
     source: Input,
     plot: str | None = option("Draw box plots of the workers to a .svg, .png or .pdf file."),
+    units: bool = flag(
+        "Also gamma and alpha_u of spans, with intervals, per document and pair of workers.",
+        "--units",
+    ),
     overwrite: Overwrite = False,
     policy: Policy = "conlleval",
     json: AsJson = False,
@@ -464,6 +622,8 @@ def agreement(
       goldspan agreement answers.tsv.gz
 
       goldspan agreement labels.csv --gold truth.csv --plot agreement.svg --json
+
+      goldspan agreement answers.tsv.gz --units
     """
     check_outputs(plot, inputs=[source], overwrite=overwrite)
     if plot:
@@ -480,7 +640,31 @@ def agreement(
             from goldspan.report import agreement_figure, save_figure
 
             save_figure(agreement_figure(crowd, found), plot)
-    print_result(found.to_dict(), _agreement_lines(found, plot), as_json=json)
+    facts, lines = found.to_dict(), list(_agreement_lines(found, plot))
+    if units:
+        from goldspan.crowd.unitizing import unit_agreement
+
+        spans = unit_agreement(crowd, policy=policy)
+        facts["units"] = spans.to_dict()
+        lines += ["", *_unit_lines(spans)]
+    print_result(facts, lines, as_json=json)
+
+
+def _unit_lines(found: UnitAgreement) -> Iterator[str]:
+    """The measures of spans, the pairs and documents with the least gamma first."""
+    import numpy as np
+
+    yield str(found)
+    for listed, what in ((found.pairs, "pairs of workers"), (found.documents, "documents")):
+        rows = sorted(listed.to_pylist(), key=lambda row: np.nan_to_num(row["gamma"], nan=2))
+        shown = rows[:_MOST]
+        yield f"\n{what}, the least gamma first ({len(shown)} of {len(rows)}; all with --json)"
+        cells = [list(map(_cell, row.values())) for row in shown]
+        yield table([listed.column_names, *cells], right=tuple(range(1, len(listed.column_names))))
+
+
+_MOST = 10
+"""Pairs and documents that are printed."""
 
 
 def _agreement_lines(found: Agreement, plot: str | None) -> Iterator[str]:
@@ -504,7 +688,6 @@ def _cell(value: object) -> str:
 # Parameters of a method
 
 
-_WORDS = {"true": True, "false": False, "none": None}
 _VOTES = "votes such as mv-token"
 _KIN = "methods that know families, such as ds"
 
@@ -522,7 +705,7 @@ def method_params(
     """
     words = _parameters_of_words(method)
     params = {
-        name: text if name in words and text.lower() == "none" else _value(text)
+        name: text if name in words and text.lower() == "none" else read_value(text)
         for name, text in key_values(param, "NAME=VALUE").items()
     }
     own: list[tuple[str, str, Any, str]] = []
@@ -555,15 +738,3 @@ def _check_has(method: str, name: str, option: str, meant: str) -> None:
         raise InputError(
             f"{option} is for {meant}, not for {method}: leave it out, or choose another --method"
         )
-
-
-def _value(text: str) -> Any:
-    """Read a parameter: true, false, none, a number, or a string."""
-    if text.lower() in _WORDS:
-        return _WORDS[text.lower()]
-    for kind in (int, float):
-        try:
-            return kind(text)
-        except ValueError:
-            continue
-    return text

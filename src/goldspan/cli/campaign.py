@@ -67,16 +67,25 @@ def check(
       goldspan plan check campaign.toml
     """
     check_part("plan")
-    from goldspan.campaign.summary import cost_range, describe_plan
+    from goldspan.campaign.summary import cost_range, describe_plan, plan_warnings
 
     inputs = Place(source, "out", None).inputs()
     lines = [*describe_plan(inputs), *(f"pool: {note}" for note in inputs.notes)]
-    facts = {"id": inputs.key, **cost_range(inputs)}
+    facts: dict[str, Any] = {"id": inputs.key, **cost_range(inputs)}
+    if warnings := plan_warnings(inputs):
+        lines += [f"warning: {warning}" for warning in warnings]
+        facts["warnings"] = warnings
     if inputs.plan.workforce:
         from goldspan.campaign.workforce import expected
 
         facts["workers"] = [
-            {"id": o.id, "kind": o.kind, "family": o.family, **asdict(o.estimate)}
+            {
+                "id": o.id,
+                "kind": o.kind,
+                "family": o.family,
+                "probe": o.probe,
+                **asdict(o.estimate),
+            }
             for o in expected(inputs)
         ]
     print_result(facts, lines, as_json=json)
@@ -107,10 +116,11 @@ def run(
       goldspan run campaign.toml --store postgresql://localhost/campaign --json
     """
     check_part("campaign")
-    from goldspan.campaign import Campaign, inputs_as_begun
+    from goldspan.campaign import Campaign, Steps, inputs_as_begun
     from goldspan.campaign.protocols import Waiting
     from goldspan.campaign.results import ReportData, write_exports
     from goldspan.crowd.atomic import NewPlaces
+    from goldspan.runners import working
     from goldspan.store.engine import HeldError
     from goldspan.web.opening import open_store
 
@@ -127,12 +137,17 @@ def run(
             open_store(
                 inputs, place.out, place.store, _begin(inputs), private=False, new=new
             ) as ledger,
+            working(inputs.plan.runner or "threads(1)") as runner,
         ):
             inputs = inputs_as_begun(inputs, ledger)
             status = Status.of(inputs, ledger)
             with shown(status, quiet=json) as display, interruptible() as interrupted:
                 campaign = Campaign(
-                    inputs, ledger, on_event=display.hear, stop_requested=interrupted
+                    inputs,
+                    ledger,
+                    Steps.of(inputs, ledger, runner),
+                    on_event=display.hear,
+                    stop_requested=interrupted,
                 )
                 campaign.begin()
                 new.keep()
@@ -436,15 +451,15 @@ def report(
     check_part("campaign")
     if not json:
         check_part("report")
-    from goldspan.campaign.results import CampaignRecord, ReportData
+    from goldspan.campaign.results import ReportData
 
     with told_of_damage(store or Path(out) / STORE), open_campaign(out, store) as ledger:
         ledger.check_facts()
+        findings = ReportData.of(ledger)
         if json:
-            record = CampaignRecord.of(ledger)
+            record = findings.record
             emit_json((record if names else without_names(ledger, record)).to_dict())
             return
-        findings = ReportData.of(ledger)
         page = write_page(findings if names else without_names(ledger, findings), out)
         say(f"written: {page}")
 

@@ -15,6 +15,7 @@ from goldspan.cli.options import (
     Overwrite,
     RawCsv,
     Reading,
+    flag,
     format_names,
     option,
     reads_crowd,
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from goldspan.crowd import Crowd
+    from goldspan.crowd.formats.span_exports import SoftLabels
     from goldspan.crowd.source import Source
     from goldspan.selection.reading import PoolFile
 
@@ -217,12 +219,24 @@ def convert(
         "rejecting them."
     ),
     raw_csv: RawCsv = False,
+    predicted: bool = flag(
+        "Nobody confirmed the labels: write gold as predictions (label-studio, prodigy, doccano,"
+        " brat).",
+        "--predicted",
+    ),
+    partitions: int | None = option(
+        "Write a new folder of so many Parquet files, each with all answers to its items, for "
+        "`goldspan aggregate FOLDER`.",
+        min=1,
+        max=99_999,
+    ),
     json: AsJson = False,
 ) -> None:
     """Convert tags to another encoding, and crowds to another format.
 
     Malformed tags are rejected and listed, unless --repair says how to read them. The output is
-    read back, and what its format cannot hold is reported.
+    read back, and what its format cannot hold is reported. Labels of an aggregation or a tagger
+    (.jsonl, .parquet) keep their confidences where the format has a place for them.
 
     Examples:
 
@@ -233,7 +247,17 @@ def convert(
       goldspan convert answers.tsv --to IOBES --repair conlleval -o iobes.tsv
 
       goldspan convert answers.tsv --to-format label-studio -o tasks.json
+
+      goldspan convert tagged.jsonl --to-format label-studio --predicted -o tasks.json
+
+      goldspan convert answers.parquet --partitions 64 -o answers
     """
+    if partitions and output in {None, "-"}:
+        raise typer.BadParameter("--partitions writes a folder: name it with -o")
+    if partitions and to_format not in {None, "parquet"}:
+        raise typer.BadParameter(
+            f"--partitions are Parquet files: leave out --to-format {to_format}"
+        )
     given, from_ = _sorted_out(reading.given["format"], from_, "--format", "--from")
     reading = reading.but(format=given, encoding=from_)
     to_format, to = _sorted_out(to_format, to, "--to-format", "--to")
@@ -245,15 +269,22 @@ def convert(
         crowd = reading.read(source, step.part)
         step("converting")
         before = crowd.tagset.encoding
+        soft = _confidences(source, crowd, rewritten=bool(to or repair))
         if to or repair:
             crowd = convert_crowd(crowd, to or before, repair or "raise")
         step("writing")
         only_gold = not crowd.n_workers
         name = to_format or ("conll" if only_gold and output in {None, "-"} else None)
-        if output in {None, "-"}:
-            lost = write_to_stdout(crowd, name or "wide", text=not no_text, raw_csv=raw_csv)
+        how: dict[str, Any] = {"text": not no_text, "raw_csv": raw_csv, "soft": soft}
+        how["predicted"] = _least_sure(crowd, soft) if predicted else None
+        if partitions:
+            from goldspan.crowd.partitions import write_partitions
+
+            partitions, lost = write_partitions(crowd, str(output), partitions), []
+        elif output in {None, "-"}:
+            lost = write_to_stdout(crowd, name or "wide", **how)
         else:
-            lost = write_crowd(crowd, str(output), format=name, text=not no_text, raw_csv=raw_csv)
+            lost = write_crowd(crowd, str(output), format=name, **how)
     is_file = output not in {None, "-"}
     as_json = json and is_file
     if not as_json:
@@ -262,8 +293,38 @@ def convert(
     size = {"items": crowd.n_items, "answers": len(crowd.answers), "lost": lost}
     after = crowd.tagset.encoding
     facts = {"input": source, "output": output, "from": before, "to": after, **size}
-    written = f"written: {output} ({before} to {after}, {crowd.n_items} items)"
+    facts |= {"partitions": partitions} if partitions else {}
+    parts = f" in {partitions} partitions" if partitions else ""
+    written = f"written: {output} ({before} to {after}, {crowd.n_items} items{parts})"
     print_result(facts, [written] if is_file else [], as_json=as_json)
+
+
+def _confidences(source: str, crowd: Crowd, *, rewritten: bool) -> SoftLabels | None:
+    """Return the confidences of labels that an aggregation or a tagger wrote, None of others."""
+    from goldspan.aggregation.written import read_confidences
+    from goldspan.crowd.formats.span_exports import SoftLabels
+    from goldspan.errors import FaultsError
+    from goldspan.spans import find_spans
+
+    if source == "-" or crowd.n_workers or crowd.gold is None:
+        return None
+    try:
+        found = read_confidences(source, crowd)
+    except FaultsError as error:
+        warn(f"goldspan: warning: {error}")
+        return None
+    if found is None or len(found.span_confidence) != len(
+        find_spans(crowd.gold_tagged, crowd.tagset)
+    ):
+        return None
+    return SoftLabels(None if rewritten else found.token_probs, found.span_confidence)
+
+
+def _least_sure(crowd: Crowd, soft: SoftLabels | None) -> dict[str, float]:
+    """Return the confidence of every item: that of its least sure span; NaN where none is known."""
+    every = [[] for _ in range(crowd.n_items)] if soft is None else soft.by_item(crowd)
+    rows = zip(crowd.item_ids.to_pylist(), every, strict=True)
+    return {item: min(sure, default=float("nan")) for item, sure in rows}
 
 
 def _sorted_out(

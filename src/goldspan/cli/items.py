@@ -15,6 +15,7 @@ from goldspan.cli.options import (
     Overwrite,
     RawCsv,
     Reading,
+    RunnerName,
     Seed,
     ThreadCount,
     argument,
@@ -364,6 +365,7 @@ def simulate(
         "Format of the output; by default the ending of its name decides."
     ),
     threads: ThreadCount = None,
+    runner: RunnerName = None,
     list_: bool = flag("List the kinds of workers.", "--list", callback=_show_kinds, is_eager=True),
     json: AsJson = False,
 ) -> None:
@@ -403,14 +405,15 @@ def simulate(
         raise typer.BadParameter(
             "--items draws the truth: leave out the options for reading a FILE"
         )
-    with steps(3, quiet=json) as step:
+    from goldspan.runners import working
+
+    with working(runner, threads) as worked_by, steps(3, quiet=json) as step:
         step(f"reading {source}" if source else "drawing the truth")
         if source:
             truth, n_left = _known(reading.read(source, step.part))
         else:
             truth, n_left = _drawn(items or 0, classes, shares, seed), 0
         step(f"{len(team)} workers answer {truth.n_items} items")
-        from goldspan.runners import Threads
         from goldspan.simulation import measure_workers, simulate_crowd
 
         crowd = simulate_crowd(
@@ -422,7 +425,7 @@ def simulate(
             legal=legal,
             times=times,
             tagger=_load(tagger),
-            runner=Threads(threads),
+            runner=worked_by,
             progress=step.round,
         )
         step("writing")

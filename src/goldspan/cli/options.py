@@ -109,13 +109,29 @@ FamilyTable = Annotated[
         metavar="auto|none|FILE",
         help="Workers who err together and count as fewer: auto finds them by the answers, none "
         "does not look for any; or a table with columns worker and family. By default auto where "
-        "workers are judged or asked, else as the method does.",
+        "workers are judged or asked, else as the method does, and families that the file of "
+        "answers tells.",
         show_default=False,
     ),
 ]
 ThreadCount = Annotated[
     int | None,
-    typer.Option(min=1, help="Number of threads; by default one per core.", show_default=False),
+    typer.Option(
+        min=1,
+        help="Number of threads, or of processes of a local cluster; by default one per core.",
+        show_default=False,
+    ),
+]
+RunnerName = Annotated[
+    str | None,
+    typer.Option(
+        "--runner",
+        metavar="threads|ray|ray(ADDRESS)",
+        help="Where the work is done: threads of this process (the default), ray, a cluster that "
+        "is started on this machine, or one that runs: ray(auto), ray(10.0.0.1:6379). The result "
+        "has the same bits.",
+        show_default=False,
+    ),
 ]
 Overlap = Annotated[
     int | None,

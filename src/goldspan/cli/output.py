@@ -89,6 +89,21 @@ def csv_text(rows: Any, *, raw: bool) -> str:
     return written(rows.column_names, map(list, map(dict.values, rows.to_pylist())), raw=raw)
 
 
+_WORDS = {"true": True, "false": False, "none": None}
+
+
+def read_value(text: str) -> Any:
+    """Read a parameter: true, false, none, a number, or a string."""
+    if text.lower() in _WORDS:
+        return _WORDS[text.lower()]
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text
+
+
 def key_values(pairs: list[str] | None, what: str) -> dict[str, str]:
     """Read repeated options such as `--columns item=question`.
 

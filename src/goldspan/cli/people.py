@@ -16,6 +16,7 @@ from goldspan.cli.options import (
     Overwrite,
     RawCsv,
     Reading,
+    RunnerName,
     Seed,
     ThreadCount,
     method_names,
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
     from goldspan.aggregation import Consensus
     from goldspan.crowd import Crowd
     from goldspan.errors import Fault
+    from goldspan.protocols import Runner
     from goldspan.workers import PayPlan
     from goldspan.workers.forecast import Reach
     from goldspan.workers.pay import Bill
@@ -102,6 +104,11 @@ def workers(
     ),
     target: float | None = option("Print what it costs to reach this accuracy.", panel=_TEAM),
     families: FamilyTable = None,
+    probe: str | None = option(
+        "Answers of models to the same items, such as `goldspan label` writes; they count for "
+        "nothing, and who repeats their mistakes is flagged.",
+        metavar="FILE",
+    ),
     plot: str | None = option(
         "Draw the intervals and the cost curve to a .svg, .png or .pdf file."
     ),
@@ -111,6 +118,7 @@ def workers(
     overwrite: Overwrite = False,
     seed: Seed = 0,
     threads: ThreadCount = None,
+    runner: RunnerName = None,
     json: AsJson = False,
 ) -> None:
     """Show whom to keep, drop or test more and why, and which team of workers to select.
@@ -118,7 +126,7 @@ def workers(
     Prints the best team within the budget and how accurate its vote is: for single labels as a
     model forecasts, for tagged text as measured on held-out gold. Then how often every worker is
     right, with a 95 % interval, quality flags (too fast, always the same label, answers at base
-    rate, copying, drift), and the cost curve.
+    rate, copying, drift; with --probe, pasting a model's answers), and the cost curve.
 
     Examples:
 
@@ -130,8 +138,9 @@ def workers(
 
       goldspan workers tags.tsv.gz --by crowd --plot workers.svg --json
     """
-    check_outputs(output, plot, inputs=[source, reading.gold], overwrite=overwrite)
+    check_outputs(output, plot, inputs=[source, reading.gold, probe], overwrite=overwrite)
     check_files(output=output, plot=plot)
+    check_there(probe)
     check_ending("-o", output, ".csv", ".csv.gz")
     check_ending("--plot", plot, ".svg", ".png", ".pdf")
     if target is not None and not 0 < target <= 1:
@@ -142,19 +151,22 @@ def workers(
         raise typer.BadParameter(
             "--method is for judging by the crowd: leave it out, or use --by both"
         )
-    from goldspan.runners import Threads
+    from goldspan.crowd import read_crowd
+    from goldspan.runners import working
     from goldspan.workers import review_workers
 
     priced = read_prices(prices)
     limit = _budget(budget, in_money=priced is not None)
-    with steps(6, quiet=json) as step:
+    with working(runner, threads) as worked_by, steps(6, quiet=json) as step:
         step(f"reading {source}")
         crowd = reading.read(source, step.part)
+        probes = None if probe is None else read_crowd(probe, encoding=_encoding(crowd))
         found = review_workers(
             crowd, source=by, method=method, measure=measure, budget=limit, prices=priced,
             score=score, threshold=threshold, sure=confidence, families=families or "auto",
+            probes=probes,
             random_state=seed,
-            runner=Threads(threads), progress=step.round, step=step,
+            runner=worked_by, progress=step.round, step=step,
         )  # fmt: skip
         _write_workers(found, output, plot, target)
     if not json:
@@ -167,6 +179,11 @@ def workers(
     aim = {"target": target, "reach": reach._asdict() if reach else None, "written": written}
     lines = [*_review_lines(found, target, reach), *(f"written: {path}" for path in written)]
     print_result({**found.to_dict(), **aim}, lines, as_json=json)
+
+
+def _encoding(crowd: Crowd) -> str | None:
+    """Return the encoding of tags of spans; single labels have none that could be named."""
+    return None if crowd.tagset.rules.is_plain else crowd.tagset.encoding
 
 
 def _budget(text: str | None, *, in_money: bool) -> str | int | None:
@@ -323,6 +340,7 @@ def next_answers(
     overwrite: Overwrite = False,
     seed: int = option("Seed of the order of items that are equal.", default=0),
     threads: ThreadCount = None,
+    runner: RunnerName = None,
     raw_csv: RawCsv = False,
     json: AsJson = False,
 ) -> None:
@@ -345,16 +363,17 @@ def next_answers(
     check_outputs(output, inputs=inputs, overwrite=overwrite, as_json=json)
     check_there(known, calibrate)
     check_ending("-o", output, ".csv", ".csv.gz")
+    from goldspan.runners import working
     from goldspan.workers import next_answers as choose_next
 
     stop = _rule(rule, confidence)
     limit = _most(stop, fewest, most)
     priced = read_prices(prices)
-    with steps(3, quiet=json) as step:
+    with working(runner, threads) as worked_by, steps(3, quiet=json) as step:
         step(f"reading {source}")
         crowd = reading.read(source, step.part)
         step("aggregating")
-        result = _aggregate(crowd, method, known, calibrate, families, threads, step.round)
+        result = _aggregate(crowd, method, known, calibrate, families, worked_by, step.round)
         step("choosing")
         found = choose_next(
             crowd, result, rule=stop, max_answers=limit, min_answers=fewest, prices=priced,
@@ -414,18 +433,15 @@ def _most(rule: Rule, fewest: int, most: int | None) -> int:
 
 def _aggregate(
     crowd: Crowd, method: str | None, known: str | None, calibrate: str | None,
-    families: str | None, threads: int | None, progress: Any,
+    families: str | None, runner: Runner, progress: Any,
 ) -> Consensus:  # fmt: skip
     from goldspan.aggregation import aggregate, get_aggregator
     from goldspan.aggregation.registry import DEFAULT
-    from goldspan.runners import Threads
 
     params: dict[str, Any] = {}
     if families is not None or "families" in get_aggregator(method or DEFAULT).parameter_names():
         params["families"] = families or "auto"
-    result = aggregate(
-        crowd, method, gold=known, runner=Threads(threads), progress=progress, **params
-    )
+    result = aggregate(crowd, method, gold=known, runner=runner, progress=progress, **params)
     if calibrate:
         from goldspan.aggregation.calibration import calibrate as calibrated
 

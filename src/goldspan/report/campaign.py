@@ -14,7 +14,14 @@ from goldspan.crowd import agreement
 from goldspan.crowd.atomic import write_text
 from goldspan.report import sections
 from goldspan.report.drawing import fill_template
-from goldspan.report.record import Numbers, currency_of, interval, measure_of, with_unit
+from goldspan.report.record import (
+    Numbers,
+    bare_percent,
+    currency_of,
+    interval,
+    measure_of,
+    with_unit,
+)
 from goldspan.report.rounds import (
     bill_rows,
     coverage_picture,
@@ -29,6 +36,7 @@ from goldspan.report.sections import Fact
 from goldspan.report.uncertain import uncertain_places
 from goldspan.report.wording import count, percent, plural
 from goldspan.report.workers import worker_habits, worker_table
+from goldspan.report.workforce import workforce
 from goldspan.spans import score
 from goldspan.spans.scoring import Score
 
@@ -110,6 +118,32 @@ def people_lead(record: Numbers) -> str:
         return f"{text} Nobody was told to stop."
     verb = "is" if len(barred) == 1 else "are"
     return f"{text} {count(len(barred))} of them {verb} asked no more."
+
+
+# --------------------------------------------------------------------------------------------------
+# Suggestions: how far annotators follow what they are shown.
+
+
+def suggestion_rows(record: Numbers) -> list[dict[str, str]]:
+    """Return what suggestions did, a row of text per suggester."""
+    return [_suggestions(one) for one in record.suggestions]
+
+
+def _suggestions(one: Mapping[str, Any]) -> dict[str, str]:
+    bounds = interval({"low": max(-1.0, one["low"]), "high": one["high"]})
+    is_known = bool(one["workers"])
+    return {
+        "by": str(one["by"]),
+        "assisted": count(one["assisted"]),
+        "blind": count(one["blind"]),
+        "agree": bare_percent(one["agree_assisted"]),
+        "agree_blind": bare_percent(one["agree_blind"]),
+        "rate": bare_percent(one["rate"]) if is_known else "\u2013",
+        "bounds": bounds.replace("-", "\u2212") if is_known else "",
+        "rho": f"{one['rho']:.2f}",
+        **{name: count(one[name]) for name in ("kept", "changed", "removed", "added")},
+        "unchanged": count(one["unchanged"]),
+    }
 
 
 # --------------------------------------------------------------------------------------------------
@@ -374,6 +408,8 @@ def render(
         people=people(record),
         people_lead=people_lead(record),
         n_people=len(record.workers),
+        workforce=workforce(record),
+        suggestions=suggestion_rows(record),
         stop=record.stop,
         limits=limits(record),
         plan=plan_rows(record),

@@ -92,8 +92,23 @@ class Numbers(Protocol):
         ...
 
     @property
+    def kinds(self) -> Mapping[str, Mapping[str, Any]]:
+        """All workers of a kind together: workers, answers, cost, and what they `brought`."""
+        ...
+
+    @property
+    def probes(self) -> Sequence[Mapping[str, Any]]:
+        """Models that labelled silently: probe, kind, model, items, cost."""
+        ...
+
+    @property
     def limits(self) -> Sequence[Mapping[str, str]]:
         """The rules of `[stop]`: `rule`, `limit` and `now`."""
+        ...
+
+    @property
+    def suggestions(self) -> Sequence[Mapping[str, Any]]:
+        """What suggestions did, a row per suggester."""
         ...
 
 

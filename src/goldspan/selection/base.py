@@ -609,6 +609,11 @@ class Selector(Estimator, ABC):
     needs_model: ClassVar[bool] = False
     needs_errors: ClassVar[bool] = False
 
+    @property
+    def heeds_errors(self) -> bool:
+        """Whether what a model got wrong changes what it picks, as far as is known."""
+        return True
+
     @abstractmethod
     def _pick(self, task: Task) -> Picked:
         """Pick items of a task."""

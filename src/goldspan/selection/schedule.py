@@ -132,6 +132,11 @@ class Random(Selector):
 
     name = CONTROL
 
+    @property
+    def heeds_errors(self) -> bool:
+        """Whether what a model got wrong changes what it picks: it does not."""
+        return False
+
     def _pick(self, task: Task) -> Picked:
         spending = task.limits.spending
         order = task.ranks("random")
@@ -218,6 +223,14 @@ class Schedule(Selector):
                 f"{_SCHEDULE_HINT}"
             )
         return Plan(tuple(stages), tuple(shares))
+
+    @property
+    def heeds_errors(self) -> bool:
+        """Whether what a model got wrong changes what it picks after the first round."""
+        stages, shares = self.plan()
+        is_over = len(stages) > 1 and stages[0][1] == 1  # when the first errors are known
+        rules = [rule for rule, _ in stages[is_over:]] + [rule for _, rule in shares]
+        return any(rule.heeds_errors for rule in rules)
 
     def _pick(self, task: Task) -> Picked:
         plan = self.plan()

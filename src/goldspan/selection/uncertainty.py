@@ -157,6 +157,11 @@ class Ranked(Selector):
     errors: Annotated[float, Number(0, 100)] = 1.0
     top: Annotated[float, Number(1, 1e6)] = 1.0
 
+    @property
+    def heeds_errors(self) -> bool:
+        """Whether what a model got wrong changes what it picks."""
+        return self.needs_errors or self.errors > 0
+
     @abstractmethod
     def _scores(self, task: Task, index: NDArray[np.int64]) -> Floats:
         """Return the scores of some items, not negative."""

@@ -282,7 +282,9 @@ def simulate_crowd(
     if per_item is not None:
         chosen = allocate(context.item_keys, ids, per_item, workload, context.seed)
     parts = [(name, np.flatnonzero(column)) for name, column in zip(ids, chosen.T, strict=True)]
-    codes = context.runner.map(_answer, parts, (context, legal))
+    # A worker knows of no runner and tells nobody: it may be on another machine.
+    alone = replace(context, runner=Serial(), progress=None)
+    codes = context.runner.map(_answer, parts, (alone, legal))
     answers = _gather(context, parts, codes, times=times)
     return replace(
         crowd,

@@ -50,6 +50,7 @@ from goldspan.store.people import (
     STATUS,
     STEP,
     SUBMISSION,
+    SUGGESTED,
     VERDICTS,
     charge_name,
     find_person,
@@ -325,11 +326,15 @@ def about(connection: Connection, who: str) -> dict[str, Any]:
     for one in connection.execute(mine.order_by(notes.c.number)):
         name, body = shown(one.kind, one.name, read_json(one.body), names)
         found["notes"].append({"kind": one.kind, "name": name, "body": body, "time": one.time})
+    kinds = [BAR, VERDICTS, SUGGESTED]
     for one in connection.execute(
-        select(records).where(records.c.kind.in_([BAR, VERDICTS])).order_by(records.c.number)
+        select(records).where(records.c.kind.in_(kinds)).order_by(records.c.number)
     ):
         body = read_json(one.body)
-        if one.kind == BAR and one.name == person:
+        if one.kind == SUGGESTED and body["worker"] == person:
+            said = {**body, "worker": names.get(person, person)}
+            found["records"].append({"kind": SUGGESTED, "name": one.name, "body": said})
+        elif one.kind == BAR and one.name == person:
             found["records"].append({"kind": BAR, "name": names.get(person, person), "body": body})
         elif one.kind == VERDICTS and person in body["workers"]:
             said = body["workers"][person]

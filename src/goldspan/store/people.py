@@ -29,10 +29,12 @@ DECISION, FLAG, SKIP = "decision", "flag", "skip"
 SUBMISSION, STATUS = "submission", "submission-status"
 LETTER, STEP = "outbox", "outbox-step"
 BAR, VERDICTS = "bar", "verdicts"
+SUGGESTED = "suggested"
+"""Kind of the records of what annotators were shown before they answered."""
 PLAN, CHANGE = "plan", "change"
 KEPT_APART = frozenset({LINK, LEFT, DECISION, FLAG, SKIP, SUBMISSION, STATUS, LETTER, STEP})
 """Kinds of records that hold free texts, or what a provider knows somebody by: they are notes."""
-MASKED = frozenset({BAR, VERDICTS, PLAN, CHANGE})
+MASKED = frozenset({BAR, VERDICTS, SUGGESTED, PLAN, CHANGE})
 """Kinds of records that stay records, and are kept without ids of workers."""
 ADMITS = frozenset({LINK, SUBMISSION})
 """Kinds of records by which somebody comes in, also one who was forgotten: as a new person."""

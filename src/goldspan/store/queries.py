@@ -48,7 +48,7 @@ _NOTE = select(notes.c.body).where(
     (notes.c.kind == bindparam("asked")) & (notes.c.name == bindparam("known"))
 )
 _COUNT_NOTES = select(func.count()).select_from(notes).where(notes.c.kind == bindparam("asked"))
-_NAMING = people.KEPT_APART | {people.BAR, people.VERDICTS}
+_NAMING = people.KEPT_APART | {people.BAR, people.VERDICTS, people.SUGGESTED}
 """Kinds of records that name workers."""
 _COUNT = select(func.count()).where(records.c.kind == bindparam("asked"))
 

@@ -26,7 +26,9 @@ from goldspan.campaign.crowds import ENDED
 from goldspan.campaign.inputs import CampaignInputs
 from goldspan.campaign.judging import judge
 from goldspan.campaign.outlook import ended, outlook
+from goldspan.campaign.probing import probes_of
 from goldspan.campaign.protocols import Stop, Waiting
+from goldspan.campaign.suggestions import blind_answers
 from goldspan.crowd import Crowd
 from goldspan.errors import FaultsError, GoldspanError, InputError
 from goldspan.protocols import Ledger
@@ -298,7 +300,9 @@ class Engine:
         if result is not None:
             barred = set(self.campaign.ledger.records(BAR))
             plan = self.campaign.inputs.plan
-            workers = judge(plan, crowd, result, barred, crowd.n_workers)["workers"]
+            probes = probes_of(self.campaign.ledger, crowd)
+            own = blind_answers(self.campaign.ledger, crowd)
+            workers = judge(plan, own, result, barred, crowd.n_workers, probes)["workers"]
         self._publish(n_answers=len(crowd.latest), crowd=crowd, result=result, workers=workers)
 
     def _end(self, decision: Decision) -> None:

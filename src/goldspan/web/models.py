@@ -130,6 +130,18 @@ class Me(BaseModel):
     drafts: int
 
 
+class Suggested(BaseModel):
+    """Labels that somebody else gave, shown before the answer.
+
+    Attributes:
+        spans: They may be none.
+        label: Where there is one label per item.
+    """
+
+    spans: list[SpanBody] | None = None
+    label: str | None = None
+
+
 class Task(BaseModel):
     """What is to be labelled.
 
@@ -141,6 +153,7 @@ class Task(BaseModel):
         kind: "spans" or "single".
         expires: Until when it is held, in milliseconds since 1970.
         training: Whether the page tells the right answer afterwards.
+        suggestion: What is shown before the answer; the answer is sent whole all the same.
     """
 
     id: str
@@ -150,6 +163,7 @@ class Task(BaseModel):
     kind: Literal["spans", "single"]
     expires: int
     training: bool = False
+    suggestion: Suggested | None = None
 
 
 class Completion(BaseModel):

@@ -16,6 +16,7 @@ from goldspan.campaign.clock import wall_of
 from goldspan.campaign.crowds import ENDED
 from goldspan.campaign.inputs import CampaignInputs
 from goldspan.campaign.judging import VERDICTS, TestScore, families_of, score_test
+from goldspan.campaign.suggestions import spans_of, suggestion_for
 from goldspan.errors import FaultsError, InputError
 from goldspan.money import from_micro
 from goldspan.protocols import Lease, Price, Receipt
@@ -26,6 +27,7 @@ from goldspan.store.engine import BoundError
 from goldspan.store.facts import Bound, record
 from goldspan.store.journal import Entry
 from goldspan.store.queries import CountedAnswer, NewAnswer
+from goldspan.store.suggestions import keep_suggestion, own_answers, read_suggestion
 from goldspan.tagger.features import hash64
 from goldspan.web.errors import Refused
 from goldspan.web.people import BAR, GOLD, People, Person
@@ -211,7 +213,19 @@ class Asking:
             if held or len(person.control) < self._opening:
                 return held
         family = self._family(entry.connection, worker)
-        return assignments.lease(entry, worker, self.seconds, 1, None, family, price)
+        held = assignments.lease(entry, worker, self.seconds, 1, None, family, price)
+        for lease in held:
+            self._suggest(entry, worker, lease.item)
+        return held
+
+    def _suggest(self, entry: Entry, worker: str, item: str) -> None:
+        """Decide what the worker sees of an item before the answer, and keep it."""
+        if self.inputs.plan.page.suggest is None or item in self.inputs.control:
+            return
+        given = {one.worker: one.labels for one in own_answers(entry.connection, item)}
+        one = suggestion_for(self.inputs.plan, item, worker, given)
+        if one is not None:
+            keep_suggestion(entry, one)
 
     def _family(self, connection: Connection, worker: str) -> assignments.Family:
         """Return the worker's family: of the plan, or as last found and judged."""
@@ -389,6 +403,7 @@ class Work:
         if lease is not None:
             practice = self.asking.is_practice(worker, lease.item)
             task = self.tasks.show(lease, practice=practice)
+            task |= self._suggestion(worker, lease.item)
             # The page compares it with the date of the replies.
             task["expires"] += wall_of(self.clock)() - self.clock()
             return {"state": "task", "task": task, "me": self._me(worker)}
@@ -568,6 +583,22 @@ class Work:
 
     def _bound(self, worker: str) -> Bound:
         return Bound("writes", worker, self.inputs.daily_writes, wall_of(self.clock)())
+
+    def _suggestion(self, worker: str, item: str) -> dict[str, Any]:
+        """Return what the worker is shown of an item before the answer; nothing where that is all.
+
+        Of an item that is blind a page cannot tell whether there was a suggestion.
+        """
+        if self.inputs.plan.page.suggest is None:
+            return {}
+        with self.ledger.database.read() as connection:
+            one = read_suggestion(connection, worker, item)
+        if one is None or not one.shown or one.labels is None:
+            return {}
+        spans = spans_of(one.labels, self.inputs.codec)
+        if self.inputs.plan.is_single:
+            return {"suggestion": {"label": spans[0].type}} if spans else {}
+        return {"suggestion": {"spans": [span._asdict() for span in spans]}}
 
     def _own(self, connection: Connection, worker: str, item: str) -> CountedAnswer:
         found = queries.own(connection, worker, [item])

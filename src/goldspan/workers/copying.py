@@ -245,11 +245,11 @@ def copies(context: FlagContext) -> list[QualityFlag]:
         return []
     corrected, passes = context.significant(pairs.p_value, _n_tests(context))
     # Two who always say the same are alike without copying: that is another flag.
-    one_note = _one_note(context, groups)
+    single = one_note(context, groups)
     least = context.limits.copies * pairs.expected.max(axis=0)
     marked = pairs.equal >= np.maximum(LEAST_EQUAL, least)
     marked &= pairs.equal >= LEAST_SHARE * (pairs.wrong.sum(axis=0) - pairs.equal)
-    marked &= ~one_note[pairs.workers].all(axis=0)
+    marked &= ~single[pairs.workers].all(axis=0)
     found = np.flatnonzero(passes & marked)
     strongest: dict[int, QualityFlag] = {}
     for n in found[np.argsort(corrected[found], kind="stable")].tolist():
@@ -285,7 +285,7 @@ def _n_tests(context: FlagContext) -> int:
     return able * (able - 1) // 2
 
 
-def _one_note(context: FlagContext, groups: Groups) -> NDArray[np.bool_]:
+def one_note(context: FlagContext, groups: Groups) -> NDArray[np.bool_]:
     """Return who gives nearly always the same answer, bool [n_workers]."""
     worker = context.crowd.latest.worker
     key = np.unique(groups.key, return_inverse=True)[1][groups.of]

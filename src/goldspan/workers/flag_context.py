@@ -36,6 +36,11 @@ class QualityFlag:
     evidence: str
     numbers: Mapping[str, float | str] = field(default_factory=dict)
 
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values, for JSON; the worker is left out."""
+        facts = {"kind": self.kind, "strength": self.strength, "p_value": self.p_value}
+        return {**facts, "evidence": self.evidence, **self.numbers}
+
     def __str__(self) -> str:
         """Return kind and evidence."""
         return f"{self.kind}: {self.evidence}"
@@ -80,10 +85,12 @@ class FlagContext:
     Attributes:
         truth: The crowd, its gold, and a result for where there is no gold.
         limits: From where on something is flagged.
+        probes: Answers of models to the same items that count for nothing else, or None.
     """
 
     truth: Truth
     limits: Thresholds
+    probes: Crowd | None = None
 
     @property
     def crowd(self) -> Crowd:

@@ -1,4 +1,4 @@
-"""Quality flags: constant answers, copying, drift, too fast, answers at base rate."""
+"""Quality flags: constant answers, copying, pasting, drift, too fast, answers at base rate."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from goldspan.workers.flag_context import (
     at_most,
     percent,
 )
+from goldspan.workers.pasting import PASTING, pastes
 from goldspan.workers.reliability import design_effect, find_truth, group_of
 
 # --------------------------------------------------------------------------------------------------
@@ -415,6 +416,7 @@ FLAGS: dict[str, Callable[[FlagContext], list[QualityFlag]]] = {
     "constant": constant,
     "base rate": base_rate,
     "copies": copies,
+    PASTING: pastes,
     "too fast": fast,
     "drift": drift,
 }
@@ -427,6 +429,7 @@ def find_quality_flags(
     result: Consensus | None = None,
     kinds: str | Iterable[str] | None = None,
     thresholds: Thresholds | None = None,
+    probes: Crowd | None = None,
 ) -> list[QualityFlag]:
     r"""Look for quality flags; each comes with its evidence.
 
@@ -440,6 +443,8 @@ def find_quality_flags(
             that of `ds`.
         kinds: Which flags, by name, or one of them; all by default.
         thresholds: From where on something is flagged.
+        probes: Answers of models to the same items, who are no workers of the crowd: who repeats
+            their mistakes copies them.
 
     Returns:
         The flags, the strongest first.
@@ -461,7 +466,7 @@ def find_quality_flags(
     if not len(crowd.latest):
         return []
     known = result or aggregate(crowd, "ds")
-    context = FlagContext(find_truth(crowd, gold, known), thresholds or Thresholds())
+    context = FlagContext(find_truth(crowd, gold, known), thresholds or Thresholds(), probes)
     found: list[QualityFlag] = []
     for name in names:
         found += FLAGS[name](context)

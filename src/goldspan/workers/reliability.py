@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from goldspan.aggregation import Consensus
 from goldspan.crowd import Crowd, ReadOptions
-from goldspan.crowd.gold import attach_gold
+from goldspan.crowd.detection import rows_as_table
+from goldspan.crowd.gold import attach_gold, check_items, flat_tags, rows_of_mapping
 from goldspan.crowd.labels import joined, recode, translate, with_gold_labels
 from goldspan.errors import FormatError, InputError, UnknownNameError
 from goldspan.spans import Tagged, find_spans
@@ -218,12 +219,7 @@ def _of_mapping(crowd: Crowd, gold: Mapping[Any, Any], several: str) -> dict[str
     """Return the truths of every item: of single labels strings, else tags in order."""
     if not crowd.is_classification:
         return {str(item): [list(tags)] for item, tags in gold.items()}
-    found = {
-        str(item): [str(label)]
-        if isinstance(label, str) or not isinstance(label, Iterable)
-        else list(dict.fromkeys(map(str, label)))
-        for item, label in gold.items()
-    }
+    found = _of_rows(rows_as_table(rows_of_mapping(gold)))
     many = [item for item, labels in found.items() if len(labels) > 1]
     if many and several == "refuse":
         some = "1 item has" if len(many) == 1 else f"{len(many)} items have"
@@ -270,37 +266,18 @@ def _layers(
     crowd: Crowd, truths: Mapping[str, list[Any]], name: str
 ) -> tuple[Crowd, NDArray[np.int16]]:
     """Attach the first truth of every item, then the second, and so on."""
-    ids = crowd.item_ids.to_pylist()
-    hit = sum(key in truths for key in ids)
-    if not hit:
-        first = next(iter(truths), "")
-        raise InputError(f"{name}: none of its {len(truths)} items is in the crowd ({first!r})")
+    hit = check_items(crowd, truths, name)
     rows: list[NDArray[np.int16]] = []
     for depth in range(max(map(len, truths.values()))):
-        labels = _flat(crowd, ids, truths, depth)
-        found = with_gold_labels(crowd, labels, ReadOptions(), name)
+        known = {key: own[depth] for key, own in truths.items() if depth < len(own)}
+        found = with_gold_labels(crowd, flat_tags(crowd, known), ReadOptions(), name)
         rows = [translate(row, crowd.tagset, found.tagset) for row in rows]
         rows.append(found.gold_tagged.codes)
         crowd = found.with_gold(None)
-    note = f"gold for {hit} of {len(ids)} items; {len(truths) - hit} others in {name}"
+    note = f"gold for {hit} of {crowd.n_items} items; {len(truths) - hit} others in {name}"
     report = crowd.import_report
     crowd = replace(crowd, import_report=replace(report, notes=(*report.notes, note)))
     return crowd.with_gold(rows[0]), np.stack(rows)
-
-
-def _flat(
-    crowd: Crowd, ids: list[str], truths: Mapping[str, list[Any]], depth: int
-) -> list[str | None]:
-    """Return the tags of all tokens in order, None where the item has no such truth."""
-    flat: list[str | None] = []
-    for key, length in zip(ids, np.diff(crowd.offsets).tolist(), strict=True):
-        known = truths.get(key, [])
-        tags = known[depth] if depth < len(known) else [None] * length
-        tags = [tags] if isinstance(tags, str) else tags
-        if len(tags) != length:
-            raise InputError(f"gold of item {key!r} has {len(tags)} tags for {length} tokens")
-        flat += tags
-    return flat
 
 
 # --------------------------------------------------------------------------------------------------

@@ -504,6 +504,7 @@ def review_workers(
     threshold: float | None = None,
     sure: float = 0.9,
     families: Any = "auto",
+    probes: Crowd | None = None,
     random_state: int = 0,
     runner: Runner | None = None,
     progress: Progress | None = None,
@@ -527,6 +528,8 @@ def review_workers(
         families: Workers who err together: "auto" finds them by the answers, "none" does not look
             for any; or a file or mapping as for `goldspan.aggregation`. A family counts as fewer
             where the crowd judges, in the team and in forecasts.
+        probes: Answers of models to the same items, which count for nothing else: who repeats
+            their mistakes has a quality flag.
         random_state: Seed of everything random.
         runner: Where the method works.
         progress: Who is told of its steps.
@@ -570,7 +573,7 @@ def review_workers(
     notes += find_truth(judged_by, None, result).notes
     tell("judging the workers")
     reliability = measure_reliability(judged_by, result=result, measure=measure)
-    signs = find_quality_flags(judged_by, result=result)
+    signs = find_quality_flags(judged_by, result=result, probes=probes)
     limit = default_threshold(reliability) if threshold is None else threshold
     verdicts = judge_workers(reliability, threshold=limit, sure=sure, signs=signs, families=kin)
     tell("choosing a team")

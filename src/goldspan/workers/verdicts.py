@@ -76,17 +76,7 @@ class Verdict:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values, for JSON."""
-        signs = [
-            {
-                "kind": sign.kind,
-                "strength": sign.strength,
-                "p_value": sign.p_value,
-                "evidence": sign.evidence,
-                **sign.numbers,
-            }
-            for sign in self.signs
-        ]
-        found = {**self.__dict__, "signs": signs}
+        found = {**self.__dict__, "signs": [sign.to_dict() for sign in self.signs]}
         if self.family is None:
             found = {k: v for k, v in found.items() if k not in {"family", "effective"}}
         del found["together"]

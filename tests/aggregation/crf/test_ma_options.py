@@ -9,7 +9,7 @@ import pytest
 
 import goldspan
 from aggregation.bsc import oracle
-from goldspan.aggregation import aggregate
+from goldspan.aggregation import aggregate, get_aggregator
 from goldspan.aggregation.crf.methods import CrfMa
 from goldspan.aggregation.crf.rounds import measured
 from goldspan.crowd import Crowd
@@ -48,6 +48,18 @@ def test_alpha_raises_the_workers_it_names_and_strength_says_how_much(crowd):
     assert strong > 0.5
     with pytest.raises(InputError, match="alpha: there is no worker 'nobody'"):
         of_gus(alpha={"nobody": 2.0})
+
+
+@pytest.mark.parametrize("alpha", [[1.5, 2.0], (2.0,), "2", np.array([1.0, 2.0])])
+def test_a_list_of_alphas_is_refused_as_it_names_no_worker(alpha):
+    words = "alpha must be a number for all workers, or a mapping from worker ids to numbers"
+    with pytest.raises(InputError, match=words):
+        get_aggregator("crf-ma", alpha=alpha)
+
+
+@pytest.mark.parametrize("alpha", [2, 1.5, np.float64(2.0), {"gus": 2.0}])
+def test_a_number_or_a_mapping_is_an_alpha(alpha):
+    assert get_aggregator("crf-ma", alpha=alpha).alpha == alpha
 
 
 def test_an_even_alpha_levels_reliabilities(crowd):

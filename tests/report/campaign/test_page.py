@@ -9,6 +9,8 @@ from itertools import pairwise
 import pytest
 
 import goldspan
+from campaign.tiny import campaign_of, write_files
+from goldspan.campaign.results import ReportData
 from goldspan.campaign.stopping import StopSection
 from goldspan.report.campaign import render
 
@@ -156,3 +158,50 @@ def test_the_score_is_named_by_the_task(ended, page, single):
     text = page(render(replace(ended.record, plan=plan))).text
     assert ("accuracy of the model" in text) == single
     assert ("F1 of the model" in text) != single
+
+
+@pytest.fixture(scope="module")
+def mixed(tmp_path_factory):
+    """The findings of a campaign of simulated workers and a function."""
+    folder = tmp_path_factory.mktemp("mixed")
+    write_files(folder, 40)
+    people = [{"id": name, "kind": "simulated", "worker": "flip(0.15)"} for name in ("ann", "ben")]
+    rules = {"id": "rules", "kind": "python", "call": "campaign.rules:every_second",
+             "prices": {"per_answer": "0.001"}}  # fmt: skip
+    crowd = {"source": "mixed", "truth": "truth.csv", "workers": [*people, rules]}
+    campaign = campaign_of(
+        folder, crowd=crowd, redundancy={"max": 3}, aggregate={"method": "ds"},
+        control={"n": 4, "gold": "truth.csv", "share": 0.2},
+    )  # fmt: skip
+    campaign.run()
+    yield ReportData.of(campaign.ledger)
+    campaign.ledger.close()
+
+
+def test_people_and_models_stand_side_by_side(mixed, page):
+    found = page(render(mixed.record, result=mixed.result))
+    assert found.faults == []
+    text, record = squeezed(found.text), mixed.record
+    part = text[text.index("What each brought", text.index("The workers")) :]
+    assert set(record.kinds) == {"simulated", "python"}
+    kind = record.kinds["simulated"]
+    assert f"simulated workers 2 workers {100 * kind['mean']:.1f} %" in part
+    for worker, one in record.workers.items():
+        brought = one["brought"]
+        words = f"{worker} {one['kind']} {100 * one['mean']:.1f} %"
+        row = part[part.index(words) :]
+        marked = f"{one['answers']} {brought['right']:.0f} of {brought['marked']}"
+        assert marked in row[: 60 + len(words)]
+    assert "The next 1.00 is expected to set most labels right as answers of rules" in part
+
+
+def test_where_nothing_is_known_of_it_nothing_is_said(written, mixed):
+    assert "What each brought" not in written  # one kind of workers
+    assert "What each brought" not in render(replace(mixed.record, kinds={}))
+
+
+def test_what_nobody_is_paid_for_has_no_costs(mixed):
+    free = {name: {**one, "cost": 0} for name, one in mixed.record.workers.items()}
+    html = squeezed(render(replace(mixed.record, money=None, workers=free)))
+    assert "One more answer is expected to bring most if it is one of " in html
+    assert "per right label" not in html

@@ -22,16 +22,7 @@ from studies.campaign_ner.selecting import (
     selections,
 )
 from studies.campaign_ner.tables import Mean, answer_table
-from studies.campaign_ner.ways import (
-    ADAPTIVE,
-    ALL,
-    ALLOWED,
-    ALONE,
-    FULL,
-    fixed_label,
-    random_label,
-    ways,
-)
+from studies.campaign_ner.ways import ADAPTIVE, ALLOWED, FULL, fixed_label, random_label, ways
 
 
 @pytest.fixture(scope="module")
@@ -59,7 +50,7 @@ def test_the_tables_hold_every_point_of_every_way(study):
     assert len(points.rows) == sum(way.n_points for way in ways(quick=True))
     shares = [row[2] for row in points.rows if row[0] == ADAPTIVE]
     assert shares == sorted(shares)
-    assert shares[-1] == pytest.approx(100 * ALLOWED, abs=1.5)  # 72 answers
+    assert shares[-1] == pytest.approx(100 * ALLOWED, abs=1.5)  # of 72 answers
     assert [row[0] for row in told.rows] == [one.label for one in selections(quick=True)]
 
 
@@ -121,7 +112,7 @@ def test_the_picture_shows_answers_and_money(study):
 
 def test_the_journal_passes_over_what_is_cut_off_or_of_another_study(tmp_path):
     path = tmp_path / "runs.jsonl"
-    points = [Point(3, 40, 0.5, 0), Point(5, 60, 0.625, 0, 0.25)]
+    points = [Point(3, 40, 0.5, 0), Point(5, 60, 0.625, 1)]
     Journal(path, {"a": "now"}).add((0, "a"), points)
     Journal(path, {"a": "before"}).add((1, "a"), points)
     path.write_text(path.read_text() + '{"of": "now", "se')
@@ -134,7 +125,7 @@ def test_the_journal_passes_over_what_is_cut_off_or_of_another_study(tmp_path):
 
 
 def _mean(answers, money, f1):
-    return [Mean(answers, money, f1, f1, f1, 0.0, None, 1)]
+    return [Mean(answers, money, f1, f1, f1, 0.0, 1)]
 
 
 def test_what_fixed_redundancy_gives_for_the_same_money_lies_between_its_points():
@@ -142,12 +133,10 @@ def test_what_fixed_redundancy_gives_for_the_same_money_lies_between_its_points(
         FULL: _mean(1, 1, 0.80),
         ADAPTIVE: _mean(0.5, 0.5, 0.78) + _mean(0.6, 0.75, 0.795),
         random_label(ALLOWED): _mean(0.6, 0.6, 0.7),
-        ALONE: _mean(0.6, 0.6, 0.71),
         fixed_label(3): _mean(0.5, 0.5, 0.7),
-        ALL: _mean(1, 1, 0.8),
     }
     rows = {row[0]: row[1:] for row in answer_table(found).rows}
-    assert rows["adaptive, at the end"] == pytest.approx((60, 75, 79.5, 0.5))
+    assert rows[f"{ADAPTIVE}, at the end"] == pytest.approx((60, 75, 79.5, 0.5))
     share, money, f1, missed = rows["fixed redundancy for the money of the last round"]
     assert share is None
     assert (money, f1, missed) == pytest.approx((75, 75, -4))

@@ -131,8 +131,10 @@ def test_a_download_says_what_it_does_not_give_back(service, tmp_path):
     assert read_crowd(path).gold is not None
     assert service.desk.export("gold.parquet").lost == ()
     if "prodigy.jsonl" in listed:
+        assert service.desk.export("doccano.jsonl").lost[-1].startswith("the confidence of ")
         lost = service.desk.export("prodigy.jsonl").lost
-        assert lost[-1].startswith("the confidence of ")
+        assert not any(one.startswith("the confidence") for one in lost)
+        assert b'"score": ' in shown(service, "prodigy.jsonl")
         assert any(one.startswith("the starting times of 18 answers") for one in lost)
 
 

@@ -34,7 +34,7 @@ def main() -> None:
     program = shutil.which("chromium")
     with Running() as running, sync_playwright() as driver:
         browser = driver.chromium.launch(executable_path=program, args=FLAGS)
-        for draw in (spans, dark, phone, right_to_left, single):
+        for draw in (spans, dark, phone, right_to_left, single, suggested):
             draw(browser, running)
         browser.close()
 
@@ -59,6 +59,18 @@ def label_names(browser: Browser, running: Running, name: str, **options: str) -
         if key:
             page.keyboard.press(key)
     page.screenshot(path=INTO / name, clip={"x": 0, "y": 0, "width": 1280, "height": 640})
+
+
+def suggested(browser: Browser, running: Running) -> None:
+    """Draw suggested labels, two of which are accepted."""
+    places = [(3, 5, "PER"), (7, 9, "ORG"), (12, 13, "LOC"), (25, 26, "ORG")]
+    spans = [{"start": a, "end": b, "type": kind} for a, b, kind in places]
+    running.fake.reset(NAMES, [span_task(WORDS, suggestion={"spans": spans})], done=41, total=150)
+    page = visit(browser, running, "desktop")
+    for _ in range(3):
+        page.keyboard.press("Enter")
+    clip = {"x": 0, "y": 0, "width": 1280, "height": 580}
+    page.screenshot(path=INTO / "label-suggested.png", clip=clip)
 
 
 def phone(browser: Browser, running: Running) -> None:

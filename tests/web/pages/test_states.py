@@ -57,6 +57,20 @@ def test_choosing_a_label(visit, fake):
     check(page)
 
 
+@pytest.mark.parametrize(("look", "scheme"), [("desktop", "dark"), ("phone", "light")])
+def test_suggested_labels(visit, fake, look, scheme):
+    names = [{"start": n, "end": n + 1, "type": kind} for n, kind in enumerate(SPANS.labels)]
+    fake.reset(SPANS, [span_task(suggestion={"spans": names})])
+    page = visit(look, color_scheme=scheme)
+    if look == "phone":
+        page.tap("#start")
+    check(page)
+    page.locator(".token").nth(1).click()
+    check(page)
+    fake.reset(MOODS, [single_task(suggestion={"label": "sad"})])
+    check(visit(look, color_scheme=scheme))
+
+
 @pytest.mark.parametrize("key", ["s", "f"])
 def test_the_dialogs(visit, key):
     page = visit()

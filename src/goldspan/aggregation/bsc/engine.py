@@ -24,7 +24,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 from scipy.special import digamma, gammaln
 
-from goldspan.aggregation.bsc.evidence import Evidence, Sums, Tables
+from goldspan.aggregation.bsc.evidence import Evidence, Stored, Sums, Tables
 from goldspan.aggregation.bsc.kernels import token_step, vote_step
 from goldspan.aggregation.families import Families
 from goldspan.aggregation.workermodels import Prior, Rows, WorkerModel
@@ -268,12 +268,13 @@ def cut(evidence: Evidence, n_rows: int) -> list[Evidence]:
     return [evidence.items(int(a), int(b)) for a, b in pairwise(edges)]
 
 
-def e_step(shard: Evidence, tables: Tables) -> Sums:
+def e_step(shard: Evidence | Stored, tables: Tables) -> Sums:
     """Do the E-step for a shard: the statistics that are expected under the tables.
 
     Raises:
         InputError: Gold that no legal sequence holds.
     """
+    shard = shard.loaded()
     local, log_scale = shard.localise(tables)
     counts, truth = np.zeros_like(local.table), np.zeros_like(tables.truth)
     if len(local.truth) == 1:
@@ -305,11 +306,12 @@ def _chain_step(shard: Evidence, local: Tables, counts: Floats, truth: Floats) -
 
 def from_votes(model: Model, shards: Sequence[Evidence], runner: Runner) -> Sums:
     """Return the statistics of vote shares, known truth in their place."""
-    sums = runner.map_reduce(_vote_step, shards, model, Sums.add)
+    sums = runner.map_reduce(vote_shard, shards, model, Sums.add)
     return replace(sums, truth=sums.truth * model.truth.allowed)
 
 
-def _vote_step(shard: Evidence, model: Model) -> Sums:
+def vote_shard(shard: Evidence, model: Model) -> Sums:
+    """Count the vote shares of a shard, known truth in their place."""
     sums = model.no_sums()
     steps = sums.truth[1:] if model.truth.is_chain else np.zeros((0, 0))
     vote_step(

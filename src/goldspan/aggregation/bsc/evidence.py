@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -108,6 +109,10 @@ class Evidence:
         """Number of tokens."""
         return len(self.bounds) - 1
 
+    def loaded(self) -> Evidence:
+        """Return it as it is: it is in memory (see `Stored`)."""
+        return self
+
     @cached_property
     def by_length(self) -> NDArray[np.int32]:
         """The active items that have tokens, the longest first."""
@@ -202,6 +207,9 @@ def weighed(evidence: Evidence, rows: Rows, families: Families | None) -> Eviden
     weight = np.ones(len(evidence.row))
     who = rows.worker, families.number, families.rho
     weigh_labels(evidence.bounds, evidence.row, *who, weight)
+    if families.silent:
+        said = evidence.row < len(rows)  # words have no family
+        weight[said] = families.beside_silent(rows.worker[evidence.row[said]], weight[said])
     return replace(evidence, weight=weight)
 
 
@@ -434,3 +442,42 @@ def _patterned(shard: Evidence, n_worker_rows: int) -> Patterned:
         n_worker_rows=n_worker_rows,
         discount=np.zeros(0),
     )
+
+
+# --------------------------------------------------------------------------------------------------
+# Evidence in files, for what does not fit into memory.
+
+
+NUMBER = "n_worker_rows"
+"""The field of patterns that is a number."""
+
+
+@dataclass(frozen=True, eq=False)
+class Stored:
+    """Evidence in a folder, mapped into memory where it is worked on.
+
+    Attributes:
+        folder: The folder, which all machines see.
+        digest: Of what it was made of.
+    """
+
+    folder: str
+    digest: str
+
+    def loaded(self) -> Evidence:
+        """Map the arrays: what is used of them is read."""
+        arrays = {
+            path.stem: np.asarray(np.load(path, mmap_mode="r"))
+            for path in sorted(Path(self.folder).glob("*.npy"))
+        }
+        if NUMBER not in arrays:
+            return Evidence(**arrays)
+        n_rows = int(arrays.pop(NUMBER))
+        return Patterned(n_worker_rows=n_rows, **arrays)
+
+
+def store(evidence: Evidence, folder: Path) -> None:
+    """Write evidence into a new folder."""
+    folder.mkdir()
+    for one in fields(evidence):
+        np.save(folder / f"{one.name}.npy", np.asarray(getattr(evidence, one.name)))

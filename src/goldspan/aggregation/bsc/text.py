@@ -45,6 +45,16 @@ CAUTION = 200.0
 def measure_dependence(crowd: Crowd, probs: NDArray[np.floating]) -> float:
     """Estimate the correlation of the workers' mistakes, 0 to `MOST`.
 
+    Args:
+        crowd: The answers.
+        probs: float [n_tokens, J], probabilities of the labels that were inferred from them.
+    """
+    return float(np.clip(HIDDEN * seen_dependence(crowd, probs), 0.0, MOST))
+
+
+def seen_dependence(crowd: Crowd, probs: NDArray[np.floating]) -> float:
+    """Return the correlation of the workers' mistakes against given labels.
+
     Takes the most probable label t of every token as its truth and e = [label given is not t] with
     the worker's own rate p for that t; the mean over pairs of labels of the same token of
     (e - p)(e' - p') / sqrt(p(1 - p) p'(1 - p')), weighted with the probability of t. Tokens
@@ -69,8 +79,7 @@ def measure_dependence(crowd: Crowd, probs: NDArray[np.floating]) -> float:
     size = len(probs)
     both = np.bincount(token, scaled, size) ** 2 - np.bincount(token, scaled**2, size)
     n = np.bincount(token, minlength=size)
-    seen = (weight @ both) / (weight @ (n * (n - 1.0)) + CAUTION)
-    return float(np.clip(HIDDEN * seen, 0.0, MOST))
+    return float((weight @ both) / (weight @ (n * (n - 1.0)) + CAUTION))
 
 
 # --------------------------------------------------------------------------------------------------

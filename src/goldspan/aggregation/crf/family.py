@@ -26,7 +26,7 @@ from goldspan.errors import InputError, NotFittedError
 from goldspan.params import MOST, Number, Rounds, Seed, Whole
 from goldspan.protocols import Runner, Serial
 from goldspan.spans import Codec
-from goldspan.tagger.base import Tagger, transform
+from goldspan.tagger.base import FeatureTagger, transform
 from goldspan.tagger.crf import CRF, Masks
 from goldspan.tagger.features import read_templates
 from goldspan.tagger.hmm import HMM
@@ -146,7 +146,7 @@ class CrfMethod(Aggregator):
         if "result_" not in vars(self):
             raise NotFittedError(f"{type(self).__name__}: call fit before predict")
         self._check()
-        tagger: Tagger = self.result_.tagger
+        tagger: FeatureTagger = self.result_.tagger
         found, _ = in_tags_of(tagger.codec_, as_crowd(crowd), FitContext())
         if found.tagset != tagger.codec_:
             raise InputError(

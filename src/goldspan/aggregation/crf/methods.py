@@ -291,6 +291,11 @@ class CrfMa(CrfMethod):
 
 
 def _check_alpha(alpha: Any) -> None:
+    if not isinstance(alpha, Mapping) and (isinstance(alpha, str) or hasattr(alpha, "__iter__")):
+        raise InputError(
+            f"alpha must be a number for all workers, or a mapping from worker ids to numbers, "
+            f'such as {{"ana": 2.0}}, not {alpha!r}: a list does not say whose number is whose'
+        )
     given = alpha if isinstance(alpha, Mapping) else {"": alpha}
     for worker, value in given.items():
         check_number(f"alpha of worker {worker}" if worker else "alpha", value, 1, MOST)

@@ -22,7 +22,7 @@ from goldspan.crowd import Crowd
 from goldspan.crowd.measures import token_accuracy, worker_rates
 from goldspan.errors import InputError, UnknownNameError
 from goldspan.protocols import Runner
-from goldspan.tagger.base import Tagger, carry
+from goldspan.tagger.base import FeatureTagger, carry
 from goldspan.tagger.crf import Masks, Minimum, Targets, train
 from goldspan.tagger.features import FeatureMap, Features, Text, read_templates
 from goldspan.tagger.parameters import Weights
@@ -424,7 +424,7 @@ class CrfInputs:
             max_iter=steps,
         )  # fmt: skip
 
-    def carried(self, tagger: Tagger) -> Weights:
+    def carried(self, tagger: FeatureTagger) -> Weights:
         """Take over the weights of an earlier tagger."""
         known = (tagger.weights_, tagger.features_, tagger.codec_)
         return carry(*known, self.numbers, self.crowd.tagset)

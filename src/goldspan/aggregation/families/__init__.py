@@ -10,6 +10,7 @@ from goldspan.aggregation.families.giving import (
     given_families,
     names_nobody,
     read_families,
+    told_families,
 )
 
 __all__ = [
@@ -22,4 +23,5 @@ __all__ = [
     "given_families",
     "names_nobody",
     "read_families",
+    "told_families",
 ]

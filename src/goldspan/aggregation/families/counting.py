@@ -41,6 +41,8 @@ class Families:
         worker_ids: Arrow string array [n_workers].
         given: Names of families that were given, by number.
         assumed: Numbers of families whose rho could not be estimated: 1 was taken.
+        silent: Numbers of families with one member more, whose labels are not among the answers:
+            those who were shown the consensus of others before they answered.
 
     >>> import goldspan
     >>> rows = [{"item": n, "worker": w, "label": "xy"[n % 2]} for n in range(9) for w in "abc"]
@@ -58,6 +60,7 @@ class Families:
     worker_ids: pa.Array
     given: Mapping[int, str] = field(default_factory=dict)
     assumed: frozenset[int] = frozenset()
+    silent: frozenset[int] = frozenset()
 
     @cached_property
     def sizes(self) -> Ints:
@@ -66,7 +69,7 @@ class Families:
 
     def __bool__(self) -> bool:
         """Return whether any family has two members or more."""
-        return bool((self.sizes > 1).any())
+        return bool((self.sizes > 1).any()) or bool(self.silent)
 
     def names(self) -> dict[str, str]:
         """Return the name of the family of every worker who has one, by worker id.
@@ -106,8 +109,37 @@ class Families:
         rho = np.append(self.rho, np.zeros(len(number)))[kept[order]]
         old = kept[order].tolist()
         given = {n: self.given[k] for n, k in enumerate(old) if k in self.given}
-        assumed = frozenset(n for n, k in enumerate(old) if k in self.assumed)
-        return Families(rank[place.ravel()], rho, worker_ids, given, assumed)
+        assumed, silent = (
+            frozenset(n for n, k in enumerate(old) if k in which)
+            for which in (self.assumed, self.silent)
+        )
+        return Families(rank[place.ravel()], rho, worker_ids, given, assumed, silent)
+
+    def with_shown(self, worker_ids: pa.Array, by: int | None, rho: float) -> Families:
+        """Return these families and, as workers of their own, those who were shown suggestions.
+
+        They are of the family of whose suggestion it was, and its rho is the mean over all pairs.
+
+        Args:
+            worker_ids: Arrow string array [n_workers], those of these families, then those who
+                were shown something.
+            by: Whose suggestion it was, by number; None: the consensus of others, which is a silent
+                member.
+            rho: Correlation of their mistakes with those of the suggestion, 0 to 1.
+        """
+        n_new = len(worker_ids) - len(self.number)
+        own = len(self.rho) if by is None else int(self.number[by])
+        n = 0 if by is None else int(self.sizes[own])
+        pairs, more = n * (n - 1) / 2, n_new * n + n_new * (n_new - 1) / 2
+        found = self.rho if by is not None else np.append(self.rho, rho)
+        found = found.astype(np.float64, copy=True)
+        if more:
+            found[own] = (pairs * found[own] + more * rho) / (pairs + more)
+        number = np.append(self.number, np.full(n_new, own))
+        silent = self.silent | ({own} if by is None else frozenset())
+        assumed = self.assumed - {own}
+        made = Families(number, found, worker_ids, self.given, assumed, silent)
+        return made.renumbered(number, worker_ids)
 
     @cached_property
     def effective(self) -> Floats:
@@ -172,7 +204,20 @@ class Families:
         key = place[related] * np.int64(len(self.rho)) + own[related]
         _, inverse, n = np.unique(key, return_inverse=True, return_counts=True)
         found[related] = 1 / (1 + (n[inverse] - 1) * self.rho[own[related]])
-        return found
+        return self.beside_silent(worker, found)
+
+    def beside_silent(self, worker: NDArray[Any], weight: Floats) -> Floats:
+        """Return what labels count beside one more member of their family, if it has a silent one.
+
+        Args:
+            worker: int64 [n].
+            weight: float64 [n], 1 / (1 + (n - 1) rho) without that member.
+        """
+        if not self.silent:
+            return weight
+        own = self.number[worker]
+        rho = np.where(np.isin(own, list(self.silent)), self.rho[own], 0.0)
+        return np.asarray(weight / (1 + rho * weight), np.float64)
 
     def opinions(self, crowd: Crowd) -> list[Families | None]:
         """Return what may be believed of families that were found, the boldest first.
@@ -194,8 +239,9 @@ class Families:
         item, own = np.divmod(cells, size)
         n_all = np.bincount(answers.item, minlength=crowd.n_items)[item]
         share = np.bincount(own, n_own, size) / np.maximum(np.bincount(own, n_all, size), 1)
-        weak = self.rho < WEAK
-        doubtful = weak | ((self.rho < COPIES) & (share < 0.5))
+        found = ~np.isin(np.arange(size), list(self.given))  # those that are known stay
+        weak = found & (self.rho < WEAK)
+        doubtful = found & (weak | ((self.rho < COPIES) & (share < 0.5)))
         bold, sure = (
             self.renumbered(np.where(left_out[self.number], -1, self.number), self.worker_ids)
             for left_out in (weak, doubtful)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -32,8 +33,9 @@ def families_for(
     """Find or take the families of a crowd; None where everybody errs alone.
 
     Args:
-        families: "auto", "none", a file as for `read_families`, a mapping from worker ids to names,
-            or `Families`.
+        families: "auto": those that the crowd's facts tell, and of all others those that the
+            answers show; "none"; a file as for `read_families`, a mapping from worker ids to
+            names, or `Families`.
         crowd: The crowd.
         known: As for `given_families`; of families that were found, those whose members do not err
             together where the truth is known, but know more than others, are none.
@@ -43,6 +45,8 @@ def families_for(
     """
     if families == "auto":
         found: Families | None = _measured(find_families(crowd), crowd, known)
+        if told := told_families(crowd):
+            found = _beside(given_families(crowd, told, known), found, told)
     elif families == "none":
         found = None
     elif isinstance(families, Families):
@@ -75,6 +79,33 @@ def given_families(
         rho = np.where(sizes > 1, _shrunk(np.ones(size), own, found, error), 0.0)
     unknown = frozenset(np.flatnonzero(assumed).tolist())
     return Families(number, rho, crowd.worker_ids, given, unknown)
+
+
+def told_families(crowd: Crowd) -> dict[str, str]:
+    """Return the families of two workers or more that the crowd's own facts tell, by worker id.
+
+    Files that `goldspan label` writes hold such facts (`Crowd.worker_facts`).
+
+    >>> from dataclasses import replace
+    >>> import goldspan
+    >>> crowd = goldspan.read_crowd([{"item": 1, "worker": w, "label": "x"} for w in "abc"])
+    >>> facts = {"a": {"family": "gpt"}, "b": {"family": "gpt"}, "c": {"family": "other"}}
+    >>> told_families(replace(crowd, worker_facts=facts))
+    {'a': 'gpt', 'b': 'gpt'}
+    """
+    names = {worker: facts.get("family", "").strip() for worker, facts in crowd.known_facts.items()}
+    size = Counter(names.values())
+    return {worker: name for worker, name in names.items() if name and size[name] > 1}
+
+
+def _beside(given: Families, found: Families | None, told: Mapping[str, str]) -> Families:
+    """Return families that were given, and found ones of the workers who are in none of them."""
+    if found is None:
+        return given
+    own = np.array([worker in told for worker in given.worker_ids.to_pylist()], np.bool_)
+    number = np.where(own, given.number, len(given.rho) + found.number)
+    both = replace(given, number=number, rho=np.concatenate([given.rho, found.rho]))
+    return both.renumbered(number, given.worker_ids)
 
 
 def as_copies(families: Mapping[str, str], worker_ids: pa.Array) -> Families:

@@ -32,6 +32,7 @@ from goldspan.web.errors import Refused
 from goldspan.web.people import BAR, DROP, GOLD, KEEP, TEST
 from goldspan.web.security.secret import new_id
 from goldspan.web.work import FLAG
+from goldspan.workers.stopping import answer_counts
 from goldspan.workers.verdicts import UNCLEAR
 
 if TYPE_CHECKING:
@@ -353,7 +354,7 @@ class Desk:
             slots = self.ledger.slots()
             items = slots.filter(pc.greater(slots["filled"], 0))["item"]
         else:
-            items = crowd.item_ids
+            items = crowd.item_ids.filter(pa.array(answer_counts(crowd) > 0))
         known = pc.is_in(items, value_set=pa.array(list(self.inputs.control), pa.string()))
         return len(items) - int(pc.sum(known).as_py() or 0)
 
@@ -426,7 +427,7 @@ class Desk:
     def agreement(self) -> m.Agreement:
         """Return Krippendorff's alpha and more; no measures where there are too few answers."""
         crowd = self.engine.live.crowd
-        if crowd is None or not crowd.n_items:
+        if crowd is None or not len(crowd.latest):
             return m.Agreement(n_answers=0, measures=None)
         if self._agreement[0] is not crowd:
             self._agreement = crowd, _measure(crowd)

@@ -12,6 +12,7 @@ import zipfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from hashlib import blake2b
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +22,9 @@ from goldspan.aggregation import Consensus
 from goldspan.campaign import CampaignRecord
 from goldspan.campaign.clock import WallTimes
 from goldspan.campaign.results import ReportData
+from goldspan.campaign.suggestions import SUGGESTED, listed
 from goldspan.crowd import Crowd, write_crowd
+from goldspan.crowd.atomic import write_text
 from goldspan.errors import InputError
 from goldspan.web.desk.models import Export
 from goldspan.web.errors import Refused
@@ -167,11 +170,17 @@ class Downloads:
     def _all(self) -> dict[str, tuple[str, str, Make]]:
         """Return description, media type and maker of every file, by name."""
         plan = self._setting.plan
-        found = {**(_SINGLE if plan.is_single else _SPANS), **_BOTH}
+        found = {**(_SINGLE if plan.is_single else _SPANS), **_BOTH, **_TRAINING}
+        if not plan.is_single:
+            found |= _SPANS_TRAINING
+        if find_spec("spacy") is not None:
+            found["gold.spacy"] = ("labels for spaCy", BINARY, Downloads.write_labels)
         if self.report is None:
             found.pop("report.html")
         if not plan.is_paid:
             found.pop("bill.csv")
+        if not self._ledger.count(SUGGESTED):
+            found.pop("suggestions.jsonl")
         return found
 
     def _result(self, names: bool) -> Consensus:
@@ -183,7 +192,7 @@ class Downloads:
 
     def write_labels(self, path: Path, names: bool) -> list[str]:
         """Write the consensus."""
-        lost: list[str] = self._result(names).write(path)
+        lost: list[str] = self._result(names).write(path, _LABELS.get(path.name))
         return lost
 
     def write_answers(self, path: Path, names: bool) -> list[str]:
@@ -198,10 +207,8 @@ class Downloads:
         reviewed = {row["item"] for row in self._ledger.records(GOLD).values()}
         scores = zip(crowd.item_ids.to_pylist(), result.confidence.tolist(), strict=True)
         predicted = {item: score for item, score in scores if item not in reviewed}
-        lost = write_crowd(crowd, path, format=_format(path), predicted=predicted)
-        # A crowd has no place for it, so that reading the file again cannot tell.
-        n_spans = len(result.span_array)
-        return [*lost, f"the confidence of {n_spans:,} spans"] if n_spans else lost
+        form = _format(path)
+        return write_crowd(crowd, path, format=form, predicted=predicted, soft=result.soft)
 
     def write_bill(self, path: Path, names: bool) -> None:
         """Write what every worker earned."""
@@ -214,10 +221,18 @@ class Downloads:
 
     def write_record(self, path: Path, names: bool) -> None:
         """Write the record of the campaign."""
-        record = CampaignRecord.of(self._ledger)
+        record = CampaignRecord.of(self._ledger, self._engine.live.result)
         shown = (record if names else self._names.record(record)).to_dict()
         words = json.dumps(shown, ensure_ascii=False, indent=1) + "\n"
         path.write_text(words, encoding="utf-8")
+
+    def write_suggestions(self, path: Path, names: bool) -> None:
+        """Write what was suggested and what was answered, an answer per line."""
+        crowd = self._result(names=True).crowd
+        rows = list(listed(self._ledger, crowd))
+        if not names:
+            rows = [{**row, "worker": self._names(row["worker"])} for row in rows]
+        write_text(path, [json.dumps(row, ensure_ascii=False) + "\n" for row in rows])
 
     def write_report(self, path: Path, names: bool) -> None:
         """Write the report."""
@@ -255,8 +270,32 @@ _SINGLE: dict[str, tuple[str, str, Make]] = {
 }
 _BOTH: dict[str, tuple[str, str, Make]] = {
     "bill.csv": ("what every worker gets, under their own ids", CSV, Downloads.write_bill),
+    "suggestions.jsonl": (
+        "answers for which labels were suggested, shown or not, and what was changed",
+        TEXT,
+        Downloads.write_suggestions,
+    ),
     "record.json": ("the campaign in plain values", JSON, Downloads.write_record),
     "report.html": ("the report", "text/html; charset=utf-8", Downloads.write_report),
+}
+
+
+_LABELS = {
+    "dataset": "datasets", "gliner.json": "gliner", "webanno": "webanno", "spans.csv": "span-table",
+}  # fmt: skip
+"""Formats of labels that the ending of the name does not say."""
+_TRAINING: dict[str, tuple[str, str, Make]] = {
+    "dataset.zip": (
+        "labels, probabilities and answers for Hugging Face datasets", ZIP, Downloads.write_labels,
+    ),
+    "cleanlab.npz": (
+        "labels, probabilities and answers for cleanlab", BINARY, Downloads.write_labels,
+    ),
+}  # fmt: skip
+_SPANS_TRAINING: dict[str, tuple[str, str, Make]] = {
+    "spans.csv": ("a row per span with its confidence", CSV, Downloads.write_labels),
+    "gliner.json": ("labels for fine-tuning GLiNER", JSON, Downloads.write_labels),
+    "webanno.zip": ("labels for INCEpTION (WebAnno TSV)", ZIP, Downloads.write_labels),
 }
 
 

@@ -30,6 +30,10 @@ export class ChoiceWidget {
   open(task, work) {
     this.text.textContent = task.text ?? task.tokens.join(" ");
     this.label = this.labels.findIndex((label) => label.name === work?.label);
+    this.radios.forEach((radio, i) => {
+      // Marked, and not chosen: the worker chooses.
+      radio.parentElement.classList.toggle("suggested", this.labels[i].name === task.suggestion?.label);
+    });
     this.past = [];
     this.future = [];
     this.draw();

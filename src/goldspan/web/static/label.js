@@ -73,12 +73,16 @@ function openTask(given) {
   refused.draw(task.key);
   show("task");
   find("card-title").textContent = task.training ? "Practice" : `Text ${done + 1}`;
+  showSuggestion(task.suggestion);
   widget.open(task, draft?.work);
   phase = "task";
   const restored = hasWork(draft?.work);
   // What was wrong with an answer stays said when its draft comes back.
   if (restored && find("note").hidden) note("Your draft is back.");
-  else if (!restored) say(`A new text${task.kind === "spans" ? ` of ${widget.words.size} words` : ""}`);
+  else if (!restored) {
+    const size = task.kind === "spans" ? ` of ${widget.words.size} words` : "";
+    say([`A new text${size}`, find("suggestion").textContent].filter(Boolean).join(". "));
+  }
   clearTimeout(late);
   late = setTimeout(tellLate, Math.min(2 ** 31 - 1, Math.max(0, task.expires - server.now())));
   if (!narrowHelp()) { scrollTo(0, 0); widget.focus(); }
@@ -97,9 +101,19 @@ function draftOf(given) {
   return past ? { ...given, kind: `sent-${given.kind}` } : given;
 }
 
+/** Say that labels were suggested, and what; where there is nothing, nobody knows. */
+function showSuggestion(suggestion) {
+  const words = suggestion?.label ? `Suggested: ${suggestion.label}. It may be wrong.`
+    : suggestion?.spans?.length ? "Dashed labels are suggested and may be wrong: accept (Enter or ✓), change or delete each. Others may be missing."
+      : "Suggested: nothing here. It may be wrong.";
+  find("suggestion").textContent = suggestion ? words : "";
+  find("suggestion").hidden = !suggestion;
+}
+
 async function send() {
   if (phase !== "task" && phase !== "past") return;
   if (past && !past.open) { await forward(); return; }
+  if (widget.review?.()) return;
   if (!widget.isReady) { note(widget.missing, "bad"); return; }
   if (!past) { await hand("answers", widget.answer); return; }
   if (JSON.stringify(widget.answer) !== past.sent) { await hand("change", widget.answer); return; }
@@ -147,6 +161,7 @@ async function openPast(answers, at) {
   refused.draw(task.key);
   show("task");
   find("card-title").textContent = `Your answer ${answers.length - at} of ${answers.length}`;
+  showSuggestion(null);
   widget.open(task, draft?.work ?? { ...sent, nothing: !sent.spans?.length });
   showPast(sent);
   phase = "past";

@@ -52,6 +52,7 @@ export class SpanWidget {
     this.edges = make("span", { class: "edges" },
       make("span", { class: "side", "aria-hidden": "true" }, "Start"), end("start", -1, "−", "One word less at the start"), end("start", 1, "+", "One word more at the start"),
       make("span", { class: "side", "aria-hidden": "true" }, "End"), end("end", -1, "−", "One word less at the end"), end("end", 1, "+", "One word more at the end"),
+      (this.accept = button("✓", () => this.acceptHere(), { class: "small accept", "aria-label": "Accept this label" })),
       (this.away = button("✕", () => this.putAway(), { class: "small" })));
     this.hint = make("span", { class: "hint", id: "held-hint" });
     return make("div", { class: "held" }, this.hint, this.quote, this.edges, this.makeNotice());
@@ -73,13 +74,15 @@ export class SpanWidget {
     return make("div", { class: "acts" }, this.undoButton, this.redoButton, this.clearButton, make("span", { class: "fill" }), this.nothingButton, this.sendButton);
   }
 
-  /** Show a task; `work` is what a draft has kept. */
+  /** Show a task; `work` is what a draft has kept, and goes before what is suggested. */
   open(task, work) {
+    const suggested = work ? [] : this.known(task.suggestion?.spans ?? []);
+    const left = work?.open ?? suggested.map(marks.nameOf);
     this.tokens = task.tokens;
     this.between = gaps(task.tokens, task.text, task.starts);
     this.rtl = directions(this.tokens, this.between);
     this.cutWords = null;
-    this.state = marks.begin(task.tokens.length, this.known(work?.spans ?? []), work?.nothing);
+    this.state = marks.begin(task.tokens.length, this.known(work?.spans ?? suggested), work?.nothing, left);
     this.firstTap = this.drag = this.clicked = null;
     this.notice.hidden = true;
     this.build();
@@ -107,7 +110,8 @@ export class SpanWidget {
 
   /** What a draft keeps. */
   get work() {
-    return { spans: this.state.spans, nothing: this.state.nothing };
+    const { spans, nothing, open } = this.state;
+    return { spans, nothing, open };
   }
 
   get answer() {
@@ -120,6 +124,23 @@ export class SpanWidget {
 
   get missing() {
     return "Mark something first, or say “Nothing here”.";
+  }
+
+  /** Decide on what was suggested, one label after the other; gives whether there was any left. */
+  review() {
+    if (!this.state.open.length) return false;
+    const here = marks.spanAt(this.state, this.state.cursor);
+    if (here && !this.state.selection && marks.isOpen(this.state, here)) this.acceptHere();
+    const next = marks.nextOpen(this.state);
+    if (next) this.become(marks.move(this.state, next.start), `${this.spoken(next)}: ${next.type}, suggested. Press Enter to accept.`);
+    this.focus();
+    return true;
+  }
+
+  acceptHere() {
+    const span = marks.spanAt(this.state, this.state.cursor);
+    this.become(marks.accept(this.state), `${this.spoken(span)}: ${span.type} accepted`);
+    this.focus();
   }
 
   focus() {
@@ -144,7 +165,7 @@ export class SpanWidget {
     all.append(this.between.at(-1));
     this.text.replaceChildren(all);
     const looks = { cells: this.tokens.map(() => "token|"), seams: this.tokens.map(() => "gap") };
-    this.drawn = { ...looks, cursor: null, spans: [], held: null, active: null };
+    this.drawn = { ...looks, cursor: null, spans: [], open: [], held: null, active: null };
   }
 
   draw() {
@@ -154,26 +175,26 @@ export class SpanWidget {
   }
 
   drawTokens() {
-    const { spans } = this.state;
+    const { spans, open } = this.state;
     const held = marks.selected(this.state);
     const active = held ? null : marks.spanAt(this.state, this.state.cursor);
     const was = this.drawn;
     if (was.spans !== spans) this.owners = marks.owners(this.state);
-    for (const [from, to] of this.touched(was, { spans, held, active })) {
+    for (const [from, to] of this.touched(was, { spans, open, held, active })) {
       for (let i = from; i < Math.min(to, this.cells.length); i += 1) this.drawToken(i, held, active);
     }
     if (was.spans !== spans) {
       cancelAnimationFrame(this.cutting);
       this.cutting = requestAnimationFrame(() => this.cut());
     }
-    Object.assign(was, { spans, held, active });
+    Object.assign(was, { spans, open, held, active });
   }
 
   /** The tokens that may look another way than they do, as ranges: a text may have thousands. */
   touched(was, now) {
     const found = [];
     const add = (...ranges) => ranges.forEach((one) => one && found.push([one.start, one.end]));
-    if (was.spans !== now.spans) add(...was.spans, ...now.spans);
+    if (was.spans !== now.spans || was.open !== now.open) add(...was.spans, ...now.spans);
     if (was.active !== now.active) add(was.active, now.active);
     if (!was.held || !now.held) add(was.held, now.held);
     else {
@@ -190,7 +211,8 @@ export class SpanWidget {
     const chosen = held && held.start <= i && i < held.end;
     const ends = span ? `${span.start === i ? " first" : ""}${span.end === i + 1 ? " last" : ""}` : "";
     const edges = chosen ? `${held.start === i ? " from" : ""}${held.end === i + 1 ? " to" : ""}` : "";
-    const look = `${span ? ` marked type-${this.number(span.type) % 10}` : ""}${span && span === active ? " active" : ""}`;
+    const kind = span ? ` marked type-${this.number(span.type) % 10}${marks.isOpen(this.state, span) ? " suggested" : ""}` : "";
+    const look = `${kind}${span && span === active ? " active" : ""}`;
     this.paint(this.cells[i], "cells", i, `token${look}${ends}${chosen ? " selected" : ""}${edges}`, span);
     const within = `${span && span.start < i ? look : ""}${chosen && held.start < i ? " selected" : ""}`;
     this.paintSeam(i, `gap${within}`);
@@ -208,7 +230,7 @@ export class SpanWidget {
     cell.className = look;
     cell.setAttribute("aria-selected", String(look.includes(" selected")));
     if (span) {
-      cell.setAttribute("aria-label", `${this.tokens[i]}, ${span.type}`);
+      cell.setAttribute("aria-label", `${this.tokens[i]}, ${span.type}${look.includes(" suggested") ? ", suggested" : ""}`);
       cell.dataset.type = span.type;
     } else {
       cell.removeAttribute("aria-label");
@@ -239,6 +261,7 @@ export class SpanWidget {
     if (range) this.quote.textContent = this.quoted(range);
     this.away.setAttribute("aria-label", held ? "Clear the selection" : "Remove this label");
     const type = held ? null : range?.type;
+    this.accept.hidden = !type || !marks.isOpen(this.state, range);
     this.types.forEach((chip, i) => {
       chip.setAttribute("aria-pressed", String(type ? this.labels[i].name === type : !range && this.brush === i));
     });
@@ -247,6 +270,10 @@ export class SpanWidget {
     this.redoButton.setAttribute("aria-disabled", String(!this.state.future.length));
     this.clearButton.setAttribute("aria-disabled", String(!this.state.spans.length && !this.state.nothing));
     this.sendButton.setAttribute("aria-disabled", String(!this.isReady));
+    const left = this.state.open.length;
+    if (left) this.sendButton.textContent = this.accept.hidden ? `Check ${left}` : "Accept";
+    else if (this.asked) this.sendButton.textContent = "Send";
+    this.asked = left > 0;
   }
 
   hintText() {
@@ -269,7 +296,7 @@ export class SpanWidget {
     const moved = before.cursor !== state.cursor;
     // While the mouse goes over a long text, the focus waits for its end.
     if (moved && !this.drag && this.text.contains(document.activeElement)) this.cells[state.cursor].focus();
-    if (before.spans !== state.spans || before.nothing !== state.nothing) {
+    if (before.spans !== state.spans || before.nothing !== state.nothing || before.open !== state.open) {
       this.notice.hidden = true;
       this.changed();
     }

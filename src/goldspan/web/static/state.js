@@ -1,13 +1,14 @@
 // What a worker has marked, as plain values: every function takes a state and gives a new one.
 // Tokens are counted from 0; a span is {start, end, type}, its end exclusive; spans stand in order
 // and never overlap. `cursor` is the token that the keyboard is at. `selection` is {anchor, focus},
-// two tokens in any order, or null. `grip` is the end that stays while a span is stretched.
+// two tokens in any order, or null. `grip` is the end that stays while a span is stretched. `open`
+// names the spans that were suggested and are not decided: accepted, changed or taken away.
 
 /** A state without history. */
-export function begin(size, spans = [], nothing = false) {
+export function begin(size, spans = [], nothing = false, open = []) {
   const kept = sorted(spans.filter((s) => s.start >= 0 && s.start < s.end && s.end <= size));
   return {
-    size, spans: kept, nothing: nothing && kept.length === 0,
+    size, spans: kept, nothing: nothing && kept.length === 0, open: still(open, kept),
     cursor: 0, selection: null, grip: null, past: [], future: [],
   };
 }
@@ -81,7 +82,31 @@ export function put(state, type) {
   const span = { start: range.start, end: range.end, type };
   const others = state.spans.filter((s) => s.end <= span.start || s.start >= span.end);
   const cursor = Math.max(span.start, Math.min(span.end - 1, state.cursor));
-  return { ...change(state, [...others, span], false), cursor, selection: null, grip: null };
+  const changed = change(state, [...others, span], false);
+  return { ...decided(changed, span), cursor, selection: null, grip: null };
+}
+
+/** The name of a span in `open`. */
+export function nameOf({ start, end, type }) {
+  return `${start} ${end} ${type}`;
+}
+
+/** Whether a span was suggested and is not decided. */
+export function isOpen(state, span) {
+  return state.open.includes(nameOf(span));
+}
+
+/** The next span that is not decided, from the cursor on and then from the beginning, or null. */
+export function nextOpen(state) {
+  const left = state.spans.filter((span) => isOpen(state, span));
+  return left.find((span) => span.end > state.cursor) ?? left[0] ?? null;
+}
+
+/** Accept what was suggested under the cursor. */
+export function accept(state) {
+  const span = spanAt(state, state.cursor);
+  if (!span || !isOpen(state, span)) return state;
+  return { ...decided(change(state, state.spans, false), span), selection: null, grip: null };
 }
 
 /** Take away the spans that the selection touches, else the one under the cursor. */
@@ -139,8 +164,17 @@ function sorted(spans) {
 }
 
 function change(state, spans, nothing) {
-  const past = [...state.past, { spans: state.spans, nothing: state.nothing }];
-  return { ...state, spans: sorted(spans), nothing, past, future: [] };
+  const past = [...state.past, { spans: state.spans, nothing: state.nothing, open: state.open }];
+  return { ...state, spans: sorted(spans), nothing, open: still(state.open, spans), past, future: [] };
+}
+
+function still(open, spans) {
+  const there = spans.map(nameOf);
+  return open.filter((name) => there.includes(name));
+}
+
+function decided(state, span) {
+  return { ...state, open: state.open.filter((name) => name !== nameOf(span)) };
 }
 
 function replace(state, span, changed) {
@@ -167,7 +201,7 @@ function room(state, span) {
 function travel(state, from, to) {
   const then = state[from].at(-1);
   if (!then) return state;
-  const now = { spans: state.spans, nothing: state.nothing };
+  const now = { spans: state.spans, nothing: state.nothing, open: state.open };
   return {
     ...state, ...then, selection: null, grip: null,
     [from]: state[from].slice(0, -1), [to]: [...state[to], now],

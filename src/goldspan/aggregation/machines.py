@@ -1,0 +1,175 @@
+"""Models among the workers: what they say counts, but they teach nobody.
+
+A model's answers are a function of the text. A CRF that learns from labels in which a model has a
+say learns the model's mistakes, and then confirms them as if it were another witness; and a model
+that answers everything is so regular that the labels of the truth drift towards it. On the NER
+crowd one weak model (F1 61) beside all people cost 10 points of F1 (docs/models.md).
+
+So where people and models answer, workers, text and labels are fitted to the people's answers
+alone. Then every model's confusion matrices, given its previous label, are counted against these
+labels, and its answers are added as evidence, raised to a power: models and text share mistakes.
+The power is the one with which the hidden answers of people are predicted best. Several models
+share theirs, too: n of them count as n / (1 + (n - 1) d), d the correlation of their mistakes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import replace
+from typing import Any, TypeVar
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from goldspan.aggregation.bsc.posterior import Posterior
+from goldspan.aggregation.bsc.text import seen_dependence
+from goldspan.aggregation.judge import Judge, weigh
+from goldspan.aggregation.mixture import Mixture
+from goldspan.crowd import Crowd
+from goldspan.errors import InputError
+
+Floats = NDArray[np.float64]
+P = TypeVar("P", Posterior, Mixture)
+
+KINDS = frozenset({"llm", "tagger", "python", "prediction"})
+"""Kinds of workers (`Crowd.worker_facts`) that are models."""
+STRENGTH = 10.0
+"""So many answers whatever the previous label are added to every row of one previous label."""
+SMOOTH = 0.5
+"""Pseudo-count of every label; the right one has one more."""
+ENOUGH = 0.25
+"""Share of the answered items that people must have answered: from fewer nothing is learned well
+enough to do without the models, and everybody teaches."""
+POWERS = (0.0, 0.1, 0.25, 0.5, 1.0)
+"""Of the models' evidence, tried by the hidden answers of people."""
+
+
+def check_models(value: Any) -> Any:
+    """Refuse what are no ids of workers."""
+    if value is None or isinstance(value, str):
+        return value
+    if not isinstance(value, Collection) or not all(isinstance(name, str) for name in value):
+        raise InputError(
+            'models must be ids of workers, such as ["gpt-a"], or one string of ids separated by '
+            f"commas, not {value!r:.80}"
+        )
+    return value
+
+
+def models_of(crowd: Crowd, given: Collection[str] | str | None) -> list[str]:
+    """Return which workers are models: those that are given, else by the facts of the crowd.
+
+    Raises:
+        InputError: The crowd has no such worker.
+    """
+    if isinstance(given, str):
+        given = [name.strip() for name in given.split(",") if name.strip()]
+    if given is not None:
+        for name in given:
+            crowd.worker_index(name)
+        return sorted(given)
+    facts = crowd.worker_facts.items()
+    return sorted(name for name, known in facts if known.get("kind") in KINDS)
+
+
+def split(crowd: Crowd, models: Collection[str]) -> tuple[Crowd, Crowd | None]:
+    """Return the crowd with the answers of people alone, and with those of models alone.
+
+    The whole crowd and None where nobody is a model, and where people have answered less than
+    `ENOUGH` of the items.
+    """
+    latest = crowd.latest
+    is_model = np.array([name in models for name in crowd.worker_ids.to_pylist()], np.bool_)
+    own = is_model[latest.worker]
+    n_by_people, n_items = (len(np.unique(one)) for one in (latest.item[~own], latest.item))
+    if not own.any() or n_by_people < max(2, ENOUGH * n_items):
+        return crowd, None
+    people, others = (replace(crowd, answers=latest.take(np.flatnonzero(k))) for k in (~own, own))
+    return people, others
+
+
+def ids_of(models: Crowd | None) -> tuple[str, ...]:
+    """Return the ids of the models that answered."""
+    if models is None:
+        return ()
+    return tuple(
+        sorted(models.worker_ids.take(pa.array(np.unique(models.latest.worker))).to_pylist())
+    )
+
+
+def describe(models: Crowd, power: float) -> str:
+    """Say how models count."""
+    n = len(np.unique(models.latest.worker))
+    who = "the answers of 1 model" if n == 1 else f"the answers of {n} models"
+    return f"{who} teach nobody, and count beside people and text with power {power:.2f}"
+
+
+def evidence(models: Crowd, probs: NDArray[np.floating]) -> Floats:
+    """Return what the answers of models say of every token, float64 [n_tokens, J], log.
+
+    Args:
+        models: Their answers.
+        probs: float [n_tokens, J], the labels by people and text; the models had no say in them.
+    """
+    codes, token, worker = models.latest.codes, models.token_of, models.worker_of
+    n_labels = probs.shape[1]
+    outside = models.tagset.outside or 0
+    before = np.concatenate([[outside], np.where(codes[:-1] >= 0, codes[:-1], outside)])
+    first = models.latest.offset[:-1]
+    before[first[first < len(codes)]] = outside
+    found = np.zeros(probs.shape)
+    q = probs.astype(np.float64)
+    for one in np.unique(worker):
+        at = np.flatnonzero((worker == one) & (codes >= 0))
+        cell = before[at].astype(np.int64) * n_labels + codes[at]
+        every = [np.bincount(cell, q[token[at], t], n_labels**2) for t in range(n_labels)]
+        counts = np.stack(every).reshape(n_labels, n_labels, n_labels)  # truth, before, said
+        mean = counts.sum(axis=1) + SMOOTH + np.eye(n_labels)
+        mean /= mean.sum(axis=1, keepdims=True)
+        rows = counts + STRENGTH * mean[:, None]
+        rows /= rows.sum(axis=2, keepdims=True)
+        np.add.at(found, token[at], np.log(rows[:, before[at], codes[at]]).T)
+    n = np.bincount(token[codes >= 0], minlength=len(probs))
+    shared = min(1.0, max(0.0, seen_dependence(models, probs)))
+    return np.asarray(found / (1 + np.maximum(n - 1, 0) * shared)[:, None])
+
+
+def beside(posterior: P, models: Crowd, said: Floats) -> P:
+    """Add evidence to a posterior.
+
+    Args:
+        posterior: By people and text.
+        models: Whose answers they are.
+        said: float64 [n_tokens, J], log.
+    """
+    if isinstance(posterior, Mixture):
+        return replace(posterior, parts=[beside(part, models, said) for part in posterior.parts])
+    told = np.diff(models.by_item.bounds) > 0
+    shards, item, token = [], 0, 0
+    for shard in posterior.shards:
+        own = said[token : token + shard.n_tokens]
+        active = shard.active | told[item : item + len(shard.active)]
+        unary = own + shard.unary if len(shard.unary) else own
+        shards.append(replace(shard, unary=unary, active=active))
+        item, token = item + len(shard.active), token + shard.n_tokens
+    return replace(posterior, shards=shards)
+
+
+def judged_power(posterior: Posterior, models: Crowd, judge: Judge) -> float:
+    """Return the power of the models' evidence with which people's hidden answers are likeliest.
+
+    It is the mean of those that were tried, weighted like candidates: of all where nothing is
+    hidden.
+
+    Args:
+        posterior: By people and text, of the answers that are shown.
+        models: The models' answers.
+        judge: Knows the hidden ones.
+    """
+    said = evidence(models, posterior.marginals(np.inf).probs)
+    tried = [
+        judge.judge(beside(posterior, models, power * said).marginals(np.inf).probs).likelihood
+        for power in POWERS
+    ]
+    return float(np.average(POWERS, weights=weigh(tried, judge.item, np.ones(len(POWERS)))))

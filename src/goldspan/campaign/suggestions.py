@@ -1,0 +1,344 @@
+"""Suggestions: labels that annotators are shown before they answer, and what that does to answers.
+
+Of every annotator's items a share is shown with a suggestion, and the rest stays blind; a hash of
+seed, item and annotator decides. So it is known how often annotators agree with what they do not
+see, and what beyond that is the suggestion's (`goldspan.workers.anchoring`). Answers with a
+suggestion are aggregated as those of a worker of their own, of the suggester's family, and nobody
+is judged by them.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from goldspan.aggregation import Aggregator, Consensus
+from goldspan.aggregation.families import Families, families_for
+from goldspan.campaign.plan import CONSENSUS, Plan
+from goldspan.crowd import Crowd
+from goldspan.crowd.model import Answers
+from goldspan.protocols import Ledger, Suggestion
+from goldspan.spans import Codec, Span, write
+from goldspan.spans.parsing import parse_with_errors
+from goldspan.tagger.features import hash64
+from goldspan.workers.anchoring import Anchoring, measure_anchoring
+
+SUGGESTED = "suggested"
+"""Kind of the records of what was decided for an annotator and an item (`Suggestion`)."""
+Labels = Sequence[str | None]
+
+# --------------------------------------------------------------------------------------------------
+# Who is shown what.
+
+
+def is_drawn(plan: Plan, item: str, worker: str) -> bool:
+    """Return whether a worker is shown a suggestion for an item, if there is one."""
+    drawn = hash64(f"{plan.seed}\0suggest\0{item}\0{worker}")
+    return drawn < plan.page.shown_share * 2.0**64
+
+
+def suggestion_for(
+    plan: Plan, item: str, worker: str, given: Mapping[str, Labels]
+) -> Suggestion | None:
+    """Decide what a worker sees of an item; None where the plan has no suggestions.
+
+    Args:
+        plan: The plan.
+        item: The item; never a gold question.
+        worker: Who is to answer.
+        given: By worker, the answers of others to the item that were given without a suggestion.
+    """
+    by = plan.page.suggest
+    if by is None:
+        return None
+    labels = majority(list(given.values()), plan.codec) if by == CONSENSUS else given.get(by)
+    return Suggestion(item, worker, by, labels, labels is not None and is_drawn(plan, item, worker))
+
+
+def majority(given: Sequence[Labels], codec: Codec) -> list[str] | None:
+    """Return the labels that more than half of the answers have; None where there are none.
+
+    Of spans it is those that more than half have exactly so: two that overlap are never among them.
+
+    >>> codec = Codec.from_types(["PER"])
+    >>> majority([["B-PER", "O"], ["B-PER", "I-PER"], ["B-PER", "O"]], codec)
+    ['B-PER', 'O']
+    """
+    votes = Counter(span for labels in given for span in spans_of(labels, codec))
+    found = [span for span, n in votes.items() if 2 * n > len(given)]
+    if not given or (codec.rules.is_plain and not found):
+        return None
+    if codec.rules.is_plain:
+        return [found[0].type]
+    in_order = sorted(found, key=lambda one: one.start)
+    return write(in_order, len(given[0]), codec.encoding)
+
+
+def spans_of(labels: Labels, codec: Codec) -> list[Span]:
+    """Return the spans of an answer; a single label is a span over the one token that there is."""
+    if codec.rules.is_plain:
+        return [Span(label, 0, 1) for label in labels if label is not None]
+    return parse_with_errors([label or "O" for label in labels], codec.encoding)[0]
+
+
+# --------------------------------------------------------------------------------------------------
+# What became of a suggestion: the difference between it and the answer.
+
+
+class Difference(NamedTuple):
+    """What an answer makes of a suggestion, in spans.
+
+    Attributes:
+        kept: They are in both.
+        changed: Suggested, and the answer has others in their place.
+        removed: Suggested, and the answer has nothing there.
+        added: The answer's, where nothing was suggested.
+    """
+
+    kept: int
+    changed: int
+    removed: int
+    added: int
+
+
+def difference(suggested: Sequence[Span], given: Sequence[Span]) -> Difference:
+    """Compare an answer with what was suggested.
+
+    >>> difference([Span("PER", 0, 2), Span("LOC", 4, 5)], [Span("PER", 0, 1), Span("ORG", 7, 8)])
+    Difference(kept=0, changed=1, removed=1, added=1)
+    """
+    kept = set(suggested) & set(given)
+    old, new = ([one for one in spans if one not in kept] for spans in (suggested, given))
+    changed = sum(any(_overlap(one, other) for other in new) for one in old)
+    added = sum(not any(_overlap(one, other) for other in old) for one in new)
+    return Difference(len(kept), changed, len(old) - changed, added)
+
+
+def disagreement(suggested: Sequence[Span], given: Sequence[Span]) -> float:
+    """Return the share of the spans of both that are not in both, 0 where there is none."""
+    every, both = set(suggested) | set(given), set(suggested) & set(given)
+    return 1 - len(both) / len(every) if every else 0.0
+
+
+def _overlap(one: Span, other: Span) -> bool:
+    return one.start < other.end and other.start < one.end
+
+
+# --------------------------------------------------------------------------------------------------
+# The answers of a campaign beside what was suggested.
+
+
+class SuggestedAnswer(NamedTuple):
+    """An answer for which there was a suggestion, shown or not.
+
+    Attributes:
+        item: Index of the item.
+        worker: Index of the worker.
+        by: Whose suggestion it was.
+        shown: Whether it was shown.
+        suggested: Its spans.
+        given: Those of the answer.
+    """
+
+    item: int
+    worker: int
+    by: str
+    shown: bool
+    suggested: list[Span]
+    given: list[Span]
+
+
+def suggested_answers(ledger: Ledger, crowd: Crowd) -> list[SuggestedAnswer]:
+    """Return the answers of a crowd for which there was a suggestion, in the order of the log."""
+    kept = ledger.records(SUGGESTED)
+    if not kept or not len(crowd.latest):
+        return []
+    answers, codec, words = crowd.latest, crowd.tagset, [*crowd.tagset.tags, None]
+    key = answers.item.astype(np.int64) * crowd.n_workers + answers.worker
+    place = dict(zip(key.tolist(), range(len(key)), strict=True))
+    items, workers = (
+        {name: n for n, name in enumerate(ids.to_pylist())}
+        for ids in (crowd.item_ids, crowd.worker_ids)
+    )
+    found = []
+    for body in kept.values():
+        item, worker = items.get(body["item"]), workers.get(body["worker"])
+        if body["labels"] is None or item is None or worker is None:
+            continue
+        at = place.get(item * crowd.n_workers + worker)
+        if at is not None:
+            codes = answers.codes[answers.offset[at] : answers.offset[at + 1]].tolist()
+            both = (spans_of(one, codec) for one in (body["labels"], [words[c] for c in codes]))
+            found.append(SuggestedAnswer(item, worker, body["by"], body["shown"], *both))
+    return found
+
+
+def anchoring(rows: Sequence[SuggestedAnswer]) -> dict[str, Anchoring]:
+    """Estimate by suggester how far annotators follow the suggestions."""
+    found = {}
+    for by in sorted({one.by for one in rows}):
+        own = [one for one in rows if one.by == by]
+        found[by] = measure_anchoring(
+            np.array([one.worker for one in own], np.int64),
+            np.array([one.shown for one in own], np.bool_),
+            np.array([disagreement(one.suggested, one.given) for one in own]),
+        )
+    return found
+
+
+def told(ledger: Ledger, crowd: Crowd) -> list[dict[str, Any]]:
+    """Return what a report says of suggestions, one row per suggester.
+
+    Each has the fields of `Anchoring`, and of the assisted answers how many of the suggested spans
+    (or labels) were `kept`, `changed` and `removed`, how many were `added`, and how many answers
+    left all as it was (`unchanged`).
+    """
+    rows = suggested_answers(ledger, crowd)
+    found = []
+    for by, one in anchoring(rows).items():
+        made = [difference(row.suggested, row.given) for row in rows if row.by == by and row.shown]
+        sums = Difference(*(sum(column) for column in zip(*made, strict=True))) if made else None
+        changes = (sums or Difference(0, 0, 0, 0))._asdict()
+        unchanged = sum(not (each.changed or each.removed or each.added) for each in made)
+        found.append({"by": by, **asdict(one), **changes, "unchanged": unchanged})
+    return found
+
+
+def listed(ledger: Ledger, crowd: Crowd) -> Iterator[dict[str, Any]]:
+    """Yield the answers for which there was a suggestion as plain values, for a file."""
+    items, workers = crowd.item_ids.to_pylist(), crowd.worker_ids.to_pylist()
+    single = crowd.tagset.rules.is_plain
+    for one in suggested_answers(ledger, crowd):
+        both = (one.suggested, one.given)
+        shown = [[s.type if single else s._asdict() for s in spans] for spans in both]
+        facts = {"item": items[one.item], "worker": workers[one.worker], "by": one.by}
+        facts |= {"shown": one.shown, "suggested": shown[0], "given": shown[1]}
+        yield {**facts, **difference(*both)._asdict()}
+
+
+# --------------------------------------------------------------------------------------------------
+# Answers with a suggestion apart from those without.
+
+
+def blind_answers(ledger: Ledger, crowd: Crowd) -> Crowd:
+    """Return the crowd without answers that were given with a suggestion; people are judged so."""
+    rows = suggested_answers(ledger, crowd)
+    if not any(one.shown for one in rows):
+        return crowd
+    return replace(crowd, answers=crowd.answers.take(~_with(crowd, crowd.answers, rows)))
+
+
+def _with(crowd: Crowd, answers: Answers, rows: Sequence[SuggestedAnswer]) -> NDArray[np.bool_]:
+    """Return which answers were given with a suggestion, bool [n_answers]."""
+    shown = [one.item * crowd.n_workers + one.worker for one in rows if one.shown]
+    return np.isin(answers.item.astype(np.int64) * crowd.n_workers + answers.worker, shown)
+
+
+@dataclass(frozen=True, eq=False)
+class Apart:
+    """A crowd whose answers with a suggestion are those of workers of their own.
+
+    One worker has one rate of reliability and one family. So "ann after m1" is somebody else than
+    ann: what she follows is no evidence of what she knows. That is an approximation of an answer
+    that is partly hers and partly the suggester's.
+
+    Attributes:
+        crowd: This crowd: first the workers there are, then those who were shown something.
+        base: int32 [n_workers], whose answers these are, by the number of the worker there is.
+        blind: The crowd without answers that were given with a suggestion.
+        rho: By suggester, how far the answers after it are its own.
+        after: str per worker beyond those there are: whose suggestion it was.
+    """
+
+    crowd: Crowd
+    base: NDArray[np.int32]
+    blind: Crowd
+    rho: Mapping[str, float]
+    after: tuple[str, ...]
+
+    @classmethod
+    def of(cls, ledger: Ledger, crowd: Crowd) -> Apart | None:
+        """Set the answers apart; None where nobody was shown anything."""
+        rows = suggested_answers(ledger, crowd)
+        pairs = sorted({(one.by, one.worker) for one in rows if one.shown})
+        if not pairs:
+            return None
+        n, answers = crowd.n_workers, crowd.answers
+        number = {pair: n + k for k, pair in enumerate(pairs)}
+        new = {one.item * n + one.worker: number[one.by, one.worker] for one in rows if one.shown}
+        key = (answers.item.astype(np.int64) * n + answers.worker).tolist()
+        worker = [new.get(one, old) for one, old in zip(key, answers.worker.tolist(), strict=True)]
+        names = crowd.worker_ids.to_pylist()
+        more = [f"{names[who]} after {by}" for by, who in pairs]
+        split = replace(
+            crowd,
+            worker_ids=pa.array([*names, *more], pa.string()),
+            answers=replace(answers, worker=np.array(worker, np.int32)),
+        )
+        base = np.array([*range(n), *(who for _, who in pairs)], np.int32)
+        blind = replace(crowd, answers=answers.take(~_with(crowd, answers, rows)))
+        rho = {by: one.rho for by, one in anchoring(rows).items()}
+        return cls(split, base, blind, rho, tuple(by for by, _ in pairs))
+
+    def families(self, given: Any) -> Families:
+        """Return the families of these workers.
+
+        Families that are found are found by blind answers. Who answered after a suggestion is of
+        the suggester's family, and of no other.
+
+        Args:
+            given: As for an aggregator: "auto", "none", or names by worker.
+        """
+        known, own = self.blind.gold, self.blind.with_gold(None)
+        kin = families_for(given, own, known) if len(own.latest) else None
+        if kin is not None and given == "auto" and own.is_classification:
+            kin = kin.opinions(own)[-1]
+        n = own.n_workers
+        found = kin or Families(np.arange(n), np.zeros(n), own.worker_ids)
+        names, end = self.crowd.worker_ids, n
+        for by in dict.fromkeys(self.after):
+            end += self.after.count(by)
+            place = names.slice(0, n).to_pylist()
+            found = found.with_shown(
+                names.slice(0, end), place.index(by) if by in place else None, self.rho[by]
+            )
+        return found
+
+    def together(self, result: Consensus, aggregator: Aggregator) -> Consensus:
+        """Return a result of this crowd as one of the crowd that there is.
+
+        What it says of workers is what it says of their blind answers.
+
+        Args:
+            result: Labels of this crowd.
+            aggregator: With the parameters of the plan.
+        """
+        n, made = self.blind.n_workers, result.crowd
+        answers = replace(made.answers, worker=self.base[made.answers.worker])
+        crowd = replace(made, worker_ids=self.blind.worker_ids, answers=answers)
+        kin = None if result.families is None else result.families.on(crowd.worker_ids)
+        said = [f"{by} (rho {rho:.2f})" for by, rho in self.rho.items() if by in self.after]
+        # In place of who is in that family: files may not name annotators.
+        note = f"answers after a suggestion are of the suggester's family: {', '.join(said)}"
+        names = None if result.families is None else result.families.note
+        return replace(
+            result,
+            crowd=crowd,
+            families=kin or None,
+            notes=(*(one for one in result.notes if one != names), note),
+            make_workers=partial(_table, of=result, n=n),
+            params=aggregator.get_params(),
+        )
+
+
+def _table(shown: Consensus, of: Consensus, n: int) -> pa.Table:
+    """Return the first rows of the table of workers of a result, with the names of another."""
+    table = of.make_workers(of).slice(0, n)
+    return table.set_column(table.column_names.index("worker"), "worker", shown.crowd.worker_ids)
