@@ -20,7 +20,7 @@ import pytest
 import yaml
 
 from cli.test_cli import goldspan_run
-from goldspan.store.engine import PASSWORD
+from goldspan.store.engine import VARIABLE
 from goldspan.web.security.middleware import HEALTH
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -127,8 +127,8 @@ def test_the_user_may_write_where_kernels_and_data_are_kept():
 
 
 def test_the_command_is_one_that_serve_knows():
-    (entry,), (command,) = map(json.loads, of("ENTRYPOINT")), map(json.loads, of("CMD"))
-    assert entry == "goldspan"
+    (entry,), (command,) = (list(map(json.loads, of(word))) for word in ("ENTRYPOINT", "CMD"))
+    assert entry == ["goldspan"]
     assert command[0] == "serve"
     assert {one.partition("=")[0] for one in command if one.startswith("--")} <= options_of_serve()
     assert of("EXPOSE") == [str(PORT)]
@@ -193,9 +193,9 @@ def test_the_command_of_the_service_is_one_that_serve_knows():
 def test_the_service_gets_its_password_by_a_variable_that_goldspan_reads():
     made = compose()
     service, database = made["services"]["goldspan"], made["services"]["database"]
-    assert list(service["environment"]) == [f"{PASSWORD}_FILE"]
+    assert list(service["environment"]) == [f"{VARIABLE}_FILE"]
     (secret,) = made["secrets"]
-    for one, variable in ((service, f"{PASSWORD}_FILE"), (database, "POSTGRES_PASSWORD_FILE")):
+    for one, variable in ((service, f"{VARIABLE}_FILE"), (database, "POSTGRES_PASSWORD_FILE")):
         assert one["secrets"] == [secret]
         assert one["environment"][variable] == f"/run/secrets/{secret}"
     address = next(one for one in service["command"] if one.startswith("--store="))
@@ -232,7 +232,7 @@ def engine() -> str | None:
 
 @pytest.mark.slow
 @pytest.mark.wheel
-def test_the_image_is_built_and_its_server_becomes_healthy(tmp_path):
+def test_the_image_is_built_and_its_server_becomes_healthy():
     docker = engine()
     if docker is None:
         pytest.skip("no container engine answers on this machine")
@@ -251,10 +251,9 @@ def test_the_image_is_built_and_its_server_becomes_healthy(tmp_path):
     run("volume", "create", tag)
     data = ("--volume", f"{tag}:/data")
     run("run", "--rm", *data, tag, "init", "--example", "demo")
-    web = ("--host", "0.0.0.0", "--public-url", "http://localhost:8080", "--insecure")  # noqa: S104
-    name = run(
-        "run", "--detach", "--publish", "127.0.0.1::8080", *data, tag, "serve", "demo/serve.toml", *web
-    )
+    web = ("--host", "0.0.0.0", "--public-url", "http://localhost:8080", "--insecure")
+    begun = ("--detach", "--publish", "127.0.0.1::8080", *data, tag, "serve", "demo/serve.toml")
+    name = run("run", *begun, *web)
     try:
         end = time.monotonic() + PATIENCE
         state = ""

@@ -80,7 +80,9 @@ def test_nothing_that_was_left_over_is_in_it(read):
 
 
 @pytest.mark.parametrize(
-    ("read", "file"), [(in_wheel, f"{INFO}/METADATA"), (in_sdist, "PKG-INFO")], ids=["wheel", "sdist"]
+    ("read", "file"),
+    [(in_wheel, f"{INFO}/METADATA"), (in_sdist, "PKG-INFO")],
+    ids=["wheel", "sdist"],
 )
 def test_the_metadata_say_what_the_project_says(read, file):
     found = Metadata.from_email(read()[file])  # rejects what is malformed

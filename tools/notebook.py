@@ -1,7 +1,7 @@
 """Runs a notebook in this Python, keeps what it prints in it, and shows it as a page of the site.
 
-A cell's output is what it prints, then the value of its last expression: as HTML where the value has
-it, else as text. That is all that the tutorial needs of a kernel; it runs in Jupyter as well.
+A cell's output is what it prints, then the value of its last expression: as HTML where the value
+has it, else as text. That is all that the tutorial needs of a kernel; it runs in Jupyter as well.
 
     python tools/notebook.py docs/tutorial.ipynb            # is what it prints what it holds?
     python tools/notebook.py docs/tutorial.ipynb --write
@@ -50,10 +50,11 @@ def run(notebook: dict[str, Any]) -> dict[str, Any]:
     names: dict[str, Any] = {"__name__": "__main__"}
     made, n = [], 0
     for cell in notebook["cells"]:
+        more: dict[str, Any] = {}
         if cell["cell_type"] == "code":
             n += 1
-            cell = {**cell, "execution_count": n, "outputs": _outputs(source(cell), names, n)}
-        made.append(cell)
+            more = {"execution_count": n, "outputs": _outputs(source(cell), names, n)}
+        made.append({**cell, **more})
     return {**notebook, "cells": made}
 
 
@@ -72,8 +73,8 @@ def _outputs(code: str, names: dict[str, Any], n: int) -> list[dict[str, Any]]:
         if last is not None:
             value = eval(compile(ast.Expression(last.value), f"<cell {n}>", "eval"), names)  # noqa: S307
     found: list[dict[str, Any]] = []
-    if printed.getvalue():
-        found.append({"name": "stdout", "output_type": "stream", "text": _lines(printed.getvalue())})
+    if text := printed.getvalue():
+        found.append({"name": "stdout", "output_type": "stream", "text": _lines(text)})
     if value is not None:
         data = {"text/plain": _lines(repr(value))}
         if hasattr(value, "_repr_html_"):

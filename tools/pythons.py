@@ -1,8 +1,8 @@
 """Whether the wheel and each extra can be installed on other Pythons, asked of pip's dry run.
 
-Nothing is installed, and no other Python is needed: pip looks for wheels that fit (`--python-version`,
-`--only-binary=:all:`). It reads markers such as `python_version < "3.13"` as those of the Python that
-runs it, so that this says what can be found, not that it works.
+Nothing is installed, and no other Python is needed: pip looks for wheels that fit
+(`--python-version`, `--only-binary=:all:`). It reads markers such as `python_version < "3.13"` as
+those of the Python that runs it, so that this says what can be found, not that it works.
 
     python tools/pythons.py out/dist/goldspan-0.2.0-py3-none-any.whl
     python tools/pythons.py WHEEL --python 3.14 --extra core --extra server
@@ -29,7 +29,7 @@ def main() -> None:
     parser.add_argument("wheel", type=Path)
     parser.add_argument("--python", action="append", help="such as 3.14; several times")
     parser.add_argument("--extra", action="append", help=f"an extra, or {CORE}; several times")
-    parser.add_argument("--pinned", action="store_true", help="with the versions of constraints.txt")
+    parser.add_argument("--pinned", action="store_true", help="take constraints.txt")
     given = parser.parse_args()
     failed = 0
     for python in given.python or PYTHONS:

@@ -322,8 +322,7 @@ def serve(
         new.folder(place.out, 0o700)
         new.expect(Path(place.out) / SECRET)
         settings = ServerSettings(load_keys(place.out), url)
-        report = None if lacks else write_findings
-        options: dict[str, Any] = {"report": report, "new": new}
+        options: dict[str, Any] = {"report": None if lacks else write_findings, "new": new}
         service = open_service(inputs, place.out, settings.keys, place.store, **options)
         with _closing(service):
             open_log(log_format, log_level)

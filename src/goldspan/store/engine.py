@@ -17,7 +17,7 @@ from goldspan.variables import secret_of
 KEPT: dict[str, Any] = {"pool_size": 16, "max_overflow": 32, "pool_use_lifo": True}
 """Connections that stay open between transactions: a server's threads each need one now and then,
 and opening one takes longer than a short transaction."""
-PASSWORD = "GOLDSPAN_STORE_PASSWORD"
+VARIABLE = "GOLDSPAN_STORE_PASSWORD"
 """The variable with the database's password, or with _FILE the one that names its file."""
 BUSY_SECONDS = 30.0
 """How long a transaction waits for another process's."""
@@ -88,7 +88,7 @@ def to_url(place: str | Path) -> URL:
         raise InputError("a database in memory keeps nothing: give the path of a file")
     if kind == "sqlite":
         return url.set(drivername="sqlite")
-    if url.password is None and (password := secret_of(PASSWORD)) is not None:
+    if url.password is None and (password := secret_of(VARIABLE)) is not None:
         url = url.set(password=password)
     return url.set(drivername="postgresql+psycopg")
 
