@@ -51,7 +51,7 @@ def _steps(page: Path) -> list[tuple[str, str]]:
 def _read(name: str, text: str) -> object:
     """Return what a file says: JSON as values, however its lines are broken."""
     if not name.endswith((".json", ".jsonl")):
-        return text.rstrip("\n")
+        return [line.rstrip() for line in text.strip().splitlines()]
     values, rest, decoder = [], text.strip(), json.JSONDecoder()
     while rest:
         value, end = decoder.raw_decode(rest)

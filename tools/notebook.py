@@ -93,9 +93,9 @@ def _lines(text: str) -> list[str]:
 # On the site
 
 
-def on_page_markdown(markdown: str, *, page: Any, **_: Any) -> str:
+def on_page_markdown(markdown: str, *, page: Any, config: Any, **_: Any) -> str:
     """Put a notebook where a page names one."""
-    folder = Path(page.file.abs_src_path).parent
+    folder = (Path(config.docs_dir) / page.file.src_uri).parent
     return PLACE.sub(lambda found: to_markdown(read(folder / found[1])), markdown)
 
 

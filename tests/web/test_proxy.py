@@ -11,8 +11,8 @@ import ssl
 import subprocess
 import sys
 import time
-import urllib.error
 import urllib.request
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -186,18 +186,20 @@ def test_the_requester_signs_in_through_nginx_by_https(tmp_path):
         context = ssl.create_default_context(cafile=str(tmp_path / "cert.pem"))
         end = time.monotonic() + PATIENCE
         while True:
-            line = http.client.HTTPSConnection("localhost", port, context=context, timeout=PATIENCE)
             try:
-                line.request("GET", HEALTH)
+                socket.create_connection(("127.0.0.1", port)).close()
                 break
             except OSError:
                 assert time.monotonic() < end
                 time.sleep(0.1)
-        assert line.getresponse().read() == b"ok\n"
-        (setup,) = re.findall(rf"https://localhost:{port}(/setup/\S+)", said)
-        line.request("GET", setup, headers={"X-Forwarded-For": "6.6.6.6"})
-        answer = line.getresponse()
-        page = answer.read().decode()
+        line = http.client.HTTPSConnection("localhost", port, context=context, timeout=PATIENCE)
+        with closing(line):
+            line.request("GET", HEALTH)
+            assert line.getresponse().read() == b"ok\n"
+            (setup,) = re.findall(rf"https://localhost:{port}(/setup/\S+)", said)
+            line.request("GET", setup, headers={"X-Forwarded-For": "6.6.6.6"})
+            answer = line.getresponse()
+            page = answer.read().decode()
         assert answer.status == 200
         assert "max-age" in answer.headers["Strict-Transport-Security"]
         assert "password" in page
