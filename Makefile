@@ -97,8 +97,9 @@ test-models: $(MODELS) ## Run the tests that need large libraries: encoders, and
 # The files of a release: the wheel is made of the sdist, in which nothing can be missing then.
 DIST := $(OUT)/dist
 dist: $(STAMP) ## Build the sdist, and of it the wheel, into out/dist; check metadata and contents
-	rm -rf $(DIST)
-	$(BIN)/python -m build --installer pip --outdir $(DIST) . >$(OUT)/build.txt || { cat $(OUT)/build.txt; exit 1; }
+	rm -rf $(DIST) && mkdir -p $(OUT)
+	$(BIN)/python -m build --installer pip --outdir $(DIST) . >$(OUT)/build.txt || \
+		{ cat $(OUT)/build.txt; exit 1; }
 	$(BIN)/python -m twine check --strict $(DIST)/*
 	GOLDSPAN_DIST="$(CURDIR)/$(DIST)" $(BIN)/python -m pytest -q tests/test_dist.py
 
