@@ -24,7 +24,7 @@ CHROMIUM = command -v chromium >/dev/null || command -v google-chrome >/dev/null
 test-setup test test-cluster coverage: export PYTHONDONTWRITEBYTECODE =
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test-setup test test-models test-cluster wheel-test coverage lint docs bench study torture clean
+.PHONY: help setup demo test-setup test test-models test-cluster dist install-test wheel-test pythons coverage lint docs notebook bench study torture clean
 
 help: ## Show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -38,7 +38,7 @@ $(STAMP): pyproject.toml constraints.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt \
 		--upgrade "pip>=25.1"
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt \
-		--editable ".[postgres,server]" --group test --group lint --group docs
+		--editable ".[postgres,server]" --group test --group lint --group docs --group release
 	touch $@
 
 # The kernels, and the bytecode of all tests: compiled here once, not by every worker.
@@ -94,16 +94,41 @@ test-models: $(MODELS) ## Run the tests that need large libraries: encoders, and
 		tests/cli/test_train_encoder.py tests/campaign/test_encoder.py tests/annotators/test_kinds.py \
 		tests/models
 
-# A fresh environment with nothing but the wheel, as every user has it.
-wheel-test: WHEEL = $$(echo $(OUT)/wheel/goldspan-*.whl)
-wheel-test: $(STAMP) ## Build the wheel, install it alone, and use it from a file of texts to a tagger
-	rm -rf .venv-wheel $(OUT)/wheel
-	$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir $(OUT)/wheel .
+# The files of a release: the wheel is made of the sdist, in which nothing can be missing then.
+DIST := $(OUT)/dist
+dist: $(STAMP) ## Build the sdist, and of it the wheel, into out/dist; check metadata and contents
+	rm -rf $(DIST) && mkdir -p $(OUT)
+	$(BIN)/python -m build --installer pip --outdir $(DIST) . >$(OUT)/build.txt || \
+		{ cat $(OUT)/build.txt; exit 1; }
+	$(BIN)/python -m twine check --strict $(DIST)/*
+	GOLDSPAN_DIST="$(CURDIR)/$(DIST)" $(BIN)/python -m pytest -q tests/test_dist.py
+
+# Fresh environments with nothing else, as users have them: the wheel with what serves, and the sdist
+# with the core alone. It needs no .venv, and hosted CI calls it on every Python and system.
+PINS = --constraint constraints.txt
+FIRST = rm -rf $(OUT)/first && $(1)/bin/goldspan --version && \
+	$(1)/bin/goldspan init --example $(OUT)/first && \
+	$(1)/bin/goldspan inspect $(OUT)/first/crowd.tsv --json >$(OUT)/first/facts.json && \
+	$(1)/bin/goldspan aggregate $(OUT)/first/crowd.tsv --method mv-token -o $(OUT)/first/gold.conll
+install-test: ## Install the wheel and the sdist of out/dist, each alone, and use them
+	rm -rf .venv-wheel .venv-sdist
 	$(PYTHON) -m venv .venv-wheel
-	.venv-wheel/bin/python -m pip install --quiet --disable-pip-version-check \
-		--constraint constraints.txt "$(WHEEL)[server]"
+	.venv-wheel/bin/python -m pip install --quiet --disable-pip-version-check $(PINS) \
+		"$$(echo $(DIST)/goldspan-*.whl)[server]"
+	$(call FIRST,.venv-wheel)
+	$(PYTHON) -m venv .venv-sdist
+	.venv-sdist/bin/python -m pip install --quiet --disable-pip-version-check $(PINS) \
+		$(DIST)/goldspan-*.tar.gz
+	$(call FIRST,.venv-sdist)
+
+wheel-test: dist ## Build the files of a release, install each alone, and go from a file of texts to a tagger
+	$(MAKE) install-test
 	GOLDSPAN_COMMAND="$(CURDIR)/.venv-wheel/bin/goldspan" $(BIN)/python -m pytest \
-		tests/web/pages/test_whole_path.py
+		tests/web/pages/test_whole_path.py tests/test_container.py -m wheel
+
+# What pip would install on Pythons that are not on this machine, without installing anything.
+pythons: dist ## Ask pip's dry run about the wheel and its extras on newer Pythons
+	$(BIN)/python tools/pythons.py $(DIST)/goldspan-*.whl
 
 # Ray brings much along: its tests have an environment of their own.
 CLUSTER := .venv-cluster/.ready
@@ -127,6 +152,9 @@ lint: $(STAMP) ## Repair style where a tool can
 
 docs: $(STAMP) ## Build the documentation into site/
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+
+notebook: $(STAMP) ## Run docs/tutorial.ipynb, and put what it prints into it
+	$(BIN)/python tools/notebook.py docs/tutorial.ipynb --write
 
 # crowd-kit brings transformers along: the peers have an environment of their own. OLD= a checkout
 # of an earlier version compares the two instead.
@@ -156,4 +184,4 @@ torture: $(STAMP) ## Kill, damage, flood and fuzz all that can be, for half an h
 		--hypothesis-profile=torture $(TABLES)
 
 clean: ## Remove everything that was made
-	rm -rf .venv .venv-bench .venv-models .venv-wheel .venv-cluster $(OUT) site .coverage .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv .venv-bench .venv-models .venv-wheel .venv-sdist .venv-cluster $(OUT) site .coverage .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shlex
@@ -13,11 +14,15 @@ from pathlib import Path
 import pytest
 
 from cli.test_cli import Run, goldspan_run
+from goldspan.crowd.registry import FORMATS, get_format
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").glob("*.md"), ROOT / "CONTRIBUTING.md"])
 PLAIN = re.compile(r"goldspan [^|<>;&$`]*$")
 """A command that needs no shell."""
+STEP = re.compile(r'^```(\w+)(?: title="([^"]+)")?\n(.*?)^```', re.MULTILINE | re.DOTALL)
+WRITTEN = " (written)"
+"""Ends the title of a block that shows what the commands before it wrote; others are input."""
 FENCE = re.compile(r"^```(\w+)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
 
@@ -30,6 +35,29 @@ def _blocks(page: Path, language: str) -> list[str]:
 def _commands(page: Path) -> list[str]:
     lines = [line for block in _blocks(page, "console") for line in block.splitlines()]
     return [line[2:] for line in lines if line.startswith("$ ")]
+
+
+def _steps(page: Path) -> list[tuple[str, str]]:
+    """Return the commands and the files of a page in their order: ("", command) or (name, text)."""
+    found = []
+    for language, title, body in STEP.findall(page.read_text(encoding="utf-8")):
+        if title:
+            found.append((title, body))
+        elif language == "console":
+            found += [("", line[2:]) for line in body.splitlines() if line.startswith("$ ")]
+    return found
+
+
+def _read(name: str, text: str) -> object:
+    """Return what a file says: JSON as values, however its lines are broken."""
+    if not name.endswith((".json", ".jsonl")):
+        return [line.rstrip() for line in text.strip().splitlines()]
+    values, rest, decoder = [], text.strip(), json.JSONDecoder()
+    while rest:
+        value, end = decoder.raw_decode(rest)
+        values.append(value)
+        rest = rest[end:].lstrip()
+    return values
 
 
 def _contents(place: Path) -> dict[str, bytes]:
@@ -112,8 +140,92 @@ def test_the_python_of_a_page_runs(page, folder):
 @pytest.mark.usefixtures("folder")
 @pytest.mark.parametrize("page", [*filter(_commands, PAGES)], ids=lambda page: page.name)
 def test_the_commands_of_a_page_run(page, pages):
-    for line in _commands(page):
-        pages.run(line)
+    for name, text in _steps(page):
+        if not name:
+            pages.run(text)
+        elif name.endswith(WRITTEN):
+            path = name.removesuffix(WRITTEN)
+            assert _read(path, Path(path).read_text("utf-8")) == _read(path, text), path
+        else:
+            assert not Path(name).exists()
+            Path(name).parent.mkdir(parents=True, exist_ok=True)
+            Path(name).write_text(text, encoding="utf-8")
+
+
+def _pages_of_formats() -> dict[str, Path]:
+    """Return the page of every format, by the table of formats."""
+    table = (ROOT / "docs" / "formats.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| (`[a-z].*?) \| (.*?) \| .*? \|$", table, re.MULTILINE)
+    found = {}
+    for names, what in rows:
+        for name in re.findall(r"`([a-z-]+)`", names):
+            if link := re.search(r"\((format-[a-z-]+\.md)\)", what):
+                found.setdefault(name, ROOT / "docs" / link[1])
+    return found
+
+
+def test_every_format_has_a_page_that_says_what_is_read_written_and_lost():
+    found = _pages_of_formats()
+    assert found.keys() == FORMATS.keys()
+    for name, page in found.items():
+        titles = " ".join(re.findall(r"^## (.*)$", page.read_text("utf-8"), re.MULTILINE))
+        for word in ("read", "written", "lost"):
+            assert word in titles, f"{name}: {word}"
+
+
+LOST = {
+    "the starting times": "starting", "the submission times": "submission", "the costs": "costs",
+    "attribute": "attributes", "repeated answer": "earlier answers", "ids of": "ids of items",
+    "the text of": "texts", "the character offsets": "places", "the documents": "documents",
+    "the numbers of repeated": "numbers of repeated answers", "workers:": "annotators",
+    "answers:": "answers",
+}  # fmt: skip
+"""What a loss is called on the pages."""
+
+
+@pytest.mark.parametrize("name", [name for name in FORMATS if hasattr(get_format(name), "write")])
+def test_what_a_format_is_known_to_lose_is_on_its_page(name):
+    frozen = ROOT / "tests" / "golden" / f"format-everything-{name}.json"
+    if not frozen.exists():
+        assert FORMATS[name].extra  # the library is not where goldens are made
+        return
+    page = _pages_of_formats()[name].read_text("utf-8")
+    said = " ".join(page.casefold().partition("lost\n")[2].split())
+    for loss in json.loads(frozen.read_text("utf-8"))["json"]["lost"]:
+        words = [word for start, word in LOST.items() if start in loss]
+        assert words, loss
+        assert any(word in said for word in words), loss
+
+
+def test_the_notebook_prints_what_it_holds(tmp_path):
+    words = [sys.executable, str(ROOT / "tools" / "notebook.py")]
+    run = subprocess.run(
+        [*words, str(ROOT / "docs" / "tutorial.ipynb")],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+    )
+    assert run.returncode == 0, run.stderr
+
+
+def test_a_notebook_is_shown_with_what_its_cells_gave():
+    sys.path.insert(0, str(ROOT / "tools"))
+    try:
+        import notebook
+    finally:
+        sys.path.pop(0)
+    cells = [
+        {"cell_type": "markdown", "source": ["## A title"]},
+        {"cell_type": "code", "source": ["a = 6\n", "print('six')\n", "a * 7"]},
+    ]
+    made = notebook.run({"cells": cells})
+    shown = notebook.to_markdown(made)
+    assert shown == (
+        "## A title\n\n```py\na = 6\nprint('six')\na * 7\n```\n\n"
+        "```text\nsix\n```\n\n```text\n42\n```"
+    )
+    with pytest.raises(ZeroDivisionError):
+        notebook.run({"cells": [{"cell_type": "code", "source": ["1 / 0"]}]})
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

@@ -84,6 +84,31 @@ def test_a_missing_library_is_named_with_the_line_that_installs_it():
     assert "pip install '.[store]' in a checkout" in run.stderr
 
 
+@pytest.fixture
+def secret(tmp_path, monkeypatch):
+    """The database's password in a file, as containers get it."""
+    path = tmp_path / "password"
+    path.write_text("s3cret-word\n")
+    monkeypatch.setenv("GOLDSPAN_STORE_PASSWORD_FILE", str(path))
+
+
+@pytest.mark.usefixtures("secret")
+def test_an_address_without_a_password_takes_that_of_the_environment(monkeypatch):
+    assert to_url("postgresql://ann@host/name").password == "s3cret-word"
+    assert to_url("postgresql://ann:own@host/name").password == "own"
+    assert to_url("campaign.db").password is None
+    assert "s3cret-word" not in where_of("postgresql://ann@host/name")
+    monkeypatch.setenv("GOLDSPAN_STORE_PASSWORD", "another")
+    assert to_url("postgresql://ann@host/name").password == "another"
+
+
+def test_a_password_file_that_cannot_be_read_is_named(monkeypatch):
+    monkeypatch.setenv("GOLDSPAN_STORE_PASSWORD_FILE", "/nowhere/at/all")
+    with pytest.raises(InputError, match=r"GOLDSPAN_STORE_PASSWORD_FILE: cannot read /nowhere"):
+        to_url("postgresql://ann@host/name")
+    assert to_url("campaign.db").database == "campaign.db"
+
+
 def test_messages_hold_no_password():
     assert "secret" not in where_of("postgresql://ann:secret@host/name")
 

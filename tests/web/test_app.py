@@ -27,6 +27,7 @@ OPEN = {
     ("POST", "/setup"): "the link, with a token of the form",
     ("POST", "/logout"): "ends what there is, with its token",
     ("GET", "/static/{version}/{name}"): "scripts and styles",
+    ("GET", "/healthz"): "says that the server answers",
 }
 WORKERS = ("/api/work/", "/label", "/help")
 REQUESTERS = ("/api/desk", "/desk", "/api/openapi.json")

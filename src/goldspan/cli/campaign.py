@@ -250,6 +250,11 @@ def serve(
     port: int = option("Port to listen on; 0 picks a free one.", default=8080, min=0, max=65535),
     public_url: PublicUrl = None,
     insecure: bool = flag("Allow other machines to connect without HTTPS.", "--insecure"),
+    trusted_proxies: str | None = option(
+        "Addresses or networks of the proxies whose X-Forwarded-For is believed, separated by "
+        "commas; by default a proxy on this machine.",
+        metavar="LIST",
+    ),
     reset_password: bool = flag(
         "Remove the requester's password and end all sessions.", "--reset-password"
     ),
@@ -281,6 +286,9 @@ def serve(
 
       goldspan serve campaign.toml --public-url https://labels.example.org
 
+      goldspan serve campaign.toml --host 0.0.0.0 --public-url https://labels.example.org
+      --trusted-proxies 172.30.0.1
+
       goldspan invite campaign.toml --workers ann,bob
     """
     check_part("server")
@@ -292,11 +300,12 @@ def serve(
     from goldspan.web import serve as run
     from goldspan.web.logs import open_log
     from goldspan.web.metrics import offer_metrics
-    from goldspan.web.running import check_exposure, listen
+    from goldspan.web.running import check_exposure, listen, read_proxies
     from goldspan.web.security.secret import FILE as SECRET
     from goldspan.web.service import check_web
 
     check_web(read_plan(place.plan, overlap=overlap))
+    proxies = read_proxies(trusted_proxies)
     if not insecure:
         check_exposure(host, public_url or _url(host, port))
     inputs = place.inputs(overlap=overlap)
@@ -313,8 +322,7 @@ def serve(
         new.folder(place.out, 0o700)
         new.expect(Path(place.out) / SECRET)
         settings = ServerSettings(load_keys(place.out), url)
-        report = None if lacks else write_findings
-        options: dict[str, Any] = {"report": report, "new": new}
+        options: dict[str, Any] = {"report": None if lacks else write_findings, "new": new}
         service = open_service(inputs, place.out, settings.keys, place.store, **options)
         with _closing(service):
             open_log(log_format, log_level)
@@ -343,7 +351,7 @@ def serve(
                 beside.callback(service.stop)
                 service.start(loop=not no_loop)
                 beside.enter_context(notice.beside_another_display())  # the log
-                run(app, listening)
+                run(app, listening, proxies)
 
 
 @contextmanager

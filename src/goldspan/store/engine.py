@@ -12,10 +12,13 @@ from sqlalchemy.exc import ArgumentError, DatabaseError, DBAPIError, InternalErr
 from sqlalchemy.pool import NullPool
 
 from goldspan.errors import GoldspanError, InputError, MissingExtraError
+from goldspan.variables import secret_of
 
 KEPT: dict[str, Any] = {"pool_size": 16, "max_overflow": 32, "pool_use_lifo": True}
 """Connections that stay open between transactions: a server's threads each need one now and then,
 and opening one takes longer than a short transaction."""
+VARIABLE = "GOLDSPAN_STORE_PASSWORD"
+"""The variable with the database's password, or with _FILE the one that names its file."""
 BUSY_SECONDS = 30.0
 """How long a transaction waits for another process's."""
 NETWORK = {
@@ -66,6 +69,9 @@ class BoundError(InputError):
 def to_url(place: str | Path) -> URL:
     """Turn a path, or an address such as "postgresql://host/name", into SQLAlchemy's URL.
 
+    An address without a password takes that of the variable GOLDSPAN_STORE_PASSWORD, or of the file
+    that GOLDSPAN_STORE_PASSWORD_FILE names.
+
     >>> to_url("campaign.db").database, to_url("postgresql://host/name").drivername
     ('campaign.db', 'postgresql+psycopg')
     """
@@ -80,7 +86,11 @@ def to_url(place: str | Path) -> URL:
         raise InputError(f"{kind} is not supported: give a path (SQLite) or postgresql://…")
     if kind == "sqlite" and not url.database:
         raise InputError("a database in memory keeps nothing: give the path of a file")
-    return url.set(drivername="sqlite" if kind == "sqlite" else "postgresql+psycopg")
+    if kind == "sqlite":
+        return url.set(drivername="sqlite")
+    if url.password is None and (password := secret_of(VARIABLE)) is not None:
+        url = url.set(password=password)
+    return url.set(drivername="postgresql+psycopg")
 
 
 def connect(url: URL, sign: str = "") -> Engine:

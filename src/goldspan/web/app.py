@@ -6,6 +6,7 @@ from typing import Any
 
 from fastapi import APIRouter, FastAPI, Request
 from fastapi.exceptions import RequestValidationError
+from fastapi.responses import PlainTextResponse
 from starlette.exceptions import HTTPException
 
 from goldspan import __version__
@@ -16,7 +17,7 @@ from goldspan.web.models import refusals
 from goldspan.web.pages import static_files
 from goldspan.web.routes import desk_api, pages, sign_in, work
 from goldspan.web.security.auth import Headers
-from goldspan.web.security.middleware import Faults, RequestGuard, RequestLog
+from goldspan.web.security.middleware import HEALTH, Faults, RequestGuard, RequestLog
 from goldspan.web.service import Service
 from goldspan.web.settings import ServerSettings
 
@@ -39,6 +40,7 @@ def create_app(service: Service, settings: ServerSettings) -> FastAPI:
     routers = (
         sign_in.router, work.often, work.router, _worker_pages(context), desk_api.router,
         pages.router, sign_in.provider_routes(context), static_files(), _document(app),
+        _health(),
     )  # fmt: skip
     for router in routers:
         app.router.routes.extend(router.routes)
@@ -81,5 +83,17 @@ def _document(app: FastAPI) -> APIRouter:
     def openapi(_: RequesterHere) -> dict[str, Any]:
         """Return the description of this API."""
         return app.openapi()
+
+    return router
+
+
+def _health() -> APIRouter:
+    """Return the route that proxies and containers ask; what the guard refuses, it refuses here."""
+    router = APIRouter(include_in_schema=False)
+
+    @router.api_route(HEALTH, methods=["GET", "HEAD"], response_class=PlainTextResponse)
+    async def health() -> PlainTextResponse:
+        """Say that the server answers and that its campaign can be written, and nothing else."""
+        return PlainTextResponse("ok\n", headers={"Cache-Control": "no-store"})
 
     return router

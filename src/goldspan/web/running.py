@@ -8,7 +8,9 @@ import signal
 import socket
 import sys
 import threading
+from collections.abc import Sequence
 from importlib.util import find_spec
+from ipaddress import ip_network
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -28,6 +30,8 @@ OTHER_FILES = 200
 THREADS = 16
 """Threads in which routes run. A request takes some milliseconds, and whoever writes waits for its
 turn in the store: more threads would only wait there, each with a heap and a connection's cache."""
+HERE = ("127.0.0.1", "::1")
+"""A proxy on this machine, which is believed without being named."""
 WAITING = 2_048
 """Connections that wait to be accepted."""
 
@@ -65,7 +69,30 @@ def check_exposure(host: str, public_url: str) -> None:
         )
 
 
-def serve(app: Any, listening: socket.socket) -> None:
+def read_proxies(given: str | None) -> tuple[str, ...]:
+    """Return the addresses and networks of proxies that are trusted; by default this machine.
+
+    Raises:
+        InputError: One is neither an address nor a network.
+
+    >>> read_proxies("10.0.0.7, 172.30.0.0/24"), read_proxies(None)
+    (('10.0.0.7/32', '172.30.0.0/24'), ('127.0.0.1', '::1'))
+    """
+    if given is None:
+        return HERE
+    found = []
+    for word in (one.strip() for one in given.split(",")):
+        try:
+            found.append(str(ip_network(word)))
+        except ValueError as error:
+            raise InputError(
+                f"--trusted-proxies: {word!r} is not the address of a proxy ({error}): give "
+                "addresses or networks such as 10.0.0.7 or 172.30.0.0/24, separated by commas"
+            ) from None
+    return tuple(found)
+
+
+def serve(app: Any, listening: socket.socket, proxies: Sequence[str] = HERE) -> None:
     """Serve until the process is told to stop (SIGINT or SIGTERM), then end what is going on.
 
     It returns when another server has taken over the campaign.
@@ -73,6 +100,7 @@ def serve(app: Any, listening: socket.socket) -> None:
     Args:
         app: What `create_app` gives.
         listening: What `listen` gives.
+        proxies: Who is believed in X-Forwarded-For: addresses or networks.
 
     Raises:
         KeyboardInterrupt: It was told to.
@@ -88,7 +116,7 @@ def serve(app: Any, listening: socket.socket) -> None:
         app, http=_protocol(), log_config=None, access_log=False, server_header=False,
         date_header=True, ws="none", lifespan="off", timeout_graceful_shutdown=LEAVING,
         timeout_keep_alive=30, limit_concurrency=places, backlog=min(WAITING, places),
-        proxy_headers=True, forwarded_allow_ips="127.0.0.1,::1",
+        proxy_headers=True, forwarded_allow_ips=list(proxies),
     )  # fmt: skip
     _Server(config).run(sockets=[listening])
 

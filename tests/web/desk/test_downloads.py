@@ -10,7 +10,9 @@ from contextlib import closing
 import pytest
 
 from goldspan.crowd import read_crowd
+from goldspan.crowd.registry import FORMATS, get_format
 from goldspan.spans import Span
+from goldspan.web.desk import downloads
 from goldspan.web.desk.downloads import Pseudonyms
 from goldspan.web.errors import Refused
 from web.desk.conftest import worked
@@ -38,6 +40,22 @@ def test_every_file_is_made_and_none_is_empty(service):
         made = service.desk.export(name)
         assert made.name == name
         assert len(made.content) > 50, name
+
+
+def test_the_desk_offers_every_format_that_the_command_line_writes(service, monkeypatch):
+    monkeypatch.setattr(downloads, "find_spec", lambda _: True)
+    offered = {downloads._FILES[name][0] for name in files(service) if name in downloads._FILES}
+    written = {name for name in FORMATS if hasattr(get_format(name), "write")}
+    if service.inputs.plan.is_single:
+        # These have no place for the label of a whole text, or cut it into tokens.
+        written -= {"conll", "brat", "folder", "gliner", "span-table", "webanno", "xmi", "cas-json"}
+    assert offered - {""} == written
+
+
+def test_what_is_not_installed_is_not_offered(service, monkeypatch):
+    monkeypatch.setattr(downloads, "find_spec", lambda _: None)
+    assert not {"gold.spacy", "xmi.zip", "cas-json.zip"} & {*files(service)}
+    assert "dataset.zip" in files(service)
 
 
 def test_no_file_but_the_bill_names_a_worker(service):

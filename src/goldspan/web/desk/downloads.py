@@ -25,6 +25,7 @@ from goldspan.campaign.results import ReportData
 from goldspan.campaign.suggestions import SUGGESTED, listed
 from goldspan.crowd import Crowd, write_crowd
 from goldspan.crowd.atomic import write_text
+from goldspan.crowd.registry import FORMATS
 from goldspan.errors import InputError
 from goldspan.web.desk.models import Export
 from goldspan.web.errors import Refused
@@ -170,11 +171,12 @@ class Downloads:
     def _all(self) -> dict[str, tuple[str, str, Make]]:
         """Return description, media type and maker of every file, by name."""
         plan = self._setting.plan
-        found = {**(_SINGLE if plan.is_single else _SPANS), **_BOTH, **_TRAINING}
-        if not plan.is_single:
-            found |= _SPANS_TRAINING
-        if find_spec("spacy") is not None:
-            found["gold.spacy"] = ("labels for spaCy", BINARY, Downloads.write_labels)
+        other = _SINGLE_ALONE if not plan.is_single else _SPANS_ALONE
+        found = {
+            name: (what, media, make)
+            for name, (kind, what, media, make) in _FILES.items()
+            if name not in other and _is_installed(kind)
+        } | _ALWAYS
         if self.report is None:
             found.pop("report.html")
         if not plan.is_paid:
@@ -192,7 +194,7 @@ class Downloads:
 
     def write_labels(self, path: Path, names: bool) -> list[str]:
         """Write the consensus."""
-        lost: list[str] = self._result(names).write(path, _LABELS.get(path.name))
+        lost: list[str] = self._result(names).write(path, _format(path))
         return lost
 
     def write_answers(self, path: Path, names: bool) -> list[str]:
@@ -243,32 +245,44 @@ class Downloads:
 
 Make = Callable[[Downloads, Path, bool], list[str] | None]
 """Writes a file, with the workers' own ids if the last argument is true; returns what is lost."""
-_FORMAT = {
-    "answers.jsonl": "spans", "label-studio.json": "label-studio", "doccano.jsonl": "doccano",
-    "prodigy.jsonl": "prodigy",
-    "brat.zip": "brat", "answers.csv": "long", "answers.tsv": "wide",
-}  # fmt: skip
-_SPANS: dict[str, tuple[str, str, Make]] = {
-    "gold.conll": ("labels with a confidence per token", TEXT, Downloads.write_labels),
-    "spans.jsonl": (
-        "an item per line with its spans and their confidence", TEXT, Downloads.write_labels,
+ANSWERS = Downloads.write_answers
+LABELS = Downloads.write_labels
+BOTH = Downloads.write_crowd_with_gold
+_FILES: dict[str, tuple[str, str, str, Make]] = {
+    "gold.conll": ("conll", "labels with a confidence per token", TEXT, LABELS),
+    "gold.csv": ("", "labels with a confidence", CSV, LABELS),
+    "spans.jsonl": ("", "an item per line with its spans and their confidence", TEXT, LABELS),
+    "gold.parquet": ("", "labels with every label's probability", BINARY, LABELS),
+    "spans.csv": ("span-table", "a row per span with its confidence", CSV, LABELS),
+    "label-studio.json": ("label-studio", "answers and labels for Label Studio", JSON, BOTH),
+    "doccano.jsonl": ("doccano", "answers and labels for doccano", TEXT, BOTH),
+    "prodigy.jsonl": ("prodigy", "answers and labels for Prodigy", TEXT, BOTH),
+    "brat.zip": ("brat", "answers and labels for brat", ZIP, BOTH),
+    "webanno.zip": ("webanno", "labels for INCEpTION (WebAnno TSV)", ZIP, LABELS),
+    "xmi.zip": ("xmi", "labels with confidences for INCEpTION and DKPro (UIMA XMI)", ZIP, LABELS),
+    "cas-json.zip": ("cas-json", "labels with confidences as UIMA CAS JSON", ZIP, LABELS),
+    "dataset.zip": (
+        "datasets", "labels, probabilities and answers for Hugging Face datasets", ZIP, LABELS,
     ),
-    "gold.parquet": ("labels with every tag's probability", BINARY, Downloads.write_labels),
-    "label-studio.json": (
-        "answers and labels for Label Studio", JSON, Downloads.write_crowd_with_gold,
-    ),
-    "doccano.jsonl": ("answers and labels for doccano", TEXT, Downloads.write_crowd_with_gold),
-    "prodigy.jsonl": ("answers and labels for Prodigy", TEXT, Downloads.write_crowd_with_gold),
-    "brat.zip": ("answers and labels for brat", ZIP, Downloads.write_crowd_with_gold),
-    "answers.tsv": ("all answers that count, a column per worker", TEXT, Downloads.write_answers),
-    "answers.jsonl": ("all answers that count, as spans", TEXT, Downloads.write_answers),
+    "gold.spacy": ("docbin", "labels for spaCy", BINARY, LABELS),
+    "gliner.json": ("gliner", "labels for fine-tuning GLiNER", JSON, LABELS),
+    "cleanlab.npz": ("cleanlab", "labels, probabilities and answers for cleanlab", BINARY, LABELS),
+    "answers.tsv": ("wide", "all answers that count, a column per worker", TEXT, ANSWERS),
+    "answers.csv": ("long", "all answers that count, a row per label", CSV, ANSWERS),
+    "answers.jsonl": ("spans", "all answers that count, an item per line", TEXT, ANSWERS),
+    "answers.parquet": ("parquet", "all answers that count, in columns", BINARY, ANSWERS),
+    "folder.zip": ("folder", "all answers that count, a CoNLL file per worker", ZIP, ANSWERS),
 }  # fmt: skip
-_SINGLE: dict[str, tuple[str, str, Make]] = {
-    "gold.csv": ("labels with a confidence", CSV, Downloads.write_labels),
-    "gold.parquet": ("labels with every label's probability", BINARY, Downloads.write_labels),
-    "answers.csv": ("all answers that count", CSV, Downloads.write_answers),
-}
-_BOTH: dict[str, tuple[str, str, Make]] = {
+"""Labels and answers by the name of their file: format ("" for that of a file of labels, which the
+ending of its name tells), description, media type, maker."""
+_SPANS_ALONE = {
+    "gold.conll", "spans.jsonl", "spans.csv", "brat.zip", "webanno.zip", "xmi.zip", "cas-json.zip",
+    "gliner.json", "folder.zip",
+}  # fmt: skip
+_SINGLE_ALONE = {"gold.csv"}
+_MODULES = {"spacy": "spacy", "uima": "cassis"}
+"""What the extras of formats install."""
+_ALWAYS: dict[str, tuple[str, str, Make]] = {
     "bill.csv": ("what every worker gets, under their own ids", CSV, Downloads.write_bill),
     "suggestions.jsonl": (
         "answers for which labels were suggested, shown or not, and what was changed",
@@ -280,27 +294,16 @@ _BOTH: dict[str, tuple[str, str, Make]] = {
 }
 
 
-_LABELS = {
-    "dataset": "datasets", "gliner.json": "gliner", "webanno": "webanno", "spans.csv": "span-table",
-}  # fmt: skip
-"""Formats of labels that the ending of the name does not say."""
-_TRAINING: dict[str, tuple[str, str, Make]] = {
-    "dataset.zip": (
-        "labels, probabilities and answers for Hugging Face datasets", ZIP, Downloads.write_labels,
-    ),
-    "cleanlab.npz": (
-        "labels, probabilities and answers for cleanlab", BINARY, Downloads.write_labels,
-    ),
-}  # fmt: skip
-_SPANS_TRAINING: dict[str, tuple[str, str, Make]] = {
-    "spans.csv": ("a row per span with its confidence", CSV, Downloads.write_labels),
-    "gliner.json": ("labels for fine-tuning GLiNER", JSON, Downloads.write_labels),
-    "webanno.zip": ("labels for INCEpTION (WebAnno TSV)", ZIP, Downloads.write_labels),
-}
-
-
 def _format(path: Path) -> str | None:
-    return _FORMAT.get(path.name) or _FORMAT.get(f"{path.name}.zip")
+    """Return the format of a file, or of the folder that becomes an archive."""
+    found = _FILES.get(path.name) or _FILES[f"{path.name}.zip"]
+    return found[0] or None
+
+
+def _is_installed(format_: str) -> bool:
+    """Return whether what a format takes is here; it is not imported to find out."""
+    extra = FORMATS[format_].extra if format_ else ""
+    return not extra or find_spec(_MODULES[extra]) is not None
 
 
 def _zipped(folder: Path) -> bytes:

@@ -26,6 +26,8 @@ from goldspan.web.security.sessions import DESK, WORKER
 
 log = logging.getLogger("goldspan.web.requests")
 security = logging.getLogger("goldspan.web.security")
+HEALTH = "/healthz"
+"""Asked from within a container, by another name than the server's own."""
 REFUSED = 400
 """Statuses from here on say that a request was refused, or that something broke."""
 
@@ -138,7 +140,8 @@ class RequestGuard:
 
     def _check(self, scope: Scope, headers: Got) -> None:
         host = headers.getlist("host")
-        if len(host) != 1 or host[0].lower() not in self._house.settings.hosts:
+        named = len(host) == 1 and host[0].lower() in self._house.settings.hosts
+        if not named and scope["path"] != HEALTH:
             raise Refused("host", "This server has another name: use its own address.", 400)
         if not self._house.held.is_sure:
             raise unavailable(lost=self._house.held.lost is not None)
