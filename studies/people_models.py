@@ -217,7 +217,7 @@ def study(
     times = (1 if quick else REPEATS) if repeats is None else repeats
     if not isinstance(times, int) or times < 1:
         raise InputError(f"repeats must be a whole number of at least 1, not {repeats!r}")
-    crowd, others = _read(data)
+    crowd, others = read_crowds(data)
     if quick:
         crowd = crowd.select_items(np.arange(crowd.n_items) < QUICK_SENTENCES)
     bench = Bench(crowd, others, "bsc-seq" if quick else "auto", Threads(threads))
@@ -325,11 +325,11 @@ def _gold(crowd: Crowd) -> list[list[str]]:
     return crowd.tagset.decode_complete(crowd.gold_tagged)
 
 
-def _read(data: Path) -> tuple[Crowd, Crowd]:
+def read_crowds(data: Path, study: str = "people-models") -> tuple[Crowd, Crowd]:
     """Read people's answers, and the sentences that machines learn from in the same tags."""
     people, others = data / "ner_mturk" / "crowd.tsv.gz", data / "conll2003" / "testa.tsv.gz"
     for file in (people, others):
         if not file.is_file():
-            raise InputError(f"{file} is not there: study people-models needs it (--data DIR)")
+            raise InputError(f"{file} is not there: study {study} needs it (--data DIR)")
     crowd = read_crowd(people)
     return crowd, read_crowd(others, format="conll", columns={"tag": "ner_bio"})

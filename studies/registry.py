@@ -15,6 +15,10 @@ STUDIES: dict[str, tuple[str, str]] = {
         "studies.classification:study",
         "the Dawid-Skene family on twelve crowds of single labels",
     ),
+    "forecast": (
+        "studies.forecast:study",
+        "how far the forecast cost of a campaign to its target can be trusted",
+    ),
     "li-liu": (
         "studies.li_liu.study:study",
         "paper 002: whom to hire within a budget, simulated pools and bluebirds",

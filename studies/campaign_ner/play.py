@@ -178,7 +178,7 @@ def run_replay(
     *,
     taggers: Mapping[str, Tagger] | None = None,
     **steps: Any,
-) -> None:
+) -> str:
     """Run a campaign on recorded answers, in a folder of its own.
 
     Args:
@@ -187,6 +187,9 @@ def run_replay(
         hear: Is told of the facts after every round.
         taggers: Taggers that the plan names, by file.
         steps: Steps in place of the plan's.
+
+    Returns:
+        The rule that ended it.
     """
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -204,5 +207,7 @@ def run_replay(
                 hear(campaign, event.facts)
 
         campaign = Campaign(inputs, ledger, Steps.of(inputs, ledger, **steps), on_event=told)
-        campaign.run()
+        ended = campaign.run()
         ledger.close()
+    assert isinstance(ended, Decision)  # recorded workers are not waited for
+    return ended.rule

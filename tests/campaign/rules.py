@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import random
+from pathlib import Path
+
 from campaign.tiny import WORDS
 
 
@@ -26,3 +30,15 @@ def places(items):
         ["B-LOC" if n and word[0].isupper() else "O" for n, word in enumerate(item.tokens)]
         for item in items
     ]
+
+
+def drawn(items):
+    """Label at random, and note in the file that the environment names what was asked about."""
+    with Path(os.environ["DRAWN"]).open("a") as out:
+        out.write("".join(f"{item.id}\n" for item in items))
+    return [random.choice(["rain", "sun"]) for _ in items]  # noqa: S311
+
+
+def by_place(items):
+    """Label by the place in the batch."""
+    return [["rain", "sun"][n % 2] for n in range(len(items))]

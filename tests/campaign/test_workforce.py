@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -21,6 +25,7 @@ from campaign.tiny import (
 )
 from cli.test_cli import goldspan_run
 from examples.model_server import ModelServer, capitals
+from goldspan.annotators.python import PythonCallable
 from goldspan.campaign import Campaign, read_inputs, read_plan
 from goldspan.campaign.summary import describe_plan
 from goldspan.errors import FaultsError
@@ -214,6 +219,76 @@ def test_broken_off_at_any_call_it_ends_with_the_same_log(folder, after):
         with open_ledger(folder / f"{n}.sqlite") as again:
             Campaign(inputs, again).run()
             assert again.head == head
+
+
+BATCHED = {
+    "redundancy": {"max": 3}, "model": {"name": "none"}, "evaluate": None,
+    "select": {"by": "random", "batch": 8, "first": 6}, "stop": {"most_rounds": 2},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("after", [False, True])
+def test_a_function_sees_the_same_batches_after_a_break(folder, after):
+    placed = {**RULES, "call": "campaign.rules:by_place", "batch": 4}
+    inputs = inputs_of(folder, crowd=crowd(ANN, BEN, placed), **BATCHED)
+    ledger = ledger_of(inputs, folder / "whole.sqlite")
+    counting = Breaking(ledger, 0, after=False)
+    Campaign(inputs, counting).run()
+    head, n_calls = ledger.head, -counting.left
+    ledger.close()
+    for n in range(5, n_calls, 7):
+        with ledger_of(inputs, folder / f"{n}.sqlite") as ledger, pytest.raises(Break):
+            Campaign(inputs, Breaking(ledger, n, after=after)).run()
+        with open_ledger(folder / f"{n}.sqlite") as again:
+            Campaign(inputs, again).run()
+            assert again.head == head
+
+
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+from campaign.test_workforce import *
+folder, n = Path(sys.argv[1]), int(sys.argv[2])
+inputs = inputs_of(folder, crowd=crowd(ANN, BEN, DRAWN), **BATCHED)
+ledger = ledger_of(inputs, folder / "killed.sqlite")
+submit, left = ledger.submit, [n]
+def killing(key, worker, *args, **more):
+    left[0] -= worker == "rules"
+    if left[0] == 0:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return submit(key, worker, *args, **more)
+ledger.submit = killing
+Campaign(inputs, ledger).run()
+"""
+DRAWN = {**RULES, "call": "campaign.rules:drawn", "batch": 4}
+
+
+@pytest.mark.parametrize("n", [2, 4])
+def test_what_a_function_answered_before_a_kill_is_not_computed_again(folder, monkeypatch, n):
+    monkeypatch.setenv("DRAWN", str(folder / "drawn.txt"))
+    done = subprocess.run(
+        [sys.executable, "-c", KILLED, str(folder), str(n)], check=False, capture_output=True,
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
+    )  # fmt: skip
+    assert done.returncode == -signal.SIGKILL, done.stderr
+    inputs = inputs_of(folder, crowd=crowd(ANN, BEN, DRAWN), **BATCHED)
+    with open_ledger(folder / "killed.sqlite") as ledger:
+        assert sum(row.worker == "rules" for row in ledger.given()) == n - 1
+        Campaign(inputs, ledger).run()
+        asked = (folder / "drawn.txt").read_text().split()
+        assert len(asked) == len(set(asked)) == 14
+        assert sum(row.worker == "rules" for row in ledger.given()) == 14
+
+
+def test_a_function_that_was_changed_is_asked_anew(folder, monkeypatch):
+    monkeypatch.setenv("DRAWN", str(folder / "drawn.txt"))
+    inputs = inputs_of(folder, crowd=crowd(ANN, BEN, DRAWN), **BATCHED)
+    for name, version in (("one", "1"), ("same", "1"), ("other", "2")):
+        monkeypatch.setattr(PythonCallable, "version", lambda _, version=version: version)
+        with ledger_of(inputs, folder / f"{name}.sqlite") as ledger:
+            Campaign(inputs, ledger).run()
+    asked = (folder / "drawn.txt").read_text().split()
+    assert len(asked) == 2 * 14
 
 
 # --------------------------------------------------------------------------------------------------

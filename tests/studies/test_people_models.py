@@ -6,7 +6,7 @@ import pytest
 
 from goldspan.errors import InputError
 from studies import run_study
-from studies.people_models import ALONE, TEAMS, Bench, _read
+from studies.people_models import ALONE, TEAMS, Bench, read_crowds
 
 
 def test_its_tables_have_every_team_and_a_kept_run_is_not_done_again(tiny, tmp_path, monkeypatch):
@@ -31,7 +31,7 @@ def test_its_tables_have_every_team_and_a_kept_run_is_not_done_again(tiny, tmp_p
 
 
 def test_machines_learn_from_sentences_that_the_crowd_has_not(tiny):
-    crowd, others = _read(tiny)
+    crowd, others = read_crowds(tiny)
     bench = Bench(crowd, others, "bsc-seq")
     assert len(bench.taggers) == 3
     assert all(len(one.codes) == crowd.n_tokens for one in bench.machines.values())

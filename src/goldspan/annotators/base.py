@@ -11,7 +11,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from pathlib import Path
 from typing import Any, NamedTuple, Self
@@ -259,6 +259,8 @@ class AnnotationTask:
         folder: Where the paths of an entry begin.
         cache: Folder in which replies of models are kept; None: they are not kept.
         send_text: Whether texts may leave this machine's process for an endpoint.
+        answers: Folder in which the answers of functions and taggers are kept, so that a campaign
+            that was interrupted goes on with them; None: they are not kept.
     """
 
     codec: Codec
@@ -267,6 +269,7 @@ class AnnotationTask:
     folder: Path = Path()
     cache: Path | None = None
     send_text: bool = False
+    answers: Path | None = None
 
     @property
     def is_single(self) -> bool:
@@ -403,3 +406,9 @@ class Annotator(ABC):
 
 KEYS = ("id", "kind", "family", "limit", "prices", "probe")
 """Keys of every entry; the others are of its kind."""
+
+
+def priced(annotator: Annotator, item: PoolItem, answer: ItemAnswer) -> ItemAnswer:
+    """Return an answer with its cost; nothing is paid where there is none."""
+    cost = annotator.entry.tariff.cost(len(item.tokens), answered=not answer.missing)
+    return replace(answer, cost=cost)

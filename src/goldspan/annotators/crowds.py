@@ -13,8 +13,8 @@ from goldspan.annotators.base import (
     ItemAnswer,
     WorkerEntry,
     answer_of_tags,
+    priced,
 )
-from goldspan.annotators.python import priced
 from goldspan.crowd import Crowd, read_crowd
 from goldspan.errors import InputError
 from goldspan.params import Seed

@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from importlib import import_module
-from itertools import islice
+from pathlib import Path
 from typing import Annotated, Any
 
-from goldspan.annotators.base import (
-    AnnotationTask,
-    Annotator,
-    ItemAnswer,
-    WorkerEntry,
-    answer_of_tags,
-)
-from goldspan.annotators.placing import place_characters, with_text
+from goldspan.annotators.base import AnnotationTask, ItemAnswer, WorkerEntry, answer_of_tags
+from goldspan.annotators.computed import Batched, digest_of
+from goldspan.annotators.placing import place_characters
 from goldspan.errors import InputError
 from goldspan.params import Whole
 from goldspan.plugins import plugins
@@ -40,7 +35,7 @@ class PythonOptions:
     batch: Annotated[int, Whole(1)] = 32
 
 
-class PythonCallable(Annotator):
+class PythonCallable(Batched):
     """A function that is given items and returns, for each of them and in their order, its answer.
 
     Items are `goldspan.protocols.PoolItem` objects with `id`, `text`, `tokens`, `token_start`. An
@@ -55,31 +50,29 @@ class PythonCallable(Annotator):
         super().__init__(entry, task)
         self._function = _function(self.options.call, entry.id)
 
-    def label(self, items: Sequence[PoolItem]) -> Iterator[ItemAnswer]:
-        """Yield the answers, a batch at a time."""
-        waiting = iter(items)
-        while batch := [with_text(item) for item in islice(waiting, self.options.batch)]:
-            try:
-                given = list(self._function(batch))
-            except Exception as error:
-                why = f"{type(error).__name__}: {error}"
-                raise InputError(
-                    f"worker {self.id}: {self.options.call} failed on items {batch[0].id} to "
-                    f"{batch[-1].id}: {why}"
-                ) from error
-            if len(given) != len(batch):
-                raise InputError(
-                    f"worker {self.id}: {self.options.call} returned {len(given)} answers for "
-                    f"{len(batch)} items: it must return one per item, None where it has none"
-                )
-            for item, value in zip(batch, given, strict=True):
-                yield priced(self, item, answer_of(item, value, self.task, f"worker {self.id}"))
+    def work(self, batch: Sequence[PoolItem]) -> list[ItemAnswer]:
+        """Call the function, and read what it returned."""
+        try:
+            given = list(self._function(batch))
+        except Exception as error:
+            why = f"{type(error).__name__}: {error}"
+            raise InputError(
+                f"worker {self.id}: {self.options.call} failed on items {batch[0].id} to "
+                f"{batch[-1].id}: {why}"
+            ) from error
+        if len(given) != len(batch):
+            raise InputError(
+                f"worker {self.id}: {self.options.call} returned {len(given)} answers for "
+                f"{len(batch)} items: it must return one per item, None where it has none"
+            )
+        who = f"worker {self.id}"
+        return [answer_of(i, value, self.task, who) for i, value in zip(batch, given, strict=True)]
 
-
-def priced(annotator: Annotator, item: PoolItem, answer: ItemAnswer) -> ItemAnswer:
-    """Return an answer with its cost; nothing is paid where there is none."""
-    cost = annotator.entry.tariff.cost(len(item.tokens), answered=not answer.missing)
-    return replace(answer, cost=cost)
+    def version(self) -> str:
+        """Return a hash of the file that holds the function; "" where there is none."""
+        module = import_module(_place(self.options.call).partition(":")[0])
+        file = getattr(module, "__file__", None)
+        return digest_of(Path(file)) if file and Path(file).is_file() else ""
 
 
 def answer_of(item: PoolItem, value: Any, task: AnnotationTask, who: str) -> ItemAnswer:
@@ -166,8 +159,8 @@ def _is_share(value: Any) -> bool:
 
 def _function(call: str, worker: str) -> Callable[[Sequence[PoolItem]], Any]:
     """Import a function by "module:function" or by the name of an entry point."""
-    place = call if ":" in call else plugins(GROUP).get(call)
-    if place is None:
+    place = _place(call)
+    if not place:
         known = ", ".join(plugins(GROUP)) or "none is installed"
         raise InputError(
             f"worker {worker}: {call!r} must look like module:function, or be an entry point of "
@@ -186,6 +179,11 @@ def _function(call: str, worker: str) -> Callable[[Sequence[PoolItem]], Any]:
         raise InputError(f"worker {worker}: {place} is no function")
     function: Callable[[Sequence[PoolItem]], Any] = found
     return function
+
+
+def _place(call: str) -> str:
+    """Return "module:function" of a function by this or by the name of an entry point, else ""."""
+    return call if ":" in call else plugins(GROUP).get(call, "")
 
 
 def nothing(items: Sequence[PoolItem]) -> list[list[Any]]:

@@ -5,21 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
-from itertools import islice
 from pathlib import Path
 from typing import Annotated, Any
 
-from goldspan.annotators.base import (
-    AnnotationTask,
-    Annotator,
-    ItemAnswer,
-    SoftSpan,
-    WorkerEntry,
-    written,
-)
-from goldspan.annotators.placing import place_characters, with_text
-from goldspan.annotators.python import answer_of, priced
+from goldspan.annotators.base import AnnotationTask, ItemAnswer, SoftSpan, WorkerEntry, written
+from goldspan.annotators.computed import Batched, digest_of
+from goldspan.annotators.placing import place_characters
+from goldspan.annotators.python import answer_of
 from goldspan.errors import InputError, MissingExtraError
 from goldspan.params import Number, OneOf, Whole
 from goldspan.protocols import PoolItem
@@ -50,7 +44,7 @@ class TaggerOptions:
     batch: Annotated[int, Whole(1)] = 64
 
 
-class TrainedTagger(Annotator):
+class TrainedTagger(Batched):
     """A trained model. It works on this machine; nothing is sent."""
 
     Options = TaggerOptions
@@ -64,12 +58,17 @@ class TrainedTagger(Annotator):
         """The family of the entry; by default its model, as two entries of one model err alike."""
         return self.entry.family or str(Path(self.options.model).name)
 
-    def label(self, items: Sequence[PoolItem]) -> Iterator[ItemAnswer]:
-        """Yield the answers, a batch at a time."""
-        waiting = iter(items)
-        while batch := [with_text(item) for item in islice(waiting, self.options.batch)]:
-            for item, answer in zip(batch, self._answers(batch), strict=True):
-                yield priced(self, item, answer)
+    def work(self, batch: Sequence[PoolItem]) -> list[ItemAnswer]:
+        """Let the model label some items."""
+        return self._answers(batch)
+
+    def version(self) -> str:
+        """Return a hash of the model's files; of a model by name the versions of the packages."""
+        path = self.task.folder / self.options.model
+        if path.exists():
+            return digest_of(path)
+        names = (self.options.library, self.options.model)
+        return " ".join(_version_of(name) for name in names)
 
     def facts(self) -> dict[str, Any]:
         """Return the model."""
@@ -240,3 +239,11 @@ def _check_installed(package: str) -> None:
     """Reject a library that is not installed; goldspan's extra of it has the same name."""
     if find_spec(package) is None:
         raise MissingExtraError(package, package, f"a tagger of {package}")
+
+
+def _version_of(package: str) -> str:
+    """Return the version of an installed package, "" where there is none of the name."""
+    try:
+        return version(package)
+    except (PackageNotFoundError, ValueError):
+        return ""

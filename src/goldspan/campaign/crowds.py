@@ -18,8 +18,15 @@ import pyarrow.compute as pc
 from goldspan.campaign.clock import CampaignClock, open_clock
 from goldspan.campaign.events import AnswerTaken, OnEvent, WorkerDropped
 from goldspan.campaign.inputs import CampaignInputs
-from goldspan.campaign.judging import VERDICTS, QualificationTest, families_of, kept, why_failed
-from goldspan.campaign.plan import key_of
+from goldspan.campaign.judging import (
+    GAIN,
+    VERDICTS,
+    QualificationTest,
+    families_of,
+    kept,
+    why_failed,
+)
+from goldspan.campaign.plan import NAMES, PEOPLE, key_of
 from goldspan.campaign.protocols import SOMEBODY, Offers, Waiting
 from goldspan.crowd import Crowd, read_crowd
 from goldspan.crowd.atomic import write_text
@@ -67,10 +74,16 @@ def still_awaited(
     totals, place = ledger.totals(), inputs.pool.place
     # What is reserved now pays for answers that are being given.
     left = totals.left + totals.reserved
-    payable = [item for item in missing if inputs.costs[place[item]] <= left]
+    can_give = n_who_can(inputs, ledger) if inputs.plan.redundancy.by == GAIN else None
+    payable = {
+        item: n if can_give is None else min(n, can_give(item))
+        for item, n in missing.items()
+        if inputs.costs[place[item]] <= left
+    }
+    payable = {item: n for item, n in payable.items() if n}
     if not payable or is_over(inputs, ledger, now):
         return None
-    return Waiting(sum(missing[item] for item in payable), len(payable), where)
+    return Waiting(sum(payable.values()), len(payable), where)
 
 
 def is_over(inputs: CampaignInputs, ledger: Ledger, now: int) -> bool:
@@ -87,12 +100,34 @@ def is_over(inputs: CampaignInputs, ledger: Ledger, now: int) -> bool:
 # Which answers could be bought, where rounds choose them by what they promise.
 
 
-def offers_of_somebody(inputs: CampaignInputs, items: Sequence[str]) -> Offers:
-    """Return one answer about every item, of whoever comes."""
-    found = Offers()
+def offers_of_somebody(inputs: CampaignInputs, ledger: Ledger, items: Sequence[str]) -> Offers:
+    """Return one answer about every item, of whoever comes, where anybody can come."""
+    found, can_give = Offers(), n_who_can(inputs, ledger)
     for item in items:
-        found.add(item, SOMEBODY, int(inputs.costs[inputs.pool.place[item]]))
+        if can_give is None or can_give(item):
+            found.add(item, SOMEBODY, int(inputs.costs[inputs.pool.place[item]]))
     return found
+
+
+def n_who_can(inputs: CampaignInputs, ledger: Ledger) -> Callable[[str], int] | None:
+    """Return how many people can still answer an item, by its id; None where anybody may come in.
+
+    They are those whom the plan names, and those who came in beside them: who has answered or
+    skipped an item, and who is barred, cannot.
+    """
+    plan = inputs.plan
+    people = [one for one in plan.workforce if one.kind == PEOPLE]
+    others_come = any(NAMES not in one.options for one in people) and not plan.crowd.annotators
+    if others_come or not plan.crowd.names:
+        return None
+    barred = set(ledger.records("bar")) - kept(ledger)
+    machines = {one.id for one in plan.workforce if one.kind != PEOPLE}
+    crowd = ledger.crowd()
+    there = {*plan.crowd.names, *crowd.worker_ids.to_pylist()} - machines - barred
+    gone, given = {name: ledger.skipped_by(name) for name in there}, labels_by_item(crowd)
+    return lambda item: sum(
+        item not in gone[name] and name not in given.get(item, ()) for name in there
+    )
 
 
 def whom_to_ask(ledger: Ledger, wave: str) -> Mapping[str, str]:
@@ -586,7 +621,7 @@ class Files:
 
     def offers(self, items: Sequence[str]) -> Offers:
         """Return the answers about items that can be bought now."""
-        return offers_of_somebody(self.inputs, items)
+        return offers_of_somebody(self.inputs, self.ledger, items)
 
     def _write(self, path: Path, name: str, needed: Mapping[str, int]) -> None:
         """Write tasks, unless they are there."""
@@ -757,4 +792,4 @@ class Web:
 
     def offers(self, items: Sequence[str]) -> Offers:
         """Return the answers about items that can be bought now."""
-        return offers_of_somebody(self.inputs, items)
+        return offers_of_somebody(self.inputs, self.ledger, items)

@@ -9,6 +9,7 @@ from typing import Any
 from goldspan.campaign.curve import NEXT, Curve, Round, curve_of, pool_gain
 from goldspan.campaign.plan import Plan
 from goldspan.campaign.protocols import Decision
+from goldspan.campaign.reaching import way_to_target
 from goldspan.money import MICRO
 
 
@@ -47,7 +48,9 @@ def outlook(plan: Plan, rounds: Sequence[Round]) -> dict[str, Any]:
         the score, its interval, gain, cost and answers), `ask_again` (of 100 answers to uncertain
         items the tokens they set right, and the cost), `per_money` (both in one unit: the rise of
         the share of right labels in the whole pool per unit of money; None where it is not known),
-        and `to_target`.
+        and `to_target`: what the curve says, and as `end` what it takes until the rule of the
+        target ends the campaign, with its interval (`reaching.WayToTarget`, in millionths, or
+        answers where nobody is paid; None where it is not known).
     """
     last, curve = rounds[-1], curve_of(rounds, plan.seed)
     each = last["spent"] / max(1, last["items"])
@@ -72,8 +75,17 @@ def outlook(plan: Plan, rounds: Sequence[Round]) -> dict[str, Any]:
             "cost": None if more is None or more >= 1e9 else round(each * more),
             "answers": None if more is None or more >= 1e9 else round(answers * more),
             "chance": curve.reaches(plan.stop.target),
+            "end": _end(plan, rounds, plan.stop.target),
         }
     return facts
+
+
+def _end(plan: Plan, rounds: Sequence[Round], target: float) -> dict[str, Any] | None:
+    unit = "spent" if plan.is_paid else "answers"
+    found = way_to_target(
+        rounds, target, in_a_row=plan.stop.rounds, unit=unit, seed=plan.seed
+    )
+    return None if found is None else found.to_dict()
 
 
 def _per_money(plan: Plan, last: Round, curve: Curve) -> dict[str, float] | None:

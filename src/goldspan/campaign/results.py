@@ -6,6 +6,7 @@ import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -13,13 +14,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from goldspan.aggregation import Consensus
+from goldspan.annotators.base import WorkerEntry
 from goldspan.campaign.changes import changes, guideline_versions, plan_in_force
 from goldspan.campaign.crowds import HOUR
 from goldspan.campaign.curve import NEXT, curve_of
 from goldspan.campaign.inputs import CampaignInputs
 from goldspan.campaign.judging import VERDICTS, Aggregating, crowd_for
 from goldspan.campaign.loop import Campaign
-from goldspan.campaign.plan import PEOPLE, Plan
+from goldspan.campaign.plan import NAMES, PEOPLE, Plan
 from goldspan.campaign.probing import PROBED
 from goldspan.campaign.suggestions import told
 from goldspan.crowd import Crowd
@@ -129,9 +131,9 @@ class CampaignRecord:
             not known.
         stop: The rule that stopped the campaign, why, and its facts; None while it runs.
         money: cap, reserved, spent; `fixed`: what the labelled items had cost with the most answers
-            each; `saving`: the share of that which was not spent, below 0 if more was;
-            `everything`: what the whole pool costs with the most answers each. None where nobody
-            is paid.
+            each, of a mixed workforce of those who cost least; `saving`: the share of that which
+            was not spent, below 0 if more was; `everything`: what the whole pool costs with the
+            most answers each. None where nobody is paid.
         counts: items, answers and gold questions; items of the pool; `awaited`: answers that
             are still to come to what was picked.
         guidelines: The versions of label set and guideline: `version`, `labels`, `hash`, `time`
@@ -208,7 +210,7 @@ class CampaignRecord:
             _redundancy(ledger),
             coverage_of(pool, [one["items"] for one in picks.values() if one["items"]]),
             last if last is not None and last["stop"] else None,
-            _money(ledger, plan, pool) if plan.is_paid else None,
+            _money(ledger, plan, crowd, pool) if plan.is_paid else None,
             _counts(ledger, crowd, pool),
             tuple(guideline_versions(ledger, crowd)),
             tuple(last_warnings(rounds)),
@@ -364,17 +366,18 @@ def _redundancy(ledger: Ledger) -> tuple[int, ...]:
     return tuple(np.bincount(np.array(filled, np.int64)).tolist())
 
 
-def _money(ledger: Ledger, plan: Plan, pool: Crowd) -> dict[str, Any]:
-    totals, most = ledger.totals(), plan.redundancy.max
+def _money(ledger: Ledger, plan: Plan, crowd: Crowd, pool: Crowd) -> dict[str, Any]:
+    totals = ledger.totals()
     lengths = (pool.offsets[1:] - pool.offsets[:-1]).tolist()
-    costs = dict(zip(pool.item_ids.to_pylist(), map(plan.cost, lengths), strict=True))
+    price = _fixed_price(plan, crowd)
+    costs = dict(zip(pool.item_ids.to_pylist(), map(price, lengths), strict=True))
     # An item that still waits for its first answers is not labelled.
     labelled = [
         row["item"]
         for row in ledger.slots().to_pylist()
         if row["batch"] != "control" and 0 < row["filled"] >= row["wanted"]
     ]
-    fixed = most * sum(costs[item] for item in labelled)
+    fixed = sum(costs[item] for item in labelled)
     return {
         "currency": totals.currency,
         "cap": totals.cap,
@@ -382,8 +385,34 @@ def _money(ledger: Ledger, plan: Plan, pool: Crowd) -> dict[str, Any]:
         "spent": totals.spent,
         "fixed": fixed,
         "saving": 1 - totals.spent / fixed if fixed else 0.0,
-        "everything": most * sum(costs.values()),
+        "everything": sum(costs.values()),
     }
+
+
+def _fixed_price(plan: Plan, crowd: Crowd) -> Callable[[int], int]:
+    """Return what an item costs by its tokens with the most answers, in millionths.
+
+    Of a mixed workforce those answer who cost least, each once; people as many as are named, or as
+    are wanted. An answer of a language model costs what those that it gave did on average.
+    """
+    most, answers = plan.redundancy.max, crowd.latest
+    if not plan.workforce:
+        return lambda n_tokens: most * plan.cost(n_tokens)
+    ids, fixed, own = crowd.worker_ids.to_pylist(), list[int](), list[WorkerEntry]()
+    for one in plan.workforce:
+        if one.kind == "llm" and one.id in ids and answers.cost is not None:
+            given = answers.cost[answers.worker == ids.index(one.id)]
+            fixed += [round(float(given.mean()))] if len(given) else []
+        elif one.kind == PEOPLE:
+            own += [one] * min(most, len(one.options.get(NAMES, ())) or most)
+        elif one.kind != "llm" and not one.probe:
+            own.append(one)
+
+    @cache
+    def price(n_tokens: int) -> int:
+        return sum(sorted([*fixed, *(one.tariff.cost(n_tokens) for one in own)])[:most])
+
+    return price
 
 
 def _counts(ledger: Ledger, crowd: Crowd, pool: Crowd) -> dict[str, int]:

@@ -7,7 +7,7 @@ before anybody is asked, so that a campaign that was killed goes on with the sam
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from functools import cached_property
 from itertools import count
@@ -16,6 +16,7 @@ from weakref import finalize
 
 from goldspan.aggregation.machines import KINDS as MODELS
 from goldspan.annotators.base import AnnotationTask, Estimate
+from goldspan.annotators.computed import Batched
 from goldspan.annotators.registry import KINDS, open_annotator
 from goldspan.campaign.clock import open_clock
 from goldspan.campaign.crowds import (
@@ -66,6 +67,7 @@ def task_of(inputs: CampaignInputs, *, send_text: bool) -> AnnotationTask:
         inputs.folder,
         replies if send_text or replies.is_dir() else None,
         send_text,
+        answers=replies,
     )
 
 
@@ -214,7 +216,8 @@ class Workforce(AnsweringCrowd):
     def offers(self, items: Sequence[str]) -> Offers:
         """Return the answers about items that can be bought now."""
         self._read()
-        found = offers_of_somebody(self.inputs, items) if self.has_people else Offers()
+        people = self.has_people
+        found = offers_of_somebody(self.inputs, self.ledger, items) if people else Offers()
         found.models.update(w for w, one in self.machines.items() if one.entry.kind in MODELS)
         for worker, machine in self.machines.items():
             limit = machine.entry.limit
@@ -285,18 +288,34 @@ class Workforce(AnsweringCrowd):
 
     def _ask(self, worker: str, names: Sequence[str]) -> None:
         """Ask an annotator about items, as far as places and money are still there."""
-        open_ = [] if worker in self._barred else [n for n in names if not self._had(worker, n)]
+        had = {item for item in names if self._had(worker, item)}
+        open_ = [] if worker in self._barred else [item for item in names if item not in had]
         held = [item for item in open_ if self._hold(worker, item)]
         waiting = dict.fromkeys(held)
         try:
-            for answer in self.machines[worker].label([self._items[item] for item in held]):
-                self._keep(worker, answer)
-                del waiting[answer.item]
+            for batch in self._batches(worker, [n for n in names if n in had or n in waiting], had):
+                for answer in self.machines[worker].label([self._items[item] for item in batch]):
+                    if answer.item in waiting:
+                        self._keep(worker, answer)
+                        del waiting[answer.item]
         except InputError:
             if self.has_people:  # who may take the places until it works again
                 for item in waiting:
                     self.ledger.release(worker, item, self.now())
             raise
+
+    def _batches(
+        self, worker: str, names: Sequence[str], had: Collection[str]
+    ) -> Iterator[Sequence[str]]:
+        """Yield what to work on at once: the same after a break, if answers depend on a batch."""
+        machine = self.machines[worker]
+        if not isinstance(machine, Batched):
+            yield [item for item in names if item not in had]
+            return
+        for start in range(0, len(names), machine.batch):
+            batch = names[start : start + machine.batch]
+            if any(item not in had for item in batch):
+                yield batch
 
     def _hold(self, worker: str, item: str) -> bool:
         price = Price(self._most(worker, item))

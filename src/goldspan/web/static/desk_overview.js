@@ -126,11 +126,14 @@ function showForecast({ points, target, forecast }) {
 /** What something takes: money, or answers where nobody is paid. */
 const takes = ({ cost, answers }) => now.money ? money(cost) : many(answers, "answer");
 
-function wayTo({ cost, answers, items }) {
+function wayTo({ cost, answers, items, end }) {
   if (items === 0) return ["reached", "by this curve"];
   if (items === null) return ["out of reach", "by this curve"];
-  return [takes({ cost, answers }), `${count(Math.ceil(items))} more items, by this curve`];
+  const range = end?.high != null ? `; its lower bound after ${atEnd(end.low)} to ${atEnd(end.high)}` : "";
+  return [takes({ cost, answers }), `${count(Math.ceil(items))} more items, by this curve${range}`];
 }
+
+const atEnd = (value) => now.money ? money(value) : many(Math.round(value), "answer");
 
 function showRounds(rounds) {
   const paid = Boolean(now.money);
