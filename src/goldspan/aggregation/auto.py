@@ -36,13 +36,16 @@ from goldspan.aggregation.calibration import with_confidences_of
 from goldspan.aggregation.consensus import Consensus
 from goldspan.aggregation.documents import DOCUMENTS
 from goldspan.aggregation.families import check_families, families_for
-from goldspan.aggregation.judge import Choice
+from goldspan.aggregation.judge import Choice, Judge, hold_out
 from goldspan.aggregation.legal import has_words, legal_known, tokens_known
 from goldspan.aggregation.machines import (
     beside,
+    beside_labels,
     check_models,
     describe,
     evidence,
+    ids_of,
+    judged_power_of_labels,
     models_of,
     split,
 )
@@ -53,6 +56,7 @@ from goldspan.protocols import Runner
 from goldspan.tagger.features import read_templates
 
 TEXTS = ("auto", "none")
+TOO_FEW = "people have answered too few of the items: models teach like people"
 OVERLAP = 0.1
 """Share of the items with answers of two workers below which a warning is due."""
 
@@ -132,8 +136,6 @@ class Auto(Aggregator):
         choice, said = self._begun(crowd, given)
         found = (self._labels if crowd.is_classification else self._spans)(crowd, given, choice)
         notes = [*_known(given), *found.memory.reasons, *said]
-        if crowd.is_classification and models_of(crowd, self.models):
-            notes.append("models count like people: those of single labels are not told apart")
         if given.checkpoint is not None:
             notes.append("auto makes no use of a checkpoint")
         if choice is not None and found.memory is choice:
@@ -169,17 +171,36 @@ class Auto(Aggregator):
 
     def _labels(self, crowd: Crowd, given: FitContext, choice: Choice | None) -> Consensus:
         """Aggregate single labels, without their words."""
-        kin = families_for(self.families, crowd, given.known)
-        kins = kin.opinions(crowd) if kin and self.families == "auto" else [kin]
-        found = combine_labels(crowd, given, self.random_state or 0, kins, choice)
-        posterior = posterior_of_probs(crowd, found.probs, given.runner)
-        result = consensus_of(crowd, posterior, decode="viterbi", method=self.name)
+        people, others = split(crowd, models_of(crowd, self.models))
+        seed, ids = self.random_state or 0, ids_of(others)
+        if choice is not None and choice.models != ids:
+            choice = None
+        kin = families_for(self.families, people, given.known)
+        kins = kin.opinions(people) if kin and self.families == "auto" else [kin]
+        found = combine_labels(people, given, seed, kins, choice)
+        kin = kins[0 if found.is_bold else -1]
         made = Choice(
             tuple(found.candidates), len(crowd.latest), found.reasons, is_bold=found.is_bold
         )
+        probs, said = found.probs, ()
+        if others is not None:
+            if choice is not None and made.candidates == choice.candidates:
+                power = choice.models_power
+            else:
+                shown, hidden = hold_out(
+                    people, share=self.share, family=kin.number if kin else None, seed=seed
+                )
+                rest = combine_labels(shown, given, seed, kins, made).probs
+                power = judged_power_of_labels(rest, others, Judge(shown, hidden))
+            made = replace(made, models_power=power, models=ids)
+            probs = beside_labels(probs, evidence(others, probs), power)
+            said = (describe(others, power),)
+        elif models_of(crowd, self.models):
+            said = (TOO_FEW,)
+        posterior = posterior_of_probs(crowd, probs, given.runner)
+        result = consensus_of(crowd, posterior, decode="viterbi", method=self.name)
         is_same = choice is not None and made.candidates == choice.candidates
-        kin = kins[0 if found.is_bold else -1]
-        return replace(result, memory=choice if is_same else made, families=kin)
+        return replace(result, memory=choice if is_same else made, families=kin, notes=said)
 
     def _spans(self, crowd: Crowd, given: FitContext, choice: Choice | None) -> Consensus:
         """Aggregate tagged tokens."""
@@ -206,7 +227,7 @@ class Auto(Aggregator):
         sure = Mixture([parts[one.name] for one in chosen], shares, crowd.tagset)
         said: tuple[str, ...] = ()
         if others is None and models_of(crowd, self.models):
-            said = ("people have answered too few of the items: models teach like people",)
+            said = (TOO_FEW,)
         if others is not None:
             told = choice.models_power * evidence(others, sure.marginals(np.inf).probs)
             parts = {name: beside(part, others, told) for name, part in parts.items()}

@@ -14,7 +14,7 @@ share theirs, too: n of them count as n / (1 + (n - 1) d), d the correlation of 
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from goldspan.aggregation.bsc.posterior import Posterior
 from goldspan.aggregation.bsc.text import seen_dependence
-from goldspan.aggregation.judge import Judge, weigh
+from goldspan.aggregation.judge import LEAST_PROB, Judge, weigh
 from goldspan.aggregation.mixture import Mixture
 from goldspan.crowd import Crowd
 from goldspan.errors import InputError
@@ -114,7 +114,7 @@ def evidence(models: Crowd, probs: NDArray[np.floating]) -> Floats:
     """
     codes, token, worker = models.latest.codes, models.token_of, models.worker_of
     n_labels = probs.shape[1]
-    outside = models.tagset.outside or 0
+    outside = max(0, models.tagset.outside)  # single labels have no label before
     before = np.concatenate([[outside], np.where(codes[:-1] >= 0, codes[:-1], outside)])
     first = models.latest.offset[:-1]
     before[first[first < len(codes)]] = outside
@@ -156,6 +156,26 @@ def beside(posterior: P, models: Crowd, said: Floats) -> P:
     return replace(posterior, shards=shards)
 
 
+def beside_labels(probs: Floats, said: Floats, power: float) -> Floats:
+    """Add evidence to probabilities of single labels, float64 [n_items, J].
+
+    Where no people answered there is no mistake that models could share with them: the evidence
+    counts in full, beside the shares of the labels among the other items.
+
+    Args:
+        probs: float64 [n_items, J], by people; rows of 0 where none answered.
+        said: float64 [n_items, J], log; rows of 0 where no model answered.
+        power: Of the evidence beside people.
+    """
+    told, known = (said != 0).any(axis=1), probs.sum(axis=1) > 0
+    shares = probs[known].sum(axis=0) + 1
+    before = np.where(known[:, None], probs, shares / shares.sum())
+    logs = np.log(np.maximum(before, LEAST_PROB)) + np.where(known, power, 1.0)[:, None] * said
+    found = np.exp(logs - logs.max(axis=1, keepdims=True))
+    found /= found.sum(axis=1, keepdims=True)
+    return np.where((told & (probs.max(axis=1) < 1))[:, None], found, probs)
+
+
 def judged_power(posterior: Posterior, models: Crowd, judge: Judge) -> float:
     """Return the power of the models' evidence with which people's hidden answers are likeliest.
 
@@ -168,8 +188,24 @@ def judged_power(posterior: Posterior, models: Crowd, judge: Judge) -> float:
         judge: Knows the hidden ones.
     """
     said = evidence(models, posterior.marginals(np.inf).probs)
-    tried = [
-        judge.judge(beside(posterior, models, power * said).marginals(np.inf).probs).likelihood
-        for power in POWERS
-    ]
-    return float(np.average(POWERS, weights=weigh(tried, judge.item, np.ones(len(POWERS)))))
+    return _mean_power(
+        [beside(posterior, models, power * said).marginals(np.inf).probs for power in POWERS], judge
+    )
+
+
+def judged_power_of_labels(probs: Floats, models: Crowd, judge: Judge) -> float:
+    """Return the same for single labels.
+
+    Args:
+        probs: float64 [n_items, J], by the people's answers that are shown.
+        models: The models' answers.
+        judge: Knows the hidden ones.
+    """
+    said = evidence(models, probs)
+    return _mean_power([beside_labels(probs, said, power) for power in POWERS], judge)
+
+
+def _mean_power(tried: Sequence[NDArray[Any]], judge: Judge) -> float:
+    """Return the mean of the powers that were tried, weighted like candidates."""
+    likely = [judge.judge(probs).likelihood for probs in tried]
+    return float(np.average(POWERS, weights=weigh(likely, judge.item, np.ones(len(POWERS)))))
