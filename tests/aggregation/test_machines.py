@@ -10,7 +10,14 @@ import pytest
 
 from goldspan.aggregation import aggregate
 from goldspan.aggregation.judge import Choice
-from goldspan.aggregation.machines import SMOOTH, STRENGTH, evidence, models_of, split
+from goldspan.aggregation.machines import (
+    SMOOTH,
+    STRENGTH,
+    beside_labels,
+    evidence,
+    models_of,
+    split,
+)
 from goldspan.crowd import read_crowd
 from goldspan.errors import InputError
 from goldspan.tagger import CRF
@@ -108,11 +115,67 @@ def test_models_that_are_no_ids_are_refused(crowd, given):
         aggregate(crowd, "auto", models=given)
 
 
-def test_for_single_labels_it_is_said_that_models_count_like_people():
-    labels = read_crowd(b"task,worker,label\n1,a,x\n1,b,x\n1,bot,y\n2,a,y\n2,b,y\n2,bot,y\n")
-    told = aggregate(labels, "auto", models=["bot"]).notes
-    assert any("models count like people" in note for note in told)
-    assert not any("models" in note for note in aggregate(labels, "auto").notes)
+def single(n=200, seed=1):
+    """Two people of three answer each item; a model says "yes" of nearly everything."""
+    rng = np.random.default_rng(seed)
+    truth = rng.integers(0, 2, n)
+    rows = []
+    for item in range(n):
+        for who in rng.permutation(["ann", "ben", "cy"])[:2]:
+            right = rng.random() < 0.85
+            rows.append((item, who, truth[item] if right else 1 - truth[item]))
+        rows.append((item, "bot", 1 if rng.random() < 0.9 else truth[item]))
+    lines = [f"{item},{who},{['no', 'yes'][label]}" for item, who, label in rows]
+    return read_crowd("\n".join(["task,worker,label", *lines]).encode()), truth
+
+
+def right_of(result, truth):
+    yes = result.crowd.tagset.index["yes"]
+    place = [int(name) for name in result.crowd.item_ids.to_pylist()]
+    return float(((result.codes == yes) == (truth[place] == 1)).mean())
+
+
+def test_a_biased_model_teaches_nobody_single_labels_either():
+    crowd, truth = single()
+    apart, together = (aggregate(crowd, "auto", models=given) for given in (["bot"], []))
+    people = aggregate(split(crowd, ["bot"])[0], "auto")
+    assert any("teach nobody" in note for note in apart.notes)
+    assert apart.memory.models == ("bot",)
+    assert right_of(apart, truth) >= right_of(people, truth) - 0.005
+    assert right_of(apart, truth) >= right_of(together, truth) - 0.005
+
+
+def test_what_models_alone_answered_has_their_labels():
+    crowd, _ = single()
+    is_bot = crowd.latest.worker == crowd.worker_index("bot")
+    kept = crowd.latest.take(np.flatnonzero(is_bot | (crowd.latest.item >= 40)))
+    result = aggregate(replace(crowd, answers=kept), "auto", models=["bot"])
+    assert (result.codes >= 0).all()
+    assert 0 < result.token_probs[:40].max(axis=1).mean() < 1
+
+
+def test_evidence_of_single_labels_is_added_by_bayes():
+    rng = np.random.default_rng(4)
+    probs, said = rng.dirichlet(np.ones(3), 5), np.log(rng.uniform(0.1, 0.9, (5, 3)))
+    probs[3], said[1] = 0, 0
+    found = beside_labels(probs, said, 0.5)
+    shares = probs.sum(axis=0) + 1
+    for item in (0, 2, 4):
+        plain = [probs[item, t] * np.exp(said[item, t]) ** 0.5 for t in range(3)]
+        assert found[item] == pytest.approx(np.array(plain) / sum(plain))
+    assert found[1] == pytest.approx(probs[1])
+    alone = shares * np.exp(said[3])
+    assert found[3] == pytest.approx(alone / alone.sum())
+
+
+def test_a_choice_of_single_labels_is_fitted_again_with_models():
+    crowd, _ = single()
+    first = aggregate(crowd, "auto", models=["bot"])
+    again = aggregate(crowd, "auto", models=["bot"], start=first)
+    assert again.memory is first.memory
+    assert again.token_probs == pytest.approx(first.token_probs)
+    other = aggregate(crowd, "auto", models=[], start=first)
+    assert other.memory.models == ()
 
 
 def test_a_model_that_is_nobody_is_refused(crowd):

@@ -36,16 +36,14 @@ from goldspan.aggregation.calibration import with_confidences_of
 from goldspan.aggregation.consensus import Consensus
 from goldspan.aggregation.documents import DOCUMENTS
 from goldspan.aggregation.families import check_families, families_for
-from goldspan.aggregation.judge import Choice, Judge, hold_out
+from goldspan.aggregation.judge import Choice
 from goldspan.aggregation.legal import has_words, legal_known, tokens_known
 from goldspan.aggregation.machines import (
     beside,
-    beside_labels,
     check_models,
     describe,
     evidence,
     ids_of,
-    judged_power_of_labels,
     models_of,
     split,
 )
@@ -177,27 +175,18 @@ class Auto(Aggregator):
             choice = None
         kin = families_for(self.families, people, given.known)
         kins = kin.opinions(people) if kin and self.families == "auto" else [kin]
-        found = combine_labels(people, given, seed, kins, choice)
+        found = combine_labels(people, given, seed, kins, choice, others)
         kin = kins[0 if found.is_bold else -1]
         made = Choice(
-            tuple(found.candidates), len(crowd.latest), found.reasons, is_bold=found.is_bold
-        )
-        probs, said = found.probs, ()
+            tuple(found.candidates), len(crowd.latest), found.reasons, is_bold=found.is_bold,
+            models_power=found.models_power, models=ids,
+        )  # fmt: skip
+        said: tuple[str, ...] = ()
         if others is not None:
-            if choice is not None and made.candidates == choice.candidates:
-                power = choice.models_power
-            else:
-                shown, hidden = hold_out(
-                    people, share=self.share, family=kin.number if kin else None, seed=seed
-                )
-                rest = combine_labels(shown, given, seed, kins, made).probs
-                power = judged_power_of_labels(rest, others, Judge(shown, hidden))
-            made = replace(made, models_power=power, models=ids)
-            probs = beside_labels(probs, evidence(others, probs), power)
-            said = (describe(others, power),)
+            said = (describe(others, found.models_power),)
         elif models_of(crowd, self.models):
             said = (TOO_FEW,)
-        posterior = posterior_of_probs(crowd, probs, given.runner)
+        posterior = posterior_of_probs(crowd, found.probs, given.runner)
         result = consensus_of(crowd, posterior, decode="viterbi", method=self.name)
         is_same = choice is not None and made.candidates == choice.candidates
         return replace(result, memory=choice if is_same else made, families=kin, notes=said)

@@ -40,6 +40,7 @@ from goldspan.aggregation.judge import (
     hold_out,
     how_sure,
 )
+from goldspan.aggregation.machines import likelihoods_beside, mean_power, with_models
 from goldspan.aggregation.weighted import Ballots, softmax
 from goldspan.crowd import Crowd
 
@@ -76,12 +77,14 @@ class AutoLabels:
         candidates: The methods, the heaviest first; what their drift costs shows in their weights.
         reasons: How sure the choice is, and what was left out, in sentences.
         is_bold: Whether the first of two opinions of who errs together was believed.
+        models_power: Power of what models say beside people; 0 without models.
     """
 
     probs: Floats
     candidates: list[Candidate]
     reasons: tuple[str, ...]
     is_bold: bool = False
+    models_power: float = 0.0
 
     @property
     def certainty(self) -> str:
@@ -95,6 +98,7 @@ def combine_labels(
     random_state: int,
     kins: Sequence[Families | None] = (None,),
     choice: Choice | None = None,
+    models: Crowd | None = None,
 ) -> AutoLabels:
     r"""Combine methods for single labels by how well they predict hidden answers.
 
@@ -109,6 +113,7 @@ def combine_labels(
             alone. The first of two opinions is believed only if the methods predict the hidden
             answers better under it by `PATIENCE`; its families are hidden together.
         choice: An earlier one: its weights and temperatures are taken, and nothing is judged.
+        models: Answers of models, which are not in the crowd: they are added as evidence.
 
     Returns:
         Probabilities, the methods with their weights, and how sure the choice is.
@@ -123,8 +128,12 @@ def combine_labels(
         ballots = Ballots.of(crowd, families=kins[-1])
         lone = Candidate(VOTES, 0.0, 1.0, 1.0)
         probs = _clamped(_shares_of_votes(ballots), ballots.per_token(None), given)
+        power = mean_power([], np.zeros(0, np.int32)) if models else 0.0
         return AutoLabels(
-            probs, [lone], (f"{why}, so that nothing can be predicted: votes decide",)
+            with_models(probs, models, power),
+            [lone],
+            (f"{why}, so that nothing can be predicted: votes decide",),
+            models_power=power,
         )
     specs, reasons = _specs(crowd.n_workers, n_labels)
     known = {one.name: one for one in choice.candidates} if choice else {}
@@ -133,12 +142,14 @@ def combine_labels(
         reasons = list(choice.reasons) or [""]
         believed = kins[0 if is_bold else -1]
         whole = [_fit(spec, crowd, given, believed) for spec in specs]
+        power = choice.models_power
     else:
-        tried = [_tried(crowd, given, specs, random_state, one, kins[0]) for one in kins]
+        tried = [_tried(crowd, given, specs, random_state, one, kins[0], models) for one in kins]
         is_bold = len(tried) > 1 and (tried[0].merits.max() >= tried[-1].merits.max() + PATIENCE)
         best = tried[0 if is_bold else -1]
         table, certainty = best.table(specs)
         whole, believed = best.whole, best.kin
+        power = best.power([one.weight for one in table]) if models else 0.0
         reasons.insert(0, certainty)
     ballots = Ballots.of(crowd, families=believed)
     answers_of = ballots.per_token(None)
@@ -148,7 +159,8 @@ def combine_labels(
         effect = 1 + np.maximum(answers_of - 1, 0) * excess
         mixed += one.weight * _cooled(probs, np.maximum(one.temperature, effect))
     table.sort(key=lambda one: -one.weight)
-    return AutoLabels(_clamped(mixed, answers_of, given), table, tuple(reasons), is_bold)
+    probs = with_models(_clamped(mixed, answers_of, given), models, power)
+    return AutoLabels(probs, table, tuple(reasons), is_bold, power)
 
 
 def _nothing_to_hide(crowd: Crowd, kin: Families | None) -> str:
@@ -178,6 +190,8 @@ class _Tried:
         merits: float64 [n_candidates], the means over the folds less what drift costs: weights
             come of them.
         items: int32 [n_hidden], the item of every hidden label.
+        beside: Of every candidate, fold by fold, float64 [n_powers, n_hidden]: how probable hidden
+            labels are beside the models' evidence; empty without models.
     """
 
     kin: Families | None
@@ -186,6 +200,14 @@ class _Tried:
     scores: Floats
     merits: Floats
     items: NDArray[np.int32]
+    beside: list[list[Floats]]
+
+    def power(self, weights: Sequence[float]) -> float:
+        """Return the power of the models' evidence, by the candidates' weights."""
+        if not len(self.items):
+            return mean_power([], self.items)
+        every = np.stack([np.concatenate(own, axis=1) for own in self.beside])
+        return mean_power([*np.tensordot(np.array(weights), every, axes=1)], self.items)
 
     def table(self, specs: list[_Spec]) -> tuple[list[Candidate], str]:
         """Return what the hidden answers say of every candidate, and how sure that is."""
@@ -209,12 +231,12 @@ class _Tried:
 
 def _tried(
     crowd: Crowd, given: FitContext, specs: list[_Spec], seed: int, kin: Families | None,
-    hidden_together: Families | None,
+    hidden_together: Families | None, models: Crowd | None,
 ) -> _Tried:  # fmt: skip
     """Fit and judge all candidates."""
     ballots = Ballots.of(crowd, families=kin)
     whole = [_fit(spec, crowd, given, kin) for spec in specs]
-    judged, items = _judge(crowd, given, specs, seed, kin, hidden_together)
+    judged, items, beside = _judge(crowd, given, specs, seed, kin, hidden_together, models)
     counts = np.maximum(ballots.per_token(None), 1)[:, None]
     reference = _balance(ballots.sums() / counts)
     logs = [
@@ -226,7 +248,7 @@ def _tried(
         - DRIFT * _divergence(_balance(probs), reference)
         for found, probs in zip(judged, whole, strict=True)
     ]
-    return _Tried(kin, whole, judged, np.array(scores), np.array(merits), items)
+    return _Tried(kin, whole, judged, np.array(scores), np.array(merits), items, beside)
 
 
 # --------------------------------------------------------------------------------------------------
@@ -294,22 +316,26 @@ def _shares_of_votes(ballots: Ballots) -> Floats:
 
 def _judge(
     crowd: Crowd, given: FitContext, specs: list[_Spec], seed: int, kin: Families | None,
-    hidden_together: Families | None,
-) -> tuple[list[list[Judged]], NDArray[np.int32]]:  # fmt: skip
-    """Judge every candidate on every fold; and return the items of the hidden labels."""
+    hidden_together: Families | None, models: Crowd | None,
+) -> tuple[list[list[Judged]], NDArray[np.int32], list[list[Floats]]]:  # fmt: skip
+    """Judge every candidate on every fold, also beside models; and return the hidden items."""
     found: list[list[Judged]] = [[] for _ in specs]
+    beside: list[list[Floats]] = [[] for _ in specs]
     items: list[NDArray[np.int32]] = []
     family = hidden_together.number if hidden_together else None
     for fold in range(MOST_FOLDS):
         rest, hidden = hold_out(crowd, share=SHARE, family=family, seed=seed + fold)
         judge = Judge(rest, hidden)
         items.append(judge.item)
-        for own, spec in zip(found, specs, strict=True):
+        for own, added, spec in zip(found, beside, specs, strict=True):
             if len(judge):
-                own.append(judge.judge(_fit(spec, rest, given, kin)))
+                probs = _fit(spec, rest, given, kin)
+                own.append(judge.judge(probs))
+                if models is not None:
+                    added.append(likelihoods_beside(probs, models, judge))
         if fold + 1 >= FOLDS and sum(map(len, items)) >= ENOUGH:
             break
-    return found, np.concatenate(items)
+    return found, np.concatenate(items), beside
 
 
 def _balance(probs: Floats) -> Floats:

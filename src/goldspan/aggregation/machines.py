@@ -176,11 +176,13 @@ def beside_labels(probs: Floats, said: Floats, power: float) -> Floats:
     return np.where((told & (probs.max(axis=1) < 1))[:, None], found, probs)
 
 
+def with_models(probs: Floats, models: Crowd | None, power: float) -> Floats:
+    """Add what models say to probabilities of single labels by people, float64 [n_items, J]."""
+    return probs if models is None else beside_labels(probs, evidence(models, probs), power)
+
+
 def judged_power(posterior: Posterior, models: Crowd, judge: Judge) -> float:
     """Return the power of the models' evidence with which people's hidden answers are likeliest.
-
-    It is the mean of those that were tried, weighted like candidates: of all where nothing is
-    hidden.
 
     Args:
         posterior: By people and text, of the answers that are shown.
@@ -188,24 +190,30 @@ def judged_power(posterior: Posterior, models: Crowd, judge: Judge) -> float:
         judge: Knows the hidden ones.
     """
     said = evidence(models, posterior.marginals(np.inf).probs)
-    return _mean_power(
-        [beside(posterior, models, power * said).marginals(np.inf).probs for power in POWERS], judge
-    )
+    tried = [beside(posterior, models, power * said).marginals(np.inf).probs for power in POWERS]
+    return mean_power([judge.judge(probs).likelihood for probs in tried], judge.item)
 
 
-def judged_power_of_labels(probs: Floats, models: Crowd, judge: Judge) -> float:
-    """Return the same for single labels.
+def likelihoods_beside(probs: Floats, models: Crowd, judge: Judge) -> Floats:
+    """Return how probable hidden answers are with every power, float64 [n_powers, n_hidden].
 
     Args:
-        probs: float64 [n_items, J], by the people's answers that are shown.
+        probs: float64 [n_items, J], of single labels, by the people's answers that are shown.
         models: The models' answers.
         judge: Knows the hidden ones.
     """
     said = evidence(models, probs)
-    return _mean_power([beside_labels(probs, said, power) for power in POWERS], judge)
+    tried = [beside_labels(probs, said, power) for power in POWERS]
+    return np.stack([judge.judge(one).likelihood for one in tried])
 
 
-def _mean_power(tried: Sequence[NDArray[Any]], judge: Judge) -> float:
-    """Return the mean of the powers that were tried, weighted like candidates."""
-    likely = [judge.judge(probs).likelihood for probs in tried]
-    return float(np.average(POWERS, weights=weigh(likely, judge.item, np.ones(len(POWERS)))))
+def mean_power(likelihoods: Sequence[Floats], items: NDArray[np.integer]) -> float:
+    """Return the mean of the powers, weighted like candidates; of all where nothing is hidden.
+
+    Args:
+        likelihoods: float64 [n_hidden] of every power.
+        items: int [n_hidden], the item of every hidden label.
+    """
+    if not len(items):
+        return float(np.mean(POWERS))
+    return float(np.average(POWERS, weights=weigh(likelihoods, items, np.ones(len(POWERS)))))
