@@ -186,7 +186,7 @@ def run_replay(
         crowd: What that file holds, but for the gold.
         hear: Is told of the facts after every round.
         taggers: Taggers that the plan names, by file.
-        steps: Steps in place of the plan's.
+        steps: Steps in place of the plan's; `runner`: where to work.
 
     Returns:
         The rule that ended it.

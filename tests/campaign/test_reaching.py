@@ -45,7 +45,7 @@ def end_of(rounds, in_a_row=2):
 @pytest.mark.parametrize("shared", [0.0, 0.7, 0.95])
 def test_the_interval_holds_the_truth_as_often_as_it_says(shared):
     rng, held, n = np.random.default_rng(round(100 * shared)), 0, 0
-    while n < 60:
+    while n < 30:
         rounds = rounds_of(rng, shared=shared)
         end = end_of(rounds)
         if end is None or end < 8:
@@ -55,7 +55,7 @@ def test_the_interval_holds_the_truth_as_often_as_it_says(shared):
         found = way_to_target(rounds[:at], TARGET, in_a_row=2, seed=n)
         low, high = found.low, np.inf if found.high is None else found.high
         held += low <= PRICE * (end - at) <= high
-    assert 48 <= held  # of 60, 54 expected; the interval ends at whole rounds, so more is right
+    assert held >= 24  # of 30, 27 expected; the interval ends at whole rounds, so more is right
 
 
 def test_what_is_measured_well_is_forecast_narrowly():
