@@ -185,7 +185,7 @@ class Aggregating:
         method = method_of(self.plan, self.ledger)
         known = {*crowd.worker_ids.to_pylist()}
         models = [x.id for x in self.plan.workforce if x.kind in KINDS and x.id in known]
-        if models and method == Auto.name and not self.plan.is_single:
+        if models and method == Auto.name:
             params = {"models": models, **params}
         made = get_aggregator(method, **params)
         given = getattr(made, "families", None)
