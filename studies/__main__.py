@@ -29,11 +29,12 @@ app = typer.Typer(
 )
 _DRAWN = "Of the studies campaign-ner, li-liu…, ntoulas-…, redundancy, rodrigues-…, selection-ner"
 _MOST = (
-    "Of the studies bsc, campaign-ner, forecast, li-liu…, ntoulas-…, people-models, purity, redundancy, "
-    "rodrigues-…, selection-ner"
+    "Of the studies bsc, campaign-ner, forecast, li-liu…, ntoulas-…, people-models, purity, "
+    "redundancy, rodrigues-…, selection-ner"
 )
 _KEPT = (
-    "Of the studies campaign-ner, forecast, li-liu-…, people-models, purity, rodrigues-… and selection-ner"
+    "Of the studies campaign-ner, forecast, li-liu-…, people-models, purity, rodrigues-… and "
+    "selection-ner"
 )
 _RODRIGUES = "Of the studies rodrigues-… alone"
 

@@ -36,7 +36,7 @@ def drawn(items):
     """Label at random, and note in the file that the environment names what was asked about."""
     with Path(os.environ["DRAWN"]).open("a") as out:
         out.write("".join(f"{item.id}\n" for item in items))
-    return [random.choice(["rain", "sun"]) for _ in items]  # noqa: S311
+    return [random.choice(["rain", "sun"]) for _ in items]
 
 
 def by_place(items):

@@ -26,7 +26,7 @@ from campaign.tiny import (
 from cli.test_cli import goldspan_run
 from examples.model_server import ModelServer, capitals
 from goldspan.annotators.python import PythonCallable
-from goldspan.campaign import Campaign, read_inputs, read_plan
+from goldspan.campaign import Campaign, CampaignRecord, read_inputs, read_plan
 from goldspan.campaign.summary import describe_plan
 from goldspan.errors import FaultsError
 from goldspan.store import open_ledger
@@ -242,6 +242,22 @@ def test_a_function_sees_the_same_batches_after_a_break(folder, after):
         with open_ledger(folder / f"{n}.sqlite") as again:
             Campaign(inputs, again).run()
             assert again.head == head
+
+
+def test_the_saving_is_told_by_the_prices_of_the_workers(folder):
+    dear = {**ANN, "prices": {"per_answer": "0.5"}}
+    people = {"id": "house", "kind": "people", "names": ["eve", "kim"],
+              "prices": {"per_answer": "0.2"}}  # fmt: skip
+    campaign = small(folder, entries=[dear, BEN, RULES], redundancy={"max": 2})
+    campaign.run()
+    record = CampaignRecord.of(campaign.ledger)
+    n = record.counts["items"]
+    assert record.money["fixed"] == n * (50_000 + 1_000)  # the two who cost least
+    assert record.money["everything"] == 20 * 51_000
+    assert record.money["saving"] == 1 - record.money["spent"] / record.money["fixed"]
+    mixed = small(folder, folder / "page.sqlite", entries=[dear, RULES, people])
+    mixed.begin()
+    assert CampaignRecord.of(mixed.ledger).money["everything"] == 20 * (1_000 + 2 * 200_000)
 
 
 KILLED = """

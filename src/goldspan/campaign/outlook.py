@@ -82,9 +82,7 @@ def outlook(plan: Plan, rounds: Sequence[Round]) -> dict[str, Any]:
 
 def _end(plan: Plan, rounds: Sequence[Round], target: float) -> dict[str, Any] | None:
     unit = "spent" if plan.is_paid else "answers"
-    found = way_to_target(
-        rounds, target, in_a_row=plan.stop.rounds, unit=unit, seed=plan.seed
-    )
+    found = way_to_target(rounds, target, in_a_row=plan.stop.rounds, unit=unit, seed=plan.seed)
     return None if found is None else found.to_dict()
 
 

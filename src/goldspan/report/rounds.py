@@ -248,7 +248,11 @@ def _end(record: Numbers, end: Mapping[str, Any] | None) -> str:
         return ""
     is_paid, none = record.money is not None, "with the items that there are"
     low, high = (
-        None if x is None else with_unit(record, round(x)) if is_paid else plural(round(x), "answer")
+        None
+        if x is None
+        else with_unit(record, round(x))
+        if is_paid
+        else plural(round(x), "answer")
         for x in (end["low"], end["high"])
     )
     if low is None:
