@@ -177,6 +177,7 @@ def run_replay(
     hear: Callable[[Campaign, Mapping[str, Any]], None],
     *,
     taggers: Mapping[str, Tagger] | None = None,
+    crowds: Mapping[str, Crowd] | None = None,
     **steps: Any,
 ) -> str:
     """Run a campaign on recorded answers, in a folder of its own.
@@ -186,6 +187,7 @@ def run_replay(
         crowd: What that file holds, but for the gold.
         hear: Is told of the facts after every round.
         taggers: Taggers that the plan names, by file.
+        crowds: Crowds that it names beside, with their gold, by file.
         steps: Steps in place of the plan's; `runner`: where to work.
 
     Returns:
@@ -196,6 +198,8 @@ def run_replay(
         write_crowd(crowd.with_gold(None), folder / FILE)
         for file, tagger in (taggers or {}).items():
             tagger.save(folder / file)
+        for file, other in (crowds or {}).items():
+            write_crowd(other, folder / file)
         inputs = read_inputs(read_plan(plan), folder)
         ledger = create_ledger(
             folder / "campaign.sqlite", name="replay", cap=inputs.plan.cap, currency="",

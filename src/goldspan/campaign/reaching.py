@@ -4,15 +4,17 @@ The rule `stop.target` ends a campaign when the lower bound of its measured scor
 target for some rounds in a row. What will be spent then is drawn from what the rounds so far leave
 open:
 
-* The score follows s(x) = a - (a - s_1) (x / x_1)^-c, x what was spent (or answered) so far, with
-  flat priors on a and s_1 (0 <= s_1 <= a <= 1) and on ln c. Given c, a and the noise it is linear:
-  the posterior is a grid of c and a with normal distributions of s_1 that are cut off at its
-  bounds.
+* The score follows s(x) = a - (a - s_1) ((x + d) / (x_1 + d))^-c, x what was spent (or answered) so
+  far, with flat priors on a and s_1 (0 <= s_1 <= a <= 1), on ln c, and on some d. Without d it is a
+  power law, which holds for much data only: the first rounds, in which a model begins to learn,
+  rise nearly in a line, and a power law through them levels off too soon. Given a, c, d and the
+  noise it is linear: the posterior is a grid of them with normal distributions of s_1 that are cut
+  off at its bounds.
 * A measured score differs from s(x) by noise that goes on from round to round, as rounds are
   measured on the same items and on more of them: with v_r the squared standard error of round r,
   Cov(r, q) = rho min(v_r, v_q) + (1 - rho + tau) v_r [r = q]. The first term is what items that two
   rounds share have in common, tau the luck of training. Both are unknown: a grid of them is
-  weighted by the likelihood of the scores, as c is.
+  weighted by the likelihood of the scores, as a, c and d are.
 * Rounds to come are measured by the curve of a draw, plus the noise that its noise so far leaves
   open. Errors that last shift every later score alike: they do not widen the interval, since it is
   the measured score that the rule looks at.
@@ -28,7 +30,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 
-from goldspan.campaign.curve import LEAST_POINTS, POWERS, Round, Z
+from goldspan.campaign.curve import LEAST_POINTS, Round, Z
 
 LEVEL = 0.9
 """Of the interval."""
@@ -36,8 +38,10 @@ SHARED = (0.0, 0.25, 0.5, 0.75, 0.9, 0.97)
 """Shares of the noise that last, which are tried."""
 LUCK = (0.0, 0.5, 1.0, 2.0)
 """Luck of training, as shares of the squared standard error, which are tried."""
-ENDS = np.linspace(0.0, 1.0, 201)
+ENDS = np.linspace(0.0, 1.0, 101)
 """Where curves may end (a): these are tried."""
+SHAPES = [(c, d) for d in (0.0, 0.1, 0.3, 1.0, 3.0) for c in np.geomspace(0.05, 8.0, 20)]
+"""Powers c, and offsets d as shares of what was spent, that are tried."""
 DRAWS = 4_000
 FARTHEST = 20
 """What takes so many times as much as everything so far is too far to be forecast."""
@@ -178,49 +182,55 @@ def _covariance(one: Floats, other: Floats, shared: float, luck: float) -> Float
 
 def _drawn(seen: _Measured, ahead: _Measured, rng: np.random.Generator) -> Floats:
     """Draw the scores of rounds to come, float64 [n_draws, n_ahead]."""
-    bend, later = (
-        (spent / seen.spent[0])[None] ** -POWERS[:, None] for spent in (seen.spent, ahead.spent)
-    )
+    bend, later = _bends(seen.spent, seen.spent), _bends(seen.spent, ahead.spent)
     noises = [(rho, tau) for rho in SHARED for tau in LUCK]
     fits = [_fit(bend, seen.score, _covariance(seen.variance, seen.variance, *n)) for n in noises]
-    logs = np.stack([fit[0] for fit in fits])  # [n_noises, n_powers, n_ends]
+    logs = np.stack([fit[0] for fit in fits])  # [n_noises, n_shapes, n_ends]
     weights = np.exp(logs - logs.max())
     counts = rng.multinomial(DRAWS, (weights / weights.sum()).ravel()).reshape(len(noises), -1)
     found = []
     for count, noise, (_, mean, spread) in zip(counts, noises, fits, strict=True):
-        power, end = np.divmod(np.repeat(np.arange(len(count)), count), len(ENDS))
-        a, middle, scale = ENDS[end], mean[power, end], spread[power]
+        shape, end = np.divmod(np.repeat(np.arange(len(count)), count), len(ENDS))
+        a, middle, scale = ENDS[end], mean[shape, end], spread[shape]
         cuts = ndtr((0 - middle) / scale), ndtr((a - middle) / scale)
         first = middle + scale * ndtri(cuts[0] + rng.random(len(a)) * (cuts[1] - cuts[0]))
         first = np.clip(first, 0, a)
-        off = seen.score - (a[:, None] - (a - first)[:, None] * bend[power])
+        off = seen.score - (a[:, None] - (a - first)[:, None] * bend[shape])
         past = _covariance(seen.variance, seen.variance, *noise)
         across = _covariance(ahead.variance, seen.variance, *noise)
         told = np.linalg.solve(past, across.T)  # [n_rounds, n_ahead]
         left = _covariance(ahead.variance, ahead.variance, *noise) - across @ told
         root = np.linalg.cholesky(left + 1e-12 * np.eye(len(left)))
         noisy = off @ told + rng.standard_normal((len(a), len(left))) @ root.T
-        found.append(a[:, None] - (a - first)[:, None] * later[power] + noisy)
+        found.append(a[:, None] - (a - first)[:, None] * later[shape] + noisy)
     return np.concatenate(found)
+
+
+def _bends(seen: Floats, spent: Floats) -> Floats:
+    """Return ((x + d) / (x_1 + d))^-c of all shapes, float64 [n_shapes, n_rounds]."""
+    first, last = seen[0], seen[-1]
+    return np.stack([((spent + d * last) / (first + d * last)) ** -c for c, d in SHAPES])
 
 
 def _fit(bend: Floats, score: Floats, covariance: Floats) -> tuple[Floats, Floats, Floats]:
     """Return what scores say of curves under a noise.
 
     Returns:
-        The log-likelihood of c and a, float64 [n_powers, n_ends], where s_1 is integrated out; of
-        s_1 the mean, float64 [n_powers, n_ends], and the standard deviation, float64 [n_powers].
+        The log-likelihood of shapes and a, float64 [n_shapes, n_ends], where s_1 is integrated out;
+        of s_1 the mean, float64 [n_shapes, n_ends], and the standard deviation, float64 [n_shapes].
     """
     root = np.linalg.cholesky(covariance)
-    z = np.linalg.solve(root, bend.T).T  # whitened, [n_powers, n_rounds]
+    z = np.linalg.solve(root, bend.T).T  # whitened, [n_shapes, n_rounds]
     one, y = (np.linalg.solve(root, v) for v in (np.ones(len(score)), score))
-    rest = y - ENDS[None, :, None] * (one - z)[:, None]  # [n_powers, n_ends, n_rounds]
+    up = one - z  # what a counts; y - a up is left for s_1 z
     precision = (z**2).sum(axis=1)
-    along = np.einsum("pr,per->pe", z, rest)
+    along = (z @ y)[:, None] - ENDS * (z * up).sum(axis=1)[:, None]
     mean, spread = along / precision[:, None], 1 / np.sqrt(precision)
-    loss = (rest**2).sum(axis=2) - along * mean
+    square = y @ y - 2 * ENDS * (up @ y)[:, None] + ENDS**2 * (up**2).sum(axis=1)[:, None]
     inside = ndtr((ENDS - mean) / spread[:, None]) - ndtr(-mean / spread[:, None])
-    log = -loss / 2 + np.log(spread)[:, None] + np.log(np.maximum(inside, 1e-300))
+    log = (
+        -(square - along * mean) / 2 + np.log(spread)[:, None] + np.log(np.maximum(inside, 1e-300))
+    )
     return log - np.log(np.diag(root)).sum(), mean, spread
 
 
