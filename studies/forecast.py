@@ -7,8 +7,8 @@ measures itself: no gold is looked at.
 
 Two crowds of people and models are asked: the recorded people of the NER crowd beside a tagger that
 learned from 200 sentences of other articles, and simulated people of several qualities beside a
-model that errs by type. Every seed draws other sentences, in another order. A third campaign asks the
-simulated crowd and is measured on 2,000 sentences with gold, of other articles than its pool's.
+model that errs by type. Every seed draws other sentences, in another order. A third campaign asks
+the simulated crowd and is measured on 2,000 sentences with gold, of other articles than its pool's.
 """
 
 from __future__ import annotations
@@ -52,9 +52,12 @@ TEAM = {
     "usual 1": "flip(0.08) + misses(0.2)",
     "usual 2": "flip(0.08) + wrong_type(0.2)",
     "hasty": "flip(0.15) + misses(0.4)",
-    "model": "misses(0.3, type=ORG) + wrong_type(0.5, type=MISC) + late(0.1)",
 }
-"""Of the simulated crowd; the last one is the model."""
+"""People of the simulated crowd."""
+MODEL = {
+    "ORG": "misses(0.3, type=ORG)", "MISC": "wrong_type(0.5, type=MISC)", "": "late(0.1)",
+}  # fmt: skip
+"""Habits of the model, by the type that they need."""
 MOMENTS = (1 / 3, 1 / 2, 2 / 3)
 """Shares of the true cost after which the forecast is asked."""
 
@@ -101,11 +104,12 @@ def play(bench: Bench, crowd: str, seed: int, *, quick: bool = False) -> Played:
         machine = {"id": MACHINES[0], "kind": "tagger", "model": "machine.goldspan"}
         taggers["machine.goldspan"] = bench.taggers[0]
     else:
-        asked = simulate_crowd(asked, TEAM, seed=seed)
-        *people, last = TEAM
-        workers = [{"id": name, "kind": "replay"} for name in people]
+        there = {"", *asked.tagset.types}
+        habits = " + ".join(habit for needed, habit in MODEL.items() if needed in there)
+        asked = simulate_crowd(asked, {**TEAM, "model": habits}, seed=seed)
+        workers = [{"id": name, "kind": "replay"} for name in TEAM]
         workers[0]["prices"] = {"per_answer": "0.2"}
-        machine = {"id": last, "kind": "replay"}
+        machine = {"id": "model", "kind": "replay"}
     machine |= {"family": FAMILY, "prices": {"per_answer": CHEAP}}
     plan = {
         "name": "forecast",
@@ -254,7 +258,7 @@ def _carry_out(
     digest = hashlib.blake2b(digest_size=16)
     for part in (bench.crowd.latest.codes, bench.crowd.latest.worker, bench.others.offsets):
         digest.update(np.ascontiguousarray(part).tobytes())
-    facts = repr([Journal.version, quick, SENTENCES, BATCH, TEAM, digest.hexdigest()])
+    facts = repr([Journal.version, quick, SENTENCES, BATCH, TEAM, MODEL, digest.hexdigest()])
     book = Journal(state, {
         crowd: hashlib.sha256(f"{crowd}{TARGETS[crowd]}{facts}".encode()).hexdigest()[:32]
         for crowd in CROWDS

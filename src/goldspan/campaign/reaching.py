@@ -38,9 +38,9 @@ SHARED = (0.0, 0.25, 0.5, 0.75, 0.9, 0.97)
 """Shares of the noise that last, which are tried."""
 LUCK = (0.0, 0.5, 1.0, 2.0)
 """Luck of training, as shares of the squared standard error, which are tried."""
-ENDS = np.linspace(0.0, 1.0, 101)
+ENDS = np.linspace(0.0, 1.0, 201)
 """Where curves may end (a): these are tried."""
-SHAPES = [(c, d) for d in (0.0, 0.1, 0.3, 1.0, 3.0) for c in np.geomspace(0.05, 8.0, 20)]
+SHAPES = [(c, d) for d in (0.0, 0.1, 0.3, 1.0, 3.0) for c in np.geomspace(0.05, 8.0, 40)]
 """Powers c, and offsets d as shares of what was spent, that are tried."""
 DRAWS = 4_000
 FARTHEST = 20
@@ -122,14 +122,11 @@ def way_to_target(
     every = np.concatenate([before, scores - ahead.below >= target], axis=1)
     first = _first_run(every, in_a_row) - before.shape[1]
     more = np.append(ahead.spent - spent[-1], np.inf)[np.minimum(first, len(ahead.spent))]
-    low, middle, high = (
-        float(np.quantile(more, share, method=method))
-        for share, method in (
-            ((1 - LEVEL) / 2, "lower"), (0.5, "nearest"), ((1 + LEVEL) / 2, "higher")
-        )
-    )  # fmt: skip
-    return WayToTarget(*(x if np.isfinite(x) else None for x in (low, middle, high)),
-                       float(np.isfinite(more).mean()))  # fmt: skip
+    more.sort()
+    tail, n = (1 - LEVEL) / 2, len(more) - 1
+    ends = (more[int(tail * n)], more[n // 2], more[n - int(tail * n)])
+    low, middle, high = (float(x) if np.isfinite(x) else None for x in ends)
+    return WayToTarget(low, middle, high, float(np.isfinite(more).mean()))
 
 
 @dataclass(frozen=True)
@@ -245,4 +242,5 @@ def _first_run(holds: Bools, length: int) -> NDArray[np.int64]:
         return np.full(n, width)
     total = np.concatenate([np.zeros((n, 1), np.int64), holds.cumsum(axis=1)], axis=1)
     full = total[:, length:] - total[:, : width + 1 - length] == length
-    return np.where(full.any(axis=1), full.argmax(axis=1) + length - 1, width)
+    found = np.where(full.any(axis=1), full.argmax(axis=1) + length - 1, width)
+    return found.astype(np.int64)
