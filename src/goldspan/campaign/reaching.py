@@ -34,10 +34,11 @@ from goldspan.campaign.curve import LEAST_POINTS, Round, Z
 
 LEVEL = 0.9
 """Of the interval."""
-SHARED = (0.0, 0.25, 0.5, 0.75, 0.9, 0.97)
+SHARED = (0.0, 0.3, 0.6, 0.9, 0.97)
 """Shares of the noise that last, which are tried."""
-LUCK = (0.0, 0.5, 1.0, 2.0)
-"""Luck of training, as shares of the squared standard error, which are tried."""
+LUCK = (0.0, 0.5, 1.0, 2.0, 4.0, 8.0)
+"""Luck of training, as shares of the squared standard error, which are tried: where many items
+measure, it is the larger part."""
 ENDS = np.linspace(0.0, 1.0, 201)
 """Where curves may end (a): these are tried."""
 SHAPES = [(c, d) for d in (0.0, 0.1, 0.3, 1.0, 3.0) for c in np.geomspace(0.05, 8.0, 40)]
