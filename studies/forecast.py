@@ -162,8 +162,8 @@ class Forecast:
 
     @property
     def width(self) -> float:
-        """Width of the interval."""
-        return self.high - self.low
+        """Width of the interval; infinite where its upper end is."""
+        return self.high - self.low if np.isfinite(self.high) else float("inf")
 
 
 def forecast_at(run: Played, target: float, share: float, in_a_row: int = 2) -> Forecast | None:

@@ -4,17 +4,17 @@ The rule `stop.target` ends a campaign when the lower bound of its measured scor
 target for some rounds in a row. What will be spent then is drawn from what the rounds so far leave
 open:
 
-* The score follows s(x) = a - (a - s_1) ((x + d) / (x_1 + d))^-c, x what was spent (or answered) so
-  far, with flat priors on a and s_1 (0 <= s_1 <= a <= 1), on ln c, and on some d. Without d it is a
-  power law, which holds for much data only: the first rounds, in which a model begins to learn,
-  rise nearly in a line, and a power law through them levels off too soon. Given a, c, d and the
-  noise it is linear: the posterior is a grid of them with normal distributions of s_1 that are cut
-  off at its bounds.
+* The score follows s(x) = a - (a - s_1) g(x), x what was spent (or answered) so far, with flat priors
+  on a and s_1 (0 <= s_1 <= a <= 1). What is missing falls by a power law, g = ((x + d) /
+  (x_1 + d))^-c, or by Weibull growth, g = exp(-((x - x_1) / t)^k): a power law holds for much data,
+  and through the first rounds, in which a model begins to learn faster and faster, it levels off
+  too soon (Viering & Loog 2023 compare such curves). Given a, g and the noise it is linear: the
+  posterior is a grid of them with normal distributions of s_1 that are cut off at its bounds.
 * A measured score differs from s(x) by noise that goes on from round to round, as rounds are
   measured on the same items and on more of them: with v_r the squared standard error of round r,
   Cov(r, q) = rho min(v_r, v_q) + (1 - rho + tau) v_r [r = q]. The first term is what items that two
   rounds share have in common, tau the luck of training. Both are unknown: a grid of them is
-  weighted by the likelihood of the scores, as a, c and d are.
+  weighted by the likelihood of the scores, as a and g are.
 * Rounds to come are measured by the curve of a draw, plus the noise that its noise so far leaves
   open. Errors that last shift every later score alike: they do not widen the interval, since it is
   the measured score that the rule looks at.
@@ -41,8 +41,10 @@ LUCK = (0.0, 0.5, 1.0, 2.0, 4.0, 8.0)
 measure, it is the larger part."""
 ENDS = np.linspace(0.0, 1.0, 201)
 """Where curves may end (a): these are tried."""
-SHAPES = [(c, d) for d in (0.0, 0.1, 0.3, 1.0, 3.0) for c in np.geomspace(0.05, 8.0, 40)]
-"""Powers c, and offsets d as shares of what was spent, that are tried."""
+POWERS = [(c, d) for d in (0.0, 0.3) for c in np.geomspace(0.05, 4.0, 20)]
+"""Powers c of the law, and offsets d as shares of what was spent, that are tried."""
+GROWTHS = [(k, t) for k in (0.5, 1.0, 1.5, 2.0) for t in np.geomspace(0.2, 10.0, 10)]
+"""Shapes k of Weibull growth, and times t as shares of what was spent, that are tried."""
 DRAWS = 4_000
 FARTHEST = 20
 """What takes so many times as much as everything so far is too far to be forecast."""
@@ -205,9 +207,10 @@ def _drawn(seen: _Measured, ahead: _Measured, rng: np.random.Generator) -> Float
 
 
 def _bends(seen: Floats, spent: Floats) -> Floats:
-    """Return ((x + d) / (x_1 + d))^-c of all shapes, float64 [n_shapes, n_rounds]."""
+    """Return the share of a - s_1 that is missing by every shape, float64 [n_shapes, n_rounds]."""
     first, last = seen[0], seen[-1]
-    return np.stack([((spent + d * last) / (first + d * last)) ** -c for c, d in SHAPES])
+    laws = [((spent + d * last) / (first + d * last)) ** -c for c, d in POWERS]
+    return np.stack(laws + [np.exp(-(((spent - first) / (t * last)) ** k)) for k, t in GROWTHS])
 
 
 def _fit(bend: Floats, score: Floats, covariance: Floats) -> tuple[Floats, Floats, Floats]:
