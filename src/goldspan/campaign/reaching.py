@@ -4,12 +4,13 @@ The rule `stop.target` ends a campaign when the lower bound of its measured scor
 target for some rounds in a row. What will be spent then is drawn from what the rounds so far leave
 open:
 
-* The score follows s(x) = a - (a - s_1) g(x), x what was spent (or answered) so far, with flat priors
-  on a and s_1 (0 <= s_1 <= a <= 1). What is missing falls by a power law, g = ((x + d) /
-  (x_1 + d))^-c, or by Weibull growth, g = exp(-((x - x_1) / t)^k): a power law holds for much data,
-  and through the first rounds, in which a model begins to learn faster and faster, it levels off
-  too soon (Viering & Loog 2023 compare such curves). Given a, g and the noise it is linear: the
-  posterior is a grid of them with normal distributions of s_1 that are cut off at its bounds.
+* The score follows s(x) = a - (a - s_1) g(x), x what was spent (or answered) so far, with flat
+  priors on a and s_1 (0 <= s_1 <= a <= 1). What is missing falls by a power law, g =
+  ((x + d) / (x_1 + d))^-c, or by Weibull growth, g = exp(-((x - x_1) / t)^k): a power law holds for
+  much data, and through the first rounds, in which a model begins to learn faster and faster, it
+  levels off too soon (Viering & Loog 2023 compare such curves). Given a, g and the noise it is
+  linear: the posterior is a grid of them with normal distributions of s_1 that are cut off at its
+  bounds.
 * A measured score differs from s(x) by noise that goes on from round to round, as rounds are
   measured on the same items and on more of them: with v_r the squared standard error of round r,
   Cov(r, q) = rho min(v_r, v_q) + (1 - rho + tau) v_r [r = q]. The first term is what items that two
