@@ -99,6 +99,8 @@ def play(bench: Bench, crowd: str, seed: int, *, quick: bool = False) -> Played:
     chosen[rng.permutation(told)[:n]] = True
     asked = bench.crowd.select_items(chosen)
     taggers, tests = dict[str, CRF](), dict[str, Crowd]()
+    workers: list[dict[str, Any]]
+    machine: dict[str, Any]
     if crowd == RECORDED:
         workers = [{"id": name, "kind": "replay"} for name in asked.worker_ids.to_pylist()]
         machine = {"id": MACHINES[0], "kind": "tagger", "model": "machine.goldspan"}

@@ -113,7 +113,7 @@ def n_who_can(inputs: CampaignInputs, ledger: Ledger) -> Callable[[str], int] | 
     """Return how many people can still answer an item, by its id; None where anybody may come in.
 
     They are those whom the plan names, and those who came in beside them: who has answered or
-    skipped an item, and who is barred, cannot.
+    skipped an item, who is barred, and who has given as many answers as may be, cannot.
     """
     plan = inputs.plan
     people = [one for one in plan.workforce if one.kind == PEOPLE]
@@ -124,7 +124,13 @@ def n_who_can(inputs: CampaignInputs, ledger: Ledger) -> Callable[[str], int] | 
     machines = {one.id for one in plan.workforce if one.kind != PEOPLE}
     crowd = ledger.crowd()
     there = {*plan.crowd.names, *crowd.worker_ids.to_pylist()} - machines - barred
-    gone, given = {name: ledger.skipped_by(name) for name in there}, labels_by_item(crowd)
+    given = labels_by_item(crowd)
+    n_given = Counter(name for i, own in given.items() if i not in inputs.control for name in own)
+    for name in [*there]:
+        entry = plan.entry_of_person(name)
+        if entry is not None and entry.limit is not None and n_given[name] >= entry.limit:
+            there.remove(name)
+    gone = {name: ledger.skipped_by(name) for name in there}
     return lambda item: sum(
         item not in gone[name] and name not in given.get(item, ()) for name in there
     )

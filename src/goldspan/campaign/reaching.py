@@ -248,4 +248,4 @@ def _first_run(holds: Bools, length: int) -> NDArray[np.int64]:
     total = np.concatenate([np.zeros((n, 1), np.int64), holds.cumsum(axis=1)], axis=1)
     full = total[:, length:] - total[:, : width + 1 - length] == length
     found = np.where(full.any(axis=1), full.argmax(axis=1) + length - 1, width)
-    return found.astype(np.int64)
+    return np.asarray(found, np.int64)
