@@ -93,6 +93,10 @@ def train(
         "Labelled items to score the tagger on; a crf stops training early by them.", metavar="FILE"
     ),
     start: str | None = option("crf: a trained tagger to start from.", metavar="FILE"),
+    vectors: str | None = option(
+        "crf: the vectors of this pre-trained encoder are features, too; it is not fine-tuned.",
+        metavar="NAME_OR_FOLDER",
+    ),
     threads: ThreadCount = None,
     runner: RunnerName = None,
     json: AsJson = False,
@@ -111,11 +115,13 @@ def train(
 
       goldspan train gold.conll -o small.goldspan --model hmm
 
+      goldspan train gold.conll -o ner.goldspan --vectors bert-base-cased
+
       goldspan train answers.tsv -o ner --encoder bert-base-cased --method bsc-seq+crf
     """
     model = "encoder" if encoder else model
     own = {"--encoder": encoder, "--method": method, "--param": param, "--checkpoint": checkpoint}
-    chosen = {"templates": templates, "c2": c2, "max_iter": max_iter}
+    chosen = {"templates": templates, "c2": c2, "max_iter": max_iter, "vectors": vectors}
     params: dict[str, Any] = {name: value for name, value in chosen.items() if value is not None}
     if model == "encoder":
         has_features = {"--min-count": min_count > 1, "--hash-bits": hash_bits, "--start": start}
@@ -123,6 +129,10 @@ def train(
         params = {"model": encoder, **_params_of_encoder(param)}
     else:
         _check_not_given(model, own)
+        if vectors:
+            from goldspan.tagger.network import check_installed
+
+            check_installed(purpose="--vectors")
         params |= {"min_count": min_count, "hash_bits": hash_bits}
     params |= {"hard": not soft}
     replaced = output if model == "encoder" and overwrite and _is_tagger(output) else None
@@ -147,7 +157,7 @@ def train(
         around: dict[str, Any] = {"runner": worked_by, "progress": step.round}
         around |= {"start": _load(start), "validation": held_out}
         around |= {"checkpoint": FileCheckpoint(checkpoint)} if checkpoint else {}
-        if model == "encoder" and threads:
+        if (encoder or vectors) and threads:
             import torch
 
             torch.set_num_threads(threads)
@@ -423,6 +433,11 @@ def tag(
     tokens: str | None = option(
         "How texts are split: fine, space or words; by default like the tagger's training texts."
     ),
+    vectors: str | None = option(
+        "Where the encoder is that the tagger was trained with (train --vectors), if not where it"
+        " was then.",
+        metavar="NAME_OR_FOLDER",
+    ),
     max_decompressed: MaxDecompressed = None,
     json: AsJson = False,
 ) -> None:
@@ -458,7 +473,7 @@ def tag(
     wanted = to_format or _by_ending(output) or ("jsonl" if given == "jsonl" else "conll")
     if wanted not in writers:
         raise UnknownNameError("output format", wanted, writers)
-    model = load_tagger(tagger)
+    model = load_tagger(tagger, vectors=vectors)
     if tokens is not None and tokens not in RULES:
         raise UnknownNameError("rule for tokens", tokens, RULES)
     count, to_stdout = _Count(), output in {None, "-"}
