@@ -55,17 +55,24 @@ if TYPE_CHECKING:
 def train(
     reading: Reading,
     source: Input,
-    output: str = option(
-        "Where to write the tagger, such as ner.goldspan.", "--output", "-o", default=...
+    output: str | None = option(
+        "Where to write the tagger, such as ner.goldspan.", "--output", "-o"
     ),
     overwrite: Overwrite = False,
+    to_spacy: str | None = option(
+        "Train nothing: write a project that `spacy train` trains on.", metavar="FOLDER"
+    ),
+    to_gliner: str | None = option(
+        "Train nothing: write the data that GLiNER is fine-tuned on.", metavar="FOLDER"
+    ),
+    language: str = option("--to-spacy: of the texts, such as en or de; xx: any.", default="en"),
     model: str = option("The model: crf, hmm or encoder.", "--model", "-m", default="crf"),
     encoder: str | None = option(
         "Fine-tune this pre-trained encoder: a name of Hugging Face, or a folder with a model.",
         metavar="NAME_OR_FOLDER",
     ),
     method: str | None = option(
-        "encoder: learn the probabilities of this method of `goldspan aggregate`, such as"
+        "encoder, --to-…: learn the labels of this method of `goldspan aggregate`, such as"
         " bsc-seq+crf, from the answers in FILE, and not its gold."
     ),
     param: list[str] | None = option(
@@ -118,7 +125,20 @@ def train(
       goldspan train gold.conll -o ner.goldspan --vectors bert-base-cased
 
       goldspan train answers.tsv -o ner --encoder bert-base-cased --method bsc-seq+crf
+
+      goldspan train answers.tsv --to-spacy ner-project --method bsc-seq+crf
     """
+    if to_spacy or to_gliner:
+        chosen = {"--output": output, "--to-gliner": to_spacy and to_gliner, "--encoder": encoder}
+        chosen |= {"--vectors": vectors, "--start": start, "--param": param}
+        _check_trains_nothing("--to-spacy" if to_spacy else "--to-gliner", chosen)
+        kind, folder = ("spacy", to_spacy) if to_spacy else ("gliner", str(to_gliner))
+        _write_project(
+            reading, source, kind, str(folder), method, validation, language, as_json=json
+        )
+        return
+    if output is None:
+        raise typer.BadParameter("name the tagger to write: -o ner.goldspan")
     model = "encoder" if encoder else model
     own = {"--encoder": encoder, "--method": method, "--param": param, "--checkpoint": checkpoint}
     chosen = {"templates": templates, "c2": c2, "max_iter": max_iter, "vectors": vectors}
@@ -175,6 +195,46 @@ def train(
         done = f"{facts['epochs']} epochs" if "epochs" in facts else f"{facts.get('steps')} steps"
         warn(f"goldspan: interrupted after {done}; their result was written")
         raise typer.Exit(130)
+
+
+def _check_trains_nothing(option: str, others: dict[str, Any]) -> None:
+    for name, value in others.items():
+        if value:
+            raise typer.BadParameter(f"{option} trains nothing: leave out {name}")
+
+
+def _write_project(
+    reading: Reading,
+    source: str,
+    kind: str,
+    folder: str,
+    method: str | None,
+    validation: str | None,
+    language: str,
+    *,
+    as_json: bool,
+) -> None:
+    """Write a folder that another library trains on."""
+    check_outputs(folder, inputs=[source, validation], overwrite=False)
+    check_files(output=folder)
+    import goldspan
+    from goldspan.aggregation.projects import FILES, write_project
+
+    with steps(3 if method else 2, quiet=as_json) as step:
+        step(f"reading {source}")
+        crowd = reading.read(source, step.part)
+        dev = reading.read(validation) if validation else None
+        if method:
+            step(f"aggregating with {method}")
+            crowd = goldspan.aggregate(crowd, method=method, progress=step.round).as_gold()
+        step("writing")
+        counts = write_project(crowd, folder, kind, dev=dev, language=language)
+    names = dict(zip(("train", "dev"), FILES[kind], strict=True))
+    if not as_json and counts["left_out"]:
+        warn(f"{counts['left_out']} items without a label for every token were left out")
+    lines = [f"  {name}: {counts[part]} items" for part, name in names.items()]
+    hint = f"written: {folder} ({Path(folder) / 'README.md'} says how to train on it)"
+    print_result({"input": source, "output": folder, **counts}, [*lines, hint], as_json=as_json)
 
 
 @dataclass(frozen=True, eq=False)

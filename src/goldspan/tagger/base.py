@@ -414,18 +414,19 @@ def _places(old: AnyFeatures, new: AnyFeatures) -> NDArray[np.int64]:
         raise InputError("a warm start needs a model with the same kind of features")
     if old.hash_bits != new.hash_bits:
         raise InputError("a warm start needs a model with the same hash_bits")
-    if isinstance(old, DictFeatures) and isinstance(new, DictFeatures) and new.hash_bits:
-        return np.arange(new.n_features)
     if isinstance(old, DictFeatures) and isinstance(new, DictFeatures):
+        if new.hash_bits:
+            return np.arange(new.n_features)
         every = np.full(new.n_features, -1)
         for name, number in new.number.items():
             every[number] = old.number.get(name, -1)
         return every
     assert isinstance(old, FeatureMap)
     assert isinstance(new, FeatureMap)
-    sparse = [_in_template(old, new, template) for template in new.templates]
     if new.hash_bits:
         sparse = [np.arange(new.n_sparse)]
+    else:
+        sparse = [_in_template(old, new, template) for template in new.templates]
     dense = np.full(new.n_features - new.n_sparse, -1)
     if new.vectors and new.vectors.is_like(old.vectors):
         dense = old.n_sparse + np.arange(len(dense))

@@ -374,9 +374,6 @@ class Text:
         return Text(self.words.take(rows), bounds, group, columns)
 
 
-NO_VECTORS, NO_ROWS = np.zeros((0, 0), np.float32), np.zeros(0, np.int64)
-
-
 @dataclass(frozen=True, eq=False)
 class Features:
     """The features of tokens, as rows of a sparse matrix, and beside it a dense one.
@@ -397,8 +394,8 @@ class Features:
     bounds: NDArray[np.int64]
     ids: NDArray[np.int32]
     values: NDArray[np.float64]
-    vectors: NDArray[np.float32] = NO_VECTORS
-    rows: NDArray[np.int64] = NO_ROWS
+    vectors: NDArray[np.float32] = field(default_factory=partial(np.zeros, (0, 0), np.float32))
+    rows: NDArray[np.int64] = field(default_factory=partial(np.zeros, 0, np.int64))
 
     @property
     def n_tokens(self) -> int:
