@@ -95,19 +95,25 @@ def study(
     extent = Whole(repeats=repeats or (1 if quick else 3), n_tokens=bench.train.n_tokens)
     kept = None if state is None else Path(state)
     runs = carry_out(bench, extent, Threads(threads), kept, progress)
-    notes = [
-        f"{extent.repeats} seeds; the pool has {bench.train.n_items} sentences with "
-        f"{bench.train.n_tokens} tokens. A CRF is trained on their gold, in at most {STEPS} steps of "
-        "L-BFGS from the CRF of the stop before.",
-        "The whole F1 is the mean of a seed's CRFs when all is bought, which differ by where their "
-        "training began. Between two stops the F1 is taken to rise in a straight line.",
-        f"Published: {PUBLISHED:.1%} of the tokens, for 99 % of the F1 of a deep model on OntoNotes "
-        "5.0 by MNLP (Shen et al. 2018): other data and another model.",
-    ]
+    notes = _notes(bench, extent)
     if quick:
         notes.insert(0, "QUICK: it shows that the study runs, and no result.")
     title = "How much of the data is enough: selection on CoNLL-2003"
     return Study(title, [share_table(runs, extent)], notes, picture=partial(figure, runs, extent))
+
+
+def _notes(bench: Bench, extent: Whole) -> list[str]:
+    """Return how much was done, and how numbers are to be read."""
+    pool = f"{bench.train.n_items} sentences with {bench.train.n_tokens} tokens"
+    how = f"in at most {STEPS} steps of L-BFGS from the CRF of the stop before"
+    theirs = f"{PUBLISHED:.1%} of the tokens, for 99 % of the F1 of a deep model on OntoNotes 5.0"
+    differ = "which differ by where their training began"
+    return [
+        f"{extent.repeats} seeds; the pool has {pool}. A CRF is trained on their gold, {how}.",
+        f"The whole F1 is the mean of the CRFs when all is bought, {differ}.",
+        "Between two stops the F1 is taken to rise in a straight line.",
+        f"Published: {theirs} by MNLP (Shen et al. 2018): other data and another model.",
+    ]
 
 
 def shares_of(runs: Runs, extent: Whole, label: str, test: str) -> tuple[Floats, float]:

@@ -95,7 +95,9 @@ def test_log_z_and_expected_counts_of_dense_features_are_those_of_the_enumeratio
         if not length:
             continue
         a, b = features.offsets[k], features.offsets[k + 1]
-        paths, probs, log_z = distribution(p._replace(unary=p.unary[a:b], offsets=np.array([0, length])))
+        paths, probs, log_z = distribution(
+            p._replace(unary=p.unary[a:b], offsets=np.array([0, length]))
+        )
         total += weight[k] * log_z
         for path, probability in zip(paths, probs, strict=True):
             for t, j in enumerate(path):
@@ -261,9 +263,7 @@ def test_a_folder_that_the_environment_names_keeps_vectors(folder, tmp_path, mon
 
 @needs_torch
 def test_a_warm_start_takes_the_weights_of_the_same_vectors_alone(folder, trained):
-    numbers, features = FeatureMap.fit(
-        Text.of(X), read_templates(["lower"]), vectors=str(folder)
-    )
+    numbers, _ = FeatureMap.fit(Text.of(X), read_templates(["lower"]), vectors=str(folder))
     known = trained.weights_, trained.features_, trained.codec_
     found = carry(*known, numbers, trained.codec_).state
     np.testing.assert_array_equal(found[-32:], trained.weights_.state[-32:])

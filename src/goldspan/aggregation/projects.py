@@ -130,8 +130,8 @@ config`, for the CPU and without word vectors.
 """,
     "gliner": """\
 `train.json` and `dev.json` are lists of items as GLiNER's training reads them: `tokenized_text`,
-`ner` with [first token, last token, label], and `ner_labels`, all labels that are asked for, so that
-an item without spans teaches that there are none:
+`ner` with [first token, last token, label], and `ner_labels`, all labels that are asked for, so
+that an item without spans teaches that there are none:
 
     import json
     from gliner import GLiNER

@@ -132,29 +132,15 @@ def train(
         chosen = {"--output": output, "--to-gliner": to_spacy and to_gliner, "--encoder": encoder}
         chosen |= {"--vectors": vectors, "--start": start, "--param": param}
         _check_trains_nothing("--to-spacy" if to_spacy else "--to-gliner", chosen)
-        kind, folder = ("spacy", to_spacy) if to_spacy else ("gliner", str(to_gliner))
-        _write_project(
-            reading, source, kind, str(folder), method, validation, language, as_json=json
-        )
+        what = ("spacy", to_spacy) if to_spacy else ("gliner", str(to_gliner))
+        _write_project(reading, source, what, method, validation, language, as_json=json)
         return
-    if output is None:
-        raise typer.BadParameter("name the tagger to write: -o ner.goldspan")
+    output = _named_output(output)
     model = "encoder" if encoder else model
     own = {"--encoder": encoder, "--method": method, "--param": param, "--checkpoint": checkpoint}
     chosen = {"templates": templates, "c2": c2, "max_iter": max_iter, "vectors": vectors}
-    params: dict[str, Any] = {name: value for name, value in chosen.items() if value is not None}
-    if model == "encoder":
-        has_features = {"--min-count": min_count > 1, "--hash-bits": hash_bits, "--start": start}
-        _check_encoder(encoder, params, has_features)
-        params = {"model": encoder, **_params_of_encoder(param)}
-    else:
-        _check_not_given(model, own)
-        if vectors:
-            from goldspan.tagger.network import check_installed
-
-            check_installed(purpose="--vectors")
-        params |= {"min_count": min_count, "hash_bits": hash_bits}
-    params |= {"hard": not soft}
+    counted = {"min_count": min_count, "hash_bits": hash_bits}
+    params = _params_of(model, chosen, counted, own, start) | {"hard": not soft}
     replaced = output if model == "encoder" and overwrite and _is_tagger(output) else None
     inputs = [source, validation, start, encoder if encoder and Path(encoder).exists() else None]
     check_outputs(None if replaced else output, inputs=inputs, overwrite=overwrite)
@@ -177,10 +163,8 @@ def train(
         around: dict[str, Any] = {"runner": worked_by, "progress": step.round}
         around |= {"start": _load(start), "validation": held_out}
         around |= {"checkpoint": FileCheckpoint(checkpoint)} if checkpoint else {}
-        if (encoder or vectors) and threads:
-            import torch
-
-            torch.set_num_threads(threads)
+        if encoder or vectors:
+            _limit_torch(threads)
         interrupted = _fit(tagger, data, around)
         step("writing")
         tagger.save(output)
@@ -197,6 +181,54 @@ def train(
         raise typer.Exit(130)
 
 
+def _named_output(output: str | None) -> str:
+    if output is None:
+        raise typer.BadParameter("name the tagger to write: -o ner.goldspan")
+    return output
+
+
+def _params_of(
+    model: str,
+    chosen: dict[str, Any],
+    counted: dict[str, int],
+    own: dict[str, Any],
+    start: str | None,
+) -> dict[str, Any]:
+    """Return the parameters of a tagger, and reject options that are for another model.
+
+    Args:
+        model: Its name.
+        chosen: Parameters of models with features; None where the user named none.
+        counted: Numbers of such models, which have defaults.
+        own: Options of encoders.
+        start: A tagger to begin with.
+    """
+    params = {name: value for name, value in chosen.items() if value is not None}
+    if model == "encoder":
+        differ = {"--min-count": counted["min_count"] > 1, "--hash-bits": counted["hash_bits"]}
+        _check_encoder(own["--encoder"], params, {**differ, "--start": start})
+        return {"model": own["--encoder"], **_params_of_encoder(own["--param"])}
+    _check_not_given(model, own)
+    _check_vectors(chosen["vectors"])
+    return params | counted
+
+
+def _limit_torch(threads: int | None) -> None:
+    """Let torch use so many threads, if the user says how many."""
+    if threads:
+        import torch
+
+        torch.set_num_threads(threads)
+
+
+def _check_vectors(vectors: str | None) -> None:
+    """Reject a frozen encoder on a machine without the extra."""
+    if vectors:
+        from goldspan.tagger.network import check_installed
+
+        check_installed(purpose="--vectors")
+
+
 def _check_trains_nothing(option: str, others: dict[str, Any]) -> None:
     for name, value in others.items():
         if value:
@@ -206,15 +238,15 @@ def _check_trains_nothing(option: str, others: dict[str, Any]) -> None:
 def _write_project(
     reading: Reading,
     source: str,
-    kind: str,
-    folder: str,
+    what: tuple[str, str],
     method: str | None,
     validation: str | None,
     language: str,
     *,
     as_json: bool,
 ) -> None:
-    """Write a folder that another library trains on."""
+    """Write a folder that another library trains on; `what` is its kind and the folder."""
+    kind, folder = what
     check_outputs(folder, inputs=[source, validation], overwrite=False)
     check_files(output=folder)
     import goldspan

@@ -20,8 +20,8 @@ from goldspan.tagger.features import Columns, Features, Merged
 from goldspan.tagger.kernels import (
     add_and_dot,
     add_multiple,
-    dot,
     dense_counts,
+    dot,
     expected_step,
     gradient_step,
 )

@@ -34,7 +34,7 @@ from goldspan.tagger.vectors import Vectors
 MAGIC, OLD_MAGIC = "goldspan tagger", f"{OLD_NAME} tagger"
 """Name of the format now, and before the project was renamed."""
 VERSION, WITH_VECTORS = 1, 2
-"""A file is of the second version if its tagger needs a frozen encoder, as older readers do not know."""
+"""The second one is for taggers that need a frozen encoder, which older readers do not know of."""
 WEIGHTS = ("state", "start", "step", "end")
 DAMAGED = (
     OSError, ValueError, KeyError, EOFError, TypeError, AttributeError, RuntimeError, IndexError,

@@ -88,7 +88,7 @@ class Vectors:
             MissingExtraError: torch or transformers are not installed.
             InputError: The encoder is not there, or is another one.
         """
-        return (self._frozen().vectors(text) - self.mean) * self.scale
+        return (self.opened().vectors(text) - self.mean) * self.scale
 
     def at(self, model: str) -> Vectors:
         """Return the same from where the encoder is on this machine.
@@ -97,7 +97,7 @@ class Vectors:
             InputError: Another encoder is there.
         """
         moved = replace(self, model=model)
-        moved._frozen()
+        moved.opened()
         return moved
 
     def is_like(self, other: Vectors | None) -> bool:
@@ -108,7 +108,13 @@ class Vectors:
             and np.array_equal(self.scale, other.scale)
         )
 
-    def _frozen(self) -> FrozenEncoder:
+    def opened(self) -> FrozenEncoder:
+        """Load the encoder, or take it from memory.
+
+        Raises:
+            MissingExtraError: torch or transformers are not installed.
+            InputError: It is not there, or another one is.
+        """
         try:
             frozen = open_frozen(self.model)
         except InputError as error:

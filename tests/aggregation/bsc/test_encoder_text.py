@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -96,8 +97,7 @@ def test_no_encoder_sees_the_items_that_it_scores(crowd, folder, monkeypatch):
 
 def _items(text):
     words = text.words.to_pylist()
-    bounds = text.offsets.tolist()
-    return [words[a:b] for a, b in zip(bounds, bounds[1:], strict=False)]
+    return [words[a:b] for a, b in pairwise(text.offsets.tolist())]
 
 
 @needs_torch
@@ -111,7 +111,9 @@ def test_a_killed_run_goes_on_and_ends_with_the_same_bits(crowd, folder, result,
     whole = module.EncoderFolds._fit
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(
-            module.EncoderFolds, "_fit", lambda self, k, *rest: fits.append(k) or whole(self, k, *rest)
+            module.EncoderFolds,
+            "_fit",
+            lambda self, k, *rest: fits.append(k) or whole(self, k, *rest),
         )
         again = method.fit(crowd, checkpoint=FileCheckpoint(path)).result_
     assert len(fits) == 4 - n
@@ -163,7 +165,9 @@ def test_auto_takes_no_encoder_unless_it_is_named(crowd):
 
 
 @pytest.mark.parametrize("method", ["bsc-seq+encoder", "auto"])
-def test_without_the_extra_it_says_how_to_get_it_before_anything_is_done(crowd, method, monkeypatch):
+def test_without_the_extra_it_says_how_to_get_it_before_anything_is_done(
+    crowd, method, monkeypatch
+):
     monkeypatch.setattr("goldspan.tagger.network.find_spec", lambda _: None)
     with pytest.raises(MissingExtraError, match="extra 'encoder'"):
         goldspan.aggregate(crowd, method, encoder="bert")

@@ -112,8 +112,8 @@ class Variational(Aggregator):
         min_count: Features that occur less often are left out.
         vectors: Of methods with +crf: a model of Hugging Face or a folder with one, whose vectors
             of the words are features, too (needs the extra `encoder`).
-        encoder: Of methods with +encoder: the model of Hugging Face, or the folder with one, that is
-            fine-tuned by every fold (needs the extra `encoder`).
+        encoder: Of methods with +encoder: the model of Hugging Face, or the folder with one, that
+            every fold fine-tunes (needs the extra `encoder`).
         encoder_params: Of methods with +encoder: other parameters of `Encoder`, as a mapping or in
             one string, "epochs=2, precision=bfloat16". Epochs (3) are those of the first round;
             every later one is one pass.

@@ -1,4 +1,4 @@
-"""Cross-fitted text models beside the workers, the CRF among them, and how much the workers' mistakes depend on each other."""
+"""Cross-fitted text models, the CRF first, and how much workers' mistakes depend on each other."""
 
 from __future__ import annotations
 
@@ -293,9 +293,7 @@ class Folds(TextModel):
             self.text, settings.templates, min_count=settings.min_count, vectors=settings.vectors
         )
         size = self.numbers.n_features
-        self.parts = [
-            _Part(self.features, self.fold, k, active, size) for k in range(self.n_folds)
-        ]
+        self.parts = [_Part(self.features, self.fold, k, active, size) for k in range(self.n_folds)]
 
     def train(
         self, labels: SoftLabels, before: Sequence[Weights | None], given: FitContext
