@@ -91,7 +91,8 @@ class EncoderFolds(TextModel):
     ) -> None:
         super().__init__(crowd, active, settings)
         check_installed(purpose="an encoder as text model")
-        self._params = encoder_params(settings.encoder, settings.encoder_params)
+        params = encoder_params(settings.encoder, settings.encoder_params)
+        self._params = {"random_state": settings.seed, **params}
         self._own = [np.flatnonzero(self.fold == k) for k in range(self.n_folds)]
         self._tokens = [tokens_of(own, self.text.offsets) for own in self._own]
         self._checkpoint, self._fingerprint = checkpoint, fingerprint
@@ -138,12 +139,14 @@ class EncoderFolds(TextModel):
         encoder = Encoder(**self._params)
         items = np.flatnonzero(self.active)
         return encoder.fit(
-            self.text.select(items), self._soft(items, labels), progress=self._told(given.progress)
+            self.text.select(items),
+            self._soft(items, labels),
+            progress=self._told(given.progress, self.settings.rounds * self.n_folds),
         )
 
     def untrained(self, learned: Sequence[Learned]) -> Encoder:
-        """Return the encoder of the first fold."""
-        encoder = self._encoder(learned[0].state)
+        """Return the encoder of a fold: the first one whose weights are there."""
+        encoder = self._encoder(next(one.state for one in learned if one.state))
         encoder.trace_, encoder.scores_ = (), ()
         encoder.converged_, encoder.stop_reason_ = False, "interrupted"
         return encoder
@@ -159,7 +162,8 @@ class EncoderFolds(TextModel):
         encoder = Encoder(**params)
         items = np.flatnonzero((self.fold != k) & self.active)
         text, soft = self.text.select(items), self._soft(items, labels)
-        encoder.fit(text, soft, start=start, progress=self._told(progress))
+        before = self._round * self.n_folds + k
+        encoder.fit(text, soft, start=start, progress=self._told(progress, before))
         network = encoder.network_
         assert isinstance(network, Network)
         state = {name: v.detach().cpu().numpy() for name, v in network.model.state_dict().items()}
@@ -179,15 +183,14 @@ class EncoderFolds(TextModel):
         encoder.codec_, encoder.network_, encoder.temperature_ = codec, network, 1.0
         return encoder
 
-    def _told(self, progress: Progress | None) -> Progress | None:
-        """Return who is told of the steps within a fold, as a part of all rounds."""
+    def _told(self, progress: Progress | None, n_before: int) -> Progress | None:
+        """Return who is told of the steps of a fold, as a part of all; so many come before it."""
         if progress is None:
             return None
         total = (self.settings.rounds * self.n_folds + 1) * UNITS
-        before = (self._round * self.n_folds + self._done % self.n_folds) * UNITS
 
         def tell(step: int, most: int, loss: float, _: float) -> None:
-            now = min(before + UNITS * step // most, total)
+            now = UNITS * n_before + UNITS * step // most
             worked = UNITS * self._done + UNITS * step / most
             left = (time.monotonic() - self._began) / max(worked, 1e-9) * (total - now)
             progress(now, total, loss, left)
