@@ -59,7 +59,7 @@ def write_project(
     ...     counts = write_project(crowd, f"{folder}/ner", "gliner")
     ...     rows = json.loads(Path(f"{folder}/ner/train.json").read_text())
     >>> counts["train"] == len(rows), rows[0]["ner_labels"]
-    (True, ['LOC', 'ORG', 'PER'])
+    (True, ['LOC', 'MISC', 'ORG', 'PER'])
     """
     if kind not in KINDS:
         raise UnknownNameError("project", kind, KINDS)

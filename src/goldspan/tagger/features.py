@@ -394,8 +394,8 @@ class Features:
     bounds: NDArray[np.int64]
     ids: NDArray[np.int32]
     values: NDArray[np.float64]
-    vectors: NDArray[np.float32] = field(default_factory=partial(np.zeros, (0, 0), np.float32))
-    rows: NDArray[np.int64] = field(default_factory=partial(np.zeros, 0, np.int64))
+    vectors: NDArray[np.float32] = field(default_factory=lambda: np.zeros((0, 0), np.float32))
+    rows: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
 
     @property
     def n_tokens(self) -> int:
@@ -405,7 +405,7 @@ class Features:
     @property
     def n_dense(self) -> int:
         """Number of dense features, D."""
-        return self.vectors.shape[1]
+        return int(self.vectors.shape[1])
 
     def scores(self, state: Floats) -> Floats:
         """Return the summed weights of every token's features, float64 [n_tokens, J].
