@@ -27,13 +27,13 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-_DRAWN = "Of the studies campaign-ner, li-liu…, ntoulas-…, redundancy, rodrigues-…, selection-ner"
+_DRAWN = "Of the studies campaign-ner, li-liu…, ntoulas-…, redundancy, rodrigues-…, selection-ner…"
 _MOST = (
     "Of the studies bsc, campaign-ner, li-liu…, ntoulas-…, people-models, purity, redundancy, "
-    "rodrigues-…, selection-ner"
+    "rodrigues-…, selection-ner…"
 )
 _KEPT = (
-    "Of the studies campaign-ner, li-liu-…, people-models, purity, rodrigues-… and selection-ner"
+    "Of the studies campaign-ner, li-liu-…, people-models, purity, rodrigues-… and selection-ner…"
 )
 _RODRIGUES = "Of the studies rodrigues-… alone"
 
