@@ -126,7 +126,7 @@ def shares_of(runs: Runs, extent: Whole, label: str, test: str) -> tuple[Floats,
 def needed(stops: Sequence[int], reached: Floats, share: float) -> float:
     """Return the tokens with which a share is first reached, by straight lines between stops.
 
-    >>> needed([100, 200, 400], np.array([0.8, 0.9, 1.0]), 0.95)
+    >>> needed([100, 200, 400], np.array([0.5, 0.75, 1.0]), 0.875)
     300.0
     """
     at = int(np.argmax(reached >= share))

@@ -38,11 +38,11 @@ def test_every_rule_buys_the_whole_pool_in_the_end(bench, runs):
 
 
 def test_what_is_needed_is_read_off_straight_lines():
-    assert needed([10, 20, 40], np.array([0.5, 0.9, 1.0]), 0.95) == 30
+    assert needed([10, 20, 40], np.array([0.5, 0.75, 1.0]), 0.875) == 30
     assert needed([10, 20], np.array([0.96, 1.0]), 0.95) == 10
     assert np.isnan(needed([10, 20], np.array([0.5, 0.6]), 0.95))
     # the first time counts, also if it falls afterwards
-    assert needed([10, 20, 30, 40], np.array([0.5, 1.0, 0.6, 1.0]), 0.75) == 15
+    assert needed([10, 20, 30, 40], np.array([0.5, 1.0, 0.5, 1.0]), 0.75) == 15
 
 
 def test_the_table_holds_the_shares_of_the_curves(extent, runs):
