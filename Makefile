@@ -91,6 +91,7 @@ $(MODELS): pyproject.toml constraints.txt
 test-models: $(MODELS) ## Run the tests that need large libraries: encoders, and formats of the model world
 	OMP_NUM_THREADS=2 .venv-models/bin/python -m pytest tests/tagger/test_pieces.py \
 		tests/tagger/test_encoder.py tests/tagger/test_real_encoder.py \
+		tests/tagger/test_vectors.py tests/aggregation/bsc/test_encoder_text.py \
 		tests/cli/test_train_encoder.py tests/campaign/test_encoder.py tests/annotators/test_kinds.py \
 		tests/models
 

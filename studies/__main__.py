@@ -27,14 +27,14 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-_DRAWN = "Of the studies campaign-ner, li-liu…, ntoulas-…, redundancy, rodrigues-…, selection-ner"
+_DRAWN = "Of the studies campaign-ner, li-liu…, ntoulas-…, redundancy, rodrigues-…, selection-ner…"
 _MOST = (
     "Of the studies bsc, campaign-ner, forecast, li-liu…, ntoulas-…, people-models, purity, "
-    "redundancy, rodrigues-…, selection-ner"
+    "redundancy, rodrigues-…, selection-ner…"
 )
 _KEPT = (
     "Of the studies campaign-ner, forecast, li-liu-…, people-models, purity, rodrigues-… and "
-    "selection-ner"
+    "selection-ner…"
 )
 _RODRIGUES = "Of the studies rodrigues-… alone"
 

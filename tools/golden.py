@@ -116,10 +116,11 @@ def run_command(words: list[str]) -> tuple[int, str, str]:
 
 
 def method_names() -> list[str]:
-    """Return every registered method, those with a text model too."""
+    """Return every registered method, with a text model too if that needs no extra."""
     from goldspan.aggregation.registry import METHODS, TEXTS
 
-    texts = [f"{name}+{text}" for name in METHODS if name.startswith("bsc-") for text in TEXTS]
+    own = [text for text in TEXTS if text != "encoder"]
+    texts = [f"{name}+{text}" for name in METHODS if name.startswith("bsc-") for text in own]
     return [*METHODS, *texts]
 
 

@@ -50,17 +50,20 @@ class Bench:
     marks: Marks
 
     @classmethod
-    def read(cls, data: Path, test_items: int | None = None) -> Bench:
+    def read(
+        cls, data: Path, test_items: int | None = None, pool_items: int | None = None
+    ) -> Bench:
         """Read the pool and the test sets.
 
         Args:
             data: The folder that holds `conll2003`.
             test_items: About how many sentences of the test sets are used; None: all.
+            pool_items: About how many are in the pool; None: all.
 
         Raises:
             InputError: A file is not there.
         """
-        train = _read(data, "train")
+        train = some_documents(_read(data, "train"), pool_items)
         tests = {part: some_documents(_read(data, part), test_items) for part in TESTS}
         made = FeatureMap.fit(_alone(train), read_templates("default"))
         pool = Pool.of(train)

@@ -169,7 +169,7 @@ def rewritten(path, change):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"version": 2}, "version 2, and this goldspan reads version 1: upgrade goldspan"),
+        ({"version": 3}, "version 3, and this goldspan reads versions 1 and 2: upgrade goldspan"),
         ({"kind": "transformer"}, "holds a tagger 'transformer', not crf or hmm"),
         ({"format": "else"}, "another archive"),
         ({"tags": ["O"]}, "do not fit"),

@@ -25,6 +25,8 @@ from tagger.enumeration import distribution
 
 BIO = Codec.from_types(["A", "B"], "BIO")
 J = len(BIO.tags)
+NONE = np.zeros((0, J))
+"""What dense features add where there are none."""
 
 
 def random_features(rng, lengths, n_features, *, weighted=False):
@@ -102,11 +104,11 @@ def test_products_and_logarithms_give_the_same_on_a_long_item(hard, scale, step_
     entries = features.bounds, features.ids, features.values
     share, counts = np.zeros((n, J)), Weights.zeros(0, J)
     log_z = expected_step(
-        features.offsets, *entries, np.ones(1), module.ALL, weights.state, *chain,
+        features.offsets, *entries, NONE, np.ones(1), module.ALL, weights.state, *chain,
         share, counts.start, counts.step, counts.end,
     )  # fmt: skip
     score = np.empty((n, J))
-    unary_step(*entries, weights.state, score)
+    unary_step(*entries, NONE, weights.state, score)
     marginals, steps = np.empty((n, J)), np.zeros((J, J))
     same = forward_log(n, score, *chain, marginals)
     expect_log(n, score, *chain[1:], 1.0, same, marginals, steps)

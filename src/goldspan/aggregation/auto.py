@@ -30,8 +30,9 @@ from goldspan.aggregation.auto_candidates import MODELS, Case, Learned, Steps, f
 from goldspan.aggregation.auto_judging import choose
 from goldspan.aggregation.auto_labels import combine_labels
 from goldspan.aggregation.base import Aggregator, FitContext
+from goldspan.aggregation.bsc.family import check_encoder_params
 from goldspan.aggregation.bsc.posterior import consensus_of
-from goldspan.aggregation.bsc.text import Folds, Settings
+from goldspan.aggregation.bsc.text import Folds, Settings, TextModel
 from goldspan.aggregation.calibration import with_confidences_of
 from goldspan.aggregation.consensus import Consensus
 from goldspan.aggregation.documents import DOCUMENTS
@@ -49,6 +50,7 @@ from goldspan.aggregation.machines import (
 )
 from goldspan.aggregation.mixture import Mixture, posterior_of_probs
 from goldspan.crowd import Crowd
+from goldspan.errors import InputError
 from goldspan.params import MOST, Number, OneOf, Rounds, Seed, Whole, result
 from goldspan.protocols import Runner
 from goldspan.tagger.features import read_templates
@@ -83,6 +85,13 @@ class Auto(Aggregator):
         templates: Feature templates of the CRF: a named set, a TOML file, or a list.
         c2: Penalty of the CRF's squared weights.
         min_count: Features that occur less often are left out.
+        vectors: A model of Hugging Face or a folder with one, whose vectors of the words are
+            features of the CRF, too (needs the extra `encoder`).
+        encoder: The model of Hugging Face, or the folder with one, that is fine-tuned in the place
+            of the CRF (needs the extra `encoder`). It never is unless it is named: every round
+            fine-tunes `folds` encoders, so that a run takes hours instead of minutes.
+        encoder_params: Other parameters of `Encoder`, as a mapping or in one string,
+            "epochs=2, precision=bfloat16".
         folds: Into how many parts documents are dealt, each scored by a CRF that never saw it.
         rounds: How often workers and CRFs are updated in turn, at most, before and after the
             hidden answers are shown.
@@ -106,9 +115,24 @@ class Auto(Aggregator):
     templates: str | Sequence[str] = "default"
     c2: Annotated[float, Number(0, MOST)] = 4.0
     min_count: Annotated[int, Whole(1)] = 2
+    vectors: str | None = None
+    encoder: str | None = None
+    encoder_params: Annotated[Any, check_encoder_params] = None
     folds: Annotated[int, Whole(2)] = 5
     rounds: Rounds = 6
     random_state: Seed = 0
+
+    def _check(self) -> None:
+        """Reject parameters that make no sense, and an encoder where none can be trained."""
+        super()._check()
+        if self.encoder is None:
+            return
+        if self.vectors is not None:
+            raise InputError("auto: vectors are features of the CRF: name vectors or an encoder")
+        from goldspan.aggregation.bsc.encoder import check_installed, encoder_params
+
+        encoder_params(self.encoder, self.encoder_params)
+        check_installed(purpose="auto with an encoder")
 
     def fit_chosen(
         self, crowd: Any, choice: Choice, gold: Any = None, *, runner: Runner | None = None
@@ -237,7 +261,7 @@ class Auto(Aggregator):
             families=kin,
         )
 
-    def _folds(self, crowd: Crowd) -> Folds | None:
+    def _folds(self, crowd: Crowd) -> TextModel | None:
         """Return the features of the words, None where there are none to learn from."""
         active = np.diff(crowd.by_item.bounds) > 0
         if self.text == "none" or not has_words(crowd) or active.sum() < 2:
@@ -245,9 +269,13 @@ class Auto(Aggregator):
         templates = read_templates(self.templates)
         settings = Settings(
             templates, self.c2, self.min_count, self.folds, self.rounds, 1.0, self.random_state,
-            self.documents,
+            self.documents, self.vectors, self.encoder, self.encoder_params,
         )  # fmt: skip
-        return Folds(crowd, active, settings)
+        if self.encoder is None:
+            return Folds(crowd, active, settings)
+        from goldspan.aggregation.bsc.encoder import EncoderFolds
+
+        return EncoderFolds(crowd, active, settings)
 
 
 # --------------------------------------------------------------------------------------------------

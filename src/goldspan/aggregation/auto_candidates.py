@@ -22,12 +22,10 @@ from goldspan.aggregation.bsc.evidence import Sums
 from goldspan.aggregation.bsc.family import Variational
 from goldspan.aggregation.bsc.posterior import Posterior
 from goldspan.aggregation.bsc.text import (
-    FIRST_STEPS,
     INNER,
-    NEXT_STEPS,
     STILL,
-    Folds,
     SoftLabels,
+    TextModel,
     TextScores,
     beside_text,
 )
@@ -39,7 +37,6 @@ from goldspan.aggregation.mixture import Mixture, posterior_of_labels
 from goldspan.aggregation.votes import TokenVote
 from goldspan.crowd import Crowd
 from goldspan.protocols import Runner
-from goldspan.tagger.parameters import Weights
 
 VOTES = {"votes, ties outside": "outside", "votes, ties inside": "inside"}
 MODELS = ("mace", "ds", "bsc-mace", "bsc-cm", "bsc-seq", "bsc-cm+words", "bsc-seq+words")
@@ -80,7 +77,7 @@ class Case:
     crowd: Crowd
     given: FitContext
     kin: Families | None
-    folds: Folds | None
+    folds: TextModel | None
     models: Sequence[str]
     looks_for_missed: bool
     others: Crowd | None = None
@@ -89,9 +86,13 @@ class Case:
         """Return whether all that was chosen can be fitted."""
         known = {*VOTES, *self.models}
         if self.folds is not None:
-            known |= {f"{name}+crf" for name in choice.beside_text}
+            known |= {self.beside_name(name) for name in choice.beside_text}
         names = {one.name for one in choice.chosen}
         return bool(names) and names <= known and choice.models == ids_of(self.others)
+
+    def beside_name(self, name: str) -> str:
+        """Return the name of a worker model beside the text model."""
+        return f"{name}+{self.folds.name if self.folds else 'crf'}"
 
     def fit(self, name: str) -> Fit:
         """Fit a method of the engine with its defaults, but for the prior of `BY_VOTES`."""
@@ -115,12 +116,11 @@ class Case:
             found[name] = posterior_of_labels(self.crowd, codes, self.given.runner, known)
         return found
 
-    def learn(self, folds: Folds, labels: SoftLabels, before: Learned | None = None) -> Learned:
+    def learn(self, folds: TextModel, labels: SoftLabels, before: Learned | None = None) -> Learned:
         """Train CRFs by labels, or go on with training."""
-        weights: Sequence[Weights | None] = before.weights if before else [None] * len(folds.parts)
-        steps = NEXT_STEPS if before else FIRST_STEPS
-        found = folds.train(labels, weights, steps, self.given.runner)
-        return Learned(found, folds.scores(found))
+        last: Sequence[Any | None] = before.models if before else [None] * folds.n_folds
+        found = folds.train(labels, last, replace(self.given, progress=None))
+        return Learned(found, folds.scores(found, labels))
 
     def missed(self, posterior: Posterior | Mixture) -> Missed | None:
         """Return what all workers of an item missed, if it is looked for."""
@@ -221,14 +221,14 @@ class Beside:
 
 @dataclass(frozen=True, eq=False)
 class Learned:
-    """Cross-fitted CRFs.
+    """Cross-fitted text models.
 
     Attributes:
-        weights: Of every fold's CRF.
+        models: Of every fold.
         text: What they say of the items.
     """
 
-    weights: Sequence[Weights]
+    models: Sequence[Any]
     text: TextScores
 
 
@@ -274,7 +274,7 @@ def fit_chosen(
         progress: Is told of every round.
     """
     names = {one.name for one in choice.chosen}
-    beside_text = [name for name in BESIDE_TEXT if f"{name}+crf" in names]
+    beside_text = [name for name in BESIDE_TEXT if case.beside_name(name) in names]
     if beside_text:
         beside_text = sorted({*beside_text, choice.teacher})
     fits = {name: case.fit(name) for name in case.models if name in {*names, *beside_text}}
@@ -296,7 +296,7 @@ def fit_chosen(
             break
         before = labels.probs
         learned = case.learn(folds, labels, learned)
-    return found | {f"{name}+crf": one.posterior for name, one in beside.items()}
+    return found | {case.beside_name(name): one.posterior for name, one in beside.items()}
 
 
 class Steps:

@@ -23,6 +23,7 @@ from goldspan.aggregation.auto_candidates import (
     mean_settings,
     probs_of,
 )
+from goldspan.aggregation.bsc.family import TEXT_MODELS
 from goldspan.aggregation.bsc.posterior import Posterior
 from goldspan.aggregation.judge import (
     DOUBT,
@@ -156,9 +157,12 @@ def _cut(case: Case, share: float, rounds: int, seed: int, progress: Steps) -> _
         learned = case.learn(folds, labels, learned)
         text, runner = learned.text, case.given.runner
         beside = {name: one.fitted(text, judge, runner) for name, one in beside.items()}
-        found = {f"{name}+crf": judge.judge(probs_of(b.posterior)) for name, b in beside.items()}
-        best = max(beside, key=lambda name: found[f"{name}+crf"].score)
-        score = found[f"{best}+crf"].score
+        found = {
+            case.beside_name(name): judge.judge(probs_of(one.posterior))
+            for name, one in beside.items()
+        }
+        best = max(beside, key=lambda name: found[case.beside_name(name)].score)
+        score = found[case.beside_name(best)].score
         progress.tell(score)
         if score <= last:
             break
@@ -196,7 +200,8 @@ def _prior(names: Sequence[str]) -> NDArray[np.float64]:
     With a single answer per item workers cannot be compared: models that believe that a worker is
     mostly right stay near the answers, and the words say where they are wrong.
     """
-    for group in (("bsc-mace+crf", "bsc-cm+crf"), (*VOTES, "bsc-mace")):
+    beside_text = [(f"bsc-mace+{text}", f"bsc-cm+{text}") for text in TEXT_MODELS]
+    for group in (*beside_text, (*VOTES, "bsc-mace")):
         if set(group) <= set(names):
             return np.array([float(name in group) for name in names]) / len(group)
     return np.full(len(names), 1 / len(names))

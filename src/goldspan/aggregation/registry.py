@@ -70,8 +70,9 @@ DEFAULT = "auto"
 TEXTS: dict[str, str] = {
     "words": "and a Dirichlet over the words of every label",
     "crf": "and a cross-fitted CRF, which is the tagger that you keep",
+    "encoder": "and a cross-fitted encoder, which is the tagger that you keep (encoder=NAME)",
 }
-"""What can follow a bsc method after a plus: `bsc-seq+words`, `bsc-seq+crf`."""
+"""What can follow a bsc method after a plus: `bsc-seq+words`, `bsc-seq+crf`, `bsc-seq+encoder`."""
 
 ALIASES: dict[str, str] = {
     "majority": "mv-token",

@@ -253,7 +253,7 @@ def _method(name: str, tagger: str | None) -> str:
     from goldspan.aggregation.registry import canonical
 
     method = canonical(name)
-    if tagger and "crf" not in method and method != "auto":
+    if tagger and not ("crf" in method or method.endswith("+encoder") or method == "auto"):
         raise typer.BadParameter("--tagger needs a method with a CRF, such as bsc-seq+crf, or auto")
     return method
 
@@ -389,7 +389,7 @@ def _train(result: Consensus, runner: Runner, progress: Progress) -> CRF:
     crowd = result.as_gold().select_items(np.diff(result.crowd.by_item.bounds) > 0)
     documents = None if crowd.groups is None else [str(name) for name in crowd.groups.to_pylist()]
     text = Text.of(crowd.tokens_list, documents)
-    crf = CRF(encoding=crowd.tagset.encoding)
+    crf = CRF(encoding=crowd.tagset.encoding, vectors=result.params.get("vectors"))
     tags = list(crowd.tagged_by_id().values())
     return crf.fit(text, tags, runner=runner, progress=progress)
 

@@ -55,17 +55,24 @@ if TYPE_CHECKING:
 def train(
     reading: Reading,
     source: Input,
-    output: str = option(
-        "Where to write the tagger, such as ner.goldspan.", "--output", "-o", default=...
+    output: str | None = option(
+        "Where to write the tagger, such as ner.goldspan.", "--output", "-o"
     ),
     overwrite: Overwrite = False,
+    to_spacy: str | None = option(
+        "Train nothing: write a project that `spacy train` trains on.", metavar="FOLDER"
+    ),
+    to_gliner: str | None = option(
+        "Train nothing: write the data that GLiNER is fine-tuned on.", metavar="FOLDER"
+    ),
+    language: str = option("--to-spacy: of the texts, such as en or de; xx: any.", default="en"),
     model: str = option("The model: crf, hmm or encoder.", "--model", "-m", default="crf"),
     encoder: str | None = option(
         "Fine-tune this pre-trained encoder: a name of Hugging Face, or a folder with a model.",
         metavar="NAME_OR_FOLDER",
     ),
     method: str | None = option(
-        "encoder: learn the probabilities of this method of `goldspan aggregate`, such as"
+        "encoder, --to-…: learn the labels of this method of `goldspan aggregate`, such as"
         " bsc-seq+crf, from the answers in FILE, and not its gold."
     ),
     param: list[str] | None = option(
@@ -93,6 +100,10 @@ def train(
         "Labelled items to score the tagger on; a crf stops training early by them.", metavar="FILE"
     ),
     start: str | None = option("crf: a trained tagger to start from.", metavar="FILE"),
+    vectors: str | None = option(
+        "crf: the vectors of this pre-trained encoder are features, too; it is not fine-tuned.",
+        metavar="NAME_OR_FOLDER",
+    ),
     threads: ThreadCount = None,
     runner: RunnerName = None,
     json: AsJson = False,
@@ -111,20 +122,25 @@ def train(
 
       goldspan train gold.conll -o small.goldspan --model hmm
 
+      goldspan train gold.conll -o ner.goldspan --vectors bert-base-cased
+
       goldspan train answers.tsv -o ner --encoder bert-base-cased --method bsc-seq+crf
+
+      goldspan train answers.tsv --to-spacy ner-project --method bsc-seq+crf
     """
+    if to_spacy or to_gliner:
+        chosen = {"--output": output, "--to-gliner": to_spacy and to_gliner, "--encoder": encoder}
+        chosen |= {"--vectors": vectors, "--start": start, "--param": param}
+        _check_trains_nothing("--to-spacy" if to_spacy else "--to-gliner", chosen)
+        what = ("spacy", to_spacy) if to_spacy else ("gliner", str(to_gliner))
+        _write_project(reading, source, what, method, validation, language, as_json=json)
+        return
+    output = _named_output(output)
     model = "encoder" if encoder else model
     own = {"--encoder": encoder, "--method": method, "--param": param, "--checkpoint": checkpoint}
-    chosen = {"templates": templates, "c2": c2, "max_iter": max_iter}
-    params: dict[str, Any] = {name: value for name, value in chosen.items() if value is not None}
-    if model == "encoder":
-        has_features = {"--min-count": min_count > 1, "--hash-bits": hash_bits, "--start": start}
-        _check_encoder(encoder, params, has_features)
-        params = {"model": encoder, **_params_of_encoder(param)}
-    else:
-        _check_not_given(model, own)
-        params |= {"min_count": min_count, "hash_bits": hash_bits}
-    params |= {"hard": not soft}
+    chosen = {"templates": templates, "c2": c2, "max_iter": max_iter, "vectors": vectors}
+    counted = {"min_count": min_count, "hash_bits": hash_bits}
+    params = _params_of(model, chosen, counted, own, start) | {"hard": not soft}
     replaced = output if model == "encoder" and overwrite and _is_tagger(output) else None
     inputs = [source, validation, start, encoder if encoder and Path(encoder).exists() else None]
     check_outputs(None if replaced else output, inputs=inputs, overwrite=overwrite)
@@ -147,10 +163,8 @@ def train(
         around: dict[str, Any] = {"runner": worked_by, "progress": step.round}
         around |= {"start": _load(start), "validation": held_out}
         around |= {"checkpoint": FileCheckpoint(checkpoint)} if checkpoint else {}
-        if model == "encoder" and threads:
-            import torch
-
-            torch.set_num_threads(threads)
+        if encoder or vectors:
+            _limit_torch(threads)
         interrupted = _fit(tagger, data, around)
         step("writing")
         tagger.save(output)
@@ -165,6 +179,94 @@ def train(
         done = f"{facts['epochs']} epochs" if "epochs" in facts else f"{facts.get('steps')} steps"
         warn(f"goldspan: interrupted after {done}; their result was written")
         raise typer.Exit(130)
+
+
+def _named_output(output: str | None) -> str:
+    if output is None:
+        raise typer.BadParameter("name the tagger to write: -o ner.goldspan")
+    return output
+
+
+def _params_of(
+    model: str,
+    chosen: dict[str, Any],
+    counted: dict[str, int],
+    own: dict[str, Any],
+    start: str | None,
+) -> dict[str, Any]:
+    """Return the parameters of a tagger, and reject options that are for another model.
+
+    Args:
+        model: Its name.
+        chosen: Parameters of models with features; None where the user named none.
+        counted: Numbers of such models, which have defaults.
+        own: Options of encoders.
+        start: A tagger to begin with.
+    """
+    params = {name: value for name, value in chosen.items() if value is not None}
+    if model == "encoder":
+        differ = {"--min-count": counted["min_count"] > 1, "--hash-bits": counted["hash_bits"]}
+        _check_encoder(own["--encoder"], params, {**differ, "--start": start})
+        return {"model": own["--encoder"], **_params_of_encoder(own["--param"])}
+    _check_not_given(model, own)
+    _check_vectors(chosen["vectors"])
+    return params | counted
+
+
+def _limit_torch(threads: int | None) -> None:
+    """Let torch use so many threads, if the user says how many."""
+    if threads:
+        import torch
+
+        torch.set_num_threads(threads)
+
+
+def _check_vectors(vectors: str | None) -> None:
+    """Reject a frozen encoder on a machine without the extra."""
+    if vectors:
+        from goldspan.tagger.network import check_installed
+
+        check_installed(purpose="--vectors")
+
+
+def _check_trains_nothing(option: str, others: dict[str, Any]) -> None:
+    for name, value in others.items():
+        if value:
+            raise typer.BadParameter(f"{option} trains nothing: leave out {name}")
+
+
+def _write_project(
+    reading: Reading,
+    source: str,
+    what: tuple[str, str],
+    method: str | None,
+    validation: str | None,
+    language: str,
+    *,
+    as_json: bool,
+) -> None:
+    """Write a folder that another library trains on; `what` is its kind and the folder."""
+    kind, folder = what
+    check_outputs(folder, inputs=[source, validation], overwrite=False)
+    check_files(output=folder)
+    import goldspan
+    from goldspan.aggregation.projects import FILES, write_project
+
+    with steps(3 if method else 2, quiet=as_json) as step:
+        step(f"reading {source}")
+        crowd = reading.read(source, step.part)
+        dev = reading.read(validation) if validation else None
+        if method:
+            step(f"aggregating with {method}")
+            crowd = goldspan.aggregate(crowd, method=method, progress=step.round).as_gold()
+        step("writing")
+        counts = write_project(crowd, folder, kind, dev=dev, language=language)
+    names = dict(zip(("train", "dev"), FILES[kind], strict=True))
+    if not as_json and counts["left_out"]:
+        warn(f"{counts['left_out']} items without a label for every token were left out")
+    lines = [f"  {name}: {counts[part]} items" for part, name in names.items()]
+    hint = f"written: {folder} ({Path(folder) / 'README.md'} says how to train on it)"
+    print_result({"input": source, "output": folder, **counts}, [*lines, hint], as_json=as_json)
 
 
 @dataclass(frozen=True, eq=False)
@@ -423,6 +525,11 @@ def tag(
     tokens: str | None = option(
         "How texts are split: fine, space or words; by default like the tagger's training texts."
     ),
+    vectors: str | None = option(
+        "Where the encoder is that the tagger was trained with (train --vectors), if not where it"
+        " was then.",
+        metavar="NAME_OR_FOLDER",
+    ),
     max_decompressed: MaxDecompressed = None,
     json: AsJson = False,
 ) -> None:
@@ -458,7 +565,7 @@ def tag(
     wanted = to_format or _by_ending(output) or ("jsonl" if given == "jsonl" else "conll")
     if wanted not in writers:
         raise UnknownNameError("output format", wanted, writers)
-    model = load_tagger(tagger)
+    model = load_tagger(tagger, vectors=vectors)
     if tokens is not None and tokens not in RULES:
         raise UnknownNameError("rule for tokens", tokens, RULES)
     count, to_stdout = _Count(), output in {None, "-"}

@@ -29,7 +29,6 @@ from goldspan.tagger.features import (
     is_dicts,
     read_templates,
 )
-from goldspan.tagger.kernels import unary_step
 from goldspan.tagger.model_file import Model, write_model
 from goldspan.tagger.parameters import Weights
 from goldspan.tagger.targets import (
@@ -222,6 +221,10 @@ class FeatureTagger(Tagger):
         """Whether it has learned something."""
         return "weights_" in vars(self)
 
+    def _vectors(self) -> str | None:
+        """Return the frozen encoder whose vectors are features, too."""
+        return None
+
     @abstractmethod
     def fit_targets(
         self,
@@ -277,6 +280,8 @@ class FeatureTagger(Tagger):
 
     def _fit_features(self, X: Any) -> Features:
         if is_dicts(X):
+            if self._vectors():
+                raise InputError("vectors: an encoder reads words, not dictionaries of features")
             self.features_ = DictFeatures.fit(X, self.min_count, self.hash_bits)
             self.documents_, self.tokens_ = False, "fine"
             return self.features_.transform(X)
@@ -289,6 +294,7 @@ class FeatureTagger(Tagger):
             min_count=self.min_count,
             gazetteers=self.gazetteers,
             hash_bits=self.hash_bits,
+            vectors=self._vectors(),
         )
         return features
 
@@ -326,8 +332,7 @@ def transform(features: FeatureMap | DictFeatures, X: Any) -> Features:
 
 def potentials_of(features: Features, weights: Weights, masks: Masks) -> Potentials:
     """Return W . phi per token and tag, and the weights of steps, -inf where forbidden."""
-    unary = np.empty((features.n_tokens, weights.n_labels))
-    unary_step(features.bounds, features.ids, features.values, weights.state, unary)
+    unary = features.scores(weights.state)
     with np.errstate(divide="ignore"):
         return Potentials(
             unary,
@@ -409,16 +414,23 @@ def _places(old: AnyFeatures, new: AnyFeatures) -> NDArray[np.int64]:
         raise InputError("a warm start needs a model with the same kind of features")
     if old.hash_bits != new.hash_bits:
         raise InputError("a warm start needs a model with the same hash_bits")
-    if new.hash_bits:
-        return np.arange(new.n_features)
     if isinstance(old, DictFeatures) and isinstance(new, DictFeatures):
+        if new.hash_bits:
+            return np.arange(new.n_features)
         every = np.full(new.n_features, -1)
         for name, number in new.number.items():
             every[number] = old.number.get(name, -1)
         return every
     assert isinstance(old, FeatureMap)
     assert isinstance(new, FeatureMap)
-    return np.concatenate([_in_template(old, new, template) for template in new.templates])
+    if new.hash_bits:
+        sparse = [np.arange(new.n_sparse)]
+    else:
+        sparse = [_in_template(old, new, template) for template in new.templates]
+    dense = np.full(new.n_features - new.n_sparse, -1)
+    if new.vectors and new.vectors.is_like(old.vectors):
+        dense = old.n_sparse + np.arange(len(dense))
+    return np.concatenate([*sparse, dense])
 
 
 def _in_template(old: FeatureMap, new: FeatureMap, template: Template) -> NDArray[np.int64]:

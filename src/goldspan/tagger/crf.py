@@ -20,6 +20,7 @@ from goldspan.tagger.features import Columns, Features, Merged
 from goldspan.tagger.kernels import (
     add_and_dot,
     add_multiple,
+    dense_counts,
     dot,
     expected_step,
     gradient_step,
@@ -282,7 +283,7 @@ def cut(features: Features, passes: Sequence[Clamp]) -> list[Part]:
         tokens = slice(*(features.offsets[[a, b]] - features.offsets[0]))
         own = (Clamp(one.allowed[tokens], one.weight[a:b]) for one in passes)
         kept = tuple(one for one in own if one.weight.any())
-        parts.append(Part(features.items(a, b), kept))
+        parts.append(Part(features.items(a, b).compact(), kept))
     return parts
 
 
@@ -293,11 +294,13 @@ class Expected(NamedTuple):
         log_z: The weighted sum of ln Z over items and passes.
         share: float64 [n_tokens, J], of the tokens.
         chain: float64 [J + J * J + J], of first tags, steps and last tags.
+        dense: float64 [D, J], of the dense features.
     """
 
     log_z: float
     share: Floats
     chain: Floats
+    dense: Floats
 
 
 def expect(part: Part, params: tuple[Floats, ...]) -> Expected:
@@ -306,13 +309,16 @@ def expect(part: Part, params: tuple[Floats, ...]) -> Expected:
     f, n_labels = part.features, len(start)
     share = np.zeros((f.n_tokens, n_labels))
     counts = Weights.zeros(0, n_labels)
-    log_z = 0.0
+    log_z, base = 0.0, f.dense_scores(state)
     for allowed, weight in part.passes:
         log_z += expected_step(
-            f.offsets, f.bounds, f.ids, f.values, weight, allowed, state, start, step, end,
+            f.offsets, f.bounds, f.ids, f.values, base, weight, allowed, state, start, step, end,
             share, counts.start, counts.step, counts.end,
         )  # fmt: skip
-    return Expected(log_z, share, counts.vector)
+    dense = np.zeros((f.n_dense, n_labels))
+    if f.n_dense:
+        dense_counts(f.vectors, f.rows, share, dense)
+    return Expected(log_z, share, counts.vector, dense)
 
 
 @dataclass(frozen=True, eq=False)
@@ -333,7 +339,7 @@ class Objective:
         self, merged: Merged, targets: Targets, masks: Masks, c2: float, runner: Runner, bias: bool
     ) -> None:
         self._shape = len(merged.root), targets.counts.n_labels
-        self._root, self._masks = merged.root, masks
+        self._root, self._masks, self._n_dense = merged.root, masks, merged.features.n_dense
         self._c2, self._runner, self._bias = c2, runner, bias
         known = [Clamp(one.allowed, -one.weight) for one in targets.clamps]
         self._parts = cut(merged.features, [Clamp(ALL, targets.weight), *known])
@@ -358,6 +364,9 @@ class Objective:
         for one, (_, row) in zip(self._slices, rows, strict=True):
             out = Weights.of_vector(self._gradient, *self._shape).state
             out[one.first : one.last] = row
+        if self._n_dense:  # their columns are empty: the rows have the penalty and the targets
+            out = Weights.of_vector(self._gradient, *self._shape).state[-self._n_dense :]
+            out += sum(one.dense for one in found)
         return value + self._of_chain(vector, found), self._gradient
 
     def _of_chain(self, vector: Floats, found: Sequence[Expected]) -> float:
@@ -516,6 +525,9 @@ class CRF(FeatureTagger):
         max_iter: Most steps of L-BFGS.
         tol: Relative decrease of the objective over ten steps at which to stop.
         patience: With a validation set: rounds of ten steps without a better F1 before it stops.
+        vectors: A model of Hugging Face or a folder with one, whose vectors of the words are
+            features beside the templates' (`goldspan.tagger.vectors`); it does not learn. Needs the
+            extra `encoder`, now and whenever the tagger is used.
 
     Attributes:
         trace_: Minus the penalised log-likelihood after every step.
@@ -537,6 +549,10 @@ class CRF(FeatureTagger):
     max_iter: Rounds = 200
     tol: Annotated[float, Number(0)] = 1e-5
     patience: Annotated[int, Whole(1)] = 3
+    vectors: str | None = None
+
+    def _vectors(self) -> str | None:
+        return self.vectors
 
     def fit(
         self,

@@ -6,7 +6,7 @@ import hashlib
 import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache, partial
 from itertools import groupby, pairwise
 from pathlib import Path
@@ -19,8 +19,17 @@ from numpy.typing import NDArray
 
 from goldspan.errors import InputError, UnknownNameError
 from goldspan.params import check_whole
-from goldspan.tagger.kernels import fill_columns, mark_columns, number_groups
+from goldspan.tagger.kernels import (
+    dense_counts,
+    dense_step,
+    fill_columns,
+    mark_columns,
+    number_groups,
+    target_step,
+    unary_step,
+)
 from goldspan.tagger.parameters import Floats, Weights
+from goldspan.tagger.vectors import Vectors
 
 # --------------------------------------------------------------------------------------------------
 # What a word's document says of it: how it is written elsewhere.
@@ -367,24 +376,72 @@ class Text:
 
 @dataclass(frozen=True, eq=False)
 class Features:
-    """The features of tokens, as rows of a sparse matrix.
+    """The features of tokens, as rows of a sparse matrix, and beside it a dense one.
+
+    Dense features have the last numbers of all: the D columns of `vectors` come after those that
+    `ids` may name.
 
     Attributes:
         offsets: int64 [n_items + 1], tokens of the items.
         bounds: int64 [n_tokens + 1]; token t has the features ids[bounds[t]:bounds[t + 1]].
         ids: int32 [n_features_of_all_tokens].
         values: float64, the same length; empty if all are 1.
+        vectors: float32 [n_rows, D], shared by all selections of items; D = 0 without any.
+        rows: int64 [n_tokens], the row of every token; empty without vectors.
     """
 
     offsets: NDArray[np.int64]
     bounds: NDArray[np.int64]
     ids: NDArray[np.int32]
     values: NDArray[np.float64]
+    vectors: NDArray[np.float32] = field(default_factory=lambda: np.zeros((0, 0), np.float32))
+    rows: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
 
     @property
     def n_tokens(self) -> int:
         """Number of tokens."""
         return len(self.bounds) - 1
+
+    @property
+    def n_dense(self) -> int:
+        """Number of dense features, D."""
+        return int(self.vectors.shape[1])
+
+    def scores(self, state: Floats) -> Floats:
+        """Return the summed weights of every token's features, float64 [n_tokens, J].
+
+        Where:
+            state: float64 [n_features, J].
+        """
+        unary = np.empty((self.n_tokens, state.shape[1]))
+        unary_step(self.bounds, self.ids, self.values, self.dense_scores(state), state, unary)
+        return unary
+
+    def dense_scores(self, state: Floats) -> Floats:
+        """Return the part of the dense features in `scores`; empty without any."""
+        if not self.n_dense:
+            return np.zeros((0, state.shape[1]))
+        base = np.zeros((self.n_tokens, state.shape[1]))
+        dense_step(self.vectors, self.rows, state[len(state) - self.n_dense :], base)
+        return base
+
+    def count(self, share: Floats, counts: Floats) -> None:
+        """Add what falls to every token to the counts of its features.
+
+        Where:
+            share: float64 [n_tokens, J].
+            counts: float64 [n_features, J], added to.
+        """
+        target_step(self.bounds, self.ids, self.values, share, counts)
+        if self.n_dense:
+            own = counts[len(counts) - self.n_dense :]
+            dense_counts(self.vectors, self.rows, np.asarray(share, np.float64), own)
+
+    def compact(self) -> Features:
+        """Return the same with vectors that no other items share; a copy, if there are any."""
+        if not self.n_dense:
+            return self
+        return replace(self, vectors=self.vectors[self.rows], rows=np.arange(self.n_tokens))
 
     def items(self, first: int, last: int) -> Features:
         """Return a slice of items as views; offsets and bounds keep their origin."""
@@ -393,7 +450,9 @@ class Features:
         bounds = self.bounds[start : stop + 1]
         own = slice(bounds[0] - self.bounds[0], bounds[-1] - self.bounds[0])
         values = self.values[own] if len(self.values) else self.values
-        return Features(self.offsets[first : last + 1], bounds, self.ids[own], values)
+        rows = self.rows[start:stop] if self.n_dense else self.rows
+        offsets = self.offsets[first : last + 1]
+        return Features(offsets, bounds, self.ids[own], values, self.vectors, rows)
 
     def select(self, items: NDArray[np.int64]) -> Features:
         """Return some items, in the order given."""
@@ -404,7 +463,8 @@ class Features:
         bounds = np.concatenate([[0], np.cumsum(sizes)])
         place = np.repeat(self.bounds[tokens] - bounds[:-1], sizes) + np.arange(bounds[-1])
         values = self.values[place] if len(self.values) else self.values
-        return Features(offsets, bounds, self.ids[place], values)
+        rows = self.rows[tokens] if self.n_dense else self.rows
+        return Features(offsets, bounds, self.ids[place], values, self.vectors, rows)
 
 
 @dataclass(frozen=True, eq=False)
@@ -420,6 +480,7 @@ class FeatureMap:
         gazetteers: Lower-case words by name, for `gazetteer:NAME`.
         hash_bits: Features are hashed into 2 ** hash_bits numbers; 0: they have numbers of their
             own.
+        vectors: A frozen encoder whose vectors of words are features, too; or None.
     """
 
     templates: tuple[Template, ...]
@@ -427,6 +488,7 @@ class FeatureMap:
     keys: tuple[NDArray[np.int64], ...]
     gazetteers: Mapping[str, frozenset[str]] = field(default_factory=dict)
     hash_bits: int = 0
+    vectors: Vectors | None = None
 
     @classmethod
     def fit(
@@ -437,17 +499,19 @@ class FeatureMap:
         min_count: int = 1,
         gazetteers: Mapping[str, Sequence[str]] | None = None,
         hash_bits: int = 0,
+        vectors: str | None = None,
     ) -> tuple[FeatureMap, Features]:
-        """Number the features of a text."""
+        """Number the features of a text; `vectors` names a frozen encoder that gives more."""
         check_numbering(min_count, hash_bits)
         lists = {
             name: frozenset(word.lower() for word in words)
             for name, words in (gazetteers or {}).items()
         }
-        empty = cls(tuple(templates), {}, (), lists, hash_bits)
+        frozen = Vectors.fit(vectors, text) if vectors else None
+        empty = cls(tuple(templates), {}, (), lists, hash_bits, frozen)
         raw = empty._attributes(text)
         if hash_bits:
-            return empty, empty._hashed(text)
+            return empty, empty._with_vectors(empty._hashed(text), text)
         values = {name: pc.unique(column).drop_null().sort() for name, column in raw.items()}
         bare = cls(tuple(templates), values, (), lists, hash_bits)
         bare._check_radices()
@@ -456,22 +520,36 @@ class FeatureMap:
         for code in codes:
             found, counts = np.unique(code[code > NONE], return_counts=True)
             keys.append(found[counts >= min_count])
-        made = cls(tuple(templates), values, tuple(keys), lists, 0)
-        return made, made._numbered(text, codes)
+        made = cls(tuple(templates), values, tuple(keys), lists, 0, frozen)
+        return made, made._with_vectors(made._numbered(text, codes), text)
+
+    @property
+    def n_sparse(self) -> int:
+        """Number of features that templates make."""
+        return 1 << self.hash_bits if self.hash_bits else sum(map(len, self.keys))
 
     @property
     def n_features(self) -> int:
         """Number of features."""
-        return 1 << self.hash_bits if self.hash_bits else sum(map(len, self.keys))
+        return self.n_sparse + (self.vectors.size if self.vectors else 0)
 
     def transform(self, text: Text) -> Features:
         """Find the features of another text; what was not seen at training has none."""
         if self.hash_bits:
-            return self._hashed(text)
-        return self._numbered(text, self._codes(text, self._attributes(text)))
+            return self._with_vectors(self._hashed(text), text)
+        found = self._numbered(text, self._codes(text, self._attributes(text)))
+        return self._with_vectors(found, text)
+
+    def _with_vectors(self, features: Features, text: Text) -> Features:
+        if self.vectors is None:
+            return features
+        rows = np.arange(features.n_tokens)
+        return replace(features, vectors=self.vectors.of(text), rows=rows)
 
     def name(self, feature: int) -> str:
         """Return what a feature is, for example `lower[-1]=mr`."""
+        if self.vectors and self.n_sparse <= feature < self.n_features:
+            return f"vector {feature - self.n_sparse}"
         if self.hash_bits:
             return f"hash {feature}"
         for template, keys in zip(self.templates, self.keys, strict=True):
@@ -690,7 +768,7 @@ class Merged:
         group: int32 [n_features], the number of a feature after merging, -1 for none.
         root: float64 [n_groups], the square root of how many a group has.
         features: The merged features of the tokens; their values are without `root`.
-        columns: The same by their columns.
+        columns: The same by their columns; those of dense features, the last ones, are empty.
     """
 
     group: NDArray[np.int32]
@@ -701,8 +779,11 @@ class Merged:
     @classmethod
     def of(cls, features: Features, n_features: int) -> Merged:
         """Merge; groups are numbered by their first token, so that neighbours stand together."""
-        every = Columns.of(features, n_features)
+        n_sparse = n_features - features.n_dense
+        every = Columns.of(features, n_sparse)
         group = _groups(every, features.n_tokens)
+        dense = int(group.max(initial=-1)) + 1 + np.arange(features.n_dense, dtype=np.int32)
+        group = np.concatenate([group, dense])
         n_groups = int(group.max(initial=-1)) + 1
         head = np.zeros(n_groups, np.int64)
         known = np.flatnonzero(group >= 0)[::-1]
@@ -759,7 +840,7 @@ def _renumbered(features: Features, new: NDArray[np.int32]) -> Features:
     before = np.concatenate([[0], np.cumsum(kept)])
     bounds = before[features.bounds - features.bounds[0]]
     values = features.values[kept] if len(features.values) else features.values
-    return Features(features.offsets, bounds, ids[kept], values)
+    return replace(features, bounds=bounds, ids=ids[kept], values=values)
 
 
 # --------------------------------------------------------------------------------------------------

@@ -24,7 +24,7 @@ from goldspan.protocols import Progress, Runner, Serial
 from goldspan.tagger.base import FeatureTagger
 from goldspan.tagger.crf import Expected, Masks, Targets, check_paths, cut, expect
 from goldspan.tagger.features import FeatureMap, Features
-from goldspan.tagger.kernels import dot, target_step
+from goldspan.tagger.kernels import dot
 from goldspan.tagger.parameters import Floats, Weights
 
 LEAST_COUNT = 1e-100
@@ -186,7 +186,7 @@ def _total(features: Features, counts: Weights, found: Sequence[Expected]) -> We
     n_features, n_labels = counts.state.shape
     total = Weights.of_vector(counts.vector, n_features, n_labels)
     share = np.concatenate([one.share for one in found])
-    target_step(features.bounds, features.ids, features.values, share, total.state)
+    features.count(share, total.state)
     for one in found:
         chain = Weights.of_vector(one.chain, 0, n_labels)
         total.start[:] += chain.start

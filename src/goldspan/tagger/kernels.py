@@ -39,7 +39,7 @@ every encoding, and what is three times as unlikely as that is above 1e-300.
 
 @kernel
 def expected_step(
-    offsets, bounds, ids, values, weight, allowed, state, start, step, end,
+    offsets, bounds, ids, values, base, weight, allowed, state, start, step, end,
     share, start_counts, step_counts, end_counts,
 ):  # fmt: skip
     """Add what is expected of the tokens of some items; return the weighted sum of ln Z.
@@ -49,6 +49,7 @@ def expected_step(
         bounds: int64 [n_tokens + 1], entries of `ids`; the first may be any number.
         ids: int32 [n_entries], features.
         values: float64 [n_entries], or empty if all are 1.
+        base: float64 [n_tokens, J], what dense features add to the scores; or empty.
         weight: float64 [n_items]; may be negative, 0 leaves an item out.
         allowed: bool [n_tokens, J], tags that a token may have; or empty.
         state: float64 [n_features, J].
@@ -73,7 +74,7 @@ def expected_step(
         if weight[n] == 0.0 or length == 0:
             continue
         first = offsets[n] - offsets[0]
-        scores(first, length, bounds, ids, values, state, score)
+        scores(first, length, bounds, ids, values, base, state, score)
         log_z, safe = 0.0, False
         if safe_chain:
             log_z, safe = _exponentiate(length, score)
@@ -86,7 +87,7 @@ def expected_step(
             expect_scaled(length, score, step, end, weight[n], forward, outer)
         else:
             if safe_chain:
-                scores(first, length, bounds, ids, values, state, score)
+                scores(first, length, bounds, ids, values, base, state, score)
             if len(allowed):
                 _forbid(first, length, allowed, score, -np.inf)
             log_z = forward_log(length, score, start, step, end, forward)
@@ -121,14 +122,14 @@ def _even(start, step, end):
 
 
 @kernel
-def scores(first, length, bounds, ids, values, state, score):
+def scores(first, length, bounds, ids, values, base, state, score):
     """Sum the weights of every token's features into score[:length]."""
     n_labels = state.shape[1]
-    weighted = len(values) > 0
+    weighted, is_dense = len(values) > 0, len(base) > 0
     for t in range(length):
         here = score[t]
         for j in range(n_labels):
-            here[j] = 0.0
+            here[j] = base[first + t, j] if is_dense else 0.0
         for entry in range(bounds[first + t] - bounds[0], bounds[first + t + 1] - bounds[0]):
             own = state[ids[entry]]
             if weighted:
@@ -194,9 +195,9 @@ def _exponentiate(length, score):
 
 
 @kernel
-def unary_step(bounds, ids, values, state, unary):
+def unary_step(bounds, ids, values, base, state, unary):
     """Write the scores of all tokens into unary [n_tokens, J]."""
-    scores(0, len(bounds) - 1, bounds, ids, values, state, unary)
+    scores(0, len(bounds) - 1, bounds, ids, values, base, state, unary)
 
 
 @kernel
@@ -204,6 +205,37 @@ def target_step(bounds, ids, values, probs, counts):
     """Add target shares [n_tokens, J] to the counts of the features."""
     for token in range(len(bounds) - 1):
         scatter(token, probs[token], bounds, ids, values, counts)
+
+
+@kernel
+def dense_step(vectors, rows, weights, base):
+    """Add the scores of dense features to base [n_tokens, J].
+
+    Args:
+        vectors: float32 [n_rows, D].
+        rows: int64 [n_tokens], the row of a token.
+        weights: float64 [D, J].
+        base: float64 [n_tokens, J], added to.
+    """
+    n_labels = weights.shape[1]
+    for token in range(len(rows)):
+        own, here = vectors[rows[token]], base[token]
+        for d in range(len(weights)):
+            value, weight = own[d], weights[d]
+            for j in range(n_labels):
+                here[j] += value * weight[j]
+
+
+@kernel
+def dense_counts(vectors, rows, share, counts):
+    """Add shares [n_tokens, J] times the tokens' vectors to the counts of dense features [D, J]."""
+    n_labels = share.shape[1]
+    for token in range(len(rows)):
+        own, here = vectors[rows[token]], share[token]
+        for d in range(len(counts)):
+            value, target = own[d], counts[d]
+            for j in range(n_labels):
+                target[j] += value * here[j]
 
 
 # --------------------------------------------------------------------------------------------------

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
+from goldspan.errors import InputError
 from goldspan.tagger.base import FeatureTagger, Tagger
 from goldspan.tagger.crf import CRF
 from goldspan.tagger.encoder import Encoder
+from goldspan.tagger.features import FeatureMap
 from goldspan.tagger.hmm import HMM
 from goldspan.tagger.model_file import DAMAGED, damaged, read_model
 
@@ -15,13 +18,19 @@ IN_FILES: dict[str, type[FeatureTagger]] = {"crf": CRF, "hmm": HMM}
 KINDS: dict[str, Callable[[], Tagger]] = {**IN_FILES, "encoder": Encoder}
 
 
-def load_tagger(path: str | Path) -> Tagger:
+def load_tagger(path: str | Path, *, vectors: str | None = None) -> Tagger:
     """Read a tagger that `Tagger.save` wrote, here or on another machine.
 
     A file is a CRF or an HMM, a folder an encoder.
 
+    Args:
+        path: The file or folder.
+        vectors: Where the frozen encoder is whose vectors a CRF was trained with: a name of Hugging
+            Face or a folder. By default where it was then.
+
     Raises:
-        InputError: There is no such file, it is not a tagger, it is damaged, or of another version.
+        InputError: There is no such file, it is not a tagger, it is damaged, or of another version;
+            or `vectors` is not the encoder that the tagger was trained with.
         MissingExtraError: It is an encoder, and torch or transformers are not installed.
 
     >>> import tempfile
@@ -32,8 +41,16 @@ def load_tagger(path: str | Path) -> Tagger:
     [['B-LOC', 'O']]
     """
     if Path(path).is_dir():
+        if vectors is not None:
+            raise InputError(f"{path} is an encoder tagger, which has no frozen vectors")
         return Encoder.load(path)
     model = read_model(path, IN_FILES)
+    if vectors is not None:
+        known = model.features
+        if not isinstance(known, FeatureMap) or known.vectors is None:
+            raise InputError(f"{path} was trained without vectors of an encoder")
+        moved = replace(known, vectors=known.vectors.at(vectors))
+        model = replace(model, features=moved, params={**model.params, "vectors": vectors})
     try:
         tagger = IN_FILES[model.kind](**model.params)
     except DAMAGED as error:

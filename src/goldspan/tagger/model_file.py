@@ -29,10 +29,12 @@ from goldspan.old_name import OLD_NAME
 from goldspan.spans import Codec
 from goldspan.tagger.features import MAX_HASH_BITS, STRING, DictFeatures, FeatureMap, Template
 from goldspan.tagger.parameters import Weights
+from goldspan.tagger.vectors import Vectors
 
 MAGIC, OLD_MAGIC = "goldspan tagger", f"{OLD_NAME} tagger"
 """Name of the format now, and before the project was renamed."""
-VERSION = 1
+VERSION, WITH_VECTORS = 1, 2
+"""The second one is for taggers that need a frozen encoder, which older readers do not know of."""
 WEIGHTS = ("state", "start", "step", "end")
 DAMAGED = (
     OSError, ValueError, KeyError, EOFError, TypeError, AttributeError, RuntimeError, IndexError,
@@ -75,7 +77,7 @@ def write_model(path: str | Path, model: Model) -> None:
         params["templates"] = [str(template) for template in model.features.templates]
     meta = {
         "format": MAGIC,
-        "version": VERSION,
+        "version": WITH_VECTORS if "vectors" in features else VERSION,
         "kind": model.kind,
         "params": params,
         "tags": model.codec.tags,
@@ -183,10 +185,10 @@ def _meta(archive: StoredArchive, path: str | Path, kinds: Collection[str]) -> d
     meta = json.loads(archive.read("meta.json"))
     if not isinstance(meta, dict) or meta.get("format") not in {MAGIC, OLD_MAGIC}:
         raise _WrongFile(f"{path} is not a tagger of goldspan: it is another archive")
-    if meta["version"] != VERSION:
+    if meta["version"] not in {VERSION, WITH_VECTORS}:
         raise _WrongFile(
-            f"{path} is a tagger of version {meta['version']}, and this goldspan reads version "
-            f"{VERSION}: upgrade goldspan, or train it again"
+            f"{path} is a tagger of version {meta['version']}, and this goldspan reads versions "
+            f"{VERSION} and {WITH_VECTORS}: upgrade goldspan, or train it again"
         )
     if meta["kind"] not in kinds:
         raise _WrongFile(f"{path} holds a tagger {meta['kind']!r}, not {' or '.join(kinds)}")
@@ -223,7 +225,12 @@ def _features_out(features: FeatureMap | DictFeatures) -> tuple[dict[str, Any], 
         arrays[f"keys{n}"] = keys
     for n, strings in enumerate(features.values.values()):
         _strings_out(f"values{n}", strings.to_pylist(), arrays)
+    facts: dict[str, Any] = {}
+    if features.vectors is not None:
+        arrays |= {"vector_mean": features.vectors.mean, "vector_scale": features.vectors.scale}
+        facts["vectors"] = {"model": features.vectors.model, "digest": features.vectors.digest}
     return {
+        **facts,
         "kind": "templates",
         "templates": [str(template) for template in features.templates],
         "attributes": list(features.values),
@@ -246,7 +253,16 @@ def _features_in(facts: Mapping[str, Any], arrays: _Members) -> FeatureMap | Dic
     if missing and not bits:
         raise ValueError(f"the values of {', '.join(sorted(missing))} are missing")
     lists = {name: frozenset(words) for name, words in facts["gazetteers"].items()}
-    return FeatureMap(templates, values, keys, lists, bits)
+    return FeatureMap(templates, values, keys, lists, bits, _vectors_in(facts, arrays))
+
+
+def _vectors_in(facts: Mapping[str, Any], arrays: _Members) -> Vectors | None:
+    if "vectors" not in facts:
+        return None
+    mean, scale = (arrays(f"vector_{name}", np.float32, 1) for name in ("mean", "scale"))
+    if mean.shape != scale.shape or not (np.isfinite(mean) & np.isfinite(scale)).all():
+        raise ValueError("the scale of its vectors is damaged")
+    return Vectors(str(facts["vectors"]["model"]), str(facts["vectors"]["digest"]), mean, scale)
 
 
 def _strings_out(name: str, strings: Sequence[str], arrays: Arrays) -> None:

@@ -33,7 +33,7 @@ ONNX = "model.onnx"
 """The model in a folder that `Network.export` wrote."""
 
 
-def check_installed(extra: str = "encoder") -> None:
+def check_installed(extra: str = "encoder", purpose: str = "an encoder tagger") -> None:
     """Reject a machine without what an extra installs.
 
     Raises:
@@ -45,7 +45,7 @@ def check_installed(extra: str = "encoder") -> None:
     }
     for package in needed[extra]:
         if find_spec(package) is None:
-            raise MissingExtraError(package, extra, "an encoder tagger")
+            raise MissingExtraError(package, extra, purpose)
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,7 +77,7 @@ class Network:
         if not m.model:
             raise InputError("model: name a model of Hugging Face, or a folder with one")
         make: Any = transformers.AutoModelForTokenClassification
-        with torch.random.fork_rng(devices=[]), _loading(m.model) as where:
+        with torch.random.fork_rng(devices=[]), loading(m.model) as where:
             torch.manual_seed(m.random_state or 0)
             tokenizer = transformers.AutoTokenizer.from_pretrained(m.model, **where)
             model = make.from_pretrained(
@@ -96,7 +96,7 @@ class Network:
         import transformers
 
         make: Any = transformers.AutoModelForTokenClassification
-        with _loading(str(folder)) as where:
+        with loading(str(folder)) as where:
             tokenizer = transformers.AutoTokenizer.from_pretrained(str(folder), **where)
             model = make.from_pretrained(
                 str(folder), use_safetensors=True, dtype=torch.float32, **where
@@ -109,7 +109,7 @@ class Network:
     def _of(cls, m: Any, model: Any, tokenizer: Any, case: bool) -> Network:
         size = min(m.window, most_pieces(model.config, tokenizer))
         pieces = Pieces(tokenizer, size, case=case, documents=m.documents)
-        device = _device(m.device)
+        device = best_device(m.device)
         return cls(model.to(device), tokenizer, pieces, case, device, _is_mixed(m, device))
 
     def take_over(self, other: Network) -> None:
@@ -210,7 +210,7 @@ class OnnxNetwork:
         import onnxruntime
         import transformers
 
-        with _loading(str(folder)) as where:
+        with loading(str(folder)) as where:
             tokenizer = transformers.AutoTokenizer.from_pretrained(str(folder), **where)
             config = transformers.AutoConfig.from_pretrained(str(folder), **where)
             session = onnxruntime.InferenceSession(
@@ -267,7 +267,8 @@ def most_pieces(config: Any, tokenizer: Any) -> int:
     return int(min(places, tokenizer.model_max_length))
 
 
-def _device(name: str) -> str:
+def best_device(name: str) -> str:
+    """Return a device that is there; "auto" is the fastest one."""
     import torch
 
     there = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
@@ -303,7 +304,7 @@ def _quiet() -> Iterator[None]:
 
 
 @contextmanager
-def _loading(name: str) -> Iterator[dict[str, Any]]:
+def loading(name: str) -> Iterator[dict[str, Any]]:
     """Turn what Hugging Face raises for a model that cannot be loaded into a message.
 
     Yields the arguments that say where to look: nothing is downloaded for a folder, code that comes

@@ -35,11 +35,13 @@ class Window:
     Attributes:
         ids: The pieces, with the special ones around them.
         at: int64 [n_scored], places of the first pieces of the words that are scored here.
+        size: int64 [n_scored], numbers of their pieces.
         token: int64 [n_scored], numbers of these words in the text.
     """
 
     ids: list[int]
     at: Ints
+    size: Ints
     token: Ints
 
 
@@ -112,7 +114,8 @@ class Pieces:
             mine = np.arange(a, b)[owner[a:b] == k]
             ids = [piece for part in parts[a:b] for piece in part]
             at = begins[mine] - begins[a] + shift[mine]
-            yield Window([*self._before, *ids, *self._after], at, number[mine])
+            size = ends[mine] - begins[mine] - np.array(lead)[mine]
+            yield Window([*self._before, *ids, *self._after], at, size, number[mine])
 
     def _learn(self, words: Sequence[str]) -> None:
         """Cut the words that are new; the space before them stands for a word's beginning."""

@@ -15,7 +15,6 @@ from goldspan.params import MOST
 from goldspan.spans import Codec, Tagged, find_spans
 from goldspan.spans.corpus import write_codes
 from goldspan.tagger.features import Features, Text
-from goldspan.tagger.kernels import target_step
 from goldspan.tagger.parameters import Floats, Weights
 
 # --------------------------------------------------------------------------------------------------
@@ -146,7 +145,7 @@ class Targets:
         """
         n_labels = probs.shape[1]
         counts = Weights.zeros(n_features, n_labels)
-        target_step(features.bounds, features.ids, features.values, probs, counts.state)
+        features.count(probs, counts.state)
         counts.step[:] = steps
         filled = np.flatnonzero(np.diff(features.offsets))
         origin = features.offsets[0]

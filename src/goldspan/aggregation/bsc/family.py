@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import replace
-from typing import Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -65,14 +65,25 @@ from goldspan.errors import InputError, NotFittedError
 from goldspan.params import MOST, Number, OneOf, Rounds, Seed, Tolerance, Whole
 from goldspan.spans import Codec
 
+if TYPE_CHECKING:
+    from goldspan.aggregation.bsc.text import TextModel
+
 # --------------------------------------------------------------------------------------------------
 # What the engine's aggregators share: their parameters, and the way from a crowd to a result.
 
 
 __all__ = ["GRID", "Variational"]  # the studies tune over the grid
 
+TEXT_MODELS = ("crf", "encoder")
+"""What follows the plus of a method with a cross-fitted text model."""
 ZERO = "zero"
 """The value of `forbidden` with which labels that the encoding forbids do not count."""
+
+
+def check_encoder_params(value: Any) -> None:
+    """Reject what holds no parameters."""
+    if value is not None and not isinstance(value, str | Mapping):
+        raise InputError(f"encoder_params must be a mapping or a string, not {value!r}")
 
 
 class Variational(Aggregator):
@@ -99,6 +110,13 @@ class Variational(Aggregator):
         templates: Feature templates of methods with +crf: a named set, a TOML file, or a list.
         c2: Penalty of the CRF's squared weights.
         min_count: Features that occur less often are left out.
+        vectors: Of methods with +crf: a model of Hugging Face or a folder with one, whose vectors
+            of the words are features, too (needs the extra `encoder`).
+        encoder: Of methods with +encoder: the model of Hugging Face, or the folder with one, that
+            every fold fine-tunes (needs the extra `encoder`).
+        encoder_params: Of methods with +encoder: other parameters of `Encoder`, as a mapping or in
+            one string, "epochs=2, precision=bfloat16". Epochs (3) are those of the first round;
+            every later one is one pass.
         folds: Into how many parts documents are dealt, each scored by a CRF that never saw it.
         rounds: How often workers and CRFs are updated in turn, at most.
         dependence: Of methods with +crf: how much workers share their mistakes, 0 to 1; n labels
@@ -139,6 +157,9 @@ class Variational(Aggregator):
     templates: str | Sequence[str] = "default"
     c2: Annotated[float, Number(0, MOST)] = 4.0
     min_count: Annotated[int, Whole(1)] = 2
+    vectors: str | None = None
+    encoder: str | None = None
+    encoder_params: Annotated[Any, check_encoder_params] = None
     folds: Annotated[int, Whole(2)] = 5
     rounds: Rounds = 6
     dependence: Annotated[float | str, Number(0, 1), OneOf(("auto",))] = "auto"
@@ -164,6 +185,14 @@ class Variational(Aggregator):
                 f"{self.name}: prior='auto' compares evidence bounds, and EM has none: "
                 "use ibcc or a bsc method"
             )
+        if self.text == "encoder":
+            from goldspan.aggregation.bsc.encoder import check_installed, encoder_params
+
+            try:
+                encoder_params(self.encoder, self.encoder_params)
+            except InputError as error:
+                raise InputError(f"{self.name}: {error}") from None
+            check_installed(purpose=f"the method {self.name}")
 
     def _worker_model(self) -> WorkerModel[Any]:
         return get_worker_model(self.worker_model)
@@ -188,7 +217,7 @@ class Variational(Aggregator):
         given = FitContext(start=self.result_, runner=runner or FitContext().runner)
         inputs = self._prepare(as_crowd(crowd), given, fitted=self.result_)
         posterior, tables = settle(inputs.model, inputs.sums)
-        if self.text == "crf":
+        if self.text in TEXT_MODELS:
             from goldspan.aggregation.bsc.text import with_tagger
 
             inputs = replace(inputs, dependence=self.result_.memory.dependence)
@@ -209,17 +238,33 @@ class Variational(Aggregator):
         return self._fit(self._prepare(crowd, given), given)
 
     def _aggregate(self, crowd: Crowd, given: FitContext) -> Consensus:
-        inputs, fit = self.fit_engine(crowd, given)
-        if self.text != "crf" or is_interrupted(fit):
+        # Beside an encoder all else is quick, and the encoders' state is what is kept.
+        own = replace(given, checkpoint=None) if self.text == "encoder" else given
+        inputs, fit = self.fit_engine(crowd, own)
+        if self.text not in TEXT_MODELS or is_interrupted(fit):
             return self._result(inputs, fit, given)
-        from goldspan.aggregation.bsc.text import Settings, refine
+        from goldspan.aggregation.bsc.text import refine
 
+        folds = self._text_model(inputs, given)
         inputs = self._with_dependence(inputs, fit, given)
         first = None if given.start else self._by_words(crowd, given)
-        refined = refine(inputs, fit, first, Settings.of(self), given)
+        refined = refine(inputs, fit, first, folds, given)
         inputs = replace(inputs, shards=refined.shards)
         result = self._result(inputs, refined.fit, given, refined.missed)
         return replace(result, tagger=refined.tagger)
+
+    def _text_model(self, inputs: EngineInputs, given: FitContext) -> TextModel:
+        """Lay out the words for the text model."""
+        from goldspan.aggregation.bsc.text import Folds, Settings
+
+        active = np.concatenate([shard.active for shard in inputs.shards])
+        settings = Settings.of(self)
+        if self.text == "crf":
+            return Folds(inputs.crowd, active, settings)
+        from goldspan.aggregation.bsc.encoder import EncoderFolds
+
+        own = self._context(inputs, given)
+        return EncoderFolds(inputs.crowd, active, settings, own.checkpoint, own.fingerprint)
 
     def _by_words(self, crowd: Crowd, given: FitContext) -> Posterior:
         """Return what workers and single words say: the labels that the first CRFs learn.

@@ -1,11 +1,12 @@
-"""The cross-fitted CRF as text model, and how much the workers' mistakes depend on each other."""
+"""Cross-fitted text models, the CRF first, and how much workers' mistakes depend on each other."""
 
 from __future__ import annotations
 
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -21,7 +22,7 @@ from goldspan.aggregation.mixture import Mixture
 from goldspan.crowd import Crowd
 from goldspan.errors import InputError
 from goldspan.protocols import Runner, Serial
-from goldspan.tagger.base import potentials_of
+from goldspan.tagger.base import Tagger, potentials_of
 from goldspan.tagger.crf import CRF, Masks, Targets, train
 from goldspan.tagger.features import FeatureMap, Features, Merged, Template, read_templates
 from goldspan.tagger.parameters import Weights
@@ -83,10 +84,12 @@ def seen_dependence(crowd: Crowd, probs: NDArray[np.floating]) -> float:
 
 
 # --------------------------------------------------------------------------------------------------
-# Cross-fitted CRFs: documents are dealt into folds, each scored by a CRF of the others.
+# Cross-fitted text models: documents are dealt into folds, each scored by a model of the others.
 
 
 Floats = NDArray[np.float64]
+FIRST_STEPS, NEXT_STEPS = 30, 12
+"""Steps of L-BFGS in the first round and in later ones."""
 LAST_STEPS = 100
 """Steps of L-BFGS for the tagger that is kept."""
 SHARPER, LOOSER = 2.0, 0.25
@@ -107,6 +110,9 @@ class Settings:
         power: Of the text beside the workers.
         seed: Of the deal of documents.
         documents: "auto": words of a span may be one elsewhere in the document; or "none".
+        vectors: A frozen encoder whose vectors of words are features, too.
+        encoder: The encoder that is fine-tuned in the place of a CRF.
+        encoder_params: Its other parameters.
     """
 
     templates: Sequence[Template]
@@ -117,13 +123,16 @@ class Settings:
     power: float
     seed: int | None
     documents: str
+    vectors: str | None = None
+    encoder: str | None = None
+    encoder_params: Any = None
 
     @classmethod
     def of(cls, m: Any) -> Settings:
         """Take them from an aggregator's parameters."""
         templates = read_templates(m.templates)
         numbers = (m.c2, m.min_count, m.folds, m.rounds, m.text_power, m.random_state)
-        return cls(templates, *numbers, m.documents)
+        return cls(templates, *numbers, m.documents, m.vectors, m.encoder, m.encoder_params)
 
 
 @dataclass(frozen=True, eq=False)
@@ -183,46 +192,67 @@ class SoftLabels:
     steps: Floats
 
 
-class Folds:
-    """The features of a crowd's words, dealt into folds.
+class TextModel(ABC):
+    """What says of the words of a crowd which tags they have, cross-fitted.
+
+    Documents are dealt into folds. A subclass fits a model on the soft labels of all other folds
+    (`train`), and its log-potentials for the items of the fold are what it says (`scores`).
 
     Args:
         crowd: The items.
         active: bool [n_items], which items have answers: only they teach.
-        settings: How the CRFs are trained.
+        settings: How the models are trained.
+
+    Attributes:
+        name: What stands behind the plus in the name of a method.
+        is_slow: Whether `train` itself tells of its progress.
 
     Raises:
         InputError: There is only one item.
     """
 
+    name: ClassVar[str]
+    is_slow: ClassVar[bool] = False
+
     def __init__(self, crowd: Crowd, active: NDArray[np.bool_], settings: Settings) -> None:
         check_words(crowd)
-        fold = deal(crowd, settings.folds, settings.seed, active)
-        text = text_of(crowd)
+        self.fold = deal(crowd, settings.folds, settings.seed, active)
+        self.n_folds = int(self.fold.max()) + 1
+        self.text = text_of(crowd)
         self.settings, self.crowd, self.active = settings, crowd, active
         self.masks = Masks.of(crowd.tagset, hard=True)
-        self.has_documents = text.group is not None
-        self.numbers, self.features = FeatureMap.fit(
-            text, settings.templates, min_count=settings.min_count
-        )
-        size = self.numbers.n_features
-        self.fold = fold
-        self.parts = [_Part(self.features, fold, k, active, size) for k in range(fold.max() + 1)]
 
+    @abstractmethod
     def train(
-        self, labels: SoftLabels, start: Sequence[Weights | None], steps: int, runner: Runner
-    ) -> list[Weights]:
-        """Train the CRF of every fold on the soft labels of the others.
+        self, labels: SoftLabels, before: Sequence[Any | None], given: FitContext
+    ) -> list[Any]:
+        """Train the model of every fold on the soft labels of the others.
 
         Args:
             labels: What the items are believed to be.
-            start: Weights of every fold to begin with.
-            steps: Steps of L-BFGS.
-            runner: Where to work.
+            before: The models of the round before, to begin with, or None, by fold.
+            given: Where to work, and whom to tell.
+
+        Returns:
+            A trained model per fold.
         """
-        others = labels.steps.sum(axis=0) - labels.steps
-        jobs = list(zip(self.parts, start, others, strict=True))
-        return runner.map(_train, jobs, (self, labels.probs, steps))
+
+    @abstractmethod
+    def scores(self, learned: Sequence[Any], labels: SoftLabels) -> TextScores:
+        """Score all tokens, each by the model that never saw it.
+
+        Args:
+            learned: What `train` returned.
+            labels: What it was trained on.
+        """
+
+    @abstractmethod
+    def tagger(self, labels: SoftLabels, learned: Sequence[Any], given: FitContext) -> Tagger:
+        """Train the tagger that the user keeps on all items."""
+
+    @abstractmethod
+    def untrained(self, learned: Sequence[Any]) -> Tagger:
+        """Return a tagger of what the folds have learned, after Ctrl-C."""
 
     def soft_labels(self, posterior: Posterior | Mixture) -> SoftLabels:
         """Return what the items are believed to be: marginals of tokens, and steps by fold."""
@@ -236,7 +266,7 @@ class Folds:
         steps = np.stack(
             [
                 runner.map_reduce(e_step, self._of_fold(shards, k), tables, Sums.add).truth[1:]
-                for k in range(len(self.parts))
+                for k in range(self.n_folds)
             ]
         )
         return SoftLabels(probs, steps)
@@ -251,35 +281,59 @@ class Folds:
             first = last
         return found
 
-    def scores(self, weights: Sequence[Weights]) -> TextScores:
+
+class Folds(TextModel):
+    """The cross-fitted CRFs: the features of a crowd's words, dealt into folds."""
+
+    name = "crf"
+
+    def __init__(self, crowd: Crowd, active: NDArray[np.bool_], settings: Settings) -> None:
+        super().__init__(crowd, active, settings)
+        self.numbers, self.features = FeatureMap.fit(
+            self.text, settings.templates, min_count=settings.min_count, vectors=settings.vectors
+        )
+        size = self.numbers.n_features
+        self.parts = [_Part(self.features, self.fold, k, active, size) for k in range(self.n_folds)]
+
+    def train(
+        self, labels: SoftLabels, before: Sequence[Weights | None], given: FitContext
+    ) -> list[Weights]:
+        """Train the CRF of every fold: many steps at first, fewer from the weights that were."""
+        others = labels.steps.sum(axis=0) - labels.steps
+        jobs = list(zip(self.parts, before, others, strict=True))
+        return given.runner.map(_train, jobs, (self, labels.probs))
+
+    def scores(self, learned: Sequence[Weights], labels: SoftLabels) -> TextScores:
         """Score all tokens; steps have the mean weights of the folds, by the tokens they score.
 
         The weights of steps are right beside the words' weights that they were learned with: a
         fold that scores next to nothing has next to no say.
         """
-        unary = np.empty((self.crowd.n_tokens, weights[0].n_labels))
-        for part, own in zip(self.parts, weights, strict=True):
+        del labels
+        unary = np.empty((self.crowd.n_tokens, learned[0].n_labels))
+        for part, own in zip(self.parts, learned, strict=True):
             unary[part.own_tokens] = potentials_of(part.own, own, self.masks).unary
         sizes = [len(part.own_tokens) for part in self.parts]
-        return TextScores(unary, _mean(weights, sizes), self.masks)
+        return TextScores(unary, _mean(learned, sizes), self.masks)
 
-    def tagger(self, labels: SoftLabels, weights: Sequence[Weights], runner: Runner) -> CRF:
+    def tagger(self, labels: SoftLabels, learned: Sequence[Weights], given: FitContext) -> CRF:
         """Train the CRF that the user keeps on all items, from the mean of the folds'."""
-        start, crf = self.untrained(weights), self.untrained(weights)
+        start, crf = self.untrained(learned), self.untrained(learned)
         items = np.flatnonzero(self.active)
         every = self.features.select(items)
         targets = self.targets(every, items, labels.probs, labels.steps.sum(axis=0))
-        return crf.fit_targets(every, targets, start=start, runner=runner)
+        return crf.fit_targets(every, targets, start=start, runner=given.runner)
 
-    def untrained(self, weights: Sequence[Weights]) -> CRF:
+    def untrained(self, learned: Sequence[Weights]) -> CRF:
         """Return a CRF with the mean weights of the folds."""
         settings, codec = self.settings, self.crowd.tagset
         crf = CRF(
             templates=[str(t) for t in settings.templates], encoding=codec.encoding,
             c2=LOOSER * settings.c2, min_count=settings.min_count, max_iter=LAST_STEPS,
+            vectors=settings.vectors,
         )  # fmt: skip
-        crf.codec_, crf.features_, crf.documents_ = codec, self.numbers, self.has_documents
-        crf.weights_, crf.trace_ = _mean(weights), ()
+        crf.codec_, crf.features_, crf.documents_ = codec, self.numbers, self.text.group is not None
+        crf.weights_, crf.trace_ = _mean(learned), ()
         crf.converged_, crf.stop_reason_ = False, "interrupted"
         return crf
 
@@ -291,7 +345,7 @@ class Folds:
         steps: Floats,
     ) -> Targets:
         """Take marginals of tokens, and the steps of the items together, as soft targets."""
-        own = probs[_tokens(items, self.features.offsets)].astype(np.float64)
+        own = probs[tokens_of(items, self.features.offsets)].astype(np.float64)
         n_features, weight = self.numbers.n_features, np.ones(len(items))
         return Targets.of_marginals(features, n_features, own, steps, weight)
 
@@ -304,16 +358,17 @@ class _Part:
         n_features: int,
     ) -> None:  # fmt: skip
         own = np.flatnonzero(fold == k)
-        self.own, self.own_tokens = features.select(own), _tokens(own, features.offsets)
+        self.own, self.own_tokens = features.select(own), tokens_of(own, features.offsets)
         self.items = np.flatnonzero((fold != k) & active)
         self.others = features.select(self.items)
         self.merged = Merged.of(self.others, n_features)
 
 
 def _train(
-    job: tuple[_Part, Weights | None, Floats], params: tuple[Folds, NDArray[np.float32], int]
+    job: tuple[_Part, Weights | None, Floats], params: tuple[Folds, NDArray[np.float32]]
 ) -> Weights:
-    (part, start, steps), (folds, probs, max_iter) = job, params
+    (part, start, steps), (folds, probs) = job, params
+    max_iter = FIRST_STEPS if start is None else NEXT_STEPS
     targets = folds.targets(part.others, part.items, probs, steps)
     weights, _ = train(
         part.others, targets, folds.masks, c2=folds.settings.c2, runner=Serial(), start=start,
@@ -367,7 +422,8 @@ def _mean(weights: Sequence[Weights], sizes: Sequence[int] | None = None) -> Wei
     return Weights(*(np.average(values, axis=0, weights=sizes) for values in every))
 
 
-def _tokens(items: NDArray[np.int64], offsets: NDArray[np.int64]) -> NDArray[np.int64]:
+def tokens_of(items: NDArray[np.int64], offsets: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the tokens of some items, int64 [n]."""
     lengths = np.diff(offsets)[items]
     ends = np.cumsum(lengths)
     return np.repeat(offsets[items] - ends + lengths, lengths) + np.arange(lengths.sum())
@@ -377,8 +433,6 @@ def _tokens(items: NDArray[np.int64], offsets: NDArray[np.int64]) -> NDArray[np.
 # BSC with a CRF as text model (docs/math.md, section 6; our own method).
 
 
-FIRST_STEPS, NEXT_STEPS = 30, 12
-"""Steps of L-BFGS in the first round and in later ones."""
 INNER = 3
 """Updates of the workers for every update of the CRFs."""
 STILL = 0.002
@@ -393,20 +447,20 @@ class Refined:
         shards: The evidence with the CRFs' scores.
         fit: The last parameters.
         missed: What all workers of an item missed; None: nothing.
-        tagger: A CRF trained on all items.
+        tagger: A tagger trained on all items.
     """
 
     shards: Sequence[Evidence]
     fit: Fit
     missed: Missed | None
-    tagger: CRF
+    tagger: Tagger
 
 
 @dataclass(frozen=True, eq=False)
 class _Round:
     """Where a round ended."""
 
-    weights: Sequence[Weights | None]
+    learned: Sequence[Any | None]
     shards: Sequence[Evidence]
     sums: Sums
     posterior: Any
@@ -416,63 +470,57 @@ class _Round:
 
 
 def refine(
-    inputs: EngineInputs, fit: Fit, first: Posterior | None, settings: Settings, given: FitContext
+    inputs: EngineInputs, fit: Fit, first: Posterior | None, folds: TextModel, given: FitContext
 ) -> Refined:
     """Go on from a fit without text; Ctrl-C after the first round returns what there is.
 
     Args:
         inputs: The crowd, its evidence and how far its workers depend on each other.
         fit: The fit.
-        first: What the first CRFs learn; None: the labels of the fit.
-        settings: How the CRFs are trained.
+        first: What the first text models learn; None: the labels of the fit.
+        folds: The text model.
         given: Runner and progress.
-
-    Raises:
-        InputError: There is only one item.
     """
-    active = np.concatenate([shard.active for shard in inputs.shards])
-    folds = Folds(inputs.crowd, active, settings)
+    settings = folds.settings
     codec, runner = inputs.crowd.tagset, given.runner
     labels = folds.soft_labels(first or Posterior(inputs.shards, fit.tables, codec, runner))
-    none = [None] * len(folds.parts)
+    none = [None] * folds.n_folds
     last = _Round(none, _discounted(inputs), fit.sums, fit.posterior, fit.tables, labels)
     trace: list[float] = []
     reason, begin = "rounds", time.perf_counter()
     try:
         while len(trace) < settings.rounds and reason == "rounds":
-            new = _round(inputs, folds, last, given, FIRST_STEPS if not trace else NEXT_STEPS)
+            new = _round(inputs, folds, last, given)
             moved = float(np.abs(new.labels.probs - last.labels.probs).sum(axis=1).mean() / 2)
             last = new
             trace.append(new.sums.log_z)
-            if given.progress:
+            if given.progress and not folds.is_slow:
                 left = (settings.rounds / len(trace) - 1) * (time.perf_counter() - begin)
                 given.progress(len(trace), settings.rounds, trace[-1], left)
             reason = "labels stand still" if moved < STILL else "rounds"
         sharp = Posterior(*_sharper(last.shards, last.tables), codec, runner)
         sure = folds.soft_labels(last.missed.beside(sharp) if last.missed else sharp)
-        tagger = folds.tagger(sure, _known(last.weights), runner)
+        tagger = folds.tagger(sure, _known(last.learned), given)
     except KeyboardInterrupt:
         if not trace:
             raise
-        reason, tagger = "interrupted", folds.untrained(_known(last.weights))
+        reason, tagger = "interrupted", folds.untrained(_known(last.learned))
     converged = reason == "labels stand still"
     found = Fit(last.sums, last.posterior, last.tables, tuple(trace), converged, reason)
     return Refined(last.shards, found, last.missed, tagger)
 
 
-def _round(
-    inputs: EngineInputs, folds: Folds, last: _Round, given: FitContext, steps: int
-) -> _Round:
-    """Update the CRFs once, then the workers and the labels a few times."""
-    weights = folds.train(last.labels, last.weights, steps, given.runner)
-    scores = folds.scores(weights).raised(folds.settings.power)
+def _round(inputs: EngineInputs, folds: TextModel, last: _Round, given: FitContext) -> _Round:
+    """Update the text models once, then the workers and the labels a few times."""
+    learned = folds.train(last.labels, last.learned, given)
+    scores = folds.scores(learned, last.labels).raised(folds.settings.power)
     beside = beside_text(inputs, last.sums, last.posterior, scores, given.runner)
     shards, sums, posterior, tables = beside
     found = Posterior(shards, tables, inputs.crowd.tagset, given.runner)
     wanted = folds.settings.documents == "auto"
     missed = find_missed(inputs.crowd, found, inputs.families) if wanted else None
     labels = folds.soft_labels(missed.beside(found) if missed else found)
-    return _Round(weights, shards, sums, posterior, tables, labels, missed)
+    return _Round(learned, shards, sums, posterior, tables, labels, missed)
 
 
 class Beside(NamedTuple):
@@ -507,12 +555,12 @@ def beside_text(
 
 
 def with_tagger(
-    inputs: EngineInputs, tables: Tables, tagger: CRF, power: float
+    inputs: EngineInputs, tables: Tables, tagger: Tagger, power: float
 ) -> tuple[list[Evidence], Tables]:
-    """Add the scores of a trained CRF to new items, which it never saw."""
-    masks = Masks.of(inputs.crowd.tagset, hard=True)
-    unary = tagger.log_potentials(text_of(inputs.crowd)).unary
-    scores = Scores.of(unary, tagger.weights_, masks, power)
+    """Add the scores of a trained tagger to new items, which it never saw."""
+    found = tagger.log_potentials(text_of(inputs.crowd))
+    start, step, end = (np.exp(power * part) for part in (found.start, found.step, found.end))
+    scores = Scores(power * found.unary, np.vstack([start, step]), end)
     return _with_unary(_discounted(inputs), scores.unary), _with_text(tables, scores)
 
 
@@ -542,5 +590,5 @@ def _with_text(tables: Tables, scores: Scores) -> Tables:
     return replace(tables, truth=scores.truth, end=scores.end)
 
 
-def _known(weights: Sequence[Weights | None]) -> list[Weights]:
-    return [one for one in weights if one is not None]
+def _known(learned: Sequence[Any | None]) -> list[Any]:
+    return [one for one in learned if one is not None]

@@ -22,7 +22,6 @@ from goldspan.spans import Codec, Tagged, find_spans
 from goldspan.spans.corpus import write_codes
 from goldspan.tagger.crf import Masks, Targets
 from goldspan.tagger.features import Features
-from goldspan.tagger.kernels import unary_step
 from goldspan.tagger.parameters import Weights
 
 Floats = NDArray[np.float64]
@@ -48,9 +47,7 @@ class Scores:
     @classmethod
     def of(cls, features: Features, weights: Weights, masks: Masks) -> Scores:
         """Score the tokens."""
-        unary = np.empty((features.n_tokens, weights.n_labels))
-        unary_step(features.bounds, features.ids, features.values, weights.state, unary)
-        return cls(unary, *masks.exponentials(weights))
+        return cls(features.scores(weights.state), *masks.exponentials(weights))
 
     @classmethod
     def even(cls, n_tokens: int, masks: Masks) -> Scores:

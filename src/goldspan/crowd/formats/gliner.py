@@ -1,8 +1,10 @@
 """GLiNER: the JSON that it is fine-tuned on, items with their tokens and gold spans.
 
 A list of objects with `tokenized_text` and `ner`, each span as [first token, last token, label]
-(the last token is part of the span). Only gold is held: it is for the labels of an aggregation. An
-item without gold is left out, because GLiNER would learn that there is nothing in it.
+(the last token is part of the span), and `ner_labels`, all labels of the crowd: without them GLiNER
+asks for those of an item's own spans alone, and learns nothing from one without spans. Only gold is
+held: it is for the labels of an aggregation. An item without gold is left out, because GLiNER would
+learn that there is nothing in it.
 
 goldspan adds `item`, `doc`, and where the crowd knows its texts `text` and `token_start`; where
 labels have a confidence, `confidence` of the item and `scores` of its spans. GLiNER passes over
@@ -40,7 +42,7 @@ from goldspan.crowd.source import Source
 
 _KEYS = {
     *("tokenized_text", "ner", "item", "doc", "text", "token_start", "confidence", "scores"),
-    "attributes",
+    *("attributes", "ner_labels"),
 }
 
 
@@ -100,6 +102,7 @@ def _lines(crowd: Crowd, soft: SoftLabels | None) -> Iterator[str]:
         row: dict[str, Any] = {
             "tokenized_text": crowd.tokens_list[n],
             "ner": [[start, end - 1, kind] for kind, start, end in known.spans[n]],
+            "ner_labels": list(crowd.tagset.types),
             "item": ids[n],
         }
         if groups[n] is not None:

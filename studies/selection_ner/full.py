@@ -1,0 +1,185 @@
+"""Study selection-ner-full: which share of the data gives 99 % of the F1 that all of it gives.
+
+Shen et al. (2018) report 24.9 % of the tokens for their deep model on OntoNotes, chosen by MNLP;
+theirs are other data and another model. Here a CRF learns from the gold of the chosen sentences of
+CoNLL-2003, as in study selection-ner, until the whole pool is bought.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from goldspan.errors import InputError
+from goldspan.report.drawing import FONT, INK, MUTED, bare, new_figure, own_settings
+from goldspan.runners import Threads
+from studies.selection_ner.bench import STEPS, Bench
+from studies.selection_ner.experiment import Told, carry_out
+from studies.selection_ner.journal import Runs
+from studies.selection_ner.lines import RANDOM, RULES, SCHEDULE, Extent, Line
+from studies.selection_ner.pictures import LOOK
+from studies.selection_ner.tables import f1_of, tests_of
+from studies.table import Study, Table
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+Floats = NDArray[np.float64]
+COMPARED = (RANDOM, "mnlp", SCHEDULE)
+SHARES = (0.90, 0.95, 0.99)
+"""Of the F1 of the whole pool."""
+PUBLISHED = 0.249
+"""Share of the tokens with which MNLP has 99 % of the best deep model's F1 (Shen et al. 2018)."""
+ROUNDS = (2500, 5000, 10_000, 15_000, 20_000, 25_000, 30_000, 40_000, 50_000, 60_000, 80_000)
+LATER = 20_000
+"""Tokens between two stops after that."""
+
+
+@dataclass(frozen=True)
+class Whole(Extent):
+    """Rules that go on until the whole pool is bought.
+
+    Attributes:
+        n_tokens: Of the pool.
+    """
+
+    n_tokens: int = 0
+
+    @property
+    def stops(self) -> tuple[int, ...]:
+        """Tokens after which everything is scored, the whole pool last.
+
+        >>> Whole(n_tokens=9000).stops, Whole(n_tokens=110_000).stops[-3:]
+        ((2500, 5000, 9000), (80000, 100000, 110000))
+        """
+        later = range(ROUNDS[-1] + LATER, self.n_tokens, LATER)
+        return (*(n for n in (*ROUNDS, *later) if n < self.n_tokens), self.n_tokens)
+
+    @property
+    def lines(self) -> list[Line]:
+        """The rules that are compared."""
+        return [Line(label, RULES[label], self.stops) for label in COMPARED]
+
+
+def study(
+    data: Path,
+    *,
+    progress: Told | None = None,
+    repeats: int | None = None,
+    quick: bool = False,
+    state: str | Path | None = None,
+    threads: int | None = None,
+) -> Study:
+    """Make the table.
+
+    Args:
+        data: The folder that holds `conll2003`.
+        progress: Told how many stops of all runs are behind.
+        repeats: Seeds; 3 by default.
+        quick: Whether it is only to be seen that the study runs: about 600 sentences are the pool.
+        state: File of finished runs, to resume from.
+        threads: How many; all cores by default.
+
+    Raises:
+        InputError: The data are not there, or `repeats` is no positive number.
+    """
+    if repeats is not None and (not isinstance(repeats, int) or repeats < 1):
+        raise InputError(f"repeats must be a whole number of at least 1, not {repeats!r}")
+    bench = Bench.read(data, 600 if quick else None, 600 if quick else None)
+    extent = Whole(repeats=repeats or (1 if quick else 3), n_tokens=bench.train.n_tokens)
+    kept = None if state is None else Path(state)
+    runs = carry_out(bench, extent, Threads(threads), kept, progress)
+    notes = _notes(bench, extent)
+    if quick:
+        notes.insert(0, "QUICK: it shows that the study runs, and no result.")
+    title = "How much of the data is enough: selection on CoNLL-2003"
+    return Study(title, [share_table(runs, extent)], notes, picture=partial(figure, runs, extent))
+
+
+def _notes(bench: Bench, extent: Whole) -> list[str]:
+    """Return how much was done, and how numbers are to be read."""
+    pool = f"{bench.train.n_items} sentences with {bench.train.n_tokens} tokens"
+    how = f"in at most {STEPS} steps of L-BFGS from the CRF of the stop before"
+    theirs = f"{PUBLISHED:.1%} of the tokens, for 99 % of the F1 of a deep model on OntoNotes 5.0"
+    differ = "which differ by where their training began"
+    return [
+        f"{extent.repeats} seeds; the pool has {pool}. A CRF is trained on their gold, {how}.",
+        f"The whole F1 is the mean of the CRFs when all is bought, {differ}.",
+        "Between two stops the F1 is taken to rise in a straight line.",
+        f"Published: {theirs} by MNLP (Shen et al. 2018): other data and another model.",
+    ]
+
+
+def shares_of(runs: Runs, extent: Whole, label: str, test: str) -> tuple[Floats, float]:
+    """Return the F1 of a rule at its stops as shares of the whole F1, and the whole F1."""
+    last = extent.stops[-1:]
+    whole = float(np.mean([f1_of(runs, rule, test, last) for rule in COMPARED]))
+    return f1_of(runs, label, test, extent.stops).mean(axis=0) / whole, whole
+
+
+def needed(stops: Sequence[int], reached: Floats, share: float) -> float:
+    """Return the tokens with which a share is first reached, by straight lines between stops.
+
+    >>> needed([100, 200, 400], np.array([0.5, 0.75, 1.0]), 0.875)
+    300.0
+    """
+    at = int(np.argmax(reached >= share))
+    if at == 0:
+        return float(stops[0]) if reached[0] >= share else float("nan")
+    a, b = reached[at - 1], reached[at]
+    return float(stops[at - 1] + (stops[at] - stops[at - 1]) * (share - a) / (b - a))
+
+
+def share_table(runs: Runs, extent: Whole) -> Table:
+    """Return which share of the tokens every rule needs."""
+    rows = []
+    for test in tests_of(runs):
+        for label in COMPARED:
+            reached, whole = shares_of(runs, extent, label, test)
+            cells = [100 * needed(extent.stops, reached, s) / extent.n_tokens for s in SHARES]
+            rows.append((test, label, whole, *cells))
+    heads = tuple(f"{share:.0%} of it" for share in SHARES)
+    columns = ("", "rule", "F1 of the whole pool", *heads)
+    return Table(
+        "Share of the pool's tokens, in per cent, that a share of the whole pool's F1 needs",
+        columns, tuple(rows), dict.fromkeys(heads, 1),
+    )  # fmt: skip
+
+
+def figure(runs: Runs, extent: Whole) -> Figure:
+    """Draw the share of the F1 by the share of the tokens, a panel per test set.
+
+    Raises:
+        MissingExtraError: Matplotlib is not installed.
+    """
+    tests = tests_of(runs)
+    found = new_figure(4.6 * len(tests), 3.6)
+    x = 100 * np.array(extent.stops) / extent.n_tokens
+    with own_settings():
+        axes = found.subplots(1, len(tests), squeeze=False)[0]
+        found.subplots_adjust(left=0.06, right=0.99, top=0.91, bottom=0.26, wspace=0.14)
+        for ax, test in zip(axes, tests, strict=True):
+            for label in COMPARED:
+                look = {**LOOK[label], "markersize": 3.5, "linewidth": 1.3}
+                ax.plot(x, 100 * shares_of(runs, extent, label, test)[0], label=label, **look)
+            ax.axhline(99, color=MUTED, linewidth=0.9, linestyle=(0, (2, 2)))
+            ax.plot(
+                [100 * PUBLISHED], [99], linestyle="none", marker="*", markersize=9, color=INK,
+                label="Shen et al. 2018 (OntoNotes, deep model)",
+            )  # fmt: skip
+            ax.set_ylim(bottom=80)
+            bare(ax)
+            ax.set_title(f"{test}: % of the F1 of the whole pool", size=9, family=FONT, color=INK)
+            ax.set_xlabel("% of the pool's tokens", size=8.5, family=FONT, color=INK)
+        handles, names = axes[0].get_legend_handles_labels()
+        found.legend(
+            handles, names, loc="lower center", ncols=len(names), frameon=False,
+            prop={"family": FONT, "size": 8.5}, labelcolor=INK,
+        )  # fmt: skip
+    return found
