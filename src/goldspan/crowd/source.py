@@ -143,12 +143,15 @@ class Source:
         _ = self.text
         return decode(self.data, self.name, self.text_encoding, keep_line_ends=True)
 
+    @property
+    def utf8(self) -> bytes:
+        """The text in UTF-8, which may be the very bytes; raises as `text`."""
+        is_as_it_was = self.text.encoding == "utf-8" and not self.text.notes
+        return self.data if is_as_it_was else self.text.data
+
     def stream(self) -> TextIO:
         """Open the text, to be read line by line without another copy of it; raises as `text`."""
-        text = self.text
-        is_as_it_was = text.encoding == "utf-8" and not text.notes
-        data = self.data if is_as_it_was else text.data
-        return io.TextIOWrapper(io.BytesIO(data), "utf-8", "surrogatepass", newline="\n")
+        return io.TextIOWrapper(io.BytesIO(self.utf8), "utf-8", "surrogatepass", newline="\n")
 
     def sorted_files(self) -> Iterator[tuple[str, Source]]:
         """Yield the files of a folder in the order of their paths."""

@@ -75,14 +75,14 @@ def parse(
     >>> parse(["B-PER", "I-PER", "O", "I-LOC"], policy="strict")
     [Span(type='PER', start=0, end=2)]
     """
-    check_policy(policy)
-    tags, rules = listed(tags), get_encoding(encoding)
-    if policy == "conlleval":
+    if policy == "conlleval" and type(tags) is list:
         try:
-            return _walk(tags, rules.name)
-        except (KeyError, TypeError):  # something is no tag: all that is wrong is told below
-            pass
-    codec, codes = _encode(tags, rules)
+            return _walk(tags, _firsts[encoding])  # type: ignore[index]
+        except (KeyError, TypeError):
+            pass  # something is no tag: all that is wrong is told below
+    check_policy(policy)
+    tags = listed(tags)
+    codec, codes = _encode(tags, get_encoding(encoding))
     bits = _pair_bits(codes, codec)
     if policy == "raise" and any(bit & FAULTS for bit in bits):
         raise FaultsError(as_faults(_pair_errors(tags, bits, codec)))
@@ -143,40 +143,41 @@ class _After(dict[object, "tuple[int, _After, str]"]):
         before, now = (-1 if one is _EDGE else codec.index[str(one)] for one in (self._tag, tag))
         if len(self._every) >= MAX_WALKED:
             self._every.clear()
-            _first.cache_clear()
+            _firsts.clear()
         after = self._every.get(tag) or _After(tag, self._encoding, self._every)
         found = codec.pair_rows[before][now], after, codec.type_name[now] if now >= 0 else ""
         self[tag] = found
         return found
 
 
-@lru_cache(maxsize=16)
-def _first(encoding: str) -> _After:
-    return _After(_EDGE, encoding, {})
+class _Firsts(dict[str, _After]):
+    """What may come first in an encoding, by any of its names."""
+
+    def __missing__(self, encoding: str) -> _After:
+        return self.setdefault(encoding, _After(_EDGE, get_encoding(encoding).name, {}))
 
 
-def _walk(tags: list[str], encoding: str) -> list[Span]:
+_firsts = _Firsts()
+
+
+def _walk(tags: list[str], after: _After) -> list[Span]:
     """Read spans in the way of conlleval; a KeyError or a TypeError where something is no tag.
 
     A sentence has some fifteen tokens: what is done once per call must be little, and per token
     one look into a dictionary.
     """
-    after, begin, kind = _first(encoding), 0, ""
-    found: list[tuple[str, int, int]] = []
+    found: list[Span] = []
+    begin, kind, new = 0, "", tuple.__new__  # half the time of Span's own constructor
     for place, tag in enumerate(tags):
         bits, after, now = after[tag]
         if bits:
             if bits & ENDED:
-                found.append((kind, begin, place))
+                found.append(new(Span, (kind, begin, place)))
             if bits & STARTS:
                 begin, kind = place, now
     if after[_EDGE][0] & ENDED:
-        found.append((kind, begin, len(tags)))
-    return [_as_span(Span, one) for one in found]
-
-
-_as_span = tuple.__new__
-"""Makes a `Span` in half the time of its constructor."""
+        found.append(new(Span, (kind, begin, len(tags))))
+    return found
 
 
 @lru_cache(maxsize=256)
