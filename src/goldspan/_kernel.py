@@ -66,7 +66,8 @@ def inlined(function: Callable[..., Any]) -> Callable[..., Any]:
 def _compiled(function: Callable[..., Any], **options: Any) -> Callable[..., Any]:
     compiled = numba.njit(function, nogil=True, error_model="numpy", **options)
     with suppress(RuntimeError):  # Numba found no folder to cache in
-        compiled._cache = _Cache(function)  # noqa: SLF001 - what njit(cache=True) does
+        # What njit(cache=True) does.
+        compiled._cache = _Cache(function)  # type: ignore[no-untyped-call]  # noqa: SLF001
     found: Callable[..., Any] = compiled
     return found
 
@@ -79,13 +80,13 @@ class _Locator(caching.UserWideCacheLocator):
     """A folder per file of kernels and state of its sources, whatever the environment."""
 
     def __init__(self, function: Callable[..., Any], file: str) -> None:
-        super().__init__(function, file)
+        super().__init__(function, file)  # type: ignore[no-untyped-call]
         self._stamp = _stamp(file, function.__globals__)
         name = f"{Path(file).parent.name}.{Path(file).stem}-{self._stamp[:16]}"
         self._cache_path = str(_folder() / name)
 
     def ensure_cache_path(self) -> None:
-        super().ensure_cache_path()
+        super().ensure_cache_path()  # type: ignore[no-untyped-call]
         with suppress(OSError):  # used today: not removed
             if time.time() - Path(self._cache_path).stat().st_mtime > DAY:
                 os.utime(self._cache_path)
@@ -95,7 +96,7 @@ class _Locator(caching.UserWideCacheLocator):
 
 
 class _Impl(caching.CompileResultCacheImpl):
-    _locator_classes: ClassVar[list[Any]] = [
+    _locator_classes: ClassVar[list[Any]] = [  # type: ignore[misc]
         caching.UserProvidedCacheLocator, _Locator, caching.InTreeCacheLocator,
     ]  # fmt: skip
 
@@ -105,7 +106,7 @@ class _Cache(caching.FunctionCache):
 
     def save_overload(self, sig: Any, data: Any) -> None:
         _tidy()
-        super().save_overload(sig, data)
+        super().save_overload(sig, data)  # type: ignore[no-untyped-call]
 
 
 _stamps: dict[str, str] = {}
@@ -131,7 +132,8 @@ def _stamp(file: str, names: Mapping[str, Any]) -> str:
 
 @cache
 def _folder() -> Path:
-    return Path(AppDirs("goldspan", appauthor=False).user_cache_dir) / "kernels"
+    found = AppDirs("goldspan", appauthor=False)  # type: ignore[no-untyped-call]
+    return Path(found.user_cache_dir) / "kernels"
 
 
 @cache

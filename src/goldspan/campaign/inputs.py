@@ -98,8 +98,11 @@ class CampaignInputs:
     def words(self) -> Sequence[list[str]]:
         """The tokens to label of every item; a single label stands on the item's id."""
         if self.plan.is_single:
-            return OnDemand(self.pool.n_items, lambda n: [self.ids[n]])
+            return OnDemand(self.pool.n_items, self._own_id)
         return OnDemand(self.pool.n_items, self.pool.words)
+
+    def _own_id(self, item: int) -> list[str]:
+        return [self.ids[item]]
 
     @cached_property
     def key(self) -> str:

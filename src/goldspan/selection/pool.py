@@ -8,7 +8,7 @@ from abc import ABC, abstractmethod
 from array import array
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import chain, pairwise
 from typing import Any, ClassVar, Generic, TypeAlias, TypeVar, overload
 
@@ -326,7 +326,7 @@ class OnDemand(Sequence[Made], Generic[Made]):
     @classmethod
     def strings(cls, values: pa.Array) -> OnDemand[str]:
         """Return the strings of an Arrow array."""
-        return OnDemand(len(values), lambda n: str(values[n].as_py()))
+        return OnDemand(len(values), partial(_string, values))
 
     def __len__(self) -> int:
         """Count them."""
@@ -346,6 +346,10 @@ class OnDemand(Sequence[Made], Generic[Made]):
     def __iter__(self) -> Iterator[Made]:
         """Make one after the other."""
         return map(self._make, range(self._length))
+
+
+def _string(values: pa.Array, place: int) -> str:
+    return str(values[place].as_py())
 
 
 class Places(Mapping[str, int]):
