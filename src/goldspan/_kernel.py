@@ -28,6 +28,7 @@ from numba.misc.appdirs import AppDirs
 from goldspan._compiling import tell
 
 DAY = 24 * 3600.0
+OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
 UNUSED = 90 * DAY
 """Seconds after which machine code that no process asked for is removed."""
 
@@ -64,7 +65,7 @@ def inlined(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _compiled(function: Callable[..., Any], **options: Any) -> Callable[..., Any]:
-    compiled = numba.njit(function, nogil=True, error_model="numpy", **options)
+    compiled = numba.njit(function, **OPTIONS, **options)
     with suppress(RuntimeError):  # Numba found no folder to cache in
         # What njit(cache=True) does.
         compiled._cache = _Cache(function)  # type: ignore[no-untyped-call]  # noqa: SLF001
@@ -115,10 +116,10 @@ _stamps: dict[str, str] = {}
 def _stamp(file: str, names: Mapping[str, Any]) -> str:
     """Return a hash of all that the kernels of a file are compiled from.
 
-    These are the file, this file, the files of the kernels that it imports, and its constants.
+    These are the file, the options, the files of the kernels that it imports, and its constants.
     """
     if file not in _stamps:
-        found = hashlib.sha256(Path(file).read_bytes() + Path(__file__).read_bytes())
+        found = hashlib.sha256(Path(file).read_bytes() + repr(OPTIONS).encode())
         for name, value in sorted(names.items(), key=lambda pair: pair[0]):
             if isinstance(value, Dispatcher):
                 other = value.py_func.__code__.co_filename
