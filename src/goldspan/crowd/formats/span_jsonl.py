@@ -299,7 +299,8 @@ def _read_item(crowd: SpanCrowd, header: Header, record: Record) -> None:
     gold = _gold(record)
     unit = record.string("unit") or header.unit or ("token" if "tokens" in record.value else "char")
     known = crowd.items.get(record.item)
-    cut = _cut(record, [*said, *gold], unit, options.tokens, known and known.cut)
+    before = None if known is None else known.cut
+    cut = _cut(record, [*said, *gold], unit, options.tokens, before)
     group = record.name(*keys_of(options, "doc", "doc"), may_be_empty=True)
     facts = record.others(RESERVED | set(options.columns.values()))
     item = crowd.item(record, cut, group=group, attributes=facts, once=worker is None)
