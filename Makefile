@@ -178,11 +178,10 @@ study: $(STAMP) ## Repeat the papers' tables: many hours, resumes after an inter
 # The tests that have the marker `torture`, each many times; tests/torture.py makes the table. RECORD=1
 # writes it into docs/reliability.md too.
 TABLES = --torture-table $(OUT)/torture.md $(if $(RECORD),--torture-table docs/reliability.md)
-torture: $(STAMP) $(CLUSTER) ## Kill, damage, flood and fuzz all that can be, for half an hour, and print what held
+torture: $(STAMP) ## Kill, damage, flood and fuzz all that can be, for half an hour, and print what held
 	@$(POSTGRES)
 	GOLDSPAN_TORTURE=60 $(BIN)/python -m pytest -n 2 --dist worksteal tests -m "torture and not realdata and not cluster" \
 		--hypothesis-profile=torture $(TABLES)
-	GOLDSPAN_TORTURE=60 .venv-cluster/bin/python -m pytest tests/cluster -m torture
 
 clean: ## Remove everything that was made
 	rm -rf .venv .venv-bench .venv-models .venv-wheel .venv-sdist .venv-cluster $(OUT) site .coverage .pytest_cache .mypy_cache .ruff_cache .hypothesis
