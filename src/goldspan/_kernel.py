@@ -2,17 +2,35 @@
 
 `nogil` lets the threads of `goldspan.runners` run them side by side; `parallel=True` is never used,
 because two Python threads inside it abort the process under one of Numba's threading layers.
+
+The machine code is kept in the user's cache folder, under a name made of what it was compiled from:
+all environments of a user with the same kernels share it, and no edit, of a callee in another file
+either, leaves old code in force. `NUMBA_CACHE_DIR` names another folder.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+import hashlib
+import os
+import shutil
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+from typing import Any, ClassVar
 
 import numba
-from numba.core import event
+from numba.core import caching, event
+from numba.core.dispatcher import Dispatcher
+from numba.misc.appdirs import AppDirs
 
 from goldspan._compiling import tell
+
+DAY = 24 * 3600.0
+OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
+UNUSED = 90 * DAY
+"""Seconds after which machine code that no process asked for is removed."""
 
 
 class _Compiled(event.Listener):
@@ -33,8 +51,7 @@ event.register("numba:compile", _Compiled())  # type: ignore[no-untyped-call]
 def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
     """Compile a function of arrays at its first call.
 
-    The machine code is kept beside the source or in the user's cache folder. An installation
-    without any writable folder compiles anew in every process.
+    An installation without any writable folder compiles anew in every process.
     """
     return _compiled(function)
 
@@ -48,10 +65,82 @@ def inlined(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _compiled(function: Callable[..., Any], **options: Any) -> Callable[..., Any]:
-    compiled: Callable[..., Any]
-    options |= {"nogil": True, "error_model": "numpy"}
-    try:
-        compiled = numba.njit(function, cache=True, **options)
-    except RuntimeError:  # Numba found no folder to cache in
-        compiled = numba.njit(function, **options)
-    return compiled
+    compiled = numba.njit(function, **OPTIONS, **options)
+    with suppress(RuntimeError):  # Numba found no folder to cache in
+        # What njit(cache=True) does.
+        compiled._cache = _Cache(function)  # type: ignore[no-untyped-call]  # noqa: SLF001
+    found: Callable[..., Any] = compiled
+    return found
+
+
+# --------------------------------------------------------------------------------------------------
+# Where machine code is kept.
+
+
+class _Locator(caching.UserWideCacheLocator):
+    """A folder per file of kernels and state of its sources, whatever the environment."""
+
+    def __init__(self, function: Callable[..., Any], file: str) -> None:
+        super().__init__(function, file)  # type: ignore[no-untyped-call]
+        self._stamp = _stamp(file, function.__globals__)
+        name = f"{Path(file).parent.name}.{Path(file).stem}-{self._stamp[:16]}"
+        self._cache_path = str(_folder() / name)
+
+    def ensure_cache_path(self) -> None:
+        super().ensure_cache_path()  # type: ignore[no-untyped-call]
+        with suppress(OSError):  # used today: not removed
+            if time.time() - Path(self._cache_path).stat().st_mtime > DAY:
+                os.utime(self._cache_path)
+
+    def get_source_stamp(self) -> str:
+        return self._stamp
+
+
+class _Impl(caching.CompileResultCacheImpl):
+    _locator_classes: ClassVar[list[Any]] = [  # type: ignore[misc]
+        caching.UserProvidedCacheLocator, _Locator, caching.InTreeCacheLocator,
+    ]  # fmt: skip
+
+
+class _Cache(caching.FunctionCache):
+    _impl_class = _Impl
+
+    def save_overload(self, sig: Any, data: Any) -> None:
+        _tidy()
+        super().save_overload(sig, data)  # type: ignore[no-untyped-call]
+
+
+_stamps: dict[str, str] = {}
+
+
+def _stamp(file: str, names: Mapping[str, Any]) -> str:
+    """Return a hash of all that the kernels of a file are compiled from.
+
+    These are the file, the options, the files of the kernels that it imports, and its constants.
+    """
+    if file not in _stamps:
+        found = hashlib.sha256(Path(file).read_bytes() + repr(OPTIONS).encode())
+        for name, value in sorted(names.items(), key=lambda pair: pair[0]):
+            if isinstance(value, Dispatcher):
+                other = value.py_func.__code__.co_filename
+                if other != file:
+                    found.update(_stamp(other, value.py_func.__globals__).encode())
+            elif isinstance(value, bool | int | float) and not name.startswith("__"):
+                found.update(f"{name}={value!r};".encode())
+        _stamps[file] = found.hexdigest()
+    return _stamps[file]
+
+
+@cache
+def _folder() -> Path:
+    found = AppDirs("goldspan", appauthor=False)  # type: ignore[no-untyped-call]
+    return Path(found.user_cache_dir) / "kernels"
+
+
+@cache
+def _tidy() -> None:
+    """Remove what no process has asked for in a long time, once per process that compiles."""
+    with suppress(OSError):
+        for old in _folder().iterdir():
+            if time.time() - old.stat().st_mtime > UNUSED:
+                shutil.rmtree(old, ignore_errors=True)

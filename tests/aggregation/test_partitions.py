@@ -8,6 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 import goldspan
+from goldspan.aggregation import get_aggregator, partitions
 from goldspan.aggregation.partitions import aggregate_partitions
 from goldspan.cli import app
 from goldspan.crowd.partitions import is_partitioned, partitions_of, write_partitions
@@ -125,7 +126,7 @@ def test_a_changed_partition_is_another_run(crowd, folder, tmp_path):
 @pytest.mark.parametrize(
     ("method", "params", "why"),
     [
-        ("auto", {}, "does not work on partitions"),
+        ("auto", {"text": "auto"}, "takes share and random_state, not text"),
         ("mv-token", {}, "does not work on partitions"),
         ("bsc-seq+crf", {}, "does not work on partitions"),
         ("bsc-seq+words", {}, "does not work on partitions"),
@@ -137,6 +138,30 @@ def test_what_does_not_work_on_partitions_is_said(folder, tmp_path, method, para
     with pytest.raises(InputError, match=why):
         aggregate_partitions(folder, tmp_path / "out", method, **params)
     assert {path.name for path in tmp_path.iterdir()} == {"answers"}
+
+
+def test_auto_runs_the_method_that_predicts_hidden_answers_best(folder, crowd, tmp_path):
+    found = aggregate_partitions(folder, tmp_path / "out", "auto")
+    bare = get_aggregator("auto", text="none", documents="none", families="none")
+    tried = bare.fit(crowd.with_gold(None)).result_.candidates
+    best = max((one for one in tried if "votes" not in one.name), key=lambda one: one.score)
+    assert found.method == best.name
+    assert f"690 answers of 5 partitions: {best.name} predicts hidden ones best" in found.notes[0]
+    aggregate_partitions(folder, tmp_path / "named", best.name)
+    assert contents(tmp_path / "out") == contents(tmp_path / "named")
+
+
+def test_auto_judges_single_labels_by_a_part_of_them(tmp_path, monkeypatch):
+    truth = draw_truth(300, ["a", "b", "c"], seed=1)
+    crowd = simulate_crowd(truth, ["flip(0.2) x5", "flip(0.6) x3"], per_item=4, seed=2)
+    write_partitions(crowd, tmp_path / "answers", 12)
+    monkeypatch.setattr(partitions, "SAMPLE", 400)
+    found = aggregate_partitions(tmp_path / "answers", tmp_path / "out", "auto")
+    n = int(found.notes[0].split()[3])
+    assert 400 <= n < 500
+    assert found.notes[0].startswith(f"auto judged by {n} answers of 8 partitions: ")
+    assert found.method in {"ds", "one-coin", "mace"}
+    assert (found.n_items, found.n_answers) == (300, 1200)
 
 
 def test_other_folders_and_files_are_refused(folder, tmp_path):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import shutil
 import subprocess
 import sys
 from types import SimpleNamespace
@@ -44,6 +45,29 @@ def test_the_first_run_says_once_that_it_compiles_and_the_next_one_does_not(tmp_
     )
     assert (first.stdout, first.stderr) == ("3.0 4.0\n", f"{TEXT}\n")
     assert (second.stdout, second.stderr) == ("3.0 4.0\n", "")
+
+
+def test_environments_share_what_was_compiled_as_long_as_nothing_it_is_made_of_changes(tmp_path):
+    env = {name: value for name, value in os.environ.items() if name != "NUMBA_CACHE_DIR"}
+    env["XDG_CACHE_HOME"] = str(tmp_path / "cache")
+    for name in ("one", "other"):
+        home = ROOT / "src" / "goldspan"
+        shutil.copytree(home, tmp_path / name / "goldspan",
+                        ignore=shutil.ignore_patterns("__pycache__", "static"))  # fmt: skip
+
+    def compiles(name):
+        env["PYTHONPATH"] = str(tmp_path / name)
+        done = subprocess.run([sys.executable, "-c", COMPILE], capture_output=True, text=True,
+                              env=env, check=True)  # fmt: skip
+        assert done.stdout == "3.0 4.0\n"
+        return TEXT in done.stderr
+
+    assert compiles("one")
+    assert not compiles("other")
+    callee = tmp_path / "other" / "goldspan" / "chains" / "forward_backward.py"
+    callee.write_text(callee.read_text() + "\n# another state\n")
+    assert compiles("other")
+    assert not compiles("one")
 
 
 def test_checking_a_plan_compiles_nothing(tmp_path):

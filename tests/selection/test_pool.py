@@ -11,7 +11,8 @@ from scipy.sparse import csr_matrix
 
 import goldspan
 from goldspan.errors import InputError
-from goldspan.selection import Pool
+from goldspan.selection import Pool, pool
+from goldspan.selection.pool import OnDemand, Places, PoolBuilder, keys_of
 from goldspan.tagger import Text
 
 TEXTS = ["Rome is old .", "So is Athens"]
@@ -98,3 +99,52 @@ def test_what_is_no_pool_is_refused(pool, words):
 def test_a_table_has_no_tokens():
     with pytest.raises(InputError, match="no tokens to count"):
         _ = Pool.of(np.eye(2)).n_tokens
+
+
+@pytest.mark.parametrize("hashed", [None, lambda _: 0, len])
+def test_every_item_is_found_by_its_id_though_hashes_meet(hashed, monkeypatch):
+    if hashed is not None:
+        monkeypatch.setattr(pool, "hash64", hashed)
+    ids = pa.array([f"s{n}" for n in range(30)])
+    places = Places(ids, keys_of(ids))
+    assert {name: places[name] for name in places} == {f"s{n}": n for n in range(30)}
+    assert "s30" not in places
+    assert places.get(7) is None
+    assert places.twice() is None
+    again = pa.array(["a", "b", "c", "b", "a", "a"])
+    places = Places(again, keys_of(again))
+    assert (places.twice(), places["b"], places["a"]) == ("a", 1, 0)
+
+
+def test_items_that_come_one_by_one_make_the_pool_that_they_make_together():
+    words = [["Rome", "falls"], ["so"], ["x", "y", "z"]]
+    texts, starts = ["Rome falls", "so", "x  y z"], [[0, 5], [0], [0, 3, 5]]
+    documents, facts = ["d1", None, "d1"], [{}, {"url": "u"}, {}]
+    builder = PoolBuilder()
+    for n, name in enumerate("abc"):
+        builder.add(name, words[n], starts[n], texts[n], documents[n], facts[n])
+    one, other = builder.build(), Pool.of_items([*"abc"], words, texts, documents, starts, facts)
+    assert one.item_ids == other.item_ids
+    assert [one.words(n) for n in range(3)] == words
+    assert [list(pool.given) for pool in (one, other)] == [texts, texts]
+    assert one.starts.tolist() == other.starts.tolist() == [0, 5, 0, 0, 3, 5]
+    assert one.documents == other.documents
+    assert one.text.group.tolist() == other.text.group.tolist()
+    assert [dict(fact) for fact in one.attributes] == [dict(fact) for fact in other.attributes]
+    assert len(builder) == 3
+    with pytest.raises(InputError, match="item a appears in the pool twice"):
+        twice(PoolBuilder())
+
+
+def twice(builder):
+    for _ in range(2):
+        builder.add("a", ["x"], [0], "x")
+    builder.build()
+
+
+def test_what_is_made_on_demand_is_a_sequence():
+    made = OnDemand(3, lambda n: [n])
+    assert (made[0], made[-1], made[1:], list(made)) == ([0], [2], [[1], [2]], [[0], [1], [2]])
+    assert len(made) == 3
+    with pytest.raises(IndexError):
+        made[3]

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from goldspan.errors import UnknownNameError
+from goldspan.errors import FaultsError, UnknownNameError
+from goldspan.spans import Codec, parse
 from goldspan.spans.encoding import (
     ALIASES,
     ENCODINGS,
@@ -194,3 +197,27 @@ def test_any_string_is_either_read_or_a_fault(encoding, tag):
         assert read.message
     else:
         assert write_tag(*read, ENCODINGS[encoding]) == tag
+
+
+@pytest.mark.parametrize("name", ENCODINGS)
+def test_lists_are_read_as_other_sequences_are(name):
+    """Lists have a short way of their own; the pair table decides in both."""
+    codec = Codec.from_types(["A", "B"], name)
+    for length in range(4):
+        for tags in product(codec.tags, repeat=length):
+            assert parse(list(tags), name) == parse(tags, name)
+
+
+def test_more_labels_than_are_remembered_are_read():
+    labels = [f"label {n}" for n in range(2500)]
+    found = parse(labels, "PLAIN")
+    assert [span.type for span in found] == labels
+    assert parse(labels, "PLAIN") == found == parse(tuple(labels), "PLAIN")
+
+
+@pytest.mark.parametrize("wrong", [None, "X-PER", "B", 3, ["B-PER"], "b-PER"])
+def test_what_is_no_tag_is_refused_wherever_it_stands(wrong):
+    for tags in ([wrong], ["O", wrong], [wrong, "B-PER"], ["B-PER", wrong, "O"]):
+        with pytest.raises(FaultsError) as caught:
+            parse(tags)
+        assert [fault.token for fault in caught.value.faults] == [tags.index(wrong)]

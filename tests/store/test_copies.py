@@ -8,8 +8,16 @@ import threading
 
 import pytest
 
+from goldspan.crowd import read_crowd
+from goldspan.crowd.partitions import is_partitioned, partitions_of
 from goldspan.errors import InputError
-from goldspan.store import backup_ledger, export_ledger, import_ledger, restore_ledger
+from goldspan.store import (
+    backup_ledger,
+    export_ledger,
+    export_partitions,
+    import_ledger,
+    restore_ledger,
+)
 from goldspan.store.copies import ABOUT, LOG
 from goldspan.store.verify import faults_of
 from store.states import state_of
@@ -192,3 +200,39 @@ def test_a_backup_is_not_called_damaged_where_there_is_no_room(busy, tmp_path, r
     with pytest.raises(InputError, match="make room on the disk"):
         restore_ledger(tmp_path / "b.db", folder / "c.db")
     assert not list(folder.iterdir())
+
+
+@pytest.mark.parametrize("n", [1, 2, 50])
+def test_partitions_hold_the_answers_that_count(busy, tmp_path, n):
+    busy.lease("v", 3, 1, n=2)
+    for key, worker, item, label in [("b", "v", "i0", "no"), ("c", "v", "i1", "yes"),
+                                     ("d", "w", "i2", "no")]:  # fmt: skip
+        busy.submit(key, worker, item, [label], 4)
+    assert export_partitions(busy, tmp_path / "out", n) == min(n, 3)
+    assert is_partitioned(tmp_path / "out")
+    parts = [read_crowd(path) for path in partitions_of(tmp_path / "out")]
+    whole = busy.crowd()
+    found = [row for part in parts for row in _said(part)]
+    assert found == _said(whole)
+    assert {part.tagset for part in parts} == {whole.tagset}
+    with pytest.raises(InputError, match="exists already"):
+        export_partitions(busy, tmp_path / "out", n)
+
+
+def _said(crowd):
+    """Return every answer as item, tokens, worker, label and time."""
+    ids, workers = crowd.item_ids.to_pylist(), crowd.worker_ids.to_pylist()
+    answers = crowd.answers
+    rows = zip(answers.item, answers.worker, answers.codes, answers.submitted, strict=True)
+    return [
+        (ids[item], crowd.tokens_list[item], workers[worker], crowd.tagset.tags[code], int(time))
+        for item, worker, code, time in rows
+    ]
+
+
+def test_without_answers_there_is_nothing_to_export(ledger, tmp_path):
+    with pytest.raises(InputError, match="no answers"):
+        export_partitions(ledger, tmp_path / "out", 2)
+    with pytest.raises(InputError, match="partitions"):
+        export_partitions(ledger, tmp_path / "out", 0)
+    assert not list(tmp_path.glob("out*"))

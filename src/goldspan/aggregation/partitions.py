@@ -22,6 +22,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from goldspan.aggregation import get_aggregator
+from goldspan.aggregation.auto import Auto
 from goldspan.aggregation.base import FitContext
 from goldspan.aggregation.bsc.engine import EngineInputs, Model, vote_shard
 from goldspan.aggregation.bsc.evidence import Evidence, Stored, Sums, compress, lay_out, store
@@ -35,9 +36,10 @@ from goldspan.crowd.formats.parquet import about_of
 from goldspan.crowd.io import read_crowd
 from goldspan.crowd.model import Answers
 from goldspan.crowd.partitions import partitions_of
-from goldspan.errors import InputError
+from goldspan.errors import GoldspanError, InputError
 from goldspan.protocols import Checkpoint, Progress, Runner, Serial
 from goldspan.spans import Codec
+from goldspan.tagger.features import hash64
 
 Keys = NDArray[np.int64]
 
@@ -58,6 +60,7 @@ class PartitionedResult:
         converged: Whether it converged.
         stop_reason: Why it stopped.
         seconds: How long it took.
+        notes: How `auto` chose the method.
     """
 
     method: str
@@ -71,6 +74,7 @@ class PartitionedResult:
     converged: bool
     stop_reason: str
     seconds: float
+    notes: tuple[str, ...] = ()
 
 
 class _Found(NamedTuple):
@@ -120,7 +124,8 @@ def aggregate_partitions(
     Args:
         source: The folder, as `goldspan convert --partitions` writes it.
         output: A folder that does not exist; files of labels are named as the partitions.
-        method: ds, one-coin, ibcc, mace, or a bsc method without words and CRF.
+        method: ds, one-coin, ibcc, mace, or a bsc method without words and CRF; "auto" is the one
+            of them that predicts hidden answers best in a sample of the items.
         runner: Where to work; by default in this thread.
         progress: Who is told of every step.
         checkpoint: Where the state is kept after every step, to resume from.
@@ -131,8 +136,12 @@ def aggregate_partitions(
             tags than others, or a folder is not there or cannot be written.
     """
     begin = time.perf_counter()
-    made = _estimator(method, params)
     given = FitContext(runner=runner or Serial(), progress=progress, checkpoint=checkpoint)
+    notes: tuple[str, ...] = ()
+    if method == "auto":
+        judge = _judge(params)
+    else:
+        made = _estimator(method, params)
     target = Path(output)
     if target.exists():
         raise InputError(f"{target} exists already: remove it or choose another name")
@@ -147,7 +156,10 @@ def aggregate_partitions(
     except OSError as error:
         raise InputError(f"cannot write {target}: {error.strerror}") from None
     try:
-        inputs = _prepare(made, parts, given)
+        found = given.runner.map_reduce(_describe, parts, None, _together)
+        if method == "auto":
+            made, notes = _chosen(judge, parts, found)
+        inputs = _prepare(made, parts, found, given)
         inputs, fit = made._fit(inputs, given)  # noqa: SLF001 - of one family
         codec = inputs.crowd.tagset
         last = (fit.tables, codec, made.decode, made.name)
@@ -165,7 +177,7 @@ def aggregate_partitions(
     return PartitionedResult(
         made.name, len(parts), every.n_items, every.n_open, every.n_answers,
         inputs.crowd.n_workers, every.confidence / max(1, n_labelled), fit.trace, fit.converged,
-        fit.stop_reason, time.perf_counter() - begin,
+        fit.stop_reason, time.perf_counter() - begin, notes,
     )  # fmt: skip
 
 
@@ -174,8 +186,8 @@ def _estimator(method: str, params: dict[str, Any]) -> Variational:
     made = get_aggregator(method, **params)
     if not isinstance(made, Variational) or made.text:
         raise InputError(
-            f"{method} does not work on partitions: use ds, one-coin, ibcc, mace, or a bsc method "
-            "without words and CRF"
+            f"{method} does not work on partitions: use auto, ds, one-coin, ibcc, mace, or a bsc "
+            f"method without words and CRF{_why(method)}"
         )
     for name, only in (("history", None), ("families", "none")):
         if getattr(made, name) != only:
@@ -185,10 +197,113 @@ def _estimator(method: str, params: dict[str, Any]) -> Variational:
     return made
 
 
-def _prepare(made: Variational, parts: Sequence[_Part], given: FitContext) -> EngineInputs:
+def _why(method: str) -> str:
+    """Say what a method would need all items at once for."""
+    if "+" in method or method.startswith("crf"):
+        return "; words and CRFs are learned from all texts together: aggregate a sample by it"
+    return ""
+
+
+# --------------------------------------------------------------------------------------------------
+# The choice of `auto`: methods that work out of core, judged on some items of some partitions.
+
+
+SAMPLE, SAMPLED = 20_000, 8
+"""Answers by which methods are judged, and partitions that they are taken from."""
+JUDGE = ("share", "random_state")
+"""Parameters of `auto` that have an effect on partitions."""
+
+
+def _judge(params: dict[str, Any]) -> Auto:
+    """Return `auto` as it judges what works on partitions: without words, CRFs and families."""
+    wrong = sorted(set(params) - set(JUDGE))
+    if wrong:
+        raise InputError(
+            f"auto on partitions takes {' and '.join(JUDGE)}, not {', '.join(wrong)}: it chooses "
+            "among methods without words, CRFs and families"
+        )
+    return Auto(text="none", documents="none", families="none", **params)
+
+
+def _chosen(
+    judge: Auto, parts: Sequence[_Part], found: _Found
+) -> tuple[Variational, tuple[str, ...]]:
+    """Return the method with the best prediction of hidden answers, and what is to be said of it.
+
+    A mixture would need the posteriors of all its methods: the best of them runs alone.
+    """
+    seed = judge.random_state or 0
+    own = sorted(parts, key=lambda part: hash64(f"{seed} {part.path.name}"))[:SAMPLED]
+    sample = _together_in_one([_sampled(part, found, seed, SAMPLE // len(own)) for part in own])
+    candidates = judge.fit(sample).result_.candidates
+    works = [(one, made) for one in candidates if (made := _workable(one.name)) is not None]
+    said = f"auto judged by {len(sample.latest)} answers of {len(own)} partitions"
+    if not any(one.is_judged for one, _ in works):
+        return _estimator("ds", {}), (f"{said}, of which none could be hidden: ds",)
+    best, made = max(works, key=lambda pair: pair[0].score)
+    top = max(candidates, key=lambda one: one.score)
+    notes = [f"{said}: {best.name} predicts hidden ones best ({best.score:.4f} nats a label)"]
+    if top.score > best.score:
+        notes.append(
+            f"{top.name} predicts better ({top.score:.4f}) and does not work on partitions"
+        )
+    return made, tuple(notes)
+
+
+def _workable(name: str) -> Variational | None:
+    """Return the method of a candidate, None if it does not work on partitions.
+
+    >>> _workable("ds, alpha0=0.1").alpha0, _workable("votes, ties inside")
+    (0.1, None)
+    """
+    method, _, rest = name.partition(", ")
+    key, _, value = rest.partition("=")
+    try:
+        return _estimator(method, {key: float(value)} if value else {})
+    except (GoldspanError, ValueError):
+        return None
+
+
+def _sampled(part: _Part, found: _Found, seed: int, n_answers: int) -> Crowd:
+    """Return items of a partition, drawn by their ids, with about so many answers."""
+    crowd = _read(part, found.workers)
+    keys = [hash64(f"{seed} {name}") for name in crowd.item_ids.to_pylist()]
+    order = np.argsort(np.array(keys, np.uint64), kind="stable")
+    so_far = np.cumsum(np.bincount(crowd.answers.item, minlength=crowd.n_items)[order])
+    return crowd.select_items(np.sort(order[: 1 + int(np.searchsorted(so_far, n_answers))]))
+
+
+def _together_in_one(crowds: Sequence[Crowd]) -> Crowd:
+    """Join crowds of the same workers and tags; who answered nothing is left out."""
+    first = np.cumsum([0, *(one.n_items for one in crowds)])
+    given = [one.answers for one in crowds]
+    sizes = np.concatenate([one.lengths for one in given])
+    answers = Answers(
+        np.concatenate([one.item + np.int32(n) for one, n in zip(given, first, strict=False)]),
+        np.concatenate([one.worker for one in given]),
+        np.concatenate([[0], np.cumsum(sizes)]),
+        np.concatenate([one.codes for one in given]),
+        np.concatenate([one.attempt for one in given]),
+    )
+    crowd = Crowd(
+        item_ids=pa.concat_arrays([one.item_ids for one in crowds]),
+        tokens=pa.concat_arrays([one.tokens for one in crowds]),
+        worker_ids=crowds[0].worker_ids,
+        tagset=crowds[0].tagset,
+        answers=answers,
+    )
+    return crowd.select_workers(np.bincount(answers.worker, minlength=crowd.n_workers) > 0)
+
+
+# --------------------------------------------------------------------------------------------------
+# The steps over partitions.
+
+
+def _prepare(
+    made: Variational, parts: Sequence[_Part], found: _Found, given: FitContext
+) -> EngineInputs:
     """Number workers and rows of all partitions, lay their answers out, and count votes."""
     runner = given.runner
-    found = runner.map_reduce(_describe, parts, None, _together)
     crowd = _nothing(found)
     workers = made._worker_model()  # noqa: SLF001 - of one family
     layout = (found.workers, workers.has_memory, made.at_start, made.after_skip)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -24,7 +24,8 @@ from goldspan.errors import Fault, FaultsError, FormatError, InputError
 from goldspan.money import from_micro
 from goldspan.protocols import Ledger, PoolItem
 from goldspan.selection import Pool
-from goldspan.selection.base import ranks_of
+from goldspan.selection.base import order_of
+from goldspan.selection.pool import OnDemand
 from goldspan.selection.reading import PoolFile, read_pool
 from goldspan.spans import (
     Codec,
@@ -68,9 +69,9 @@ class CampaignInputs:
     guideline: str = ""
 
     @cached_property
-    def ids(self) -> list[str]:
+    def ids(self) -> Sequence[str]:
         """The ids of all items."""
-        return list(self.pool.item_ids.to_pylist())
+        return OnDemand.strings(self.pool.item_ids)
 
     @cached_property
     def daily_writes(self) -> int:
@@ -88,16 +89,20 @@ class CampaignInputs:
     @cached_property
     def costs(self) -> NDArray[np.int64]:
         """What an answer to every item costs, in millionths, int64 [n_items]."""
-        single = self.plan.is_single
-        found = [self.plan.cost(1 if single else len(words)) for words in self.words]
-        return np.array(found, np.int64)
+        if self.plan.is_single:
+            return np.full(self.pool.n_items, self.plan.cost(1), np.int64)
+        sizes, of = np.unique(self.pool.n_tokens, return_inverse=True)
+        return np.array([self.plan.cost(n) for n in sizes.tolist()], np.int64)[of]
 
     @cached_property
-    def words(self) -> list[list[str]]:
+    def words(self) -> Sequence[list[str]]:
         """The tokens to label of every item; a single label stands on the item's id."""
         if self.plan.is_single:
-            return [[name] for name in self.ids]
-        return [self.pool.words(n) for n in range(self.pool.n_items)]
+            return OnDemand(self.pool.n_items, self._own_id)
+        return OnDemand(self.pool.n_items, self.pool.words)
+
+    def _own_id(self, item: int) -> list[str]:
+        return [self.ids[item]]
 
     @cached_property
     def key(self) -> str:
@@ -113,19 +118,19 @@ class CampaignInputs:
 
     def ranks(self, use: str) -> NDArray[np.int64]:
         """Return the items in a random order, int64 [n_items]; other uses have other orders."""
-        return ranks_of(self.pool.item_ids, self.plan.seed, use)
+        return order_of(self.pool.keys, self.plan.seed, use)
 
     def items(self) -> Iterator[PoolItem]:
         """Return the items as a ledger takes them, with their texts and the places of tokens."""
         pool, single = self.pool, self.plan.is_single
-        documents = None if pool.documents is None else pool.documents.to_pylist()
+        documents = None if pool.documents is None else pool.documents
         for n, (name, words) in enumerate(zip(self.ids, self.words, strict=True)):
             has_text = pool.text is not None
             yield PoolItem(
                 name,
                 tuple(words),
                 int(self.costs[n]),
-                None if documents is None else documents[n],
+                None if documents is None else documents[n].as_py(),
                 str(pool.given[n]) if has_text else None,
                 tuple(pool.starts_of(n)) if has_text and not single else None,
                 self.cells(n),
@@ -160,7 +165,8 @@ def read_inputs(plan: Plan, folder: str | Path = ".", tokens: str = "fine") -> C
         raise FaultsError(faults, "the plan's files are refused")
     facts = {"tokens": tokens, "notes": read.notes, "numbered": read.numbered}
     bare = CampaignInputs(plan, base, read.pool, plan.codec, {}, **facts)
-    items = _items(bare)
+    has_known = not (plan.crowd.truth is None and (plan.control is None or not plan.control.gold))
+    items = _items(bare) if has_known else None
     control = _attempt("control.gold", faults, lambda: _control(bare, items)) or {}
     truth = _attempt("crowd.truth", faults, lambda: _truth(bare, items))
     test = _attempt("evaluate.file", faults, lambda: _test(bare))
@@ -233,10 +239,11 @@ def _guideline(plan: Plan, folder: Path) -> str:
 
 def _items(inputs: CampaignInputs) -> Crowd:
     """Return the pool as a crowd that nobody has answered."""
-    bounds = np.concatenate([[0], np.cumsum([len(words) for words in inputs.words])])
-    flat = pa.array([word for words in inputs.words for word in words], pa.string())
     none, codes = np.zeros(0, np.int32), np.zeros(0, np.int16)
-    has_texts = inputs.pool.text is not None and not inputs.plan.is_single
+    text = None if inputs.plan.is_single else inputs.pool.text
+    flat = inputs.pool.item_ids if text is None else text.words.cast(pa.string())
+    bounds = np.arange(inputs.pool.n_items + 1) if text is None else text.offsets
+    has_texts = text is not None
     return Crowd(
         item_ids=inputs.pool.item_ids,
         tokens=list_array(flat, bounds),
@@ -323,17 +330,15 @@ def _control(inputs: CampaignInputs, items: Crowd) -> dict[str, list[str]]:
     control = inputs.plan.control
     if control is None or control.gold is None:
         return {}
-    every = _gold(inputs, items, control.gold).tagged_by_id()
-    known = {
-        name: [tag for tag in tags if tag is not None]
-        for name, tags in every.items()
-        if None not in tags
-    }
-    order = [inputs.ids[n] for n in inputs.ranks("control").tolist()]
-    usable = [name for name in order if name in known]
+    every = _gold(inputs, items, control.gold)
+    unknown = np.concatenate([[0], np.cumsum(every.gold_tagged.codes < 0)])[every.offsets]
+    ranks = inputs.ranks("control")
+    usable = ranks[np.diff(unknown)[ranks] == 0]
     if len(usable) < control.n:
         raise InputError(f"holds labels of {len(usable)} items, and control.n is {control.n}")
-    return {name: known[name] for name in usable[: control.n]}
+    chosen = every.select_items(usable[: control.n])
+    tags = chosen.tagset.decode_complete(chosen.gold_tagged)
+    return dict(zip(chosen.item_ids.to_pylist(), tags, strict=True))
 
 
 def _test(inputs: CampaignInputs) -> tuple[Pool, Labels] | None:

@@ -297,6 +297,7 @@ def _partitions(
     took = f"{found.stop_reason} after {len(found.trace)} rounds, {found.seconds:.1f} s"
     lines = [
         f"{found.method}: {size}, {given} ({took})",
+        *found.notes,
         f"mean confidence {found.confidence:.3f}; items without answers: {found.n_open}",
         f"written: {output}",
     ]

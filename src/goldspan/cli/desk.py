@@ -247,6 +247,10 @@ def export(
     output: str | None = option("Where to write; by default FILE. - for standard output.",
                                 "--output", "-o"),
     names: bool = flag("Name the workers; the campaign's log records that you did.", "--names"),
+    partitions: int | None = option(
+        "Write the answers into a new folder of so many Parquet files, for "
+        "`goldspan aggregate FOLDER`.", min=1, max=99_999,
+    ),
     overwrite: Overwrite = False,
     json: AsJson = False,
 ) -> None:  # fmt: skip
@@ -262,6 +266,8 @@ def export(
       goldspan desk export campaign.toml answers.tsv -o answers.tsv
 
       goldspan desk export campaign.toml answers.tsv --names -o named.tsv
+
+      goldspan desk export campaign.toml --partitions 64 -o answers
     """
     from pathlib import Path
 
@@ -273,12 +279,21 @@ def export(
         raise typer.BadParameter("-o - is the file itself: leave out --json")
     if name == "report.html":
         check_part("report")
+    by = f"{_user()}, with goldspan desk export"
+    if partitions:
+        if name or output in {None, "-"}:
+            raise typer.BadParameter("--partitions writes a folder: name it with -o, without FILE")
+        with _open(place) as at:
+            n = at.export_partitions(Path(str(output)), partitions, names=names, by=by)
+        words = f"written: {output} ({n} partitions)"
+        _show({"written": output, "partitions": n}, lambda _: words, as_json=json)
+        return
     with _open(place, look=True) as at:
         if not name:
             _show(at.exports(), exports_text, as_json=json)
             return
         path = Path(output or name)
-        made = at.export(name, names=names, by=f"{_user()}, with goldspan desk export")
+        made = at.export(name, names=names, by=by)
         if output == "-":
             sys.stdout.buffer.write(made.content)
             for lost in made.lost:

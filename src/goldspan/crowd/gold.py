@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from goldspan.crowd.detection import guess_format, is_dataframe, read_table, rows_as_table
@@ -202,33 +203,34 @@ def _from_crowd(crowd: Crowd, other: Crowd, name: str, refine: bool) -> Crowd:
     if crowd.item_ids.equals(other.item_ids) and crowd.tokens.equals(other.tokens):
         return _whole(crowd, other, name)
     source = other.gold_tagged
-    mine, theirs = crowd.item_ids.to_pylist(), other.item_ids.to_pylist()
-    place = {key: n for n, key in enumerate(theirs)}
-    if not set(mine) & set(theirs):
+    there = pc.index_in(crowd.item_ids, value_set=other.item_ids)
+    place = np.asarray(pc.fill_null(there, -1).to_numpy(), np.int64)
+    if (place < 0).all():
         if other.tokens != crowd.tokens:
             message = "neither its item ids nor its tokens in order are those of the crowd"
             raise FormatError([Fault(message, file=name, kind="gold")])
-        place = {key: n for n, key in enumerate(mine)}
+        place = np.arange(crowd.n_items)
     tagset = joined(crowd.tagset, other.tagset)
     crowd = recode(crowd, tagset)
     codes = translate(source.codes, other.tagset, tagset)
     gold = np.full(crowd.n_tokens, -1, np.int16)
     faults = []
-    tokens, their_tokens = crowd.tokens_list, other.tokens_list
-    for n, key in enumerate(mine):
-        at = place.get(key)
-        if at is None:
-            continue
-        if tokens[n] != their_tokens[at]:
-            faults.append(_difference(tokens[n], their_tokens[at], name, key))
+    hit = np.flatnonzero(place >= 0)  # of a large pool few items may be known
+    pairs = zip(
+        hit.tolist(), place[hit].tolist(), crowd.tokens.take(pa.array(hit)).to_pylist(),
+        other.tokens.take(pa.array(place[hit])).to_pylist(), strict=True,
+    )  # fmt: skip
+    for n, at, mine, theirs in pairs:
+        if mine != theirs:
+            faults.append(_difference(mine, theirs, name, crowd.item_ids[n].as_py()))
             continue
         gold[crowd.offsets[n] : crowd.offsets[n + 1]] = codes[
             source.offsets[at] : source.offsets[at + 1]
         ]
     if faults:
         raise FormatError(faults)
-    hit = sum(key in place for key in mine)
-    return _noted(crowd.with_gold(gold), f"gold for {hit} of {len(mine)} items from {name}")
+    told = f"gold for {len(hit)} of {crowd.n_items} items from {name}"
+    return _noted(crowd.with_gold(gold), told)
 
 
 def _whole(crowd: Crowd, other: Crowd, name: str) -> Crowd:

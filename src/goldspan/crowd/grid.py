@@ -192,8 +192,9 @@ def _find_lines(
 
 
 def _read_plain(source: Source, mark: int) -> Grid:
-    raw = source.text.data
-    data = np.frombuffer(raw if raw.endswith(b"\n") else raw + b"\n", np.uint8)
+    raw = source.utf8
+    raw = raw if raw.endswith(b"\n") else raw + b"\n"
+    data = np.frombuffer(raw, np.uint8)
     kind = np.int32 if len(data) < 2**31 else np.int64
     is_end = data == _NEWLINE
     is_separator = is_end | (data == mark)
@@ -206,6 +207,8 @@ def _read_plain(source: Source, mark: int) -> Grid:
     width = int(lines.n_marks[rows[0]]) + 1
     _check_widths(source.name, rows + 1, lines.n_marks[rows] + 1, width)
     cell_ends, kept = _cut(data, separators, is_separator, lines)
+    if kept is None:
+        kept = np.frombuffer(raw.translate(None, bytes([mark, _NEWLINE])), np.uint8)
 
     bounds = [0, *cell_ends[:width].tolist()]
     header = tuple(kept[a:b].tobytes().decode() for a, b in pairwise(bounds))
@@ -222,25 +225,27 @@ def _cut(
     separators: NDArray[Any],
     is_separator: NDArray[np.bool_],
     lines: _Lines,
-) -> tuple[NDArray[Any], NDArray[np.uint8]]:
+) -> tuple[NDArray[Any], NDArray[np.uint8] | None]:
     """Put the cells of all rows end to end.
 
     Separators go, and lines that are not rows go as a whole; a cell ends where its separator
     stood, less all that went before it.
 
     Returns:
-        The end of every cell, and the bytes.
+        The end of every cell, and the bytes; None if these are all but the separators.
     """
     cell_ends = separators - np.arange(len(separators), dtype=separators.dtype)
-    keep = ~is_separator
+    kept = None
     if lines.comment.any():
+        keep = ~is_separator
         gone = np.where(lines.comment, lines.ends - lines.starts, 0)
         cell_ends -= np.repeat(np.cumsum(gone), lines.n_marks + 1).astype(separators.dtype)
         for n in np.flatnonzero(lines.comment).tolist():
             keep[lines.starts[n] : lines.ends[n]] = False
+        kept = data[keep]
     if not lines.is_row.all():
         cell_ends = cell_ends[np.repeat(lines.is_row, lines.n_marks + 1)]
-    return cell_ends, data[keep]
+    return cell_ends, kept
 
 
 def _comments(

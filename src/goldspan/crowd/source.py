@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, TextIO
 
 from goldspan.archives import MAX_DEPTH, Allowance, gunzip, members, read_member
 from goldspan.errors import Fault, FormatError, GoldspanError, InputError
@@ -142,6 +142,16 @@ class Source:
         """The bytes as text whose line ends are as they are in the file; raises as `text`."""
         _ = self.text
         return decode(self.data, self.name, self.text_encoding, keep_line_ends=True)
+
+    @property
+    def utf8(self) -> bytes:
+        """The text in UTF-8, which may be the very bytes; raises as `text`."""
+        is_as_it_was = self.text.encoding == "utf-8" and not self.text.notes
+        return self.data if is_as_it_was else self.text.data
+
+    def stream(self) -> TextIO:
+        """Open the text, to be read line by line without another copy of it; raises as `text`."""
+        return io.TextIOWrapper(io.BytesIO(self.utf8), "utf-8", "surrogatepass", newline="\n")
 
     def sorted_files(self) -> Iterator[tuple[str, Source]]:
         """Yield the files of a folder in the order of their paths."""

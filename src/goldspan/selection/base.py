@@ -22,7 +22,7 @@ from goldspan.params import Estimator, check_whole
 from goldspan.protocols import Runner, Serial
 from goldspan.selection.features import Features, Incidence
 from goldspan.selection.greedy import Spending
-from goldspan.selection.pool import Pool
+from goldspan.selection.pool import Pool, keys_of
 from goldspan.tagger.features import hash64
 
 # --------------------------------------------------------------------------------------------------
@@ -47,11 +47,6 @@ def as_seed(random_state: int | np.random.Generator | None) -> int:
             f"random_state must be a whole number, a Generator or None, not {random_state!r}"
         )
     return int(random_state)
-
-
-def keys_of(item_ids: pa.Array) -> NDArray[np.uint64]:
-    """Return a number per id, uint64 [n_items], the same in every process."""
-    return np.fromiter(map(hash64, item_ids.to_pylist()), np.uint64, count=len(item_ids))
 
 
 def ranks_of(item_ids: pa.Array, seed: int, use: str) -> NDArray[np.int64]:
@@ -540,7 +535,7 @@ class Described:
     @cached_property
     def keys(self) -> NDArray[np.uint64]:
         """Numbers made of the ids, uint64 [n_items]; orders are made of them."""
-        return keys_of(self._pool.item_ids)
+        return self._pool.keys
 
 
 @dataclass(frozen=True, eq=False)

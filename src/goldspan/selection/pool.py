@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from array import array
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import chain, pairwise
-from typing import Any, ClassVar, TypeAlias
+from typing import Any, ClassVar, Generic, TypeAlias, TypeVar, overload
 
 import numpy as np
 import pyarrow as pa
@@ -21,6 +22,7 @@ from goldspan.errors import InputError, UnavailableError, UnknownNameError
 from goldspan.spans import tokenize
 from goldspan.spans.text import locate
 from goldspan.tagger import Text
+from goldspan.tagger.features import hash64
 
 # --------------------------------------------------------------------------------------------------
 # Numbers become values: a bin rule is fitted on the pool, kept, and applied to new items.
@@ -304,6 +306,109 @@ IDS = ("item", "id", "task", "item_id", "task_id")
 """Columns of a table that hold the items' ids."""
 
 
+Made = TypeVar("Made")
+
+
+class OnDemand(Sequence[Made], Generic[Made]):
+    """A sequence whose members are made when they are asked for: a million of them take no room.
+
+    Args:
+        length: How many there are.
+        make: Makes the one at an index, 0 to length - 1.
+
+    >>> OnDemand(3, str)[1:]
+    ['1', '2']
+    """
+
+    def __init__(self, length: int, make: Callable[[int], Made]) -> None:
+        self._length, self._make = length, make
+
+    @classmethod
+    def strings(cls, values: pa.Array) -> OnDemand[str]:
+        """Return the strings of an Arrow array."""
+        return OnDemand(len(values), partial(_string, values))
+
+    def __len__(self) -> int:
+        """Count them."""
+        return self._length
+
+    @overload
+    def __getitem__(self, index: int) -> Made: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[Made]: ...
+    def __getitem__(self, index: int | slice) -> Made | list[Made]:
+        """Make one, or a list of some."""
+        places = range(self._length)
+        if isinstance(index, slice):
+            return [self._make(n) for n in places[index]]
+        return self._make(places[index])
+
+    def __iter__(self) -> Iterator[Made]:
+        """Make one after the other."""
+        return map(self._make, range(self._length))
+
+
+def _string(values: pa.Array, place: int) -> str:
+    return str(values[place].as_py())
+
+
+class Places(Mapping[str, int]):
+    """The index of every item by its id: sorted hashes, 16 bytes an item.
+
+    Args:
+        item_ids: Arrow string array [n_items].
+        keys: uint64 [n_items], a hash of every id, from `keys_of`.
+
+    >>> ids = pa.array(["a", "b"])
+    >>> places = Places(ids, keys_of(ids))
+    >>> places["b"], places.get("c"), list(places)
+    (1, None, ['a', 'b'])
+    """
+
+    def __init__(self, item_ids: pa.Array, keys: NDArray[np.uint64]) -> None:
+        self._ids = item_ids
+        self._order = np.argsort(keys, kind="stable")
+        self._keys = keys[self._order]
+
+    def __getitem__(self, name: str) -> int:
+        """Return the index of the item with an id; of several with the same, the first."""
+        if isinstance(name, str):
+            key = np.uint64(hash64(name))
+            at = int(np.searchsorted(self._keys, key))
+            while at < len(self._keys) and self._keys[at] == key:
+                place = int(self._order[at])
+                if self._ids[place].as_py() == name:
+                    return place
+                at += 1
+        raise KeyError(name)
+
+    def __iter__(self) -> Iterator[str]:
+        """Go through the ids in the order of the items."""
+        return iter(OnDemand.strings(self._ids))
+
+    def __len__(self) -> int:
+        """Count the items."""
+        return len(self._ids)
+
+    def twice(self) -> str | None:
+        """Return the first id that several items have, None if they differ."""
+        same = np.flatnonzero(self._keys[1:] == self._keys[:-1])
+        near = {int(self._order[n + step]) for n in same.tolist() for step in (0, 1)}
+        seen: dict[str, int] = {}
+        again: list[int] = []
+        for n in sorted(near):
+            name = self._ids[n].as_py()
+            if name in seen:
+                again.append(seen[name])
+            seen.setdefault(name, n)
+        return str(self._ids[min(again)].as_py()) if again else None
+
+
+def keys_of(item_ids: pa.Array) -> NDArray[np.uint64]:
+    """Return a number per id, uint64 [n_items], the same in every process."""
+    return np.fromiter(map(hash64, OnDemand.strings(item_ids)), np.uint64, count=len(item_ids))
+
+
 @dataclass(frozen=True, eq=False)
 class Pool:
     """Items to choose from; made by `Pool.of`.
@@ -314,7 +419,7 @@ class Pool:
         columns: The cells of every column by name, or None.
         matrix: SciPy CSR matrix [n_items, n_values] whose entries are attribute–value pairs, or
             None.
-        given: What it was made of, for classifiers; strings for texts.
+        given: What it was made of, for classifiers; for texts a sequence of strings.
         starts: First character of every token in its text, int32 [n_tokens]; None for tables.
         documents: Names of the documents that texts are part of, Arrow strings [n_items], or None.
         attributes: Other facts about every text by name, [n_items]; empty if there are none.
@@ -373,13 +478,13 @@ class Pool:
         names = None
         if groups is not None:
             names = [f"d{name}" if name is not None else f"i{n}" for n, name in enumerate(groups)]
-        places = None if starts is None else [start for row in starts for start in row]
+        places = None if starts is None else np.fromiter(chain.from_iterable(starts), np.int32)
         return _checked(
             _of_text(
                 Text.of(words, names),
                 pa.array(item_ids, pa.string()),
                 texts,
-                None if places is None else np.array(places, np.int32),
+                places,
                 None if groups is None else pa.array(groups, pa.string()),
                 tuple(attributes),
             )
@@ -405,9 +510,14 @@ class Pool:
         return np.diff(self.text.offsets)
 
     @cached_property
-    def place(self) -> Mapping[str, int]:
+    def keys(self) -> NDArray[np.uint64]:
+        """A number per id, uint64 [n_items], the same in every process."""
+        return keys_of(self.item_ids)
+
+    @cached_property
+    def place(self) -> Places:
         """The index of every item by its id."""
-        return {name: n for n, name in enumerate(self.item_ids.to_pylist())}
+        return Places(self.item_ids, self.keys)
 
     def words(self, item: int) -> list[str]:
         """Return the words of an item, none for a row of a table."""
@@ -455,6 +565,104 @@ class Pool:
         return nw.from_native(self.given, eager_only=True)[index.tolist()].to_native()
 
 
+class PoolBuilder:
+    """Makes a pool of items that come one after the other.
+
+    Words, texts and ids go into Arrow arrays block by block: a Python object per token would take
+    some twenty times the room of the file.
+
+    >>> builder = PoolBuilder()
+    >>> builder.add("a", ["Rome", "falls"], [0, 5], "Rome falls")
+    >>> builder.build().words(0)
+    ['Rome', 'falls']
+    """
+
+    def __init__(self) -> None:
+        self._words, self._texts = _Strings(pa.large_string()), _Strings(pa.large_string())
+        self._names, self._documents = _Strings(pa.string()), _Strings(pa.string())
+        self._starts, self._lengths = array("i"), array("q", [0])
+        self._attributes: list[Mapping[str, Any]] = []
+
+    def __len__(self) -> int:
+        """Count the items."""
+        return len(self._lengths) - 1
+
+    def add(
+        self, name: str, words: Sequence[str], starts: Sequence[int], text: str,
+        document: str | None = None, attributes: Mapping[str, Any] | None = None,
+    ) -> None:  # fmt: skip
+        """Add an item.
+
+        Args:
+            name: Its id.
+            words: Its words.
+            starts: First character of each in the text.
+            text: Its text.
+            document: The name of its document, if it has one.
+            attributes: Other facts about it.
+        """
+        self._words.extend(words)
+        self._starts.extend(starts)
+        self._lengths.append(len(words))
+        self._names.extend((name,))
+        self._texts.extend((text,))
+        self._documents.extend((document,))
+        if attributes and not self._attributes:
+            self._attributes = [{}] * (len(self) - 1)
+        if attributes or self._attributes:
+            self._attributes.append(attributes or {})
+
+    def build(self, drop: Callable[[int, int], bool] = lambda *_: False) -> Pool:
+        """Return the pool.
+
+        Args:
+            drop: Told the number of documents and of items whether to forget the documents.
+
+        Raises:
+            InputError: An id appears twice.
+        """
+        documents, group = self._documents.done(), None
+        if documents.null_count == len(documents) or drop(len(documents.unique()), len(self)):
+            documents = None
+        else:
+            alone = pa.array([f"i{n}" for n in np.flatnonzero(documents.is_null()).tolist()])
+            named = pc.binary_join_element_wise("d", documents, "")
+            named = pc.replace_with_mask(named, documents.is_null(), alone) if len(alone) else named
+            group = np.asarray(pc.rank(named, tiebreaker="dense"), np.int64) - 1
+        text = Text(self._words.done(), np.cumsum(np.frombuffer(self._lengths, np.int64)), group)
+        places = np.frombuffer(self._starts, np.int32) if self._starts else np.zeros(0, np.int32)
+        return _checked(
+            _of_text(
+                text, self._names.done(), OnDemand.strings(self._texts.done()), places, documents,
+                tuple(self._attributes),
+            )
+        )  # fmt: skip
+
+
+class _Strings:
+    """Strings on their way into an Arrow array."""
+
+    BLOCK = 1 << 16
+
+    def __init__(self, kind: pa.DataType) -> None:
+        self._kind, self._done = kind, [pa.array([], kind)]
+        self._rest: list[str | None] = []
+
+    def extend(self, values: Sequence[str | None]) -> None:
+        self._rest += values
+        if len(self._rest) >= self.BLOCK:
+            self._flush()
+
+    def done(self) -> pa.Array:
+        self._flush()
+        blocks, self._done = self._done, []
+        return pa.concat_arrays(blocks)
+
+    def _flush(self) -> None:
+        self._done.append(pa.array(self._rest, self._kind))
+        self._rest = []
+
+
 def _made(pool: Any) -> Pool:
     if isinstance(pool, Pool):
         return pool
@@ -473,9 +681,8 @@ def _made(pool: Any) -> Pool:
 
 
 def _checked(pool: Pool) -> Pool:
-    if len(pool.place) < pool.n_items:
-        names = enumerate(pool.item_ids.to_pylist())
-        twice = next(name for n, name in names if pool.place[name] != n)
+    twice = pool.place.twice()
+    if twice is not None:
         raise InputError(f"item {twice} appears in the pool twice: ids must differ")
     return pool
 
@@ -502,6 +709,8 @@ def _of_text(
         else:
             found = [_located(name, *one) for *one, name in zip(given, items, ids, strict=True)]
         places = np.fromiter(chain.from_iterable(found), np.int32)
+    if not isinstance(given, OnDemand):
+        given = OnDemand.strings(pa.array(given, pa.large_string()))
     return Pool(
         ids.cast(pa.string()), text=text, given=given, starts=places, documents=documents,
         attributes=attributes,

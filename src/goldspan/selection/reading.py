@@ -15,7 +15,7 @@ import json
 import math
 import re
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath
 from typing import Any, NamedTuple
@@ -31,7 +31,7 @@ from goldspan.crowd.source import Source, open_source
 from goldspan.errors import Fault, FormatError, InputError, UnknownNameError
 from goldspan.old_name import OLD_NAME
 from goldspan.selection.base import Selection
-from goldspan.selection.pool import IDS, Pool, joined, placed
+from goldspan.selection.pool import IDS, Pool, PoolBuilder, joined, placed
 from goldspan.spans import tokenize
 from goldspan.spans.text import RULES, locate
 from goldspan.tagger.streams import READERS
@@ -297,13 +297,23 @@ class _Row(NamedTuple):
 
 
 class _Rows(NamedTuple):
-    """The items of a file, and how they were found there."""
+    """The items of a file, and how they were found there.
 
-    rows: list[_Row]
+    Attributes:
+        rows: The items, read as they are asked for where the format allows it.
+        format: As what the file was read.
+        columns: Names of the columns by role.
+        notes: What was found out.
+        numbered: Whether items are known by their places; None: if their ids are their numbers.
+        drop: Told the number of documents and of items whether documents say nothing.
+    """
+
+    rows: Iterable[_Row]
     format: str
     columns: Mapping[str, str] = {}
     notes: tuple[str, ...] = ()
-    numbered: bool = False
+    numbered: bool | None = False
+    drop: Callable[[int, int], bool] = lambda *_: False
 
 
 class _Records(NamedTuple):
@@ -317,18 +327,20 @@ class _Records(NamedTuple):
 
 def _made(found: _Rows, rule: str | None, otherwise: str) -> PoolFile:
     """Cut the texts into tokens, and leave out what has none."""
-    kept: list[tuple[_Row, str, list[str], list[int]]] = []
+    items, fields = PoolBuilder(), []
     faults: list[Fault] = []
     empty: list[str] = []
-    n_made = 0
-    for row in found.rows:
+    n_made, numbered = 0, True
+    for number, row in enumerate(found.rows, start=1):
+        numbered = numbered and row.name == str(number)
         try:
             text, words, starts = _cut(row, rule, otherwise)
         except InputError as error:
             faults.append(replace(row.place, message=str(error), item=row.name, kind="tokens"))
             continue
         if words:
-            kept.append((row, text, words, starts))
+            items.add(row.name, words, starts, text, row.document, row.attributes)
+            fields.append(row.fields)
             n_made += row.text is None
         else:
             empty.append(row.name)
@@ -340,18 +352,10 @@ def _made(found: _Rows, rule: str | None, otherwise: str) -> PoolFile:
             f"{n_made} items have tokens and no text: their texts are the tokens with a blank "
             "between two"
         )
-    rows = [row for row, *_ in kept]
-    has_documents = any(row.document is not None for row in rows)
-    pool = Pool.of_items(
-        [row.name for row in rows],
-        [words for _, _, words, _ in kept],
-        [text for _, text, _, _ in kept],
-        [row.document for row in rows] if has_documents else None,
-        [starts for *_, starts in kept],
-        [row.attributes for row in rows] if any(row.attributes for row in rows) else (),
-    )
-    fields = tuple(row.fields for row in rows)
-    return PoolFile(pool, fields, found.format, found.columns, tuple(notes), found.numbered)
+    return PoolFile(
+        items.build(found.drop), tuple(fields), found.format, found.columns, tuple(notes),
+        numbered if found.numbered is None else found.numbered,
+    )  # fmt: skip
 
 
 def _left_out(empty: Sequence[str]) -> Iterator[str]:
@@ -399,18 +403,22 @@ def _holds(text: str, tokens: Sequence[str], starts: Sequence[int]) -> bool:
 
 def _lines(file: Source) -> _Rows:
     """Read a line per item; blank lines separate documents, where there are any."""
-    rows: list[_Row] = []
-    block, was_blank = 0, True
-    for number, line in enumerate(file.text.value.split("\n"), start=1):
-        if not line.strip():
-            was_blank = True
-            continue
-        block += was_blank
-        was_blank = False
-        rows.append(_Row(str(number), Fault("", file.name, number), line, document=str(block)))
-    if block < 2:
-        rows = [row._replace(document=None) for row in rows]
-    return _Rows(rows, TEXT, notes=_said(file), numbered=True)
+
+    def rows() -> Iterator[_Row]:
+        block, was_blank = 0, True
+        for number, line in enumerate(file.stream(), start=1):
+            if not line.strip():
+                was_blank = True
+                continue
+            block += was_blank
+            was_blank = False
+            place = Fault("", file.name, number)
+            yield _Row(str(number), place, line.removesuffix("\n"), document=str(block))
+
+    def is_one(n_documents: int, _: int) -> bool:
+        return n_documents < 2
+
+    return _Rows(rows(), TEXT, notes=_said(file), numbered=True, drop=is_one)
 
 
 def _folder(file: Source) -> _Rows:
@@ -437,17 +445,13 @@ def _folder(file: Source) -> _Rows:
 
 
 def _conll(file: Source) -> _Rows:
-    items = list(READERS[CONLL](io.StringIO(file.text.value), file.name, "fine"))
-    alone = len({item.document for item in items}) == len(items)
-    rows = [
-        _Row(
-            item.name, Fault("", file.name), item.text or None, item.words,
-            [a for a, _ in item.bounds] or None, None if alone else str(item.document),
-        )
-        for item in items
-    ]  # fmt: skip
-    numbered = all(item.name == str(n) for n, item in enumerate(items, start=1))
-    return _Rows(rows, CONLL, notes=_said(file), numbered=numbered)
+    def rows() -> Iterator[_Row]:
+        for item in READERS[CONLL](file.stream(), file.name, "fine"):
+            starts = [a for a, _ in item.bounds] or None
+            place, document = Fault("", file.name), str(item.document)
+            yield _Row(item.name, place, item.text or None, item.words, starts, document)
+
+    return _Rows(rows(), CONLL, notes=_said(file), numbered=None, drop=int.__eq__)
 
 
 def _of_columns(
@@ -843,7 +847,7 @@ def _named(names: Mapping[str, str | None]) -> str:
 
 def _said(file: Source) -> tuple[str, ...]:
     """Return what was found out about the encoding of a file."""
-    return tuple(note for note in file.exact_text.notes if "not UTF-8" in note)
+    return tuple(note for note in file.text.notes if "not UTF-8" in note)
 
 
 def _short(value: Any) -> str:

@@ -10,7 +10,13 @@ from typing import TYPE_CHECKING
 from goldspan._lazy import lazy
 
 if TYPE_CHECKING:
-    from goldspan.store.copies import backup_ledger, export_ledger, import_ledger, restore_ledger
+    from goldspan.store.copies import (
+        backup_ledger,
+        export_ledger,
+        export_partitions,
+        import_ledger,
+        restore_ledger,
+    )
     from goldspan.store.engine import StoreError
     from goldspan.store.ledger import SqlLedger, create_ledger, open_ledger
 
@@ -20,6 +26,7 @@ __all__ = [
     "backup_ledger",
     "create_ledger",
     "export_ledger",
+    "export_partitions",
     "import_ledger",
     "open_ledger",
     "restore_ledger",
@@ -31,6 +38,7 @@ _HOME = {
     "backup_ledger": "goldspan.store.copies",
     "create_ledger": "goldspan.store.ledger",
     "export_ledger": "goldspan.store.copies",
+    "export_partitions": "goldspan.store.copies",
     "import_ledger": "goldspan.store.copies",
     "open_ledger": "goldspan.store.ledger",
     "restore_ledger": "goldspan.store.copies",

@@ -6,26 +6,41 @@ import errno
 import json
 import os
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 from urllib.parse import quote
 
-from sqlalchemy import Connection, select
+import numpy as np
+from sqlalchemy import Connection, bindparam, select
 from sqlalchemy.exc import DatabaseError as SQLDatabaseError
 from sqlalchemy.exc import SQLAlchemyError
 
+from goldspan.crowd import Crowd
 from goldspan.crowd.atomic import new_file, write_folder
+from goldspan.crowd.formats.parquet import write
+from goldspan.crowd.partitions import MOST
 from goldspan.errors import InputError
+from goldspan.params import check_whole
 from goldspan.protocols import Event
+from goldspan.store.crowd import ANSWER, ITEM, Items, Labels, answers_of, crowd_of
 from goldspan.store.engine import StoreError, connect_unchanged, is_sqlite, to_url
 from goldspan.store.erasing import forget_listed, list_beside, lists_near, write_list
 from goldspan.store.journal import Chain, Database, canonical, log_rows, read_json
 from goldspan.store.ledger import SqlLedger, empty_database, open_ledger, where_of
 from goldspan.store.people import unsealed
-from goldspan.store.schema import HEAD, notes, openings, people, upgrade, version_of
+from goldspan.store.schema import (
+    HEAD,
+    answers,
+    items,
+    notes,
+    openings,
+    people,
+    upgrade,
+    version_of,
+)
 from goldspan.store.verify import Tell, Verification, damaged, replay, verify
 from goldspan.store.verify import damaged as damage
 
@@ -333,3 +348,66 @@ def _read_log(path: Path) -> Iterator[Event]:
                     raise InputError(f"{path} line {n} is not an event: {error}") from None
     except OSError as error:
         raise InputError(f"cannot read {path}: {error.strerror}") from None
+
+
+# --------------------------------------------------------------------------------------------------
+# The answers as partitions, for `goldspan.aggregation.partitions`: the whole is never held.
+
+
+def export_partitions(
+    ledger: SqlLedger, folder: str | Path, n: int,
+    shown: Callable[[Crowd], Crowd] = lambda crowd: crowd,
+) -> int:  # fmt: skip
+    """Write the answered items with the answers that count into a new folder of Parquet files.
+
+    All are of one moment. An item has all its answers in one file, and the files about as many
+    items; one of them is in memory at a time.
+
+    Args:
+        ledger: The campaign.
+        folder: A folder that does not exist.
+        n: How many files; fewer where items are few.
+        shown: What to make of the crowd of a file, such as other names of workers.
+
+    Returns:
+        How many files were written.
+
+    Raises:
+        InputError: Nothing is answered, `n` makes no sense, or the folder exists or cannot be made.
+    """
+    check_whole("partitions", n, 1, MOST)
+    ledger.check_facts()
+    written: list[int] = []
+
+    def fill(path: Path) -> None:
+        with ledger.database.read() as connection:
+            rows = connection.execute(_ANSWERED).scalars()
+            numbers = np.fromiter(rows, np.int64)
+            if not len(numbers):
+                raise InputError("there are no answers to export")
+            labels = Labels.of(connection)
+            for place, part in enumerate(np.array_split(numbers, min(n, len(numbers)))):
+                ends = {"first": int(part[0]), "last": int(part[-1])}
+                found = Items.of(connection.execute(_ITEMS_OF, ends).all())
+                given = answers_of(connection.execute(_ANSWERS_OF, ends).all(), labels)
+                crowd = shown(crowd_of(connection, found, given, labels.tagset))
+                write(crowd, path / f"part-{place:05}.parquet")
+                written.append(place)
+
+    write_folder(folder, fill)
+    return len(written)
+
+
+_COUNTED = select(answers.c.item).where(answers.c.counts == 1)
+_ANSWERED = select(items.c.number).where(items.c.number.in_(_COUNTED)).order_by(items.c.number)
+_ITEMS_OF = (
+    select(*ITEM)
+    .where(items.c.number.between(bindparam("first"), bindparam("last")))
+    .where(items.c.number.in_(_COUNTED))
+    .order_by(items.c.number)
+)
+_ANSWERS_OF = (
+    select(*ANSWER)
+    .where((answers.c.counts == 1) & answers.c.item.between(bindparam("first"), bindparam("last")))
+    .order_by(answers.c.item, answers.c.number)
+)

@@ -710,8 +710,8 @@ def _hashes(column: pa.Array) -> tuple[NDArray[np.uint64], NDArray[np.bool_]]:
 def _numbered(groups: Sequence[str], n_items: int) -> NDArray[np.int64]:
     if len(groups) != n_items:
         raise InputError(f"{len(groups)} groups for {n_items} items")
-    _, number = np.unique(np.asarray(groups, object).astype(str), return_inverse=True)
-    return number.astype(np.int64)
+    names = pa.array(map(str, groups), STRING)
+    return np.asarray(pc.rank(names, tiebreaker="dense"), np.int64) - 1
 
 
 # --------------------------------------------------------------------------------------------------

@@ -207,6 +207,10 @@ def read_span(record: Record, value: object) -> CharSpan:
         kind, start, end = value if typed_first else (value[2], value[0], value[1])
         return char_span(record, kind, start, end)
     if isinstance(value, dict):
+        kind, start, end = value.get("type"), value.get("start"), value.get("end")
+        if type(kind) is str and kind and type(start) is type(end) is int and min(start, end) >= 0:
+            covers = value.get("text")  # as nearly all are
+            return CharSpan(kind, start, end, covers if isinstance(covers, str) else None)
         one = record.inner(value, "a span")
         kind = one.required(one.find("type", "label", "tag"), "type", "label")
         start = one.required(one.find("start", "start_offset"), "start")

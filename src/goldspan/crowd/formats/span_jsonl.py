@@ -12,7 +12,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from goldspan.crowd.atomic import write_text
-from goldspan.crowd.formats.char_spans import Cut, cut_text, read_span, whole_text
+from goldspan.crowd.formats.char_spans import CharSpan, Cut, cut_text, read_span, whole_text
 from goldspan.crowd.formats.json_records import (
     MAX_INTEGER,
     Record,
@@ -298,7 +298,9 @@ def _read_item(crowd: SpanCrowd, header: Header, record: Record) -> None:
     said = record.inners("answers") if worker is None else [record]
     gold = _gold(record)
     unit = record.string("unit") or header.unit or ("token" if "tokens" in record.value else "char")
-    cut = _cut(record, [*said, *gold], unit, options.tokens)
+    known = crowd.items.get(record.item)
+    before = None if known is None else known.cut
+    cut = _cut(record, [*said, *gold], unit, options.tokens, before)
     group = record.name(*keys_of(options, "doc", "doc"), may_be_empty=True)
     facts = record.others(RESERVED | set(options.columns.values()))
     item = crowd.item(record, cut, group=group, attributes=facts, once=worker is None)
@@ -350,7 +352,7 @@ class _Line:
             found = self.crowd.place(self.item, record, spans)
         else:
             raise record.error(f"unit must be 'token' or 'char', not {shown(unit)}")
-        return Labels(found, self._skipped(record, self.crowd.tokens_of(self.item, found)))
+        return Labels(found, self._skipped(record, found))
 
     def _tags(self, record: Record) -> list[str | None]:
         tags = record.items("tags") or []
@@ -363,9 +365,13 @@ class _Line:
         self.header.check(record, tags={tag for tag in tags if tag is not None})
         return list(tags)
 
-    def _skipped(self, record: Record, labelled: set[int]) -> list[tuple[int, int]]:
-        ranges = []
-        for pair in record.items("skipped") or []:
+    def _skipped(self, record: Record, spans: list[CharSpan]) -> list[tuple[int, int]]:
+        ranges: list[tuple[int, int]] = []
+        given = record.items("skipped")
+        if not given:
+            return ranges
+        labelled = self.crowd.tokens_of(self.item, spans)
+        for pair in given:
             whole = isinstance(pair, list) and len(pair) == 2 and {type(n) for n in pair} == {int}
             if not whole or not 0 <= pair[0] < pair[1] <= len(self.cut.tokens):
                 message = f"skipped must be ranges among the {len(self.cut.tokens)} tokens"
@@ -393,14 +399,20 @@ def _gold(record: Record) -> list[Record]:
     return [record.inner(value, "gold").at(worker=GOLD)]
 
 
-def _cut(record: Record, said: list[Record], unit: str, rule: str) -> Cut:
-    """Cut the line's text; tokens of lines that count tokens need not be found in the text."""
+def _cut(record: Record, said: list[Record], unit: str, rule: str, known: Cut | None) -> Cut:
+    """Cut the line's text; tokens of lines that count tokens need not be found in the text.
+
+    Where:
+        known: How an earlier line of the item was cut.
+    """
     tokens, starts = record.strings("tokens"), record.items("token_start")
     if tokens is None:
         if starts is not None:
             raise record.error("'token_start' without 'tokens'")
         whole = str(record.required(record.text("text"), "text", "tokens"))
         single = any(isinstance(one.find("label"), str) for one in said)
+        if known is not None and not (single or known.is_given) and known.text == whole:
+            return known
         return whole_text(whole) if single else cut_text(record, whole, rule=rule)
     text = record.string("text")
     if starts is not None:

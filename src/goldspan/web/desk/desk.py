@@ -36,6 +36,8 @@ from goldspan.workers.stopping import answer_counts
 from goldspan.workers.verdicts import UNCLEAR
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from goldspan.aggregation import Consensus
     from goldspan.campaign.inputs import CampaignInputs
     from goldspan.crowd import Crowd
@@ -635,6 +637,10 @@ class Desk:
     def export(self, name: str, *, names: bool = False, by: str = "") -> Download:
         """Make a file; with `names` it names the workers, and the log keeps who asked: `by`."""
         return self.downloads.make(name, names=names, by=by)
+
+    def export_partitions(self, folder: Path, n: int, *, names: bool = False, by: str = "") -> int:
+        """Write all answers as files of a new folder, and count them; names as for `export`."""
+        return self.downloads.make_partitions(folder, n, names=names, by=by)
 
 
 # --------------------------------------------------------------------------------------------------

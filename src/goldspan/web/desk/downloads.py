@@ -27,6 +27,7 @@ from goldspan.crowd import Crowd, write_crowd
 from goldspan.crowd.atomic import write_text
 from goldspan.crowd.registry import FORMATS
 from goldspan.errors import InputError
+from goldspan.store import export_partitions
 from goldspan.web.desk.models import Export
 from goldspan.web.errors import Refused
 from goldspan.web.people import GOLD
@@ -164,9 +165,24 @@ class Downloads:
             except InputError as error:
                 raise Refused("invalid", f"{name} cannot be made: {error}", 422) from None
             content = _zipped(path) if path.is_dir() else path.read_bytes()
-        if names:  # kept before anybody has it
-            self._ledger.record(NAMED, new_id(), {"file": name, "by": by}, self._clock())
+        if names:
+            self._keep_named(name, by)
         return Download(name, media, content, tuple(lost))
+
+    def make_partitions(self, folder: Path, n: int, *, names: bool = False, by: str = "") -> int:
+        """Write all answers that count as so many files of a new folder; return how many."""
+        if names:
+            self._keep_named(folder.name, by)
+        times = WallTimes(self._ledger)
+
+        def shown(crowd: Crowd) -> Crowd:
+            return times.crowd(crowd if names else self._names.crowd(crowd))
+
+        return export_partitions(self._ledger, folder, n, shown)
+
+    def _keep_named(self, file: str, by: str) -> None:
+        """Keep who asked for names, before anybody has them."""
+        self._ledger.record(NAMED, new_id(), {"file": file, "by": by}, self._clock())
 
     def _all(self) -> dict[str, tuple[str, str, Make]]:
         """Return description, media type and maker of every file, by name."""
