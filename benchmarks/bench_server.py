@@ -33,20 +33,26 @@ N_BUSY, BUSY_SECONDS = 40, 30.0
 MEMORY_ANSWERS, MEMORY_SECONDS = 100_000, 3600.0
 MILLION = 1_000_000
 COLUMNS = (
-    "what", "answers", "answers/s", "p50, ms", "p99, ms", "errors", "server's CPU, ms an answer",
-    "load",
+    "what", "answers", "answers/s", "p50, ms", "p99, ms", "server's p99 of next, ms",
+    "server's p99 of answers, ms", "errors", "CPU of the pages, ms an answer",
+    "CPU of the loop, ms an answer", "load",
 )  # fmt: skip
+LOOPS = {"process": "aggregation in its own process", "thread": "aggregation in the pages' process",
+         "none": "no aggregation"}  # fmt: skip
 
 
 class Server:
     """A campaign that is served by another process."""
 
-    def __init__(self, folder: Path, store: str | None, workers: int, *, loop: bool) -> None:
+    def __init__(
+        self, folder: Path, store: str | None, workers: int, *, loop: str, processes: int = 1
+    ) -> None:
         self._process = subprocess.Popen(
             [sys.executable, str(HERE / "served.py")],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
         )  # fmt: skip
-        asked = {"folder": str(folder), "store": store, "workers": workers, "loop": loop}
+        asked = {"folder": str(folder), "store": store, "workers": workers, "loop": loop,
+                 "processes": processes}  # fmt: skip
         self.opened = self.ask(json.dumps(asked))
         self.visitors = self._hear()["visitors"]
 
@@ -72,28 +78,56 @@ class Server:
 
 def report() -> str:
     """Measure all, and give the tables."""
-    rows = [_paced()]
+    rows = [_paced("process", 1), _paced("none", 1), _paced("thread", 1), _paced("process", 0)]
     with server() as socket:
         rows.append(_saturated("SQLite", None))
         if socket is None:
             print("PostgreSQL is not installed: its line is left out", file=sys.stderr)
         else:
             place = f"postgresql+psycopg://goldspan@/postgres?host={quote(socket)}"
-            rows.append(_saturated("PostgreSQL", place))
+            rows += [_saturated("PostgreSQL", place, n) for n in (1, 2)]
     lines = [f"| {' | '.join(COLUMNS)} |", "|---|" + "---:|" * (len(COLUMNS) - 1), *rows]
     return "\n".join([*lines, "", _memory(), "", *_million()])
 
 
-def _paced() -> str:
-    with _served(6_000, None, N_WORKERS, loop=True) as served:
-        what = f"{N_WORKERS} workers, {THINK:g} s to think, SQLite, aggregation beside it"
+def _paced(loop: str, n_busy: int) -> str:
+    """Measure with the loop in a process, in a thread or without, and with cores kept busy."""
+    with _served(6_000, None, N_WORKERS, loop=loop) as served, _busy(n_busy):
+        cores = f", {n_busy} core kept busy" if n_busy else ""
+        what = f"{N_WORKERS} workers, {THINK:g} s to think, SQLite, {LOOPS[loop]}{cores}"
         return _row(what, served, THINK, SECONDS)
 
 
-def _saturated(name: str, store: str | None) -> str:
-    with _served(3_000, store, N_BUSY, loop=False) as served:
-        what = f"{N_BUSY} workers without thinking, {name}"
+def _saturated(name: str, store: str | None, n: int = 1) -> str:
+    if store is not None:
+        store = _schema(store, f"n{n}")
+    with _served(3_000, store, N_BUSY, loop="none" if n == 1 else "process", processes=n) as served:
+        what = f"{N_BUSY} workers without thinking, {name}, {n} web process{'es' * (n > 1)}"
         return _row(what, served, 0.0, BUSY_SECONDS)
+
+
+def _schema(store: str, name: str) -> str:
+    """Make a schema of its own for a campaign."""
+    from goldspan.store.engine import connect, to_url
+
+    engine = connect(to_url(store))
+    with engine.begin() as connection:
+        connection.exec_driver_sql(f"CREATE SCHEMA {name}")
+    engine.dispose()
+    return f"{store}&options={quote(f'-csearch_path={name}')}"
+
+
+@contextmanager
+def _busy(n: int) -> Iterator[None]:
+    """Keep cores busy meanwhile, as other programs would."""
+    words = [sys.executable, "-S", "-c", "while True: pass"]
+    made = [subprocess.Popen(words) for _ in range(n)]
+    try:
+        yield
+    finally:
+        for one in made:
+            one.kill()
+            one.wait()
 
 
 def _row(what: str, served: Server, think: float, seconds: float) -> str:
@@ -102,10 +136,12 @@ def _row(what: str, served: Server, think: float, seconds: float) -> str:
     after = served.ask()
     half, tail = np.quantile(tally["pairs"], [0.5, 0.99]) * 1000
     n = after["answers"] - before["answers"]
-    cpu = 1000 * (after["cpu"] - before["cpu"]) / n
+    cpu, loop = (1000 * (after[name] - before[name]) / n for name in ("cpu", "loop"))
+    own = [after["times"].get(name) for name in ("next", "answers")]
     cells = (
         what, f"{n:,}", f"{n / seconds:.1f}", f"{half:.0f}", f"{tail:.0f}",
-        str(len(tally["errors"])), f"{cpu:.1f}", f"{os.getloadavg()[0]:.0f}",
+        *("–" if one is None else f"{1000 * one[1]:.0f}" for one in own),
+        str(len(tally["errors"])), f"{cpu:.1f}", f"{loop:.1f}", f"{os.getloadavg()[0]:.0f}",
     )  # fmt: skip
     return f"| {' | '.join(cells)} |"
 
@@ -113,7 +149,7 @@ def _row(what: str, served: Server, think: float, seconds: float) -> str:
 def _memory() -> str:
     """Count the memory after every block of answers."""
     begin, found = time.monotonic(), []
-    with _served(MEMORY_ANSWERS // 2, None, N_BUSY, loop=True) as served:
+    with _served(MEMORY_ANSWERS // 2, None, N_BUSY, loop="process") as served:
         while not found or found[-1][0] < MEMORY_ANSWERS:
             if time.monotonic() - begin > MEMORY_SECONDS:
                 break
@@ -193,10 +229,12 @@ def _times(name: str, act: Callable[[], Any], n: int) -> tuple[str, float, float
 
 
 @contextmanager
-def _served(n_items: int, store: str | None, workers: int, *, loop: bool) -> Iterator[Server]:
+def _served(
+    n_items: int, store: str | None, workers: int, *, loop: str, processes: int = 1
+) -> Iterator[Server]:
     with tempfile.TemporaryDirectory(prefix="goldspan-bench-") as folder:
         write_campaign(Path(folder), n_items, n_items)
-        served = Server(Path(folder), store, workers, loop=loop)
+        served = Server(Path(folder), store, workers, loop=loop, processes=processes)
         try:
             yield served
         finally:

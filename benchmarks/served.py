@@ -1,23 +1,30 @@
 """A campaign that is served in a process of its own, for a load from outside.
 
 Run as a program it reads from standard input what to serve, and answers on standard output: the
-address, the visitors, then for every line that it reads what the process has used so far.
+address, the visitors, then for every line that it reads what was used so far, and how long requests
+took since the line before, from their arrival in the application to the last byte of the reply.
+Requests are answered here or in several web processes, the loop computes in a process of its own.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import random
 import signal
 import sys
 import threading
 import time
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from children import settled_memory
+from goldspan.store.roles import serving
 from goldspan.web import Auth, ServerSettings, create_app, open_service
+from goldspan.web.processes import Child, Hosted, Room, WebPart, loop_of, opened_room
 from goldspan.web.running import listen, serve
 from goldspan.web.security.secret import Keys
 from goldspan.web.settings import Rate, Rates
@@ -82,23 +89,68 @@ def write_campaign(folder: Path, n_items: int, batch: int, method: str = "ibcc")
 def main() -> None:
     """Serve until standard input ends."""
     asked = json.loads(sys.stdin.readline())
-    folder = Path(asked["folder"])
-    with listen("127.0.0.1", 0) as listening:
+    folder, n_web, how = Path(asked["folder"]), asked["processes"], asked["loop"]
+    with listen("127.0.0.1", 0) as listening, opened_room() as rooms, ExitStack() as stack:
         port = listening.getsockname()[1]
         keys = Keys(bytes(range(32)))
-        rates = Rates(address=FREE, worker=FREE)
-        settings = ServerSettings(keys, f"http://127.0.0.1:{port}", rates=rates)
+        rates = Rates(address=FREE, worker=FREE, login=FREE)
+        settings = ServerSettings(keys, f"http://127.0.0.1:{port}", rates=rates, processes=n_web)
         begin = time.perf_counter()
-        service = open_service(folder / "campaign.toml", folder / "out", keys, asked["store"])
+        room = Room(rooms / "0")
+        service = open_service(
+            folder / "campaign.toml", folder / "out", keys, asked["store"],
+            watcher=room.watcher if how == "process" else None,
+        )  # fmt: skip
         service.campaign.run()
         tell(opened=time.perf_counter() - begin, memory=settled_memory())
-        app = create_app(service, settings)
-        if asked["loop"]:
-            service.start()
+        timed = Timed(create_app(service, settings))
+        shared = serving(service.ledger.database, "here", service.deployment, shared=n_web > 1)
+        stack.enter_context(shared)
+        service.start(loop=how == "thread")
+        hosted = Hosted.of(service, room, asked["store"])
+        children = [loop_of(hosted, log_level="warning")] if how == "process" else []
+        if n_web > 1:
+            fd = listening.fileno()
+            part = WebPart({"": hosted}, {}, settings, None, fd, None)
+            children += [Child("web", part, log_level="warning", fds=[fd]) for _ in range(n_web)]
+        for child in children:
+            stack.callback(child.stop)
+            child.start()
+        if how == "process":
+            while service.engine.live.state != "waiting":
+                time.sleep(0.1)
         tell(visitors=visitors(service, settings, port, asked["workers"]))
-        threading.Thread(target=report, args=(service,), daemon=True).start()
+        told = service, timed, children
+        threading.Thread(target=report, args=told, daemon=True).start()
         with suppress(KeyboardInterrupt):
-            serve(app, listening)
+            if n_web > 1:
+                threading.Event().wait()
+            serve(timed, listening)
+
+
+class Timed:
+    """An application, and how long its requests took."""
+
+    def __init__(self, app: Any) -> None:
+        self.app, self.state, self._seconds = app, app.state, dict[str, list[float]]()
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        """Answer."""
+        begin = time.perf_counter()
+        await self.app(scope, receive, send)
+        took = time.perf_counter() - begin
+        self._seconds.setdefault(scope["path"].rpartition("/")[2], []).append(took)
+
+    def quantiles(self) -> dict[str, list[float]]:
+        """Return p50 and p99 by the end of the path, since this was asked last."""
+        seconds, self._seconds = self._seconds, {}
+        return {name: np.quantile(one, [0.5, 0.99]).tolist() for name, one in seconds.items()}
+
+
+def cpu_of(process: int) -> float:
+    """Return the seconds of processor time of another process."""
+    words = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+    return (int(words[11]) + int(words[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def visitors(service: Any, settings: ServerSettings, port: int, n: int) -> list[Any]:
@@ -112,7 +164,7 @@ def visitors(service: Any, settings: ServerSettings, port: int, n: int) -> list[
     return made
 
 
-def report(service: Any) -> None:
+def report(service: Any, timed: Timed, children: list[Child]) -> None:
     """Answer every line with what was used so far."""
     for line in sys.stdin:
         if line.strip() == "overview":
@@ -123,8 +175,12 @@ def report(service: Any) -> None:
             memory = settled_memory()
             n = service.ledger.n_answers
             live = service.engine.live
-            tell(cpu=time.process_time(), memory=memory, answers=n, aggregated=live.n_answers,
-                 looks=live.version)  # fmt: skip
+            apart = {one.name: cpu_of(one.process.pid) for one in children if one.process}
+            web = [seconds for name, seconds in apart.items() if name == "web"]
+            loop = sum(apart.values()) - sum(web)
+            tell(cpu=time.process_time() + sum(web), memory=memory, answers=n, loop=loop,
+                 aggregated=live.n_answers, looks=live.version,
+                 times=timed.quantiles())  # fmt: skip
     signal.raise_signal(signal.SIGTERM)
 
 

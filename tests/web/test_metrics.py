@@ -5,6 +5,7 @@ from __future__ import annotations
 import http.client
 import urllib.error
 import urllib.request
+from dataclasses import replace
 from decimal import Decimal
 
 import pytest
@@ -54,6 +55,9 @@ def test_requests_are_counted_by_route_method_and_status(served, metrics):
     assert found["goldspan_request_seconds_count", ("route", "/api/work/me")] == 3
     everything = ("goldspan_request_seconds_bucket", ("le", "+Inf"), ("route", "/api/work/me"))
     assert found[everything] == 3
+    assert found["goldspan_reply_seconds_count", ("route", "/api/work/me")] == 3
+    begun = found["goldspan_request_seconds_sum", ("route", "/api/work/me")]
+    assert found["goldspan_reply_seconds_sum", ("route", "/api/work/me")] >= begun
 
 
 def test_answers_are_counted_by_what_became_of_them(served, metrics):
@@ -115,7 +119,8 @@ def test_faults_are_counted(metrics, served, monkeypatch):
     assert reply.status_code == 500
     assert reply.headers["x-request-id"] in reply.json()["error"]["message"]
     assert read(metrics)[("goldspan_request_faults_total",)] == 1
-    served.service.engine.n_faults = 2
+    engine = served.service.engine
+    engine.live = replace(engine.live, n_faults=2)
     assert read(metrics)["goldspan_loop_faults_total", ("part", "loop")] == 2
 
 
@@ -141,13 +146,13 @@ def test_no_label_holds_an_id_or_a_text(served, metrics):
 
 
 def test_a_port_of_this_machine_offers_them(metrics):
-    with offer_metrics(metrics, 0) as address:
+    with offer_metrics({"": metrics}, 0) as address:
         with urllib.request.urlopen(address) as reply:
             assert reply.headers["content-type"].startswith("text/plain; version=")
             names = {one.name for one in text_string_to_metric_families(reply.read().decode())}
         assert {"goldspan_requests", "goldspan_money", "goldspan_loop_failing"} <= names
         port = int(address.rpartition(":")[2].partition("/")[0])
-        with pytest.raises(InputError, match="--metrics-port"), offer_metrics(metrics, port):
+        with pytest.raises(InputError, match="--metrics-port"), offer_metrics({"": metrics}, port):
             pass
         assert address == f"http://127.0.0.1:{port}/metrics"
     with pytest.raises(urllib.error.URLError):
@@ -161,7 +166,7 @@ def test_a_port_of_this_machine_offers_them(metrics):
      ("GET", "/metrics", "localhost:9", 200)],
 )  # fmt: skip
 def test_the_port_answers_nothing_else(method, path, host, status):
-    with offer_metrics(Metrics(), 0) as address:
+    with offer_metrics({"": Metrics()}, 0) as address:
         connection = http.client.HTTPConnection(address.split("/")[2], timeout=60)
         connection.request(method, path, headers={"Host": host})
         assert connection.getresponse().status == status

@@ -69,7 +69,8 @@ class CampaignClock:
         downtime: How many milliseconds since the last event count at most; None: all that the wall
             clock has gone forward. That is for commands that run now and then and hold no leases.
         wall: Milliseconds since 1970, as the machine says.
-        monotone: Milliseconds since some moment.
+        monotone: Milliseconds since some moment, the same in all processes of the machine.
+        moment: `moment` of the clock of another process of this machine, which then shows the same.
 
     >>> from types import SimpleNamespace
     >>> ledger = SimpleNamespace(
@@ -86,17 +87,20 @@ class CampaignClock:
         downtime: int | None = DOWNTIME,
         wall: Callable[[], int] = wall_clock,
         monotone: Callable[[], int] = monotone_clock,
+        moment: tuple[int, int] | None = None,
     ) -> None:
         self._ledger, self.wall, self._monotone = ledger, wall, monotone
         last, self._ahead = self._last(), 0
         self.read_notes()
         gone = max(0, wall() - (last + self._ahead))
-        self._begin = last + (gone if downtime is None else min(gone, downtime))
-        self._start = monotone()
+        begin = last + (gone if downtime is None else min(gone, downtime))
+        self.moment = moment or (begin, monotone())
+        """The campaign's time when it was opened, and what the monotone clock showed then."""
 
     def __call__(self) -> int:
         """Return the campaign's time, in milliseconds: that of 1970 on, if no clock was wrong."""
-        return self._begin + self._monotone() - self._start
+        begin, start = self.moment
+        return begin + self._monotone() - start
 
     def read_notes(self) -> None:
         """Read what was kept last, perhaps by another process that had another idea of the time."""

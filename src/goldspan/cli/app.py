@@ -30,7 +30,7 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
             "campaign",
             "Run a whole campaign: pool, crowd and budget to gold, model and bill.",
         ),
-        "serve": ("campaign", "Serve a campaign: a page for annotators, a desk for the requester."),
+        "serve": ("serve", "Serve campaigns: a page for annotators, a desk for the requester."),
         "desk": ("desk", "The requester's desk, without a browser."),
         "report": ("campaign", "Write the report of a campaign, also while it runs."),
     },

@@ -2,29 +2,24 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import typer
 
-from goldspan.cli.compiling import notice
 from goldspan.cli.live import Status, interruptible, shown
 from goldspan.cli.options import (
     STORE,
     AsJson,
     Overlap,
     Place,
-    PublicUrl,
     RawCsv,
     Store,
     argument,
     at_campaign,
     flag,
-    option,
     told_of_damage,
 )
 from goldspan.cli.output import check_part, emit_json, print_result, say, warn
@@ -34,8 +29,6 @@ if TYPE_CHECKING:
     from goldspan.campaign.inputs import CampaignInputs
     from goldspan.campaign.results import ReportData
     from goldspan.store import SqlLedger
-    from goldspan.web import Auth, ServerSettings
-    from goldspan.web.service import Service
 
 # --------------------------------------------------------------------------------------------------
 # goldspan plan check
@@ -233,202 +226,6 @@ def _quality(last: Any, name: str) -> Iterator[str]:
     if score is not None:
         bounds = f"{100 * score['low']:.1f} to {100 * score['high']:.1f}"
         yield f"{name} of the model as measured: {100 * score['value']:.1f} ({bounds})"
-
-
-# --------------------------------------------------------------------------------------------------
-# goldspan serve
-
-
-DAYS = 30
-"""How long the links of the plan's annotators hold."""
-
-
-@at_campaign
-def serve(
-    place: Place,
-    host: str = option("Address to listen on.", default="127.0.0.1"),
-    port: int = option("Port to listen on; 0 picks a free one.", default=8080, min=0, max=65535),
-    public_url: PublicUrl = None,
-    insecure: bool = flag("Allow other machines to connect without HTTPS.", "--insecure"),
-    trusted_proxies: str | None = option(
-        "Addresses or networks of the proxies whose X-Forwarded-For is believed, separated by "
-        "commas; by default a proxy on this machine.",
-        metavar="LIST",
-    ),
-    reset_password: bool = flag(
-        "Remove the requester's password and end all sessions.", "--reset-password"
-    ),
-    overlap: Overlap = None,
-    no_loop: bool = flag("Only accept answers: begin no round, take no decision.", "--no-loop"),
-    metrics_port: int | None = option(
-        "Offer Prometheus metrics at this port of 127.0.0.1, path /metrics.", min=0, max=65535
-    ),
-    log_format: Literal["text", "json"] = option(
-        "Format of the log: text (logfmt) or json.", default="text"
-    ),
-    log_level: Literal["info", "debug"] = option(
-        "What is logged: debug adds the requests that succeed.", default="info"
-    ),
-    json: AsJson = False,
-) -> None:
-    """Serve a campaign: workers label in their browsers, the requester watches and decides.
-
-    At the first start it prints a link, valid once, with which the requester chooses a password,
-    and a personal link for each of the plan's annotators. Links are shown once and stored nowhere.
-
-    Ctrl-C stops the server: all acknowledged answers are saved, and the same command starts it
-    again. A campaign has one server at a time. With --json the address and the links are printed as
-    one JSON object; the log goes to standard error.
-
-    Examples:
-
-      goldspan serve campaign.toml
-
-      goldspan serve campaign.toml --public-url https://labels.example.org
-
-      goldspan serve campaign.toml --host 0.0.0.0 --public-url https://labels.example.org
-      --trusted-proxies 172.30.0.1
-
-      goldspan invite campaign.toml --workers ann,bob
-    """
-    check_part("server")
-    from goldspan.campaign import read_plan
-    from goldspan.crowd.atomic import NewPlaces
-    from goldspan.store.engine import HeldError
-    from goldspan.store.roles import serving
-    from goldspan.web import ServerSettings, create_app, load_keys, open_service
-    from goldspan.web import serve as run
-    from goldspan.web.logs import open_log
-    from goldspan.web.metrics import offer_metrics
-    from goldspan.web.running import check_exposure, listen, read_proxies
-    from goldspan.web.security.secret import FILE as SECRET
-    from goldspan.web.service import check_web
-
-    check_web(read_plan(place.plan, overlap=overlap))
-    proxies = read_proxies(trusted_proxies)
-    if not insecure:
-        check_exposure(host, public_url or _url(host, port))
-    inputs = place.inputs(overlap=overlap)
-    lacks = missing_for_pages()
-    if lacks:
-        warn(f"goldspan: there will be no report: {lacks}")
-    # What is rejected before `keep` leaves neither a secret nor a store behind.
-    with (
-        told_of_damage(place.address),
-        listen(host, port) as listening,
-        NewPlaces(HeldError) as new,
-    ):
-        url = public_url or _url(host, listening.getsockname()[1])
-        new.folder(place.out, 0o700)
-        new.expect(Path(place.out) / SECRET)
-        settings = ServerSettings(load_keys(place.out), url)
-        options: dict[str, Any] = {"report": None if lacks else write_findings, "new": new}
-        service = open_service(inputs, place.out, settings.keys, place.store, **options)
-        with _closing(service):
-            open_log(log_format, log_level)
-            with (
-                serving(service.ledger.database, settings.public_url, service.deployment),
-                ExitStack() as beside,
-            ):
-                service.begin()
-                app = create_app(service, settings)
-                address = None
-                if metrics_port is not None:
-                    metrics = app.state.context.metrics
-                    address = beside.enter_context(offer_metrics(metrics, metrics_port))
-                new.keep()
-                auth = app.state.context.auth
-                auth.links.move(settings.public_url)
-                people = _still_known(service)
-                names = "NAME" if people else "ann,bob"
-                invite = place.command(["invite", place.plan, "--workers", names])
-                facts = {
-                    "plan": place.plan, "url": settings.public_url, "metrics": address,
-                    **_new_links(auth, settings, people, reset=reset_password), "invite": invite,
-                }  # fmt: skip
-                print_result(facts, _greeting(facts, settings, people), as_json=json)
-                sys.stdout.flush()  # links must be seen now, also where the output is a file
-                beside.callback(service.stop)
-                service.start(loop=not no_loop)
-                beside.enter_context(notice.beside_another_display())  # the log
-                run(app, listening, proxies)
-
-
-@contextmanager
-def _closing(service: Service) -> Iterator[None]:
-    """Close a campaign at the end, and say why the server ended."""
-    from goldspan.store.engine import LostError
-
-    try:
-        yield
-    except LostError:  # the log has said why
-        raise typer.Exit(1) from None
-    except KeyboardInterrupt:
-        warn("goldspan: stopped; all answers are saved, and the same command goes on")
-        raise typer.Exit(130) from None
-    finally:
-        service.close()
-
-
-def _still_known(service: Service) -> list[str]:
-    """Return the annotators of the plan who were not forgotten, and tell of the others."""
-    named, ledger = service.inputs.plan.crowd.names, service.ledger
-    gone = [name for name in named if ledger.was_forgotten(name)] if ledger.n_forgotten else []
-    if gone:
-        warn(
-            f"goldspan: {len(gone)} names in crowd.annotators are of people who were forgotten, "
-            "and get no link: take them out of the plan"
-        )
-    return [name for name in named if name not in gone]
-
-
-def _url(host: str, port: int) -> str:
-    """Return the address that is listened on."""
-    from goldspan.errors import InputError
-
-    if host in {"0.0.0.0", "::"}:  # noqa: S104 - to reject it
-        raise InputError(
-            f"{host} stands for every address of this machine, which nobody can type: name the "
-            "one that people use with --public-url https://…"
-        )
-    return f"http://{f'[{host}]' if ':' in host else host}:{port}"
-
-
-def _new_links(
-    auth: Auth, settings: ServerSettings, annotators: Sequence[str], *, reset: bool
-) -> dict[str, Any]:
-    """Make the requester's link, if they have no password, and those of annotators without one."""
-    account = auth.account
-    setup, known = None, {link.worker for link in auth.links.all()}
-    if reset or not account.has_password:
-        token = account.reset() if reset else account.open_setup()
-        setup = settings.address(f"/setup/{token}")
-    new = [name for name in annotators if name not in known]
-    made = auth.links.make(new, DAYS) if new else []
-    links = {link.worker: settings.address(f"/w/{token}") for link, token in made}
-    return {"login": settings.address("/login"), "setup": setup, "links": links}
-
-
-def _greeting(
-    facts: dict[str, Any], settings: ServerSettings, annotators: Sequence[str]
-) -> Iterator[str]:
-    """Say where the server is, with the links of the requester and the annotators."""
-    if facts["metrics"]:
-        yield f"metrics, for this machine alone: {facts['metrics']}"
-    yield f"goldspan serves {Path(facts['plan']).name} at {facts['url']}"
-    if facts["setup"]:
-        minutes = f"{settings.setup_minutes:.0f} minutes"
-        yield f"choose the requester's password, once, within {minutes}:"
-        yield f"  {facts['setup']}"
-    else:
-        yield f"the requester logs in at {facts['login']}"
-    if facts["links"]:
-        yield f"a personal link for each annotator, shown only now; it is valid for {DAYS} days:"
-        width = max(map(len, facts["links"]))
-        yield from (f"  {name.ljust(width)}  {url}" for name, url in facts["links"].items())
-    whom = "more annotators, or lost ones" if annotators else "workers"
-    yield f"links for {whom}: {facts['invite']}"
-    yield "Ctrl-C ends it"
 
 
 # --------------------------------------------------------------------------------------------------

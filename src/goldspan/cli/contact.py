@@ -118,7 +118,7 @@ def _auth(
         inputs = with_id(inputs, ledger, settings.clock())
         auth = Auth.of(ledger, inputs.key, settings)
         url = public_url or auth.links.place() or settings.public_url
-        yield inputs, auth, replace(settings, public_url=url)
+        yield inputs, auth, settings.at(url)
 
 
 @contextmanager

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from goldspan.cli.output import key_values, listed
+from goldspan.cli.output import check_part, key_values, listed
 
 if TYPE_CHECKING:
     from goldspan.campaign.inputs import CampaignInputs
@@ -446,6 +446,84 @@ at_campaign = adds(
     lambda given: Place(given["source"], given["out"], given["store"]),
 )
 """Adds PLAN, --out and --store, for a parameter `place`."""
+
+
+@dataclass(frozen=True)
+class Places:
+    """The campaigns that a server serves.
+
+    Attributes:
+        sources: Files of plans, or folders of them.
+        out: The folder of what comes out; of several campaigns each has its own in it.
+        store: Address of the store; of several campaigns with {name} in it.
+    """
+
+    sources: list[str]
+    out: str
+    store: str | None
+
+    @property
+    def is_several(self) -> bool:
+        """Whether it is more than the file of one plan."""
+        return len(self.sources) > 1 or Path(self.sources[0]).is_dir()
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether several processes can work on the store."""
+        return (self.store or "").startswith("postgres")
+
+    def named(self) -> dict[str, Place]:
+        """Return the campaigns by name; one that is alone has the name "".
+
+        Raises:
+            InputError: There is none, or the store is not one for each.
+        """
+        from goldspan.errors import InputError
+
+        if not self.is_several:
+            return {"": Place(self.sources[0], self.out, self.store)}
+        check_part("server")
+        from goldspan.web.several import find_plans
+
+        if self.store is not None and "{name}" not in self.store:
+            raise InputError(
+                "every campaign has a store of its own: put {name} into --store, for example "
+                "postgresql://localhost/{name}"
+            )
+        return {
+            name: Place(
+                str(path), str(Path(self.out) / name),
+                None if self.store is None else self.store.replace("{name}", name),
+            )
+            for name, path in find_plans(self.sources).items()
+        }  # fmt: skip
+
+
+at_campaigns = adds(
+    "places",
+    [
+        _parameter(
+            "sources",
+            Annotated[
+                list[str],
+                typer.Argument(
+                    metavar="PLAN…", help="The plan, campaign.toml; or a folder of plans."
+                ),
+            ],
+            Parameter.empty,
+        ),
+        _parameter(
+            "out",
+            Annotated[
+                str, typer.Option(help="The campaign's folder, with its files and server.key.")
+            ],
+            "out",
+        ),
+        _parameter("store", Store, None),
+    ],
+    lambda given: Places(given["sources"], given["out"], given["store"]),
+)
+"""Adds PLAN…, --out and --store, for a parameter `places`."""
 
 
 @contextmanager

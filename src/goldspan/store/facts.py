@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from hashlib import blake2b
 from typing import Any, NamedTuple
 
@@ -213,6 +213,7 @@ DAY = 86_400_000
 
 _MINE = (usage.c.kind == bindparam("what")) & (usage.c.name == bindparam("who"))
 _FIND = select(usage.c.n).where(_MINE & (usage.c.day == bindparam("today")))
+_FIND_ANY = select(usage.c.n).where(_MINE)
 _IS_TODAY = usage.c.day == bindparam("today")
 _COUNT = (
     usage.update()
@@ -255,6 +256,34 @@ def count(entry: Entry, bound: Bound) -> None:
     entry.connection.execute(_FORGET, {"today": today})
     facts = {"kind": bound.kind, "name": who["who"], "day": today, "n": 1}
     entry.connection.execute(usage.insert(), facts)
+
+
+def revise(
+    entry: Entry, kind: str, name: str, change: Callable[[int | None], tuple[int, int]]
+) -> None:
+    """Replace a number that limits something, whatever process asks: see `count`.
+
+    Args:
+        entry: The transaction.
+        kind: What is limited.
+        name: Whose it is; kept as a hash.
+        change: Makes the new number of the old one, None at first, and says until when it is of
+            use, by the wall clock in milliseconds; what it raises leaves the old one.
+    """
+    who = {"what": kind, "who": _hash(name)}
+    before = entry.connection.execute(_FIND_ANY, who).scalar_one_or_none()
+    number, until = change(before)
+    row = {"n": number, "day": until // DAY}
+    if before is None:
+        entry.connection.execute(usage.insert(), {"kind": kind, "name": who["who"], **row})
+    else:
+        entry.connection.execute(usage.update().where(_MINE).values(row), who)
+
+
+def number_of(connection: Connection, kind: str, name: str) -> int | None:
+    """Return a number that `revise` keeps, None if there is none."""
+    who = {"what": kind, "who": _hash(name)}
+    return connection.execute(_FIND_ANY, who).scalar_one_or_none()
 
 
 def forget_counts(connection: Connection, names: Iterable[str]) -> None:

@@ -55,7 +55,7 @@ class SqlLedger:
     """
 
     def __init__(self, database: Database) -> None:
-        self.database, self._opening = database, ""
+        self.database, self._opening, self._steers = database, "", False
         self._has_facts, self._checking = False, threading.Lock()
         self._order = Order(database)
         self._cache: AnswerCache | None = None
@@ -232,6 +232,16 @@ class SqlLedger:
             BoundError: It was done as often today.
         """
         self.database.write(now, facts.count, Bound(kind, name, most, now))
+
+    def revise(
+        self, kind: str, name: str, change: Callable[[int | None], tuple[int, int]], now: int
+    ) -> None:
+        """Replace a number that limits something: see `goldspan.store.facts.revise`."""
+        self.database.write(now, facts.revise, kind, name, change)
+
+    def number_of(self, kind: str, name: str) -> int | None:
+        """Return a number that `revise` keeps, None if there is none."""
+        return self.database.query(facts.number_of, kind, name)
 
     def records(self, kind: str) -> dict[str, dict[str, Any]]:
         """Return all facts of a kind by name, in the order in which they came."""
@@ -464,16 +474,33 @@ class SqlLedger:
         """Keep out others who would steer the campaign, for `with`; answers are still taken.
 
         At the first time the sums are checked, and everything if a process that had the campaign
-        open did not end cleanly.
+        open did not end cleanly. Within `steering` nothing more is taken.
 
         Raises:
             StoreError: Another process steers it, or the database is damaged.
         """
+        if self._steers:
+            yield
+            return
         with roles.alone(self.database):
             if not self._opening:
                 self._has_facts = roles.check_start(self.database) or self._has_facts
                 self._opening = roles.mark_opened(self.database)
             yield
+
+    @contextmanager
+    def steering(self) -> Iterator[None]:
+        """Keep out others who would steer the campaign for as long as a process does, for `with`.
+
+        Raises:
+            StoreError: As for `alone`.
+        """
+        with self.alone():
+            self._steers = True
+            try:
+                yield
+            finally:
+                self._steers = False
 
     def close(self) -> None:
         """Close the database."""

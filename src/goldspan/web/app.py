@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from fastapi import APIRouter, FastAPI, Request
@@ -17,7 +18,7 @@ from goldspan.web.models import refusals
 from goldspan.web.pages import static_files
 from goldspan.web.routes import desk_api, pages, sign_in, work
 from goldspan.web.security.auth import Headers
-from goldspan.web.security.middleware import HEALTH, Faults, RequestGuard, RequestLog
+from goldspan.web.security.middleware import HEALTH, Faults, Mounted, RequestGuard, RequestLog
 from goldspan.web.service import Service
 from goldspan.web.settings import ServerSettings
 
@@ -35,13 +36,24 @@ def create_app(service: Service, settings: ServerSettings) -> FastAPI:
         # It would lead to an address of its own making, http:// behind a proxy with TLS.
         redirect_slashes=False,
     )  # fmt: skip
-    app.state.context = context
     # Paths are looked up in this order.
     routers = (
         sign_in.router, work.often, work.router, _worker_pages(context), desk_api.router,
         pages.router, sign_in.provider_routes(context), static_files(), _document(app),
-        _health(),
+        health_route(),
     )  # fmt: skip
+    return assembled(app, context, routers)
+
+
+def assembled(app: FastAPI, context: ServerContext, routers: Sequence[APIRouter]) -> FastAPI:
+    """Return an application with its routes, and with what every request passes first.
+
+    Args:
+        app: It has neither yet.
+        context: What the routes share.
+        routers: In the order in which paths are looked up.
+    """
+    app.state.context = context
     for router in routers:
         app.router.routes.extend(router.routes)
     for kind in (GoldspanError, HTTPException, RequestValidationError):
@@ -49,8 +61,9 @@ def create_app(service: Service, settings: ServerSettings) -> FastAPI:
     # The last one stands outermost.
     app.add_middleware(RequestGuard, context=context)
     app.add_middleware(Faults, metrics=context.metrics)
-    app.add_middleware(Headers, secure=settings.is_secure)
+    app.add_middleware(Headers, secure=context.settings.is_secure)
     app.add_middleware(RequestLog, metrics=context.metrics)
+    app.add_middleware(Mounted, prefix=context.settings.prefix)
     return app
 
 
@@ -87,7 +100,7 @@ def _document(app: FastAPI) -> APIRouter:
     return router
 
 
-def _health() -> APIRouter:
+def health_route() -> APIRouter:
     """Return the route that proxies and containers ask; what the guard refuses, it refuses here."""
     router = APIRouter(include_in_schema=False)
 

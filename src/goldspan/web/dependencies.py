@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from threading import Event
 from typing import Annotated, cast
 
@@ -13,16 +13,16 @@ from fastapi.security import APIKeyCookie
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import HTTPConnection
 
-from goldspan.campaign.clock import wall_clock
 from goldspan.old_name import OLD_NAME
+from goldspan.store import SqlLedger
 from goldspan.store.journal import Held
 from goldspan.web.errors import Refused
 from goldspan.web.metrics import Metrics
-from goldspan.web.security.account import Buckets
+from goldspan.web.security.account import Buckets, StoredBuckets
 from goldspan.web.security.auth import HEADER, OLD_HEADER, SAFE, Auth, FormSigner
 from goldspan.web.security.sessions import DESK, WORKER, Facts, Session
 from goldspan.web.service import Service
-from goldspan.web.settings import ServerSettings
+from goldspan.web.settings import STORED, ServerSettings
 
 # --------------------------------------------------------------------------------------------------
 # What the routes of a server share
@@ -47,7 +47,7 @@ class ServerContext:
     settings: ServerSettings
     auth: Auth
     forms: FormSigner
-    buckets: dict[str, Buckets]
+    buckets: dict[str, Buckets | StoredBuckets]
     held: Held
     metrics: Metrics
     leaving: Event = field(default_factory=Event)
@@ -55,15 +55,13 @@ class ServerContext:
     @classmethod
     def of(cls, service: Service, settings: ServerSettings) -> ServerContext:
         """Return the context of a service."""
-        if settings.clock is wall_clock:
-            settings = replace(settings, clock=service.clock)
-        rates = vars(settings.rates)
+        settings = settings.timed(service.clock)
         return cls(
             service,
             settings,
             Auth.of(service.ledger, service.inputs.key, settings),
             FormSigner(settings.keys.of("form")),
-            {name: Buckets(rate, settings.clock) for name, rate in rates.items()},
+            make_buckets(service.ledger, settings),
             service.ledger.database.held,
             Metrics(service),
         )
@@ -71,9 +69,11 @@ class ServerContext:
     def cookie_name(self, kind: str) -> str:
         """Return the name of a cookie: "worker", "desk" or "form".
 
-        Over HTTPS the name itself says that no other host has set the cookie.
+        Over HTTPS the name itself says that no other host has set the cookie. It holds for all
+        paths then, so that each of several campaigns has names of its own.
         """
-        return f"__Host-goldspan_{kind}" if self.settings.is_secure else f"goldspan_{kind}"
+        name = f"goldspan_{kind}{self.settings.prefix.replace('/', '_')}"
+        return f"__Host-{name}" if self.settings.is_secure else name
 
     def old_cookie_name(self, kind: str) -> str:
         """Return the name that a cookie had before the package was called goldspan."""
@@ -82,6 +82,17 @@ class ServerContext:
     def cookie_of(self, cookies: Mapping[str, str], kind: str) -> str | None:
         """Return the cookie of a kind among those that a browser sent, under either name."""
         return cookies.get(self.cookie_name(kind), cookies.get(self.old_cookie_name(kind)))
+
+
+def make_buckets(ledger: SqlLedger, settings: ServerSettings) -> dict[str, Buckets | StoredBuckets]:
+    """Return what keeps the rates of a server, of several processes those of `STORED` together."""
+    n, key = settings.processes, settings.keys.of("rates")
+    return {
+        name: StoredBuckets(rate, name, ledger, key)
+        if n > 1 and name in STORED
+        else Buckets(rate.shared(n), settings.clock)
+        for name, rate in vars(settings.rates).items()
+    }
 
 
 async def context_here(request: HTTPConnection) -> ServerContext:

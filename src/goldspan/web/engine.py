@@ -1,5 +1,8 @@
 """The campaign's loop beside the pages: a thread that runs it and keeps the consensus up to date.
 
+Under `goldspan serve` the thread is in a process of its own (`goldspan.web.processes`), in a server
+made in Python in the process of the pages.
+
 The loop returns `Waiting` while people answer. Meanwhile the engine aggregates the answers now and
 then for the desk, and runs the loop again when the round is complete or an assignment may have
 expired. Everything that is shown is in one frozen `Live`, replaced as a whole.
@@ -18,6 +21,9 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import IO, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from goldspan.aggregation import Consensus
 from goldspan.campaign import Campaign, Decision
@@ -38,6 +44,7 @@ from goldspan.store.locks import locked, shared
 from goldspan.web.logs import fields_of
 from goldspan.web.people import BAR, GOLD
 from goldspan.web.security.sessions import DAY
+from goldspan.workers.stopping import answer_counts
 
 log = logging.getLogger("goldspan.web.engine")
 LOOK = 5.0
@@ -71,6 +78,7 @@ class Live:
         state: "starting", "working" (the loop computes), "waiting" (for answers), "ended" or
             "failed" (it is tried again).
         n_answers: Answers that count, which the rest is about.
+        n_labelled: Items with such an answer, without gold questions; None before the first look.
         crowd: These answers.
         result: What they say, None without answers.
         workers: The verdict on every worker: verdict, mean, low, high, judged, why.
@@ -78,11 +86,15 @@ class Live:
         decision: Why the campaign ended.
         error: What failed, until the loop works again.
         advice: What to do about it.
+        n_faults: Failures of the loop.
+        looked: When the answers were last aggregated, by the monotonic clock, and the seconds that
+            it took; None before the first time.
     """
 
     version: int = 0
     state: str = "starting"
     n_answers: int = 0
+    n_labelled: int | None = None
     crowd: Crowd | None = field(default=None, repr=False)
     result: Consensus | None = field(default=None, repr=False)
     workers: Mapping[str, Mapping[str, Any]] = field(default_factory=dict, repr=False)
@@ -90,6 +102,8 @@ class Live:
     decision: Decision | None = None
     error: str = ""
     advice: str = ""
+    n_faults: int = 0
+    looked: tuple[float, float] | None = None
 
 
 class TroubleFile:
@@ -150,7 +164,16 @@ class TroubleFile:
 
 
 class Engine:
-    """Runs a campaign in a thread of its own."""
+    """Runs a campaign in a thread of its own.
+
+    Args:
+        campaign: The campaign.
+        ended: Called at its end.
+        trouble: Says what stops the loop to commands beside the server.
+    """
+
+    ask: None = None
+    """The desk computes here: see `goldspan.web.processes.Watcher.ask`."""
 
     def __init__(
         self, campaign: Campaign, ended: Callable[[Campaign], None] = lambda _: None,
@@ -158,16 +181,14 @@ class Engine:
     ) -> None:  # fmt: skip
         self.campaign, self._tell_end, self.trouble = campaign, ended, trouble
         self.live = Live()
+        self.told: list[Callable[[Live], None]] = []
+        """Who is told of every change, in any thread."""
         self._changed = threading.Condition()
         self._halt = False
         self._n_new = 0
         self._thread = threading.Thread(target=self._run, name="goldspan-engine", daemon=True)
         self._next_look, self._stale, self._n_gold = 0.0, False, 0
         self._n_forgotten = 0
-        self.n_faults = 0
-        """Failures of the loop."""
-        self.looked: tuple[float, float] | None = None
-        """When the answers were last aggregated, by the monotonic clock, and how long it took."""
 
     def start(self) -> None:
         """Begin."""
@@ -193,11 +214,16 @@ class Engine:
                 trouble.close()
             self._changed.notify_all()
 
-    def notify(self) -> None:
-        """Hear that an answer came, or that the requester changed something."""
+    def notify(self, n: int = 1) -> None:
+        """Hear that answers came, or that the requester changed something."""
         with self._changed:
-            self._n_new += 1
+            self._n_new += n
             self._changed.notify_all()
+
+    def wait(self, seconds: float) -> bool:
+        """Wait until it has ended, or for so long; return whether it has."""
+        self._thread.join(seconds)
+        return not self._thread.is_alive()
 
     def look_again(self) -> None:
         """Hear that what is known has changed though no answer came: gold, for example."""
@@ -268,7 +294,7 @@ class Engine:
         )  # a busy machine makes it slow, not dear
         with _giving_way():
             self._compute()
-        self.looked = time.monotonic(), time.monotonic() - start
+        self._keep(looked=(time.monotonic(), time.monotonic() - start))
         self._next_look = time.monotonic() + max(LEAST, REST * (time.thread_time() - begin))
 
     def _compute(self) -> None:
@@ -277,7 +303,8 @@ class Engine:
         with progress.frozen():
             crowd = progress.crowd
             # An answer that was changed makes another crowd of as many answers.
-            if stale or crowd is not live.crowd or live.result is None:
+            lacks = live.result is None and len(crowd.latest) > 0
+            if stale or crowd is not live.crowd or lacks:
                 self._refresh(crowd, progress.result)
 
     def _forget_if_stale(self) -> bool:
@@ -303,7 +330,13 @@ class Engine:
             probes = probes_of(self.campaign.ledger, crowd)
             own = blind_answers(self.campaign.ledger, crowd)
             workers = judge(plan, own, result, barred, crowd.n_workers, probes)["workers"]
-        self._publish(n_answers=len(crowd.latest), crowd=crowd, result=result, workers=workers)
+        answered = crowd.item_ids.filter(pa.array(answer_counts(crowd) > 0))
+        control = pa.array(list(self.campaign.inputs.control), pa.string())
+        n_control = int(pc.sum(pc.is_in(answered, value_set=control)).as_py() or 0)
+        self._publish(
+            n_answers=len(crowd.latest), n_labelled=len(answered) - n_control, crowd=crowd,
+            result=result, workers=workers,
+        )  # fmt: skip
 
     def _end(self, decision: Decision) -> None:
         progress = self.campaign.progress
@@ -333,18 +366,12 @@ class Engine:
 
     def _fail(self, error: Exception) -> None:
         """Say what stops the loop wherever somebody may look, and wait before the next attempt."""
-        self.n_faults += 1
-        expected = isinstance(error, GoldspanError)
-        why = str(error) if expected else f"{type(error).__name__}: {error}"
-        advice = (ADVICE if expected else REPORT).format(seconds=round(AFTER_ERROR))
+        why, advice, said = explain(error)
         if why != self.live.error:  # every attempt may fail alike: said once
-            # Other messages may name workers, or hold what they wrote: the desk shows them.
-            names_files = isinstance(error, InputError | StoreError)
-            is_safe = names_files and not isinstance(error, FaultsError)
-            said = why if is_safe else f"{type(error).__name__}, see the desk"
             fields = {"fields": fields_of(error)}
             log.error("the campaign is blocked: %s. %s", said, advice, extra=fields)
-        self._publish(state="failed", error=why, advice=advice)
+        n_faults = self.live.n_faults + 1
+        self._publish(state="failed", error=why, advice=advice, n_faults=n_faults)
         self._stale, self._next_look = True, 0.0  # what was half done is done anew
         if self.trouble is not None:
             self.trouble.write(why, advice)
@@ -361,9 +388,26 @@ class Engine:
         self._publish(error="", advice="")
 
     def _publish(self, **changes: Any) -> None:
+        """Show what has changed."""
+        self._keep(version=self.live.version + 1, **changes)
+
+    def _keep(self, **changes: Any) -> None:
         with self._changed:
-            self.live = replace(self.live, version=self.live.version + 1, **changes)
+            self.live = replace(self.live, **changes)
             self._changed.notify_all()
+            for tell in self.told:
+                tell(self.live)
+
+
+def explain(error: Exception) -> tuple[str, str, str]:
+    """Return what stops the loop, what to do about it, and what the log may say of it."""
+    expected = isinstance(error, GoldspanError)
+    why = str(error) if expected else f"{type(error).__name__}: {error}"
+    advice = (ADVICE if expected else REPORT).format(seconds=round(AFTER_ERROR))
+    # Other messages may name workers, or hold what they wrote: the desk shows them.
+    names_files = isinstance(error, InputError | StoreError)
+    is_safe = names_files and not isinstance(error, FaultsError)
+    return why, advice, why if is_safe else f"{type(error).__name__}, see the desk"
 
 
 @contextmanager

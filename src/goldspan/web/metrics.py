@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from decimal import Decimal
 from socketserver import ThreadingMixIn
@@ -54,6 +54,10 @@ class Metrics:
             "goldspan_request_seconds", "Seconds until the reply begins.", ["route"],
             buckets=SECONDS, registry=self.registry,
         )  # fmt: skip
+        self._replies = Histogram(
+            "goldspan_reply_seconds", "Seconds until the whole reply is written, without streams.",
+            ["route"], buckets=SECONDS, registry=self.registry,
+        )  # fmt: skip
         self.refused_answers = Counter(
             "goldspan_answers_refused", "Answers that were refused.", ["reason"],
             registry=self.registry,
@@ -77,6 +81,10 @@ class Metrics:
         """Count a request whose reply has begun after so many seconds."""
         self._requests.labels(route, method if method in METHODS else "other", status).inc()
         self._seconds.labels(route).observe(seconds)
+
+    def count_reply(self, route: str, seconds: float) -> None:
+        """Count a reply that was written whole after so many seconds."""
+        self._replies.labels(route).observe(seconds)
 
     def text(self) -> bytes:
         """Return all metrics in Prometheus' text format."""
@@ -123,12 +131,12 @@ class _CampaignCollector(Collector):
         faults = CounterMetricFamily(
             "goldspan_loop_faults", "Failures of threads beside the requests.", None, ["part"]
         )
-        faults.add_metric(["loop"], engine.n_faults)
+        faults.add_metric(["loop"], engine.live.n_faults)
         if payments is not None:
             faults.add_metric(["payments"], payments.n_faults)
         yield faults
-        if engine.looked is not None:
-            end, seconds = engine.looked
+        if engine.live.looked is not None:
+            end, seconds = engine.live.looked
             yield GaugeMetricFamily(
                 "goldspan_loop_look_age_seconds", "Seconds since the answers were last aggregated.",
                 time.monotonic() - end,
@@ -185,8 +193,14 @@ class _Handler(WSGIRequestHandler):
 
 
 @contextmanager
-def offer_metrics(metrics: Metrics, port: int) -> Iterator[str]:
-    """Offer metrics to this machine meanwhile; yields their address."""
+def offer_metrics(metrics: Mapping[str, Metrics], port: int) -> Iterator[str]:
+    """Offer metrics to this machine meanwhile; yields their address.
+
+    Args:
+        metrics: Those of a campaign that is alone under the name "", at /metrics; those of several
+            at /metrics/NAME.
+        port: Where; 0 is any free one.
+    """
     try:
         server = make_server(HOST, port, _app(metrics), _Server, _Handler)
     except (OSError, OverflowError) as error:
@@ -200,8 +214,9 @@ def offer_metrics(metrics: Metrics, port: int) -> Iterator[str]:
         server.server_close()
 
 
-def _app(metrics: Metrics) -> Callable[..., list[bytes]]:
+def _app(metrics: Mapping[str, Metrics]) -> Callable[..., list[bytes]]:
     """Return the application of the port; other names in Host are those of foreign pages."""
+    places = {f"/metrics/{name}".rstrip("/"): one for name, one in metrics.items()}
 
     def answer(environ: dict[str, Any], start: Callable[..., Any]) -> list[bytes]:
         host = environ.get("HTTP_HOST", "").rpartition(":")[0] or environ.get("HTTP_HOST", "")
@@ -209,13 +224,14 @@ def _app(metrics: Metrics) -> Callable[..., list[bytes]]:
         if host not in {HOST, "localhost"}:
             start("403 Forbidden", [kind])
             return [b"Metrics are for this machine alone.\n"]
-        if environ["PATH_INFO"] != "/metrics":
+        asked = places.get(environ["PATH_INFO"])
+        if asked is None:
             start("404 Not Found", [kind])
-            return [b"Metrics are at /metrics.\n"]
+            return [f"Metrics are at {', '.join(places)}.\n".encode()]
         if environ["REQUEST_METHOD"] != "GET":
             start("405 Method Not Allowed", [kind, ("Allow", "GET")])
             return [b"Metrics are read with GET.\n"]
-        body = metrics.text()
+        body = asked.text()
         start("200 OK", [("Content-Type", CONTENT_TYPE_LATEST), ("Cache-Control", "no-store")])
         return [body]
 

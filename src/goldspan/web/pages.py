@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import cache
 from hashlib import blake2b
@@ -109,6 +110,10 @@ def _ending(name: str) -> str:
 # CampaignInputs values into the templates of pages.
 
 
+MOUNT: ContextVar[str] = ContextVar("mount", default="")
+"""Where the campaign of the request is: `ServerSettings.prefix`."""
+
+
 def render_page(name: str, **values: Any) -> str:
     """Return a page as HTML."""
     return environment().get_template(name).render(version=__version__, **values)
@@ -136,6 +141,7 @@ def environment() -> Environment:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
+    made.globals["base"] = MOUNT.get
     made.globals["static"] = assets().address
     made.globals["modules"] = assets().modules
     return made

@@ -41,6 +41,7 @@ from goldspan.web.work import Completion, Work
 
 if TYPE_CHECKING:
     from goldspan.campaign.plan import Plan
+    from goldspan.web.processes import Watcher
 
 log = logging.getLogger("goldspan.web")
 TROUBLE = "trouble.json"
@@ -59,6 +60,7 @@ class Service:
         completion: What a worker who is finished is given.
         payments: Sends letters to a provider.
         report: Writes the campaign's report.
+        watcher: Stands for the loop where another process runs it.
 
     Raises:
         InputError: The plan is for another crowd.
@@ -75,6 +77,7 @@ class Service:
         completion: Completion = lambda _: None,
         payments: PaymentThread | None = None,
         report: Report | None = None,
+        watcher: Watcher | None = None,
     ) -> None:
         check_web(inputs.plan)
         clock = clock or CampaignClock(ledger)
@@ -87,7 +90,8 @@ class Service:
         )  # fmt: skip
         self.campaign = Campaign(inputs, ledger, steps, on_event=self._log_event)
         self.people = People(inputs, ledger)
-        self.engine = Engine(self.campaign, self._export, TroubleFile(self.out / TROUBLE))
+        trouble = TroubleFile(self.out / TROUBLE)
+        self.engine = watcher or Engine(self.campaign, self._export, trouble)
         self.work = Work(
             inputs, ledger, self.people, keys, clock, self.engine.is_over, self.engine.notify,
             completion,
@@ -114,9 +118,15 @@ class Service:
         """
         self.campaign.begin()
 
-    def start(self, *, loop: bool = True) -> None:
-        """Start the loop and what sends letters, or without a loop only what keeps the time."""
-        self._keeper.start()
+    def start(self, *, loop: bool = True, keep: bool = True) -> None:
+        """Start what keeps the time, and the loop with what sends letters.
+
+        Args:
+            loop: Whether the loop runs in this process.
+            keep: Whether the time is kept by this process.
+        """
+        if keep:
+            self._keeper.start()
         if loop:
             self.engine.start()
             if self.payments is not None:
@@ -180,7 +190,7 @@ def check_web(plan: Plan) -> None:
 
 def open_service(
     plan: str | Path | CampaignInputs, out: str | Path, keys: Keys, store: str | None = None, *,
-    new: NewPlaces | None = None, **options: Any,
+    new: NewPlaces | None = None, moment: tuple[int, int] | None = None, **options: Any,
 ) -> Service:  # fmt: skip
     """Open a campaign to be served; the same call goes on where it was.
 
@@ -193,6 +203,7 @@ def open_service(
         keys: The server's secret.
         store: Path or address of the store.
         new: As for `open_store`.
+        moment: Of the clock of the process that handed the campaign over: see `CampaignClock`.
         options: As for `Service`.
 
     Raises:
@@ -208,7 +219,7 @@ def open_service(
     begin = options.get("clock") or wall_clock
     ledger = open_store(inputs, out, store, begin(), new=new)
     try:
-        clock = options.setdefault("clock", None) or CampaignClock(ledger)
+        clock = options.setdefault("clock", None) or CampaignClock(ledger, moment=moment)
         options["clock"] = clock
         inputs = with_id(inputs_as_begun(inputs, ledger), ledger, clock())
         provider = open_provider(inputs.plan, ledger, clock)

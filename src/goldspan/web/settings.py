@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from urllib.parse import SplitResult, urlsplit
 
@@ -12,6 +12,8 @@ from goldspan.errors import InputError
 from goldspan.web.security.secret import Keys
 
 LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
+CAMPAIGNS = "/c/"
+"""Where the campaigns of a server of several are."""
 PORTS = {"http": 80, "https": 443}
 
 
@@ -21,6 +23,10 @@ class Rate:
 
     per_second: float
     burst: int
+
+    def shared(self, n: int) -> Rate:
+        """Return the share of each of n processes."""
+        return Rate(self.per_second / n, max(1, self.burst // n))
 
 
 @dataclass(frozen=True)
@@ -44,6 +50,11 @@ class Rates:
     link: Rate = Rate(6 / 3600, 20)
 
 
+STORED = ("login", "join", "link")
+"""Rates that several web processes keep in the store. The others keep a flood away from a process,
+which each does for itself with its share of them."""
+
+
 @dataclass(frozen=True)
 class ServerSettings:
     """How a server is run.
@@ -51,6 +62,8 @@ class ServerSettings:
     Attributes:
         keys: Its secret.
         public_url: The address that people type: scheme, host and port.
+        processes: How many web processes serve it together.
+        prefix: Where the campaign is at that address: "" alone, "/c/NAME" among several.
         clock: The campaign's clock; by default that of the service.
         rates: How often things may be done.
         body: Most bytes of a request's body.
@@ -65,6 +78,8 @@ class ServerSettings:
 
     keys: Keys = field(repr=False)
     public_url: str = "http://127.0.0.1:8080"
+    prefix: str = ""
+    processes: int = 1
     clock: Callable[[], int] = wall_clock
     rates: Rates = Rates()
     body: int = 256 * 1024
@@ -104,9 +119,18 @@ class ServerSettings:
         """Allowed values of the header Origin."""
         return frozenset(f"{self.url.scheme}://{host}" for host in self.hosts)
 
-    def address(self, path: str) -> str:
-        """Return the whole address of a path."""
-        return self.public_url.rstrip("/") + path
+    def address(self, path: str = "") -> str:
+        """Return the whole address of a path of the campaign's."""
+        return self.public_url.rstrip("/") + self.prefix + path
+
+    def timed(self, clock: Callable[[], int]) -> ServerSettings:
+        """Return the same by a campaign's clock, unless they have one of their own."""
+        return replace(self, clock=clock) if self.clock is wall_clock else self
+
+    def at(self, address: str) -> ServerSettings:
+        """Return the same at what `address` gave: the address of one of several campaigns too."""
+        where, found, name = address.partition(CAMPAIGNS)
+        return replace(self, public_url=where, prefix=found + name)
 
 
 def _check(public_url: str) -> None:

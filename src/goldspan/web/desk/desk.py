@@ -2,15 +2,17 @@
 
 Every method returns one of the typed views of `goldspan.web.desk.models`. What takes long is
 computed by the loop's thread (`goldspan.web.engine`), and read here: a page of a pool of a million
-items takes no longer than one of ten.
+items takes no longer than one of ten. Views that need its labels are made in the process that runs
+it (`by_labels`).
 """
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from functools import update_wrapper
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -32,7 +34,6 @@ from goldspan.web.errors import Refused
 from goldspan.web.people import BAR, DROP, GOLD, KEEP, TEST
 from goldspan.web.security.secret import new_id
 from goldspan.web.work import FLAG
-from goldspan.workers.stopping import answer_counts
 from goldspan.workers.verdicts import UNCLEAR
 
 if TYPE_CHECKING:
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
     from goldspan.web.desk.downloads import Download, Report
     from goldspan.web.engine import Engine
     from goldspan.web.people import People
+    from goldspan.web.processes import Watcher
     from goldspan.web.security.secret import Keys
     from goldspan.web.work import Tasks
 
@@ -187,6 +189,29 @@ QUESTIONS = 5
 ENDING, OVER = "ending", "ended"
 
 
+P = ParamSpec("P")
+View = TypeVar("View")
+
+
+def by_labels(
+    make: Callable[Concatenate[Desk, P], View],
+) -> Callable[Concatenate[Desk, P], View]:
+    """Let a method that needs the loop's answers and labels run in the loop's process.
+
+    Whatever reads `engine.live.crowd`, `.result` or `.workers` is marked by it.
+    """
+
+    def act(desk: Desk, /, *args: P.args, **kwargs: P.kwargs) -> View:
+        ask = desk.engine.ask
+        if ask is None:
+            return make(desk, *args, **kwargs)
+        made: View = ask(make.__name__, args, kwargs)
+        return made
+
+    update_wrapper(act, make)
+    return act
+
+
 class Desk:
     """What the requester sees and does.
 
@@ -199,7 +224,7 @@ class Desk:
         inputs: CampaignInputs,
         ledger: SqlLedger,
         people: People,
-        engine: Engine,
+        engine: Engine | Watcher,
         tasks: Tasks,
         clock: Callable[[], int],
         keys: Keys,
@@ -356,15 +381,14 @@ class Desk:
         }
 
     def _answered(self) -> int:
-        """Count the items with answers; where no loop computes, the open places tell."""
-        crowd = self.engine.live.crowd
-        if crowd is None:
-            slots = self.ledger.slots()
-            items = slots.filter(pc.greater(slots["filled"], 0))["item"]
-        else:
-            items = crowd.item_ids.filter(pa.array(answer_counts(crowd) > 0))
-        known = pc.is_in(items, value_set=pa.array(list(self.inputs.control), pa.string()))
-        return len(items) - int(pc.sum(known).as_py() or 0)
+        """Count the items with an answer, without gold questions."""
+        known = self.engine.live.n_labelled
+        if known is not None:
+            return known
+        slots = self.ledger.slots()
+        items = slots.filter(pc.greater(slots["filled"], 0))["item"]
+        control = pa.array(list(self.inputs.control), pa.string())
+        return len(items) - int(pc.sum(pc.is_in(items, value_set=control)).as_py() or 0)
 
     def _picked(self) -> int:
         """Count the items of all rounds; the lists are long, and read once per round."""
@@ -391,6 +415,7 @@ class Desk:
     # ----------------------------------------------------------------------------------------------
     # Workers, and how well they agree
 
+    @by_labels
     def workers(self) -> list[m.Worker]:
         """Return every worker: answers, money, verdict; those with most answers first."""
         live, barred = self.engine.live, self.ledger.standing()
@@ -432,6 +457,7 @@ class Desk:
             seconds=seconds,
         )
 
+    @by_labels
     def agreement(self) -> m.Agreement:
         """Return Krippendorff's alpha and more; no measures where there are too few answers."""
         crowd = self.engine.live.crowd
@@ -444,6 +470,7 @@ class Desk:
     # ----------------------------------------------------------------------------------------------
     # Items
 
+    @by_labels
     def items(
         self, after: str = "", find: str = "", state: str = "all", limit: int = 50
     ) -> m.ItemPage:
@@ -485,6 +512,7 @@ class Desk:
             gold=is_gold,
         )
 
+    @by_labels
     def item(self, item: str, page: int = 1) -> m.Item:
         """Return all that is known of an item."""
         self.check_item(item)
@@ -527,6 +555,7 @@ class Desk:
         if item not in self.inputs.pool.place:
             raise Refused("unknown", f"There is no item {item!r} in the pool.", 404)
 
+    @by_labels
     def uncertain(self, limit: int = 20) -> list[m.UncertainItem]:
         """Return uncertain items, least confident first; without gold questions and reviewed ones.
 
@@ -634,6 +663,7 @@ class Desk:
         """Return the files that can be downloaded."""
         return self.downloads.listed()
 
+    @by_labels
     def export(self, name: str, *, names: bool = False, by: str = "") -> Download:
         """Make a file; with `names` it names the workers, and the log keeps who asked: `by`."""
         return self.downloads.make(name, names=names, by=by)

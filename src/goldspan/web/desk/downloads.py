@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from goldspan.campaign.inputs import CampaignInputs
     from goldspan.store import SqlLedger
     from goldspan.web.engine import Engine
+    from goldspan.web.processes import Watcher
 
 
 # --------------------------------------------------------------------------------------------------
@@ -142,8 +143,8 @@ class Downloads:
     """
 
     def __init__(
-        self, inputs: CampaignInputs, ledger: SqlLedger, engine: Engine, names: Pseudonyms,
-        clock: Callable[[], int], report: Report | None,
+        self, inputs: CampaignInputs, ledger: SqlLedger, engine: Engine | Watcher,
+        names: Pseudonyms, clock: Callable[[], int], report: Report | None,
     ) -> None:  # fmt: skip
         self._setting, self._ledger, self._engine = inputs, ledger, engine
         self._names, self._clock, self.report = names, clock, report

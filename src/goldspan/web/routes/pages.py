@@ -11,7 +11,7 @@ from fastapi.responses import HTMLResponse, RedirectResponse, Response
 
 from goldspan.web.dependencies import ContextHere, ServerContext, requester_here
 from goldspan.web.errors import Refused
-from goldspan.web.pages import page_answer, read_instructions
+from goldspan.web.pages import MOUNT, page_answer, read_instructions
 
 # --------------------------------------------------------------------------------------------------
 # The pages of a worker: where they label, and the help.
@@ -158,7 +158,7 @@ def item(request: Request, context: ContextHere, item: str) -> Response:
 def page(request: Request, context: ContextHere, name: str) -> Response:
     """Show one of the other pages."""
     if name == "doubts":  # the address of version 0.1
-        return RedirectResponse("/desk/review", 308)
+        return RedirectResponse(f"{MOUNT.get()}/desk/review", 308)
     if name not in PAGES or name == "overview":
         raise HTTPException(404)
     return _page(request, context, name)
@@ -173,7 +173,7 @@ def _page(
     except Refused as refused:
         if refused.status != 401:
             raise
-        raise HTTPException(303, headers={"Location": "/login"}) from None
+        raise HTTPException(303, headers={"Location": f"{MOUNT.get()}/login"}) from None
     plan, csrf = context.service.inputs.plan, context.auth.sessions.csrf(session)
     data = {
         "csrf": csrf,

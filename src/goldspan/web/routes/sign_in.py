@@ -106,8 +106,9 @@ def home(request: Request) -> Response:
     """Lead people to where they work."""
     for role in (DESK, WORKER):
         if session_here(request, role):
-            return _see(HOME[role])
-    words = "To label, open your personal link.\n\nThe requester logs in at /login."
+            return _see(context_of(request), HOME[role])
+    place = context_of(request).settings.prefix
+    words = f"To label, open your personal link.\n\nThe requester logs in at {place}/login."
     return message_page("goldspan", words)
 
 
@@ -162,7 +163,7 @@ def login_page(context: ContextHere) -> Response:
 async def log_in(request: Request, context: ContextHere, fields: Fields) -> Response:
     """Log in with the password: a new session, whatever cookie came along."""
     form = read_form(LoginForm, fields)
-    context.buckets["login"].take(_address(request))
+    await run_in_threadpool(context.buckets["login"].take, _address(request))
     _check_form(context, request, form.csrf)
     return await in_turn(lambda: _log_in(request, context, form))
 
@@ -199,7 +200,7 @@ def log_out(request: Request, context: ContextHere, fields: Fields) -> Response:
     for session in ended:
         context.buckets[session.role].take(session.person)
         sessions.end(session)
-        _drop_cookie(context, page, session.role)
+        drop_cookie(context, page, session.role)
     return page
 
 
@@ -211,12 +212,12 @@ def welcome(context: ServerContext, session: Session) -> Response:
     """
     if session.role == WORKER:
         context.buckets["link"].take(session.link)
-    answer = _see(HOME[session.role])
+    answer = _see(context, HOME[session.role])
     seconds = (session.until - session.issued) // 1000
     value = context.auth.sessions.cookie(session)
     _set_cookie(context, answer, session.role, value, seconds)
     if session.role == DESK:
-        _drop_cookie(context, answer, "form")
+        drop_cookie(context, answer, "form")
         seconds = KNOWN_DAYS * 24 * 3600
         _set_cookie(context, answer, KNOWN, context.auth.account.know(), seconds)
     return answer
@@ -266,7 +267,8 @@ def _set_cookie(
     _delete_cookie(context, answer, context.old_cookie_name(kind))
 
 
-def _drop_cookie(context: ServerContext, answer: Response, kind: str) -> None:
+def drop_cookie(context: ServerContext, answer: Response, kind: str) -> None:
+    """Let a browser forget a cookie."""
     for name in (context.cookie_name(kind), context.old_cookie_name(kind)):
         _delete_cookie(context, answer, name)
 
@@ -275,8 +277,8 @@ def _delete_cookie(context: ServerContext, answer: Response, name: str) -> None:
     answer.delete_cookie(name, path="/", httponly=True, secure=context.settings.is_secure)
 
 
-def _see(path: str) -> Response:
-    return RedirectResponse(path, 303)
+def _see(context: ServerContext, path: str) -> Response:
+    return RedirectResponse(context.settings.prefix + path, 303)
 
 
 def _address(request: Request) -> str:

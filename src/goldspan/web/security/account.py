@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
 from hashlib import sha256
-from hmac import compare_digest
+from hmac import compare_digest, digest
 from ipaddress import IPv6Address, ip_address
 from threading import BoundedSemaphore, Lock, get_native_id
 from typing import Any, TypeVar
@@ -23,8 +23,10 @@ from typing import Any, TypeVar
 from argon2 import PasswordHasher, Type
 from argon2.exceptions import InvalidHashError, VerificationError
 
+from goldspan.campaign.clock import wall_clock
 from goldspan.errors import InputError
 from goldspan.old_name import OLD_NAME
+from goldspan.store import SqlLedger
 from goldspan.web.errors import Refused
 from goldspan.web.security.secret import Signer, new_id
 from goldspan.web.security.sessions import MINUTE, PASSWORD, REQUESTER, RecordCache
@@ -83,6 +85,41 @@ class Buckets:
             self._filled.popitem(last=False)
 
 
+class StoredBuckets:
+    """Buckets of one rate in the store, for several processes.
+
+    What is kept of a name is when its bucket will be full again (the generic cell rate algorithm,
+    which lets the same through).
+
+    Args:
+        rate: The rate.
+        kind: What it limits.
+        ledger: Keeps the names as hashes.
+        key: Of the hashes: addresses could be found from plain ones.
+    """
+
+    def __init__(self, rate: Rate, kind: str, ledger: SqlLedger, key: bytes) -> None:
+        self._rate, self._kind, self._ledger, self._key = rate, kind, ledger, key
+
+    def take(self, name: str) -> None:
+        """Take one from a bucket."""
+        every, now = 1000 / self._rate.per_second, wall_clock()
+        most = (self._rate.burst - 1) * every
+
+        def change(full: int | None) -> tuple[int, int]:
+            # A clock that was set back fills nothing, and locks nobody out for longer than it may.
+            full = min(max(full or 0, now), now + round(most + every))
+            if full - now > most:
+                seconds = math.ceil((full - now - most) / 1000)
+                words = f"Too many requests: try again in {_seconds(seconds)}."
+                raise Refused("slow-down", words, 429, retry=seconds)
+            full += round(every)
+            return full, full
+
+        hidden = digest(self._key, name.encode(), "sha256").hex()
+        self._ledger.revise(f"rate {self._kind}", hidden, change, now)
+
+
 class Delays:
     """Slows down the guessing of one password, from however many addresses: 1, 2, 4, … seconds.
 
@@ -100,25 +137,65 @@ class Delays:
         with self._turn:
             now = self._clock()
             then, n_wrong = self._wrong.get(name, (now, 0))
-            if now - then >= FORGOTTEN:
-                n_wrong = 0
-            # Doubling is bounded before it is done: nobody counts the tries of a year.
-            wait = min(2.0 ** min(n_wrong - FREE, 30), LONGEST_WAIT) if n_wrong >= FREE else 0.0
-            left = then + wait - now
-            if left <= 0:
-                self._wrong[name] = now, n_wrong + 1
-                self._wrong.move_to_end(name)
-                if len(self._wrong) > MOST:
-                    self._wrong.popitem(last=False)
-                return
-        seconds = math.ceil(left)
-        words = f"Too many wrong passwords: try again in {_seconds(seconds)}."
-        raise Refused("slow-down", words, 429, retry=seconds)
+            self._wrong[name] = now, _tried(then, n_wrong, now)
+            self._wrong.move_to_end(name)
+            if len(self._wrong) > MOST:
+                self._wrong.popitem(last=False)
 
     def forget(self, name: str) -> None:
         """Begin anew: the password was right."""
         with self._turn:
             self._wrong.pop(name, None)
+
+
+class StoredDelays:
+    """`Delays` in the store, for several processes: by name when was tried last, and how often."""
+
+    KIND, TRIES = "wrong passwords", 1_000
+    """Kind of the numbers, and more tries than are counted in one."""
+
+    def __init__(self, ledger: SqlLedger) -> None:
+        self._ledger = ledger
+
+    def begin(self, name: str) -> None:
+        """Count a try as wrong before it is known."""
+        now = wall_clock()
+
+        def change(kept: int | None) -> tuple[int, int]:
+            then, n_wrong = divmod(kept or 0, self.TRIES)
+            n_wrong = _tried(min(then, now) / 1000, n_wrong, now / 1000)
+            number = now * self.TRIES + min(n_wrong, self.TRIES - 1)
+            return number, now + round(1000 * FORGOTTEN)
+
+        self._ledger.revise(self.KIND, name, change, now)
+
+    def forget(self, name: str) -> None:
+        """Begin anew: the password was right."""
+        now = wall_clock()
+        self._ledger.revise(self.KIND, name, lambda _: (0, now), now)
+
+
+def _tried(then: float, n_wrong: int, now: float) -> int:
+    """Return how many tries count as wrong with one that comes now.
+
+    Args:
+        then: When the last one came, in seconds.
+        n_wrong: How many counted then.
+        now: The time, in seconds.
+
+    Raises:
+        Refused: It comes too early.
+    """
+    if now - then >= FORGOTTEN:
+        n_wrong = 0
+    # Doubling is bounded before it is done: nobody counts the tries of a year.
+    wait = min(2.0 ** min(n_wrong - FREE, 30), LONGEST_WAIT) if n_wrong >= FREE else 0.0
+    left = then + wait - now
+    if left > 0:
+        seconds = math.ceil(left)
+        words = f"Too many wrong passwords: try again in {_seconds(seconds)}."
+        raise Refused("slow-down", words, 429, retry=seconds)
+    return n_wrong + 1
 
 
 def _seconds(n: int) -> str:
@@ -335,7 +412,7 @@ class Account:
         minutes: float,
         seal: Signer,
         campaign: str,
-        delays: Delays | None = None,
+        delays: Delays | StoredDelays | None = None,
     ) -> None:
         self._notes, self._minutes, self._seal = notes, minutes, seal
         self._campaign, self._delays = campaign, delays or Delays()

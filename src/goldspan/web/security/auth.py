@@ -12,7 +12,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from goldspan.old_name import OLD_NAME
 from goldspan.store import SqlLedger
-from goldspan.web.security.account import Account
+from goldspan.web.security.account import Account, StoredDelays
 from goldspan.web.security.secret import Signer
 from goldspan.web.security.sessions import Links, RecordCache, Sessions
 from goldspan.web.settings import ServerSettings
@@ -132,5 +132,6 @@ class Auth:
         seal, csrf_key = Signer(keys.of("session cookie")), keys.of("csrf")
         sessions = Sessions(notes, seal, csrf_key, campaign, settings)
         known = Signer(keys.of("known browser"))
-        account = Account(notes, settings.setup_minutes, known, campaign)
+        delays = StoredDelays(ledger) if settings.processes > 1 else None
+        account = Account(notes, settings.setup_minutes, known, campaign, delays)
         return cls(links, account, sessions)

@@ -1,7 +1,7 @@
 """Middleware: plain ASGI, one small class per rule.
 
-From the outside in: request log, headers, faults, then host, origin, rate limit and size of the
-body.
+From the outside in: path, request log, headers, faults, then host, origin, rate limit and size of
+the body.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from goldspan.web.error_handlers import log_fault, route_of, tell, unavailable
 from goldspan.web.errors import Refused
 from goldspan.web.logs import request_id
 from goldspan.web.metrics import Metrics
+from goldspan.web.pages import MOUNT
 from goldspan.web.security.account import address_name
 from goldspan.web.security.auth import SAFE
 from goldspan.web.security.sessions import DESK, WORKER
@@ -30,6 +31,29 @@ HEALTH = "/healthz"
 """Asked from within a container, by another name than the server's own."""
 REFUSED = 400
 """Statuses from here on say that a request was refused, or that something broke."""
+
+
+class Mounted:
+    """Takes the path of the campaign off the path of a request."""
+
+    def __init__(self, app: ASGIApp, *, prefix: str) -> None:
+        self._app, self._prefix = app, prefix
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer, if the request is for this campaign."""
+        if scope["type"] != "http" or not self._prefix:
+            await self._app(scope, receive, send)
+            return
+        path = scope["path"]
+        if path != self._prefix and not path.startswith(f"{self._prefix}/"):
+            nothing = Refused("unknown", "There is nothing here.", 404)
+            await tell(path, nothing)(scope, receive, send)
+            return
+        MOUNT.set(self._prefix)
+        rest = path.removeprefix(self._prefix) or "/"
+        raw = scope.get("raw_path") or b""
+        raw = raw.removeprefix(self._prefix.encode()) or b"/"
+        await self._app({**scope, "path": rest, "raw_path": raw}, receive, send)
 
 
 class RequestLog:
@@ -49,23 +73,27 @@ class RequestLog:
             return
         number = secrets.token_hex(8)
         request_id.set(number)
-        begin, status = time.perf_counter(), 0
+        begin, status, has_length = time.perf_counter(), 0, False
 
         async def watch(message: Message) -> None:
-            nonlocal status
+            nonlocal status, has_length
             if message["type"] == "http.response.start":
                 status = message["status"]
+                has_length = any(name == b"content-length" for name, _ in message["headers"])
                 message["headers"] = [*message["headers"], (b"x-request-id", number.encode())]
                 took = time.perf_counter() - begin
                 self._metrics.count_request(route_of(scope), scope["method"], status, took)
             await send(message)
 
         await self._app(scope, receive, watch)
+        took = time.perf_counter() - begin
+        if has_length:  # a stream lasts as long as somebody listens
+            self._metrics.count_reply(route_of(scope), took)
         fields = {
             "method": scope["method"],
             "route": route_of(scope),
             "status": status,
-            "ms": round(1000 * (time.perf_counter() - begin), 1),
+            "ms": round(1000 * took, 1),
         }
         level = logging.INFO if status >= REFUSED else logging.DEBUG
         log.log(level, "request", extra={"fields": fields})

@@ -21,6 +21,8 @@ from goldspan.web.settings import ServerSettings
 # Facts of a ledger that every request asks for, read again after a moment.
 
 
+SEEN = "seen"
+"""Kind of the numbers that say when a requester's session was in use."""
 FRESH = 1_000
 """Milliseconds for which what was read is taken to hold."""
 
@@ -65,6 +67,14 @@ class RecordCache:
         except BoundError as error:
             words = f"The daily limit of {most} is reached: try again tomorrow."
             raise Refused("daily", words, 429, retry=error.seconds) from None
+
+    def see(self, session: str, now: int, until: int) -> None:
+        """Keep for other processes when a session was in use."""
+        self._ledger.revise(SEEN, session, lambda _: (now, until), now)
+
+    def seen(self, session: str) -> int:
+        """Return when a session was in use, as `see` kept it; 0 if it was not."""
+        return self._ledger.number_of(SEEN, session) or 0
 
     def _fresh(self, kind: str) -> Mapping[str, dict[str, Any]] | None:
         read, facts = self._known.get(kind, (-FRESH, {}))
@@ -314,8 +324,12 @@ class Sessions:
             return False
         if session.role == WORKER:
             return session.link not in other
-        idle = now - self._seen.get(session.id, session.issued)
-        return idle < self._settings.desk_idle_minutes * MINUTE and session.epoch == len(other)
+        if session.epoch != len(other):
+            return False
+        most = self._settings.desk_idle_minutes * MINUTE
+        if now - self._seen.get(session.id, session.issued) < most:
+            return True
+        return self._settings.processes > 1 and now - self._notes.seen(session.id) < most
 
     def end(self, session: Session) -> None:
         """End a session, whoever has the cookie."""
@@ -360,7 +374,9 @@ class Sessions:
             oldest = now - round(self._settings.desk_hours * HOUR)
             for name in [name for name, seen in self._seen.items() if seen < oldest]:
                 del self._seen[name]
-            self._seen[session.id] = now
+            before, self._seen[session.id] = self._seen.get(session.id, 0), now
+        if self._settings.processes > 1 and now - before >= MINUTE:
+            self._notes.see(session.id, now, now + round(self._settings.desk_hours * HOUR))
 
 
 def ended_kind(session: Session) -> str:

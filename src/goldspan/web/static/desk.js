@@ -1,9 +1,9 @@
 // What all pages of the desk share: the API, the stream of what is new, numbers, questions.
 
 import { amount, banner, button, find, make, note, say } from "./panels.js";
-import { Refused, wakeUp } from "./sending.js";
+import { Refused, base, wakeUp } from "./sending.js";
 
-export { amount, button, find, make, note, say };
+export { amount, base, button, find, make, note, say };
 export const page = JSON.parse(find("page").textContent);
 
 const WORDS = {
@@ -30,7 +30,7 @@ export async function ask(path, options = {}) {
 async function askOnce(path, { method = "GET", body, raw = false }) {
   let reply;
   try {
-    reply = await fetch(`/api/desk/${path}`, {
+    reply = await fetch(`${base}/api/desk/${path}`, {
       method, cache: "no-store", credentials: "same-origin",
       headers: { "X-Goldspan-CSRF": page.csrf, ...(body === undefined ? {} : { "Content-Type": "application/json" }) },
       body: body === undefined ? undefined : JSON.stringify(body),
@@ -61,7 +61,7 @@ export async function attempt(act) {
 
 /** Hear of every change: `heard(overview)`, at once and then once a second at most. */
 export function listen(heard) {
-  const stream = new EventSource("/api/desk/live");
+  const stream = new EventSource(`${base}/api/desk/live`);
   stream.addEventListener("overview", (event) => {
     const now = JSON.parse(event.data);
     banner(now.error ? `The campaign is blocked: ${now.error}. ${now.advice}` : "");
@@ -85,7 +85,7 @@ function again(heard) {
 
 function tellEnd() {
   const box = find("banner");
-  box.replaceChildren("The session has ended. ", make("a", { href: "/login" }, "Log in"), " to go on.");
+  box.replaceChildren("The session has ended. ", make("a", { href: `${base}/login` }, "Log in"), " to go on.");
   box.hidden = false;
 }
 
@@ -111,7 +111,7 @@ export function time(hours) {
 
 export const day = (ms) => new Date(ms).toLocaleString("en-GB", { dateStyle: "medium", timeStyle: "short" });
 
-export const link = (item) => `/desk/items/${encodeURIComponent(item)}`;
+export const link = (item) => `${base}/desk/items/${encodeURIComponent(item)}`;
 
 /** Put text into an element, if it is another. */
 export function put(id, text) {

@@ -1,12 +1,12 @@
 // The files to take away.
 
-import { ask, attempt, button, find, listen, make, note, say } from "./desk.js";
+import { ask, attempt, base, button, find, listen, make, note, say } from "./desk.js";
 
 const named = () => (find("names").checked ? "?names=true" : "");
 
 listen(() => {});
 find("names").addEventListener("change", () => {
-  for (const look of document.querySelectorAll("a.look")) look.href = `/api/desk/report.html${named()}`;
+  for (const look of document.querySelectorAll("a.look")) look.href = `${base}/api/desk/report.html${named()}`;
 });
 attempt(async () => {
   const files = await ask("exports");
@@ -14,7 +14,7 @@ attempt(async () => {
 });
 
 function row({ name, what }) {
-  const more = name === "report.html" ? [make("a", { class: "button look", href: "/api/desk/report.html", target: "_blank", rel: "noopener" }, "View")] : [];
+  const more = name === "report.html" ? [make("a", { class: "button look", href: `${base}/api/desk/report.html`, target: "_blank", rel: "noopener" }, "View")] : [];
   const get = button("Download", () => attempt(() => download(name, get)), { "aria-label": `Download ${name}` });
   return make("li", {}, make("div", {}, make("code", {}, name), make("p", { class: "sub" }, what)), make("div", { class: "tools" }, ...more, get));
 }

@@ -1,6 +1,6 @@
 // The overview: how far it is, what it has cost, where it leads.
 
-import { ask, attempt, count, find, listen, make, many, money, percent, post, put, say, sure, time } from "./desk.js";
+import { ask, attempt, base, count, find, listen, make, many, money, percent, post, put, say, sure, time } from "./desk.js";
 import { bar, learningCurve } from "./desk_charts.js";
 
 let now = null;
@@ -89,8 +89,8 @@ async function showAgreement() {
   const alpha = measures?.alpha ?? null;
   put("people-big", alpha === null ? "–" : `α ${alpha.toFixed(2)}`);
   bar(find("people-bar"), alpha === null ? [] : [{ share: Math.max(0, alpha), kind: "good" }], alpha === null ? "Not known yet" : `Krippendorff's alpha ${alpha.toFixed(2)}`);
-  const by = make("a", { href: "/desk/workers" }, many(now.answers.workers, "worker"));
-  const flags = now.flags ? [", ", make("a", { href: "/desk/items?state=flagged" }, many(now.flags, "report"))] : [];
+  const by = make("a", { href: `${base}/desk/workers` }, many(now.answers.workers, "worker"));
+  const flags = now.flags ? [", ", make("a", { href: `${base}/desk/items?state=flagged` }, many(now.flags, "report"))] : [];
   find("people-sub").replaceChildren(by, ...flags);
 }
 

@@ -2,6 +2,8 @@
 // server has taken it, or another one under its key; until then it is sent again. What the server
 // finds faulty is sent again only when the worker says so, and stays where the worker sees it.
 
+/** Where the campaign is among several on one server. */
+export const base = document.documentElement.dataset.base ?? "";
 const PATIENCE = 15000;
 const PASSING = [0, 408, 425, 429];
 const PAUSES = [1000, 2000, 4000, 8000, 15000, 30000];
@@ -59,7 +61,7 @@ export class Server {
   }
 
   async ask(path, body, signal) {
-    const reply = await fetch(`/api/work/${path}`, {
+    const reply = await fetch(`${base}/api/work/${path}`, {
       method: "POST",
       headers: { "Content-Type": "application/json", "X-Goldspan-CSRF": this.csrf },
       body: JSON.stringify(body),

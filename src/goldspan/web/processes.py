@@ -1,0 +1,675 @@
+"""The processes of a server: a loop's own for each campaign, and several web processes if wanted.
+
+What computes – the campaign's loop, and what the desk makes of its labels – runs in a process of
+its own, so that no request waits for Python's interpreter lock while numbers are computed. The
+processes share the store. Besides it there are, in a folder that lives as long as the server:
+
+* a small file in which the loop says how it is (`LiveFile`), read whenever a page asks;
+* a socket at which the loop's process makes those views of the desk that need labels
+  (`Watcher.ask`), for it alone has them.
+
+The process of `goldspan serve` starts the others (`Child`), starts again what ends, and ends them
+with itself: also when it is killed, for they listen to a pipe that ends with it.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import pickle
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import asdict, dataclass, field, replace
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any, Protocol
+
+from fastapi import FastAPI
+
+from goldspan.campaign import Decision
+from goldspan.campaign.clock import CampaignClock
+from goldspan.campaign.inputs import CampaignInputs
+from goldspan.campaign.protocols import Waiting
+from goldspan.errors import GoldspanError
+from goldspan.store import SqlLedger
+from goldspan.store.engine import StoreError
+from goldspan.store.roles import serving
+from goldspan.web.app import create_app
+from goldspan.web.desk import Desk
+from goldspan.web.desk.downloads import Report
+from goldspan.web.engine import Engine, Live, explain
+from goldspan.web.errors import Refused
+from goldspan.web.logs import Style, fields_of, open_log
+from goldspan.web.metrics import offer_metrics
+from goldspan.web.people import GOLD
+from goldspan.web.running import HERE, serve
+from goldspan.web.security.secret import Keys
+from goldspan.web.service import Service, open_service
+from goldspan.web.settings import CAMPAIGNS, ServerSettings
+from goldspan.web.several import Listed, create_list, list_context, open_list
+
+log = logging.getLogger("goldspan.web.processes")
+CAN_SPLIT = sys.platform != "win32"
+"""Whether this system can hand sockets and folders to other processes as they are needed here."""
+
+# --------------------------------------------------------------------------------------------------
+# How the loop is, in a file
+
+
+class LiveFile:
+    """How a loop in another process is: all of `Live` but answers, labels and verdicts.
+
+    Args:
+        path: The file; one process writes it at a time.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._read: tuple[tuple[int, int, int], Live] = (0, 0, 0), Live()
+
+    def write(self, live: Live) -> None:
+        """Replace the content."""
+        kept = {name: getattr(live, name) for name in _KEPT}
+        kept["waiting"] = None if live.waiting is None else asdict(live.waiting)
+        kept["decision"] = None if live.decision is None else asdict(live.decision)
+        new = self._path.with_suffix(".new")
+        try:
+            new.write_text(json.dumps(kept), encoding="utf-8")
+            new.replace(self._path)
+        except OSError as error:  # the desk shows what was before
+            log.warning("cannot write %s: %s", self._path, error.strerror)
+
+    def read(self) -> Live:
+        """Return the content; "starting" before there is any."""
+        try:
+            found = self._path.stat()
+            mark = found.st_ino, found.st_mtime_ns, found.st_size
+            known, live = self._read
+            if mark != known:
+                live = _read_live(self._path.read_text(encoding="utf-8"))
+                self._read = mark, live
+        except (OSError, ValueError):
+            return self._read[1]
+        return live
+
+
+_KEPT = ("version", "state", "n_answers", "n_labelled", "error", "advice", "n_faults", "looked")
+
+
+def _read_live(words: str) -> Live:
+    kept = json.loads(words)
+    waiting, decision, looked = kept.pop("waiting"), kept.pop("decision"), kept.pop("looked")
+    return Live(
+        **kept,
+        looked=None if looked is None else (looked[0], looked[1]),
+        waiting=None if waiting is None else Waiting(**waiting),
+        decision=None if decision is None else Decision(**decision),
+    )
+
+
+# --------------------------------------------------------------------------------------------------
+# What the processes of the pages know of the loop, and ask it
+
+
+AT_ONCE = 4
+"""Views of the desk that one web process asks for at a time: its threads are for annotators."""
+PATIENCE = 60.0
+"""Seconds until a view that the loop's process makes counts as not coming."""
+_AWAY = Refused(
+    "unavailable",
+    "The part of the server that computes is being started. Try again in a moment; answers are "
+    "taken meanwhile.",
+    503,
+    retry=5,
+)
+_SLOW = Refused("busy", "The server is computing: try again in a moment.", 503, retry=5)
+
+
+class Watcher:
+    """Stands for the engine of a loop that runs in another process.
+
+    Args:
+        file: Where that process says how it is.
+        place: The path of the socket at which it is asked.
+    """
+
+    trouble: None = None
+    """The other process writes the file for commands beside the server."""
+
+    def __init__(self, file: LiveFile, place: Path) -> None:
+        self._file, self._place = file, place
+        self._free = threading.BoundedSemaphore(AT_ONCE)
+
+    @property
+    def live(self) -> Live:
+        """How the loop is; its answers, labels and verdicts are in its own process alone."""
+        return self._file.read()
+
+    def is_over(self) -> bool:
+        """Whether the campaign has ended."""
+        return self.live.state == "ended"
+
+    def notify(self, n: int = 1) -> None:
+        """Do nothing: the loop's process reads in the store what has come."""
+
+    def look_again(self) -> None:
+        """Do nothing: as `notify`."""
+
+    def look(self) -> Live:
+        """Return how the loop is; it looks by itself."""
+        return self.live
+
+    def start(self) -> None:
+        """Do nothing: the loop is started elsewhere."""
+
+    def stop(self) -> None:
+        """Do nothing: as `start`."""
+
+    def abandon(self) -> None:
+        """Do nothing: as `start`."""
+
+    def ask(self, name: str, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+        """Let the loop's process make a view of the desk.
+
+        Args:
+            name: The method of `Desk`.
+            args: Its arguments.
+            kwargs: Those by name.
+
+        Raises:
+            Refused: That process is not there, or takes too long.
+        """
+        if not self._free.acquire(timeout=PATIENCE):
+            raise _SLOW
+        try:
+            with self._connected() as connection:
+                connection.send((name, tuple(args), kwargs))
+                if not connection.poll(PATIENCE):
+                    raise _SLOW
+                is_made, found = connection.recv()
+        except (OSError, EOFError):
+            raise _AWAY from None
+        finally:
+            self._free.release()
+        if not is_made:
+            raise found
+        return found
+
+    def _connected(self) -> Connection:
+        end = time.monotonic() + PATIENCE / 4
+        while True:
+            link = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+            try:
+                link.connect(str(self._place))
+            except OSError:
+                link.close()
+                # It begins, or has ended and is started again.
+                if self.live.error or time.monotonic() > end:
+                    raise
+                time.sleep(0.1)
+            else:
+                return Connection(link.detach())
+
+
+class DeskServer:
+    """Makes views of the desk for the processes of the pages, each in a thread.
+
+    Args:
+        desk: The desk beside the loop.
+        place: The path of its socket, in a folder that nobody else may enter.
+    """
+
+    def __init__(self, desk: Desk, place: Path) -> None:
+        self._desk = desk
+        place.unlink(missing_ok=True)
+        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self._socket.bind(str(place))
+        self._socket.listen(64)
+        threading.Thread(target=self._accept, name="goldspan desk", daemon=True).start()
+
+    def close(self) -> None:
+        """Take no more requests."""
+        with suppress(OSError):
+            self._socket.shutdown(socket.SHUT_RDWR)
+        self._socket.close()
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                link, _ = self._socket.accept()
+            except OSError:  # it was closed
+                return
+            connection = Connection(link.detach())
+            threading.Thread(target=self._answer, args=(connection,), daemon=True).start()
+
+    def _answer(self, connection: Connection) -> None:
+        with connection, suppress(OSError, EOFError):  # who asked has gone
+            name, args, kwargs = connection.recv()
+            connection.send(self._make(name, args, kwargs))
+
+    def _make(self, name: str, args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[bool, Any]:
+        """Return whether a view was made, and the view or the error."""
+        try:
+            return True, getattr(self._desk, name)(*args, **kwargs)
+        except GoldspanError as error:
+            return False, error
+        except Exception as error:  # noqa: BLE001 - the requester is told, and the log says where
+            log.error("a view of the desk failed", extra={"fields": fields_of(error)})  # noqa: TRY400
+            words = "Something went wrong on the server. Its log says where."
+            return False, Refused("fault", words, 500)
+
+
+# --------------------------------------------------------------------------------------------------
+# A campaign as several processes open it
+
+
+@dataclass(frozen=True)
+class Room:
+    """Where the loop of one campaign says how it is, and is asked.
+
+    Attributes:
+        path: The beginning of its files' paths.
+    """
+
+    path: Path
+
+    @property
+    def file(self) -> LiveFile:
+        """How the loop is."""
+        return LiveFile(self.path.with_suffix(".json"))
+
+    @property
+    def socket(self) -> Path:
+        """Where the loop is asked."""
+        return self.path.with_suffix(".desk")
+
+    @property
+    def watcher(self) -> Watcher:
+        """What stands for the loop in the processes of the pages."""
+        return Watcher(self.file, self.socket)
+
+
+@dataclass(frozen=True)
+class Hosted:
+    """A campaign of a server, as it is handed from process to process.
+
+    Attributes:
+        inputs: The plan with its files, as they were when the server began.
+        out: Its folder.
+        store: Address of the store, if that is not in the folder.
+        keys: Its secret.
+        moment: Of the clock that all processes of the server show.
+        room: Where its loop says how it is, and is asked.
+        report: Writes the report.
+    """
+
+    inputs: CampaignInputs = field(repr=False)
+    out: Path
+    store: str | None = field(repr=False)
+    keys: Keys = field(repr=False)
+    moment: tuple[int, int]
+    room: Room
+    report: Report | None
+
+    @classmethod
+    def of(cls, service: Service, room: Room, store: str | None) -> Hosted:
+        """Return a campaign that is open."""
+        assert isinstance(service.clock, CampaignClock)
+        inputs, moment = replace(service.inputs), service.clock.moment  # without what was derived
+        return cls(inputs, service.out, store, service.keys, moment, room, service.report)
+
+    def open(self, watcher: Watcher | None) -> Service:
+        """Open it, with the loop in this process or in another one."""
+        return open_service(
+            self.inputs, self.out, self.keys, self.store, report=self.report, moment=self.moment,
+            watcher=watcher,
+        )  # fmt: skip
+
+
+@contextmanager
+def opened_room() -> Iterator[Path]:
+    """Make the folder of a server's rooms, which nobody else may enter."""
+    # The path of a socket has 100 characters at most.
+    where = tempfile.gettempdir()
+    where = where if len(where) < 60 else "/tmp"  # noqa: S108 - a new folder of its own in it
+    with tempfile.TemporaryDirectory(
+        prefix="goldspan-", dir=where, ignore_cleanup_errors=True
+    ) as room:
+        yield Path(room)
+
+
+# --------------------------------------------------------------------------------------------------
+# What runs in the processes
+
+
+EVERY = 0.25
+"""Seconds between two looks of the loop's process at what others have written."""
+GRACE = 1.5
+"""Seconds that a loop gets to end whose server was killed; the next server waits longer."""
+
+
+class Part(Protocol):
+    """What a process of the server does."""
+
+    def run(self, leaving: threading.Event) -> int:
+        """Do it until it is told to leave; return the process's exit code."""
+        ...
+
+
+@dataclass(frozen=True)
+class LoopPart:
+    """The loop of a campaign.
+
+    Attributes:
+        hosted: The campaign.
+    """
+
+    hosted: Hosted
+
+    def run(self, leaving: threading.Event) -> int:
+        """Run the loop, and make the desk's views."""
+        file = self.hosted.room.file
+        before = file.read()
+        begun = replace(before, version=before.version + 1, state="starting")
+        try:
+            service = self.hosted.open(None)
+            try:
+                engine = service.engine
+                assert isinstance(engine, Engine)  # no watcher was given
+                with service.ledger.steering():
+                    engine.live = begun
+                    engine.told.append(file.write)
+                    desk = DeskServer(service.desk, self.hosted.room.socket)
+                    service.start(keep=False)
+                    _follow(engine, service.ledger, leaving)
+                    desk.close()
+                    service.stop()
+            finally:
+                service.close()
+        except Exception as error:  # noqa: BLE001 - the desk shows it, and it is tried again
+            why, advice, said = explain(error)
+            log.error("the loop ends: %s", said, extra={"fields": fields_of(error)})  # noqa: TRY400
+            file.write(replace(begun, state="failed", error=why, advice=advice))
+            return 1
+        return 0 if leaving.is_set() else 1
+
+
+def _follow(engine: Engine, ledger: SqlLedger, leaving: threading.Event) -> None:
+    """Tell an engine what other processes have written, until its process is to leave."""
+    seen = _Seen(0, 0, 0)
+    while not leaving.wait(EVERY) and not engine.wait(0):
+        with suppress(StoreError):  # the engine says so itself
+            now = _Seen.of(ledger, seen)
+            if now.n_events != seen.n_events:
+                engine.notify(max(1, now.last_answer - seen.last_answer))
+            if now.n_gold != seen.n_gold:
+                engine.look_again()
+            seen = now
+
+
+@dataclass(frozen=True)
+class _Seen:
+    """How far the log was read."""
+
+    n_events: int
+    last_answer: int
+    n_gold: int
+
+    @classmethod
+    def of(cls, ledger: SqlLedger, before: _Seen) -> _Seen:
+        n_events = ledger.n_events
+        if n_events == before.n_events:
+            return before
+        return cls(n_events, ledger.last_answer, ledger.count(GOLD))
+
+
+@dataclass(frozen=True)
+class WebPart:
+    """One of several processes that answer requests.
+
+    Attributes:
+        campaigns: What is served, by name; under the name "" a campaign that is alone.
+        broken: What could not be opened, by name, and why.
+        settings: The server's, without the secret of a campaign.
+        listed: The list of several campaigns: its folder, and the moment of its clock.
+        listening: Number of the socket, which all of them share.
+        metrics_port: Where this process offers its metrics.
+        proxies: Who is believed in X-Forwarded-For.
+    """
+
+    campaigns: dict[str, Hosted]
+    broken: dict[str, str]
+    settings: ServerSettings
+    listed: tuple[Path, tuple[int, int]] | None
+    listening: int
+    metrics_port: int | None
+    proxies: tuple[str, ...] = HERE
+
+    def run(self, leaving: threading.Event) -> int:
+        """Serve."""
+        threading.Thread(target=_pass_on, args=(leaving,), daemon=True).start()
+        try:
+            with ExitStack() as stack:
+                opened = {
+                    name: stack.enter_context(self._opened(one, name))
+                    for name, one in self.campaigns.items()
+                }
+                found = [Listed(name, app) for name, app in opened.items()]
+                app: Any = found[0].app
+                if self.listed is not None:
+                    found += [Listed(name, error=error) for name, error in self.broken.items()]
+                    folder, moment = self.listed
+                    ledger = stack.enter_context(open_list(folder))
+                    app = create_list(list_context(ledger, self.settings, moment), found)
+                if self.metrics_port is not None:
+                    metrics = {one.name: one.context.metrics for one in found if one.app}
+                    stack.enter_context(offer_metrics(metrics, self.metrics_port))
+                serve(app, socket.socket(fileno=self.listening), self.proxies)
+        except KeyboardInterrupt:
+            return 0
+        except GoldspanError as error:
+            log.error("a web process ends: %s", error)  # noqa: TRY400
+        return 1
+
+    @contextmanager
+    def _opened(self, one: Hosted, name: str) -> Iterator[FastAPI]:
+        """Open a campaign and share the role of its server."""
+        settings = replace(
+            self.settings, keys=one.keys, prefix=f"{CAMPAIGNS}{name}" if name else ""
+        )
+        service = one.open(one.room.watcher)
+        try:
+            database, address = service.ledger.database, settings.address()
+            with serving(database, address, service.deployment, shared=True):
+                yield create_app(service, settings)
+        finally:
+            service.close()
+
+
+def _pass_on(leaving: threading.Event) -> None:
+    """Tell a web server that it is to leave, in its own way."""
+    leaving.wait()
+    os.kill(os.getpid(), signal.SIGTERM)
+
+
+def main() -> None:
+    """Be a process of a server: standard input says which, and ends with the server."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all; the server says what ends
+    try:
+        begun: _Begun = pickle.load(sys.stdin.buffer)  # noqa: S301 - the server has written it
+    except (EOFError, pickle.UnpicklingError):  # the server has ended
+        sys.exit(1)
+    open_log(begun.log_format, begun.log_level)
+    leaving = threading.Event()
+    signal.signal(signal.SIGTERM, lambda *_: leaving.set())
+    threading.Thread(target=_hear, args=(leaving,), daemon=True).start()
+    sys.exit(begun.part.run(leaving))
+
+
+def _hear(leaving: threading.Event) -> None:
+    """End with the server: after its word in order, after its death at once."""
+    if os.read(sys.stdin.fileno(), 1):
+        leaving.set()
+        return
+    leaving.set()
+    time.sleep(GRACE)
+    os._exit(1)
+
+
+@dataclass(frozen=True)
+class _Begun:
+    part: Part
+    log_format: Style
+    log_level: str
+
+
+# --------------------------------------------------------------------------------------------------
+# Starting processes, and starting them again
+
+
+FIRST, MOST, STEADY = 1.0, 60.0, 120.0
+"""Seconds until an ended process is started again: at first, at most, and after how long a life
+they begin anew."""
+STOPPING = 35.0
+"""Seconds that a process gets to end."""
+AGAIN = (
+    "Answers are still taken and kept, but no round closes meanwhile. The server starts the "
+    "process again. If that goes on, look for its end in the log of `goldspan serve`, and whether "
+    "the machine ran out of memory."
+)
+
+
+class Child:
+    """A process of the server that is started again when it ends.
+
+    Args:
+        name: What it is, in the log.
+        part: What it does.
+        log_format: Format of its log.
+        log_level: What it logs.
+        failed: Told why it has ended, and when it is started again.
+        fds: Open files that it gets.
+    """
+
+    def __init__(
+        self, name: str, part: Part, *, log_format: Style = "text", log_level: str = "info",
+        failed: Callable[[str], None] = lambda _: None, fds: Sequence[int] = (),
+    ) -> None:  # fmt: skip
+        self.name, self._begun = name, _Begun(part, log_format, log_level)
+        self._failed, self._fds = failed, tuple(fds)
+        self._halt, self._turn = threading.Event(), threading.Lock()
+        self._thread = threading.Thread(target=self._run, name=f"goldspan {name}", daemon=True)
+        self.process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        """Begin."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End it, and start it no more."""
+        with self._turn:
+            self._halt.set()
+            process = self.process
+        if process is not None:
+            with suppress(OSError):
+                os.write(_pipe(process), b".")
+            try:
+                process.wait(STOPPING)
+            except subprocess.TimeoutExpired:
+                log.warning("%s does not end and is killed; nothing is lost", self.name)
+                process.kill()
+        if self._thread.ident is not None:
+            self._thread.join(STOPPING)
+
+    def _run(self) -> None:
+        wait = FIRST
+        while True:
+            begin = time.monotonic()
+            with self._turn:
+                if self._halt.is_set():
+                    return
+                process = self.process = self._start()
+            with process:
+                self._send(process)
+                code = process.wait()
+            if time.monotonic() - begin > STEADY:
+                wait = FIRST
+            # Whoever ends all processes of a service at once is about to end this one.
+            if self._halt.wait(min(wait, FIRST) / 2):
+                return
+            said = f"{self.name} has ended ({_how(code)}) and is started again"
+            log.error("%s in %g seconds", said, wait)
+            self._failed(said)
+            if self._halt.wait(wait):
+                return
+            wait = min(2 * wait, MOST)
+
+    def _start(self) -> subprocess.Popen[bytes]:
+        words = [sys.executable, "-P", "-c", "from goldspan.web.processes import main; main()"]
+        where = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
+        return subprocess.Popen(  # noqa: S603 - its own words
+            words, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, env=where,
+            pass_fds=self._fds,
+        )  # fmt: skip
+
+    def _send(self, process: subprocess.Popen[bytes]) -> None:
+        with suppress(OSError):  # it has ended already
+            assert process.stdin is not None
+            pickle.dump(self._begun, process.stdin, protocol=pickle.HIGHEST_PROTOCOL)
+            process.stdin.flush()
+
+
+def _pipe(process: subprocess.Popen[bytes]) -> int:
+    assert process.stdin is not None
+    return process.stdin.fileno()
+
+
+def _how(code: int) -> str:
+    if code >= 0:
+        return f"exit code {code}"
+    try:
+        return f"signal {signal.Signals(-code).name}"
+    except ValueError:
+        return f"signal {-code}"
+
+
+def loop_of(hosted: Hosted, *, log_format: Style = "text", log_level: str = "info") -> Child:
+    """Return the process of a campaign's loop, not yet started."""
+    file = hosted.room.file
+
+    def failed(said: str) -> None:
+        """Show on the desk that it has ended, unless it has said why itself."""
+        live = file.read()
+        if live.state != "failed":
+            live = replace(live, error=f"{said}.", advice=AGAIN)
+        version, n_faults = live.version + 1, live.n_faults + 1
+        file.write(replace(live, state="failed", version=version, n_faults=n_faults))
+
+    return Child(
+        f"the loop of {hosted.inputs.plan.name}", LoopPart(hosted), failed=failed,
+        log_format=log_format, log_level=log_level,
+    )  # fmt: skip
+
+
+__all__ = [
+    "CAN_SPLIT",
+    "Child",
+    "DeskServer",
+    "Hosted",
+    "LiveFile",
+    "LoopPart",
+    "Room",
+    "Watcher",
+    "WebPart",
+    "loop_of",
+    "main",
+    "opened_room",
+]  # fmt: skip

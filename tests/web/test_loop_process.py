@@ -1,0 +1,318 @@
+"""The loop in a process of its own: pages show the same, and its end stops nobody."""
+
+from __future__ import annotations
+
+import inspect
+import os
+import pickle
+import random
+import re
+import signal
+import threading
+import time
+from contextlib import ExitStack
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from goldspan.campaign import Decision
+from goldspan.campaign.protocols import Waiting
+from goldspan.errors import InputError
+from goldspan.store import open_ledger
+from goldspan.web import open_service, processes
+from goldspan.web.desk import Desk
+from goldspan.web.engine import Live
+from goldspan.web.errors import Refused
+from goldspan.web.processes import Child, DeskServer, Hosted, LoopPart, Room, opened_room
+from web.desk.conftest import worked
+from web.desks import as_json
+from web.serving import KEYS, answer, plan_file, serve
+from web.test_engine import wait_until
+from web.working import Hand
+
+pytestmark = pytest.mark.skipif(not processes.CAN_SPLIT, reason="needs sockets of Unix")
+
+
+@pytest.fixture
+def room():
+    with opened_room() as path:
+        yield Room(path / "0")
+
+
+@pytest.fixture
+def apart(tmp_path, room):
+    """A campaign whose loop is asked by another service, as by a process of the pages."""
+    near = worked(tmp_path)
+    door = DeskServer(near.desk, room.socket)
+    near.engine.told.append(room.file.write)
+    room.file.write(near.engine.live)
+    plan, out = tmp_path / "campaign.toml", tmp_path / "out"
+    far = open_service(plan, out, KEYS, clock=near.clock, watcher=room.watcher)
+    yield SimpleNamespace(near=near, far=far, room=room, door=door)
+    door.close()
+    far.close()
+    near.close()
+
+
+@pytest.mark.parametrize("view", ["overview", "workers", "agreement", "uncertain", "items"])
+def test_a_view_is_the_same_from_another_process(apart, view):
+    assert as_json(getattr(apart.far.desk, view)()) == as_json(getattr(apart.near.desk, view)())
+
+
+def test_items_and_files_are_the_same_from_another_process(apart):
+    near, far = apart.near.desk, apart.far.desk
+    name = near.items().items[0].item
+    assert as_json(far.item(name, page=1)) == as_json(near.item(name))
+    assert far.export("gold.csv") == near.export("gold.csv")
+    assert far.export("answers.csv", names=True, by="me").content.count(b"ann.k")
+    assert near.ledger.count("named-download") == 1
+
+
+def test_what_is_decided_in_one_process_is_seen_in_the_other(apart):
+    item = next(row.item for row in apart.near.desk.items().items if not row.control)
+    apart.far.desk.adjudicate(item, "rain")
+    apart.far.desk.judge("cat.k", "drop", "sleeps")
+    apart.near.engine.look_again()
+    apart.near.engine.look()
+    assert apart.near.engine.live.result.tagged_by_id()[item] == ["rain"]
+    (row,) = [one for one in apart.far.desk.workers() if one.worker == "cat.k"]
+    assert row.barred
+
+
+def test_a_refusal_passes_between_the_processes(apart):
+    with pytest.raises(Refused, match="no item 'nobody'") as refused:
+        apart.far.desk.item("nobody")
+    assert refused.value.status == 404
+
+
+def test_a_fault_names_nothing_of_the_inside(apart, monkeypatch, caplog):
+    monkeypatch.setattr(apart.near.desk, "workers", lambda: {}["a secret"])
+    with pytest.raises(Refused, match="Something went wrong") as refused:
+        apart.far.desk.workers()
+    assert refused.value.status == 500
+    assert "a secret" not in caplog.text
+    assert "a view of the desk failed" in caplog.text
+
+
+def test_a_loop_that_is_away_is_said_and_the_overview_stays(apart):
+    apart.door.close()
+    apart.room.file.write(Live(version=9, state="failed", error="it was killed", advice="wait"))
+    with pytest.raises(Refused, match="is being started") as refused:
+        apart.far.desk.workers()
+    assert refused.value.status == 503
+    now = apart.far.desk.overview()
+    assert (now.state, now.error, now.advice) == ("failed", "it was killed", "wait")
+
+
+def test_a_loop_that_begins_is_waited_for(apart):
+    apart.door.close()
+    apart.room.socket.unlink()
+    opened = []
+    later = threading.Timer(
+        0.3, lambda: opened.append(DeskServer(apart.near.desk, apart.room.socket))
+    )
+    later.start()
+    assert as_json(apart.far.desk.workers()) == as_json(apart.near.desk.workers())
+    later.join()
+    opened[0].close()
+
+
+def test_whatever_needs_labels_is_made_where_they_are():
+    needs = re.compile(r"\blive\.(crowd|result|workers)\b|self\.downloads\.make")
+    methods = inspect.getmembers(Desk, inspect.isfunction)
+    using = {name for name, one in methods if needs.search(inspect.getsource(one))}
+    marked = {name for name, one in methods if hasattr(one, "__wrapped__")}
+    assert using
+    assert using <= marked
+
+
+def test_how_a_loop_is_survives_the_file(room):
+    live = Live(
+        version=3, state="ended", n_answers=4, n_labelled=2, error="ä", advice="b", n_faults=1,
+        looked=(1.5, 0.25), waiting=Waiting(1, 2, "here"),
+        decision=Decision(stop=True, rule="money", why="no money is left", facts={"n": 1}),
+    )  # fmt: skip
+    assert room.file.read() == Live()
+    room.file.write(live)
+    assert room.file.read() == live
+    assert room.watcher.is_over()
+    room.path.with_suffix(".json").write_text("half of")
+    assert room.file.read() == Live()  # a reader that knew nothing before
+
+
+def test_a_campaign_is_handed_over_whole(tmp_path, room):
+    service = open_service(plan_file(tmp_path), tmp_path / "out", KEYS)
+    hosted = pickle.loads(pickle.dumps(Hosted.of(service, room, None)))
+    other = hosted.open(room.watcher)
+    assert other.inputs.ids == service.inputs.ids
+    assert other.inputs.key == service.inputs.key
+    assert abs(other.clock() - service.clock()) < 1000
+    assert "Keys" not in repr(hosted)
+    other.close()
+    service.close()
+
+
+def test_a_loop_that_cannot_begin_says_why(tmp_path, room, monkeypatch):
+    service = open_service(plan_file(tmp_path), tmp_path / "out", KEYS)
+    part = LoopPart(Hosted.of(service, room, None))
+    service.close()
+
+    def refuse(*_):
+        raise InputError("the pool is another one")
+
+    monkeypatch.setattr(Hosted, "open", refuse)
+    assert part.run(threading.Event()) == 1
+    assert room.file.read().state == "failed"
+    assert room.file.read().error == "the pool is another one"
+
+
+def test_the_loop_of_a_process_hears_what_others_write(tmp_path, room):
+    """Also that the campaign ends, and that no other process may steer meanwhile."""
+    pages = serve(tmp_path)
+    pages.close()
+    with ExitStack() as stack:
+        pages = stack.enter_context(
+            _closing(
+                open_service(
+                    tmp_path / "campaign.toml", tmp_path / "out", KEYS, watcher=room.watcher
+                )
+            )
+        )
+        leaving = threading.Event()
+        part = LoopPart(Hosted.of(pages, room, None))
+        codes = []
+        loop = threading.Thread(target=lambda: codes.append(part.run(leaving)))
+        loop.start()
+        stack.callback(loop.join)
+        stack.callback(leaving.set)
+        wait_until(lambda: pages.engine.live.state == "waiting")
+
+        def work():
+            done = [answer(pages, worker) for worker in ("ann", "bob", "cid")]
+            if not any(done):
+                time.sleep(0.1)
+            return pages.work.is_over()
+
+        wait_until(work, 120)
+        assert pages.engine.live.decision.rule == "rounds"
+        assert pages.desk.overview().state == "ended"
+        wait_until((tmp_path / "out" / "gold.csv").exists)
+    assert codes == [0]
+
+
+def _closing(service):
+    from contextlib import closing
+
+    return closing(service)
+
+
+# --------------------------------------------------------------------------------------------------
+# Real processes
+
+
+def children(pid):
+    """Return the processes that a process has started."""
+    found = []
+    for task in Path(f"/proc/{pid}/task").iterdir():
+        found += (task / "children").read_text().split()
+    return [int(one) for one in found]
+
+
+def started_by(process, n=1):
+    """Return the processes that a server starts."""
+    wait_until(lambda: len(children(process.pid)) == n, 120)
+    return children(process.pid)
+
+
+def is_alive(pid):
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+@pytest.mark.skipif(not Path("/proc").is_dir(), reason="needs Linux")
+@pytest.mark.torture(
+    "the process of the loop is killed while people label",
+    "it is started again, the campaign ends, no answer is lost or doubled",
+)
+def test_a_killed_loop_is_started_again_and_nobody_waits(tmp_path, start):
+    names = ["ann", "bob", "cid"]
+    plan = plan_file(tmp_path, crowd={"source": "web", "annotators": names})
+    out, hands = tmp_path / "out", [Hand(name, random.Random(name)) for name in names]
+    process, said = start(plan, out)
+    over, took = threading.Event(), threading.Semaphore(0)
+    url = re.findall(r"http://127\.0\.0\.1:\d+", said)[0]
+    threads = [threading.Thread(target=one.work, args=(url, over, took)) for one in hands]
+    try:
+        for hand in hands:
+            hand.come_in(url, re.search(rf"{hand.name} .*(/w/\S+)", said)[1])
+        (first,) = started_by(process)
+        for thread in threads:
+            thread.start()
+        for _ in range(4):
+            assert took.acquire(timeout=120)
+        os.kill(first, signal.SIGKILL)
+        wait_until(lambda: [one for one in children(process.pid) if one != first], 120)
+        with open_ledger(out / "campaign.sqlite") as ledger:
+            wait_until(lambda: any(one["stop"] for one in ledger.records("stop").values()), 120)
+        wait_until((out / "gold.csv").exists, 60)
+        (second,) = children(process.pid)
+        process.send_signal(signal.SIGINT)
+        _, log = process.communicate(timeout=60)
+    finally:
+        over.set()
+        for thread in threads:
+            thread.join()
+    assert process.returncode == 130
+    assert "has ended (signal SIGKILL) and is started again" in log
+    assert "Traceback" not in log
+    assert not is_alive(second)
+    assert [fault for hand in hands for fault in hand.faults] == []
+    with open_ledger(out / "campaign.sqlite") as ledger:
+        ledger.verify()
+        answers = ledger.crowd().latest
+        told = [r for h in hands for n, r in h.told.items() if n not in h.changes]
+        counting = sum(one["status"] in {"accepted", "late"} for one in told)
+    assert len(answers) >= counting > 10
+
+
+@pytest.mark.skipif(not Path("/proc").is_dir(), reason="needs Linux")
+def test_the_loop_ends_with_a_killed_server_and_the_next_one_begins(tmp_path, start):
+    plan = plan_file(tmp_path)
+    process, _ = start(plan, tmp_path / "out")
+    (loop,) = started_by(process)
+    process.kill()
+    process.communicate()
+    wait_until(lambda: not is_alive(loop))
+    again, _ = start(plan, tmp_path / "out")
+    again.send_signal(signal.SIGINT)
+    _, log = again.communicate(timeout=60)
+    assert again.returncode == 130
+    assert "Traceback" not in log
+
+
+def test_a_child_that_fails_again_and_again_waits_longer(monkeypatch, caplog):
+    monkeypatch.setattr(processes, "FIRST", 0.02)
+    monkeypatch.setattr(processes, "MOST", 0.08)
+    monkeypatch.setattr(Child, "_start", lambda _: _short())
+    said = []
+    child = Child("the loop of weather", SimpleNamespace(run=None), failed=said.append)
+    child.start()
+    wait_until(lambda: len(said) >= 4)
+    child.stop()
+    n = len(said)
+    assert said[0] == "the loop of weather has ended (exit code 3) and is started again"
+    waits = [float(re.search(r"in ([\d.]+) seconds", line)[1]) for line in caplog.messages[:4]]
+    assert waits == [0.02, 0.04, 0.08, 0.08]
+    time.sleep(0.2)
+    assert len(said) == n
+
+
+def _short():
+    import subprocess
+    import sys
+
+    return subprocess.Popen([sys.executable, "-S", "-c", "import os; os._exit(3)"],
+                            stdin=subprocess.PIPE)  # fmt: skip
