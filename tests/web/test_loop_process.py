@@ -310,6 +310,14 @@ def test_a_child_that_fails_again_and_again_waits_longer(monkeypatch, caplog):
     assert len(said) == n
 
 
+def test_a_child_that_has_hardly_begun_is_ended_at_once():
+    child = Child("the loop of weather", SimpleNamespace(run=None))
+    child.start()
+    wait_until(lambda: child.process is not None)
+    child.stop()
+    assert child.process.poll() is not None
+
+
 def _short():
     import subprocess
     import sys

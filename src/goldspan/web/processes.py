@@ -516,7 +516,7 @@ def main() -> None:
 
 def _hear(leaving: threading.Event) -> None:
     """End with the server: after its word in order, after its death at once."""
-    if os.read(sys.stdin.fileno(), 1):
+    if sys.stdin.buffer.read(1):
         leaving.set()
         return
     leaving.set()
@@ -568,6 +568,7 @@ class Child:
         self._halt, self._turn = threading.Event(), threading.Lock()
         self._thread = threading.Thread(target=self._run, name=f"goldspan {name}", daemon=True)
         self.process: subprocess.Popen[bytes] | None = None
+        self._has_begun = False
 
     def start(self) -> None:
         """Begin."""
@@ -577,10 +578,13 @@ class Child:
         """End it, and start it no more."""
         with self._turn:
             self._halt.set()
-            process = self.process
+            process, has_begun = self.process, self._has_begun
         if process is not None:
-            with suppress(OSError):
-                os.write(_pipe(process), b".")
+            with suppress(OSError, ValueError):  # it has ended
+                if has_begun:
+                    os.write(_pipe(process), b".")
+                else:  # it does not know yet what it is to do
+                    process.kill()
             try:
                 process.wait(STOPPING)
             except subprocess.TimeoutExpired:
@@ -596,7 +600,8 @@ class Child:
             with self._turn:
                 if self._halt.is_set():
                     return
-                process = self.process = self._start()
+                self._has_begun, process = False, self._start()
+                self.process = process
             with process:
                 self._send(process)
                 code = process.wait()
@@ -613,11 +618,12 @@ class Child:
             wait = min(2 * wait, MOST)
 
     def _start(self) -> subprocess.Popen[bytes]:
+        """Start it in a group of its own: Ctrl-C is for the server, which says what ends when."""
         words = [sys.executable, "-P", "-c", "from goldspan.web.processes import main; main()"]
         where = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
         return subprocess.Popen(  # noqa: S603 - its own words
             words, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, env=where,
-            pass_fds=self._fds,
+            pass_fds=self._fds, process_group=0,
         )  # fmt: skip
 
     def _send(self, process: subprocess.Popen[bytes]) -> None:
@@ -625,6 +631,8 @@ class Child:
             assert process.stdin is not None
             pickle.dump(self._begun, process.stdin, protocol=pickle.HIGHEST_PROTOCOL)
             process.stdin.flush()
+            with self._turn:
+                self._has_begun = True
 
 
 def _pipe(process: subprocess.Popen[bytes]) -> int:
