@@ -24,10 +24,11 @@ import numpy as np
 from children import settled_memory
 from goldspan.store.roles import serving
 from goldspan.web import Auth, ServerSettings, create_app, open_service
-from goldspan.web.processes import Child, Hosted, Room, WebPart, loop_of, opened_room
+from goldspan.web.processes import Child, Hosted, WebPart, loop_of, opened_room
 from goldspan.web.running import listen, serve
 from goldspan.web.security.secret import Keys
 from goldspan.web.settings import Rate, Rates
+from goldspan.web.watching import Room
 
 PLACES = ("Rome", "Paris", "Kiel", "Bonn", "Lima", "Oslo")
 WORDS = ("we", "saw", "the", "boats", "of", "leave", "early", "with", "wind", "again", "and")

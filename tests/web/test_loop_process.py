@@ -24,7 +24,8 @@ from goldspan.web import open_service, processes
 from goldspan.web.desk import Desk
 from goldspan.web.engine import Live
 from goldspan.web.errors import Refused
-from goldspan.web.processes import Child, DeskServer, Hosted, LoopPart, Room, opened_room
+from goldspan.web.processes import Child, DeskServer, Hosted, LoopPart, opened_room
+from goldspan.web.watching import Room
 from web.desk.conftest import worked
 from web.desks import as_json
 from web.serving import KEYS, answer, plan_file, serve

@@ -35,8 +35,9 @@ if TYPE_CHECKING:
     from goldspan.campaign.inputs import CampaignInputs
     from goldspan.web import Auth, ServerSettings
     from goldspan.web.dependencies import ServerContext
-    from goldspan.web.processes import Child, Hosted, Room
+    from goldspan.web.processes import Child, Hosted
     from goldspan.web.service import Service
+    from goldspan.web.watching import Room
 
 DAYS = 30
 """How long the links of the plan's annotators hold."""
@@ -232,9 +233,9 @@ def _open(
     from goldspan.store.engine import HeldError
     from goldspan.store.roles import serving
     from goldspan.web import create_app, load_keys, open_service
-    from goldspan.web.processes import Room
     from goldspan.web.security.secret import FILE as SECRET
     from goldspan.web.settings import CAMPAIGNS
+    from goldspan.web.watching import Room
 
     if inputs is None:
         _check(place, asked.overlap)

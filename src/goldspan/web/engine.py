@@ -173,7 +173,7 @@ class Engine:
     """
 
     ask: None = None
-    """The desk computes here: see `goldspan.web.processes.Watcher.ask`."""
+    """The desk computes here: see `goldspan.web.watching.Watcher.ask`."""
 
     def __init__(
         self, campaign: Campaign, ended: Callable[[Campaign], None] = lambda _: None,

@@ -4,9 +4,9 @@ What computes – the campaign's loop, and what the desk makes of its labels –
 its own, so that no request waits for Python's interpreter lock while numbers are computed. The
 processes share the store. Besides it there are, in a folder that lives as long as the server:
 
-* a small file in which the loop says how it is (`LiveFile`), read whenever a page asks;
-* a socket at which the loop's process makes those views of the desk that need labels
-  (`Watcher.ask`), for it alone has them.
+* a small file in which the loop says how it is, read whenever a page asks;
+* a socket at which the loop's process makes those views of the desk that need labels, for it alone
+  has them (both: `goldspan.web.watching`).
 
 The process of `goldspan serve` starts the others (`Child`), starts again what ends, and ends them
 with itself: also when it is killed, for they listen to a pipe that ends with it.
@@ -14,7 +14,6 @@ with itself: also when it is killed, for they listen to a pipe that ends with it
 
 from __future__ import annotations
 
-import json
 import logging
 import os
 import pickle
@@ -27,17 +26,15 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any, Protocol
 
 from fastapi import FastAPI
 
-from goldspan.campaign import Decision
 from goldspan.campaign.clock import CampaignClock
 from goldspan.campaign.inputs import CampaignInputs
-from goldspan.campaign.protocols import Waiting
 from goldspan.errors import GoldspanError
 from goldspan.store import SqlLedger
 from goldspan.store.engine import StoreError
@@ -45,7 +42,7 @@ from goldspan.store.roles import serving
 from goldspan.web.app import create_app
 from goldspan.web.desk import Desk
 from goldspan.web.desk.downloads import Report
-from goldspan.web.engine import Engine, Live, explain
+from goldspan.web.engine import Engine, explain
 from goldspan.web.errors import Refused
 from goldspan.web.logs import Style, fields_of, open_log
 from goldspan.web.metrics import offer_metrics
@@ -55,168 +52,14 @@ from goldspan.web.security.secret import Keys
 from goldspan.web.service import Service, open_service
 from goldspan.web.settings import CAMPAIGNS, ServerSettings
 from goldspan.web.several import Listed, create_list, list_context, open_list
+from goldspan.web.watching import Room, Watcher
 
 log = logging.getLogger("goldspan.web.processes")
 CAN_SPLIT = sys.platform != "win32"
 """Whether this system can hand sockets and folders to other processes as they are needed here."""
 
 # --------------------------------------------------------------------------------------------------
-# How the loop is, in a file
-
-
-class LiveFile:
-    """How a loop in another process is: all of `Live` but answers, labels and verdicts.
-
-    Args:
-        path: The file; one process writes it at a time.
-    """
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._read: tuple[tuple[int, int, int], Live] = (0, 0, 0), Live()
-
-    def write(self, live: Live) -> None:
-        """Replace the content."""
-        kept = {name: getattr(live, name) for name in _KEPT}
-        kept["waiting"] = None if live.waiting is None else asdict(live.waiting)
-        kept["decision"] = None if live.decision is None else asdict(live.decision)
-        new = self._path.with_suffix(".new")
-        try:
-            new.write_text(json.dumps(kept), encoding="utf-8")
-            new.replace(self._path)
-        except OSError as error:  # the desk shows what was before
-            log.warning("cannot write %s: %s", self._path, error.strerror)
-
-    def read(self) -> Live:
-        """Return the content; "starting" before there is any."""
-        try:
-            found = self._path.stat()
-            mark = found.st_ino, found.st_mtime_ns, found.st_size
-            known, live = self._read
-            if mark != known:
-                live = _read_live(self._path.read_text(encoding="utf-8"))
-                self._read = mark, live
-        except (OSError, ValueError):
-            return self._read[1]
-        return live
-
-
-_KEPT = ("version", "state", "n_answers", "n_labelled", "error", "advice", "n_faults", "looked")
-
-
-def _read_live(words: str) -> Live:
-    kept = json.loads(words)
-    waiting, decision, looked = kept.pop("waiting"), kept.pop("decision"), kept.pop("looked")
-    return Live(
-        **kept,
-        looked=None if looked is None else (looked[0], looked[1]),
-        waiting=None if waiting is None else Waiting(**waiting),
-        decision=None if decision is None else Decision(**decision),
-    )
-
-
-# --------------------------------------------------------------------------------------------------
-# What the processes of the pages know of the loop, and ask it
-
-
-AT_ONCE = 4
-"""Views of the desk that one web process asks for at a time: its threads are for annotators."""
-PATIENCE = 60.0
-"""Seconds until a view that the loop's process makes counts as not coming."""
-_AWAY = Refused(
-    "unavailable",
-    "The part of the server that computes is being started. Try again in a moment; answers are "
-    "taken meanwhile.",
-    503,
-    retry=5,
-)
-_SLOW = Refused("busy", "The server is computing: try again in a moment.", 503, retry=5)
-
-
-class Watcher:
-    """Stands for the engine of a loop that runs in another process.
-
-    Args:
-        file: Where that process says how it is.
-        place: The path of the socket at which it is asked.
-    """
-
-    trouble: None = None
-    """The other process writes the file for commands beside the server."""
-
-    def __init__(self, file: LiveFile, place: Path) -> None:
-        self._file, self._place = file, place
-        self._free = threading.BoundedSemaphore(AT_ONCE)
-
-    @property
-    def live(self) -> Live:
-        """How the loop is; its answers, labels and verdicts are in its own process alone."""
-        return self._file.read()
-
-    def is_over(self) -> bool:
-        """Whether the campaign has ended."""
-        return self.live.state == "ended"
-
-    def notify(self, n: int = 1) -> None:
-        """Do nothing: the loop's process reads in the store what has come."""
-
-    def look_again(self) -> None:
-        """Do nothing: as `notify`."""
-
-    def look(self) -> Live:
-        """Return how the loop is; it looks by itself."""
-        return self.live
-
-    def start(self) -> None:
-        """Do nothing: the loop is started elsewhere."""
-
-    def stop(self) -> None:
-        """Do nothing: as `start`."""
-
-    def abandon(self) -> None:
-        """Do nothing: as `start`."""
-
-    def ask(self, name: str, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
-        """Let the loop's process make a view of the desk.
-
-        Args:
-            name: The method of `Desk`.
-            args: Its arguments.
-            kwargs: Those by name.
-
-        Raises:
-            Refused: That process is not there, or takes too long.
-        """
-        if not self._free.acquire(timeout=PATIENCE):
-            raise _SLOW
-        try:
-            with self._connected() as connection:
-                connection.send((name, tuple(args), kwargs))
-                if not connection.poll(PATIENCE):
-                    raise _SLOW
-                is_made, found = connection.recv()
-        except (OSError, EOFError):
-            raise _AWAY from None
-        finally:
-            self._free.release()
-        if not is_made:
-            raise found
-        return found
-
-    def _connected(self) -> Connection:
-        end = time.monotonic() + PATIENCE / 4
-        while True:
-            link = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-            try:
-                link.connect(str(self._place))
-            except OSError:
-                link.close()
-                # It begins, or has ended and is started again.
-                if self.live.error or time.monotonic() > end:
-                    raise
-                time.sleep(0.1)
-            else:
-                return Connection(link.detach())
+# The desk's views, made where the labels are
 
 
 class DeskServer:
@@ -269,32 +112,6 @@ class DeskServer:
 
 # --------------------------------------------------------------------------------------------------
 # A campaign as several processes open it
-
-
-@dataclass(frozen=True)
-class Room:
-    """Where the loop of one campaign says how it is, and is asked.
-
-    Attributes:
-        path: The beginning of its files' paths.
-    """
-
-    path: Path
-
-    @property
-    def file(self) -> LiveFile:
-        """How the loop is."""
-        return LiveFile(self.path.with_suffix(".json"))
-
-    @property
-    def socket(self) -> Path:
-        """Where the loop is asked."""
-        return self.path.with_suffix(".desk")
-
-    @property
-    def watcher(self) -> Watcher:
-        """What stands for the loop in the processes of the pages."""
-        return Watcher(self.file, self.socket)
 
 
 @dataclass(frozen=True)
@@ -665,19 +482,3 @@ def loop_of(hosted: Hosted, *, log_format: Style = "text", log_level: str = "inf
         f"the loop of {hosted.inputs.plan.name}", LoopPart(hosted), failed=failed,
         log_format=log_format, log_level=log_level,
     )  # fmt: skip
-
-
-__all__ = [
-    "CAN_SPLIT",
-    "Child",
-    "DeskServer",
-    "Hosted",
-    "LiveFile",
-    "LoopPart",
-    "Room",
-    "Watcher",
-    "WebPart",
-    "loop_of",
-    "main",
-    "opened_room",
-]  # fmt: skip

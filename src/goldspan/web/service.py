@@ -41,7 +41,7 @@ from goldspan.web.work import Completion, Work
 
 if TYPE_CHECKING:
     from goldspan.campaign.plan import Plan
-    from goldspan.web.processes import Watcher
+    from goldspan.web.watching import Watcher
 
 log = logging.getLogger("goldspan.web")
 TROUBLE = "trouble.json"

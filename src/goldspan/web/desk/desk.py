@@ -48,8 +48,8 @@ if TYPE_CHECKING:
     from goldspan.web.desk.downloads import Download, Report
     from goldspan.web.engine import Engine
     from goldspan.web.people import People
-    from goldspan.web.processes import Watcher
     from goldspan.web.security.secret import Keys
+    from goldspan.web.watching import Watcher
     from goldspan.web.work import Tasks
 
 

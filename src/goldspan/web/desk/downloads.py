@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from goldspan.campaign.inputs import CampaignInputs
     from goldspan.store import SqlLedger
     from goldspan.web.engine import Engine
-    from goldspan.web.processes import Watcher
+    from goldspan.web.watching import Watcher
 
 
 # --------------------------------------------------------------------------------------------------
