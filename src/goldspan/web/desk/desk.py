@@ -668,6 +668,7 @@ class Desk:
         """Make a file; with `names` it names the workers, and the log keeps who asked: `by`."""
         return self.downloads.make(name, names=names, by=by)
 
+    @by_labels
     def export_partitions(self, folder: Path, n: int, *, names: bool = False, by: str = "") -> int:
         """Write all answers as files of a new folder, and count them; names as for `export`."""
         return self.downloads.make_partitions(folder, n, names=names, by=by)
