@@ -75,7 +75,7 @@ def invite(
     if not (names or gone or show):
         raise typer.BadParameter("give --workers, --revoke or --list")
     with (
-        _auth(place, public_url) as (inputs, auth, settings),
+        open_auth(place, public_url) as (inputs, auth, settings),
         _folder(mail, names, overwrite=overwrite) as written,
     ):
         for name in gone:
@@ -100,8 +100,8 @@ def invite(
 
 
 @contextmanager
-def _auth(
-    place: Place, public_url: str | None
+def open_auth(
+    place: Place, public_url: str | None = None
 ) -> Iterator[tuple[CampaignInputs, Auth, ServerSettings]]:
     """Open the store and the secret of a campaign that was begun."""
     from dataclasses import replace

@@ -332,12 +332,22 @@ openings = Table(
     _word("process"),
 )
 
+# When a token of the desk's API was last used: `goldspan.store.programs`. The tokens themselves are
+# records.
+token_uses = Table(
+    "token_uses",
+    metadata,
+    Column("token", Text, primary_key=True),
+    _number("time"),
+)
+
 BESIDE_THE_LOG = {
     "roles": "who steers and who serves",
     "processes": "which processes do so",
     "usage": "how often something was done on a day",
     "people": "which ids the pseudonyms stand for: rows that can be deleted",
     "openings": "which processes have the campaign open, not what it holds",
+    "token_uses": "when programs last used their tokens",
 }
 """Tables that the log does not determine, and why: they are not compared with it."""
 
@@ -345,7 +355,7 @@ BESIDE_THE_LOG = {
 # Versions: new stores are made from the tables above, older ones are brought to them in steps.
 
 
-HEAD = "0006"
+HEAD = "0007"
 """The version of the tables above."""
 # The table in which Alembic kept the version while it made the tables: older goldspans read it.
 _version = Table(
@@ -380,6 +390,7 @@ STEPS: Steps = {
     "0003": _to_0003,
     "0005": _to_0005,
     "0006": lambda connection: _create(connection, openings),
+    "0007": lambda connection: _create(connection, token_uses),
 }
 """What brings a store to a version from the one before. Tables are created as they are above: a
 step that changes one of them later must also be right for a store in which it was created so."""

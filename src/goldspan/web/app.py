@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
-from fastapi import APIRouter, FastAPI, Request
+from fastapi import APIRouter, FastAPI, Request, Security
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import PlainTextResponse
 from starlette.exceptions import HTTPException
 
 from goldspan import __version__
 from goldspan.errors import GoldspanError
-from goldspan.web.dependencies import RequesterHere, ServerContext, worker_here
+from goldspan.web.dependencies import ServerContext, caller_here, worker_here
 from goldspan.web.error_handlers import on_refusal
 from goldspan.web.models import refusals
 from goldspan.web.pages import static_files
 from goldspan.web.routes import desk_api, pages, sign_in, work
+from goldspan.web.security.access import Caller
 from goldspan.web.security.auth import Headers
 from goldspan.web.security.middleware import HEALTH, Faults, RequestGuard, RequestLog
 from goldspan.web.service import Service
@@ -76,11 +77,11 @@ def _worker_pages(context: ServerContext) -> APIRouter:
 
 
 def _document(app: FastAPI) -> APIRouter:
-    """Return the route of the OpenAPI document, which is for the requester."""
+    """Return the route of the OpenAPI document, for the requester and for programs."""
     router = APIRouter(tags=["api"])
 
     @router.get("/api/openapi.json", responses=refusals())
-    def openapi(_: RequesterHere) -> dict[str, Any]:
+    def openapi(_: Annotated[Caller, Security(caller_here)]) -> dict[str, Any]:
         """Return the description of this API."""
         return app.openapi()
 

@@ -12,6 +12,8 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from goldspan.web.models import LabelsBody, Name, Note, Request, SpanBody
 
+Scope = Literal["progress", "results", "review", "people", "links", "money", "steer"]
+"""The keys of `goldspan.web.security.access.SCOPES`."""
 Labels = list[SpanBody] | str | None
 """Spans, one label, or nothing yet."""
 
@@ -42,6 +44,14 @@ class LinksBody(Request):
 
     workers: Annotated[list[Name], Field(min_length=1, max_length=1_000)]
     days: Annotated[float, Field(gt=0, le=366, strict=False)] = 30
+
+
+class TokenBody(Request):
+    """A token for a program: what it is for, what it may do, and for how many days."""
+
+    name: Name
+    scopes: Annotated[list[Scope], Field(min_length=1, max_length=20)]
+    days: Annotated[float, Field(gt=0, le=366, strict=False)] = 90
 
 
 class Awaited(View):
@@ -324,13 +334,13 @@ class ItemPage(View):
 
 
 class Answered(View):
-    """An answer to an item; `submitted` in milliseconds since 1970."""
+    """An answer to an item; `submitted` in milliseconds since 1970, None for who may not see it."""
 
     worker: str
     status: str
     counts: bool
     paid: str | None
-    submitted: int
+    submitted: int | None
     seconds: float | None
     labels: Labels
 
@@ -414,6 +424,29 @@ class NewLink(LinkRow):
     url: str
 
 
+class TokenRow(View):
+    """A token of a program; times in milliseconds since 1970. Its text is shown when it is made.
+
+    Attributes:
+        used: When it was last used, up to an hour late; None if never.
+    """
+
+    holds: bool
+    id: str
+    name: str
+    scopes: list[str]
+    issued: int
+    expires: int
+    revoked: bool
+    used: int | None
+
+
+class NewToken(TokenRow):
+    """A token that was made, with its text: nothing shows it again."""
+
+    token: str
+
+
 class Export(View):
     """A file that can be downloaded."""
 
@@ -422,7 +455,7 @@ class Export(View):
 
 
 class Revoked(View):
-    """A link that was taken back."""
+    """A link or a token that was taken back."""
 
     id: str
     revoked: bool

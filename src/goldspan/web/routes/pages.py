@@ -12,6 +12,7 @@ from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from goldspan.web.dependencies import ContextHere, ServerContext, requester_here
 from goldspan.web.errors import Refused
 from goldspan.web.pages import page_answer, read_instructions
+from goldspan.web.security.access import MONEY, SCOPES
 
 # --------------------------------------------------------------------------------------------------
 # The pages of a worker: where they label, and the help.
@@ -136,6 +137,7 @@ PAGES = {
     "items": ("/desk/items", "Items"),
     "links": ("/desk/links", "Links"),
     "exports": ("/desk/exports", "Downloads"),
+    "api": ("/desk/api", "API"),
 }
 """The pages in the order of the menu: path and name."""
 
@@ -187,5 +189,7 @@ def _page(
     name = template or f"desk_{here}"
     return page_answer(
         f"{name}.html.j2", data=data, csrf=csrf, pages=PAGES, here=here, script=f"{name}.js",
-        title=plan.page.title or plan.name, paid=plan.is_paid, **more,
+        title=plan.page.title or plan.name, paid=plan.is_paid,
+        scopes={one: words for one, words in SCOPES.items() if plan.is_paid or one != MONEY},
+        **more,
     )  # fmt: skip
