@@ -509,6 +509,7 @@ def all_cases() -> dict[str, Case]:
         f"tokens add {DESK} export --scopes results,progress --days 7", needs=("desk-after",)
     )
     cases["tokens-list"] = Case(f"tokens list {DESK}", needs=("tokens-add",))
+    cases["webhooks"] = Case(f"webhooks {DESK}", needs=("tokens-list",))
     cases["forget-before"] = Case(f"forget {DESK} eve --dry-run", needs=("desk-after",))
     cases["forget"] = Case(f"forget {DESK} eve --yes", needs=("forget-before",))
     for method in method_names():
@@ -551,10 +552,9 @@ QUICK = (
     "inspect-[ws]*", "aggregate-[cjk]*", "score-*", "agree-*", "check-*", "plan-test", "bill",
     "control-*", "next-votes", "workers-votes", "convert-*", "simulate-l*", "label-[tc]*", "init*",
     "format-*",
-    "run-labels", "backup*", "restore", "verify", "links-*", "desk-*", "tokens-*", "forget*",
-    "method-mv-*",
-    "method-ds", "method-mean", "method-bsc-seq", "labels-[gidm]*", "train-hmm", "tag-hmm",
-    "tag-json", "tagger-hmm", "methods",
+    "run-labels", "backup*", "restore", "verify", "links-*", "desk-*", "tokens-*", "webhooks",
+    "forget*", "method-mv-*", "method-ds", "method-mean", "method-bsc-seq", "labels-[gidm]*",
+    "train-hmm", "tag-hmm", "tag-json", "tagger-hmm", "methods",
 )  # fmt: skip
 """The cases of `make test`; `--check` does all."""
 

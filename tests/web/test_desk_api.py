@@ -19,6 +19,8 @@ WAYS = [
     ("POST", "resume"), ("POST", "stop"), ("POST", "workers/ann.k/verdict"),
     ("POST", "items/d1/gold"), ("POST", "links"), ("DELETE", "links/x"),
     ("GET", "tokens"), ("POST", "tokens"), ("DELETE", "tokens/x"),
+    ("GET", "reviewers"), ("POST", "reviewers"), ("DELETE", "reviewers/x"),
+    ("GET", "webhooks"), ("POST", "webhooks/1/retry"),
 ]  # fmt: skip
 
 

@@ -38,9 +38,14 @@ NEEDS = {
     "DELETE links/x": "links",
     "GET exports": "results",
     "GET exports/gold.csv": "results",
+    "GET webhooks": "progress",
+    "POST webhooks/1/retry": "steer",
 }
 """The scope that a route needs at least."""
-SESSION_ALONE = ["GET live", "GET tokens", "POST tokens", "DELETE tokens/x"]
+SESSION_ALONE = [
+    "GET live", "GET tokens", "POST tokens", "DELETE tokens/x",
+    "GET reviewers", "POST reviewers", "DELETE reviewers/x",
+]  # fmt: skip
 ALSO = {"GET exports/bill.csv", "GET report.html"}
 """Routes that need several scopes."""
 

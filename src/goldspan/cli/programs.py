@@ -1,4 +1,4 @@
-"""Programs beside a served campaign: tokens with which they use the desk's API."""
+"""Programs beside a served campaign: their tokens, and the messages that they are sent."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from goldspan.cli.options import AsJson, Place, argument, at_campaign, option
 from goldspan.cli.output import check_part, listed, print_result, table
 
 if TYPE_CHECKING:
+    from goldspan.store.programs import Message
     from goldspan.web.security.access import Token
 
 # --------------------------------------------------------------------------------------------------
@@ -119,3 +120,58 @@ def _day(time: int) -> str:
     from datetime import UTC, datetime
 
     return datetime.fromtimestamp(time / 1000, UTC).isoformat(timespec="seconds")
+
+
+# --------------------------------------------------------------------------------------------------
+# goldspan webhooks
+
+
+@at_campaign
+def webhooks(
+    place: Place,
+    retry: list[int] | None = option(
+        "Send messages again that were not taken, by number. Repeatable.", metavar="NUMBER"
+    ),
+    json: AsJson = False,
+) -> None:
+    """List the last messages of a plan's [[webhooks]], with what became of them.
+
+    The server sends them while it runs, and tries for three days, with growing pauses.
+
+    Examples:
+
+      goldspan webhooks campaign.toml
+
+      goldspan webhooks campaign.toml --retry 17 --json
+    """
+    check_part("server")
+    from functools import partial
+
+    from goldspan.campaign.clock import open_clock, wall_clock
+    from goldspan.errors import InputError
+    from goldspan.store import programs
+    from goldspan.web.opening import open_store
+    from goldspan.web.webhooks import SHOWN
+
+    inputs = place.inputs()
+    place.check_served()
+    with open_store(inputs, place.out, place.store, wall_clock()) as ledger:
+        now = open_clock(ledger)()
+        for number in retry or []:
+            if not ledger.transact(now, partial(programs.send_again, number=number)):
+                raise InputError(f"there is no message {number} that was not taken")
+        found = ledger.database.query(programs.last_messages, SHOWN)
+    rows = [_message(one) for one in found]
+    head = ["number", "event", "to", "state", "tries", "status", ""]
+    shown = [[str(row[name]) for name in (*head[:2], "hook", *head[3:6], "why")] for row in rows]
+    lines = [f"sent again: {number}" for number in retry or []]
+    lines += [table([head, *shown], (0, 4, 5)) if rows else "no messages"]
+    hooks = [hook.called for hook in inputs.plan.webhooks]
+    print_result({"hooks": hooks, "again": retry or [], "messages": rows}, lines, as_json=json)
+
+
+def _message(one: Message) -> dict[str, Any]:
+    return {
+        "number": one.number, "id": one.name, "event": one.event, "hook": one.hook,
+        "state": one.state, "tries": one.tries, "status": one.status, "why": one.why,
+    }  # fmt: skip

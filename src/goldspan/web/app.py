@@ -16,7 +16,7 @@ from goldspan.web.error_handlers import on_refusal
 from goldspan.web.models import refusals
 from goldspan.web.pages import static_files
 from goldspan.web.routes import desk_api, pages, sign_in, work
-from goldspan.web.security.access import Caller
+from goldspan.web.security.access import PROGRESS, Caller
 from goldspan.web.security.auth import Headers
 from goldspan.web.security.middleware import HEALTH, Faults, RequestGuard, RequestLog
 from goldspan.web.service import Service
@@ -40,8 +40,8 @@ def create_app(service: Service, settings: ServerSettings) -> FastAPI:
     # Paths are looked up in this order.
     routers = (
         sign_in.router, work.often, work.router, _worker_pages(context), desk_api.router,
-        pages.router, sign_in.provider_routes(context), static_files(), _document(app),
-        _health(),
+        pages.router, sign_in.provider_routes(context), sign_in.oidc_routes(context),
+        static_files(), _document(app), _health(),
     )  # fmt: skip
     for router in routers:
         app.router.routes.extend(router.routes)
@@ -81,8 +81,10 @@ def _document(app: FastAPI) -> APIRouter:
     router = APIRouter(tags=["api"])
 
     @router.get("/api/openapi.json", responses=refusals())
-    def openapi(_: Annotated[Caller, Security(caller_here)]) -> dict[str, Any]:
+    def openapi(caller: Annotated[Caller, Security(caller_here)]) -> dict[str, Any]:
         """Return the description of this API."""
+        if caller.session is not None:  # a program may know it whatever its scopes are
+            caller.check(PROGRESS)
         return app.openapi()
 
     return router

@@ -18,10 +18,10 @@ from goldspan.old_name import OLD_NAME
 from goldspan.store.journal import Held
 from goldspan.web.errors import Refused
 from goldspan.web.metrics import Metrics
-from goldspan.web.security.access import ALL, Caller, bearer_of
+from goldspan.web.security.access import ALL, ONLY_REVIEW, Caller, bearer_of
 from goldspan.web.security.account import Buckets, address_name
 from goldspan.web.security.auth import HEADER, OLD_HEADER, SAFE, Auth, FormSigner
-from goldspan.web.security.sessions import DESK, WORKER, Facts, Session
+from goldspan.web.security.sessions import DESK, REVIEWER, WORKER, Facts, Session
 from goldspan.web.service import Service
 from goldspan.web.settings import ServerSettings
 
@@ -127,6 +127,11 @@ def requester_here(request: Request, token: str | None = None) -> Session:
     return _authorize(request, DESK, token)
 
 
+def reviewer_here(request: Request) -> Session:
+    """Return the session of the reviewer who asks; may read the ledger."""
+    return _authorize(request, REVIEWER, None)
+
+
 def session_here(request: Request, role: str) -> Session | None:
     """Return the session of somebody who may be nobody."""
     context = context_of(request)
@@ -190,18 +195,26 @@ async def caller_here(
     request that has both the token alone counts.
     """
     header = request.headers.get("authorization")
-    caller = (
-        await _requester_calls(request, token)
-        if header is None
-        else await _program(request, header)
-    )
+    caller = await _person(request, token) if header is None else await _program(request, header)
     caller.check(*needed.scopes)
     return caller
 
 
-async def _requester_calls(request: Request, token: str | None) -> Caller:
-    session = await _authenticate(request, DESK, token)
+async def _person(request: Request, token: str | None) -> Caller:
+    """Return the requester, or a reviewer where no requester is logged in."""
+    try:
+        session = await _authenticate(request, DESK, token)
+    except Refused as refused:
+        if refused.status != 401 or not has_reviewer(request):
+            raise
+        session = await _authenticate(request, REVIEWER, token)
+        return Caller(session.person, f"the reviewer {session.person}", ONLY_REVIEW, session)
     return Caller(session.person, BROWSER, ALL, session)
+
+
+def has_reviewer(request: Request) -> bool:
+    """Whether a request has the cookie of a reviewer."""
+    return context_of(request).cookie_of(request.cookies, REVIEWER) is not None
 
 
 async def _program(request: Request, header: str) -> Caller:

@@ -36,6 +36,7 @@ class Rates:
         link: Sessions that begin with one link, each of which may leave a record when it ends.
         token: Invalid tokens of programs that an address tries; valid ones are not counted.
         program: Requests with one token.
+        reviewer: Requests of a reviewer's session.
     """
 
     address: Rate = Rate(300, 600)
@@ -46,6 +47,7 @@ class Rates:
     link: Rate = Rate(6 / 3600, 20)
     token: Rate = Rate(20 / 60, 20)
     program: Rate = Rate(20, 60)
+    reviewer: Rate = Rate(20, 60)
 
 
 @dataclass(frozen=True)

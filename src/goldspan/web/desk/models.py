@@ -54,6 +54,13 @@ class TokenBody(Request):
     days: Annotated[float, Field(gt=0, le=366, strict=False)] = 90
 
 
+class ReviewerBody(Request):
+    """A reviewer who is to have a link, and for how many days."""
+
+    name: Name
+    days: Annotated[float, Field(gt=0, le=366, strict=False)] = 30
+
+
 class Awaited(View):
     """What a round waits for."""
 
@@ -445,6 +452,77 @@ class NewToken(TokenRow):
     """A token that was made, with its text: nothing shows it again."""
 
     token: str
+
+
+class ReviewerRow(View):
+    """A reviewer's link; times in milliseconds since 1970. Its address is shown when it is made."""
+
+    holds: bool
+    id: str
+    name: str
+    issued: int
+    expires: int
+    revoked: bool
+    used: int | None
+
+
+class NewReviewer(ReviewerRow):
+    """A reviewer's link that was made, with its address: nothing shows it again."""
+
+    url: str
+
+
+class Hook(View):
+    """A program that is told what happens (`[[webhooks]]` of the plan), and how that goes.
+
+    Attributes:
+        host: Of its address; the rest of the address may be secret.
+    """
+
+    name: str
+    host: str
+    events: list[str]
+    waiting: int
+    sent: int
+    failed: int
+
+
+class Delivery(View):
+    """A message to a program; times in milliseconds since 1970.
+
+    Attributes:
+        number: By which it can be sent again.
+        id: `webhook-id`, the same whenever it is sent.
+        due: When it is sent next, while it waits.
+        status: What the program answered last; 0: nothing.
+        why: Why it was not taken; "" if it was.
+    """
+
+    number: int
+    id: str
+    hook: str
+    event: str
+    state: Literal["waiting", "sent", "failed"]
+    tries: int
+    made: int
+    changed: int
+    due: int | None
+    status: int
+    why: str
+
+
+class Deliveries(View):
+    """The programs that are told what happens, and the last messages, the newest first."""
+
+    hooks: list[Hook]
+    messages: list[Delivery]
+
+
+class Again(View):
+    """Whether a message is sent again."""
+
+    number: int
+    again: bool
 
 
 class Export(View):

@@ -12,10 +12,12 @@ from urllib.parse import quote
 
 import anyio
 from anyio import to_thread
-from fastapi import APIRouter, Header, Query, Response, Security
+from fastapi import APIRouter, Header, Path, Query, Response, Security
 from fastapi.responses import StreamingResponse
 
+from goldspan.campaign.clock import wall_of
 from goldspan.errors import GoldspanError
+from goldspan.store.engine import BoundError
 from goldspan.web.dependencies import (
     BROWSER,
     ContextHere,
@@ -25,9 +27,11 @@ from goldspan.web.dependencies import (
 )
 from goldspan.web.desk import masks
 from goldspan.web.desk import models as m
+from goldspan.web.desk.deliveries import deliveries
+from goldspan.web.errors import Refused
 from goldspan.web.models import refusals
 from goldspan.web.routes.pages import FLAG_REASONS
-from goldspan.web.security.access import Caller, Token
+from goldspan.web.security.access import REVIEW, Caller, Token
 from goldspan.web.security.sessions import Link, Session
 
 # --------------------------------------------------------------------------------------------------
@@ -116,6 +120,7 @@ Key = Annotated[
         description="New for every decision: the same request under the same key counts once.",
     ),
 ]  # fmt: skip
+Number = Annotated[int, Path(ge=1, le=2**53)]
 FILE: dict[str, Any] = {"schema": {"type": "string", "format": "binary"}}
 FILES: dict[int | str, dict[str, Any]] = {
     200: {
@@ -147,7 +152,7 @@ def judge(
     caller: People, context: ContextHere, worker: str, body: m.VerdictBody, key: Key = None
 ) -> m.Decided:
     """Keep a worker, drop them, or ask them more gold questions."""
-    kept = {"by": _decider(caller), "key": _key(caller, key)}
+    kept = {"by": _decider(context, caller), "key": _key(caller, key)}
     return context.service.desk.judge(worker, body.verdict, body.why, **kept)
 
 
@@ -195,7 +200,7 @@ def adjudicate(
     caller: Reviews, context: ContextHere, item: str, body: m.GoldBody, key: Key = None
 ) -> m.Gold:
     """Decide what an item's labels are; from now on they are gold."""
-    kept = {"by": _decider(caller), "key": _key(caller, key)}
+    kept = {"by": _decider(context, caller), "key": _key(caller, key)}
     return context.service.desk.adjudicate(item, body.answer, **kept)
 
 
@@ -297,18 +302,75 @@ def revoke_token(_: RequesterHere, context: ContextHere, name: str) -> m.Revoked
     return m.Revoked(id=name, revoked=True)
 
 
+@router.get("/reviewers", responses=refusals())
+def reviewers(_: RequesterHere, context: ContextHere) -> list[m.ReviewerRow]:
+    """Return the links of reviewers that were made, without their addresses."""
+    return [m.ReviewerRow(**_reviewer(context, one)) for one in context.auth.reviewers.all()]
+
+
+@router.post("/reviewers", responses=refusals())
+def make_reviewer(_: RequesterHere, context: ContextHere, body: m.ReviewerBody) -> m.NewReviewer:
+    """Make a reviewer's personal link; nothing shows its address again."""
+    made, text = context.auth.reviewers.make(body.name, [REVIEW], body.days)
+    url = context.settings.address(f"/r/{text}")
+    return m.NewReviewer(**_reviewer(context, made), url=url)
+
+
+@router.delete("/reviewers/{name}", responses=refusals(404))
+def revoke_reviewer(_: RequesterHere, context: ContextHere, name: str) -> m.Revoked:
+    """Take a reviewer's link back; the sessions that began with it end."""
+    context.auth.reviewers.revoke(name)
+    return m.Revoked(id=name, revoked=True)
+
+
+def _reviewer(context: ServerContext, one: Token) -> dict[str, Any]:
+    holds = not one.revoked and context.auth.reviewers.is_in_time(one)
+    facts = {name: value for name, value in asdict(one).items() if name != "scopes"}
+    return {**facts, "holds": holds}
+
+
 def _token(context: ServerContext, token: Token) -> dict[str, Any]:
     holds = not token.revoked and context.auth.tokens.is_in_time(token)
     return {**asdict(token), "scopes": list(token.scopes), "holds": holds}
 
 
 # --------------------------------------------------------------------------------------------------
+# Webhooks: what programs were told
+
+
+@router.get("/webhooks", responses=refusals())
+def webhooks(_: Progress, context: ContextHere) -> m.Deliveries:
+    """Return the plan's webhooks, and the last messages with what became of them."""
+    return deliveries(context.service.webhooks, context.service.ledger)
+
+
+@router.post("/webhooks/{number}/retry", responses=refusals(404))
+def retry(_: Steers, context: ContextHere, number: Number) -> m.Again:
+    """Send a message again that was not taken."""
+    if not context.service.webhooks.send_again(number):
+        raise Refused("unknown", f"There is no message {number} that was not taken.", 404)
+    return m.Again(number=number, again=True)
+
+
+# --------------------------------------------------------------------------------------------------
 # Who decides, and under which key
 
 
-def _decider(caller: Caller) -> str:
-    """Return who decides, for the log; "" for the requester."""
-    return "" if caller.by == BROWSER else caller.by
+DAILY = 20_000
+"""Decisions of one reviewer or token on one day: each is a record in the log."""
+
+
+def _decider(context: ServerContext, caller: Caller) -> str:
+    """Count a decision; return who decides, for the log, "" for the requester."""
+    if caller.by == BROWSER:
+        return ""
+    now = wall_of(context.settings.clock)()
+    try:
+        context.service.ledger.take("decisions", caller.id, DAILY, now)
+    except BoundError as error:
+        words = f"The daily limit of {DAILY:,} decisions is reached: try again tomorrow."
+        raise Refused("daily", words, 429, retry=error.seconds) from None
+    return caller.by
 
 
 def _key(caller: Caller, key: str | None) -> str:

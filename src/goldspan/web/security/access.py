@@ -40,6 +40,8 @@ SCOPES = {
 }
 """What each scope allows."""
 ALL = frozenset(SCOPES)
+ONLY_REVIEW = frozenset({REVIEW})
+"""What a reviewer may do."""
 
 
 def check_scopes(names: Sequence[str]) -> tuple[str, ...]:

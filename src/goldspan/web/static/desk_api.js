@@ -1,11 +1,13 @@
-// Tokens of programs: created, shown once, revoked.
+// Programs: their tokens, created, shown once, revoked; and what webhooks have told them.
 
 import { ask, attempt, button, day, find, listen, make, many, note, post, put, Rows, say, sure } from "./desk.js";
 
 const rows = new Rows(find("rows"), build, fill);
 
+const messages = new Rows(find("messages"), buildMessage, fillMessage);
+
 attempt(load);
-listen(() => {});
+listen(() => attempt(loadMessages));
 find("make").addEventListener("submit", (event) => { event.preventDefault(); attempt(create); });
 find("copy").addEventListener("click", () => attempt(copy));
 
@@ -63,4 +65,36 @@ async function revoke(one) {
   await ask(`tokens/${encodeURIComponent(one.id)}`, { method: "DELETE" });
   say("The token was revoked");
   await load();
+}
+
+// ---- webhooks ----
+
+async function loadMessages() {
+  const told = await ask("webhooks");
+  find("told").hidden = !told.hooks.length && !told.messages.length;
+  find("hooks").replaceChildren(...told.hooks.map((one) => make("li", {}, `${one.name} (${one.host}): ${one.events.join(", ")}. ${one.sent} sent, ${one.waiting} waiting, ${one.failed} given up.`)));
+  messages.show(told.messages, (one) => String(one.number));
+}
+
+function buildMessage(one) {
+  const [status, tries] = [make("span", { class: "pill" }), make("td", { "data-name": "Tries" })];
+  const act = button("Send again", () => attempt(() => sendAgain(one)), { "aria-label": `Send message ${one.number} again` });
+  const cell = (name, ...parts) => make("td", { "data-name": name }, ...parts);
+  const why = make("p", { class: "sub" });
+  const element = make("tr", {}, make("th", { scope: "row" }, one.event), cell("To", one.hook), cell("Made", day(one.made)), tries, cell("State", status, why), make("td", { class: "acts-cell" }, act));
+  return { element, status, tries, why, act };
+}
+
+function fillMessage(row, one) {
+  put(row.status, one.state === "failed" ? "given up" : one.state);
+  row.status.dataset.kind = { sent: "good", failed: "bad", waiting: "rest" }[one.state];
+  put(row.tries, String(one.tries));
+  put(row.why, one.why);
+  row.act.hidden = one.state === "sent" || !one.tries;
+}
+
+async function sendAgain(one) {
+  await post(`webhooks/${one.number}/retry`);
+  say("The message is sent again");
+  await loadMessages();
 }
