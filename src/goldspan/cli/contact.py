@@ -82,7 +82,7 @@ def invite(
     names, gone = listed(workers, "--workers") or list(known), listed(revoke, "--revoke") or []
     judges = listed(reviewers, "--reviewers") or []
     if not (names or gone or show or judges):
-        raise typer.BadParameter("give --workers, --reviewers, --revoke or --list")
+        raise typer.BadParameter("give --workers, --revoke or --list, or --reviewers")
     with (
         open_auth(place, public_url) as (inputs, auth, settings),
         _folder(mail, names, overwrite=overwrite) as written,
