@@ -134,7 +134,7 @@ def webhooks(
     ),
     json: AsJson = False,
 ) -> None:
-    """List the last messages of a plan's [[webhooks]], with what became of them.
+    """List the last messages to a plan's webhooks, with what became of them.
 
     The server sends them while it runs, and tries for three days, with growing pauses.
 
