@@ -38,7 +38,7 @@ $(STAMP): pyproject.toml constraints.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt \
 		--upgrade "pip>=25.1"
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt \
-		--editable ".[postgres,server]" --group test --group lint --group docs --group release
+		--editable ".[postgres,server,oidc]" --group test --group lint --group docs --group release
 	touch $@
 
 # The kernels, and the bytecode of all tests: compiled here once, not by every worker.

@@ -33,6 +33,7 @@ PACKAGES = {
 # A package may use what the packages that it may import hand on: crowd hands on spans, for example.
 SHARED = {
     "archives",
+    "client",
     "errors",
     "money",
     "params",

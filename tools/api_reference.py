@@ -20,6 +20,7 @@ PACKAGES = (
     "goldspan", "goldspan.spans", "goldspan.crowd", "goldspan.aggregation", "goldspan.workers",
     "goldspan.selection", "goldspan.simulation", "goldspan.tagger", "goldspan.campaign",
     "goldspan.annotators", "goldspan.store", "goldspan.web", "goldspan.report", "goldspan.runners",
+    "goldspan.client",
 )  # fmt: skip
 SECTION = re.compile(r"^(Args|Attributes|Returns|Yields|Raises):$")
 ENTRY = re.compile(r"^(\*{0,2}[\w.]+(?:, [\w.]+)*): (.*)$")

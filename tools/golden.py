@@ -59,6 +59,8 @@ MASKS = {
     "*/files.*record.json.id": "holds a digest of the plan",
     "links-*/json.*.id": "drawn at random",
     "links-*/json.*.url": "signed with the server's secret",
+    "tokens-*/json.*id": "drawn at random",
+    "tokens-add/json.token": "drawn at random",
     "backup-json/json.head": "a hash of the whole log, with the versions of the packages",
     "verify/json.head": "a hash of the whole log, with the versions of the packages",
     "forget*/json.people.*.pseudonym": "drawn at random",
@@ -75,6 +77,7 @@ MASKED_TEXTS = {
 WITHOUT_JSON = {
     "serve": "runs until it is ended; what it serves is tested in tests/server",
     "payments": "needs an account of a provider; tests/web/providers play one",
+    "tokens revoke": "needs an id that is drawn at random; tests/cli/test_tokens.py",
     "tagger export": "needs torch; tests/tagger/test_encoder.py exports a tiny encoder",
 }
 """Commands without a case, and why."""
@@ -503,6 +506,11 @@ def all_cases() -> dict[str, Case]:
         cases[f"desk-{name}"] = Case(f"desk {command} {DESK}{more}", needs=(before,))
         before = f"desk-{name}"
     cases["desk-after"] = Case(f"desk overview {DESK}", needs=(before,))
+    cases["tokens-add"] = Case(
+        f"tokens add {DESK} export --scopes results,progress --days 7", needs=("desk-after",)
+    )
+    cases["tokens-list"] = Case(f"tokens list {DESK}", needs=("tokens-add",))
+    cases["webhooks"] = Case(f"webhooks {DESK}", needs=("tokens-list",))
     cases["forget-before"] = Case(f"forget {DESK} eve --dry-run", needs=("desk-after",))
     cases["forget"] = Case(f"forget {DESK} eve --yes", needs=("forget-before",))
     for method in method_names():
@@ -545,9 +553,9 @@ QUICK = (
     "inspect-[ws]*", "aggregate-[cjk]*", "score-*", "agree-*", "check-*", "plan-test", "bill",
     "control-*", "next-votes", "workers-votes", "convert-*", "simulate-l*", "label-[tc]*", "init*",
     "format-*",
-    "run-labels", "backup*", "restore", "verify", "links-*", "desk-*", "forget*", "method-mv-*",
-    "method-ds", "method-mean", "method-bsc-seq", "labels-[gidm]*", "train-hmm", "tag-hmm",
-    "tag-json", "tagger-hmm", "methods",
+    "run-labels", "backup*", "restore", "verify", "links-*", "desk-*", "tokens-*", "webhooks",
+    "forget*", "method-mv-*", "method-ds", "method-mean", "method-bsc-seq", "labels-[gidm]*",
+    "train-hmm", "tag-hmm", "tag-json", "tagger-hmm", "methods",
 )  # fmt: skip
 """The cases of `make test`; `--check` does all."""
 

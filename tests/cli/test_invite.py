@@ -133,3 +133,14 @@ def test_no_link_is_made_where_no_message_can_be_written(run, auth, tmp_path):
     result = run("--workers", "ann", "--mail", str(tmp_path / "file" / "letters"))
     assert result.exit_code != 0
     assert auth.links.all() == []
+
+
+def test_reviewers_have_links_of_their_own(run, auth):
+    (made,) = json.loads(run("--reviewers", "rita", "--days", "2", "--json").stdout)["reviewers"]
+    token = made["url"].removeprefix("http://127.0.0.1:8080/r/")
+    assert auth.reviewers.read(token).scopes == ("review",)
+    listed = json.loads(run("--list", "--json").stdout)["reviewers"]
+    assert listed == [{name: value for name, value in made.items() if name != "url"}]
+    assert "rita" in run("--list").stdout
+    assert run("--revoke", made["id"]).stdout == f"{made['id']} is revoked\n"
+    assert run("--reviewers", "rita").stdout.startswith("rita\thttp")

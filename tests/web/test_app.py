@@ -23,6 +23,7 @@ OPEN = {
     ("GET", "/login"): "the form",
     ("POST", "/login"): "the password, with a token of the form",
     ("GET", "/w/{token}"): "the link",
+    ("GET", "/r/{token}"): "the link of a reviewer",
     ("GET", "/setup/{token}"): "the link",
     ("POST", "/setup"): "the link, with a token of the form",
     ("POST", "/logout"): "ends what there is, with its token",

@@ -18,6 +18,9 @@ WAYS = [
     ("GET", "exports/bill.csv"), ("GET", "report.html"), ("GET", "live"), ("POST", "pause"),
     ("POST", "resume"), ("POST", "stop"), ("POST", "workers/ann.k/verdict"),
     ("POST", "items/d1/gold"), ("POST", "links"), ("DELETE", "links/x"),
+    ("GET", "tokens"), ("POST", "tokens"), ("DELETE", "tokens/x"),
+    ("GET", "reviewers"), ("POST", "reviewers"), ("DELETE", "reviewers/x"),
+    ("GET", "webhooks"), ("POST", "webhooks/1/retry"),
 ]  # fmt: skip
 
 
@@ -119,7 +122,7 @@ def test_a_download_is_a_file_that_runs_nothing(desk):
 
 def test_pages_lead_to_the_login_and_are_there_afterwards(served):
     browser = served.browser()
-    paths = ("", "/workers", "/review", "/items", "/items/d1", "/links", "/exports")
+    paths = ("", "/workers", "/review", "/items", "/items/d1", "/links", "/exports", "/api")
     for path in (*paths, "/items/x"):
         answer = browser.get(f"/desk{path}")
         assert (answer.status_code, answer.headers["location"]) == (303, "/login")

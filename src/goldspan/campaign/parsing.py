@@ -12,6 +12,7 @@ from typing import Any
 
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
+from goldspan.campaign import signing_in, webhooks
 from goldspan.campaign.plan import CONSENSUS, NAMES, PEOPLE, Plan, entry_of
 from goldspan.campaign.section import Section
 from goldspan.errors import Fault, FaultsError, InputError
@@ -432,6 +433,14 @@ def _runner(plan: Any) -> Iterator[str]:
         yield "runner: it is for `goldspan run`; a server computes beside its pages: leave it out"
 
 
+def _webhooks(plan: Any) -> Iterator[str]:
+    yield from webhooks.faults_of(plan.webhooks, served=plan.crowd.is_served)
+
+
+def _oidc(plan: Any) -> Iterator[str]:
+    yield from signing_in.faults_of(plan.oidc, served=plan.crowd.is_served)
+
+
 def _method_and_rule(plan: Any) -> Iterator[str]:
     """Check that method and stopping rule fit each other, where neither is faulty by itself."""
     from goldspan.campaign.preflight import try_method
@@ -483,6 +492,8 @@ _CHECKS: tuple[Check, ...] = (
     _select,
     _aggregate,
     _runner,
+    _webhooks,
+    _oidc,
     _method_and_rule,
     _model,
     _evaluate,
@@ -664,6 +675,8 @@ def _unknown(keys: tuple[int | str, ...]) -> str:
 def _section_of(keys: tuple[int | str, ...]) -> type[BaseModel]:
     found: type[BaseModel] = Plan
     for key in keys:
+        if isinstance(key, int):  # of a list of tables
+            continue
         kind = found.model_fields[str(key)].annotation
         found = next(one for one in (kind, *getattr(kind, "__args__", ())) if _is_model(one))
     return found

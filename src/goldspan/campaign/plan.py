@@ -19,7 +19,9 @@ from pydantic import (
 
 from goldspan.aggregation.registry import DEFAULT, canonical
 from goldspan.campaign.section import Count, Currency, Money, Name, Number, Section, Share, Words
+from goldspan.campaign.signing_in import OpenId
 from goldspan.campaign.stopping import StopSection
+from goldspan.campaign.webhooks import Webhook
 from goldspan.errors import InputError
 from goldspan.money import UNLIMITED, to_micro
 from goldspan.spans import Codec
@@ -486,6 +488,8 @@ class Plan(Section):
     provider: Provider | None = None
     # These are no part of what a campaign is known by, and may be set or changed at any time.
     privacy: Privacy = Field(default=Privacy(), exclude=True)
+    oidc: OpenId | None = Field(default=None, exclude=True)
+    webhooks: Annotated[tuple[Webhook, ...], Field(strict=False)] = Field(default=(), exclude=True)
     runner: StrictStr | None = Field(default=None, exclude=True)
 
     @property

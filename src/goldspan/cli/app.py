@@ -32,6 +32,8 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
         ),
         "serve": ("serve", "Serve campaigns: a page for annotators, a desk for the requester."),
         "desk": ("desk", "The requester's desk, without a browser."),
+        "tokens": ("programs", "Tokens for programs that use the desk's API."),
+        "webhooks": ("programs", "What programs were told by webhooks, and what waits."),
         "report": ("campaign", "Write the report of a campaign, also while it runs."),
     },
     "A campaign's store and payments": {

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from goldspan.web import Auth, ServerSettings
     from goldspan.web.providers.base import Provider
     from goldspan.web.providers.payments import PaymentQueue, PaymentRequest
+    from goldspan.web.security.access import Token
     from goldspan.web.security.sessions import Link
 
 # --------------------------------------------------------------------------------------------------
@@ -38,6 +39,9 @@ def invite(
     place: Place,
     workers: list[str] | None = option(
         "Make a link for each of these workers: ann,bob.", metavar="NAMES"
+    ),
+    reviewers: list[str] | None = option(
+        "Make a link for each of these reviewers, who decide uncertain items.", metavar="NAMES"
     ),
     addresses: str | None = option(
         "A table of workers and e-mail addresses, one worker,address per line.", metavar="FILE"
@@ -57,11 +61,15 @@ def invite(
     Whoever opens a link works as that worker: send each to one person only. A link is shown once
     and stored nowhere; for somebody who has lost theirs, make a new one and revoke the old one.
 
+    A reviewer sees uncertain items and decides them, and nothing else: no money, no names.
+
     Examples:
 
       goldspan invite campaign.toml --workers ann,bob --days 14
 
       goldspan invite campaign.toml --addresses team.csv --mail mails
+
+      goldspan invite campaign.toml --reviewers rita
 
       goldspan invite campaign.toml --list
 
@@ -72,36 +80,43 @@ def invite(
 
     known = {} if addresses is None else read_addresses(addresses)
     names, gone = listed(workers, "--workers") or list(known), listed(revoke, "--revoke") or []
-    if not (names or gone or show):
-        raise typer.BadParameter("give --workers, --revoke or --list")
+    judges = listed(reviewers, "--reviewers") or []
+    if not (names or gone or show or judges):
+        raise typer.BadParameter("give --workers, --revoke or --list, or --reviewers")
     with (
-        _auth(place, public_url) as (inputs, auth, settings),
+        open_auth(place, public_url) as (inputs, auth, settings),
         _folder(mail, names, overwrite=overwrite) as written,
     ):
         for name in gone:
-            auth.links.revoke(name)
+            _revoke(auth, name)
+        chosen = [_make_reviewer(auth, settings, name, days) for name in judges]
         made = auth.links.make(names, days) if names else []
         urls = [(link, settings.address(f"/w/{token}")) for link, token in made]
         every = auth.links.all() if show else []
         if written is not None:
             _write_mails(written, inputs, known, urls)
+        known_reviewers = list(map(_facts_reviewer, auth.reviewers.all())) if show else []
     facts = {
         "made": [{**_facts_invite(link), "url": url} for link, url in urls],
         "revoked": gone,
         "links": [_facts_invite(link) for link in every],
     }
+    if judges or known_reviewers:
+        facts |= {"reviewers": chosen or known_reviewers}
     lines = [
         f"{link.worker}\t{url}" if mail is None else f"{link.worker}\ta message in {mail}"
         for link, url in urls
     ]
+    lines += [f"{one['reviewer']}\t{one['url']}" for one in chosen]
     lines += [f"{name} is revoked" for name in gone]
     lines += [_table_invite(every)] if show else []
+    lines += [_table_reviewers(known_reviewers)] if known_reviewers else []
     print_result(facts, lines, as_json=json)
 
 
 @contextmanager
-def _auth(
-    place: Place, public_url: str | None
+def open_auth(
+    place: Place, public_url: str | None = None
 ) -> Iterator[tuple[CampaignInputs, Auth, ServerSettings]]:
     """Open the store and the secret of a campaign that was begun."""
     from dataclasses import replace
@@ -149,6 +164,34 @@ def _write_mails(
         Invitation(link.worker, known.get(link.worker, ""), url, link.expires, title, text)
         for link, url in urls
     ])  # fmt: skip
+
+
+def _revoke(auth: Auth, name: str) -> None:
+    """Revoke the link of an annotator or of a reviewer."""
+    is_reviewers = name in {one.id for one in auth.reviewers.all()}
+    (auth.reviewers if is_reviewers else auth.links).revoke(name)
+
+
+def _make_reviewer(auth: Auth, settings: ServerSettings, name: str, days: float) -> dict[str, Any]:
+    from goldspan.web.security.access import REVIEW
+
+    made, text = auth.reviewers.make(name, [REVIEW], days)
+    return {**_facts_reviewer(made), "url": settings.address(f"/r/{text}")}
+
+
+def _facts_reviewer(one: Token) -> dict[str, Any]:
+    return {
+        "id": one.id, "reviewer": one.name, "issued": _day(one.issued),
+        "expires": _day(one.expires), "revoked": one.revoked,
+    }  # fmt: skip
+
+
+def _table_reviewers(every: list[dict[str, Any]]) -> str:
+    rows = [["reviewer", "id", "made", "expires", ""]]
+    for one in every:
+        gone = "revoked" if one["revoked"] else ""
+        rows.append([one["reviewer"], one["id"], one["issued"], one["expires"], gone])
+    return table(rows)
 
 
 def _facts_invite(link: Link) -> dict[str, Any]:

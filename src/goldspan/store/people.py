@@ -25,6 +25,8 @@ from goldspan.store.journal import Entry, canonical, read_json
 from goldspan.store.schema import campaign, check_name, notes, people, tombstones, workers
 
 LINK, LEFT, REVOKED = "link", "link-left", "link-revoked"
+REVIEWER = "reviewer"
+"""Kind of the records of reviewers' links, which hold their names."""
 DECISION, FLAG, SKIP = "decision", "flag", "skip"
 SUBMISSION, STATUS = "submission", "submission-status"
 LETTER, STEP = "outbox", "outbox-step"
@@ -32,7 +34,9 @@ BAR, VERDICTS = "bar", "verdicts"
 SUGGESTED = "suggested"
 """Kind of the records of what annotators were shown before they answered."""
 PLAN, CHANGE = "plan", "change"
-KEPT_APART = frozenset({LINK, LEFT, DECISION, FLAG, SKIP, SUBMISSION, STATUS, LETTER, STEP})
+KEPT_APART = frozenset({
+    LINK, LEFT, DECISION, FLAG, SKIP, SUBMISSION, STATUS, LETTER, STEP, REVIEWER,
+})  # fmt: skip
 """Kinds of records that hold free texts, or what a provider knows somebody by: they are notes."""
 MASKED = frozenset({BAR, VERDICTS, SUGGESTED, PLAN, CHANGE})
 """Kinds of records that stay records, and are kept without ids of workers."""

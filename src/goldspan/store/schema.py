@@ -332,12 +332,54 @@ openings = Table(
     _word("process"),
 )
 
+# When a token of the desk's API was last used: `goldspan.store.programs`. The tokens themselves are
+# records.
+token_uses = Table(
+    "token_uses",
+    metadata,
+    Column("token", Text, primary_key=True),
+    _number("time"),
+)
+
+# What programs are to be told (`[[webhooks]]` of the plan), and up to which entry of the log that
+# was gathered: `goldspan.store.programs`. Without these rows, telling begins at the end of the log.
+messages = Table(
+    "messages",
+    metadata,
+    _key(),
+    _word("name"),
+    _word("hook"),
+    _word("event"),
+    _word("body"),
+    _word("state"),
+    _number("tries"),
+    _number("due"),
+    _number("made"),
+    _number("changed"),
+    _number("status"),
+    _word("why"),
+    UniqueConstraint("name", name="message_name"),
+    Index("messages_due", "state", "due"),
+)
+
+gathered = Table(
+    "gathered",
+    metadata,
+    _word("hook"),
+    _word("event"),
+    _number("number"),
+    PrimaryKeyConstraint("hook", "event", name="gathered_of_hook_and_event"),
+)
+
 BESIDE_THE_LOG = {
     "roles": "who steers and who serves",
     "processes": "which processes do so",
     "usage": "how often something was done on a day",
     "people": "which ids the pseudonyms stand for: rows that can be deleted",
     "openings": "which processes have the campaign open, not what it holds",
+    "token_uses": "when programs last used their tokens",
+    "messages": "what programs are to be told, which follows from the log",
+    "gathered": "up to which entry of the log that was gathered",
 }
 """Tables that the log does not determine, and why: they are not compared with it."""
 
@@ -345,7 +387,7 @@ BESIDE_THE_LOG = {
 # Versions: new stores are made from the tables above, older ones are brought to them in steps.
 
 
-HEAD = "0006"
+HEAD = "0008"
 """The version of the tables above."""
 # The table in which Alembic kept the version while it made the tables: older goldspans read it.
 _version = Table(
@@ -380,6 +422,8 @@ STEPS: Steps = {
     "0003": _to_0003,
     "0005": _to_0005,
     "0006": lambda connection: _create(connection, openings),
+    "0007": lambda connection: _create(connection, token_uses),
+    "0008": lambda connection: _create(connection, messages, gathered),
 }
 """What brings a store to a version from the one before. Tables are created as they are above: a
 step that changes one of them later must also be right for a store in which it was created so."""

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Annotated, Any
 
-from fastapi import APIRouter, FastAPI, Request
+from fastapi import APIRouter, FastAPI, Request, Security
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import PlainTextResponse
 from starlette.exceptions import HTTPException
 
 from goldspan import __version__
 from goldspan.errors import GoldspanError
-from goldspan.web.dependencies import RequesterHere, ServerContext, worker_here
+from goldspan.web.dependencies import ServerContext, caller_here, worker_here
 from goldspan.web.error_handlers import on_refusal
 from goldspan.web.models import refusals
 from goldspan.web.pages import static_files
 from goldspan.web.routes import desk_api, pages, sign_in, work
+from goldspan.web.security.access import PROGRESS, Caller
 from goldspan.web.security.auth import Headers
 from goldspan.web.security.middleware import HEALTH, Faults, Mounted, RequestGuard, RequestLog
 from goldspan.web.service import Service
@@ -39,8 +40,8 @@ def create_app(service: Service, settings: ServerSettings) -> FastAPI:
     # Paths are looked up in this order.
     routers = (
         sign_in.router, work.often, work.router, _worker_pages(context), desk_api.router,
-        pages.router, sign_in.provider_routes(context), static_files(), _document(app),
-        health_route(),
+        pages.router, sign_in.provider_routes(context), sign_in.oidc_routes(context),
+        static_files(), _document(app), health_route(),
     )  # fmt: skip
     return assembled(app, context, routers)
 
@@ -89,12 +90,14 @@ def _worker_pages(context: ServerContext) -> APIRouter:
 
 
 def _document(app: FastAPI) -> APIRouter:
-    """Return the route of the OpenAPI document, which is for the requester."""
+    """Return the route of the OpenAPI document, for the requester and for programs."""
     router = APIRouter(tags=["api"])
 
     @router.get("/api/openapi.json", responses=refusals())
-    def openapi(_: RequesterHere) -> dict[str, Any]:
+    def openapi(caller: Annotated[Caller, Security(caller_here)]) -> dict[str, Any]:
         """Return the description of this API."""
+        if caller.session is not None:  # a program may know it whatever its scopes are
+            caller.check(PROGRESS)
         return app.openapi()
 
     return router

@@ -9,7 +9,7 @@ from threading import Event
 from typing import Annotated, cast
 
 from fastapi import Depends, Header, Request, Security
-from fastapi.security import APIKeyCookie
+from fastapi.security import APIKeyCookie, HTTPBearer, SecurityScopes
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import HTTPConnection
 
@@ -18,9 +18,10 @@ from goldspan.store import SqlLedger
 from goldspan.store.journal import Held
 from goldspan.web.errors import Refused
 from goldspan.web.metrics import Metrics
-from goldspan.web.security.account import Buckets, StoredBuckets
+from goldspan.web.security.access import ALL, ONLY_REVIEW, Caller, bearer_of
+from goldspan.web.security.account import Buckets, StoredBuckets, address_name
 from goldspan.web.security.auth import HEADER, OLD_HEADER, SAFE, Auth, FormSigner
-from goldspan.web.security.sessions import DESK, WORKER, Facts, Session
+from goldspan.web.security.sessions import DESK, REVIEWER, WORKER, Facts, Session
 from goldspan.web.service import Service
 from goldspan.web.settings import STORED, ServerSettings
 
@@ -100,6 +101,10 @@ async def context_here(request: HTTPConnection) -> ServerContext:
     return context_of(request)
 
 
+BROWSER = "the requester, at the desk"
+"""Who asks, in the campaign's log."""
+
+
 def context_of(request: HTTPConnection) -> ServerContext:
     """Return the context that a request came to."""
     return cast("ServerContext", request.app.state.context)
@@ -117,6 +122,10 @@ Token = Annotated[
 # For the OpenAPI document alone; `_authorize` reads the cookie itself.
 _worker_cookie = APIKeyCookie(name="goldspan_worker", scheme_name="worker", auto_error=False)
 _desk_cookie = APIKeyCookie(name="goldspan_desk", scheme_name="requester", auto_error=False)
+_bearer = HTTPBearer(
+    scheme_name="token", auto_error=False,
+    description="A token of `goldspan tokens add`, with the scopes that the operation names.",
+)  # fmt: skip
 
 
 def worker_here(request: Request, token: str | None = None) -> Session:
@@ -127,6 +136,11 @@ def worker_here(request: Request, token: str | None = None) -> Session:
 def requester_here(request: Request, token: str | None = None) -> Session:
     """Return the session of the requester who asks; may read the ledger."""
     return _authorize(request, DESK, token)
+
+
+def reviewer_here(request: Request) -> Session:
+    """Return the session of the reviewer who asks; may read the ledger."""
+    return _authorize(request, REVIEWER, None)
 
 
 def session_here(request: Request, role: str) -> Session | None:
@@ -177,6 +191,60 @@ async def _authenticate(request: Request, role: str, token: str | None) -> Sessi
     if facts is not None:
         return _authorize(request, role, token, facts)
     return await run_in_threadpool(_authorize, request, role, token)
+
+
+async def caller_here(
+    request: Request,
+    needed: SecurityScopes,
+    _: Annotated[str | None, Security(_desk_cookie)],
+    __: Annotated[object, Security(_bearer)],
+    token: Token = None,
+) -> Caller:
+    """Return who asks the desk, by a token or by a session, if they have the scopes of the route.
+
+    A request with a token needs no cookie and no CSRF token: no browser sends it by itself. Of a
+    request that has both the token alone counts.
+    """
+    header = request.headers.get("authorization")
+    caller = await _person(request, token) if header is None else await _program(request, header)
+    caller.check(*needed.scopes)
+    return caller
+
+
+async def _person(request: Request, token: str | None) -> Caller:
+    """Return the requester, or a reviewer where no requester is logged in."""
+    try:
+        session = await _authenticate(request, DESK, token)
+    except Refused as refused:
+        if refused.status != 401 or not has_reviewer(request):
+            raise
+        session = await _authenticate(request, REVIEWER, token)
+        return Caller(session.person, f"the reviewer {session.person}", ONLY_REVIEW, session)
+    return Caller(session.person, BROWSER, ALL, session)
+
+
+def has_reviewer(request: Request) -> bool:
+    """Whether a request has the cookie of a reviewer."""
+    return context_of(request).cookie_of(request.cookies, REVIEWER) is not None
+
+
+async def _program(request: Request, header: str) -> Caller:
+    """Return the program that has a token."""
+    context = context_of(request)
+    tokens = context.auth.tokens
+    try:
+        text = bearer_of(header)
+        read = tokens.read
+        found = read(text) if tokens.is_at_hand() else await run_in_threadpool(read, text)
+    except Refused as refused:
+        address = address_name(request.client.host if request.client else None)
+        log.warning("refused: a token, by %s", address)
+        context.buckets["token"].take(address)
+        raise refused from None
+    context.buckets["program"].take(found.id)
+    if tokens.is_due(found):
+        await run_in_threadpool(tokens.touch, found)
+    return Caller(found.id, f"a program, with the token {found.id}", frozenset(found.scopes))
 
 
 WorkerHere = Annotated[Session, Depends(_worker)]

@@ -37,6 +37,7 @@ from goldspan.web.people import People
 from goldspan.web.providers.payments import PaymentQueue, PaymentThread
 from goldspan.web.providers.registry import open_provider
 from goldspan.web.security.secret import Keys
+from goldspan.web.webhooks import Webhooks, check_webhooks
 from goldspan.web.work import Completion, Work
 
 if TYPE_CHECKING:
@@ -99,6 +100,7 @@ class Service:
         self.desk = Desk(
             inputs, ledger, self.people, self.engine, self.work.tasks, clock, keys, report
         )
+        self.webhooks = Webhooks(inputs, ledger, clock, self.desk.names)
         ledger.database.held.told.append(self._abandon)
 
     @property
@@ -113,9 +115,10 @@ class Service:
 
         Raises:
             InputError: The store holds another campaign, or this one with a plan that changed in
-                more than its limits.
+                more than its limits; or the secret of a webhook is missing.
             StoreError: Another process steers the campaign, or the store is damaged.
         """
+        check_webhooks(self.inputs)
         self.campaign.begin()
 
     def start(self, *, loop: bool = True, keep: bool = True) -> None:
@@ -128,6 +131,7 @@ class Service:
         if keep:
             self._keeper.start()
         if loop:
+            self.webhooks.start()
             self.engine.start()
             if self.payments is not None:
                 self.payments.start()
@@ -136,6 +140,7 @@ class Service:
         """Stop what `start` began: while the role of the server is held, as all of it writes."""
         if self.payments is not None:
             self.payments.stop()
+        self.webhooks.stop()
         self.engine.stop()
         self._keeper.stop()
 
@@ -162,6 +167,7 @@ class Service:
         """Stop, as another process has taken over; called in any thread."""
         log.error("this server ends: %s", error)
         self.engine.abandon()
+        self.webhooks.abandon()
         if self.payments is not None:
             self.payments.abandon()
 

@@ -40,6 +40,9 @@ class Rates:
         login: Passwords that an address tries.
         join: Invalid links that an address tries; valid ones are not counted.
         link: Sessions that begin with one link, each of which may leave a record when it ends.
+        token: Invalid tokens of programs that an address tries; valid ones are not counted.
+        program: Requests with one token.
+        reviewer: Requests of a reviewer's session.
     """
 
     address: Rate = Rate(300, 600)
@@ -48,6 +51,9 @@ class Rates:
     login: Rate = Rate(5 / 60, 5)
     join: Rate = Rate(20 / 60, 20)
     link: Rate = Rate(6 / 3600, 20)
+    token: Rate = Rate(20 / 60, 20)
+    program: Rate = Rate(20, 60)
+    reviewer: Rate = Rate(20, 60)
 
 
 STORED = ("login", "join", "link")

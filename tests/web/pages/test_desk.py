@@ -19,7 +19,7 @@ from web.pages.test_states import check
 from web.played import PASSWORD
 from web.serving import answer, open_round, serve
 
-PAGES = ["", "/review", "/workers", "/items", "/links", "/exports"]
+PAGES = ["", "/review", "/workers", "/items", "/links", "/exports", "/api"]
 
 
 @pytest.fixture(scope="module")
@@ -161,6 +161,7 @@ READY = {
     "/items": "document.querySelector('#rows tr')",
     "/links": "!document.querySelector('#empty').hidden || document.querySelector('#rows tr')",
     "/exports": "document.querySelector('#files li')",
+    "/api": "!document.querySelector('#empty').hidden || document.querySelector('#rows tr')",
     "item": "!document.querySelector('#given').hidden",
 }
 

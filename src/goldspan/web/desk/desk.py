@@ -607,21 +607,34 @@ class Desk:
     # ----------------------------------------------------------------------------------------------
     # Decisions: each is in the log before it takes effect
 
-    def adjudicate(self, item: str, answer: Sequence[Span] | str) -> m.Gold:
-        """Decide an item's labels: they are gold from now on."""
+    def adjudicate(
+        self, item: str, answer: Sequence[Span] | str, *, by: str = "", key: str = ""
+    ) -> m.Gold:
+        """Decide an item's labels: they are gold from now on.
+
+        Args:
+            item: The item.
+            answer: Its labels.
+            by: Who decides, for the log; "" for the requester.
+            key: Of the request: the same decision again under the same key is kept once.
+        """
         self.check_item(item)
         if item in self.inputs.control:
             words = "The labels of a gold question are those of the plan's file."
             raise Refused("invalid", words, 422)
         labels = self.tasks.labels(item, answer)
-        now = self.clock()
-        self.ledger.record(GOLD, new_id(), {"item": item, "labels": labels}, now)
+        now, who = self.clock(), {"by": by} if by else {}
+        self._keep(GOLD, key, {"item": item, "labels": labels, **who}, now)
+        if key:  # sent again, it may come after somebody else's decision, which stands
+            labels = self.gold_labels()[item]
         self.ledger.set_gold({item: labels}, now)
         self.engine.look_again()
         return m.Gold(item=item, gold=self._labels(labels))
 
-    def judge(self, worker: str, verdict: str, why: str = "") -> m.Decided:
-        """Keep a worker, drop them, or ask them more gold questions."""
+    def judge(
+        self, worker: str, verdict: str, why: str = "", *, by: str = "", key: str = ""
+    ) -> m.Decided:
+        """Keep a worker, drop them, or ask them more gold questions; see `adjudicate`."""
         if verdict not in VERDICTS:
             raise Refused("invalid", f"{verdict!r} is not one of {', '.join(VERDICTS)}.", 422)
         if worker not in self.ledger.standing():
@@ -630,10 +643,23 @@ class Desk:
             raise Refused("invalid", "The plan has no gold questions to ask.", 422)
         now, questions = self.clock(), QUESTIONS if verdict == TEST else 0
         decided = m.Decided(worker=worker, verdict=verdict, why=why, questions=questions)
-        self.ledger.record(DECISION, new_id(), decided.to_dict(), now)
+        self._keep(DECISION, key, {**decided.to_dict(), **({"by": by} if by else {})}, now)
+        if key:  # as above
+            rows = self.ledger.records(DECISION).values()
+            verdict = [row["verdict"] for row in rows if row["worker"] == worker][-1]
         self.ledger.bar(worker, now, barred=verdict == DROP)
         self.engine.notify()
         return decided
+
+    def _keep(self, kind: str, key: str, body: Mapping[str, Any], now: int) -> None:
+        """Keep a decision, under the key of its request if it has one."""
+        try:
+            self.ledger.record(kind, key or new_id(), body, now)
+        except InputError:
+            if not key:
+                raise
+            words = "Something else was decided under this Idempotency-Key before."
+            raise Refused("conflict", words, 409) from None
 
     def pause(self, *, paused: bool = True) -> m.Paused:
         """Assign no new tasks, or assign them again; answers are taken all the time."""

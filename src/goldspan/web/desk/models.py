@@ -12,6 +12,8 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from goldspan.web.models import LabelsBody, Name, Note, Request, SpanBody
 
+Scope = Literal["progress", "results", "review", "people", "links", "money", "steer"]
+"""The keys of `goldspan.web.security.access.SCOPES`."""
 Labels = list[SpanBody] | str | None
 """Spans, one label, or nothing yet."""
 
@@ -41,6 +43,21 @@ class LinksBody(Request):
     """Workers who are to have a link, and for how many days."""
 
     workers: Annotated[list[Name], Field(min_length=1, max_length=1_000)]
+    days: Annotated[float, Field(gt=0, le=366, strict=False)] = 30
+
+
+class TokenBody(Request):
+    """A token for a program: what it is for, what it may do, and for how many days."""
+
+    name: Name
+    scopes: Annotated[list[Scope], Field(min_length=1, max_length=20)]
+    days: Annotated[float, Field(gt=0, le=366, strict=False)] = 90
+
+
+class ReviewerBody(Request):
+    """A reviewer who is to have a link, and for how many days."""
+
+    name: Name
     days: Annotated[float, Field(gt=0, le=366, strict=False)] = 30
 
 
@@ -324,13 +341,13 @@ class ItemPage(View):
 
 
 class Answered(View):
-    """An answer to an item; `submitted` in milliseconds since 1970."""
+    """An answer to an item; `submitted` in milliseconds since 1970, None for who may not see it."""
 
     worker: str
     status: str
     counts: bool
     paid: str | None
-    submitted: int
+    submitted: int | None
     seconds: float | None
     labels: Labels
 
@@ -414,6 +431,100 @@ class NewLink(LinkRow):
     url: str
 
 
+class TokenRow(View):
+    """A token of a program; times in milliseconds since 1970. Its text is shown when it is made.
+
+    Attributes:
+        used: When it was last used, up to an hour late; None if never.
+    """
+
+    holds: bool
+    id: str
+    name: str
+    scopes: list[str]
+    issued: int
+    expires: int
+    revoked: bool
+    used: int | None
+
+
+class NewToken(TokenRow):
+    """A token that was made, with its text: nothing shows it again."""
+
+    token: str
+
+
+class ReviewerRow(View):
+    """A reviewer's link; times in milliseconds since 1970. Its address is shown when it is made."""
+
+    holds: bool
+    id: str
+    name: str
+    issued: int
+    expires: int
+    revoked: bool
+    used: int | None
+
+
+class NewReviewer(ReviewerRow):
+    """A reviewer's link that was made, with its address: nothing shows it again."""
+
+    url: str
+
+
+class Hook(View):
+    """A program that is told what happens (`[[webhooks]]` of the plan), and how that goes.
+
+    Attributes:
+        host: Of its address; the rest of the address may be secret.
+    """
+
+    name: str
+    host: str
+    events: list[str]
+    waiting: int
+    sent: int
+    failed: int
+
+
+class Delivery(View):
+    """A message to a program; times in milliseconds since 1970.
+
+    Attributes:
+        number: By which it can be sent again.
+        id: `webhook-id`, the same whenever it is sent.
+        due: When it is sent next, while it waits.
+        status: What the program answered last; 0: nothing.
+        why: Why it was not taken; "" if it was.
+    """
+
+    number: int
+    id: str
+    hook: str
+    event: str
+    state: Literal["waiting", "sent", "failed"]
+    tries: int
+    made: int
+    changed: int
+    due: int | None
+    status: int
+    why: str
+
+
+class Deliveries(View):
+    """The programs that are told what happens, and the last messages, the newest first."""
+
+    hooks: list[Hook]
+    messages: list[Delivery]
+
+
+class Again(View):
+    """Whether a message is sent again."""
+
+    number: int
+    again: bool
+
+
 class Export(View):
     """A file that can be downloaded."""
 
@@ -422,7 +533,7 @@ class Export(View):
 
 
 class Revoked(View):
-    """A link that was taken back."""
+    """A link or a token that was taken back."""
 
     id: str
     revoked: bool

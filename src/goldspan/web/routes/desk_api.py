@@ -6,18 +6,32 @@ import json
 import time
 from collections.abc import AsyncIterator
 from dataclasses import asdict
+from hashlib import blake2b
 from typing import Annotated, Any, Literal
 from urllib.parse import quote
 
 import anyio
 from anyio import to_thread
-from fastapi import APIRouter, Query, Response
+from fastapi import APIRouter, Header, Path, Query, Response, Security
 from fastapi.responses import StreamingResponse
 
+from goldspan.campaign.clock import wall_of
 from goldspan.errors import GoldspanError
-from goldspan.web.dependencies import ContextHere, RequesterHere, ServerContext
+from goldspan.store.engine import BoundError
+from goldspan.web.dependencies import (
+    BROWSER,
+    ContextHere,
+    RequesterHere,
+    ServerContext,
+    caller_here,
+)
+from goldspan.web.desk import masks
 from goldspan.web.desk import models as m
+from goldspan.web.desk.deliveries import deliveries
+from goldspan.web.errors import Refused
 from goldspan.web.models import refusals
+from goldspan.web.routes.pages import FLAG_REASONS
+from goldspan.web.security.access import REVIEW, Caller, Token
 from goldspan.web.security.sessions import Link, Session
 
 # --------------------------------------------------------------------------------------------------
@@ -91,7 +105,22 @@ def _look(context: ServerContext, session: Session, seen: Any) -> tuple[Any, str
 State = Literal["all", "open", "done", "flagged", "gold"]
 Limit = Annotated[int, Query(ge=1, le=200)]
 Names = Annotated[bool, Query(description="Name the workers; the campaign's log records it.")]
-BROWSER = "the requester, at the desk"
+Progress = Annotated[Caller, Security(caller_here, scopes=["progress"])]
+Results = Annotated[Caller, Security(caller_here, scopes=["results"])]
+Reads = Annotated[Caller, Security(caller_here, scopes=["results or review"])]
+Reviews = Annotated[Caller, Security(caller_here, scopes=["review"])]
+People = Annotated[Caller, Security(caller_here, scopes=["people"])]
+ManagesLinks = Annotated[Caller, Security(caller_here, scopes=["links"])]
+Steers = Annotated[Caller, Security(caller_here, scopes=["steer"])]
+"""Who asks, with the scope that a route needs; `RequesterHere` is the requester's session alone."""
+Key = Annotated[
+    str | None,
+    Header(
+        alias="Idempotency-Key", pattern=r"^[A-Za-z0-9._-]{8,64}$",
+        description="New for every decision: the same request under the same key counts once.",
+    ),
+]  # fmt: skip
+Number = Annotated[int, Path(ge=1, le=2**53)]
 FILE: dict[str, Any] = {"schema": {"type": "string", "format": "binary"}}
 FILES: dict[int | str, dict[str, Any]] = {
     200: {
@@ -107,39 +136,42 @@ PAGE_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; san
 
 
 @router.get("/overview", responses=refusals())
-def overview(_: RequesterHere, context: ContextHere) -> m.Overview:
+def overview(caller: Progress, context: ContextHere) -> m.Overview:
     """Return how far it is: state, money, time, rounds, the learning curve."""
-    return context.service.desk.overview()
+    return masks.overview(context.service.desk.overview(), caller)
 
 
 @router.get("/workers", responses=refusals())
-def workers(_: RequesterHere, context: ContextHere) -> list[m.Worker]:
+def workers(caller: People, context: ContextHere) -> list[m.Worker]:
     """Return everybody who works, those with most answers first."""
-    return context.service.desk.workers()
+    return masks.workers(context.service.desk.workers(), caller)
 
 
 @router.post("/workers/{worker:path}/verdict", responses=refusals(404, 409))
-def judge(_: RequesterHere, context: ContextHere, worker: str, body: m.VerdictBody) -> m.Decided:
+def judge(
+    caller: People, context: ContextHere, worker: str, body: m.VerdictBody, key: Key = None
+) -> m.Decided:
     """Keep a worker, drop them, or ask them more gold questions."""
-    return context.service.desk.judge(worker, body.verdict, body.why)
+    kept = {"by": _decider(context, caller), "key": _key(caller, key)}
+    return context.service.desk.judge(worker, body.verdict, body.why, **kept)
 
 
 @router.get("/agreement", responses=refusals())
-def agreement(_: RequesterHere, context: ContextHere) -> m.Agreement:
+def agreement(caller: Results, context: ContextHere) -> m.Agreement:
     """Return how well the workers agree."""
-    return context.service.desk.agreement()
+    return masks.agreement(context.service.desk.agreement(), caller)
 
 
 @router.get("/doubts", include_in_schema=False)
 @router.get("/uncertain", responses=refusals())
-def uncertain(_: RequesterHere, context: ContextHere, limit: Limit = 20) -> list[m.UncertainItem]:
+def uncertain(_: Reads, context: ContextHere, limit: Limit = 20) -> list[m.UncertainItem]:
     """Return uncertain items, least confident first, without gold questions and reviewed items."""
     return context.service.desk.uncertain(limit)
 
 
 @router.get("/items", responses=refusals())
 def items(
-    _: RequesterHere,
+    _: Results,
     context: ContextHere,
     after: Annotated[str, Query(max_length=2_000)] = "",
     find: Annotated[str, Query(max_length=200)] = "",
@@ -152,47 +184,52 @@ def items(
 
 @router.get("/items/{item:path}", responses=refusals(404))
 def item(
-    _: RequesterHere,
+    caller: Reads,
     context: ContextHere,
     item: str,
     page: Annotated[int, Query(ge=1, le=1_000_000)] = 1,
 ) -> m.Item:
     """Return an item: its words, answers, what they say together, what was said of it."""
-    return context.service.desk.item(item, page)
+    desk = context.service.desk
+    reasons = {*FLAG_REASONS, *desk.inputs.plan.page.skip_reasons}
+    return masks.item(desk.item(item, page), caller, desk.names, reasons)
 
 
 @router.post("/items/{item:path}/gold", responses=refusals(404, 409))
-def adjudicate(_: RequesterHere, context: ContextHere, item: str, body: m.GoldBody) -> m.Gold:
+def adjudicate(
+    caller: Reviews, context: ContextHere, item: str, body: m.GoldBody, key: Key = None
+) -> m.Gold:
     """Decide what an item's labels are; from now on they are gold."""
-    return context.service.desk.adjudicate(item, body.answer)
+    kept = {"by": _decider(context, caller), "key": _key(caller, key)}
+    return context.service.desk.adjudicate(item, body.answer, **kept)
 
 
 @router.post("/pause", responses=refusals(410))
-def pause(_: RequesterHere, context: ContextHere) -> m.Paused:
+def pause(_: Steers, context: ContextHere) -> m.Paused:
     """Hand out no new tasks; answers are still taken."""
     return context.service.desk.pause()
 
 
 @router.post("/resume", responses=refusals(410))
-def resume(_: RequesterHere, context: ContextHere) -> m.Paused:
+def resume(_: Steers, context: ContextHere) -> m.Paused:
     """Hand out tasks again."""
     return context.service.desk.pause(paused=False)
 
 
 @router.post("/stop", responses=refusals(410))
-def stop(_: RequesterHere, context: ContextHere) -> m.Ended:
+def stop(_: Steers, context: ContextHere) -> m.Ended:
     """End the campaign with what there is; it cannot be taken back."""
     return context.service.desk.stop()
 
 
 @router.get("/links", responses=refusals())
-def links(_: RequesterHere, context: ContextHere) -> list[m.LinkRow]:
+def links(_: ManagesLinks, context: ContextHere) -> list[m.LinkRow]:
     """Return the workers' links that were made, without their addresses."""
     return [m.LinkRow(**_link(context, link)) for link in context.auth.links.all()]
 
 
 @router.post("/links", responses=refusals(409))
-def make_links(_: RequesterHere, context: ContextHere, body: m.LinksBody) -> list[m.NewLink]:
+def make_links(_: ManagesLinks, context: ContextHere, body: m.LinksBody) -> list[m.NewLink]:
     """Make a personal link for every worker; nothing shows their addresses again."""
     made = context.auth.links.make(body.workers, body.days)
     address = context.settings.address
@@ -200,25 +237,27 @@ def make_links(_: RequesterHere, context: ContextHere, body: m.LinksBody) -> lis
 
 
 @router.delete("/links/{link}", responses=refusals(404))
-def revoke(_: RequesterHere, context: ContextHere, link: str) -> m.Revoked:
+def revoke(_: ManagesLinks, context: ContextHere, link: str) -> m.Revoked:
     """Take a worker's link back; the sessions that began with it end."""
     context.auth.links.revoke(link)
     return m.Revoked(id=link, revoked=True)
 
 
 @router.get("/exports", responses=refusals())
-def exports(_: RequesterHere, context: ContextHere) -> list[m.Export]:
+def exports(caller: Results, context: ContextHere) -> list[m.Export]:
     """Name the files that can be downloaded."""
-    return context.service.desk.exports()
+    return masks.files(context.service.desk.exports(), caller)
 
 
 @router.get("/exports/{name}", response_class=Response, responses={**FILES, **refusals(404)})
-def export(_: RequesterHere, context: ContextHere, name: str, names: Names = False) -> Response:
+def export(caller: Results, context: ContextHere, name: str, names: Names = False) -> Response:
     """Make a file. Workers have pseudonyms in all of them but `bill.csv`, unless `names` is true.
 
-    Every file with names is kept in the campaign's log.
+    Every file with names is kept in the campaign's log. Files with names need the scope `people`
+    too, and files with amounts the scope `money`.
     """
-    made = context.service.desk.export(name, names=names, by=BROWSER)
+    caller.check(*masks.file_scopes(name, names=names))
+    made = context.service.desk.export(name, names=names, by=caller.by)
     attached = f"attachment; filename*=UTF-8''{quote(made.name)}"
     headers = {"Content-Disposition": attached, "Content-Security-Policy": PAGE_POLICY}
     if made.lost:
@@ -231,11 +270,113 @@ def export(_: RequesterHere, context: ContextHere, name: str, names: Names = Fal
     responses={200: {"description": "The report.", "content": {"text/html": FILE}},
                **refusals(404)},
 )  # fmt: skip
-def report(_: RequesterHere, context: ContextHere, names: Names = False) -> Response:
+def report(caller: Results, context: ContextHere, names: Names = False) -> Response:
     """Show the report of the campaign as it is now; with `names` as for the downloads."""
-    made = context.service.desk.export("report.html", names=names, by=BROWSER)
+    caller.check(*masks.file_scopes("report.html", names=names))
+    made = context.service.desk.export("report.html", names=names, by=caller.by)
     headers = {"Content-Security-Policy": PAGE_POLICY}
     return Response(made.content, headers=headers, media_type=made.media)
+
+
+# --------------------------------------------------------------------------------------------------
+# Tokens of programs: made, listed and revoked by the requester's session alone.
+
+
+@router.get("/tokens", responses=refusals())
+def tokens(_: RequesterHere, context: ContextHere) -> list[m.TokenRow]:
+    """Return the tokens of programs that were made, without their texts."""
+    return [m.TokenRow(**_token(context, token)) for token in context.auth.tokens.all()]
+
+
+@router.post("/tokens", responses=refusals())
+def make_token(_: RequesterHere, context: ContextHere, body: m.TokenBody) -> m.NewToken:
+    """Make a token for a program; nothing shows its text again."""
+    token, text = context.auth.tokens.make(body.name, body.scopes, body.days)
+    return m.NewToken(**_token(context, token), token=text)
+
+
+@router.delete("/tokens/{name}", responses=refusals(404))
+def revoke_token(_: RequesterHere, context: ContextHere, name: str) -> m.Revoked:
+    """Take a token back; within a second it no longer holds."""
+    context.auth.tokens.revoke(name)
+    return m.Revoked(id=name, revoked=True)
+
+
+@router.get("/reviewers", responses=refusals())
+def reviewers(_: RequesterHere, context: ContextHere) -> list[m.ReviewerRow]:
+    """Return the links of reviewers that were made, without their addresses."""
+    return [m.ReviewerRow(**_reviewer(context, one)) for one in context.auth.reviewers.all()]
+
+
+@router.post("/reviewers", responses=refusals())
+def make_reviewer(_: RequesterHere, context: ContextHere, body: m.ReviewerBody) -> m.NewReviewer:
+    """Make a reviewer's personal link; nothing shows its address again."""
+    made, text = context.auth.reviewers.make(body.name, [REVIEW], body.days)
+    url = context.settings.address(f"/r/{text}")
+    return m.NewReviewer(**_reviewer(context, made), url=url)
+
+
+@router.delete("/reviewers/{name}", responses=refusals(404))
+def revoke_reviewer(_: RequesterHere, context: ContextHere, name: str) -> m.Revoked:
+    """Take a reviewer's link back; the sessions that began with it end."""
+    context.auth.reviewers.revoke(name)
+    return m.Revoked(id=name, revoked=True)
+
+
+def _reviewer(context: ServerContext, one: Token) -> dict[str, Any]:
+    holds = not one.revoked and context.auth.reviewers.is_in_time(one)
+    facts = {name: value for name, value in asdict(one).items() if name != "scopes"}
+    return {**facts, "holds": holds}
+
+
+def _token(context: ServerContext, token: Token) -> dict[str, Any]:
+    holds = not token.revoked and context.auth.tokens.is_in_time(token)
+    return {**asdict(token), "scopes": list(token.scopes), "holds": holds}
+
+
+# --------------------------------------------------------------------------------------------------
+# Webhooks: what programs were told
+
+
+@router.get("/webhooks", responses=refusals())
+def webhooks(_: Progress, context: ContextHere) -> m.Deliveries:
+    """Return the plan's webhooks, and the last messages with what became of them."""
+    return deliveries(context.service.webhooks, context.service.ledger)
+
+
+@router.post("/webhooks/{number}/retry", responses=refusals(404))
+def retry(_: Steers, context: ContextHere, number: Number) -> m.Again:
+    """Send a message again that was not taken."""
+    if not context.service.webhooks.send_again(number):
+        raise Refused("unknown", f"There is no message {number} that was not taken.", 404)
+    return m.Again(number=number, again=True)
+
+
+# --------------------------------------------------------------------------------------------------
+# Who decides, and under which key
+
+
+DAILY = 20_000
+"""Decisions of one reviewer or token on one day: each is a record in the log."""
+
+
+def _decider(context: ServerContext, caller: Caller) -> str:
+    """Count a decision; return who decides, for the log, "" for the requester."""
+    if caller.by == BROWSER:
+        return ""
+    now = wall_of(context.settings.clock)()
+    try:
+        context.service.ledger.take("decisions", caller.id, DAILY, now)
+    except BoundError as error:
+        words = f"The daily limit of {DAILY:,} decisions is reached: try again tomorrow."
+        raise Refused("daily", words, 429, retry=error.seconds) from None
+    return caller.by
+
+
+def _key(caller: Caller, key: str | None) -> str:
+    """Return the name under which a decision is kept: of one caller, "" without a key."""
+    words = f"{caller.id}\0{key}".encode()
+    return blake2b(words, digest_size=16).hexdigest() if key else ""
 
 
 def _link(context: ServerContext, link: Link) -> dict[str, Any]:

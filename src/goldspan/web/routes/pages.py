@@ -9,9 +9,17 @@ from typing import Any
 from fastapi import APIRouter, HTTPException, Request
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 
-from goldspan.web.dependencies import ContextHere, ServerContext, requester_here
+from goldspan.web.dependencies import (
+    ContextHere,
+    ServerContext,
+    has_reviewer,
+    requester_here,
+    reviewer_here,
+)
 from goldspan.web.errors import Refused
 from goldspan.web.pages import MOUNT, page_answer, read_instructions
+from goldspan.web.security.access import MONEY, SCOPES
+from goldspan.web.security.sessions import REVIEWER, Session
 
 # --------------------------------------------------------------------------------------------------
 # The pages of a worker: where they label, and the help.
@@ -136,6 +144,7 @@ PAGES = {
     "items": ("/desk/items", "Items"),
     "links": ("/desk/links", "Links"),
     "exports": ("/desk/exports", "Downloads"),
+    "api": ("/desk/api", "API"),
 }
 """The pages in the order of the menu: path and name."""
 
@@ -164,28 +173,49 @@ def page(request: Request, context: ContextHere, name: str) -> Response:
     return _page(request, context, name)
 
 
+def _session(request: Request, here: str) -> Session:
+    """Return whose page it is: a reviewer has the page of reviews alone."""
+    try:
+        return requester_here(request, None)
+    except Refused as refused:
+        if refused.status != 401:
+            raise
+    goes_to = "/login"
+    if has_reviewer(request):
+        try:
+            session = reviewer_here(request)
+        except Refused as refused:
+            if refused.status != 401:
+                raise
+        else:
+            if here == "review":
+                return session
+            goes_to = "/desk/review"
+    raise HTTPException(303, headers={"Location": MOUNT.get() + goes_to})
+
+
 def _page(
     request: Request, context: ServerContext, here: str, template: str = "", **more: Any
 ) -> Response:
     """Fill a page in; who is not logged in is led to where one logs in."""
-    try:
-        session = requester_here(request, None)
-    except Refused as refused:
-        if refused.status != 401:
-            raise
-        raise HTTPException(303, headers={"Location": f"{MOUNT.get()}/login"}) from None
+    session = _session(request, here)
     plan, csrf = context.service.inputs.plan, context.auth.sessions.csrf(session)
+    reviews = session.role == REVIEWER
+    shown = {here: PAGES[here]} if reviews else PAGES
     data = {
         "csrf": csrf,
+        "reviewer": reviews,
         "kind": "single" if plan.is_single else "spans",
         "labels": label_keys(plan.task.labels or plan.task.types),
         "currency": plan.prices.currency,
-        "paid": plan.is_paid,
+        "paid": plan.is_paid and not reviews,
         "control": bool(context.service.inputs.control),
         **more,
     }
     name = template or f"desk_{here}"
     return page_answer(
-        f"{name}.html.j2", data=data, csrf=csrf, pages=PAGES, here=here, script=f"{name}.js",
-        title=plan.page.title or plan.name, paid=plan.is_paid, **more,
+        f"{name}.html.j2", data=data, csrf=csrf, pages=shown, here=here, script=f"{name}.js",
+        title=plan.page.title or plan.name, paid=plan.is_paid,
+        scopes={one: words for one, words in SCOPES.items() if plan.is_paid or one != MONEY},
+        **more,
     )  # fmt: skip

@@ -39,7 +39,14 @@ from goldspan.web.providers.base import Admission
 from goldspan.web.providers.registry import open_provider
 from goldspan.web.security.account import KNOWN_DAYS, address_name, in_turn
 from goldspan.web.security.auth import HEADER, OLD_HEADER
-from goldspan.web.security.sessions import DESK, WORKER, Session
+from goldspan.web.security.oidc import (
+    CALLBACK,
+    MINUTES,
+    OpenIdLogin,
+    ProviderError,
+    check_installed,
+)
+from goldspan.web.security.sessions import DAY, DESK, REVIEWER, WORKER, Session
 
 # --------------------------------------------------------------------------------------------------
 # Routes of the most frequent requests, without the overhead of dependency injection
@@ -96,15 +103,17 @@ def _read(model: type[Body], request: Request, words: bytes) -> Body:
 
 router = APIRouter(include_in_schema=False)
 log = logging.getLogger("goldspan.web.security")
+OIDC = "oidc"
+"""Cookie of a browser that is on its way to the provider of identities and back."""
 KNOWN = "known"
 """Cookie of a browser in which the requester has logged in; it outlives the session."""
-HOME = {WORKER: "/label", DESK: "/desk"}
+HOME = {WORKER: "/label", DESK: "/desk", REVIEWER: "/desk/review"}
 
 
 @router.get("/")
 def home(request: Request) -> Response:
     """Lead people to where they work."""
-    for role in (DESK, WORKER):
+    for role in (DESK, REVIEWER, WORKER):
         if session_here(request, role):
             return _see(context_of(request), HOME[role])
     place = context_of(request).settings.prefix
@@ -121,6 +130,21 @@ def worker_link(request: Request, context: ContextHere, token: str) -> Response:
         count_refusal(context, request, f"a worker's link: {refused.message}")
         raise
     return welcome(context, context.auth.sessions.begin_work(link))
+
+
+@router.get("/r/{token}")
+def reviewer_link(request: Request, context: ContextHere, token: str) -> Response:
+    """Exchange a reviewer's link for a cookie; its token leaves the address bar at once."""
+    reviewers = context.auth.reviewers
+    try:
+        found = reviewers.read(token)
+    except Refused:
+        count_refusal(context, request, "a reviewer's link")
+        words = "This link is not valid here, has expired or was revoked. Ask who sent it to you."
+        raise Refused("link", words, 403) from None
+    reviewers.touch(found)
+    left = found.expires - wall_of(context.settings.clock)()
+    return welcome(context, context.auth.sessions.begin_review(found.id, left, found.id))
 
 
 @router.get("/setup/{token}", response_class=HTMLResponse)
@@ -192,7 +216,7 @@ def log_out(request: Request, context: ContextHere, fields: Fields) -> Response:
     headers = request.headers
     given = headers.get(HEADER) or headers.get(OLD_HEADER) or read_form(LogoutForm, fields).csrf
     sessions = context.auth.sessions
-    there = [session_here(request, role) for role in (DESK, WORKER)]
+    there = [session_here(request, role) for role in (DESK, REVIEWER, WORKER)]
     ended = [one for one in there if one and sessions.is_csrf(one, given)]
     if not ended and any(there):
         raise Refused("csrf", "The page is out of date: load it again.", 403)
@@ -204,15 +228,17 @@ def log_out(request: Request, context: ContextHere, fields: Fields) -> Response:
     return page
 
 
-def welcome(context: ServerContext, session: Session) -> Response:
-    """Return the session's cookie and lead to where its person works.
+def welcome(context: ServerContext, session: Session, answer: Response | None = None) -> Response:
+    """Return the session's cookie and lead to where its person works, or as `answer` does.
 
     Raises:
         Refused: Too many sessions have begun with the link.
     """
     if session.role == WORKER:
         context.buckets["link"].take(session.link)
-    answer = _see(context, HOME[session.role])
+    elif session.role == REVIEWER:
+        context.buckets["link"].take(session.person)
+    answer = answer or _see(context, HOME[session.role])
     seconds = (session.until - session.issued) // 1000
     value = context.auth.sessions.cookie(session)
     _set_cookie(context, answer, session.role, value, seconds)
@@ -229,6 +255,9 @@ def _form(
     """Show a form, with a token that belongs to a cookie of its own."""
     cookie = context.forms.new()
     csrf = context.forms.token(cookie)
+    # The list of several campaigns has none.
+    plan = context.service.inputs.plan.oidc if context.service else None
+    values["oidc"] = "" if plan is None else plan.name
     page = page_answer(template, status, csrf=csrf, message=message, **values)
     _set_cookie(context, page, "form", cookie, 3600)
     return page
@@ -258,8 +287,8 @@ def count_refusal(context: ServerContext, request: Request, what: str) -> None:
 def _set_cookie(
     context: ServerContext, answer: Response, kind: str, value: str, seconds: int
 ) -> None:
-    # A worker comes from a link in a message: Lax lets the browser send the cookie there.
-    same_site = "lax" if kind == WORKER else "strict"
+    # Who comes from a link in a message: Lax lets the browser send the cookie there.
+    same_site = "lax" if kind in {WORKER, REVIEWER, OIDC} else "strict"
     answer.set_cookie(
         context.cookie_name(kind), value, max_age=seconds, path="/", httponly=True,
         secure=context.settings.is_secure, samesite=same_site,  # type: ignore[arg-type]
@@ -283,6 +312,77 @@ def _see(context: ServerContext, path: str) -> Response:
 
 def _address(request: Request) -> str:
     return address_name(request.client.host if request.client else None)
+
+
+# --------------------------------------------------------------------------------------------------
+# OpenID Connect: the way to the provider of identities, and back
+
+
+def oidc_routes(context: ServerContext) -> APIRouter:
+    """Return the routes of the login by OpenID Connect; none if the plan has no provider."""
+    router = APIRouter(include_in_schema=False)
+    plan = context.service.inputs.plan.oidc
+    if plan is None:
+        return router
+    check_installed()
+    settings = context.settings
+    login = OpenIdLogin(
+        plan, settings.keys, context.service.ledger, wall_of(settings.clock),
+        settings.address(CALLBACK),
+    )  # fmt: skip
+    context.auth.sessions.policy = login.policy
+
+    @router.get("/login/oidc")
+    def to_provider(request: Request) -> Response:
+        """Lead a browser to the provider."""
+        context.buckets["login"].take(_address(request))
+        try:
+            address, cookie = login.begin()
+        except ProviderError as error:
+            raise _unable(error, request) from None
+        answer = RedirectResponse(address, 303)
+        _set_cookie(context, answer, OIDC, cookie, 60 * MINUTES)
+        return answer
+
+    @router.get(CALLBACK)
+    def from_provider(request: Request) -> Response:
+        """Log in who comes back from the provider: a new session, whatever cookie came along."""
+        cookie = context.cookie_of(request.cookies, OIDC)
+        try:
+            found = login.finish(cookie, dict(request.query_params))
+        except Refused as refused:
+            context.buckets["login"].take(_address(request))
+            log.warning("refused: OpenID Connect: %s, by %s", refused.message, _address(request))
+            raise
+        except ProviderError as error:
+            context.buckets["login"].take(_address(request))
+            raise _unable(error, request) from None
+        sessions = context.auth.sessions
+        before = session_here(request, found.role)
+        if before:
+            sessions.end(before)
+        begun = (
+            sessions.begin_desk(login.policy)
+            if found.role == DESK
+            else sessions.begin_review(found.person, DAY, login.policy)
+        )
+        log.warning("logged in by OpenID Connect as %s, by %s", found.role, _address(request))
+        # The cookie is for this site alone: after a redirect that another site began, the browser
+        # would not send it. A page that leads on is of this site.
+        page = message_page("Logged in", "You are being led on.")
+        page.headers["Refresh"] = f"0; url={settings.prefix}{HOME[found.role]}"
+        answer = welcome(context, begun, page)
+        drop_cookie(context, answer, OIDC)
+        return answer
+
+    return router
+
+
+def _unable(error: ProviderError, request: Request) -> Refused:
+    """Return the refusal of a login that failed at the provider; the log says why."""
+    log.warning("refused: OpenID Connect: %s, by %s", error, _address(request))
+    words = "The provider of the login did not answer as it must: try again, or use the password."
+    return Refused("oidc", words, 502)
 
 
 # --------------------------------------------------------------------------------------------------

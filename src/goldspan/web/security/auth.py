@@ -12,9 +12,10 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from goldspan.old_name import OLD_NAME
 from goldspan.store import SqlLedger
+from goldspan.web.security.access import Tokens
 from goldspan.web.security.account import Account, StoredDelays
 from goldspan.web.security.secret import Signer
-from goldspan.web.security.sessions import Links, RecordCache, Sessions
+from goldspan.web.security.sessions import REVIEWER, Links, RecordCache, Sessions
 from goldspan.web.settings import ServerSettings
 
 # --------------------------------------------------------------------------------------------------
@@ -112,11 +113,15 @@ class Auth:
         links: Of the workers.
         account: Of the requester.
         sessions: Of both.
+        tokens: Of programs that use the desk's API.
+        reviewers: The personal links of reviewers.
     """
 
     links: Links
     account: Account
     sessions: Sessions
+    tokens: Tokens
+    reviewers: Tokens
 
     @classmethod
     def of(cls, ledger: SqlLedger, campaign: str, settings: ServerSettings) -> Auth:
@@ -134,4 +139,5 @@ class Auth:
         known = Signer(keys.of("known browser"))
         delays = StoredDelays(ledger) if settings.processes > 1 else None
         account = Account(notes, settings.setup_minutes, known, campaign, delays)
-        return cls(links, account, sessions)
+        reviewers = Tokens(notes, ledger, REVIEWER, "grv")
+        return cls(links, account, sessions, Tokens(notes, ledger), reviewers)

@@ -212,8 +212,11 @@ def _check_names(workers: Sequence[str]) -> None:
 # Sessions: who asks, in a signed cookie, and which of them have ended.
 
 
-WORKER, DESK = "worker", "desk"
+WORKER, DESK, REVIEWER = "worker", "desk", "reviewer"
 REQUESTER = "requester"
+REVIEWER_REVOKED = "reviewer-revoked"
+POLICY = "oidc "
+"""How the name of what the plan says of logging in by OpenID Connect begins."""
 ENDED, PASSWORD = "session-ended", "password"
 """Kinds of records; those of ended sessions are of a kind for every `SPAN`, see `ended_kind`."""
 KEPT = 2_000
@@ -231,8 +234,8 @@ class Session:
     """Who asks, since when and until when.
 
     Attributes:
-        role: "worker" or "desk".
-        person: The worker's id, or "requester".
+        role: "worker", "desk" or "reviewer".
+        person: The worker's id, "requester", or the id of the reviewer's link.
         campaign: The campaign's id.
         id: The session's.
         issued: When it began, by the campaign's clock, in milliseconds.
@@ -265,6 +268,8 @@ class Sessions:
         self._notes, self._seal, self._csrf_key = notes, seal, csrf_key
         self._campaign, self._settings = campaign, settings
         self._seen: dict[str, int] = {}
+        self.policy = ""
+        """By which people log in with OpenID Connect now."""
         # What a cookie says never changes; whether its session still holds is asked every time.
         self._opened: OrderedDict[str, Session] = OrderedDict()
         self._turn = Lock()
@@ -276,11 +281,27 @@ class Sessions:
         until = now + min(round(self._settings.worker_days * DAY), left)
         return Session(WORKER, link.worker, self._campaign, new_id(), now, until, link.id)
 
-    def begin_desk(self) -> Session:
-        """Begin a requester's session."""
+    def begin_desk(self, link: str = "") -> Session:
+        """Begin a requester's session; `link` is the policy by which they logged in, if one is."""
         now = self._notes.clock()
         until = now + round(self._settings.desk_hours * HOUR)
-        session = Session(DESK, REQUESTER, self._campaign, new_id(), now, until, epoch=self.epoch())
+        session = Session(
+            DESK, REQUESTER, self._campaign, new_id(), now, until, link, epoch=self.epoch()
+        )
+        self._touch(session, now)
+        return session
+
+    def begin_review(self, person: str, left: int, link: str = "") -> Session:
+        """Begin a reviewer's session; it lasts as a requester's, and never outlives the link.
+
+        Args:
+            person: The reviewer, by a name that says nothing.
+            left: Milliseconds for which the link is still valid.
+            link: By which the session ends if it is revoked.
+        """
+        now = self._notes.clock()
+        until = now + min(round(self._settings.desk_hours * HOUR), left)
+        session = Session(REVIEWER, person, self._campaign, new_id(), now, until, link)
         self._touch(session, now)
         return session
 
@@ -296,13 +317,13 @@ class Sessions:
         return session if session is not None and session.role == role else None
 
     def read(self, role: str, cookie: str | None, facts: Facts | None = None) -> Session:
-        """Return the session of a cookie; a requester's is then in use."""
+        """Return the session of a cookie; a requester's or reviewer's is then in use."""
         session = self.open(role, cookie)
         if session is None or not self.holds(session, facts):
             with self._turn:
                 self._opened.pop(cookie or "", None)
             raise Refused("session", _ASK[role], 401)
-        if role == DESK:
+        if role != WORKER:
             self._touch(session, self._notes.clock())
         return session
 
@@ -324,7 +345,11 @@ class Sessions:
             return False
         if session.role == WORKER:
             return session.link not in other
-        if session.epoch != len(other):
+        if session.link.startswith(POLICY) and session.link != self.policy:
+            return False
+        if session.role == REVIEWER and session.link in other:
+            return False
+        if session.role == DESK and session.epoch != len(other):
             return False
         most = self._settings.desk_idle_minutes * MINUTE
         if now - self._seen.get(session.id, session.issued) < most:
@@ -388,11 +413,12 @@ def ended_kind(session: Session) -> str:
     return f"{ENDED}-{session.until // SPAN}"
 
 
-_OTHER = {WORKER: REVOKED, DESK: PASSWORD}
+_OTHER = {WORKER: REVOKED, DESK: PASSWORD, REVIEWER: REVIEWER_REVOKED}
 """What else ends sessions of a role."""
 _ASK = {
     WORKER: "Open your personal link again to go on.",
     DESK: "Log in to go on.",
+    REVIEWER: "Open your personal link again to go on.",
 }
 
 

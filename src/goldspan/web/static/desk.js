@@ -61,6 +61,7 @@ export async function attempt(act) {
 
 /** Hear of every change: `heard(overview)`, at once and then once a second at most. */
 export function listen(heard) {
+  if (page.reviewer) return poll(heard);
   const stream = new EventSource(`${base}/api/desk/live`);
   stream.addEventListener("overview", (event) => {
     const now = JSON.parse(event.data);
@@ -75,6 +76,15 @@ export function listen(heard) {
     banner("The connection to the server is lost; the page tries again by itself.");
   });
   addEventListener("pagehide", () => stream.close());
+}
+
+const EVERY = 20000;
+
+/** A reviewer does not see how far the campaign is: the page only asks now and then for items. */
+function poll(heard) {
+  put("state", "Review");
+  heard(null);
+  setInterval(heard, EVERY, null);
 }
 
 /** Listen anew in a while: a browser gives up a stream that is refused once, and be it by a 503. */

@@ -1,6 +1,6 @@
 // Uncertain items, one after the other.
 
-import { ask, attempt, button, find, link, listen, make, many, percent, put } from "./desk.js";
+import { ask, attempt, button, find, link, listen, make, many, page, percent, put } from "./desk.js";
 import { Review } from "./review.js";
 import { handBack } from "./panels.js";
 
@@ -11,6 +11,7 @@ let stale = true;
 const passed = new Set();
 const review = new Review({ decided: next, later: () => leave(), attempt });
 
+find("open").hidden = Boolean(page.reviewer);
 find("later").addEventListener("click", () => leave());
 handBack(find("queue"), () => review.widget.focus());
 listen(() => { stale = true; if (!at) attempt(load); });

@@ -1,0 +1,703 @@
+"""A client of a served campaign: what the desk's API offers, with typed results.
+
+It needs the address of the server and a token of `goldspan tokens add`, and httpx2 (the extra
+`client`). Requests that can be repeated without harm are repeated, with growing pauses, when the
+server is busy or the network fails; a decision carries a key, so that it counts once however often
+it is sent.
+"""
+
+from __future__ import annotations
+
+import base64
+import hmac
+import json
+import random
+import secrets
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, is_dataclass
+from functools import cache
+from hashlib import sha256
+from pathlib import Path
+from types import NoneType, TracebackType, UnionType
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Literal,
+    Self,
+    TypeVar,
+    Union,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
+from urllib.parse import quote, urlsplit
+
+from goldspan.errors import GoldspanError, InputError, MissingExtraError
+from goldspan.variables import secret_of
+
+if TYPE_CHECKING:
+    import httpx2
+
+__all__ = ["Client", "Item", "Overview", "RefusedError", "UnreachableError", "read_webhook"]
+
+TOKEN = "GOLDSPAN_TOKEN"  # noqa: S105 - the name of a variable
+"""The variable of the environment that holds the token, or with _FILE names a file that does."""
+LOCAL = frozenset({"127.0.0.1", "::1", "localhost"})
+SECONDS = 30.0
+"""How long the server may take to answer."""
+TRIES = 5
+FIRST_PAUSE, LONGEST_PAUSE = 0.5, 30.0
+"""Seconds before the second try, which double with each one, and most of them; also of what the
+server asks for: who is told to wait longer gets the refusal."""
+PASSING = frozenset({408, 429, 500, 502, 503, 504})
+"""Statuses after which the same request may succeed."""
+UNDONE = frozenset({429})
+"""Of these, the ones that say that nothing was done."""
+
+
+# --------------------------------------------------------------------------------------------------
+# Errors
+
+
+class RefusedError(GoldspanError):
+    """The server refused a request, or answered something else than was asked.
+
+    Attributes:
+        status: Of HTTP.
+        code: A short name, the same for the same reason: "token", "scope", "unknown", "invalid", …
+        message: What was wrong, in words.
+    """
+
+    def __init__(self, status: int, code: str, message: str) -> None:
+        self.status, self.code, self.message = status, code, message
+        super().__init__(f"{message} ({status} {code})")
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """Pickle by the arguments."""
+        return type(self), (self.status, self.code, self.message)
+
+
+class UnreachableError(GoldspanError):
+    """The server cannot be reached: nothing is known of what became of a change."""
+
+
+# --------------------------------------------------------------------------------------------------
+# Results: what the server sends beyond these fields is left out
+
+
+@dataclass(frozen=True)
+class ItemCounts:
+    """Items to label, items that were picked, and items with answers, without gold questions."""
+
+    pool: int
+    picked: int
+    answered: int
+
+
+@dataclass(frozen=True)
+class AnswerCounts:
+    """Answers that count, those of them to gold questions, drafts, and annotators."""
+
+    counting: int
+    control: int
+    drafts: int
+    workers: int
+
+
+@dataclass(frozen=True)
+class Money:
+    """Money, as decimal text in a currency."""
+
+    currency: str
+    cap: str
+    reserved: str
+    spent: str
+    left: str
+
+
+@dataclass(frozen=True)
+class Round:
+    """A round that is complete; scores are objects with `value`, `low` and `high`."""
+
+    round: int
+    items: int
+    answers: int
+    score: Mapping[str, Any] | None
+    control: Mapping[str, Any] | None
+
+
+@dataclass(frozen=True)
+class Overview:
+    """How far a campaign is; without the scope "money", `money` is None."""
+
+    campaign: str
+    title: str
+    kind: str
+    state: str
+    why: str
+    error: str
+    items: ItemCounts
+    answers: AnswerCounts
+    money: Money | None
+    rounds: tuple[Round, ...]
+    flags: int
+
+
+@dataclass(frozen=True)
+class FoundSpan:
+    """A span in tokens, `end` one past the last one; None as the confidence of a given one."""
+
+    start: int
+    end: int
+    type: str
+    confidence: float | None = None
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A label that an item may have, and its probability."""
+
+    label: str
+    confidence: float
+
+
+@dataclass(frozen=True)
+class Found:
+    """The consensus on an item: spans, or one label, with a confidence of all of it."""
+
+    confidence: float
+    spans: tuple[FoundSpan, ...] = ()
+    label: str | None = None
+    alternatives: tuple[FoundSpan | Choice, ...] = ()
+
+
+@dataclass(frozen=True)
+class UncertainItem:
+    """An item whose labels are uncertain; in a task with one label per item it has no tokens."""
+
+    item: str
+    text: str
+    tokens: tuple[str, ...]
+    answers: int
+    found: Found
+
+
+@dataclass(frozen=True)
+class ItemRow:
+    """An item in short."""
+
+    item: str
+    text: str
+    state: str
+    wanted: int
+    answers: int
+    confidence: float | None
+    control: bool
+    flags: int
+    gold: bool
+
+
+@dataclass(frozen=True)
+class Answer:
+    """An answer; the annotator's pseudonym, or with the scope "people" their id."""
+
+    worker: str
+    status: str
+    counts: bool
+    paid: str | None
+    submitted: int | None
+    seconds: float | None
+    labels: tuple[FoundSpan, ...] | str | None
+
+
+@dataclass(frozen=True)
+class Item:
+    """All that is known of an item; `gold` was decided at the desk."""
+
+    item: str
+    text: str
+    tokens: tuple[str, ...]
+    control: bool
+    gold: tuple[FoundSpan, ...] | str | None
+    found: Found | None
+    answers: tuple[Answer, ...]
+    n_answers: int
+    pages: int
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What the rules make of an annotator, and what it rests on."""
+
+    verdict: str
+    measure: str
+    mean: float
+    low: float
+    high: float
+    why: str
+
+
+@dataclass(frozen=True)
+class Worker:
+    """What is known of an annotator."""
+
+    worker: str
+    answers: int
+    earned: str | None
+    verdict: Verdict | None
+    barred: bool
+    standing: str
+    seconds: float | None
+
+
+@dataclass(frozen=True)
+class Link:
+    """A personal link; `url` is there when it was just made."""
+
+    id: str
+    worker: str
+    issued: int
+    expires: int
+    revoked: bool
+    holds: bool
+    url: str = ""
+
+
+@dataclass(frozen=True)
+class File:
+    """A file that can be downloaded."""
+
+    name: str
+    what: str
+
+
+Made = TypeVar("Made")
+
+
+@cache
+def _hints(kind: type) -> dict[str, Any]:
+    return get_type_hints(kind)
+
+
+def _read(kind: Any, value: Any) -> Any:
+    """Return a value of JSON as what a field is declared to be; raise ValueError if it is not."""
+    if get_origin(kind) in {Union, UnionType}:
+        return _read_union(get_args(kind), value)
+    if get_origin(kind) is tuple:
+        if not isinstance(value, list):
+            raise ValueError(f"a list was expected, not {value!r:.80}")
+        return tuple(_read(get_args(kind)[0], one) for one in value)
+    if is_dataclass(kind) and isinstance(kind, type):
+        if not isinstance(value, dict):
+            raise ValueError(f"an object was expected, not {value!r:.80}")
+        hints = _hints(kind)
+        known = {one.name: value[one.name] for one in fields(kind) if one.name in value}
+        try:
+            return kind(**{name: _read(hints[name], one) for name, one in known.items()})
+        except TypeError as error:  # a field is missing
+            raise ValueError(str(error)) from None
+    if kind is float and isinstance(value, int) and not isinstance(value, bool):
+        return float(value)
+    plain = kind if isinstance(kind, type) else Mapping
+    if kind is not Any and (not isinstance(value, plain) or (kind is int and value is True)):
+        raise ValueError(f"{plain.__name__} was expected, not {value!r:.80}")
+    return value
+
+
+def _read_union(kinds: Sequence[Any], value: Any) -> Any:
+    if value is None and NoneType in kinds:
+        return None
+    for kind in kinds:
+        if kind is NoneType:
+            continue
+        try:
+            return _read(kind, value)
+        except ValueError as error:
+            wrong = error
+    raise wrong
+
+
+# --------------------------------------------------------------------------------------------------
+# The client
+
+
+class Client:
+    """A campaign that is served, seen through its API.
+
+    Args:
+        url: The address of the server, such as https://labels.example.org.
+        token: A token of `goldspan tokens add`; by default what the variable GOLDSPAN_TOKEN of the
+            environment holds, or the file that GOLDSPAN_TOKEN_FILE names.
+        insecure: Whether the token may be sent without HTTPS to another machine.
+        tries: How often a request is sent at most.
+        seconds: How long the server may take to answer.
+        sleep: Waits for some seconds between two tries.
+        transport: How requests travel, for tests.
+
+    Raises:
+        InputError: The address or the token cannot be used.
+        MissingExtraError: httpx2 is not installed.
+
+    >>> client = Client("https://labels.example.org", token="gst_1_a")
+    >>> client
+    Client('https://labels.example.org')
+    >>> client.close()
+    """
+
+    def __init__(
+        self,
+        url: str,
+        token: str | None = None,
+        *,
+        insecure: bool = False,
+        tries: int = TRIES,
+        seconds: float = SECONDS,
+        sleep: Callable[[float], None] = time.sleep,
+        transport: httpx2.BaseTransport | None = None,
+    ) -> None:
+        if tries < 1:
+            raise InputError(f"must be at least 1, not {tries}", parameter="tries")
+        self.url, is_local = _checked(url, insecure=insecure)
+        token = token or secret_of(TOKEN)
+        if not token:
+            raise InputError(f"no token: give one, or set {TOKEN} or {TOKEN}_FILE")
+        if not token.isascii() or not token.isprintable() or " " in token:
+            raise InputError("the token must be one word of ASCII characters")
+        try:
+            import httpx2
+        except ImportError:  # pragma: no cover - the extra is installed where the tests run
+            raise MissingExtraError("httpx2", "client", "the client") from None
+        from goldspan import __version__
+
+        self._tries, self._sleep = tries, sleep
+        self._http = httpx2.Client(
+            base_url=f"{self.url}/api/desk/", timeout=seconds, follow_redirects=False,
+            trust_env=not is_local, transport=transport,
+            headers={"Authorization": f"Bearer {token}", "User-Agent": f"goldspan/{__version__}"},
+        )  # fmt: skip
+
+    def __repr__(self) -> str:
+        """Name the server; the token is a secret."""
+        return f"Client({self.url!r})"
+
+    def __enter__(self) -> Self:
+        """Return the client."""
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Close it."""
+        self.close()
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._http.close()
+
+    # ---- what there is ----
+
+    def overview(self) -> Overview:
+        """Return how far the campaign is (scope "progress")."""
+        return self._get(Overview, "overview")
+
+    def uncertain(self, limit: int = 20) -> tuple[UncertainItem, ...]:
+        """Return uncertain items, least confident first (scope "results" or "review")."""
+        return self._get(tuple[UncertainItem, ...], f"uncertain?limit={int(limit)}")
+
+    def items(
+        self,
+        find: str = "",
+        state: Literal["all", "open", "done", "flagged", "gold"] = "all",
+        page: int = 100,
+    ) -> Iterator[ItemRow]:
+        """Yield the items that were asked about, in order (scope "results").
+
+        Args:
+            find: Only those whose id or text contains this.
+            state: Only those in this state.
+            page: How many are fetched at once, 200 at most.
+        """
+        after, more = "", True
+        while more:
+            asked = {"after": after, "find": find, "state": state, "limit": page}
+            got = self._send("GET", "items", params=asked)
+            rows, more = _checked_page(got)
+            for row in rows:
+                yield row
+                after = row.item
+            more = more and bool(rows)
+
+    def item(self, item: str, page: int = 1) -> Item:
+        """Return all that is known of an item, 50 answers a page (scope "results" or "review")."""
+        return self._get(Item, f"items/{quote(item, safe='')}?page={int(page)}")
+
+    def workers(self) -> tuple[Worker, ...]:
+        """Return the annotators, those with most answers first (scope "people")."""
+        return self._get(tuple[Worker, ...], "workers")
+
+    def links(self) -> tuple[Link, ...]:
+        """Return the personal links that were made, without their addresses (scope "links")."""
+        return self._get(tuple[Link, ...], "links")
+
+    def files(self) -> tuple[File, ...]:
+        """Return the files that can be downloaded (scope "results")."""
+        return self._get(tuple[File, ...], "exports")
+
+    def download(self, name: str, path: str | Path | None = None, *, names: bool = False) -> Path:
+        """Write a file of the campaign; a file that is there is replaced when it is whole.
+
+        Args:
+            name: As in `files()`.
+            path: Where to; by default `name` in the working directory.
+            names: Whether it names the annotators (scope "people"; the campaign's log records it).
+        """
+        from goldspan.crowd.atomic import new_file
+
+        target = Path(name if path is None else path)
+        content = self._content(
+            f"exports/{quote(name, safe='')}", {"names": "true"} if names else {}
+        )
+        with new_file(target) as temporary:
+            temporary.write_bytes(content)
+        return target
+
+    # ---- what is decided ----
+
+    def decide(
+        self,
+        item: str,
+        *,
+        label: str | None = None,
+        spans: Sequence[tuple[int, int, str] | FoundSpan] | None = None,
+    ) -> None:
+        """Decide what an item's labels are: from now on they are gold (scope "review").
+
+        Args:
+            item: The item.
+            label: Its label, in a task with one label per item.
+            spans: Otherwise its spans as (start, end, type) in tokens; an empty list: none.
+        """
+        if (label is None) == (spans is None):
+            raise InputError("give either a label or spans")
+        body: dict[str, Any] = {"label": label}
+        if spans is not None:
+            rows = [(s.start, s.end, s.type) if isinstance(s, FoundSpan) else s for s in spans]
+            body = {"spans": [{"start": a, "end": b, "type": kind} for a, b, kind in rows]}
+        self._decide(f"items/{quote(item, safe='')}/gold", body)
+
+    def judge(self, worker: str, verdict: Literal["keep", "drop", "test"], why: str = "") -> None:
+        """Keep an annotator, drop them, or ask them more gold questions (scope "people")."""
+        body = {"verdict": verdict, "why": why}
+        self._decide(f"workers/{quote(worker, safe='')}/verdict", body)
+
+    def pause(self) -> None:
+        """Hand out no new tasks (scope "steer")."""
+        self._send("POST", "pause")
+
+    def resume(self) -> None:
+        """Hand out tasks again (scope "steer")."""
+        self._send("POST", "resume")
+
+    def stop(self) -> None:
+        """End the campaign with what there is, which cannot be taken back (scope "steer")."""
+        self._send("POST", "stop")
+
+    def make_links(self, workers: Sequence[str], days: float = 30) -> tuple[Link, ...]:
+        """Make a personal link for each annotator (scope "links").
+
+        It is not sent again where it may have been done: an error then says so, and `links()` shows
+        whether there are new ones, whose addresses nobody has.
+        """
+        body = {"workers": list(workers), "days": days}
+        found: tuple[Link, ...] = self._typed(
+            tuple[Link, ...], self._send("POST", "links", json=body, again=False)
+        )
+        return found
+
+    def revoke_link(self, link: str) -> None:
+        """Take a personal link back (scope "links")."""
+        self._send("DELETE", f"links/{quote(link, safe='')}")
+
+    # ---- how requests are made ----
+
+    def _get(self, kind: type[Made], path: str) -> Made:
+        return self._typed(kind, self._send("GET", path))
+
+    def _typed(self, kind: type[Made], answer: Any) -> Made:
+        try:
+            found: Made = _read(kind, answer.json())
+        except ValueError as error:
+            words = f"{self.url} did not answer as goldspan does: {error}"
+            raise RefusedError(answer.status_code, "form", words) from None
+        return found
+
+    def _decide(self, path: str, body: dict[str, Any]) -> None:
+        self._send("POST", path, json=body, headers={"Idempotency-Key": secrets.token_hex(16)})
+
+    def _content(self, path: str, params: dict[str, str]) -> bytes:
+        content: bytes = self._send("GET", path, params=params).content
+        return content
+
+    def _send(self, method: str, path: str, *, again: bool = True, **more: Any) -> Any:
+        """Send a request until it is answered; `again`: also if it may have been done."""
+        for attempt in range(self._tries):
+            is_last = attempt + 1 == self._tries
+            answer = self._once(method, path, again=again and not is_last, **more)
+            if answer is not None and answer.is_success:
+                return answer
+            passes = answer is None or answer.status_code in (PASSING if again else UNDONE)
+            pause = FIRST_PAUSE * 2.0**attempt * (0.5 + random.random() / 2)  # noqa: S311
+            told = _retry_after(answer)
+            if is_last or not passes or (told is not None and told > LONGEST_PAUSE):
+                assert answer is not None  # the last try raises
+                raise _refusal(answer)
+            self._sleep(min(max(pause, told or 0.0), LONGEST_PAUSE))
+        raise AssertionError("the last try returns or raises")
+
+    def _once(self, method: str, path: str, *, again: bool, **more: Any) -> Any:
+        """Send a request once; None where it is to be sent again."""
+        import httpx2
+
+        try:
+            return self._http.request(method, path, **more)
+        except httpx2.TransportError as error:
+            if again:
+                return None
+            words = "; nothing is known of what became of the change" if method != "GET" else ""
+            raise UnreachableError(
+                f"{self.url} cannot be reached: {type(error).__name__}: {error}{words}"
+            ) from None
+
+
+def _checked(url: str, *, insecure: bool) -> tuple[str, bool]:
+    """Return an address as it is used, and whether it is this machine's."""
+    try:
+        parts = urlsplit(url)
+        good = parts.scheme in {"http", "https"} and parts.hostname and parts.port != 0
+    except ValueError:
+        good = False
+    if not good or parts.query or parts.fragment or "@" in parts.netloc:
+        raise InputError(f"{url!r} is not the address of a server: https://labels.example.org")
+    is_local = parts.hostname in LOCAL
+    if parts.scheme == "http" and not is_local and not insecure:
+        raise InputError(
+            f"{url} would send the token over the network for all to read: use https://, or in a "
+            "network that you trust alone insecure=True"
+        )
+    return url.rstrip("/"), is_local
+
+
+def _checked_page(answer: Any) -> tuple[tuple[ItemRow, ...], bool]:
+    try:
+        page = answer.json()
+        return _read(tuple[ItemRow, ...], page["items"]), bool(page["more"])
+    except (ValueError, LookupError, TypeError) as error:
+        words = f"this is not a page of items: {error}"
+        raise RefusedError(answer.status_code, "form", words) from None
+
+
+def _retry_after(answer: Any) -> float | None:
+    """Return the seconds that the server asks to wait."""
+    told = "" if answer is None else answer.headers.get("Retry-After", "")
+    return float(told[:9]) if told.isascii() and told.isdigit() else None
+
+
+def _refusal(answer: Any) -> RefusedError:
+    """Return what the server refused, in its own words."""
+    try:
+        said = answer.json()["error"]
+        return RefusedError(answer.status_code, str(said["code"]), str(said["message"]))
+    except (ValueError, LookupError, TypeError):
+        words = "The server answered something else than goldspan does: is the address right?"
+        return RefusedError(answer.status_code, "form", words)
+
+
+# --------------------------------------------------------------------------------------------------
+# Webhooks: what the server sends to a program
+
+
+@dataclass(frozen=True)
+class Webhook:
+    """A message of a campaign's server.
+
+    Attributes:
+        id: The same whenever the message comes again: handle each id once.
+        event: "round.closed", "campaign.ended" or "answer".
+        campaign: The campaign's id.
+        time: When it happened, in milliseconds since 1970.
+        data: What happened.
+    """
+
+    id: str
+    event: str
+    campaign: str
+    time: int
+    data: Mapping[str, Any]
+
+
+def read_webhook(
+    body: bytes,
+    headers: Mapping[str, str],
+    secret: str,
+    *,
+    tolerance: float = 300.0,
+    now: Callable[[], float] = time.time,
+) -> Webhook:
+    """Check the signature of a message, and read it.
+
+    The signature is that of Standard Webhooks: HMAC-SHA-256 over id, timestamp and body.
+
+    Args:
+        body: As it came, to the byte.
+        headers: `webhook-id`, `webhook-timestamp` and `webhook-signature`, in any case.
+        secret: The same as the server's.
+        tolerance: Seconds that the timestamp may be away from now: what is older was replayed.
+        now: The time, in seconds since 1970.
+
+    Raises:
+        InputError: The signature is missing, wrong or too old.
+    """
+    given = {name.lower(): value for name, value in headers.items()}
+    name, sent = given.get("webhook-id", ""), given.get("webhook-timestamp", "")
+    if not name or not (sent.isascii() and sent.isdigit() and len(sent) <= 12):
+        raise InputError("the message has no webhook-id or webhook-timestamp")
+    right = sign_webhook(secret, name, sent, body)
+    signatures = given.get("webhook-signature", "").split()
+    if not any(hmac.compare_digest(right.encode(), one.encode()) for one in signatures):
+        raise InputError("the signature of the message is wrong: is the secret the server's?")
+    if abs(now() - int(sent)) > tolerance:
+        raise InputError(f"the message was signed more than {tolerance:g} seconds from now")
+    try:
+        return _read_message(name, json.loads(body))
+    except (ValueError, LookupError, TypeError) as error:
+        raise InputError(f"the message is not one of goldspan's: {error}") from None
+
+
+def _read_message(name: str, found: Any) -> Webhook:
+    return Webhook(
+        name, str(found["type"]), str(found["campaign"]), int(found["time"]), dict(found["data"])
+    )
+
+
+def sign_webhook(secret: str, name: str, sent: str, body: bytes) -> str:
+    """Return the signature of a message: "v1," and Base64.
+
+    A secret that begins with "whsec_" is Base64 after that, as Standard Webhooks has it; any other
+    is taken as it is.
+
+    >>> sign_webhook("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", "msg_p5jXN8AQM9LWM0D4loKWxJek",
+    ...              "1614265330", b'{"test": 2432232314}')
+    'v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE='
+    """
+    key = secret.encode()
+    if secret.startswith("whsec_"):
+        try:
+            key = base64.b64decode(secret.removeprefix("whsec_"), validate=True)
+        except ValueError:
+            raise InputError("a secret that begins with whsec_ must be Base64 after it") from None
+    made = hmac.new(key, f"{name}.{sent}.".encode() + body, sha256).digest()
+    return f"v1,{base64.b64encode(made).decode()}"
