@@ -41,7 +41,7 @@ SMOOTH = 0.5
 """Pseudo-count of every label; the right one has one more."""
 ENOUGH = 0.25
 """Share of the answered items that people must have answered: from fewer nothing is learned well
-enough to do without the models, and everybody teaches (docs/models.md shows what both ways make)."""
+enough to do without the models, and everybody teaches; docs/models.md shows what both ways make."""
 POWERS = (0.0, 0.1, 0.25, 0.5, 1.0)
 """Of the models' evidence, tried by the hidden answers of people."""
 
