@@ -129,7 +129,8 @@ class Auto(Aggregator):
             return
         if self.vectors is not None:
             raise InputError("auto: vectors are features of the CRF: name vectors or an encoder")
-        from goldspan.aggregation.bsc.encoder import check_installed, encoder_params
+        from goldspan.aggregation.bsc.encoder import encoder_params
+        from goldspan.tagger.network import check_installed
 
         encoder_params(self.encoder, self.encoder_params)
         check_installed(purpose="auto with an encoder")
