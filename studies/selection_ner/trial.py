@@ -15,7 +15,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from goldspan.selection import Schedule
-from goldspan.selection.base import keys_of
+from goldspan.selection.pool import keys_of
 from goldspan.tagger import CRF
 from studies.selection_ner.bench import Bench
 from studies.selection_ner.lines import Line

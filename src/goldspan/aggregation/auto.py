@@ -67,8 +67,8 @@ class Auto(Aggregator):
     `update` and `start=` fit the methods that were chosen before and judge none, as long as the
     answers have not grown or shrunk by a quarter since all were judged.
 
-    For single labels only `families` and `random_state` have an effect: their words are not read,
-    there are no CRFs, and a fifth of the answers is hidden.
+    For single labels only `families`, `models` and `random_state` have an effect: their words are
+    not read, there are no CRFs, and a fifth of the answers is hidden.
 
     Args:
         text: "auto" uses the words of the items where there are any; "none" the answers only.
@@ -77,8 +77,8 @@ class Auto(Aggregator):
             worker ids to names.
         models: Ids of workers that are models: their answers count beside people and text, but
             labels and CRFs are not learned from them, where people have answered a quarter of the
-            items (spans alone). By default those that the crowd's `worker_facts` call llm, tagger,
-            python or prediction.
+            items. By default those that the crowd's `worker_facts` call llm, tagger, python or
+            prediction; an empty list: nobody is one.
         documents: "auto": places that nobody marked and that hold the words of a span of the same
             document are spans too, as far as the answers say that such places were missed; "none".
         share: Of the answers that is hidden to judge the candidates.
@@ -129,7 +129,8 @@ class Auto(Aggregator):
             return
         if self.vectors is not None:
             raise InputError("auto: vectors are features of the CRF: name vectors or an encoder")
-        from goldspan.aggregation.bsc.encoder import check_installed, encoder_params
+        from goldspan.aggregation.bsc.encoder import encoder_params
+        from goldspan.tagger.network import check_installed
 
         encoder_params(self.encoder, self.encoder_params)
         check_installed(purpose="auto with an encoder")

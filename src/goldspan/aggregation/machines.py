@@ -10,6 +10,7 @@ alone. Then every model's confusion matrices, given its previous label, are coun
 labels, and its answers are added as evidence, raised to a power: models and text share mistakes.
 The power is the one with which the hidden answers of people are predicted best. Several models
 share theirs, too: n of them count as n / (1 + (n - 1) d), d the correlation of their mistakes.
+Single labels are treated alike, without text.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ SMOOTH = 0.5
 """Pseudo-count of every label; the right one has one more."""
 ENOUGH = 0.25
 """Share of the answered items that people must have answered: from fewer nothing is learned well
-enough to do without the models, and everybody teaches."""
+enough to do without the models, and everybody teaches; docs/models.md shows what both ways make."""
 POWERS = (0.0, 0.1, 0.25, 0.5, 1.0)
 """Of the models' evidence, tried by the hidden answers of people."""
 

@@ -317,18 +317,18 @@ def _starts(crowd: Crowd) -> list[list[int]]:
     return [[] if starts is None else starts[a:b].tolist() for a, b in pairwise(bounds)]
 
 
-def _truth(inputs: CampaignInputs, items: Crowd) -> Crowd | None:
+def _truth(inputs: CampaignInputs, items: Crowd | None) -> Crowd | None:
     file = inputs.plan.crowd.truth
-    if file is None:
+    if file is None or items is None:
         return None
     from goldspan.simulation.base import known_truth
 
     return known_truth(_gold(inputs, items, file))
 
 
-def _control(inputs: CampaignInputs, items: Crowd) -> dict[str, list[str]]:
+def _control(inputs: CampaignInputs, items: Crowd | None) -> dict[str, list[str]]:
     control = inputs.plan.control
-    if control is None or control.gold is None:
+    if control is None or control.gold is None or items is None:
         return {}
     every = _gold(inputs, items, control.gold)
     unknown = np.concatenate([[0], np.cumsum(every.gold_tagged.codes < 0)])[every.offsets]

@@ -129,16 +129,17 @@ def train(
       goldspan train answers.tsv --to-spacy ner-project --method bsc-seq+crf
     """
     if to_spacy or to_gliner:
-        chosen = {"--output": output, "--to-gliner": to_spacy and to_gliner, "--encoder": encoder}
-        chosen |= {"--vectors": vectors, "--start": start, "--param": param}
-        _check_trains_nothing("--to-spacy" if to_spacy else "--to-gliner", chosen)
+        others: dict[str, Any] = {"--output": output, "--encoder": encoder, "--start": start}
+        others |= {"--vectors": vectors, "--param": param, "--to-gliner": to_spacy and to_gliner}
+        _check_trains_nothing("--to-spacy" if to_spacy else "--to-gliner", others)
         what = ("spacy", to_spacy) if to_spacy else ("gliner", str(to_gliner))
         _write_project(reading, source, what, method, validation, language, as_json=json)
         return
     output = _named_output(output)
     model = "encoder" if encoder else model
     own = {"--encoder": encoder, "--method": method, "--param": param, "--checkpoint": checkpoint}
-    chosen = {"templates": templates, "c2": c2, "max_iter": max_iter, "vectors": vectors}
+    chosen: dict[str, Any] = {"templates": templates, "c2": c2, "max_iter": max_iter}
+    chosen["vectors"] = vectors
     counted = {"min_count": min_count, "hash_bits": hash_bits}
     params = _params_of(model, chosen, counted, own, start) | {"hard": not soft}
     replaced = output if model == "encoder" and overwrite and _is_tagger(output) else None

@@ -29,7 +29,10 @@ from goldspan.tagger.kernels import (
     unary_step,
 )
 from goldspan.tagger.parameters import Floats, Weights
+from goldspan.tagger.text import STRING, Text
 from goldspan.tagger.vectors import Vectors
+
+__all__ = ["STRING", "Text"]  # of another module; all else here is known by its name
 
 # --------------------------------------------------------------------------------------------------
 # What a word's document says of it: how it is written elsewhere.
@@ -314,64 +317,6 @@ def _from_file(path: Path) -> list[str]:
 NONE, BEFORE, AFTER, FIRST = 0, 1, 2, 3
 """Codes of a part: no value, before the item, after it; values begin at FIRST."""
 MAX_HASH_BITS = 26
-
-
-@dataclass(frozen=True, eq=False)
-class Text:
-    """Items of words, and what else is known of them.
-
-    Attributes:
-        words: Arrow string array [n_tokens].
-        offsets: int64 [n_items + 1].
-        group: int64 [n_items], document of every item; None: every item is a document.
-        columns: Arrow string arrays [n_tokens] by name, such as part-of-speech tags.
-    """
-
-    words: pa.Array
-    offsets: NDArray[np.int64]
-    group: NDArray[np.int64] | None = None
-    columns: Mapping[str, pa.Array] = field(default_factory=dict)
-
-    @classmethod
-    def of(
-        cls,
-        items: Sequence[Sequence[str]],
-        groups: Sequence[str] | None = None,
-        columns: Mapping[str, Sequence[Sequence[str]]] | None = None,
-    ) -> Text:
-        """Make it of lists of words, one list per item.
-
-        Raises:
-            InputError: A word is no string, or a column has another number of values.
-        """
-        lengths = np.fromiter(map(len, items), np.int64, count=len(items))
-        offsets = np.concatenate([[0], np.cumsum(lengths)])
-        words = _strings([word for item in items for word in item], "words")
-        if words.null_count:
-            raise InputError("words must be strings, and one of them is None")
-        group = None if groups is None else _numbered(groups, len(items))
-        more = {}
-        for name, values in (columns or {}).items():
-            flat = [value for item in values for value in item]
-            if len(flat) != len(words):
-                raise InputError(f"column {name}: {len(flat)} values for {len(words)} words")
-            more[name] = _strings(flat, f"column {name}: values")
-        return cls(words, offsets, group, more)
-
-    @property
-    def n_tokens(self) -> int:
-        """Number of words."""
-        return len(self.words)
-
-    def select(self, items: NDArray[np.int64]) -> Text:
-        """Return some items, in the order given."""
-        lengths = np.diff(self.offsets)[items]
-        bounds = np.concatenate([[0], np.cumsum(lengths)])
-        flat = np.repeat(self.offsets[items] - bounds[:-1], lengths) + np.arange(bounds[-1])
-        rows = pa.array(flat)
-        group = None if self.group is None else self.group[items]
-        columns = {name: column.take(rows) for name, column in self.columns.items()}
-        return Text(self.words.take(rows), bounds, group, columns)
 
 
 @dataclass(frozen=True, eq=False)
@@ -672,16 +617,6 @@ class FeatureMap:
         return _sparse(text.offsets, ids)
 
 
-STRING = pa.large_string()
-
-
-def _strings(values: Sequence[str], what: str) -> pa.Array:
-    try:
-        return pa.array(values, STRING)
-    except (pa.ArrowInvalid, pa.ArrowTypeError, UnicodeEncodeError) as error:
-        raise InputError(f"{what} must be strings: {error}") from None
-
-
 def _sparse(offsets: NDArray[np.int64], ids: NDArray[np.int32]) -> Features:
     kept = ids >= 0
     bounds = np.concatenate([[0], np.cumsum(kept.sum(axis=1))])
@@ -705,13 +640,6 @@ def _hashes(column: pa.Array) -> tuple[NDArray[np.uint64], NDArray[np.bool_]]:
     every = np.array([hash64(value) for value in coded.dictionary.to_pylist()] or [0], np.uint64)
     known = coded.indices.is_valid().to_numpy(zero_copy_only=False)
     return every[pc.fill_null(coded.indices, 0).to_numpy()], known
-
-
-def _numbered(groups: Sequence[str], n_items: int) -> NDArray[np.int64]:
-    if len(groups) != n_items:
-        raise InputError(f"{len(groups)} groups for {n_items} items")
-    names = pa.array(map(str, groups), STRING)
-    return np.asarray(pc.rank(names, tiebreaker="dense"), np.int64) - 1
 
 
 # --------------------------------------------------------------------------------------------------

@@ -21,9 +21,9 @@ from numpy.typing import NDArray
 
 from goldspan.errors import InputError, MissingExtraError
 from goldspan.spans import Codec
-from goldspan.tagger.features import Text
 from goldspan.tagger.parameters import Floats
 from goldspan.tagger.pieces import MARKS, Pieces, Window, by_length, reads_small_letters_only
+from goldspan.tagger.text import Text
 
 SCORED_PIECES = 8192
 """Pieces that are scored at once."""

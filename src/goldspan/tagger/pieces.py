@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from goldspan.errors import InputError
-from goldspan.tagger.features import Text
+from goldspan.tagger.text import Text
 
 MOST_PIECES = 24
 """Pieces of a word that are read; what follows of a longer one is passed over."""

@@ -27,8 +27,8 @@ from numpy.typing import NDArray
 from goldspan.errors import InputError
 
 if TYPE_CHECKING:
-    from goldspan.tagger.features import Text
     from goldspan.tagger.pieces import Pieces, Window
+    from goldspan.tagger.text import Text
 
 CACHE = "GOLDSPAN_VECTORS"
 """The variable of the environment that names a folder in which vectors are kept between runs."""

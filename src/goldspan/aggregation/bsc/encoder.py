@@ -187,13 +187,14 @@ class EncoderFolds(TextModel):
         """Return who is told of the steps of a fold, as a part of all; so many come before it."""
         if progress is None:
             return None
-        total = (self.settings.rounds * self.n_folds + 1) * UNITS
+        every = (self.settings.rounds * self.n_folds + 1) * UNITS
 
-        def tell(step: int, most: int, loss: float, _: float) -> None:
-            now = UNITS * n_before + UNITS * step // most
-            worked = UNITS * self._done + UNITS * step / most
-            left = (time.monotonic() - self._began) / max(worked, 1e-9) * (total - now)
-            progress(now, total, loss, left)
+        def tell(done: int, total: int, objective: float, seconds_left: float) -> None:
+            del seconds_left
+            now = UNITS * n_before + UNITS * done // total
+            worked = UNITS * self._done + UNITS * done / total
+            left = (time.monotonic() - self._began) / max(worked, 1e-9) * (every - now)
+            progress(now, every, objective, left)
 
         return tell
 

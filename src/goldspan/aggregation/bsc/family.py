@@ -186,7 +186,8 @@ class Variational(Aggregator):
                 "use ibcc or a bsc method"
             )
         if self.text == "encoder":
-            from goldspan.aggregation.bsc.encoder import check_installed, encoder_params
+            from goldspan.aggregation.bsc.encoder import encoder_params
+            from goldspan.tagger.network import check_installed
 
             try:
                 encoder_params(self.encoder, self.encoder_params)
