@@ -146,7 +146,7 @@ def test_a_campaign_is_handed_over_whole(tmp_path, room):
     service = open_service(plan_file(tmp_path), tmp_path / "out", KEYS)
     hosted = pickle.loads(pickle.dumps(Hosted.of(service, room, None)))
     other = hosted.open(room.watcher)
-    assert other.inputs.ids == service.inputs.ids
+    assert list(other.inputs.ids) == list(service.inputs.ids)
     assert other.inputs.key == service.inputs.key
     assert abs(other.clock() - service.clock()) < 1000
     assert "Keys" not in repr(hosted)

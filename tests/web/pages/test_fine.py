@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import re
+from io import BytesIO
 
+import numpy as np
 import pytest
+from PIL import Image
+from scipy.ndimage import minimum_filter
 
 from web.pages.fake import SPANS, span_task
 
@@ -96,7 +100,19 @@ def test_blanks_are_seen(show):
     )
     assert first["x"] > left + padding + 5  # two blanks in front
     s = page.locator(".token").nth(number(task, "'s") + 1).bounding_box()
-    assert after["x"] - s["x"] - s["width"] > 10  # a tab
+    assert after["x"] > s["x"] + s["width"] + 2  # a tab: the next stop, eight blanks from the last
+    blank = page.evaluate(
+        """() => {
+        const probe = document.createElement("span");
+        probe.textContent = " ".repeat(8);
+        document.querySelector(".text").prepend(probe);
+        const { width } = probe.getBoundingClientRect();
+        probe.remove();
+        return width / 8;
+        }"""
+    )
+    stops = (after["x"] - left - padding) / (8 * blank)
+    assert abs(stops - round(stops)) < 0.02
     url = page.locator(".token").nth(number(task, "www")).bounding_box()
     assert url["y"] > first["y"] + 1.5 * first["height"]  # an empty line between
 
@@ -319,22 +335,13 @@ def test_the_notice_hides_nothing_of_the_text(show):
         assert dock["y"] <= notice["y"] <= dock["y"] + dock["height"]
 
 
-def pixels(page, clip, decoder):
-    """The colours of a part of the page: a list of [red, green, blue, alpha]."""
-    picture = page.screenshot(clip=clip)
-    return decoder.evaluate(
-        """async (bytes) => {
-        const image = await createImageBitmap(new Blob([new Uint8Array(bytes)]));
-        const canvas = new OffscreenCanvas(image.width, image.height);
-        const context = canvas.getContext("2d");
-        context.drawImage(image, 0, 0);
-        return Array.from(context.getImageData(0, 0, image.width, image.height).data);
-        }""",
-        list(picture),
-    )
+def lightness(page, clip):
+    """The largest of red, green and blue of every pixel of a part of the page."""
+    with Image.open(BytesIO(page.screenshot(clip=clip))) as picture:
+        return np.asarray(picture.convert("RGB")).max(axis=2)
 
 
-def test_the_ring_of_the_focus_hides_no_letter(show, browser):
+def test_the_ring_of_the_focus_hides_no_letter(show):
     page, _ = show("xx-ABC-yy")
     boxes = [page.locator(".token").nth(i).bounding_box() for i in (0, 4)]
     clip = {
@@ -342,20 +349,19 @@ def test_the_ring_of_the_focus_hides_no_letter(show, browser):
         "width": boxes[1]["x"] + boxes[1]["width"] - boxes[0]["x"] + 8,
         "height": boxes[0]["height"] + 4,
     }  # fmt: skip
-    context = browser.new_context()
-    decoder = context.new_page()
     page.locator("#show-help").focus()
-    without = pixels(page, clip, decoder)
+    without = lightness(page, clip)
     page.locator(".token").nth(2).focus()
     page.keyboard.press("ArrowRight")
     page.keyboard.press("ArrowLeft")
     assert page.evaluate("document.activeElement.textContent") == "ABC"
-    with_ring = pixels(page, clip, decoder)
-    context.close()
-    assert with_ring != without  # the ring is seen
-    dark = [i for i in range(0, len(without), 4) if max(without[i : i + 3]) < 60]
-    assert len(dark) > 100
-    assert all(max(with_ring[i : i + 3]) < 100 for i in dark)
+    with_ring = lightness(page, clip)
+    assert (with_ring != without).any()  # the ring is seen
+    letters = without < 60
+    assert letters.sum() > 100
+    # The focused token is drawn anew: with some fonts its edges move by a part of a pixel.
+    assert (minimum_filter(with_ring, 3)[letters] < 100).all()
+    assert (with_ring[letters] >= 100).mean() < 0.05
 
 
 def luminance(colour):
