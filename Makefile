@@ -106,7 +106,8 @@ dist: $(STAMP) ## Build the sdist, and of it the wheel, into out/dist; check met
 
 # Fresh environments with nothing else, as users have them: the wheel with what serves, and the sdist
 # with the core alone. It needs no .venv, and hosted CI calls it on every Python and system.
-PINS = --constraint constraints.txt
+WHEEL = $$(echo $(DIST)/goldspan-*.whl)
+SDIST = $$(echo $(DIST)/goldspan-*.tar.gz)
 FIRST = rm -rf $(OUT)/first && $(1)/bin/goldspan --version && \
 	$(1)/bin/goldspan init --example $(OUT)/first && \
 	$(1)/bin/goldspan inspect $(OUT)/first/crowd.tsv --json >$(OUT)/first/facts.json && \
@@ -114,12 +115,12 @@ FIRST = rm -rf $(OUT)/first && $(1)/bin/goldspan --version && \
 install-test: ## Install the wheel and the sdist of out/dist, each alone, and use them
 	rm -rf .venv-wheel .venv-sdist
 	$(PYTHON) -m venv .venv-wheel
-	.venv-wheel/bin/python -m pip install --quiet --disable-pip-version-check $(PINS) \
-		"$$(echo $(DIST)/goldspan-*.whl)[server]"
+	.venv-wheel/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt \
+		"$(WHEEL)[server]"
 	$(call FIRST,.venv-wheel)
 	$(PYTHON) -m venv .venv-sdist
-	.venv-sdist/bin/python -m pip install --quiet --disable-pip-version-check $(PINS) \
-		$(DIST)/goldspan-*.tar.gz
+	.venv-sdist/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt \
+		$(SDIST)
 	$(call FIRST,.venv-sdist)
 
 wheel-test: dist ## Build the files of a release, install each alone, and go from a file of texts to a tagger

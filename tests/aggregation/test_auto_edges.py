@@ -242,7 +242,7 @@ def test_the_error_of_single_labels_is_that_over_items():
 def test_the_shown_loss_is_that_of_the_hidden_labels_alone():
     rows, _ = votes_of(60, 6, right=0.55)
     crowd = goldspan.read_crowd(rows)
-    tried = _tried(crowd, FitContext(), _specs(6, 3)[0], 0, None, None)
+    tried = _tried(crowd, FitContext(), _specs(6, 3)[0], 0, None, None, None)
     found = {one.name: one for one in goldspan.aggregate(crowd).candidates}
     for spec, judged, score in zip(
         _specs(6, 3)[0], tried.judged, tried.scores.tolist(), strict=True

@@ -239,7 +239,7 @@ def test_changed_limits_are_in_force_before_anybody_is_let_in(begun, tmp_path):
     words = [tmp_path / "campaign.toml", "--out", tmp_path / "out"]
     seen = []
 
-    def look(app, _):
+    def look(app, *_):
         service = app.state.context.service
         seen.append((service.ledger.totals().cap, as_json(service.desk.overview())))
 

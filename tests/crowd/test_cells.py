@@ -65,7 +65,7 @@ def test_a_long_csv_is_guarded_and_read_back_without_a_loss(tmp_path):
     assert back.item_ids.to_pylist() == crowd.item_ids.to_pylist()
     assert back.worker_ids.to_pylist() == ["-ann"]
     assert set(back.tagset.tags) == {"=x", "y"}
-    assert read_pool(path, "table", text="text").pool.given == ODD
+    assert list(read_pool(path, "table", text="text").pool.given) == ODD
 
 
 @given(st.lists(TEXTS.filter(str.strip), min_size=1, max_size=5))
@@ -111,7 +111,7 @@ def test_line_ends_that_take_quotes_everywhere_are_guarded_too(tmp_path):
     result = goldspan.aggregate(crowd_of(texts, "x"), method="mv-token")
     assert result.write(tmp_path / "gold.csv") == []
     assert is_marked((tmp_path / "gold.csv").read_text(encoding="utf-8"))
-    assert read_pool(tmp_path / "gold.csv", "table", text="text").pool.given == texts
+    assert list(read_pool(tmp_path / "gold.csv", "table", text="text").pool.given) == texts
 
 
 def test_gold_csv_is_guarded_and_read_as_gold(tmp_path):

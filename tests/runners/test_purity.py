@@ -84,7 +84,13 @@ CLASSES = {"kos", "glad"}
 """Methods for single labels alone."""
 EVERY = [
     *METHODS,
-    *(f"{name}+{text}" for name in METHODS if name.startswith("bsc-") for text in TEXTS),
+    *(
+        f"{name}+{text}"
+        for name in METHODS
+        if name.startswith("bsc-")
+        for text in TEXTS
+        if text != "encoder"  # torch has threads of its own
+    ),
 ]
 
 

@@ -274,7 +274,7 @@ def test_tries_are_limited_as_those_of_a_password(tmp_path, provider):
     try:
         served = Served(service=service)
         rates = Rates(login=Rate(5 / 60, 5))
-        settings = ServerSettings(KEYS, served.url, service.clock, rates)
+        settings = ServerSettings(KEYS, served.url, clock=service.clock, rates=rates)
         served.app = create_app(service, settings)
         browser = served.browser()
         codes = [browser.get("/login/oidc/callback?state=x").status_code for _ in range(7)]

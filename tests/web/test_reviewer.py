@@ -233,7 +233,7 @@ def test_the_requester_makes_lists_and_revokes_reviewers(served):
     assert row == {name: value for name, value in made.items() if name != "url"}
     assert desk.delete(f"/api/desk/reviewers/{made['id']}").json()["revoked"]
     assert desk.delete("/api/desk/reviewers/nothing").status_code == 404
-    secret = made["url"].split("_")[2]
+    secret = made["url"].split("/r/grv_")[1]
     with served.service.ledger.database.read() as connection:
         everything = "\n".join(connection.connection.driver_connection.iterdump())
     assert secret not in everything
