@@ -16,6 +16,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 import zipfile
 from collections import Counter
 from itertools import pairwise
@@ -104,6 +105,14 @@ def enter(browser):
         contexts.append(context)
         page = context.new_page()
         page.goto(address)
+        if "/w/" in address:  # the loop opens the first round in a process of its own
+            shown = page.locator("#task:not([hidden]), #message:not([hidden])").first
+            shown.wait_for()
+            until = time.monotonic() + PATIENCE
+            while page.locator("#message").is_visible() and time.monotonic() < until:
+                page.wait_for_timeout(500)
+                page.reload()
+                shown.wait_for()
         return page
 
     yield go
