@@ -24,7 +24,6 @@ import numpy as np
 from goldspan.campaign import Campaign
 from goldspan.campaign.reaching import LEVEL, way_to_target
 from goldspan.crowd import Crowd
-from goldspan.errors import InputError
 from goldspan.money import MICRO
 from goldspan.runners import Threads
 from goldspan.simulation import simulate_crowd
@@ -32,7 +31,7 @@ from goldspan.tagger import CRF
 from studies import journal
 from studies.campaign_ner.play import FILE, PER_ANSWER, PER_TOKEN, run_replay
 from studies.people_models import CHEAP, FAMILY, MACHINES, Bench, read_crowds
-from studies.table import Study, Table
+from studies.table import Study, Table, check_repeats
 
 REPEATS = 20
 RECORDED, SIMULATED = "recorded people and a tagger", "simulated people and a model"
@@ -204,9 +203,8 @@ def study(
     Raises:
         InputError: The data are not there, or `repeats` is no whole number of at least 1.
     """
-    times = (1 if quick else REPEATS) if repeats is None else repeats
-    if not isinstance(times, int) or times < 1:
-        raise InputError(f"repeats must be a whole number of at least 1, not {repeats!r}")
+    check_repeats(repeats)
+    times = repeats or (1 if quick else REPEATS)
     bench = Bench(*read_crowds(data, "forecast"), runner=Threads(threads))
     path = None if state is None else Path(state)
     runs = _carry_out(bench, range(times), path, progress, quick=quick)

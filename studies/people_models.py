@@ -28,7 +28,7 @@ from goldspan.workers.redundancy import score_of
 from studies import journal
 from studies.campaign_ner.play import FILE, PER_ANSWER, PER_TOKEN, QUARTER, AfterRounds, run_replay
 from studies.purity.crowds import fewer_answers, with_workers
-from studies.table import Study, Table
+from studies.table import Study, Table, check_repeats
 
 REPEATS, QUICK_SENTENCES = 5, 300
 LEARNED = 200
@@ -214,9 +214,8 @@ def study(
     Raises:
         InputError: The data are not there, or `repeats` is no whole number of at least 1.
     """
-    times = (1 if quick else REPEATS) if repeats is None else repeats
-    if not isinstance(times, int) or times < 1:
-        raise InputError(f"repeats must be a whole number of at least 1, not {repeats!r}")
+    check_repeats(repeats)
+    times = repeats or (1 if quick else REPEATS)
     crowd, others = read_crowds(data)
     if quick:
         crowd = crowd.select_items(np.arange(crowd.n_items) < QUICK_SENTENCES)

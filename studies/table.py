@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from goldspan.errors import InputError
+
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
@@ -83,3 +85,9 @@ class Study:
         """Return plain dictionaries and lists, for JSON."""
         tables = [table.to_dict() for table in self.tables]
         return {"title": self.title, "tables": tables, "notes": list(self.notes)}
+
+
+def check_repeats(repeats: int | None) -> None:
+    """Raise `InputError` if the repeats of a study are given and are no whole number from 1 on."""
+    if repeats is not None and (not isinstance(repeats, int) or repeats < 1):
+        raise InputError(f"repeats must be a whole number of at least 1, not {repeats!r}")

@@ -23,7 +23,7 @@ from studies.campaign_ner.play import LABELS, PER_ANSWER, PER_TOKEN, Bench
 from studies.campaign_ner.selecting import Size, selection_table, selections
 from studies.campaign_ner.tables import answer_table, means, point_table
 from studies.campaign_ner.ways import ROUNDS, ways
-from studies.table import Study
+from studies.table import Study, check_repeats
 
 REPEATS = 5
 QUICK_SENTENCES, QUICK_METHOD = 300, "bsc-seq"
@@ -73,9 +73,8 @@ def study(
     Raises:
         InputError: The data are not there, or `repeats` is no whole number of at least 1.
     """
-    times = (1 if quick else REPEATS) if repeats is None else repeats
-    if not isinstance(times, int) or times < 1:
-        raise InputError(f"repeats must be a whole number of at least 1, not {repeats!r}")
+    check_repeats(repeats)
+    times = repeats or (1 if quick else REPEATS)
     crowd = _crowd(data, quick=quick)
     bench = Bench(crowd, QUICK_METHOD if quick else LABELS, Threads(threads))
     kept = None if state is None else Path(state)

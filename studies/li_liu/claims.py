@@ -12,13 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import t as student
 
-from goldspan.errors import InputError
 from goldspan.workers import Reliability
 from goldspan.workers.scores import team_values, worker_scores
 from studies.li_liu.journal import Found, Journal
 from studies.li_liu.panels import Told
 from studies.li_liu.pools import Pool, read_pool
-from studies.table import Study, Table
+from studies.table import Study, Table, check_repeats
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -140,8 +139,7 @@ def study(
     Raises:
         InputError: The data are not there, or `repeats` is no positive number.
     """
-    if repeats is not None and (not isinstance(repeats, int) or repeats < 1):
-        raise InputError(f"repeats must be a whole number of at least 1, not {repeats!r}")
+    check_repeats(repeats)
     n_trials = repeats or (QUICK_REPEATS if quick else REPEATS)
     settings = dict.fromkeys(one for group in GROUPS.values() for one in group.values())
     grids = [(_with_gold, CONTROL), (_with_prior, PRIORS)]

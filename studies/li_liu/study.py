@@ -6,7 +6,6 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from goldspan.errors import InputError
 from goldspan.runners import Threads
 from studies.li_liu.ner import ner_table
 from studies.li_liu.panels import Curves, Panel, Told, by_budget, by_gold, by_prior
@@ -15,7 +14,7 @@ from studies.li_liu.pictures import panel_figure
 from studies.li_liu.pools import Pool, draw_pool, read_pool
 from studies.li_liu.trial import LEARNED, VOTES
 from studies.li_liu.unequal import unequal_table
-from studies.table import Study, Table
+from studies.table import Study, Table, check_repeats
 
 REPEATS, QUICK_REPEATS = 100, 5
 REAL_REPEATS = 20
@@ -88,8 +87,7 @@ def study(
     Raises:
         InputError: The data are not there, or `repeats` is no positive number.
     """
-    if repeats is not None and (not isinstance(repeats, int) or repeats < 1):
-        raise InputError(f"repeats must be a whole number of at least 1, not {repeats!r}")
+    check_repeats(repeats)
     n_trials = repeats or (QUICK_REPEATS if quick else REPEATS)
     panels, runner = _panels(data), Threads(threads)
     times = [n_trials] * N_LONG + [min(REAL_REPEATS, n_trials)] * (len(panels) - N_LONG)

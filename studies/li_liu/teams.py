@@ -22,7 +22,7 @@ from goldspan.spans import score
 from goldspan.workers import measure_reliability, select_by_gain, select_workers
 from studies.li_liu.journal import Found, Journal
 from studies.li_liu.panels import Told
-from studies.table import Study, Table
+from studies.table import Study, Table, check_repeats
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -107,8 +107,7 @@ def study(
     Raises:
         InputError: The data are not there, or `repeats` is no positive number.
     """
-    if repeats is not None and (not isinstance(repeats, int) or repeats < 1):
-        raise InputError(f"repeats must be a whole number of at least 1, not {repeats!r}")
+    check_repeats(repeats)
     cases = [case for case in CASES if case.is_quick or not quick]
     n_trials = repeats or (QUICK_REPEATS if quick else REPEATS)
     times = {case: min(n_trials, NER_REPEATS) if case.is_ner else n_trials for case in cases}

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from goldspan.campaign.model import CLASSIFIERS
-from goldspan.errors import InputError, UnknownNameError
+from goldspan.errors import UnknownNameError
 from studies.ntoulas.picture import draw
 from studies.ntoulas.rounds import BATCH, Played, play_all, rounds_table
 from studies.ntoulas.split import FOLDS, Split
@@ -19,7 +19,7 @@ from studies.ntoulas.tables import (
     measures_table,
 )
 from studies.ntoulas.trial import EVERYTHING, Rule, Training, Trial, run_trial
-from studies.table import Study, Table
+from studies.table import Study, Table, check_repeats
 
 Told = Callable[[int, int], None]
 REPEATS, QUICK_REPEATS = 10, 2
@@ -66,8 +66,7 @@ def chosen(
         UnknownNameError: There is no such classifier.
         InputError: `repeats` is no positive number.
     """
-    if repeats is not None and (not isinstance(repeats, int) or repeats < 1):
-        raise InputError(f"repeats must be a whole number of at least 1, not {repeats!r}")
+    check_repeats(repeats)
     names = tuple(methods or (QUICK_ORDER if quick else ORDER))
     for name in names:
         if name not in CLASSIFIERS:

@@ -10,7 +10,7 @@ from goldspan.runners import Threads
 from studies.purity.crowds import LOOKED_AT, Case, all_cases, quick_cases
 from studies.purity.runs import AUTO, Told, carry_out, methods_of
 from studies.purity.tables import crowd_tables, mean_tables, seen_table, trouble
-from studies.table import Study
+from studies.table import Study, check_repeats
 
 REPEATS = 5
 NOTES = (
@@ -82,8 +82,7 @@ def study(
         InputError: There is none of the data, or `repeats` is no positive number.
         UnknownNameError: A method is not known.
     """
-    if repeats is not None and (not isinstance(repeats, int) or repeats < 1):
-        raise InputError(f"repeats must be a whole number of at least 1, not {repeats!r}")
+    check_repeats(repeats)
     wished = quick_cases(data) if quick else all_cases(data, repeats=repeats or REPEATS)
     cases = [case for case in wished if case.is_there(data)]
     if all(case.source == "simulated" for case in cases):

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from goldspan.errors import InputError
 from goldspan.report.drawing import FONT, INK, MUTED, bare, new_figure, own_settings
 from goldspan.runners import Threads
 from studies.selection_ner.bench import STEPS, Bench
@@ -25,7 +24,7 @@ from studies.selection_ner.journal import Runs
 from studies.selection_ner.lines import RANDOM, RULES, SCHEDULE, Extent, Line
 from studies.selection_ner.pictures import LOOK
 from studies.selection_ner.tables import f1_of, tests_of
-from studies.table import Study, Table
+from studies.table import Study, Table, check_repeats
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -89,8 +88,7 @@ def study(
     Raises:
         InputError: The data are not there, or `repeats` is no positive number.
     """
-    if repeats is not None and (not isinstance(repeats, int) or repeats < 1):
-        raise InputError(f"repeats must be a whole number of at least 1, not {repeats!r}")
+    check_repeats(repeats)
     bench = Bench.read(data, 600 if quick else None, 600 if quick else None)
     extent = Whole(repeats=repeats or (1 if quick else 3), n_tokens=bench.train.n_tokens)
     kept = None if state is None else Path(state)

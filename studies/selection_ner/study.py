@@ -5,7 +5,6 @@ from __future__ import annotations
 from functools import partial
 from pathlib import Path
 
-from goldspan.errors import InputError
 from goldspan.runners import Threads
 from studies.selection_ner import lines
 from studies.selection_ner.bench import STEPS, Bench
@@ -25,7 +24,7 @@ from studies.selection_ner.tables import (
     target_table,
 )
 from studies.selection_ner.trial import CROSS
-from studies.table import Study
+from studies.table import Study, check_repeats
 
 NOTES = (
     (
@@ -71,8 +70,7 @@ def study(
     Raises:
         InputError: The data are not there, or `repeats` is no positive number.
     """
-    if repeats is not None and (not isinstance(repeats, int) or repeats < 1):
-        raise InputError(f"repeats must be a whole number of at least 1, not {repeats!r}")
+    check_repeats(repeats)
     extent = lines.QUICK if quick else lines.FULL
     extent = extent.repeated(repeats or extent.repeats)
     bench = Bench.read(data, extent.test_items)

@@ -426,6 +426,15 @@ class Place:
         return shlex.join(every)
 
 
+_WHERE = (
+    _parameter(
+        "out",
+        Annotated[str, typer.Option(help="The campaign's folder, with its files and server.key.")],
+        "out",
+    ),
+    _parameter("store", Store, None),
+)
+"""--out and --store."""
 at_campaign = adds(
     "place",
     [
@@ -434,14 +443,7 @@ at_campaign = adds(
             Annotated[str, typer.Argument(metavar="PLAN", help="The plan, campaign.toml.")],
             Parameter.empty,
         ),
-        _parameter(
-            "out",
-            Annotated[
-                str, typer.Option(help="The campaign's folder, with its files and server.key.")
-            ],
-            "out",
-        ),
-        _parameter("store", Store, None),
+        *_WHERE,
     ],
     lambda given: Place(given["source"], given["out"], given["store"]),
 )
@@ -512,14 +514,7 @@ at_campaigns = adds(
             ],
             Parameter.empty,
         ),
-        _parameter(
-            "out",
-            Annotated[
-                str, typer.Option(help="The campaign's folder, with its files and server.key.")
-            ],
-            "out",
-        ),
-        _parameter("store", Store, None),
+        *_WHERE,
     ],
     lambda given: Places(given["sources"], given["out"], given["store"]),
 )
