@@ -121,14 +121,46 @@ def test_money_and_limits_end_it(begun):
     assert asked(begun).stopped == "gain"
 
 
-def test_answers_of_models_are_not_counted_among_those_of_a_round(begun):
-    crowd = begun.progress.crowd
+def unasked(campaign):
+    crowd = campaign.progress.crowd
     told = np.diff(crowd.by_item.bounds)
-    unasked = [name for n, name in enumerate(crowd.item_ids.to_pylist()) if not told[n]]
-    offers = [(i, "bot", 1) for i in unasked[:8]] + [(i, "ann", 50_000) for i in unasked]
+    return [name for n, name in enumerate(crowd.item_ids.to_pylist()) if not told[n]]
+
+
+def test_answers_of_models_are_not_counted_and_keep_nobody_from_an_item(begun):
+    items = unasked(begun)
+    offers = [(i, "bot", 1) for i in items[:4]] + [(i, "ann", 50_000) for i in items]
     picks = asked(begun, *offers, models=["bot"])
-    assert sum(worker == "bot" for worker in picks.whom.values()) == 8
-    assert sum(worker == "ann" for worker in picks.whom.values()) == 5
+    assert picks.models == dict.fromkeys(items[:4], "bot")
+    assert len(picks.whom) == 5
+    assert {*picks.items} == {*picks.whom} | {*picks.models}
+    both = {*picks.whom} & {*picks.models}
+    assert dict(picks.more) == dict.fromkeys(both, 2)
+    alone = asked(begun, *offers[:4], (items[0], "ann", 50_000), models=["bot"])
+    assert dict(alone.more) == {items[0]: 2}
+
+
+def test_where_models_have_more_to_say_than_a_round_asks_people_they_come_first(begun):
+    items = unasked(begun)
+    offers = [(i, "bot", 1) for i in items[:5]] + [(i, "ann", 50_000) for i in items]
+    picks = asked(begun, *offers, models=["bot"])
+    assert (len(picks.models), dict(picks.whom), picks.stopped) == (5, {}, "")
+
+
+def test_a_dear_model_is_not_asked_what_people_tell_for_less(begun):
+    items = unasked(begun)
+    offers = [(i, "bot", 90_000) for i in items] + [(i, "ann", 1) for i in items]
+    picks = asked(begun, *offers, models=["bot"])
+    assert (len(picks.whom), picks.models) == (5, {})
+
+
+def test_a_model_and_a_person_are_no_more_than_the_most_answers_of_an_item(begun):
+    counts = np.diff(begun.progress.crowd.by_item.bounds)
+    item = begun.progress.crowd.item_ids.to_pylist()[int(counts.argmax())]
+    begun.inputs = inputs_of(begun.inputs.folder, crowd=REPLAY, select=FEW,
+                             redundancy={**GAIN, "max": int(counts.max()) + 1})  # fmt: skip
+    picks = asked(begun, (item, "bot", 0), (item, "eve", 0), models=["bot"])
+    assert len(picks.whom) + len(picks.models) == 1
 
 
 # --------------------------------------------------------------------------------------------------
@@ -212,7 +244,9 @@ def test_simulated_workers_are_asked_as_chosen(folder):
             assert worker in crowd.answers_of(item)
 
 
-def test_a_cheap_function_comes_first_and_people_where_they_promise_more(folder):
+def test_a_cheap_function_labels_the_whole_pool_before_people_are_asked_where_they_promise_more(
+    folder,
+):
     entries = [
         {"id": "rules", "kind": "python", "call": "campaign.rules:weather",
          "prices": {"per_answer": "0.001"}},
@@ -221,13 +255,14 @@ def test_a_cheap_function_comes_first_and_people_where_they_promise_more(folder)
     ]  # fmt: skip
     campaign = by_gain(
         folder, crowd={"source": "mixed", "truth": "truth.csv", "workers": entries},
-        redundancy={"by": "gain", "min": 1, "max": 3}, select={"first": 20, "batch": 5},
+        redundancy={"by": "gain", "min": 2, "max": 3}, select={"first": 10, "batch": 5},
     )  # fmt: skip
     campaign.run()
     crowd = campaign.ledger.crowd()
     assert all("rules" in crowd.answers_of(i) for i in crowd.item_ids.to_pylist())
-    later = list(campaign.ledger.records("picks").values())[1:-1]
-    assert later
+    second, *later = list(campaign.ledger.records("picks").values())[1:-1]
+    assert (len(second["models"]), second["whom"]) == (10, {})
+    assert any(one["whom"] for one in later)
     assert {w for one in later for w in one["whom"].values()} <= {"ann", "ben"}
 
 

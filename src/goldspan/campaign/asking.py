@@ -9,12 +9,15 @@ asked: models, people, recorded and simulated workers. An answer's value is
 * times what it adds to the effective number of answers of the worker's family,
 * divided by its price.
 
-A round buys the answers of largest value, one of an item. The posterior is that of the campaign's
-own method on the whole pool; no gold is looked at but that of gold questions.
+A round buys the answers of largest value, one of an item; beside it the item may get one of a
+model, which takes nobody's time. Where models have more to say than a round asks people, the round
+is theirs alone: people are asked when the labels know what models said. The posterior is that of
+the campaign's own method on the whole pool; no gold is looked at but that of gold questions.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -71,11 +74,13 @@ class AskingByGain:
         promised = item_gain(probs, crowd.offsets, habits.mean)
         closed = pc.is_in(crowd.item_ids, pa.array([*self.inputs.control], pa.string()))
         promised[closed.to_numpy(zero_copy_only=False)] = 0
-        promised[answer_counts(crowd) >= self.inputs.plan.redundancy.max] = 0
+        told = answer_counts(crowd)
+        promised[told >= self.inputs.plan.redundancy.max] = 0
         order = np.argsort(-promised, kind="stable")[:CLOSER]
         order = order[promised[order] > 0]
 
-        offers = label.offers(crowd.item_ids.take(pa.array(order)).to_pylist())
+        names = crowd.item_ids.take(pa.array(order)).to_pylist()
+        offers = label.offers(names)
         item = _coded(offers.items, crowd.item_ids)
         worker = _coded(offers.workers, crowd.worker_ids)
         tables = np.concatenate([habits.tables, habits.mean[None]])  # -1 is the mean worker
@@ -83,31 +88,51 @@ class AskingByGain:
         if result.families is not None:
             added = _added(result.families, crowd, offers.workers, item)
             gain = np.where(added < IDLE, 0.0, gain * added)
-        return self._cheapest(offers, gain, left)
+        counts = dict(zip(names, told[order].tolist(), strict=True))
+        return self._cheapest(offers, gain, counts, left)
 
-    def _cheapest(self, offers: Offers, gain: Floats, left: int) -> Picks:
-        """Take the answers of largest gain per price, one of an item, as far as money reaches."""
-        wanted = {row["item"]: row["wanted"] for row in self.ledger.slots().to_pylist()}
-        room, asked, n_counted = dict(offers.room), dict[str, str](), 0
+    def _cheapest(
+        self, offers: Offers, gain: Floats, counts: Mapping[str, int], left: int
+    ) -> Picks:
+        """Take the answers of largest gain per price as far as money reaches.
+
+        Args:
+            offers: What can be bought.
+            gain: What each is expected to gain.
+            counts: Answers of the items so far.
+            left: Money, in millionths.
+        """
+        batch, most = self.inputs.plan.select.batch, self.inputs.plan.redundancy.max
+        room, whom, models = dict(offers.room), dict[str, str](), dict[str, str]()
         is_dear = False
         for n in self._order(offers, gain):
+            if len(whom) == batch:  # what models promise less than people wait for the next round
+                break
             item, worker, price = offers.items[n], offers.workers[n], offers.prices[n]
-            if n_counted == self.inputs.plan.select.batch and worker not in offers.models:
-                continue
-            if item in asked or room.get(worker, 1) <= 0:
+            asked = models if worker in offers.models else whom
+            n_asked = (item in models) + (item in whom)
+            if item in asked or counts[item] + n_asked >= most or room.get(worker, 1) <= 0:
                 continue
             if price > left:
                 is_dear = True
                 continue
             asked[item] = worker
-            n_counted += worker not in offers.models
             left -= price
             if worker in room:
                 room[worker] -= 1
-        new = tuple(item for item in asked if item not in wanted)
-        stopped = "" if asked else "money" if is_dear else GAIN
-        more = {item: wanted[item] + 1 for item in asked if item in wanted}
-        return Picks(new, (GAIN,) * len(new), stopped, more, asked)
+        if len(models) >= batch:
+            whom = {}
+        stopped = "" if models or whom else "money" if is_dear else GAIN
+        return self._places(whom, models, stopped)
+
+    def _places(self, whom: dict[str, str], models: dict[str, str], stopped: str) -> Picks:
+        """Return the items of the answers, and how many each then wants."""
+        before = {row["item"]: row["wanted"] for row in self.ledger.slots().to_pylist()}
+        every = dict.fromkeys([*models, *whom])
+        new = tuple(item for item in every if item not in before)
+        wanted = {i: before.get(i, 0) + (i in models) + (i in whom) for i in every}
+        more = {item: n for item, n in wanted.items() if item in before or n > 1}
+        return Picks(new, (GAIN,) * len(new), stopped, more, whom, models)
 
     def _order(self, offers: Offers, gain: Floats) -> list[int]:
         """Sort the answers by value; those of equal value in an order that the seed decides."""

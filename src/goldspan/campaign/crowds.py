@@ -136,10 +136,13 @@ def n_who_can(inputs: CampaignInputs, ledger: Ledger) -> Callable[[str], int] | 
     )
 
 
-def whom_to_ask(ledger: Ledger, wave: str) -> Mapping[str, str]:
+def whom_to_ask(ledger: Ledger, wave: str) -> Mapping[str, tuple[str, ...]]:
     """Return whom the round of a wave chose to ask about its items, where it did choose."""
     picks = ledger.records("picks").get(wave.partition(".")[0], {})
-    found: Mapping[str, str] = picks.get("whom", {})
+    found: dict[str, tuple[str, ...]] = {}
+    for chosen in (picks.get("models", {}), picks.get("whom", {})):
+        for item, worker in chosen.items():
+            found[item] = (*found.get(item, ()), worker)
     return found
 
 
@@ -360,7 +363,8 @@ class AnsweringCrowd:
             if item not in whom:
                 self._fill(item, missing[item])
             elif missing[item] > 0:  # others lost the comparison: the next round chooses again
-                self._got(whom[item], item)
+                for worker in whom[item]:
+                    self._got(worker, item)
         return None
 
     def offers(self, items: Sequence[str]) -> Offers:

@@ -555,7 +555,7 @@ class Campaign:
         if number > 1 and self.inputs.plan.redundancy.by == GAIN:
             with self.progress.frozen():
                 found = self._pick_answers(left)
-            chosen = {"more": found.more, "whom": found.whom}
+            chosen = {"more": found.more, "whom": found.whom, "models": found.models}
         else:
             trained = self.progress.trained if number > 1 else None
             found = self.steps.select.pick(number, self.progress.picked, trained, left)

@@ -35,6 +35,7 @@ class Picks:
         stopped: Why there are no more, in a word.
         more: Items of earlier rounds that get more answers, and how many they then want in all.
         whom: The worker whom to ask about an item, where that is chosen too; "" for whoever comes.
+        models: The model that is asked about an item besides, or alone.
     """
 
     items: tuple[str, ...]
@@ -42,6 +43,7 @@ class Picks:
     stopped: str = ""
     more: Mapping[str, int] = field(default_factory=dict)
     whom: Mapping[str, str] = field(default_factory=dict)
+    models: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -107,7 +109,7 @@ class Offers:
         prices: The most that each costs, in millionths.
         room: How many answers may still be asked of a worker; who is missing has no limit.
         models: Workers who are models: their answers take nobody's time, and are not counted
-            among those of a round.
+            among those of a round, and an item may get one of them and one of people.
     """
 
     items: list[str] = field(default_factory=list)

@@ -190,7 +190,9 @@ class Workforce(AnsweringCrowd):
     # Who is asked about what: the free places of the items, in their order, as far as there is
     # money for the most that the answers can cost.
 
-    def _choose(self, items: Sequence[str], whom: Mapping[str, str]) -> dict[str, list[str]]:
+    def _choose(
+        self, items: Sequence[str], whom: Mapping[str, Sequence[str]]
+    ) -> dict[str, list[str]]:
         """Choose items for every annotator."""
         rows = {row["item"]: row for row in self.ledger.slots().to_pylist()}
         left, asks = self.ledger.totals().left, dict[str, list[str]]()
@@ -228,15 +230,20 @@ class Workforce(AnsweringCrowd):
                     found.add(item, worker, self._most(worker, item))
         return found
 
-    def _order(self, item: str, chosen: str | None) -> Iterator[tuple[str, int]]:
+    def _order(self, item: str, chosen: Sequence[str] | None) -> Iterator[tuple[str, int]]:
         """Yield who can be asked about an item, and the most that it costs: the cheapest first.
 
-        Where the round chose somebody, it is he alone: others lost the comparison. Of a family one
+        Whom the round chose are asked alone: others lost the comparison. Of a family one
         is asked; two only where nobody else is left, which is never so where people answer.
         """
         if chosen is not None:
-            if chosen in self.machines and chosen not in self._barred and self._can(chosen, item):
-                yield chosen, self._most(chosen, item)
+            for worker in chosen:
+                if (
+                    worker in self.machines
+                    and worker not in self._barred
+                    and self._can(worker, item)
+                ):
+                    yield worker, self._most(worker, item)
             return
         able = [
             worker
