@@ -69,3 +69,22 @@ def test_a_campaign_without_a_test_says_nothing_of_it(tmp_path):
     inputs = inputs_of(tmp_path)
     assert (cost_range(inputs)["opening"], cost_range(inputs)["bears"]) == (0, None)
     assert not any(line.startswith("workers: ") for line in describe_plan(inputs))
+
+
+def test_the_range_of_costs_is_by_the_prices_of_those_who_can_be_asked(tmp_path):
+    write_files(tmp_path)
+    entries = [
+        {"id": "rules", "kind": "python", "call": "campaign.rules:weather",
+         "prices": {"per_answer": "0.001"}},
+        {"id": "expert", "kind": "people", "names": ["eva"], "prices": {"per_answer": "0.40"}},
+        {"id": "crowd", "kind": "people"},
+    ]  # fmt: skip
+    made = plan_of(redundancy={"min": 2, "max": 3}, prices={"per_answer": "0.05"})
+    made["crowd"] = {"source": "mixed", "workers": entries}
+    found = cost_range(read_inputs(read_plan(made), tmp_path))
+    n = found["items"]
+    assert found["cheapest"] == n * (1_000 + 50_000)
+    assert found["dearest"] == n * (400_000 + 50_000 + 50_000)
+    entries[2]["names"] = ["ann"]
+    again = cost_range(read_inputs(read_plan(made), tmp_path))
+    assert again["dearest"] == n * (400_000 + 50_000 + 1_000)

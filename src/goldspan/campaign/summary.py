@@ -15,12 +15,13 @@ def cost_range(inputs: CampaignInputs) -> dict[str, Any]:
     """Return the numbers of a plan.
 
     Returns:
-        `items` to label; `cheapest` and `dearest`, millionths for all of them with the fewest and
-        the most answers, by the prices of the plan; `cap`; `pays_least` and `pays_most`, the items
-        that the cap pays for; `opening`, what practice and test of a worker cost, on average over
-        the gold questions; `bears`, the workers whose openings the cap pays beside the minimum, and
-        `bears_most`, those whose openings alone use it up; None where there is no opening. Where
-        nobody is paid, in place of the money `fewest` and `most`, the fewest and the most answers.
+        `items` to label; `cheapest` and `dearest`, millionths for all of them with the fewest
+        answers of the cheapest workers and the most of the dearest; `cap`; `pays_least` and
+        `pays_most`, the items that the cap pays for; `opening`, what practice and test of a worker
+        cost, on average over the gold questions; `bears`, the workers whose openings the cap pays
+        beside the minimum, and `bears_most`, those whose openings alone use it up; None where there
+        is no opening. Where nobody is paid, in place of the money `fewest` and `most`, the fewest
+        and the most answers.
     """
     plan = inputs.plan
     own = [n for n, name in enumerate(inputs.ids) if name not in inputs.control]
@@ -28,21 +29,38 @@ def cost_range(inputs: CampaignInputs) -> dict[str, Any]:
     if not plan.is_paid:
         facts = {"items": len(own), "control": len(inputs.control)}
         return {**facts, "fewest": low * len(own), "most": high * len(own)}
-    once, opening = int(inputs.costs[own].sum()), _opening(inputs)
-    cap, each = plan.cap, once / len(own)
-    rest = max(0, cap - round(once * low / _labelling(plan)))
+    cap, opening, n = plan.cap, _opening(inputs), len(own)
+    least, most = _totals(inputs)
+    rest = max(0, cap - round(least / _labelling(plan)))
     return {
-        "items": len(own),
+        "items": n,
         "control": len(inputs.control),
-        "cheapest": once * low,
-        "dearest": once * high,
+        "cheapest": least,
+        "dearest": most,
         "cap": cap,
-        "pays_least": min(len(own), int(cap / (each * high))) if each else 0,
-        "pays_most": min(len(own), int(cap / (each * low))) if each else len(own),
+        "pays_least": min(n, cap * n // most) if most else n,
+        "pays_most": min(n, cap * n // least) if least else n,
         "opening": opening,
         "bears": rest // opening if opening else None,
         "bears_most": cap // opening if opening else None,
     }
+
+
+def _totals(inputs: CampaignInputs) -> tuple[int, int]:
+    """Return what all items cost with the fewest answers and with the most, in millionths."""
+    low, high = inputs.plan.redundancy.min, inputs.plan.redundancy.max
+    if not inputs.plan.workforce:
+        once = sum(
+            int(cost)
+            for name, cost in zip(inputs.ids, inputs.costs, strict=True)
+            if name not in inputs.control
+        )
+        return once * low, once * high
+    from goldspan.campaign.workforce import dearest_first
+
+    items = [item for item in inputs.items() if item.id not in inputs.control]
+    prices = dearest_first(inputs, items)
+    return int(prices[-low:].sum()), int(prices[:high].sum())
 
 
 def _opening(inputs: CampaignInputs) -> int:
@@ -168,9 +186,6 @@ def _test(control: Control) -> str:
 def _costs(inputs: CampaignInputs) -> Iterator[str]:
     found, plan = cost_range(inputs), inputs.plan
     unit = f" {plan.prices.currency}" if plan.prices.currency else ""
-    if not found["dearest"]:
-        yield f"budget: {from_micro(found['cap'])}{unit}; every worker has prices of its own"
-        return
     cheap, dear = from_micro(found["cheapest"]), from_micro(found["dearest"])
     yield (
         f"cost: all {found['items']} items take {cheap}{unit} with {plan.redundancy.min} answers "

@@ -7,12 +7,15 @@ before anybody is asked, so that a campaign that was killed goes on with the sam
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from functools import cached_property
 from itertools import count
 from typing import TYPE_CHECKING, Any, NamedTuple
 from weakref import finalize
+
+import numpy as np
 
 from goldspan.aggregation.machines import KINDS as MODELS
 from goldspan.annotators.base import AnnotationTask, Estimate
@@ -29,7 +32,7 @@ from goldspan.campaign.crowds import (
     tell,
     whom_to_ask,
 )
-from goldspan.campaign.plan import key_of
+from goldspan.campaign.plan import NAMES, PEOPLE, key_of
 from goldspan.campaign.probing import Probes
 from goldspan.campaign.protocols import Offers
 from goldspan.errors import InputError
@@ -38,6 +41,8 @@ from goldspan.tagger.features import hash64
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from numpy.typing import NDArray
 
     from goldspan.annotators.base import Annotator, ItemAnswer
     from goldspan.campaign.events import OnEvent
@@ -101,6 +106,26 @@ def expected(inputs: CampaignInputs) -> list[Expected]:
                 one = Expected(entry.id, entry.kind, machine.family, estimate, entry.probe)
                 found.append(one)
     return found
+
+
+def dearest_first(inputs: CampaignInputs, items: Sequence[PoolItem]) -> NDArray[np.int64]:
+    """Return the most that answers cost, millionths, int64 [n, n_items]: the n dearest workers.
+
+    They are as many as an item can get answers, or all; limits of workers are not looked at.
+    """
+    task, most = task_of(inputs, send_text=False), inputs.plan.redundancy.max
+    n_tokens = [len(item.tokens) for item in items]
+    tariffs = Counter[Any]()
+    rows: list[list[int]] = []
+    for entry in inputs.plan.workforce:
+        if entry.kind in KINDS and not entry.probe:
+            with open_annotator(entry, task) as machine:
+                rows.append([machine.most(item) for item in items])
+        elif entry.kind == PEOPLE:  # without names there is no end of them
+            tariffs[entry.tariff] += len(entry.options.get(NAMES, range(most)))
+    for tariff, n in tariffs.items():
+        rows += [[tariff.cost(n_of) for n_of in n_tokens]] * min(n, most)
+    return -np.sort(-np.array(rows, np.int64).reshape(-1, len(items)), axis=0)
 
 
 class Workforce(AnsweringCrowd):
