@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -14,12 +15,21 @@ from hypothesis import strategies as st
 
 import goldspan
 from crowd_tables import assert_same, refusal, small, tree, written, zipped
+from goldspan.aggregation import aggregate, calibrate
 from goldspan.crowd import ReadOptions
 from goldspan.crowd.gold import attach_gold
+from goldspan.crowd.io import to_crowd
 from goldspan.crowd.labels import recode, translate
 from goldspan.errors import FormatError, InputError
+from goldspan.simulation import draw_truth, simulate_crowd
 from goldspan.spans import Codec
-from goldspan.workers import measure_reliability
+from goldspan.workers import (
+    find_quality_flags,
+    measure_reliability,
+    replay,
+    review_workers,
+    select_by_gain,
+)
 
 SINGLE = b"task,worker,label\n1,a,x\n1,b,y\n2,a,x\n"
 SEQUENCE = b"item,worker,token,label\ns1,a,Ann,B-PER\ns1,a,sang,O\ns2,a,Paris,O\n"
@@ -352,3 +362,49 @@ def test_labels_of_a_mapping_are_those_of_the_answers_whatever_they_are(label, o
 def test_a_mapping_that_does_not_suit_is_refused(answers, gold, words):
     with pytest.raises((InputError, FormatError), match=words):
         goldspan.read_crowd(answers, gold=gold)
+
+
+CALLS = {
+    "read_crowd": lambda crowd, gold: to_crowd(crowd, gold=gold).gold.tolist(),
+    "aggregate": lambda crowd, gold: aggregate(crowd, "ds", gold=gold).token_probs.tolist(),
+    "calibrate": lambda crowd, gold: calibrate(aggregate(crowd, "ds"), gold).token_probs.tolist(),
+    "replay": lambda crowd, gold: replay(crowd, gold=gold, rule="fixed(2)").finished_right,
+    "measure_reliability": lambda crowd, gold: measure_reliability(crowd, gold).mean.tolist(),
+    "find_quality_flags": lambda crowd, gold: find_quality_flags(crowd, gold=gold),
+    "review_workers": lambda crowd, gold: review_workers(crowd, gold, method="ds").to_dict(),
+    "select_by_gain": lambda crowd, gold: select_by_gain(crowd, gold, budget=2).to_dict(),
+}
+"""Public calls that take known labels, and what of their results depends on these."""
+
+
+def simulated(kind: str) -> goldspan.Crowd:
+    """Simulate 150 items with gold, of ids 1 to 150: single labels, or two tokens with tags."""
+    lines = ["token\tgold"]
+    for n in range(150):
+        tags = ("B-PER", "O") if n % 3 else ("O", "O")
+        lines += [f"{word}\t{tag}" for word, tag in zip(("Ann", "sang"), tags, strict=True)] + [""]
+    truth = draw_truth(150, seed=1)
+    if kind == "tagged":
+        truth = goldspan.read_crowd("\n".join(lines).encode(), format="wide")
+    else:
+        truth = replace(truth, item_ids=pa.array([str(n + 1) for n in range(150)]))
+    return simulate_crowd(truth, ["flip(0.2) x2", "flip(0.3)", "copier(w1)"], seed=1)
+
+
+@pytest.mark.parametrize("name", CALLS)
+@pytest.mark.parametrize("kind", ["single", "tagged"])
+def test_every_call_takes_the_same_mappings(name, kind):
+    """Ids may be numbers, tags any sequence, and what is None is not known."""
+    crowd = simulated(kind)
+    known = dict(list(crowd.tagged_by_id().items())[:-1])
+    plain = {item: tags if kind == "tagged" else tags[0] for item, tags in known.items()}
+    other = {int(item): np.array(tags) for item, tags in known.items()} | {150: None}
+    bare, told = crowd.with_gold(None), CALLS[name]
+    assert told(bare, plain) == told(bare, other)
+    assert told(bare, plain) != told(bare, dict.fromkeys(plain, plain["2"]))
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_every_call_refuses_tags_that_are_no_list(name):
+    with pytest.raises(InputError, match="the tags of item '1' must be a list, not 'O O'"):
+        CALLS[name](simulated("tagged").with_gold(None), {1: "O O"})

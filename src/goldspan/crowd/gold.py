@@ -80,12 +80,25 @@ def rows_of_mapping(gold: Mapping[Any, Any]) -> list[dict[str, Any]]:
     return rows
 
 
+def tags_of_mapping(gold: Mapping[Any, Any]) -> dict[str, list[Any]]:
+    """Return tags in order by item id; an item of which nothing is known (None) is left out.
+
+    Raises:
+        InputError: The tags of an item are no list.
+
+    >>> tags_of_mapping({1: ("B-PER", "O"), "2": None})
+    {'1': ['B-PER', 'O']}
+    """
+    known = {str(item): tags for item, tags in gold.items() if tags is not None}
+    for item, tags in known.items():
+        if isinstance(tags, str) or not isinstance(tags, Iterable):
+            raise InputError(f"the tags of item {item!r} must be a list, not {tags!r}")
+    return {item: list(tags) for item, tags in known.items()}
+
+
 def _from_tags(crowd: Crowd, gold: Mapping[Any, Any], options: ReadOptions) -> Crowd:
     """Attach tags in order by item id."""
-    for item, tags in gold.items():
-        if tags is not None and (isinstance(tags, str) or not isinstance(tags, Iterable)):
-            raise InputError(f"the tags of item {str(item)!r} must be a list, not {tags!r}")
-    known = {str(item): list(tags) for item, tags in gold.items() if tags is not None}
+    known = tags_of_mapping(gold)
     hit = check_items(crowd, known, "<mapping>")
     found = with_gold_labels(crowd, flat_tags(crowd, known), options, "<mapping>")
     return _noted(

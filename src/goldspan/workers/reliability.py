@@ -12,7 +12,13 @@ from numpy.typing import NDArray
 from goldspan.aggregation import Consensus
 from goldspan.crowd import Crowd, ReadOptions
 from goldspan.crowd.detection import rows_as_table
-from goldspan.crowd.gold import attach_gold, check_items, flat_tags, rows_of_mapping
+from goldspan.crowd.gold import (
+    attach_gold,
+    check_items,
+    flat_tags,
+    rows_of_mapping,
+    tags_of_mapping,
+)
 from goldspan.crowd.labels import joined, recode, translate, with_gold_labels
 from goldspan.errors import FormatError, InputError, UnknownNameError
 from goldspan.spans import Tagged, find_spans
@@ -218,7 +224,7 @@ def _attach(crowd: Crowd, gold: Any, several: str) -> tuple[Crowd, NDArray[np.in
 def _of_mapping(crowd: Crowd, gold: Mapping[Any, Any], several: str) -> dict[str, list[Any]]:
     """Return the truths of every item: of single labels strings, else tags in order."""
     if not crowd.is_classification:
-        return {str(item): [list(tags)] for item, tags in gold.items()}
+        return {item: [tags] for item, tags in tags_of_mapping(gold).items()}
     found = _of_rows(rows_as_table(rows_of_mapping(gold)))
     many = [item for item, labels in found.items() if len(labels) > 1]
     if many and several == "refuse":
