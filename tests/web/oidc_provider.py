@@ -19,6 +19,11 @@ from joserfc.jwk import ECKey, KeySet, RSAKey
 CLIENT, SECRET = "goldspan-test", "the+client's secret/of the test".replace(" ", "_")
 ALICE = {"sub": "u-1", "email": "Alice@Example.org", "email_verified": True, "groups": ["staff"]}
 
+DEEP = b'{"keys": ' + 100_000 * b"[" + 100_000 * b"]" + b"}"
+"""JSON that is nested more deeply than Python reads."""
+FAULTY = {"html": b"<html>", "array": b"[]", "deep": DEEP}
+"""Bodies that are no JSON objects, or none that can be read, by the fault."""
+
 
 @dataclass
 class Provider:
@@ -81,7 +86,8 @@ class Provider:
             body = KeySet(self.keys).as_dict(private=False)
         elif url.path == "/token":
             status, body = self.token(_fields(form), handler.headers.get("Authorization", ""))
-        words = b"<html>" if "html" in self.wrong else json.dumps(body).encode()
+        words = next((FAULTY[one] for one in self.wrong if one in FAULTY), None)
+        words = words or json.dumps(body).encode()
         handler.send_response(500 if "down" in self.wrong else status)
         handler.send_header("Content-Length", str(len(words)))
         handler.end_headers()
@@ -130,6 +136,8 @@ class Provider:
             "nonce": asked["nonce"], **self.person, **self.claims,
         }  # fmt: skip
         claims = {name: value for name, value in claims.items() if value is not None}
+        if "deep header" in self.wrong:
+            return f"{base64.urlsafe_b64encode(DEEP).decode().rstrip('=')}.{_b64(claims)}.AAAA"
         key = self.keys[0]
         algorithm = "ES256" if key.kid == "k2" else "RS256"
         if "none" in self.wrong:

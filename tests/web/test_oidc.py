@@ -128,8 +128,10 @@ def test_who_is_not_named_stays_outside(served, provider, person):
 
 
 @pytest.mark.parametrize(
-    "fault", ["signature", "payload", "none", "symmetric", "no token", "down", "html"]
-)
+    "fault",
+    ["signature", "payload", "none", "symmetric", "no token", "down", "html", "array", "deep",
+     "deep header"],
+)  # fmt: skip
 def test_a_token_that_the_provider_has_not_signed_is_refused(served, provider, fault):
     browser = served.browser()
     back = leave(browser)
@@ -230,7 +232,7 @@ def test_who_says_no_at_the_provider_or_comes_from_another_is_refused(served):
         assert not is_in(browser)
 
 
-@pytest.mark.parametrize("fault", ["issuer", "endpoint", "down", "html"])
+@pytest.mark.parametrize("fault", ["issuer", "endpoint", "down", "html", "array", "deep"])
 def test_a_provider_whose_description_is_wrong_is_not_used(served, provider, fault):
     provider.wrong = {fault}
     browser = served.browser()

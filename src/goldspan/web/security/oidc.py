@@ -205,7 +205,7 @@ class OpenIdLogin:
             keys = self._keys()
             try:
                 return jwt.decode(token, KeySet.import_key_set(keys), algorithms=list(ALGORITHMS))
-            except (JoseError, ValueError, TypeError, KeyError) as error:
+            except (JoseError, ValueError, TypeError, KeyError, RecursionError) as error:
                 if not (again and self._forget_keys()):
                     told = type(error).__name__
                     raise ProviderError(f"the ID token is refused: {told}") from None
@@ -269,18 +269,24 @@ class OpenIdLogin:
                 status = answer.status_code
         except (httpx2.HTTPError, httpx2.InvalidURL) as error:
             raise ProviderError(f"the provider cannot be reached: {type(error).__name__}") from None
-        try:
-            found = answer_of(bytes(body))
-        except ValueError:
-            found = None
-        if status != 200 or found is None:
+        found = answer_of(bytes(body))
+        if status != 200:
             raise ProviderError(f"the provider answered {status}")
+        if found is None:
+            raise ProviderError("the provider's answer is not a JSON object")
         return found
 
 
 def answer_of(body: bytes) -> dict[str, Any] | None:
-    """Return the object of a JSON text, None if it is something else."""
-    found = json.loads(body)
+    """Return the object of a JSON text, None if it is something else or nested too deeply.
+
+    >>> answer_of(b'{"keys": []}'), answer_of(b"[]"), answer_of(b"<html>")
+    ({'keys': []}, None, None)
+    """
+    try:
+        found = json.loads(body)
+    except (ValueError, RecursionError):
+        return None
     return found if isinstance(found, dict) else None
 
 
