@@ -168,12 +168,11 @@ bench: $(STAMP) ## Run all benchmarks against the peers (long), or against OLD=c
 		--constraint constraints.txt --editable ".[postgres,server]" --group test --group bench
 	.venv-bench/bin/python $(if $(OLD),benchmarks/versions.py $(OLD) . --data $(DATA),benchmarks/run.py)
 
-# NAME= one of `python -m studies --help`; all of them without it.
-NAME ?= bsc campaign-ner classification li-liu ntoulas-spambase ntoulas-text purity redundancy selection-ner \
-	rodrigues-5 rodrigues-6 rodrigues-4 rodrigues-3 rodrigues-2
+# NAME= some of `python -m studies --names`; all of them without it, those that take hours last.
 study: $(STAMP) ## Repeat the papers' tables: many hours, resumes after an interruption (data in DATA, NAME=bsc for one)
 	@mkdir -p $(OUT)
-	for name in $(NAME); do \
+	names="$(or $(NAME),$$($(BIN)/python -m studies --names))" || exit 1; \
+	for name in $$names; do \
 		$(BIN)/python -m studies $$name --data $(DATA) -o $(OUT)/study-$$name.md --overwrite || exit 1; \
 	done
 

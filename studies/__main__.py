@@ -19,7 +19,7 @@ from goldspan.cli.output import (
 )
 from goldspan.errors import InputError, MissingExtraError, UnknownNameError
 from studies import options_of, run_study
-from studies.registry import STUDIES, WITH_PICTURE
+from studies.registry import STUDIES, WITH_PICTURE, names_by_length
 
 app = typer.Typer(
     name="python -m studies",
@@ -36,11 +36,18 @@ _KEPT = (
     "Of the studies campaign-ner, forecast, li-liu-…, people-models, purity, rodrigues-… and "
     "selection-ner…"
 )
+_NAMED = "Print the names of all studies, those that take hours last, and stop."
 _RODRIGUES = "Of the studies rodrigues-… alone"
 
 
 def _epilog() -> str:
     return "\n\n".join(f"{name}: {text}" for name, (_, text) in STUDIES.items())
+
+
+def _print_names(wished: bool) -> None:
+    if wished:
+        say(" ".join(names_by_length()))
+        raise typer.Exit
 
 
 @app.command(epilog=_epilog())
@@ -88,7 +95,18 @@ def study(
             rich_help_panel=_KEPT,
         ),
     ] = None,
+    so_far: Annotated[
+        bool,
+        typer.Option(
+            "--so-far",
+            help="Make the tables of the runs that are finished, and do none.",
+            rich_help_panel=_KEPT,
+        ),
+    ] = False,
     json: AsJson = False,
+    names: Annotated[  # noqa: ARG001 - its callback prints
+        bool, typer.Option("--names", help=_NAMED, is_eager=True, callback=_print_names)
+    ] = False,
 ) -> None:
     """Redo a paper's tables on real data, with our numbers beside the published ones.
 
@@ -101,6 +119,8 @@ def study(
       python -m studies li-liu --data ../shared/data --quick --plot hiring.svg
 
       python -m studies rodrigues-2 --data ../shared/data --repeats 30 -o names.md --json
+
+      python -m studies rodrigues-2 --data ../shared/data -o names.md --overwrite --so-far
     """
     check_files(output=output, plot=plot)
     check_outputs(output, plot, overwrite=overwrite)
@@ -108,6 +128,7 @@ def study(
     options: dict[str, Any] = {key: value for key, value in given.items() if value is not None}
     options |= {"quick": True} if quick else {}
     options |= _places(name, output, state)
+    options |= _checked_so_far(name, options.get("state")) if so_far else {}
     plot = _picture_file(name, output, plot)
     check_outputs(output, plot, overwrite=overwrite)
     if "methods" in options:
@@ -144,6 +165,22 @@ def _places(name: str, output: str | None, state: str | None) -> dict[str, Any]:
             raise InputError(f"--state {state} is no folder")
         return {"state": Path(state) / f"{name}.runs.jsonl"}
     return {"state": Path(output).with_suffix(".runs.jsonl")} if output else {}
+
+
+def _checked_so_far(name: str, state: Path | None) -> dict[str, Any]:
+    """Return the option of tables from finished runs, of a study that has some.
+
+    Raises:
+        InputError: The study keeps none, or there are none.
+    """
+    if "so_far" not in options_of(name):
+        raise InputError(f"study {name} keeps no finished runs: leave out --so-far")
+    if state is None:
+        raise InputError("--so-far needs the finished runs: name their folder (--state), or the "
+                         "output beside which they lie (-o)")  # fmt: skip
+    if not state.is_file():
+        raise InputError(f"{state} is not there: no run is finished, or it lies elsewhere")
+    return {"so_far": True}
 
 
 def _picture_file(name: str, output: str | None, plot: str | None) -> str | None:

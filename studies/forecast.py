@@ -188,6 +188,7 @@ def study(
     repeats: int | None = None,
     quick: bool = False,
     state: str | Path | None = None,
+    so_far: bool = False,
     threads: int | None = None,
 ) -> Study:
     """Make the tables.
@@ -198,6 +199,7 @@ def study(
         repeats: Seeds; 20 by default, one where it must be quick.
         quick: Whether it is only to be seen that the study runs.
         state: File of finished campaigns, or None.
+        so_far: Make the tables of the repeats that are finished, and do no run.
         threads: How many; None is all cores.
 
     Raises:
@@ -207,6 +209,10 @@ def study(
     times = repeats or (1 if quick else REPEATS)
     bench = Bench(*read_crowds(data, "forecast"), runner=Threads(threads))
     path = None if state is None else Path(state)
+    told = None
+    if so_far:
+        kept = _journal(bench, path, quick=quick).runs
+        times, told = journal.whole_repeats(kept, _keys(range(times)))
     runs = _carry_out(bench, range(times), path, progress, quick=quick)
     size, batch = (QUICK_SENTENCES, QUICK_BATCH) if quick else (SENTENCES, BATCH)
     notes = [
@@ -219,6 +225,7 @@ def study(
         ),
         "Ended by: other campaigns ran out of sentences, and their true cost is not known.",
     ]
+    notes = [told, *notes] if told else notes
     if quick:
         notes.insert(0, "QUICK: part of the sentences. It shows that the study runs, no result.")
     return Study("The forecast cost to a target", [forecast_table(runs, quick=quick)], notes)
@@ -255,18 +262,26 @@ def _carry_out(
     told: Callable[[int, int], None] | None, *, quick: bool,
 ) -> dict[journal.Key, Played]:  # fmt: skip
     """Run the campaigns that are not kept yet."""
-    digest = hashlib.blake2b(digest_size=16)
-    for part in (bench.crowd.latest.codes, bench.crowd.latest.worker, bench.others.offsets):
-        digest.update(np.ascontiguousarray(part).tobytes())
-    facts = repr([Journal.version, quick, SENTENCES, BATCH, TEAM, MODEL, digest.hexdigest()])
-    book = Journal(state, {
-        crowd: hashlib.sha256(f"{crowd}{TARGETS[crowd]}{facts}".encode()).hexdigest()[:32]
-        for crowd in CROWDS
-    })  # fmt: skip
-    keys = [(seed, crowd) for seed in seeds for crowd in CROWDS]
+    book, keys = _journal(bench, state, quick=quick), _keys(seeds)
     for done, (seed, crowd) in enumerate(keys, start=1):
         if (seed, crowd) not in book.runs:
             book.add((seed, crowd), play(bench, crowd, seed, quick=quick))
         if told:
             told(done, len(keys))
     return {key: book.runs[key] for key in keys}
+
+
+def _journal(bench: Bench, state: Path | None, *, quick: bool) -> Journal:
+    """Return the campaigns that are kept of these data and parameters."""
+    digest = hashlib.blake2b(digest_size=16)
+    for part in (bench.crowd.latest.codes, bench.crowd.latest.worker, bench.others.offsets):
+        digest.update(np.ascontiguousarray(part).tobytes())
+    facts = repr([Journal.version, quick, SENTENCES, BATCH, TEAM, MODEL, digest.hexdigest()])
+    return Journal(state, {
+        crowd: hashlib.sha256(f"{crowd}{TARGETS[crowd]}{facts}".encode()).hexdigest()[:32]
+        for crowd in CROWDS
+    })  # fmt: skip
+
+
+def _keys(seeds: Sequence[int]) -> list[journal.Key]:
+    return [(seed, crowd) for seed in seeds for crowd in CROWDS]

@@ -3,13 +3,16 @@
 A line is appended as soon as a run is over. Every line names what it belongs to – the study, its
 data and its parameters –, and lines of anything else are passed over: several studies may share a
 file. A line that was cut off by a kill is passed over as well.
+
+With `so_far` a study makes its tables of the finished runs alone, also while another process goes
+on with them.
 """
 
 from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from threading import Lock
 from typing import Any, ClassVar, Generic, TypeVar
@@ -19,6 +22,32 @@ from goldspan.errors import InputError
 Run = TypeVar("Run")
 Key = tuple[int, str]
 """A run: number of the repeat, and label of the method."""
+
+
+def whole_repeats(kept: Collection[Key], keys: Sequence[Key]) -> tuple[int, str]:
+    """Return how many repeats, from the first on, have all their runs, and a note that says so.
+
+    Args:
+        kept: The runs that are finished.
+        keys: All runs of the study.
+
+    Raises:
+        InputError: Not even the first repeat has.
+
+    >>> keys = [(seed, label) for seed in range(3) for label in "ab"]
+    >>> whole_repeats({(0, "a"), (0, "b"), (1, "b"), (2, "a"), (2, "b")}, keys)[0]
+    1
+    """
+    repeats = sorted({number for number, _ in keys})
+    is_open = {key[0] for key in keys if key not in kept}
+    n_whole = next((n for n, repeat in enumerate(repeats) if repeat in is_open), len(repeats))
+    done = f"{sum(key in kept for key in keys)} of {len(keys)} runs are finished"
+    if not n_whole:
+        raise InputError(
+            f"{done}, and of no repeat all: without --so-far the study goes on with them"
+        )
+    of = f"the first {n_whole} of {len(repeats)} repeats, which all rows have finished"
+    return n_whole, f"SO FAR: {done}. The tables are of {of}."
 
 
 class Journal(ABC, Generic[Run]):

@@ -53,6 +53,7 @@ PLAIN = "bsc-seq"
 """A method without text, beside `auto`."""
 TEAMS = (PEOPLE, PLUS_ONE, PLUS_SISTERS, UNTOLD, ALL, ALL_PLUS, ALL_SISTERS, ALL_UNTOLD)
 CAMPAIGN = "campaign by gain: the machine and people"
+RUNS = (*TEAMS, CAMPAIGN)
 ALONE = (ALL, ALL_PLUS, ALL_SISTERS, ALL_UNTOLD)
 """One seed is enough for these: nothing is drawn."""
 CHEAP = "0.0001"
@@ -199,6 +200,7 @@ def study(
     repeats: int | None = None,
     quick: bool = False,
     state: str | Path | None = None,
+    so_far: bool = False,
     threads: int | None = None,
 ) -> Study:
     """Make the tables.
@@ -209,6 +211,7 @@ def study(
         repeats: Seeds; 5 by default, one where it must be quick.
         quick: Whether it is only to be seen that the study runs.
         state: File of finished runs, or None.
+        so_far: Make the tables of the repeats that are finished, and do no run.
         threads: How many; None is all cores.
 
     Raises:
@@ -220,9 +223,10 @@ def study(
     if quick:
         crowd = crowd.select_items(np.arange(crowd.n_items) < QUICK_SENTENCES)
     bench = Bench(crowd, others, "bsc-seq" if quick else "auto", Threads(threads))
-    runs = _carry_out(
-        bench, (*TEAMS, CAMPAIGN), times, None if state is None else Path(state), progress
-    )
+    kept, told = None if state is None else Path(state), None
+    if so_far:
+        times, told = journal.whole_repeats(_journal(bench, kept).runs, _keys(times))
+    runs = _carry_out(bench, times, kept, progress)
     alone = 100 * bench.scored(_alone(bench))
     notes = [
         (
@@ -241,6 +245,7 @@ def study(
             f"and people are asked until {SHARE:.0%} of what all people's answers cost is spent."
         ),
     ]
+    notes = [told, *notes] if told else notes
     if quick:
         notes.insert(0, "QUICK: part of the sentences. It shows that the study runs, no result.")
     return Study(
@@ -292,25 +297,30 @@ def campaign_table(runs: Mapping[journal.Key, tuple[Point, ...]]) -> Table:
 
 
 def _carry_out(
-    bench: Bench, teams: tuple[str, ...], times: int, state: Path | None,
-    told: Callable[[int, int], None] | None,
-) -> dict[journal.Key, tuple[Point, ...]]:  # fmt: skip
+    bench: Bench, times: int, state: Path | None, told: Callable[[int, int], None] | None
+) -> dict[journal.Key, tuple[Point, ...]]:
     """Do the runs that are not kept yet."""
-    digest = hashlib.blake2b(digest_size=16)
-    for part in (bench.crowd.latest.codes, bench.crowd.latest.worker, bench.others.offsets):
-        digest.update(np.ascontiguousarray(part).tobytes())
-    facts = repr([Journal.version, bench.method, LEARNED, SEED, ROUNDS, SHARE, digest.hexdigest()])
-    book = Journal(state, {team: hashlib.sha256(f"{team}{facts}".encode()).hexdigest()[:32]
-                           for team in teams})  # fmt: skip
-    keys = [
-        (seed, team) for seed in range(times) for team in teams if not seed or team not in ALONE
-    ]
+    book, keys = _journal(bench, state), _keys(times)
     for done, (seed, team) in enumerate(keys, start=1):
         if (seed, team) not in book.runs:
             book.add((seed, team), bench.play(team, seed))
         if told:
             told(done, len(keys))
     return {key: book.runs[key] for key in keys}
+
+
+def _journal(bench: Bench, state: Path | None) -> Journal:
+    """Return the runs that are kept of these data and parameters."""
+    digest = hashlib.blake2b(digest_size=16)
+    for part in (bench.crowd.latest.codes, bench.crowd.latest.worker, bench.others.offsets):
+        digest.update(np.ascontiguousarray(part).tobytes())
+    facts = repr([Journal.version, bench.method, LEARNED, SEED, ROUNDS, SHARE, digest.hexdigest()])
+    return Journal(state, {team: hashlib.sha256(f"{team}{facts}".encode()).hexdigest()[:32]
+                           for team in RUNS})  # fmt: skip
+
+
+def _keys(times: int) -> list[journal.Key]:
+    return [(seed, team) for seed in range(times) for team in RUNS if not seed or team not in ALONE]
 
 
 def _alone(bench: Bench) -> Any:

@@ -94,3 +94,18 @@ WITH_PICTURE = frozenset(
     }
 )
 """The studies that draw a picture."""
+
+LONG = (
+    "campaign-ner", "people-models", "forecast", "rodrigues-5", "selection-ner-full",
+    "rodrigues-6", "rodrigues-4", "rodrigues-3", "rodrigues-2",
+)  # fmt: skip
+"""The studies that take hours, the longest last."""
+
+
+def names_by_length() -> list[str]:
+    """Return the names of all studies, those that take hours last.
+
+    >>> names_by_length()[-1]
+    'rodrigues-2'
+    """
+    return [*(name for name in STUDIES if name not in LONG), *LONG]

@@ -17,6 +17,7 @@ from studies.campaign_ner.journal import Journal, Key, Runs
 from studies.campaign_ner.play import PER_ANSWER, PER_TOKEN, Bench
 from studies.campaign_ner.selecting import Selecting
 from studies.campaign_ner.ways import Way
+from studies.journal import whole_repeats
 
 VERSION = 2
 Told = Callable[[int, int], None]
@@ -45,17 +46,35 @@ def carry_out(
         InputError: The file cannot be read or written.
     """
     by_label = {way.label: way for way in ways}
-    data = _digest(bench.crowd)
-    journal = Journal(state, {name: _name(bench, way, data) for name, way in by_label.items()})
-    keys = [
-        (seed, way.label) for seed in range(repeats) for way in ways if seed == 0 or not way.alone
-    ]
+    journal, keys = _journal(bench, ways, state), _keys(ways, repeats)
     total, done = sum(by_label[label].n_points for _, label in keys), 0
     for key in keys:
         done += _run(bench, by_label[key[1]], key, journal)
         if told:
             told(done, total)
     return {key: journal.runs[key] for key in keys}
+
+
+def finished(
+    bench: Bench, ways: Sequence[Way | Selecting], repeats: int, state: Path | None
+) -> tuple[int, str]:
+    """Return how many repeats all ways have finished, and a note that says so.
+
+    Raises:
+        InputError: None, or the file cannot be read.
+    """
+    return whole_repeats(_journal(bench, ways, state).runs, _keys(ways, repeats))
+
+
+def _journal(bench: Bench, ways: Sequence[Way | Selecting], state: Path | None) -> Journal:
+    data = _digest(bench.crowd)
+    return Journal(state, {way.label: _name(bench, way, data) for way in ways})
+
+
+def _keys(ways: Sequence[Way | Selecting], repeats: int) -> list[Key]:
+    return [
+        (seed, way.label) for seed in range(repeats) for way in ways if seed == 0 or not way.alone
+    ]
 
 
 def _run(bench: Bench, way: Way | Selecting, key: Key, journal: Journal) -> int:

@@ -17,7 +17,7 @@ import numpy as np
 from goldspan.crowd import Crowd, read_crowd
 from goldspan.errors import InputError
 from goldspan.runners import Threads
-from studies.campaign_ner.experiment import carry_out
+from studies.campaign_ner.experiment import carry_out, finished
 from studies.campaign_ner.picture import draw
 from studies.campaign_ner.play import LABELS, PER_ANSWER, PER_TOKEN, Bench
 from studies.campaign_ner.selecting import Size, selection_table, selections
@@ -58,6 +58,7 @@ def study(
     repeats: int | None = None,
     quick: bool = False,
     state: str | Path | None = None,
+    so_far: bool = False,
     threads: int | None = None,
 ) -> Study:
     """Make the tables and the picture.
@@ -68,6 +69,7 @@ def study(
         repeats: Seeds; 5 by default, one where it must be quick.
         quick: Whether it is only to be seen that the study runs.
         state: File of finished runs, or None.
+        so_far: Make the tables of the repeats that are finished, and do no run.
         threads: How many; None is all cores.
 
     Raises:
@@ -78,10 +80,14 @@ def study(
     crowd = _crowd(data, quick=quick)
     bench = Bench(crowd, QUICK_METHOD if quick else LABELS, Threads(threads))
     kept = None if state is None else Path(state)
-    found = means(carry_out(bench, ways(quick=quick), times, kept, progress))
-    campaigns = selections(quick=quick)
+    spent, campaigns = ways(quick=quick), selections(quick=quick)
+    extent = [f"{crowd.n_items} sentences, {len(crowd.latest)} answers."]
+    if so_far:
+        times, told = finished(bench, [*spent, *campaigns], times, kept)
+        extent.insert(0, told)
+    found = means(carry_out(bench, spent, times, kept, progress))
     runs = carry_out(bench, campaigns, times, kept)
-    notes = [f"{crowd.n_items} sentences, {len(crowd.latest)} answers.", *NOTES]
+    notes = [*extent, *NOTES]
     if quick:
         notes.insert(0, "QUICK: part of the sentences. It shows that the study runs, no result.")
     tables = [answer_table(found), point_table(found), selection_table(runs, campaigns)]

@@ -14,6 +14,7 @@ from scipy.stats import t as student
 
 from goldspan.workers import Reliability
 from goldspan.workers.scores import team_values, worker_scores
+from studies.journal import Key, whole_repeats
 from studies.li_liu.journal import Found, Journal
 from studies.li_liu.panels import Told
 from studies.li_liu.pools import Pool, read_pool
@@ -125,6 +126,7 @@ def study(
     quick: bool = False,
     threads: int | None = None,  # noqa: ARG001 - trials are short
     state: Path | None = None,
+    so_far: bool = False,
 ) -> Study:
     """Make the tables.
 
@@ -135,6 +137,7 @@ def study(
         quick: Whether it is only to be seen that the study runs.
         threads: Not needed.
         state: The file in which finished trials are kept, or None.
+        so_far: Make the tables of the repeats that are finished, and do no run.
 
     Raises:
         InputError: The data are not there, or `repeats` is no positive number.
@@ -147,12 +150,16 @@ def study(
         settings |= dict.fromkeys(change(w, v) for w in WORLDS.values() for v in values)
     real = {name: relabelled(read_pool(data, name, 10)) for name in REAL}
     pools = {Setting(crowd=name, n_workers=len(own)): own for name, own in real.items()}
-    found = carry_out([*pools, *settings], n_trials, pools, state, progress)
+    every, notes = [*pools, *settings], list(NOTES)
+    if so_far:
+        n_trials, told = whole_repeats(_journal(every, state).runs, _keys(every, n_trials))
+        notes.insert(0, told)
+    found = carry_out(every, n_trials, pools, state, progress)
     groups = {**GROUPS, "Real crowds": {one.crowd: one for one in pools}}
     tables = [_claims(found, groups), *(_figure_2(found, name) for name in (PLUGIN, TOP))]
     extent = f"{'QUICK: ' if quick else ''}{n_trials} trials of every setting, {N_ITEMS} items."
     return Study(
-        "Li and Liu 2015: which settings reproduce the claims?", tables, (extent, *NOTES),
+        "Li and Liu 2015: which settings reproduce the claims?", tables, (extent, *notes),
         picture=partial(_picture, found),
     )  # fmt: skip
 
@@ -204,22 +211,29 @@ def carry_out(
     Returns:
         Of every setting the lines, float64 [n_trials, n_workers], by budget 1, 2, ….
     """
-    kept = Journal(state, {str(one): f"li-liu-claims 1 {N_ITEMS} items" for one in settings})
-    found, done = {}, 0
-    for setting in settings:
-        runs: list[Found] = []
-        for seed in range(n_trials):
-            key = (seed, str(setting))
-            if key not in kept.runs:
-                kept.add(key, trial(setting, seed, pools.get(setting)))
-            runs.append(kept.runs[key])
-            done += 1
-            if told:
-                told(done, len(settings) * n_trials)
+    kept, keys = _journal(settings, state), _keys(settings, n_trials)
+    named = {str(setting): setting for setting in settings}
+    for done, (seed, name) in enumerate(keys, start=1):
+        if (seed, name) not in kept.runs:
+            kept.add((seed, name), trial(named[name], seed, pools.get(named[name])))
+        if told:
+            told(done, len(keys))
+    found = {}
+    for name, setting in named.items():
+        runs = [kept.runs[seed, name] for seed in range(n_trials)]
         found[setting] = {
-            name: np.array([run[name][0] for run in runs]) for name in runs[0]
+            line: np.array([run[line][0] for run in runs]) for line in runs[0]
         }  # fmt: skip
     return found
+
+
+def _journal(settings: Sequence[Setting], state: Path | None) -> Journal:
+    return Journal(state, {str(one): f"li-liu-claims 1 {N_ITEMS} items" for one in settings})
+
+
+def _keys(settings: Sequence[Setting], n_trials: int) -> list[Key]:
+    """List the trials, seed by seed, so that a study that is stopped has whole repeats."""
+    return [(seed, str(setting)) for seed in range(n_trials) for setting in settings]
 
 
 def trial(setting: Setting, seed: int, pool: NDArray[np.int64] | None = None) -> Found:

@@ -20,6 +20,7 @@ from goldspan.errors import InputError
 from goldspan.runners import Threads
 from goldspan.spans import score
 from goldspan.workers import measure_reliability, select_by_gain, select_workers
+from studies.journal import Key, whole_repeats
 from studies.li_liu.journal import Found, Journal
 from studies.li_liu.panels import Told
 from studies.table import Study, Table, check_repeats
@@ -93,6 +94,7 @@ def study(
     quick: bool = False,
     threads: int | None = None,
     state: Path | None = None,
+    so_far: bool = False,
 ) -> Study:
     """Make the tables.
 
@@ -103,6 +105,7 @@ def study(
         quick: Whether it is only to be seen that the study runs.
         threads: For aggregation; all cores by default.
         state: The file in which finished trials are kept, or None.
+        so_far: Make the tables of the repeats that are finished, and do no run.
 
     Raises:
         InputError: The data are not there, or `repeats` is no positive number.
@@ -111,13 +114,18 @@ def study(
     cases = [case for case in CASES if case.is_quick or not quick]
     n_trials = repeats or (QUICK_REPEATS if quick else REPEATS)
     times = {case: min(n_trials, NER_REPEATS) if case.is_ner else n_trials for case in cases}
-    found = carry_out(data, times, Threads(threads), state, progress)
+    crowds, notes = {case: _read(data, case) for case in cases}, list(NOTES)
+    if so_far:
+        n_trials, told = whole_repeats(_journal(crowds, state).runs, _keys(times))
+        times = {case: min(n, n_trials) for case, n in times.items()}
+        notes.insert(0, told)
+    found = carry_out(crowds, times, Threads(threads), state, progress)
     tables = [_overview(found)]
     tables += [_pairs(found, *pair) for pair in PAIRS]
     tables += [_sizes(case, runs) for case, runs in found.items()]
     extent = f"{'QUICK: ' if quick else ''}{n_trials} draws of gold questions per crowd"
     return Study(
-        "Whom can I drop without loss?", tables, (f"{extent}, on ner_mturk {NER_REPEATS}.", *NOTES),
+        "Whom can I drop without loss?", tables, (f"{extent}, on ner_mturk {NER_REPEATS}.", *notes),
         picture=partial(_picture, found),
     )  # fmt: skip
 
@@ -139,27 +147,41 @@ NOTES = (
 
 
 def carry_out(
-    data: Path, times: dict[Case, int], runner: Runner, state: Path | None, told: Told | None
-) -> dict[Case, list[Found]]:
+    crowds: dict[Case, Crowd], times: dict[Case, int], runner: Runner, state: Path | None,
+    told: Told | None,
+) -> dict[Case, list[Found]]:  # fmt: skip
     """Do all trials that are not kept yet."""
-    crowds = {case: _read(data, case) for case in times}
-    names = {
-        case.title: f"li-liu-teams 4 {case.title} gold {case.n_gold} {case.method} "
-        f"{crowds[case].n_items} items {len(crowds[case].latest)} answers"
-        for case in times
-    }
-    kept, done = Journal(state, names), 0
-    for case, n in times.items():
-        for seed in range(FIRST_SEED, FIRST_SEED + n):
-            if (seed, case.title) not in kept.runs:
-                kept.add((seed, case.title), trial(crowds[case], case, seed, runner))
-            done += 1
-            if told:
-                told(done, sum(times.values()))
+    kept, keys = _journal(crowds, state), _keys(times)
+    named = {case.title: case for case in times}
+    for done, (seed, title) in enumerate(keys, start=1):
+        if (seed, title) not in kept.runs:
+            case = named[title]
+            kept.add((seed, title), trial(crowds[case], case, seed, runner))
+        if told:
+            told(done, len(keys))
     return {
         case: [kept.runs[seed, case.title] for seed in range(FIRST_SEED, FIRST_SEED + n)]
         for case, n in times.items()
     }
+
+
+def _journal(crowds: dict[Case, Crowd], state: Path | None) -> Journal:
+    names = {
+        case.title: f"li-liu-teams 4 {case.title} gold {case.n_gold} {case.method} "
+        f"{crowd.n_items} items {len(crowd.latest)} answers"
+        for case, crowd in crowds.items()
+    }
+    return Journal(state, names)
+
+
+def _keys(times: dict[Case, int]) -> list[Key]:
+    """List the trials, seed by seed, so that a study that is stopped has whole repeats."""
+    return [
+        (FIRST_SEED + n, case.title)
+        for n in range(max(times.values()))
+        for case in times
+        if n < times[case]
+    ]
 
 
 def _read(data: Path, case: Case) -> Crowd:

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from goldspan import __version__
 from goldspan.aggregation import aggregate, methods
-from goldspan.errors import GoldspanError, UnknownNameError
+from goldspan.errors import GoldspanError, InputError, UnknownNameError
 from goldspan.protocols import Runner
 from studies import journal
 from studies.purity.crowds import Case, Shelf, parts_of, stripped
@@ -68,6 +68,8 @@ class Run:
 
 
 Runs = Mapping[tuple[int, str], Run]
+Work = Sequence[tuple[Case, Sequence[str]]]
+"""Crowds, and the methods on each."""
 
 
 class Journal(journal.Journal[Run]):
@@ -120,7 +122,7 @@ def methods_of(case: Case, chosen: Sequence[str] | None, *, quick: bool) -> list
 
 def carry_out(
     data: Path,
-    work: Sequence[tuple[Case, Sequence[str]]],
+    work: Work,
     runner: Runner,
     state: Path | None = None,
     told: Told | None = None,
@@ -143,13 +145,7 @@ def carry_out(
         InputError: The file of runs cannot be read or written.
     """
     shelf = Shelf(data)
-    digests = {source: shelf.digest(source) for source in {case.source for case, _ in work}}
-    names = {
-        label_of(case, method): _name(digests[case.source], case, method)
-        for case, chosen in work
-        for method in chosen
-    }
-    kept = Journal(state, names)
+    kept = _journal(shelf, work, state)
     total, done = sum(len(chosen) for _, chosen in work), 0
     for case, chosen in work:
         crowd = None
@@ -162,6 +158,35 @@ def carry_out(
             if told:
                 told(done, total)
     return kept.runs
+
+
+def finished(data: Path, work: Work, state: Path | None) -> tuple[Work, str]:
+    """Return the crowds on which all methods are finished, and a note that says how many.
+
+    Raises:
+        InputError: None, or the file cannot be read.
+    """
+    kept = _journal(Shelf(data), work, state).runs
+    whole = [
+        (case, chosen)
+        for case, chosen in work
+        if all((case.seed, label_of(case, method)) in kept for method in chosen)
+    ]
+    told = f"on {len(whole)} of {len(work)} crowds, each seed counted, all methods are finished"
+    if not whole:
+        raise InputError(f"{told}: without --so-far the study goes on with them")
+    return whole, f"SO FAR: {told}, and the tables are of these."
+
+
+def _journal(shelf: Shelf, work: Work, state: Path | None) -> Journal:
+    """Return the runs that are kept of these data and methods."""
+    digests = {source: shelf.digest(source) for source in {case.source for case, _ in work}}
+    names = {
+        label_of(case, method): _name(digests[case.source], case, method)
+        for case, chosen in work
+        for method in chosen
+    }
+    return Journal(state, names)
 
 
 def run_method(crowd: Any, method: str, runner: Runner) -> Run:

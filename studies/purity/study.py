@@ -8,7 +8,7 @@ from goldspan.aggregation import methods as known_methods
 from goldspan.errors import InputError
 from goldspan.runners import Threads
 from studies.purity.crowds import LOOKED_AT, Case, all_cases, quick_cases
-from studies.purity.runs import AUTO, Told, carry_out, methods_of
+from studies.purity.runs import AUTO, Told, carry_out, finished, methods_of
 from studies.purity.tables import crowd_tables, mean_tables, seen_table, trouble
 from studies.table import Study, check_repeats
 
@@ -62,6 +62,7 @@ def study(
     repeats: int | None = None,
     quick: bool = False,
     state: str | Path | None = None,
+    so_far: bool = False,
     threads: int | None = None,
 ) -> Study:
     """Make the tables.
@@ -76,6 +77,7 @@ def study(
         quick: Whether a few crowds and the fast methods are enough.
         state: File of finished runs, to go on from after a break. It is for one version of
             goldspan: remove it when methods have changed.
+        so_far: Make the tables of the crowds on which all methods are finished, and do no run.
         threads: How many; all cores by default.
 
     Raises:
@@ -90,9 +92,13 @@ def study(
                          "pico, btc, classification")  # fmt: skip
     work = [(case, methods_of(case, methods, quick=quick)) for case in cases]
     kept = None if state is None else Path(state)
+    told = []
+    if so_far:
+        work, note = finished(data, work, kept)
+        told.append(note)
     runs = carry_out(data, work, Threads(threads), kept, progress)
     tables = [*mean_tables(work, runs), seen_table(), *crowd_tables(work, runs)]
-    notes = [*_extent(wished, cases, quick=quick), *trouble(work, runs), *NOTES]
+    notes = [*told, *_extent(wished, cases, quick=quick), *trouble(work, runs), *NOTES]
     return Study("All methods over all crowds", tables, notes)
 
 

@@ -9,11 +9,10 @@ from typing import Any
 import numpy as np
 
 from studies.purity.crowds import LOOKED_AT, SIMULATED, Case
-from studies.purity.runs import VOTES, Runs, label_of
+from studies.purity.runs import VOTES, Runs, Work, label_of
 from studies.purity.scoring import NAN, Scores
 from studies.table import Table
 
-Work = Sequence[tuple[Case, Sequence[str]]]
 MEASURES = tuple(field.name for field in fields(Scores))
 LARGEST = ("longest", "longest_answer")
 """Of several seeds the largest counts, not the mean."""

@@ -21,6 +21,7 @@ from goldspan import __version__
 from goldspan.aggregation import get_aggregator
 from goldspan.aggregation.crf.methods import CrfGold
 from goldspan.crowd import Crowd
+from goldspan.errors import InputError
 from goldspan.protocols import Runner
 from studies.interrupting import at_interrupt
 from studies.rodrigues.journal import Journal, Key
@@ -133,8 +134,7 @@ def carry_out(
     Returns:
         The runs; the upper bound's stands in every repeat.
     """
-    names = {label: experiment.fingerprint(label) for label in experiment.methods}
-    journal, keys = Journal(state, names), experiment.keys
+    journal, keys = _journal(experiment, state), experiment.keys
     open_ = [key for key in keys if key not in journal.runs]
     if open_:
         counter = _Counter(len(keys) - len(open_), len(keys), told)
@@ -146,6 +146,33 @@ def carry_out(
         for repeat in range(experiment.repeats)
         for label in experiment.methods
     }
+
+
+def finished(experiment: Experiment, state: Path | None) -> dict[Key, Run]:
+    """Return the runs that are in the journal; methods may have different numbers of repeats.
+
+    The upper bound's stands in every repeat of which another method has finished.
+
+    Raises:
+        InputError: There is none, or the file cannot be read.
+    """
+    kept = _journal(experiment, state).runs
+    over = [key for key in experiment.keys if key in kept]
+    if not over:
+        raise InputError(
+            f"none of {len(experiment.keys)} runs is finished: without --so-far the study does them"
+        )
+    repeats = {repeat for repeat, label in over if label != UPPER} or {0}
+    found = {
+        (repeat, label): kept.get((0 if label == UPPER else repeat, label))
+        for repeat in sorted(repeats)
+        for label in experiment.methods
+    }
+    return {key: run for key, run in found.items() if run is not None}
+
+
+def _journal(experiment: Experiment, state: Path | None) -> Journal:
+    return Journal(state, {label: experiment.fingerprint(label) for label in experiment.methods})
 
 
 def _one_run(key: Key, bench: _Bench) -> None:

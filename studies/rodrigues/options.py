@@ -9,7 +9,7 @@ from pathlib import Path
 
 from goldspan.errors import InputError
 from goldspan.runners import Threads
-from studies.rodrigues.experiment import Experiment, Told, carry_out
+from studies.rodrigues.experiment import Experiment, Told, carry_out, finished
 from studies.rodrigues.methods import FULL, QUICK, Claim, Effort, check_methods
 from studies.rodrigues.pictures import score_figure
 from studies.rodrigues.tables import Runs, order_notes, score_tables, seconds_table
@@ -43,6 +43,7 @@ class Options:
         sentences: About how many sentences of the labelled items are used; None is all of them,
             and 500 where it must be quick.
         state: File of finished runs, or None.
+        so_far: Make the tables of the runs that are finished, and do none.
         threads: How many; None is all cores.
         progress: Told how many of all runs are over.
 
@@ -56,6 +57,7 @@ class Options:
     quick: bool = False
     sentences: int | None = None
     state: str | Path | None = None
+    so_far: bool = False
     threads: int | None = None
     progress: Told | None = None
 
@@ -112,18 +114,21 @@ def finish(
     """
     runner = Threads(options.threads)
     state = None if options.state is None else Path(options.state)
-    runs = carry_out(experiment, runner, state, options.progress)
+    if options.so_far:
+        runs = finished(experiment, state)
+    else:
+        runs = carry_out(experiment, runner, state, options.progress)
     tables = score_tables(runs, claim, None if options.is_partial else published)
     tables += [*(more(runs) if more else []), seconds_table(runs)]
     return Study(
         title,
         tables,
-        (*_extent(experiment, options), *order_notes(runs, claim), *notes, *ASSUMED),
+        (*_extent(experiment, options, runs), *order_notes(runs, claim), *notes, *ASSUMED),
         picture=partial(score_figure, runs, claim.method, scattered),
     )
 
 
-def _extent(experiment: Experiment, options: Options) -> list[str]:
+def _extent(experiment: Experiment, options: Options, runs: Runs) -> list[str]:
     """Return how much was done."""
     source = experiment.source
     notes = [
@@ -131,6 +136,10 @@ def _extent(experiment: Experiment, options: Options) -> list[str]:
         + ", ".join(f"{name} has {crowd.n_items}" for name, crowd in experiment.tests.items())
         + "."
     ]
+    if options.so_far:
+        keys = experiment.keys
+        n_over = sum(key in runs for key in keys)
+        notes.insert(0, f"SO FAR: {n_over} of {len(keys)} runs are finished.")
     if options.quick:
         notes.insert(
             0,

@@ -49,6 +49,7 @@ class SimulatedStudy:
         quick: bool = False,
         sentences: int | None = None,
         state: str | Path | None = None,
+        so_far: bool = False,
         threads: int | None = None,
     ) -> Study:
         """Make the tables.
@@ -61,10 +62,11 @@ class SimulatedStudy:
             quick: Whether it is only to be seen that the study runs.
             sentences: About how many labelled sentences are used; all by default.
             state: File of finished runs, to resume from.
+            so_far: Make the tables of the runs that are finished, and do none.
             threads: How many; all cores by default.
         """
         every = self.methods if methods is None else methods
-        chosen = Options(every, repeats, quick, sentences, state, threads, progress)
+        chosen = Options(every, repeats, quick, sentences, state, so_far, threads, progress)
         train, tests = read_sets(data, self.read, chosen.n_sentences)
         args = (train, tests, every, chosen.n_repeats, chosen.effort)
         experiment = Simulated(self.name, *args, self.workers, is_repeated=self.is_repeated)

@@ -30,6 +30,7 @@ def study(
     quick: bool = False,
     sentences: int | None = None,
     state: str | Path | None = None,
+    so_far: bool = False,
     threads: int | None = None,
 ) -> Study:
     """Make the tables.
@@ -42,9 +43,10 @@ def study(
         quick: Whether it is only to be seen that the study runs.
         sentences: About how many labelled sentences are used; all by default.
         state: File of finished runs, to resume from.
+        so_far: Make the tables of the runs that are finished, and do none.
         threads: How many; all cores by default.
     """
-    chosen = Options(methods, repeats, quick, sentences, state, threads, progress)
+    chosen = Options(methods, repeats, quick, sentences, state, so_far, threads, progress)
     source, tests = read_crowd_and_tests(data, chosen.n_sentences)
     args = (source, tests, methods, chosen.n_repeats, chosen.effort)
     return finish(

@@ -50,35 +50,42 @@ def score_tables(
         claim: Its method is compared with all others.
         published: F1 that the paper gives, by items and method.
     """
-    methods, tests = columns_of(runs), tests_of(runs, claim)
+    tests = tests_of(runs, claim)
     names = next(iter(runs.values())).scores
-    return [_score_table(methods, items, claim.method, published or {}, tests) for items in names]
+    return [_score_table(runs, items, claim.method, published or {}, tests) for items in names]
 
 
 def _score_table(
-    methods: dict[str, list[Run]],
+    runs: Runs,
     items: str,
     first: str,
     published: Mapping[tuple[str, str], float],
     tests: Mapping[tuple[str, str], Tested],
 ) -> Table:
-    n_repeats = len(next(iter(methods.values())))
-    is_drawn, ahead = n_repeats > 1, f"{first} ahead by"
-    columns = ["method", *(c for r in RATES for c in ([r, f"s.d. {r}"] if is_drawn else [r]))]
+    methods = columns_of(runs)
+    counts = {len(own) for own in methods.values()}
+    n_repeats, ahead = max(counts), f"{first} ahead by"
+    is_drawn, is_even = n_repeats > 1, len(counts) == 1
+    columns = ["method", *([] if is_even else ["repeats"])]
+    columns += [c for r in RATES for c in ([r, f"s.d. {r}"] if is_drawn else [r])]
     if first in methods:
         columns += [ahead, P_VALUE, CORRECTED] if is_drawn else [ahead]
     if any(place == items for place, _ in published):
         columns.append("published F1")
     rows = []
     for label, own in methods.items():
-        cells = {"method": label, **_means(rates_of(own, items))}
+        cells = {"method": label, "repeats": len(own), **_means(rates_of(own, items))}
         cells["published F1"] = published.get((items, label))
         if label != first and first in methods:
-            cells[ahead], cells[P_VALUE] = _compared(methods[first], own, items)
+            _, cells[ahead], cells[P_VALUE] = _compared(runs, first, label, items)
             if (items, label) in tests:
                 cells[CORRECTED] = tests[items, label].corrected
         rows.append(tuple(cells.get(column) for column in columns))
-    caption = f"{_caption(items)}, span F1 in per cent" + f", {n_repeats} repeats" * is_drawn
+    caption = f"{_caption(items)}, span F1 in per cent"
+    if not is_even:
+        caption += f", {min(counts)} to {n_repeats} repeats"
+    elif is_drawn:
+        caption += f", {n_repeats} repeats"
     digits: dict[str, int | str] = {P_VALUE: ".1e", CORRECTED: ".1e", "published F1": 1}
     return Table(caption, tuple(columns), tuple(rows), digits)
 
@@ -98,21 +105,28 @@ def _means(rates: NDArray[np.float64]) -> dict[str, Any]:
     return cells
 
 
-def _compared(first: list[Run], other: list[Run], items: str) -> tuple[float, float | None]:
-    """Say by how much one method's F1 is above another's, and the p value of that."""
-    a, b = rates_of(first, items)[:, 2], rates_of(other, items)[:, 2]
-    return float(a.mean() - b.mean()), paired_p(a.tolist(), b.tolist())
+def _compared(
+    runs: Runs, first: str, other: str, items: str
+) -> tuple[int, float | None, float | None]:
+    """Say in how many repeats both methods ran, by how much the first's F1 is above, and its p."""
+    both = [repeat for repeat, label in runs if label == first and (repeat, other) in runs]
+    if not both:
+        return 0, None, None
+    a, b = (rates_of([runs[n, label] for n in both], items)[:, 2] for label in (first, other))
+    return len(both), float(a.mean() - b.mean()), paired_p(a.tolist(), b.tolist())
 
 
 class Tested(NamedTuple):
     """A comparison of the paper's claim.
 
     Attributes:
+        n: Repeats in which both methods ran.
         gap: By how much F1 is ahead, in per cent.
         p: Of the paired t-test; None where it says nothing.
         corrected: The same, for all comparisons of the claim together.
     """
 
+    n: int
     gap: float
     p: float | None
     corrected: float | None
@@ -124,13 +138,17 @@ def tests_of(runs: Runs, claim: Claim) -> dict[tuple[str, str], Tested]:
     if claim.method not in methods:
         return {}
     found = {
-        (items, label): _compared(methods[claim.method], methods[label], items)
+        (items, label): _compared(runs, claim.method, label, items)
         for items in next(iter(runs.values())).scores
         for label in claim.below
         if label in methods
     }
-    corrected = holm([p for _, p in found.values()])
-    return {key: Tested(*one, p) for (key, one), p in zip(found.items(), corrected, strict=True)}
+    corrected = holm([p for _, _, p in found.values()])
+    return {
+        key: Tested(n, gap, p, c)
+        for (key, (n, gap, p)), c in zip(found.items(), corrected, strict=True)
+        if gap is not None
+    }
 
 
 def order_notes(runs: Runs, claim: Claim) -> list[str]:
@@ -140,11 +158,13 @@ def order_notes(runs: Runs, claim: Claim) -> list[str]:
     the gap is negative with such a p value; whatever else was measured shows nothing. A single run
     has no p value, and only its gaps are told.
     """
-    methods, tests = columns_of(runs), tests_of(runs, claim)
+    tests, notes = tests_of(runs, claim), []
     if not tests:
         return []
-    n_repeats, notes = len(methods[claim.method]), []
-    tested = f"paired t-test over {n_repeats} repeats" if n_repeats > 1 else "one run, no test"
+    counts = {one.n for one in tests.values()}
+    n_repeats = max(counts)
+    over = f"{n_repeats} repeats" if len(counts) == 1 else "the repeats that both have"
+    tested = f"paired t-test over {over}" if n_repeats > 1 else "one run, no test"
     for items in next(iter(runs.values())).scores:
         found: dict[str, list[str]] = {}
         for (place, label), one in tests.items():
@@ -152,7 +172,7 @@ def order_notes(runs: Runs, claim: Claim) -> list[str]:
                 continue
             p = "" if one.corrected is None else f", p = {one.corrected:.1e} corrected"
             size = f"{label} ({one.gap:+.2f}{p})"
-            found.setdefault(_verdict(one.gap, one.corrected, n_repeats), []).append(size)
+            found.setdefault(_verdict(one.gap, one.corrected, one.n), []).append(size)
         verdicts = "; ".join(f"{verdict} {', '.join(found[verdict])}" for verdict in sorted(found))
         notes.append(f"The paper's order on {items} ({tested}): {claim.method} {verdicts}.")
     return [*notes, JUDGED] if n_repeats > 1 else notes

@@ -12,6 +12,7 @@ from goldspan import __version__
 from goldspan.protocols import Runner
 from goldspan.tagger import CRF
 from studies.interrupting import at_interrupt
+from studies.journal import whole_repeats
 from studies.selection_ner.bench import STEPS, Bench
 from studies.selection_ner.journal import Journal, Key, Runs
 from studies.selection_ner.lines import Extent, Line
@@ -61,8 +62,7 @@ def carry_out(
         InputError: The file cannot be read or written.
     """
     lines = {line.label: line for line in extent.lines}
-    journal = Journal(state, {label: _name(bench, line) for label, line in lines.items()})
-    keys = [(seed, label) for label in lines for seed in range(extent.repeats)]
+    journal, keys = _journal(bench, extent, state), _keys(extent)
     open_ = [key for key in keys if key not in journal.runs]
     n_stops = {key: len(lines[key[1]].limits) for key in keys}
     counter = _Counter(sum(n_stops.values()), told)
@@ -71,6 +71,24 @@ def carry_out(
     with at_interrupt(work.stop):
         runner.map(_one_run, open_, work)
     return {key: journal.runs[key] for key in keys}
+
+
+def finished(bench: Bench, extent: Extent, state: Path | None) -> tuple[int, str]:
+    """Return how many repeats all lines have finished, and a note that says so.
+
+    Raises:
+        InputError: None, or the file cannot be read.
+    """
+    return whole_repeats(_journal(bench, extent, state).runs, _keys(extent))
+
+
+def _journal(bench: Bench, extent: Extent, state: Path | None) -> Journal:
+    return Journal(state, {line.label: _name(bench, line) for line in extent.lines})
+
+
+def _keys(extent: Extent) -> list[Key]:
+    """List the runs, seed by seed, so that a study that is stopped has whole repeats."""
+    return [(seed, line.label) for seed in range(extent.repeats) for line in extent.lines]
 
 
 def _one_run(key: Key, work: _Work) -> None:

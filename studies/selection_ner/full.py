@@ -8,7 +8,7 @@ CoNLL-2003, as in study selection-ner, until the whole pool is bought.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from goldspan.report.drawing import FONT, INK, MUTED, bare, new_figure, own_settings
 from goldspan.runners import Threads
 from studies.selection_ner.bench import STEPS, Bench
-from studies.selection_ner.experiment import Told, carry_out
+from studies.selection_ner.experiment import Told, carry_out, finished
 from studies.selection_ner.journal import Runs
 from studies.selection_ner.lines import RANDOM, RULES, SCHEDULE, Extent, Line
 from studies.selection_ner.pictures import LOOK
@@ -73,6 +73,7 @@ def study(
     repeats: int | None = None,
     quick: bool = False,
     state: str | Path | None = None,
+    so_far: bool = False,
     threads: int | None = None,
 ) -> Study:
     """Make the table.
@@ -83,6 +84,7 @@ def study(
         repeats: Seeds; 3 by default.
         quick: Whether it is only to be seen that the study runs: about 600 sentences are the pool.
         state: File of finished runs, to resume from.
+        so_far: Make the tables of the repeats that are finished, and do no run.
         threads: How many; all cores by default.
 
     Raises:
@@ -92,8 +94,13 @@ def study(
     bench = Bench.read(data, 600 if quick else None, 600 if quick else None)
     extent = Whole(repeats=repeats or (1 if quick else 3), n_tokens=bench.train.n_tokens)
     kept = None if state is None else Path(state)
+    notes = []
+    if so_far:
+        times, told = finished(bench, extent, kept)
+        extent = replace(extent, repeats=times)
+        notes.append(told)
     runs = carry_out(bench, extent, Threads(threads), kept, progress)
-    notes = _notes(bench, extent)
+    notes += _notes(bench, extent)
     if quick:
         notes.insert(0, "QUICK: it shows that the study runs, and no result.")
     title = "How much of the data is enough: selection on CoNLL-2003"

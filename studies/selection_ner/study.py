@@ -8,7 +8,7 @@ from pathlib import Path
 from goldspan.runners import Threads
 from studies.selection_ner import lines
 from studies.selection_ner.bench import STEPS, Bench
-from studies.selection_ner.experiment import Told, carry_out
+from studies.selection_ner.experiment import Told, carry_out, finished
 from studies.selection_ner.lines import RULES, Extent
 from studies.selection_ner.pictures import curve_figure
 from studies.selection_ner.seconds import seconds_table
@@ -55,6 +55,7 @@ def study(
     repeats: int | None = None,
     quick: bool = False,
     state: str | Path | None = None,
+    so_far: bool = False,
     threads: int | None = None,
 ) -> Study:
     """Make the tables.
@@ -65,6 +66,7 @@ def study(
         repeats: Seeds; 5 by default.
         quick: Whether it is only to be seen that the study runs.
         state: File of finished runs, to resume from.
+        so_far: Make the tables of the repeats that are finished, and do no run.
         threads: How many; all cores by default.
 
     Raises:
@@ -75,6 +77,11 @@ def study(
     extent = extent.repeated(repeats or extent.repeats)
     bench = Bench.read(data, extent.test_items)
     kept = None if state is None else Path(state)
+    notes = list(NOTES)
+    if so_far:
+        times, told = finished(bench, extent, kept)
+        extent = extent.repeated(times)
+        notes.insert(0, told)
     runs = carry_out(bench, extent, Threads(threads), kept, progress)
     tables = [
         target_table(runs, extent),
@@ -88,7 +95,7 @@ def study(
         *cost_tables(runs, extent),
         item_table(runs, extent),
     ]
-    notes = (*_extent_notes(bench, extent, quick=quick), *NOTES)
+    notes = [*_extent_notes(bench, extent, quick=quick), *notes]
     title = "What to label first: selection on CoNLL-2003"
     return Study(title, tables, notes, picture=partial(curve_figure, runs, extent))
 

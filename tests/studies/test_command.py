@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import shutil
 import subprocess
 import sys
 import time
@@ -11,7 +13,9 @@ import pytest
 from typer.testing import CliRunner
 
 from goldspan.errors import InputError, MissingExtraError, UnknownNameError
+from studies import STUDIES, options_of
 from studies.__main__ import app
+from studies.registry import LONG, names_by_length
 from tiny_data import write_data
 
 
@@ -61,6 +65,57 @@ def test_a_study_that_is_killed_goes_on_by_the_same_command(tiny, tmp_path, root
     assert tables[0] == tables[1]
 
 
+def test_so_far_makes_the_tables_of_what_is_finished(tiny, tmp_path):
+    words = ("rodrigues-4", "--data", tiny, "--quick", "--state", tmp_path)
+    _run(*words, "--repeats", 1, "--methods", "mv-token,crf-conc")
+    _run(*words, "--repeats", 2, "--methods", "mv-token")
+    kept = (tmp_path / "rodrigues-4.runs.jsonl").read_text()
+    found = json.loads(_run(*words, "--so-far", "--json").output)
+    assert re.fullmatch(r"SO FAR: 3 of \d\d runs are finished\.", found["notes"][1])
+    rows = {row["method"]: row["repeats"] for row in found["tables"][0]["rows"]}
+    assert rows == {"mv-token": 2, "crf-conc": 1}
+    assert (tmp_path / "rodrigues-4.runs.jsonl").read_text() == kept
+
+
+@pytest.mark.parametrize("name", [name for name in STUDIES if "so_far" in options_of(name)])
+def test_so_far_of_a_study_without_a_finished_run_says_so(name, tiny, tmp_path):
+    with pytest.raises(InputError, match=r"runs\.jsonl is not there: no run is finished"):
+        _run(name, "--data", tiny, "--state", tmp_path, "--so-far")
+    assert not list(tmp_path.iterdir())
+
+
+def test_every_study_that_keeps_runs_has_tables_so_far():
+    takers = [{name for name in STUDIES if option in options_of(name)} for option in
+              ("state", "so_far")]  # fmt: skip
+    assert takers[0] == takers[1] != set()
+
+
+def test_names_are_those_of_all_studies_the_long_ones_last():
+    names = _run("--names").output.split()
+    assert sorted(names) == sorted(STUDIES)
+    assert names[-len(LONG) :] == list(LONG)
+
+
+@pytest.mark.skipif(shutil.which("make") is None, reason="make is not installed")
+@pytest.mark.parametrize("chosen", [None, ["bsc", "purity"]])
+def test_make_study_does_all_studies_or_those_that_are_named(tmp_path, root, chosen):
+    """With an interpreter in place of the real one that tells its words, but for the names."""
+    told, python = tmp_path / "told.txt", tmp_path / "bin" / "python"
+    python.parent.mkdir()
+    python.write_text(
+        f'#!/bin/sh\ncase "$*" in *--names*) exec {sys.executable} "$@";; esac\n'
+        f'echo "$3" >>{told}\n'
+    )
+    python.chmod(0o755)
+    words = [f"BIN={python.parent}", "STAMP=Makefile", f"OUT={tmp_path}", "DATA=none"]
+    words += [] if chosen is None else [f"NAME={' '.join(chosen)}"]
+    done = subprocess.run(
+        ["make", "study", *words], cwd=root, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert told.read_text().split() == (chosen or names_by_length())
+
+
 def test_json_has_tables_and_notes(tiny, tmp_path):
     words = ("--methods", "mv-seq", "--quick", "--json", "--state", tmp_path)
     found = json.loads(_run("rodrigues-5", "--data", tiny, *words).output)
@@ -83,6 +138,8 @@ def test_the_picture_goes_where_it_is_wished(tiny, tmp_path):
         (("classification", "--quick"), "no option 'quick'"),
         (("classification", "--repeats", "3"), "no option 'repeats'"),
         (("bsc", "--state", "."), "keeps no finished runs"),
+        (("bsc", "--so-far"), "keeps no finished runs"),
+        (("rodrigues-6", "--so-far"), "needs the finished runs: name their folder"),
         (("rodrigues-5", "--repeats", "3"), "no option 'repeats'"),
         (("rodrigues-2", "--state", "nowhere"), "is no folder"),
         (("rodrigues-2", "-o", "a.svg", "--plot", "a.svg"), "two outputs"),

@@ -101,6 +101,31 @@ def test_one_run_shows_gaps_and_no_verdict_of_a_test(f1, verdict):
     assert f"(one run, no test): crf-ma {verdict} mv-token" in note
 
 
+def test_methods_with_other_numbers_of_repeats_are_compared_on_those_that_both_have():
+    runs = _runs({"mv-token": (0.5, 0.6, 0.8), "ds": (0.4,), "crf-ma": (0.7, 0.75, 0.8, 0.1)})
+    (table,) = score_tables(runs, Claim("crf-ma", ("mv-token", "ds")))
+    rows = {row["method"]: row for row in table.to_dict()["rows"]}
+    assert table.caption.endswith(", 1 to 4 repeats")
+    assert [rows[name]["repeats"] for name in rows] == [3, 1, 4]
+    assert rows["crf-ma"]["F1"] == pytest.approx(100 * 2.35 / 4)
+    assert rows["mv-token"]["crf-ma ahead by"] == pytest.approx(100 * 0.35 / 3)
+    assert rows["mv-token"]["p"] == pytest.approx(ttest_rel(F1["crf-ma"], F1["mv-token"]).pvalue)
+    assert rows["ds"]["crf-ma ahead by"] == pytest.approx(30)
+    assert rows["ds"]["p"] is rows["ds"]["s.d. F1"] is None
+    note, _ = order_notes(runs, Claim("crf-ma", ("mv-token", "ds")))
+    assert "(paired t-test over the repeats that both have): " in note
+    assert "is ahead of ds (+30.00)" in note
+    assert "is not shown to be above mv-token (+11.67, p" in note
+
+
+def test_methods_without_a_common_repeat_are_not_compared():
+    ours, other = (Run({"own items": (0.5, 0.5, f1)}, WORKERS, 1.0) for f1 in (0.8, 0.7))
+    runs = {(0, "crf-ma"): ours, (1, "mv-token"): other}
+    (table,) = score_tables(runs, CLAIM)
+    assert table.to_dict()["rows"][1]["crf-ma ahead by"] is None
+    assert order_notes(runs, CLAIM) == []
+
+
 def test_the_error_of_reliabilities_is_the_root_mean_square():
     table = error_table(_runs(), {"crf-ma": 8.61})
     label, error, mean, published = table.rows[1]
