@@ -340,6 +340,50 @@ def test_a_link_is_made_used_and_taken_back(desk, browser):
     context.close()
 
 
+def test_a_reviewers_link_is_made_used_and_taken_back(desk, browser):
+    page = desk.open("/links")
+    sees(page, "!document.querySelector('#r-empty').hidden")
+    page.fill("#r-names", "<b>rita</b>\nrob")
+    page.fill("#r-days", "7")
+    page.click("#r-make button")
+    sees(page, "document.querySelectorAll('#r-rows tr').length === 2")
+    assert page.locator("#r-new strong").all_text_contents() == ["<b>rita</b>", "rob"]
+    assert page.text_content("#r-sum") == "2 links valid"
+    assert page.input_value("#r-names") == ""
+    assert page.locator("#r-rows td[data-name='Last used']").all_text_contents() == ["never"] * 2
+    assert not page.locator("#rows", has_text="rob").count()
+    check(page)
+    url = page.locator("#r-new code").first.text_content()
+    context = browser.new_context()
+    visitor = context.new_page()
+    visitor.goto(url)
+    assert visitor.url.endswith("/desk/review")
+    page.get_by_role("button", name="Revoke the link of <b>rita</b>").click()
+    page.click("dialog .danger")
+    page.wait_for_selector('#r-rows .pill[data-kind="bad"]')
+    assert page.text_content("#r-sum") == "1 link valid"
+    assert context.request.get(url).status == 403
+    until(lambda: context.request.get(f"{desk.served.url}/api/desk/uncertain").status == 401)
+    context.close()
+
+
+def test_a_name_that_is_refused_loses_no_link_that_was_made_before_it(desk):
+    page = desk.open("/links")
+    page.fill("#r-names", f"rob\n{'x' * 500}\nlast")
+    page.click("#r-make button")
+    page.wait_for_selector('#note[data-kind="bad"]')
+    sees(page, "document.querySelectorAll('#r-new li').length === 1")
+    assert page.input_value("#r-names") == f"{'x' * 500}\nlast"
+
+
+def test_links_of_reviewers_are_made_with_the_header_of_the_page_alone(desk):
+    page = desk.open("/links")
+    url = f"{desk.served.url}/api/desk/reviewers"
+    told = page.context.request.post(url, data={"name": "eve", "days": 1})
+    assert (told.status, told.json()["error"]["code"]) == (403, "csrf")
+    assert "eve" not in [one.name for one in desk.served.auth.reviewers.all()]
+
+
 def test_enter_decides_after_a_press_on_what_else_it_may_be(desk):
     page = desk.open("/review")
     page.wait_for_selector("#queue li [aria-current]")

@@ -1,31 +1,86 @@
-// The workers' links: created, shown once, revoked.
+// The links of workers and of reviewers: created, shown once, revoked.
 
 import { ask, attempt, button, day, find, listen, make, many, note, page, post, put, Rows, say, sure } from "./desk.js";
 
-const rows = new Rows(find("rows"), build, fill);
-let made = [];
-
-attempt(load);
 listen(() => {});
-find("make").addEventListener("submit", (event) => { event.preventDefault(); attempt(create); });
-find("copy-all").addEventListener("click", () => attempt(() => copy(made.map((one) => `${one.worker}\t${one.url}`).join("\n"), "All links are copied")));
+links({
+  prefix: "", path: "links", nameOf: (one) => one.worker,
+  create: (workers, days, show) => post("links", { workers, days }).then(show),
+  loss: "The link no longer works, and whoever signed in with it is logged out. Their answers stay" + (page.paid ? ", and are paid." : "."),
+});
+links({
+  prefix: "r-", path: "reviewers", nameOf: (one) => one.name, used: true,
+  create: createReviewers,
+  loss: "The link no longer works, and whoever signed in with it is logged out. What they decided stays.",
+});
 
-async function load() {
-  const list = await ask("links");
-  rows.show(list.reverse(), (one) => one.id);
-  put("sum", list.length ? `${many(list.filter((one) => state(one)[1] === "good").length, "link")} valid` : "");
-  find("empty").hidden = list.length > 0;
+/** One after the other, each shown at once: if one is refused, the links before it are not lost. */
+async function createReviewers(names, days, show) {
+  const made = [];
+  for (const name of names) {
+    made.push(await post("reviewers", { name, days }));
+    show(made);
+  }
 }
 
-async function create() {
-  const workers = find("names").value.split("\n").map((name) => name.trim()).filter(Boolean);
-  made = await post("links", { workers, days: Number(find("days").value) });
-  find("names").value = "";
-  find("new").replaceChildren(...made.map((one) => make("li", {}, make("strong", { dir: "auto" }, one.worker), make("code", {}, one.url),
-    button("Copy", () => attempt(() => copy(one.url, `The link of ${one.worker} is copied`)), { "aria-label": `Copy the link of ${one.worker}` }))));
-  find("made").hidden = false;
-  find("t-made").focus();
-  await load();
+/** Let a form, a list of new links and a table, whose ids begin with a prefix, work on a path of the API. */
+function links({ prefix, path, nameOf, create, loss, used = false }) {
+  const at = (id) => find(prefix + id);
+  const rows = new Rows(at("rows"), build, fill);
+  let made = [];
+
+  attempt(load);
+  at("make").addEventListener("submit", (event) => { event.preventDefault(); attempt(send); });
+  at("copy-all").addEventListener("click", () => attempt(() => copy(made.map((one) => `${nameOf(one)}\t${one.url}`).join("\n"), "All links are copied")));
+
+  async function load() {
+    const list = await ask(path);
+    rows.show(list.reverse(), (one) => one.id);
+    put(`${prefix}sum`, list.length ? `${many(list.filter((one) => state(one)[1] === "good").length, "link")} valid` : "");
+    at("empty").hidden = list.length > 0;
+  }
+
+  async function send() {
+    const names = at("names").value.split("\n").map((name) => name.trim()).filter(Boolean);
+    let n = 0;
+    try {
+      await create(names, Number(at("days").value), (list) => { n = list.length; show(list); });
+    } finally {
+      at("names").value = names.slice(n).join("\n");  // what was refused can be mended and sent again
+      if (n) await load();
+    }
+    at("t-made").focus();
+  }
+
+  function show(list) {
+    made = list;
+    at("new").replaceChildren(...made.map((one) => make("li", {}, make("strong", { dir: "auto" }, nameOf(one)), make("code", {}, one.url),
+      button("Copy", () => attempt(() => copy(one.url, `The link of ${nameOf(one)} is copied`)), { "aria-label": `Copy the link of ${nameOf(one)}` }))));
+    at("made").hidden = false;
+  }
+
+  function build(one) {
+    const [status, last] = [make("span", { class: "pill" }), make("td", { "data-name": "Last used" })];
+    const act = button("Revoke…", () => attempt(() => revoke(one)), { "aria-haspopup": "dialog", "aria-label": `Revoke the link of ${nameOf(one)}` });
+    const cell = (name, ...parts) => make("td", { "data-name": name }, ...parts);
+    const element = make("tr", {}, make("th", { scope: "row", dir: "auto" }, nameOf(one)), cell("Created", day(one.issued)), ...(used ? [last] : []), cell("Valid until", day(one.expires)), cell("State", status), make("td", { class: "acts-cell" }, act));
+    return { element, status, last, act };
+  }
+
+  function fill(row, one) {
+    const [words, kind] = state(one);
+    put(row.status, words);
+    if (used) put(row.last, one.used === null ? "never" : day(one.used));
+    row.status.dataset.kind = kind;
+    row.act.hidden = kind !== "good";
+  }
+
+  async function revoke(one) {
+    if (!await sure({ title: `Revoke the link of ${nameOf(one)}?`, lead: loss, act: "Revoke", danger: true })) return;
+    await ask(`${path}/${encodeURIComponent(one.id)}`, { method: "DELETE" });
+    say("The link was revoked");
+    await load();
+  }
 }
 
 async function copy(text, words) {
@@ -40,26 +95,4 @@ async function copy(text, words) {
 function state(one) {
   if (one.revoked) return ["revoked", "bad"];
   return one.holds ? ["valid", "good"] : ["expired", "rest"];
-}
-
-function build(one) {
-  const [status, act] = [make("span", { class: "pill" }), button("Revoke…", () => attempt(() => revoke(one)), { "aria-haspopup": "dialog", "aria-label": `Revoke the link of ${one.worker}` })];
-  const cell = (name, ...parts) => make("td", { "data-name": name }, ...parts);
-  const element = make("tr", {}, make("th", { scope: "row", dir: "auto" }, one.worker), cell("Created", day(one.issued)), cell("Valid until", day(one.expires)), cell("State", status), make("td", { class: "acts-cell" }, act));
-  return { element, status, act };
-}
-
-function fill(row, one) {
-  const [words, kind] = state(one);
-  put(row.status, words);
-  row.status.dataset.kind = kind;
-  row.act.hidden = kind !== "good";
-}
-
-async function revoke(one) {
-  const lead = "The link no longer works, and whoever signed in with it is logged out. Their answers stay" + (page.paid ? ", and are paid." : ".");
-  if (!await sure({ title: `Revoke the link of ${one.worker}?`, lead, act: "Revoke", danger: true })) return;
-  await ask(`links/${encodeURIComponent(one.id)}`, { method: "DELETE" });
-  say("The link was revoked");
-  await load();
 }
