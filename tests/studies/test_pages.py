@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from goldspan import aggregate, read_crowd
-from goldspan.selection import Pool, Schedule
+from goldspan.selection import Features, Pool, Schedule
 from goldspan.spans import Tagged
 from goldspan.spans.scoring import score_codes
 from studies.campaign_ner.play import Bench
@@ -69,11 +70,12 @@ def test_crowd_crfs(news, root):
     assert found in [[row.get(name) for name in ("P", "R", "F1")] for row in rows]
 
 
-def test_a_campaign_on_recorded_answers(news, root):
-    (row,) = rows_of(root / "docs" / "results-campaign.md", "1 of each sentence")
+@pytest.mark.parametrize("n", [1, 2, 3, 4, 5])
+def test_a_campaign_on_recorded_answers(news, root, n):
+    (row,) = rows_of(root / "docs" / "results-campaign.md", f"{n} of each sentence")
     bench = Bench(news)
     revealed = bench.revealed(0)
-    revealed.ask(1)
+    revealed.ask(n)
     bought = revealed.asked >= 0
     money = 100 * bench.prices[bought].sum() / bench.prices.sum()
     assert row["% of answers"] == f"{100 * bought.mean():.1f}"
@@ -117,16 +119,39 @@ def test_data_selection(data, root):
     assert row["F"] == f"{np.mean(f):.2f}"
 
 
-def test_active_learning_for_names(data, root):
-    (row,) = rows_of(root / "docs" / "results-selection.md", "2500", "random")
-    train = read_crowd(data / "conll2003" / "train.tsv.gz")
-    pool, lengths = Pool.of(train), np.diff(train.offsets)
-    batches = [
-        Schedule(text="random").select(pool, budget="2500tokens", random_state=seed).item
-        for seed in range(5)
+@pytest.fixture(scope="module")
+def conll(data):
+    """The pool of the study, and its attribute values."""
+    train = read_crowd(data / "conll2003" / "train.tsv.gz", format="conll",
+                       columns={"tag": "ner_bio"})  # fmt: skip
+    pool = Pool.of(train)
+    return train, pool, Features.fit(pool)
+
+
+@pytest.mark.parametrize("rule", ["random", "coverage", "coverage-paper"])
+def test_active_learning_for_names(conll, root, rule):
+    (row,) = rows_of(root / "docs" / "results-selection.md", "2500", rule)
+    train, pool, features = conll
+    words = np.array(train.tokens.flatten().to_pylist())
+    once = {word for word, n in Counter(words.tolist()).items() if n == 1}
+    item = np.repeat(np.arange(train.n_items), np.diff(train.offsets))
+    is_name = np.char.startswith(np.array(train.tagset.tags)[train.gold_tagged.codes], "B-")
+    found = []
+    for seed in range(5):
+        batch = Schedule(text=rule).select(
+            pool, budget="2500tokens", features=features, random_state=seed
+        ).item  # fmt: skip
+        token = np.isin(item, batch)
+        own, n = set(words[token].tolist()), token.sum()
+        names = 100 * is_name[token].sum() / n
+        found.append(
+            (len(batch), n, n / len(batch), names, len(own), 100 * len(own & once) / len(own))
+        )
+    sizes = [
+        f"{mean:.{digits}f}"
+        for mean, digits in zip(np.mean(found, axis=0), (0, 0, 1, 1, 0, 0), strict=True)
     ]
-    assert row["sentences"] == f"{np.mean([len(batch) for batch in batches]):.0f}"
-    assert row["tokens"] == f"{np.mean([lengths[batch].sum() for batch in batches]):.0f}"
+    assert list(row.values())[2:] == sizes
 
 
 def test_benchmarks(data, root):

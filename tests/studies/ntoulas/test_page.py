@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
@@ -53,6 +56,15 @@ def test_quotes_stand_under_the_figure_that_they_are_of(root):
     assert '"virtually the same performance across all metrics"' in mails
     assert "virtually the same" not in texts
     assert "(of Figure 4)" in texts.partition("\n## ")[0]
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_beside_every_table_stand_the_day_and_the_version_of_its_numbers(root, page):
+    lines = [line for line in read(root, page).splitlines() if line]
+    captions = [before for before, line in pairwise(lines) if line[0] == "|" != before[0]]
+    assert len(captions) >= 5
+    for caption in captions:
+        assert re.search(r"\*\* \(20\d\d-\d\d-\d\d, version \d+\.\d+\.\d+\)$", caption), caption
 
 
 @pytest.mark.parametrize("page", PAGES)
