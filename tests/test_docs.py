@@ -23,13 +23,18 @@ PLAIN = re.compile(r"goldspan [^|<>;&$`]*$")
 STEP = re.compile(r'^```(\w+)(?: title="([^"]+)")?\n(.*?)^```', re.MULTILINE | re.DOTALL)
 WRITTEN = " (written)"
 """Ends the title of a block that shows what the commands before it wrote; others are input."""
+NEEDS = re.compile(r"^<!-- needs: (\w+) -->\n\n```.*?^```$", re.MULTILINE | re.DOTALL)
+"""A block that needs a large library: `tests/models/test_pages.py` runs pages with such blocks."""
 FENCE = re.compile(r"^```(\w+)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
 
+def _without_large(page: Path) -> str:
+    """Return the text of a page without the blocks that need a large library."""
+    return NEEDS.sub("", page.read_text(encoding="utf-8"))
+
+
 def _blocks(page: Path, language: str) -> list[str]:
-    return [
-        body for kind, body in FENCE.findall(page.read_text(encoding="utf-8")) if kind == language
-    ]
+    return [body for kind, body in FENCE.findall(_without_large(page)) if kind == language]
 
 
 def _commands(page: Path) -> list[str]:
@@ -40,7 +45,7 @@ def _commands(page: Path) -> list[str]:
 def _steps(page: Path) -> list[tuple[str, str]]:
     """Return the commands and the files of a page in their order: ("", command) or (name, text)."""
     found = []
-    for language, title, body in STEP.findall(page.read_text(encoding="utf-8")):
+    for language, title, body in STEP.findall(_without_large(page)):
         if title:
             found.append((title, body))
         elif language == "console":
@@ -48,7 +53,7 @@ def _steps(page: Path) -> list[tuple[str, str]]:
     return found
 
 
-def _read(name: str, text: str) -> object:
+def read_values(name: str, text: str) -> object:
     """Return what a file says: JSON as values, however its lines are broken."""
     if not name.endswith((".json", ".jsonl")):
         return [line.rstrip() for line in text.strip().splitlines()]
@@ -66,7 +71,7 @@ def _contents(place: Path) -> dict[str, bytes]:
     return {str(path): path.read_bytes() for path in files if path.is_file()}
 
 
-def _succeed(line: str, folder: Path) -> None:
+def succeed(line: str, folder: Path) -> None:
     """Run a command; `goldspan` without a pipe in this process, which saves the start of
     another."""
     run: Run | subprocess.CompletedProcess[str]
@@ -96,7 +101,7 @@ class Pages:
         asked = (line, *(pair for path in sorted(read) for pair in _contents(path).items()))
         if asked not in self.wrote:
             before = _contents(Path())
-            _succeed(line, Path())
+            succeed(line, Path())
             after = _contents(Path())
             self.wrote[asked] = {
                 path: after.get(path)
@@ -145,7 +150,7 @@ def test_the_commands_of_a_page_run(page, pages):
             pages.run(text)
         elif name.endswith(WRITTEN):
             path = name.removesuffix(WRITTEN)
-            assert _read(path, Path(path).read_text("utf-8")) == _read(path, text), path
+            assert read_values(path, Path(path).read_text("utf-8")) == read_values(path, text), path
         else:
             assert not Path(name).exists()
             Path(name).parent.mkdir(parents=True, exist_ok=True)
