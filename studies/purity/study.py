@@ -8,7 +8,7 @@ from goldspan.aggregation import methods as known_methods
 from goldspan.errors import InputError
 from goldspan.runners import Threads
 from studies.purity.crowds import LOOKED_AT, Case, all_cases, quick_cases
-from studies.purity.runs import AUTO, Told, carry_out, finished, methods_of
+from studies.purity.runs import AUTO, Told, Work, carry_out, finished, methods_of
 from studies.purity.tables import crowd_tables, mean_tables, seen_table, trouble
 from studies.table import Study, check_repeats
 
@@ -90,7 +90,7 @@ def study(
     if all(case.source == "simulated" for case in cases):
         raise InputError(f"{data} has none of the folders that study purity reads: ner_mturk, "
                          "pico, btc, classification")  # fmt: skip
-    work = [(case, methods_of(case, methods, quick=quick)) for case in cases]
+    work: Work = [(case, methods_of(case, methods, quick=quick)) for case in cases]
     kept = None if state is None else Path(state)
     told = []
     if so_far:
