@@ -77,11 +77,11 @@ def study(
     extent = extent.repeated(repeats or extent.repeats)
     bench = Bench.read(data, extent.test_items)
     kept = None if state is None else Path(state)
-    notes = list(NOTES)
+    told = []
     if so_far:
-        times, told = finished(bench, extent, kept)
+        times, note = finished(bench, extent, kept)
         extent = extent.repeated(times)
-        notes.insert(0, told)
+        told.append(note)
     runs = carry_out(bench, extent, Threads(threads), kept, progress)
     tables = [
         target_table(runs, extent),
@@ -95,7 +95,7 @@ def study(
         *cost_tables(runs, extent),
         item_table(runs, extent),
     ]
-    notes = [*_extent_notes(bench, extent, quick=quick), *notes]
+    notes = [*told, *_extent_notes(bench, extent, quick=quick), *NOTES]
     title = "What to label first: selection on CoNLL-2003"
     return Study(title, tables, notes, picture=partial(curve_figure, runs, extent))
 

@@ -19,6 +19,10 @@ def test_campaigns_are_run_once_and_shown_by_crowd_and_moment(tiny, tmp_path, mo
     monkeypatch.setattr(forecast, "play", lambda *_, **__: pytest.fail("played again"))
     again = run_study("forecast", tiny, quick=True, threads=1, state=state)
     assert again.tables == found.tables
+    options = {"quick": True, "threads": 1, "state": state}
+    so_far = run_study("forecast", tiny, repeats=3, so_far=True, **options)
+    assert so_far.tables == found.tables
+    assert so_far.notes[1].startswith("SO FAR: 3 of 9 runs are finished. ")
 
 
 def test_a_forecast_is_held_against_what_was_spent_at_the_end():

@@ -28,6 +28,10 @@ def test_its_tables_have_every_team_and_a_kept_run_is_not_done_again(tiny, tmp_p
     monkeypatch.setattr(Bench, "play", fail)
     again = run_study("people-models", tiny, quick=True, threads=1, state=state)
     assert [table.rows for table in again.tables] == [table.rows for table in found.tables]
+    options = {"quick": True, "threads": 1, "state": state}
+    so_far = run_study("people-models", tiny, repeats=3, so_far=True, **options)
+    assert so_far.tables == found.tables
+    assert "the first 1 of 3 repeats" in so_far.notes[1]
 
 
 def test_machines_learn_from_sentences_that_the_crowd_has_not(tiny):

@@ -102,6 +102,10 @@ def test_a_run_that_is_kept_is_not_done_again(study, tiny, state, monkeypatch):
     monkeypatch.setattr(experiment.Way, "play", fail)
     again = run_study("campaign-ner", tiny, quick=True, threads=1, state=state)
     assert [table.rows for table in again.tables] == [table.rows for table in study.tables]
+    options = {"quick": True, "threads": 1, "state": state}
+    so_far = run_study("campaign-ner", tiny, repeats=3, so_far=True, **options)
+    assert [table.rows for table in so_far.tables] == [table.rows for table in study.tables]
+    assert "the first 1 of 3 repeats" in so_far.notes[1]
 
 
 def test_the_picture_shows_answers_and_money(study):

@@ -206,6 +206,10 @@ def test_finished_trials_are_kept(tiny, tmp_path, monkeypatch):
     assert len(lines) == 2 * 4
     monkeypatch.setattr(claims, "trial", None)
     assert run_study("li-liu-claims", tiny, repeats=2, state=state).markdown() == first.markdown()
+    state.write_text("\n".join([*lines, lines[0].replace('"seed": 0', '"seed": 2'), ""]))
+    so_far = run_study("li-liu-claims", tiny, repeats=3, state=state, so_far=True)
+    assert so_far.tables == first.tables
+    assert so_far.notes[1].startswith("SO FAR: 9 of 12 runs are finished. ")
 
 
 def test_teams_are_compared_on_tiny_data(tiny, tmp_path, monkeypatch):
@@ -223,6 +227,9 @@ def test_teams_are_compared_on_tiny_data(tiny, tmp_path, monkeypatch):
     picture.save_figure(found.picture(), tmp_path / "study.png")
     monkeypatch.setattr(teams, "trial", None)
     assert run_study("li-liu-teams", tiny, repeats=2, state=state).markdown() == found.markdown()
+    so_far = run_study("li-liu-teams", tiny, repeats=7, state=state, so_far=True)
+    assert so_far.tables == found.tables
+    assert so_far.notes[1].startswith("SO FAR: 6 of 19 runs are finished. ")  # at most 5 of the NER
 
 
 def test_gold_that_is_not_drawn_does_not_reach_the_teams(tiny):

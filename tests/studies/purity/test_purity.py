@@ -280,6 +280,12 @@ def test_the_study_runs_resumes_and_says_what_is_missing(tiny, tmp_path, monkeyp
     calls = []
     before = runs.run_method
     monkeypatch.setattr(runs, "run_method", lambda *given: calls.append(given) or before(*given))
+    so_far = run_study("purity", tiny, so_far=True, **options)
+    assert not calls
+    assert so_far.notes[0].startswith("SO FAR: on ")
+    shown = [table.caption for table in so_far.tables]
+    assert [caption for caption in captions if caption in shown and "means" not in caption] != []
+    assert len(shown) < len(captions)
     again = run_study("purity", tiny, **options)
     assert len(calls) == 3
     assert [table.caption for table in again.tables] == captions

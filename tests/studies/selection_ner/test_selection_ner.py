@@ -247,6 +247,14 @@ def test_the_study_runs_on_tiny_data(tiny, tmp_path, monkeypatch):
     assert len(found.tables[-2].rows) == len(BY_COST)
     picture = pytest.importorskip("goldspan.report")
     picture.save_figure(found.picture(), tmp_path / "study.svg")
+    kept = state.read_text()
+    so_far = run_study("selection-ner", tiny, threads=1, state=state, repeats=3, so_far=True)
+    told = [study.tables for study in (found, so_far)]
+    assert [one for one in told[0] if "Seconds" not in one.caption] == [
+        one for one in told[1] if "Seconds" not in one.caption
+    ]
+    assert any("the first 2 of 3 repeats" in note for note in so_far.notes)
+    assert state.read_text() == kept
 
 
 def test_a_single_seed_has_no_standard_errors(runs):
