@@ -64,7 +64,8 @@ def test_beside_every_table_stand_the_day_and_the_version_of_its_numbers(root, p
     captions = [before for before, line in pairwise(lines) if line[0] == "|" != before[0]]
     assert len(captions) >= 5
     for caption in captions:
-        assert re.search(r"\*\* \(20\d\d-\d\d-\d\d, version \d+\.\d+\.\d+\)$", caption), caption
+        told = f"above a table stand its caption, the day and the version, not: {caption}"
+        assert re.search(r"^\*\*.*\*\* \(20\d\d-\d\d-\d\d, version \d+\.\d+\.\d+\)$", caption), told
 
 
 @pytest.mark.parametrize("page", PAGES)
