@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from itertools import pairwise
+from itertools import pairwise, takewhile
 
 import numpy as np
 import pytest
 
-from studies.ntoulas import spambase
-from studies.ntoulas.rounds import WAYS
+from goldspan.selection import Features
+from studies.ntoulas import spambase, text
+from studies.ntoulas.rounds import WAYS, play
 from studies.ntoulas.spambase import N_COVERAGE, PAPER, read_mails
 from studies.ntoulas.split import FOLDS
 from studies.ntoulas.trial import RANDOM, Training, run_trial
@@ -43,12 +44,38 @@ def test_the_row_of_ten_folds_is_that_of_this_code(root, data):
         assert row[2::2] == means
 
 
-def test_the_loop_in_rounds_has_every_way_of_this_code(root):
-    table = read(root, "results-ntoulas").partition("**The loop in rounds of 50")[2]
-    rows = [row.split(" | ") for row in table.partition("\n## ")[0].splitlines()[4:]]
-    for learner in ("gaussian-nb", "logistic"):
-        found = [(row[1], row[2].strip()) for row in rows if row[0] == f"| {learner}"]
-        assert found == [(way.name, way.beside) for way in WAYS]
+LEARNERS = {"The mails": ("gaussian-nb", "logistic"), "Texts": ("naive-bayes", "logistic")}
+"""Classifiers of the loop, by the beginning of the chapter."""
+
+
+def rows_of_the_loop(root, chapter):
+    """Return the cells of the table of the loop in rounds."""
+    page = read(root, "results-ntoulas").partition(f"\n## {chapter}")[2].partition("\n## ")[0]
+    table = page.partition("**The loop in rounds of 50")[2].splitlines()[4:]
+    return [
+        [cell.strip() for cell in row.strip("|").split("|")]
+        for row in takewhile(lambda line: line.startswith("|"), table)
+    ]
+
+
+@pytest.mark.parametrize("chapter", LEARNERS)
+def test_the_loop_in_rounds_has_every_way_of_this_code(root, chapter):
+    found = [tuple(row[:3]) for row in rows_of_the_loop(root, chapter)]
+    ways = [(way.name, way.beside) for way in WAYS]
+    assert found == [(learner, *way) for learner in LEARNERS[chapter] for way in ways]
+
+
+@pytest.mark.realdata
+def test_the_first_rounds_of_random_texts_are_those_of_this_code(root, data):
+    texts = text.read_texts(data / text.FOLDER)
+    (way,) = (way for way in WAYS if way.name == "random")
+    splits = [texts.draw(seed) for seed in range(10)]
+    features = Features.fit(splits[0].pool, templates=("lower",))  # random looks at none
+    row, *_ = (row for row in rows_of_the_loop(root, "Texts") if row[1] == way.name)
+    found = [
+        play(split, way, row[0], (150,), seed, features)[150].f for seed, split in enumerate(splits)
+    ]
+    assert row[3] == f"{np.mean(found):.2f}"
 
 
 def test_quotes_stand_under_the_figure_that_they_are_of(root):
