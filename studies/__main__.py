@@ -36,6 +36,10 @@ _KEPT = (
     "Of the studies campaign-ner, forecast, li-liu-…, people-models, purity, rodrigues-… and "
     "selection-ner…"
 )
+_SO_FAR = (
+    "Of the studies campaign-ner, forecast, li-liu-…, people-models, purity, rodrigues-… or "
+    "selection-ner…"
+)
 _NAMED = "Print the names of all studies, those that take hours last, and stop."
 _RODRIGUES = "Of the studies rodrigues-… alone"
 
@@ -100,7 +104,7 @@ def study(
         typer.Option(
             "--so-far",
             help="Make the tables of the runs that are finished, and do none.",
-            rich_help_panel=_KEPT,
+            rich_help_panel=_SO_FAR,
         ),
     ] = False,
     json: AsJson = False,
@@ -171,10 +175,10 @@ def _checked_so_far(name: str, state: Path | None) -> dict[str, Any]:
     """Return the option of tables from finished runs, of a study that has some.
 
     Raises:
-        InputError: The study keeps none, or there are none.
+        InputError: The study has no such tables, or there are no finished runs.
     """
     if "so_far" not in options_of(name):
-        raise InputError(f"study {name} keeps no finished runs: leave out --so-far")
+        raise InputError(f"study {name} has no tables of a part of its runs: leave out --so-far")
     if state is None:
         raise InputError("--so-far needs the finished runs: name their folder (--state), or the "
                          "output beside which they lie (-o)")  # fmt: skip
