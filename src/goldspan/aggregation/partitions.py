@@ -411,7 +411,7 @@ def _number(part: _Part, params: tuple[Keys, Model]) -> Sums:
     own = Stored(str(part.scratch), "").loaded()
     evidence = replace(own, row=number[own.row].astype(np.int32))
     shutil.rmtree(part.evidence, ignore_errors=True)
-    store(compress(evidence, len(model.rows)), part.evidence)
+    store(*compress([evidence], len(model.rows)), part.evidence)
     return vote_shard(evidence, model)
 
 
