@@ -169,7 +169,7 @@ bench: $(STAMP) ## Run all benchmarks against the peers (long), or against OLD=c
 	.venv-bench/bin/python $(if $(OLD),benchmarks/versions.py $(OLD) . --data $(DATA),benchmarks/run.py)
 
 # NAME= one of `python -m studies --help`; all of them without it.
-NAME ?= bsc campaign-ner classification li-liu ntoulas-spambase ntoulas-text purity redundancy selection-ner \
+NAME ?= bsc campaign-ner classification li-liu ntoulas-spambase ntoulas-text purity redundancy scale selection-ner \
 	rodrigues-5 rodrigues-6 rodrigues-4 rodrigues-3 rodrigues-2
 study: $(STAMP) ## Repeat the papers' tables: many hours, resumes after an interruption (data in DATA, NAME=bsc for one)
 	@mkdir -p $(OUT)

@@ -286,7 +286,7 @@ class Posterior:
         first = np.cumsum([0, *sizes])
         codes = np.empty(first[-1], np.int16)
         probs = np.empty((first[-1], len(self.steps.start)), np.float32)
-        rest = []
+        rest: list[tuple[Floats, NDArray[np.int64], Floats]] = []
         for n in range(0, len(sizes), AT_ONCE):
             for part in self.runner.map(_marginals, self.shards[n : n + AT_ONCE], params):
                 here = slice(first[len(rest)], first[len(rest) + 1])
