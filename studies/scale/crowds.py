@@ -74,6 +74,7 @@ class Kind:
 TWO = Kind("single labels of 2 classes", 2, 100, 1_000_000)
 NINE = Kind("single labels of 9 classes", 9, 100, 1_000_000)
 TAGGED = Kind("sentences with 9 tags", 9, 1_000, 100_000, is_tagged=True)
+FEW = Kind("sentences with 9 tags, 50 workers", 9, 1_000, 50, is_tagged=True)
 MANY = Kind("sentences with 41 tags", 41, 1_000, 100_000, is_tagged=True)
 
 

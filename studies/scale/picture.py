@@ -16,6 +16,7 @@ LOOKS: tuple[dict[str, Any], ...] = (
     {"color": POINT, "marker": "^", "linestyle": ":"},
     {"color": WRONG, "marker": "v", "linestyle": ":"},
     {"color": INK, "marker": "D"},
+    {"color": INK, "marker": "P", "linestyle": ":"},
 )
 PANELS = ("CPU ns per label and step", "bytes per label beside parameters and result")
 

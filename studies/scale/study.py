@@ -18,7 +18,7 @@ from goldspan import __version__
 from goldspan.errors import InputError, UnknownNameError
 from goldspan.runners.threads import usable_cores
 from studies import journal
-from studies.scale.crowds import MANY, NINE, TAGGED, TWO, Kind, write_crowd
+from studies.scale.crowds import FEW, MANY, NINE, TAGGED, TWO, Kind, write_crowd
 from studies.scale.picture import draw
 from studies.scale.plan import Constants, breaks, constants_table, plan_table
 from studies.scale.points import AGGREGATE, BESIDE, MIB, SERVE, STEPS, Job
@@ -44,9 +44,10 @@ FROM = 10**6
 """Labels from which on a step is to take as long per label."""
 SERIES: tuple[tuple[str, Kind], ...] = (
     ("ds", TWO), ("mace", TWO), ("ds", NINE), ("mace", NINE), ("bsc-seq", TAGGED),
+    ("bsc-seq", FEW),
 )  # fmt: skip
-MANY_TAGS = ("bsc-seq", MANY)
-"""Measured at one size, for the plan."""
+BY_PLAN = (("bsc-seq", TAGGED), ("bsc-seq", MANY))
+"""The series that the plan reckons with; that of many tags is measured at one size."""
 RAY, SERVED = "ray", "pool"
 PARTS = ("ds", "mace", "bsc-seq", RAY, SERVED)
 RAY_NAME, POOL_NAME = "ds on Ray beside threads", "a pool that is served"
@@ -126,7 +127,7 @@ def study(
     facts = f"{VERSION} {__version__} {_machine()} threads {n_threads} quick {quick}"
     series = [(method, kind) for method, kind in SERIES if method in methods]
     many = QUICK_MANY if quick else MANY_SIZE
-    more = [MANY_TAGS] if "bsc-seq" in methods and max(sizes) >= many else []
+    more = [BY_PLAN[1]] if "bsc-seq" in methods and max(sizes) >= many else []
     names = [*(label_of(*one) for one in (*series, *more)), RAY_NAME, POOL_NAME]
     path = None if state is None else Path(state)
     book = Journal(path, {name: f"{name} {facts}" for name in names})
@@ -142,7 +143,7 @@ def study(
         work.append(((n, POOL_NAME), partial(_direct, SERVE, 100, n)))
     _carry_out(book, work, int(memory), progress)
     runs = {key: book.runs[key] for key, _ in work}
-    known = [found for one in (SERIES[-1], MANY_TAGS) if (found := _constants(runs, *one))]
+    known = [found for one in BY_PLAN if (found := _constants(runs, *one))]
     tables = [
         *(_growth(runs, label_of(*one)) for one in series),
         *([_memory(runs)] if series else []),
@@ -270,7 +271,7 @@ def _memory(runs: Mapping[Key, Point]) -> Table:
         "of it parameters, MB", "of it result, MB", "rest, bytes per label",
     )  # fmt: skip
     rows = []
-    for name in dict.fromkeys(label_of(*one) for one in (*SERIES, MANY_TAGS)):
+    for name in dict.fromkeys(label_of(*one) for one in (*SERIES, BY_PLAN[1])):
         for point in _own(runs, name).values():
             facts = point.facts
             if point.failed:
@@ -369,13 +370,14 @@ def _notes(
                 f"{min(large):.1f} and {max(large):.1f} CPU ns per label, {grows:.2f}x (our "
                 f"target: {FLAT:g}x)."
             )
-    tagged = [point for point in _own(runs, label_of(*SERIES[-1])).values() if not point.failed]
-    if tagged:
-        last = tagged[-1]
-        yield (
-            f"bsc-seq adds {_bytes(last):.1f} bytes per answered token beside parameters and "
-            f"result on {int(last.facts['labels']):,} answered tokens (our target: {BYTES:g})."
-        )
+    for name in (label_of("bsc-seq", kind) for kind in (FEW, TAGGED)):
+        tagged = [point for point in _own(runs, name).values() if not point.failed]
+        if tagged:
+            last = tagged[-1]
+            yield (
+                f"{name}: {_bytes(last):.1f} bytes per answered token beside parameters and "
+                f"result on {int(last.facts['labels']):,} answered tokens (our target: {BYTES:g})."
+            )
     for one in known:
         words = breaks(one)
         found = "; then ".join(words) if words else "nothing that is reckoned here"

@@ -92,21 +92,21 @@ def test_what_is_finished_is_kept_and_what_failed_for_memory_is_tried_with_more(
     state = tmp_path / "runs.jsonl"
     found = run_study("scale", methods=("ds", "bsc-seq"), state=state, threads=1)
     n = len(played)
-    assert n == 3 * 4 + 1
+    assert n == 4 * 4 + 1
     again = run_study("scale", methods=("ds", "bsc-seq"), state=state, threads=1)
     assert len(played) == n
     assert again.tables == found.tables
     monkeypatch.setattr(study, "_free", lambda: 12e9)
     run_study("scale", methods=("ds", "bsc-seq"), state=state, threads=1)
-    assert [job.path.stem for job, _ in played[n:]] == [str(10**7)] * 3
+    assert [job.path.stem for job, _ in played[n:]] == [str(10**7)] * 4
     assert {memory for _, memory in played[n:]} == {10_000_000_000}
 
 
 def test_the_tables_hold_every_series_and_say_what_failed(played):  # noqa: ARG001
     found = run_study("scale", methods=("ds", "mace", "bsc-seq", "pool"))
     text = found.markdown()
-    assert text.count("**Time: ") == 5
-    assert text.count("too large") == 5
+    assert text.count("**Time: ") == 6
+    assert text.count("too large") == 6
     row = next(line for line in text.splitlines() if line.startswith("| 100000000 |"))
     assert "| 20.0 |" in row
     assert (
