@@ -69,7 +69,11 @@ def measured(
         little: Argument of `prepare` for the run that warms up.
         much: Argument of `prepare` for the run that counts.
         limit: Seconds that the run may take.
-        memory: Bytes that the process may use; without, a process that dies is an error.
+        memory: Bytes that the process may use; what needs more, or is killed, has failed.
+
+    Raises:
+        ChildProcessError: The work raised an error, which the process has printed; or the process
+            was killed though its memory was not limited.
     """
     context = multiprocessing.get_context("spawn")
     here, there = context.Pipe(duplex=False)
@@ -94,10 +98,7 @@ def _heard(here: Any, process: Any, limit: float, memory: int | None) -> Outcome
         try:
             kind, value = here.recv()
         except EOFError:
-            if memory is None:
-                raise
-            process.join()
-            kind, value = "failed", f"it died with exit code {process.exitcode}"
+            kind, value = "failed", _death(process, memory)
         if kind == "begin":
             begin = time.perf_counter()
         elif kind == "ran":
@@ -110,6 +111,17 @@ def _heard(here: Any, process: Any, limit: float, memory: int | None) -> Outcome
             process.join()
             seconds, added, found = value
             return Outcome(seconds, added, found, told, finished=True)
+
+
+def _death(process: Any, memory: int | None) -> str:
+    """Say how a process was killed, if that may be for its memory."""
+    process.join()
+    if process.exitcode >= 0:
+        raise ChildProcessError("a measurement ended by the error above")
+    words = f"it was ended by signal {-process.exitcode}"
+    if memory is None:
+        raise ChildProcessError(words)
+    return words
 
 
 def _child(there: Any, work: Work, little: Any, much: Any, memory: int | None) -> None:

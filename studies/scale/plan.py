@@ -33,7 +33,7 @@ class Constants:
     Attributes:
         n_tags: J.
         labels: Answered tokens of the crowd that this was measured on.
-        seconds: Per answered token and step, one core.
+        seconds: Of the E-step per answered token, one core.
         update: Seconds of an update per row of the table and tag, one core.
         rows: Rows of the table per worker.
         held: Bytes of the evidence per answered token.
@@ -162,7 +162,7 @@ def plan_table(every: Sequence[Constants]) -> Table:
 def constants_table(every: Sequence[Constants]) -> Table:
     """Show what was measured."""
     columns = (
-        "tags", "answered tokens measured", "ns per token and step",
+        "tags", "answered tokens measured", "ns of the E-step per token",
         "ns of an update per row and tag", "rows per worker", "bytes of evidence per token",
     )  # fmt: skip
     rows = tuple(

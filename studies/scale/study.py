@@ -7,7 +7,7 @@ import os
 import platform
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
@@ -15,7 +15,7 @@ from typing import Any
 
 from benchmarks.children import Outcome, Work, measured
 from goldspan import __version__
-from goldspan.errors import InputError, UnknownNameError
+from goldspan.errors import GoldspanError, InputError, UnknownNameError
 from goldspan.runners.threads import usable_cores
 from studies import journal
 from studies.scale.crowds import FEW, MANY, NINE, TAGGED, TWO, Kind, write_crowd
@@ -137,7 +137,7 @@ def study(
     if has_ray:
         for n in QUICK_RAY_SIZES if quick else RAY_SIZES:
             if labels is None or n <= labels:
-                work.append(((n, RAY_NAME), partial(_direct, BESIDE, (10_000, 1), (n, n_threads))))
+                work.append(((n, RAY_NAME), partial(_beside, n, n_threads)))
     if SERVED in methods:
         n = QUICK_POOL if quick else POOL
         work.append(((n, POOL_NAME), partial(_direct, SERVE, 100, n)))
@@ -183,7 +183,7 @@ def _aggregated(kind: Kind, n: int, method: str, threads: int, memory: int) -> P
         for size, job in zip(sizes, jobs, strict=True):
             if not job.path.exists() and not _written(kind, size, job.path):
                 return Point({}, f"a crowd of {size:,} labels could not be written", memory)
-        return Point.of(measured(AGGREGATE, jobs[0], jobs[1], memory=memory), memory)
+        return _direct(AGGREGATE, jobs[0], jobs[1], memory)
 
 
 def _written(kind: Kind, n: int, path: Path) -> bool:
@@ -194,8 +194,17 @@ def _written(kind: Kind, n: int, path: Path) -> bool:
     return own.exitcode == 0
 
 
-def _direct(work: Work, little: Any, much: Any, memory: int) -> Point:
-    return Point.of(measured(work, little, much, memory=memory), memory)
+def _beside(n: int, threads: int, memory: int) -> Point:
+    """Measure Ray beside threads; the limit would be that of every process of the cluster."""
+    return replace(_direct(BESIDE, (10_000, 1), (n, threads), None), memory=float(memory))
+
+
+def _direct(work: Work, little: Any, much: Any, memory: int | None) -> Point:
+    """Measure; only what failed for its memory is kept as failed."""
+    try:
+        return Point.of(measured(work, little, much, memory=memory), memory or 0.0)
+    except ChildProcessError as error:
+        raise GoldspanError(f"{error}; the same command goes on with it") from None
 
 
 def _carry_out(
@@ -338,7 +347,8 @@ def _constants(runs: Mapping[Key, Point], method: str, kind: Kind) -> Constants 
         return None
     facts = done[-1].facts
     return Constants(
-        kind.n_tags, facts["labels"], facts["step_cpu"] / facts["labels"],
+        kind.n_tags, facts["labels"],
+        max(0.0, facts["step_cpu"] - facts["update"]) / facts["labels"],  # a step has both
         facts["update"] / facts["rows"] / kind.n_tags, facts["rows"] / facts["workers"],
         facts["evidence_mb"] * MIB / facts["labels"],
     )  # fmt: skip

@@ -7,7 +7,7 @@ import pytest
 
 import goldspan
 from benchmarks.children import Outcome
-from goldspan.errors import InputError, UnknownNameError
+from goldspan.errors import GoldspanError, InputError, UnknownNameError
 from studies import run_study
 from studies.scale import plan, points, study
 from studies.scale.crowds import MANY, NINE, TAGGED, TWO, write_crowd
@@ -52,6 +52,11 @@ def test_a_measurement_that_needs_too_much_memory_is_told_as_such():
     found = study._aggregated(TWO, 2_000, "ds", 1, 250_000_000)
     assert found.failed
     assert found.facts == {}
+
+
+def test_an_error_of_a_measurement_is_not_taken_for_a_lack_of_memory():
+    with pytest.raises(GoldspanError, match="goes on with it"):
+        study._direct(points.SERVE, "no number", 30, 2_000_000_000)
 
 
 def test_a_pool_that_is_served_is_measured():
@@ -138,6 +143,16 @@ def test_parts_and_sizes_that_do_not_exist_are_refused():
 def test_bytes_are_what_is_added_beside_parameters_and_result():
     point = study.Point(FACTS, "", 1e9)
     assert study._bytes(point) == pytest.approx(2 * 2**20 / 1e4)
+
+
+def test_the_constants_tell_the_e_step_from_the_update():
+    point = study.Point(FACTS | {"step_cpu": 0.05, "update": 0.02}, "", 1e9)
+    found = study._constants(
+        {(10_000, study.label_of("bsc-seq", TAGGED)): point}, "bsc-seq", TAGGED
+    )
+    assert found.seconds == pytest.approx(0.03 / 1e4)
+    assert found.update == pytest.approx(0.02 / 100 / 9)
+    assert (found.rows, found.held) == (2, pytest.approx(2**20 / 1e4))
 
 
 def test_the_plan_multiplies_what_was_measured():
