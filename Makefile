@@ -139,7 +139,7 @@ $(CLUSTER): pyproject.toml constraints.txt
 	.venv-cluster/bin/python -m pip install --quiet --disable-pip-version-check \
 		--constraint constraints.txt "pip>=25.1"
 	.venv-cluster/bin/python -m pip install --quiet --disable-pip-version-check \
-		--constraint constraints.txt --editable ".[cluster]" --group cluster
+		--constraint constraints.txt --editable ".[cluster,campaign]" --group cluster
 	touch $@
 
 test-cluster: $(CLUSTER) ## Run the tests with real Ray: two processes, machines that are taken away
@@ -176,13 +176,15 @@ study: $(STAMP) ## Repeat the papers' tables: many hours, resumes after an inter
 		$(BIN)/python -m studies $$name --data $(DATA) -o $(OUT)/study-$$name.md --overwrite || exit 1; \
 	done
 
-# The tests that have the marker `torture`, each many times; tests/torture.py makes the table. RECORD=1
-# writes it into docs/reliability.md too.
-TABLES = --torture-table $(OUT)/torture.md $(if $(RECORD),--torture-table docs/reliability.md)
-torture: $(STAMP) ## Kill, damage, flood and fuzz all that can be, for half an hour, and print what held
+# The tests that have the marker `torture`, each many times; tests/torture.py makes the tables. Those with
+# Ray have an environment and a table of their own. RECORD=1 writes the tables into the docs too.
+TABLE = --torture-table $(OUT)/$(1).md $(if $(RECORD),--torture-table docs/$(2).md)
+torture: $(STAMP) $(CLUSTER) ## Kill, damage, flood and fuzz all that can be, for half an hour, and print what held
 	@$(POSTGRES)
 	GOLDSPAN_TORTURE=60 $(BIN)/python -m pytest -n 2 --dist worksteal tests -m "torture and not realdata and not cluster" \
-		--hypothesis-profile=torture $(TABLES)
+		--hypothesis-profile=torture $(call TABLE,torture,reliability); held=$$?; \
+	GOLDSPAN_TORTURE=60 .venv-cluster/bin/python -m pytest tests/cluster -m torture \
+		$(call TABLE,torture-cluster,cluster); exit $$((held | $$?))
 
 clean: ## Remove everything that was made
 	rm -rf .venv .venv-bench .venv-models .venv-wheel .venv-sdist .venv-cluster $(OUT) site .coverage .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -11,6 +11,7 @@ from __future__ import annotations
 import ctypes
 import gc
 import multiprocessing
+import resource
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -32,6 +33,7 @@ class Outcome:
         value: What `judge` gave, None if it was ended.
         told: What it told last, or None.
         finished: Whether it came to its end.
+        failed: How it ended where its memory was limited and did not do; else "".
     """
 
     seconds: float
@@ -39,6 +41,7 @@ class Outcome:
     value: Any
     told: Any
     finished: bool
+    failed: str = ""
 
 
 @dataclass(frozen=True)
@@ -56,7 +59,9 @@ class Work:
     judge: Callable[[Any, Any], Any]
 
 
-def measured(work: Work, little: Any, much: Any, limit: float = 3600.0) -> Outcome:
+def measured(
+    work: Work, little: Any, much: Any, limit: float = 3600.0, *, memory: int | None = None
+) -> Outcome:
     """Measure `run(prepare(much), tell)` in a process of its own.
 
     Args:
@@ -64,32 +69,73 @@ def measured(work: Work, little: Any, much: Any, limit: float = 3600.0) -> Outco
         little: Argument of `prepare` for the run that warms up.
         much: Argument of `prepare` for the run that counts.
         limit: Seconds that the run may take.
+        memory: Bytes that the process may use; what needs more, or is killed, has failed.
+
+    Raises:
+        ChildProcessError: The work raised an error, which the process has printed; or the process
+            was killed though its memory was not limited.
     """
     context = multiprocessing.get_context("spawn")
     here, there = context.Pipe(duplex=False)
-    process = context.Process(target=_child, args=(there, work, little, much))
+    process = context.Process(target=_child, args=(there, work, little, much, memory))
     process.start()
     there.close()
-    told, begin = None, None
-    while True:
-        left = None if begin is None else begin + limit - time.perf_counter()
-        if left is not None and (left <= 0 or not here.poll(left)):
+    try:
+        return _heard(here, process, limit, memory)
+    finally:
+        if process.is_alive():
             process.terminate()
-            process.join()
-            return Outcome(limit, float("nan"), None, told, finished=False)
-        kind, value = here.recv()
+        process.join()
+
+
+def _heard(here: Any, process: Any, limit: float, memory: int | None) -> Outcome:
+    """Hear what the process tells until it ends, or its time is over."""
+    nothing, told, begin = float("nan"), None, 0.0
+    while True:
+        left = begin + limit - time.perf_counter() if begin else None
+        if left is not None and (left <= 0 or not here.poll(left)):
+            return Outcome(limit, nothing, None, told, finished=False)
+        try:
+            kind, value = here.recv()
+        except EOFError:
+            kind, value = "failed", _death(process, memory)
         if kind == "begin":
             begin = time.perf_counter()
         elif kind == "ran":
-            begin = None
+            begin = 0.0
         elif kind == "told":
             told = value
+        elif kind == "failed":
+            return Outcome(nothing, nothing, None, told, finished=False, failed=value)
         elif kind == "end":
             process.join()
-            return Outcome(*value, told, finished=True)
+            seconds, added, found = value
+            return Outcome(seconds, added, found, told, finished=True)
 
 
-def _child(there: Any, work: Work, little: Any, much: Any) -> None:
+def _death(process: Any, memory: int | None) -> str:
+    """Say how a process was killed, if that may be for its memory."""
+    process.join()
+    if process.exitcode >= 0:
+        raise ChildProcessError("a measurement ended by the error above")
+    words = f"it was ended by signal {-process.exitcode}"
+    if memory is None:
+        raise ChildProcessError(words)
+    return words
+
+
+def _child(there: Any, work: Work, little: Any, much: Any, memory: int | None) -> None:
+    if memory is None:
+        _measure(there, work, little, much)
+        return
+    resource.setrlimit(resource.RLIMIT_DATA, (memory, memory))
+    try:
+        _measure(there, work, little, much)
+    except MemoryError:
+        there.send(("failed", f"it needs more than {memory / 1e9:.1f} GB"))
+
+
+def _measure(there: Any, work: Work, little: Any, much: Any) -> None:
     small = work.prepare(little)
     work.judge(small, work.run(small, lambda _: None))
     data = work.prepare(much)

@@ -7,10 +7,9 @@ from functools import cache
 import numpy as np
 
 from goldspan.spans import Codec, Tagged
+from simulated import MEAN_LENGTH, TYPES
 
-TYPES = ("LOC", "MISC", "ORG", "PER")
 N_TOKENS = 1_000_000
-MEAN_LENGTH = 14.7
 
 
 @cache

@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
-import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from corpus import MEAN_LENGTH, TYPES
 from goldspan.crowd import Crowd
 from goldspan.crowd.model import Answers, list_array
 from goldspan.spans import Codec
 
+if TYPE_CHECKING:
+    import pandas as pd
+
 ANSWERS_PER_ITEM = 5
+TYPES = ("LOC", "MISC", "ORG", "PER")
+MEAN_LENGTH = 14.7
+"""Of a sentence, in tokens."""
+BLOCK = 1 << 20
+"""Labels that are drawn at a time: their probabilities take memory."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,6 +44,8 @@ class Labels:
 
     def frame(self) -> pd.DataFrame:
         """Return columns task, worker, label; ids are strings, as in the crowds that are shared."""
+        import pandas as pd
+
         tasks = np.char.add("t", self.task.astype(str))
         workers = np.char.add("w", self.worker.astype(str))
         return pd.DataFrame(
@@ -68,20 +78,27 @@ def single_labels(
     for j in range(n_classes):
         matrix[:, j, j] = right[:, j]
         matrix[:, j, np.arange(n_classes) != j] = (1 - right[:, j, None]) * wrong[:, j]
-    truth = rng.choice(n_classes, n_tasks, p=np.arange(1, n_classes + 1) / (n_classes * 2.5))
+    shares = np.arange(1, n_classes + 1)
+    truth = rng.choice(n_classes, n_tasks, p=shares / shares.sum())
     task, worker = (
         np.repeat(np.arange(n_tasks), per_task),
         _teams(n_tasks, n_workers, per_task, rng),
     )
-    bounds = np.cumsum(matrix, axis=2)[worker, truth[task]]
-    label = (rng.random((len(task), 1)) > bounds[:, :-1]).sum(axis=1)
+    bounds = np.cumsum(matrix, axis=2)[:, :, :-1]
+    label = np.empty(len(task), np.int64)
+    for first in range(0, len(task), BLOCK):
+        block = slice(first, first + BLOCK)
+        own = bounds[worker[block], truth[task[block]]]
+        label[block] = (rng.random((len(own), 1)) > own).sum(axis=1)
     return Labels(task, worker, label, truth)
 
 
-def tagged_crowd(n_labels: int, *, n_workers: int = 50, seed: int = 0) -> Crowd:
+def tagged_crowd(
+    n_labels: int, *, n_workers: int = 50, types: Sequence[str] = TYPES, seed: int = 0
+) -> Crowd:
     """Make a crowd of BIO sentences with about so many answered tokens, five answers each."""
     rng = np.random.default_rng(seed)
-    codec = Codec.from_types(TYPES)
+    codec = Codec.from_types(tuple(types))
     n_tokens = n_labels // ANSWERS_PER_ITEM
     lengths = rng.poisson(MEAN_LENGTH - 3, int(n_tokens / MEAN_LENGTH * 1.2) + 10) + 3
     offsets = np.concatenate([[0], np.cumsum(lengths)])

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from goldspan.errors import InputError, UnknownNameError
-from studies.registry import STUDIES
+from studies.registry import STUDIES, WITHOUT_DATA
 
 if TYPE_CHECKING:
     from studies.table import Study
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 __all__ = ["STUDIES", "options_of", "run_study"]
 
 
-def run_study(name: str, data: str | Path, **options: Any) -> Study:
+def run_study(name: str, data: str | Path | None = None, **options: Any) -> Study:
     """Redo a study.
 
     Args:
         name: Its name in `STUDIES`.
-        data: The folder with the real data sets.
+        data: The folder with the real data sets; a study that makes all its data needs none.
         options: What the study itself takes, for example `progress`; `options_of` lists them.
 
     Raises:
@@ -33,9 +33,10 @@ def run_study(name: str, data: str | Path, **options: Any) -> Study:
     for option in options:
         if option not in known:
             raise InputError(f"study {name} has no option {option!r}: it has {', '.join(known)}")
-    folder = Path(data)
-    if not folder.is_dir():
-        raise InputError(f"{folder} is no folder: a study needs the real data sets (--data DIR)")
+    folder = None if data is None or name in WITHOUT_DATA else Path(data)
+    if name not in WITHOUT_DATA and (folder is None or not folder.is_dir()):
+        what = "no folder is given" if folder is None else f"{folder} is no folder"
+        raise InputError(f"{what}: study {name} needs the real data sets (--data DIR)")
     study: Study = _function(name)(folder, **options)
     return study
 

@@ -27,14 +27,17 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-_DRAWN = "Of the studies campaign-ner, li-liu…, ntoulas-…, redundancy, rodrigues-…, selection-ner…"
+_DRAWN = (
+    "Of the studies campaign-ner, li-liu…, ntoulas-…, redundancy, rodrigues-…, scale, "
+    "selection-ner…"
+)
 _MOST = (
     "Of the studies bsc, campaign-ner, forecast, li-liu…, ntoulas-…, people-models, purity, "
-    "redundancy, rodrigues-…, selection-ner…"
+    "redundancy, rodrigues-…, scale, selection-ner…"
 )
 _KEPT = (
-    "Of the studies campaign-ner, forecast, li-liu-…, people-models, purity, rodrigues-… and "
-    "selection-ner…"
+    "Of the studies campaign-ner, forecast, li-liu-…, people-models, purity, rodrigues-…, scale "
+    "and selection-ner…"
 )
 _SO_FAR = (
     "Of the studies campaign-ner, forecast, li-liu-…, people-models, purity, rodrigues-… or "
@@ -42,6 +45,7 @@ _SO_FAR = (
 )
 _NAMED = "Print the names of all studies, those that take hours last, and stop."
 _RODRIGUES = "Of the studies rodrigues-… alone"
+_SCALE = "Of the study scale alone"
 
 
 def _epilog() -> str:
@@ -57,7 +61,14 @@ def _print_names(wished: bool) -> None:
 @app.command(epilog=_epilog())
 def study(
     name: Annotated[str, typer.Argument(help="One of the studies listed below.")],
-    data: Annotated[str, typer.Option(metavar="DIR", help="The folder with the real data sets.")],
+    data: Annotated[
+        str | None,
+        typer.Option(
+            metavar="DIR",
+            help="The folder with the real data sets; not needed by scale.",
+            show_default=False,
+        ),
+    ] = None,
     output: Annotated[
         str | None, typer.Option("--output", "-o", help="Write the tables as Markdown too.")
     ] = None,
@@ -90,6 +101,15 @@ def study(
     sentences: Annotated[
         int | None,
         typer.Option(min=1, help="Use about so many sentences.", rich_help_panel=_RODRIGUES),
+    ] = None,
+    labels: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            help="Largest crowd; by default 100,000,000 labels.",
+            show_default=False,
+            rich_help_panel=_SCALE,
+        ),
     ] = None,
     state: Annotated[
         str | None,
@@ -125,10 +145,15 @@ def study(
       python -m studies rodrigues-2 --data ../shared/data --repeats 30 -o names.md --json
 
       python -m studies rodrigues-2 --data ../shared/data -o names.md --overwrite --so-far
+
+      python -m studies scale --labels 10000000 -o scale.md
     """
     check_files(output=output, plot=plot)
     check_outputs(output, plot, overwrite=overwrite)
-    given = {"methods": listed(methods, "--methods"), "repeats": repeats, "sentences": sentences}
+    given = {
+        "methods": listed(methods, "--methods"), "repeats": repeats, "sentences": sentences,
+        "labels": labels,
+    }  # fmt: skip
     options: dict[str, Any] = {key: value for key, value in given.items() if value is not None}
     options |= {"quick": True} if quick else {}
     options |= _places(name, output, state)

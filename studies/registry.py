@@ -71,6 +71,10 @@ STUDIES: dict[str, tuple[str, str]] = {
         "studies.rodrigues.study6:study",
         "paper 000: the real crowd, one worker per article",
     ),
+    "scale": (
+        "studies.scale.study:study",
+        "how time and memory grow: crowds of 10⁸ labels, Ray, a pool of 10⁶ items, many machines",
+    ),
     "selection-ner": (
         "studies.selection_ner.study:study",
         "what to label first: rules of selection on CoNLL-2003 at equal tokens",
@@ -88,6 +92,7 @@ WITH_PICTURE = frozenset(
         "li-liu-claims",
         "li-liu-teams",
         "redundancy",
+        "scale",
         "selection-ner",
         "selection-ner-full",
         *(n for n in STUDIES if n.startswith(("ntoulas-", "rodrigues-"))),
@@ -95,8 +100,11 @@ WITH_PICTURE = frozenset(
 )
 """The studies that draw a picture."""
 
+WITHOUT_DATA = frozenset({"scale"})
+"""The studies that make all their data."""
+
 LONG = (
-    "campaign-ner", "people-models", "forecast", "rodrigues-5", "selection-ner-full",
+    "campaign-ner", "people-models", "forecast", "rodrigues-5", "selection-ner-full", "scale",
     "rodrigues-6", "rodrigues-4", "rodrigues-3", "rodrigues-2",
 )  # fmt: skip
 """The studies that take hours, the longest last."""

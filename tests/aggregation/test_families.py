@@ -107,7 +107,7 @@ def test_the_engine_multiplies_powers_of_what_the_labels_say(crowd, families, ha
     from goldspan.aggregation.bsc.evidence import Tables
 
     tables = Tables(logs, np.exp(logs), np.ones((1, rows.n_labels)), np.ones(rows.n_labels))
-    shard = compress(evidence, len(rows))
+    (shard,) = compress([evidence], len(rows))
     for dependence in (0.0, 0.5):
         own = discounted(shard, len(rows), dependence) if dependence else shard
         local, _ = own.localise(tables)

@@ -108,6 +108,18 @@ def test_run_says_what_was_labelled_paid_and_saved(plan, tmp_path):
     assert again.stderr == ""
 
 
+def test_where_it_computes_may_be_chosen_and_changes_nothing(plan, tmp_path):
+    words = ["run", str(plan), "--out"]
+    wrong = CliRunner().invoke(app, [*words, str(tmp_path / "wrong"), "--runner", "nowhere"])
+    assert wrong.exit_code == 1
+    assert "unknown runner 'nowhere'" in str(wrong.exception)
+    assert "ray(ADDRESS)" in str(wrong.exception)
+    assert not (tmp_path / "wrong").exists()
+    for name, runner in (("one", []), ("two", ["--runner", "threads(2)"])):
+        assert CliRunner().invoke(app, [*words, str(tmp_path / name), *runner]).exit_code == 0
+    assert results(tmp_path / "one") == results(tmp_path / "two")
+
+
 def test_run_tells_warnings_about_the_labels(plan, tmp_path, monkeypatch):
     sentence = "12.0% of the spans were given by no annotator"
     monkeypatch.setattr("goldspan.campaign.loop.gold_free_warnings", lambda *_: [sentence])

@@ -21,6 +21,10 @@ def crowd(root):
     return goldspan.read_crowd(root / "examples" / "crowd.tsv")
 
 
+@pytest.mark.torture(
+    "one of two machines of a Ray cluster is taken away in a run",
+    "the result has the bits of one thread",
+)
 def test_a_machine_that_is_taken_away_does_no_harm(nodes, crowd):
     wanted = goldspan.aggregate(crowd, "bsc-seq", max_iter=5)
     taken = []
@@ -43,6 +47,10 @@ def test_one_process_gives_the_same_bits(ray, crowd):  # noqa: ARG001 - for its 
     assert left_over() == []
 
 
+@pytest.mark.torture(
+    "one of two machines of a Ray cluster is slow",
+    "the result has the bits of one thread",
+)
 def test_a_slow_machine_changes_nothing(nodes, ray):
     shards = list(range(16))
     wanted = Serial().map_reduce(work.named, shards, None, work.joined)
@@ -64,6 +72,10 @@ except GoldspanError as error:
 """
 
 
+@pytest.mark.torture(
+    "a stranger joins a Ray cluster with a wrong token",
+    "it is refused",
+)
 def test_a_cluster_lets_nobody_in_without_its_token(nodes):
     env = {**os.environ, "RAY_AUTH_TOKEN": "0" * 64}
     words = [sys.executable, "-c", JOIN, nodes.address]

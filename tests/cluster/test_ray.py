@@ -113,6 +113,10 @@ def test_two_processes_work_and_shards_are_sent_once(runner):
     assert all(sent is not other for _, other in runner._kept.values())
 
 
+@pytest.mark.torture(
+    "Ray's memory for shards and results is full",
+    "the result has the bits of one thread",
+)
 def test_what_is_larger_than_the_memory_goes_by_way_of_the_disk(runner):
     shards = [np.full(3_000_000, n, float) for n in range(8)]  # 192 MB
     assert runner.map(work.total, shards, None) == [3e6 * n for n in range(8)]
@@ -121,6 +125,10 @@ def test_what_is_larger_than_the_memory_goes_by_way_of_the_disk(runner):
 # What goes wrong.
 
 
+@pytest.mark.torture(
+    "a shard on Ray raises an error",
+    "it is the error of the whole, and the cluster stays usable",
+)
 def test_the_error_of_a_shard_is_the_error_of_the_whole(runner):
     for call in (
         lambda: runner.map(work.refused, list(range(20)), None),
@@ -133,6 +141,10 @@ def test_the_error_of_a_shard_is_the_error_of_the_whole(runner):
     assert runner.map(work.times, [1, 2, 3], 2) == [1, 4, 9]
 
 
+@pytest.mark.torture(
+    "a process of a local Ray cluster is killed in a step",
+    "the result has the bits of one thread",
+)
 def test_a_process_that_is_killed_in_the_middle_of_a_step_does_no_harm(runner, tmp_path):
     mark, shards = str(tmp_path / "killed"), list(range(20))
     wanted = Serial().map_reduce(work.named, shards, None, work.joined)
@@ -140,6 +152,10 @@ def test_a_process_that_is_killed_in_the_middle_of_a_step_does_no_harm(runner, t
     assert Path(mark).exists()
 
 
+@pytest.mark.torture(
+    "processes of a local Ray cluster are killed between two steps",
+    "the result has the bits of one thread",
+)
 def test_processes_that_are_killed_between_the_steps_do_no_harm(runner, crowd):
     killed = []
 
@@ -154,6 +170,10 @@ def test_processes_that_are_killed_between_the_steps_do_no_harm(runner, crowd):
     assert bits(found) == bits(wanted)
 
 
+@pytest.mark.torture(
+    "a task on Ray kills its process again and again",
+    "one clear error, and the cluster stays usable",
+)
 def test_a_task_that_always_kills_its_process_is_given_up(runner):
     assert runner.map(work.times, [1], 2) == [1]
     own = Ray(retries=1)  # on the cluster that this process is in
@@ -163,6 +183,10 @@ def test_a_task_that_always_kills_its_process_is_given_up(runner):
     assert runner.map(work.times, [1], 2) == [1]
 
 
+@pytest.mark.torture(
+    "Ctrl-C while tasks run on Ray",
+    "they end, and the cluster stays usable",
+)
 def test_ctrl_c_ends_the_tasks_and_leaves_the_cluster_usable(runner, tmp_path):
     mark = tmp_path / "begun"
 
@@ -216,6 +240,10 @@ with Ray(n_workers=1, memory=100_000_000) as runner:
 """
 
 
+@pytest.mark.torture(
+    "the driver of a Ray cluster is killed",
+    "its cluster ends; from the checkpoint on, the bits of one thread",
+)
 def test_a_driver_that_is_killed_goes_on_from_its_checkpoint(runner, crowd, root, tmp_path):
     file, mark = tmp_path / "run.ckpt", secrets.token_hex(8)
     words = [sys.executable, "-c", DRIVER, root / "examples" / "crowd.tsv", file]

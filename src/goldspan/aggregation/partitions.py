@@ -411,7 +411,8 @@ def _number(part: _Part, params: tuple[Keys, Model]) -> Sums:
     own = Stored(str(part.scratch), "").loaded()
     evidence = replace(own, row=number[own.row].astype(np.int32))
     shutil.rmtree(part.evidence, ignore_errors=True)
-    store(compress(evidence, len(model.rows)), part.evidence)
+    (shard,) = compress([evidence], len(model.rows))
+    store(shard, part.evidence)
     return vote_shard(evidence, model)
 
 

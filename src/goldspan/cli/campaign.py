@@ -15,6 +15,7 @@ from goldspan.cli.options import (
     AsJson,
     Overlap,
     Place,
+    PlanRunner,
     RawCsv,
     Store,
     argument,
@@ -93,6 +94,7 @@ def run(
     place: Place,
     overlap: Overlap = None,
     raw_csv: RawCsv = False,
+    runner: PlanRunner = None,
     json: AsJson = False,
 ) -> None:
     """Run a campaign until it stops, or until it has to wait for answers from outside.
@@ -107,6 +109,8 @@ def run(
       goldspan run campaign.toml --out out
 
       goldspan run campaign.toml --store postgresql://localhost/campaign --json
+
+      goldspan run campaign.toml --runner ray
     """
     check_part("campaign")
     from goldspan.campaign import Campaign, Steps, inputs_as_begun
@@ -120,6 +124,7 @@ def run(
     inputs = place.inputs(overlap=overlap)
     again = ["run", place.plan, *([] if overlap is None else ["--overlap", str(overlap)])]
     again += ["--raw-csv"] * raw_csv
+    again += [] if runner is None else ["--runner", runner]
     lacks = missing_for_pages()
     if lacks:
         warn(f"goldspan: there will be no {PAGE}: {lacks}")
@@ -130,7 +135,7 @@ def run(
             open_store(
                 inputs, place.out, place.store, _begin(inputs), private=False, new=new
             ) as ledger,
-            working(inputs.plan.runner or "threads(1)") as runner,
+            working(runner or inputs.plan.runner or "threads(1)") as where,
         ):
             inputs = inputs_as_begun(inputs, ledger)
             status = Status.of(inputs, ledger)
@@ -138,7 +143,7 @@ def run(
                 campaign = Campaign(
                     inputs,
                     ledger,
-                    Steps.of(inputs, ledger, runner),
+                    Steps.of(inputs, ledger, where),
                     on_event=display.hear,
                     stop_requested=interrupted,
                 )

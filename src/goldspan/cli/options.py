@@ -133,6 +133,16 @@ RunnerName = Annotated[
         show_default=False,
     ),
 ]
+PlanRunner = Annotated[
+    str | None,
+    typer.Option(
+        "--runner",
+        metavar="threads|ray|ray(ADDRESS)",
+        help="Where to aggregate and to train taggers, in place of the plan's `runner`; by default "
+        "one thread of this process. The files are the same.",
+        show_default=False,
+    ),
+]
 Overlap = Annotated[
     int | None,
     typer.Option(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from pathlib import Path
@@ -377,18 +378,23 @@ class Patterned(Evidence):
         return replace(self, **own)
 
 
-def compress(shard: Evidence, n_worker_rows: int) -> Evidence:
+def compress(shards: Sequence[Evidence], n_worker_rows: int) -> list[Evidence]:
     """Put patterns in the place of rows; items that are single tokens, which share little, stay.
 
     They do not where labels have weights, which are those of patterns.
 
     Args:
-        shard: Some items.
+        shards: Some items each.
         n_worker_rows: Number of workers' rows; later rows are words.
     """
-    if shard.n_tokens <= len(shard.active) and not len(shard.weight):
-        return shard
-    return _patterned(shard, n_worker_rows)
+    # Where every token has one row, its pattern, the bounds of all shards are the same.
+    bounds = np.arange(max((shard.n_tokens for shard in shards), default=0) + 1)
+    return [
+        shard
+        if shard.n_tokens <= len(shard.active) and not len(shard.weight)
+        else _patterned(shard, n_worker_rows, bounds)
+        for shard in shards
+    ]
 
 
 def discounted(shard: Evidence, n_worker_rows: int, dependence: float) -> Patterned:
@@ -402,7 +408,9 @@ def discounted(shard: Evidence, n_worker_rows: int, dependence: float) -> Patter
         n_worker_rows: Number of workers' rows; later rows are words.
         dependence: Correlation of their mistakes, 0 to 1.
     """
-    found = shard if isinstance(shard, Patterned) else _patterned(shard, n_worker_rows)
+    found = shard
+    if not isinstance(found, Patterned):
+        found = _patterned(shard, n_worker_rows, np.arange(shard.n_tokens + 1))
     sizes = np.diff(found.pattern_bounds)
     n_labels = sizes.astype(np.float64)
     if len(found.pattern_weight):
@@ -412,7 +420,8 @@ def discounted(shard: Evidence, n_worker_rows: int, dependence: float) -> Patter
     return replace(found, discount=1 / (1 + np.maximum(n_labels - 1, 0) * dependence))
 
 
-def _patterned(shard: Evidence, n_worker_rows: int) -> Patterned:
+def _patterned(shard: Evidence, n_worker_rows: int, every: NDArray[np.int64]) -> Patterned:
+    """Find the patterns of a shard; `every` counts at least its tokens, int64."""
     n_tokens = shard.n_tokens
     pattern, example = np.empty(n_tokens, np.int32), np.empty(n_tokens, np.int32)
     n_patterns = find_patterns(shard.bounds, shard.row, n_worker_rows, pattern, example)
@@ -426,11 +435,10 @@ def _patterned(shard: Evidence, n_worker_rows: int) -> Patterned:
     if has_words:
         words = shard.row[shard.bounds[1:] - shard.bounds[0] - 1] - n_worker_rows + n_patterns
         own = np.stack([pattern, words], axis=1).astype(np.int32).ravel()
-    width = 1 + has_words
     tokens = np.repeat(shard.active, np.diff(shard.offsets))
     return Patterned(
         offsets=shard.offsets,
-        bounds=np.arange(n_tokens + 1) * width,
+        bounds=every[: n_tokens + 1] * 2 if has_words else every[: n_tokens + 1],
         row=own,
         active=shard.active,
         gold=shard.gold,

@@ -382,7 +382,7 @@ class Variational(Aggregator):
             sums = Sums(every, memory.sums.truth.copy(), posterior=carried)
         else:
             sums = from_votes(model, shards, given.runner)
-        shards = [compress(shard, len(rows)) for shard in shards]
+        shards = compress(shards, len(rows))
         return EngineInputs(crowd, shards, model, bonus, sums, notes, families=families)
 
     def _vocabulary(self, crowd: Crowd, memory: Memory | None) -> Vocabulary | None:
@@ -488,6 +488,8 @@ def _memory_of(result: Consensus, what: str) -> Memory:
 
 MANY = 0.5
 """Share of tokens with a single label from which workers cannot be compared."""
+BLOCK = 1 << 16
+"""Answers whose labels are counted at a time: the tokens of all take 8 bytes a label, twice."""
 
 
 def notes_on(inputs: EngineInputs, *, is_learned: bool) -> list[str]:
@@ -498,9 +500,21 @@ def notes_on(inputs: EngineInputs, *, is_learned: bool) -> list[str]:
         is_learned: Whether anything was learned of workers from these answers.
     """
     crowd = inputs.crowd
-    asked = np.bincount(crowd.token_of[crowd.latest.codes >= 0], minlength=crowd.n_tokens)
+    asked = _asked(crowd)
     alone = _alone(inputs, asked) if is_learned else []
     return [*inputs.notes, *_unanswered(inputs, asked > 0), *alone]
+
+
+def _asked(crowd: Crowd) -> NDArray[np.int32]:
+    """Count the labels of every token, int32 [n_tokens]."""
+    answers, found = crowd.latest, np.zeros(crowd.n_tokens, np.int32)
+    for first in range(0, len(answers), BLOCK):
+        offset = answers.offset[first : first + BLOCK + 1]
+        item, codes = answers.item[first : first + BLOCK], answers.codes[offset[0] : offset[-1]]
+        shift = crowd.offsets[item] - offset[:-1]
+        token = np.repeat(shift, np.diff(offset)) + np.arange(offset[0], offset[-1])
+        np.add.at(found, token[codes >= 0], 1)
+    return found
 
 
 def _unanswered(inputs: EngineInputs, asked: NDArray[Any]) -> list[str]:

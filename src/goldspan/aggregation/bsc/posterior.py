@@ -98,6 +98,8 @@ def _schedule(
 
 LEAST_MASS = 0.01
 """Spans below this posterior are not candidates for decoding."""
+AT_ONCE = 8
+"""Shards of which the last pass holds the marginals twice: as they come, and in the result."""
 LOGIT_EDGE = 1e-4
 """Confidences nearer to 0 or 1 than this are taken as this where they are scaled."""
 Floats = NDArray[np.float64]
@@ -280,10 +282,18 @@ class Posterior:
 
     def marginals(self, least: float = LEAST_MASS) -> Marginals:
         """Do the last pass; spans with less than `least` posterior are left out."""
-        params = (self.tables, self.steps, least)
-        parts = self.runner.map(_marginals, self.shards, params)
-        codes, probs, entropy, spans, mass = map(np.concatenate, zip(*parts, strict=True))
-        shift = np.repeat(self.first_item[:-1], [len(part.mass) for part in parts])
+        params, sizes = (self.tables, self.steps, least), [one.n_tokens for one in self.shards]
+        first = np.cumsum([0, *sizes])
+        codes = np.empty(first[-1], np.int16)
+        probs = np.empty((first[-1], len(self.steps.start)), np.float32)
+        rest: list[tuple[Floats, NDArray[np.int64], Floats]] = []
+        for n in range(0, len(sizes), AT_ONCE):
+            for part in self.runner.map(_marginals, self.shards[n : n + AT_ONCE], params):
+                here = slice(first[len(rest)], first[len(rest) + 1])
+                codes[here], probs[here] = part.codes, part.probs
+                rest.append((part.entropy, part.spans, part.mass))
+        entropy, spans, mass = map(np.concatenate, zip(*rest, strict=True))
+        shift = np.repeat(self.first_item[:-1], [len(one) for _, _, one in rest])
         item, begin, stop, kind = spans.T
         return Marginals(codes, probs, entropy, item + shift, begin, stop, kind, mass)
 
@@ -468,7 +478,7 @@ def _marginals(shard: Evidence, params: tuple[Tables, Steps, float]) -> _Part:
             pairs, s.type_of, least, codes, probs, entropy, spans, mass,
         )  # fmt: skip
         if n_found <= room:
-            return _Part(codes, probs, entropy, spans[:n_found], mass[:n_found])
+            return _Part(codes, probs, entropy, spans[:n_found].copy(), mass[:n_found].copy())
         room = n_found
 
 

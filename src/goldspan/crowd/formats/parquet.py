@@ -266,9 +266,8 @@ def _broken(crowd: Crowd) -> str:
     answers, tokens = crowd.answers, np.diff(crowd.offsets)
     columns = (crowd.item_ids, crowd.tokens, crowd.tokens.flatten())
     n_items, n_tags = crowd.n_items, len(crowd.tagset.tags)
-    keys = set(
-        zip(answers.item.tolist(), answers.worker.tolist(), answers.attempt.tolist(), strict=True)
-    )
+    keys = {name: getattr(answers, name) for name in ("item", "worker", "attempt")}
+    n_keys = len(pa.table(keys).group_by(list(keys)).aggregate([]))
     checks = {
         "a value is missing": not any(column.null_count for column in columns),
         "an id appears twice": len(pc.unique(crowd.item_ids)) == n_items
@@ -283,7 +282,7 @@ def _broken(crowd: Crowd) -> str:
             column is None or len(column) == crowd.n_tokens
             for column in (crowd.gold, crowd.token_start)
         ),
-        "an attempt appears twice": len(keys) == len(answers) and not (answers.attempt < 0).any(),
+        "an attempt appears twice": n_keys == len(answers) and not (answers.attempt < 0).any(),
     }
     wrong = [text for text, holds in checks.items() if not holds]
     if not wrong and not np.array_equal(tokens[answers.item], answers.lengths):
