@@ -269,7 +269,7 @@ def _moved(values: Floats, step: Floats, log_step: Floats) -> Floats:
         shares = np.where(most > -np.inf, np.exp(values - most), 0.0)
         # Not a product of matrices: its bits would depend on how many items there are.
         total = (shares[:, :, None] * step).sum(axis=1)
-        moved = most + np.log(total)
+        moved: Floats = most + np.log(total)
     lost = np.flatnonzero((total <= TINY).any(axis=1))
     if len(lost):
         moved[lost] = np.where(total[lost] > TINY, moved[lost], _log_sums(values[lost], log_step))

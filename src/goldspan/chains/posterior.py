@@ -106,13 +106,18 @@ class Lattice(NamedTuple):
     ) -> Lattice:
         """Run forward and backward; the arguments are those of `expect_items`."""
         n_tokens, n_labels = int(offsets[-1] - offsets[0]), len(chain.start)
+        shape = n_tokens, n_labels
         made = cls(
-            fixed(offsets - offsets[0], np.int64),
-            fixed(active, np.bool_),
-            *(np.zeros((n_tokens, n_labels)) for _ in range(3)),
-            np.zeros(len(active)),
-            fixed(chain.step, np.float64),
-            *(np.empty_like(part) for part in chain),
+            offsets=fixed(offsets - offsets[0], np.int64),
+            active=fixed(active, np.bool_),
+            evidence=np.zeros(shape),
+            forward=np.zeros(shape),
+            backward=np.zeros(shape),
+            log_z=np.zeros(len(active)),
+            step=fixed(chain.step, np.float64),
+            log_start=np.empty(n_labels),
+            log_step=np.empty((n_labels, n_labels)),
+            log_end=np.empty(n_labels),
         )
         if n_tokens <= FEW_TOKENS:
             few.fill(made, bounds - bounds[0], row, gold, unary, log_table, chain.start, chain.end)
