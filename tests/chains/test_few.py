@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from goldspan.chains import posterior
-from goldspan.chains.posterior import Chain, Lattice, Spans
+from goldspan.chains.lattice import Chain, Spans
+from goldspan.chains.posterior import lattice_of
 from goldspan.spans import Codec
 
 CODECS = [Codec.from_types(["A", "B"], encoding) for encoding in ("BIO", "IOB", "IOBES")]
@@ -63,7 +64,7 @@ def same(found, expected):
 @pytest.mark.parametrize("seed", range(3))
 def test_few_tokens_have_the_posteriors_that_the_kernels_find(codec, given, seed, kernels):
     drawn = arguments(codec, seed, **given)
-    lattice, expected = Lattice.of(*drawn), kernels(Lattice.of, *drawn)
+    lattice, expected = lattice_of(*drawn), kernels(lattice_of, *drawn)
     for mine, theirs in zip(lattice, expected, strict=True):
         same(mine, theirs)
     found, full = posterior.marginals(lattice), kernels(posterior.marginals, expected)
@@ -98,7 +99,7 @@ def test_an_item_without_any_path_is_none_in_both(kernels):
         gold, np.zeros((0, n_labels)), np.zeros((0, n_labels)),
         Chain(codec.start_mask * 0.5, codec.mask * 0.5, codec.end_mask * 1.0),
     )  # fmt: skip
-    lattice, expected = Lattice.of(*drawn), kernels(Lattice.of, *drawn)
+    lattice, expected = lattice_of(*drawn), kernels(lattice_of, *drawn)
     assert lattice.log_z[0] == expected.log_z[0] == -np.inf
     assert np.isfinite(lattice.log_z[1])
     ways = lattice.log_start, lattice.log_step, lattice.log_end
@@ -118,7 +119,7 @@ def test_no_token_is_no_trouble(n_items, kernels):
         Chain(np.ones(n_labels), np.ones((n_labels, n_labels)), np.ones(n_labels)),
     )  # fmt: skip
     for how in (lambda function, *words: function(*words), kernels):
-        lattice = how(Lattice.of, *drawn)
+        lattice = how(lattice_of, *drawn)
         probs, entropy = how(posterior.marginals, lattice)
         assert probs.shape == (0, n_labels)
         assert entropy.tolist() == [0.0] * n_items

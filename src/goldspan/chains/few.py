@@ -6,13 +6,11 @@ Nothing need be compiled for them, which takes longer than all of their work.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-if TYPE_CHECKING:
-    from goldspan.chains.posterior import Lattice, Spans
+from goldspan.chains.lattice import Lattice, Spans
 
 Floats = NDArray[np.float64]
 Indexes = NDArray[np.int64]
@@ -25,7 +23,7 @@ def fill(
     made: Lattice, bounds: Indexes, row: NDArray[np.int32], gold: NDArray[np.int16],
     unary: Floats, log_table: Floats, start: Floats, end: Floats,
 ) -> None:  # fmt: skip
-    """Write the arrays of a lattice; see `Lattice.of`."""
+    """Write the arrays of a lattice; see `lattice_of`."""
     evidence, forward, backward = made.evidence, made.forward, made.backward
     with np.errstate(divide="ignore", invalid="ignore"):
         made.log_start[:], made.log_end[:] = np.log(start), np.log(end)

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import pairwise
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,7 +25,7 @@ from goldspan._kernel import inner, kernel
 from goldspan.chains import few
 from goldspan.chains.decoding import best_paths
 from goldspan.chains.forward_backward import backward_log, forward_log, gather_log, largest, log_sum
-from goldspan.spans.encoding import ENDED, STARTS
+from goldspan.chains.lattice import Chain, Lattice, Spans
 
 Floats = NDArray[np.float64]
 
@@ -51,85 +50,42 @@ def blocks(offsets: NDArray[np.int64]) -> Iterator[tuple[int, int]]:
 # The lattice of all paths through some items: forward and backward.
 
 
-class Chain(NamedTuple):
-    """Scores of steps.
-
-    Attributes:
-        start: float64 [J], 0 where forbidden.
-        step: float64 [J, J], likewise.
-        end: float64 [J], likewise.
-    """
-
-    start: Floats
-    step: Floats
-    end: Floats
-
-
-class Lattice(NamedTuple):
-    """All paths through some items.
-
-    Attributes:
-        offsets: int64 [n_items + 1], from 0.
-        active: bool [n_items]; of others nothing is known.
-        evidence: float64 [n_tokens, J], ln e_t.
-        forward: float64 [n_tokens, J], ln f_t.
-        backward: float64 [n_tokens, J], ln b_t.
-        log_z: float64 [n_items], -inf where there is no path.
-        step: float64 [J, J].
-        log_start: float64 [J].
-        log_step: float64 [J, J].
-        log_end: float64 [J].
-    """
-
-    offsets: NDArray[np.int64]
-    active: NDArray[np.bool_]
-    evidence: Floats
-    forward: Floats
-    backward: Floats
-    log_z: Floats
-    step: Floats
-    log_start: Floats
-    log_step: Floats
-    log_end: Floats
-
-    @classmethod
-    def of(
-        cls,
-        offsets: NDArray[np.int64],
-        bounds: NDArray[np.int64],
-        row: NDArray[np.int32],
-        active: NDArray[np.bool_],
-        gold: NDArray[np.int16],
-        unary: Floats,
-        log_table: Floats,
-        chain: Chain,
-    ) -> Lattice:
-        """Run forward and backward; the arguments are those of `expect_items`."""
-        n_tokens, n_labels = int(offsets[-1] - offsets[0]), len(chain.start)
-        shape = n_tokens, n_labels
-        made = cls(
-            offsets=fixed(offsets - offsets[0], np.int64),
-            active=fixed(active, np.bool_),
-            evidence=np.zeros(shape),
-            forward=np.zeros(shape),
-            backward=np.zeros(shape),
-            log_z=np.zeros(len(active)),
-            step=fixed(chain.step, np.float64),
-            log_start=np.empty(n_labels),
-            log_step=np.empty((n_labels, n_labels)),
-            log_end=np.empty(n_labels),
-        )
-        if n_tokens <= FEW_TOKENS:
-            few.fill(made, bounds - bounds[0], row, gold, unary, log_table, chain.start, chain.end)
-            return made
-        _fill(
-            made.offsets, fixed(bounds, np.int64), fixed(row, np.int32), made.active,
-            fixed(gold, np.int16), fixed(unary, np.float64), fixed(log_table, np.float64),
-            fixed(chain.start, np.float64), made.step, fixed(chain.end, np.float64),
-            made.evidence, made.forward, made.backward, made.log_z,
-            made.log_start, made.log_step, made.log_end,
-        )  # fmt: skip
+def lattice_of(
+    offsets: NDArray[np.int64],
+    bounds: NDArray[np.int64],
+    row: NDArray[np.int32],
+    active: NDArray[np.bool_],
+    gold: NDArray[np.int16],
+    unary: Floats,
+    log_table: Floats,
+    chain: Chain,
+) -> Lattice:
+    """Run forward and backward; the arguments are those of `expect_items`."""
+    n_tokens, n_labels = int(offsets[-1] - offsets[0]), len(chain.start)
+    shape = n_tokens, n_labels
+    made = Lattice(
+        offsets=fixed(offsets - offsets[0], np.int64),
+        active=fixed(active, np.bool_),
+        evidence=np.zeros(shape),
+        forward=np.zeros(shape),
+        backward=np.zeros(shape),
+        log_z=np.zeros(len(active)),
+        step=fixed(chain.step, np.float64),
+        log_start=np.empty(n_labels),
+        log_step=np.empty((n_labels, n_labels)),
+        log_end=np.empty(n_labels),
+    )
+    if n_tokens <= FEW_TOKENS:
+        few.fill(made, bounds - bounds[0], row, gold, unary, log_table, chain.start, chain.end)
         return made
+    _fill(
+        made.offsets, fixed(bounds, np.int64), fixed(row, np.int32), made.active,
+        fixed(gold, np.int16), fixed(unary, np.float64), fixed(log_table, np.float64),
+        fixed(chain.start, np.float64), made.step, fixed(chain.end, np.float64),
+        made.evidence, made.forward, made.backward, made.log_z,
+        made.log_start, made.log_step, made.log_end,
+    )  # fmt: skip
+    return made
 
 
 @kernel
@@ -247,40 +203,6 @@ def _marginals(
 # The mass of a span: paths enter it, stay in it without starting another, and leave it.
 
 
-class Spans(NamedTuple):
-    """The steps of a lattice by what they do to spans.
-
-    Attributes:
-        kind: int16 [J], type of every tag, -1 for `O`.
-        begin: float64 [J], ln, of tags that start a span at an item's first token.
-        enter: float64 [J, J], ln, of steps that start a span.
-        stay: float64 [J, J], ln, of steps that go on with it.
-        leave: float64 [J, J], ln, of steps that end it.
-        end: float64 [J], ln, of the end of an item.
-    """
-
-    kind: NDArray[np.int16]
-    begin: Floats
-    enter: Floats
-    stay: Floats
-    leave: Floats
-    end: Floats
-
-    @classmethod
-    def of(cls, lattice: Lattice, pairs: NDArray[np.uint8], kind: NDArray[np.int16]) -> Spans:
-        """Sort the steps of a lattice by the pair table, uint8 [J + 1, J + 1]."""
-        starts, ends = (pairs & STARTS) > 0, (pairs & ENDED) > 0
-        goes_on = ~starts[1:, 1:] & (kind[:, None] == kind)
-        return cls(
-            fixed(kind, np.int16),
-            np.where(starts[0, 1:], lattice.log_start, -np.inf),
-            np.where(starts[1:, 1:], lattice.log_step, -np.inf),
-            np.where(goes_on, lattice.log_step, -np.inf),
-            np.where(ends[1:, 1:], lattice.log_step, -np.inf),
-            lattice.log_end,
-        )
-
-
 def likely_spans(
     lattice: Lattice, steps: Spans, probs: Floats, least: float
 ) -> tuple[NDArray[np.int64], Floats]:
@@ -302,7 +224,8 @@ def likely_spans(
         spans, masses = np.empty((room, 4), np.int64), np.empty(room)
         n_found = _list_spans(
             lattice.offsets, lattice.active, lattice.evidence, lattice.forward, lattice.backward,
-            lattice.log_z, *steps, probs, float(least), spans, masses,
+            lattice.log_z, fixed(steps.kind, np.int16), *steps[1:], probs, float(least), spans,
+            masses,
         )  # fmt: skip
         if n_found <= room:
             return spans[:n_found], masses[:n_found]
@@ -328,7 +251,7 @@ def masses_of(
     paths, masses = np.zeros(len(lattice.active)), np.zeros(len(spans))
     _weigh(
         lattice.offsets, lattice.active, lattice.evidence, lattice.forward, lattice.backward,
-        lattice.log_z, *steps, lattice.log_start, lattice.log_step,
+        lattice.log_z, fixed(steps.kind, np.int16), *steps[1:], lattice.log_start, lattice.log_step,
         fixed(codes, np.int16), fixed(spans, np.int64), paths, masses,
     )  # fmt: skip
     return paths, masses

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from goldspan._arrays import fixed
 from goldspan.chains import posterior as chain
 from goldspan.chains.decoding import best_paths, n_best_paths
+from goldspan.chains.lattice import Chain, Spans
 from goldspan.errors import InputError
 from goldspan.params import check_whole
 from goldspan.spans import Codec, Tagged, find_spans
@@ -98,11 +99,11 @@ def decode(
     offsets = p.offsets - p.offsets[0]
     known = np.zeros(0, np.int16) if forced is None else np.asarray(forced, np.int16)
     codes, probs = np.empty(len(scores), np.int16), np.empty(scores.shape)
-    entropy, steps = np.empty(n_items), chain.Chain(*(np.exp(x) for x in (p.start, p.step, p.end)))
+    entropy, steps = np.empty(n_items), Chain(*(np.exp(x) for x in (p.start, p.step, p.end)))
     found, mass = [np.empty((0, 4), np.int64)], [np.empty(0)]
     for a, b in chain.blocks(offsets):
         here = slice(offsets[a], offsets[b])
-        lattice = chain.Lattice.of(
+        lattice = chain.lattice_of(
             offsets[a : b + 1], np.zeros(len(scores[here]) + 1, np.int64), np.zeros(0, np.int32),
             np.ones(b - a, np.bool_), known[here], scores[here], np.zeros((0, scores.shape[1])),
             steps,
@@ -113,7 +114,7 @@ def decode(
         probs[here], entropy[a:b] = chain.marginals(lattice)
         codes[here] = chain.best_codes(lattice, p.start, p.step, p.end)
         if not codec.rules.is_plain and np.isfinite(least):
-            to_spans = chain.Spans.of(lattice, codec.pairs, codec.type_of)
+            to_spans = Spans.of(lattice, codec.pairs, codec.type_of)
             spans, masses = chain.likely_spans(lattice, to_spans, probs[here], least)
             spans[:, 0] += a
             found.append(spans)

@@ -11,7 +11,8 @@ import pytest
 import goldspan
 from goldspan.aggregation.bsc.engine import RunContext, Stopping, e_step, run
 from goldspan.aggregation.bsc.posterior import Steps
-from goldspan.chains.posterior import Chain, Lattice, marginals
+from goldspan.chains.lattice import Chain
+from goldspan.chains.posterior import lattice_of, marginals
 from goldspan.crowd import read_crowd
 from goldspan.protocols import Serial
 
@@ -58,7 +59,7 @@ def _compare(crowd, reference):
 def _marginals(shard, tables, codec):
     """Marginals of the last pass in float64; `Posterior` keeps them in float32."""
     local, steps = shard.localise(tables)[0], Steps.of(tables, codec)
-    lattice = Lattice.of(
+    lattice = lattice_of(
         shard.offsets, shard.bounds, shard.row, shard.active, shard.gold, shard.unary,
         local.log_table, Chain(steps.start, steps.step, steps.end),
     )  # fmt: skip

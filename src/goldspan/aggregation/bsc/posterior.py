@@ -18,6 +18,7 @@ from goldspan.aggregation.bsc.kernels import label_step
 from goldspan.aggregation.consensus import Consensus
 from goldspan.aggregation.workers import worker_table
 from goldspan.chains import posterior as chain
+from goldspan.chains.lattice import Chain, Lattice, Spans
 from goldspan.crowd import Crowd
 from goldspan.protocols import Runner
 from goldspan.spans import Codec, Tagged, find_spans
@@ -470,7 +471,7 @@ def _marginals(shard: Evidence, params: tuple[Tables, Steps, float]) -> _Part:
         codes[here] = chain.best_codes(lattice, s.path_start, s.path_step, s.path_end)
         probs[here] = full
         if not s.is_plain and least <= 1:
-            steps = chain.Spans.of(lattice, s.pairs, s.type_of)
+            steps = Spans.of(lattice, s.pairs, s.type_of)
             spans, masses = chain.likely_spans(lattice, steps, full, least)
             spans[:, 0] += a
             found.append(spans)
@@ -487,11 +488,11 @@ def _labels(shard: Evidence, local: Tables, share: Floats) -> _Part:
     return _Part(codes, probs, entropy, np.empty((0, 4), np.int64), np.empty(0))
 
 
-def _lattice(part: Evidence, local: Tables, s: Steps) -> chain.Lattice:
+def _lattice(part: Evidence, local: Tables, s: Steps) -> Lattice:
     """Return all paths through some items."""
-    return chain.Lattice.of(
+    return chain.lattice_of(
         part.offsets, part.bounds, part.row, part.active, part.gold, part.unary, local.log_table,
-        chain.Chain(s.start, s.step, s.end),
+        Chain(s.start, s.step, s.end),
     )  # fmt: skip
 
 
@@ -510,9 +511,9 @@ def _confidences(
     offsets = shard.offsets - shard.offsets[0]
     for a, b in chain.blocks(offsets):
         lattice = _lattice(shard.items(a, b), local, s)
-        steps = chain.Spans.of(lattice, s.pairs, s.type_of)
+        steps = Spans.of(lattice, s.pairs, s.type_of)
         here = slice(*np.searchsorted(spans[:, 0], [a, b]))
-        own = spans[here] - [a, 0, 0, 0]
+        own = spans[here] - np.array([a, 0, 0, 0], np.int64)
         path = codes[offsets[a] : offsets[b]]
         paths[a:b], masses[here] = chain.masses_of(lattice, steps, path, own)
     return paths, masses
