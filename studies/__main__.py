@@ -33,8 +33,9 @@ _DRAWN = (
 )
 _MOST = (
     "Of the studies bsc, campaign-ner, forecast, li-liu…, ntoulas-…, people-models, purity, "
-    "redundancy, rodrigues-…, scale, selection-ner…"
+    "redundancy, rodrigues-…, selection-ner…"
 )
+_QUICK = f"{_MOST}, scale"
 _KEPT = (
     "Of the studies campaign-ner, forecast, li-liu-…, people-models, purity, rodrigues-…, scale "
     "and selection-ner…"
@@ -89,7 +90,7 @@ def study(
     ] = None,
     quick: Annotated[
         bool,
-        typer.Option("--quick", help="See in minutes that it runs.", rich_help_panel=_MOST),
+        typer.Option("--quick", help="See in minutes that it runs.", rich_help_panel=_QUICK),
     ] = False,
     plot: Annotated[
         str | None,

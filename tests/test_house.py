@@ -41,6 +41,7 @@ SHARED = {
     "protocols",
     "plugins",
     "variables",
+    "_arrays",
     "_kernel",
     "_lazy",
     "_notebook",

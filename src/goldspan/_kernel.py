@@ -23,12 +23,13 @@ from typing import Any, ClassVar
 import numba
 from numba.core import caching, event
 from numba.core.dispatcher import Dispatcher
+from numba.core.registry import CPUDispatcher
 from numba.misc.appdirs import AppDirs
 
 from goldspan._compiling import tell
 
 DAY = 24 * 3600.0
-OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
+OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
 UNUSED = 90 * DAY
 """Seconds after which machine code that no process asked for is removed."""
 
@@ -53,7 +54,15 @@ def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
 
     An installation without any writable folder compiles anew in every process.
     """
-    return _compiled(function)
+    return _cached(numba.njit(function, **OPTIONS), function)
+
+
+def inner(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Compile a function that only kernels call.
+
+    What turns Python's arguments into arrays takes as long to compile as a small kernel itself.
+    """
+    return _cached(_Inner(function, targetoptions={**_INNER}), function)
 
 
 def inlined(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -61,11 +70,25 @@ def inlined(function: Callable[..., Any]) -> Callable[..., Any]:
 
     A call passes seven words for every array, which costs more than a loop over a few labels.
     """
-    return _compiled(function, forceinline=True)
+    return _cached(_Inner(function, targetoptions={**_INNER, "forceinline": True}), function)
 
 
-def _compiled(function: Callable[..., Any], **options: Any) -> Callable[..., Any]:
-    compiled = numba.njit(function, **OPTIONS, **options)
+_INNER = {**OPTIONS, "no_cpython_wrapper": True, "nopython": True, "boundscheck": None}
+
+
+class _Inner(CPUDispatcher):
+    """A kernel without an entry for Python: a call from there is an error, and no crash."""
+
+    def add_overload(self, cres: Any) -> None:
+        self.overloads[tuple(cres.signature.args)] = cres
+
+    def _compile_for_args(self, *args: Any, **words: Any) -> Any:
+        del args, words
+        name = self.py_func.__name__
+        raise TypeError(f"{name} is compiled for kernels alone: call numba.njit({name}.py_func)")
+
+
+def _cached(compiled: Any, function: Callable[..., Any]) -> Callable[..., Any]:
     with suppress(RuntimeError):  # Numba found no folder to cache in
         # What njit(cache=True) does.
         compiled._cache = _Cache(function)  # type: ignore[no-untyped-call]  # noqa: SLF001

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+from functools import cache
 from itertools import pairwise, product
 
+import numba
 import numpy as np
 import pytest
 
+from goldspan.chains import forward_backward
 from goldspan.chains.decoding import n_best_paths
-from goldspan.chains.forward_backward import (
-    add_steps,
-    expect_scaled,
-    forward_log,
-    forward_scaled,
-    log_sum,
-    pull,
-    push,
-)
+
+
+@pytest.fixture(scope="module")
+def inner():
+    """Return a kernel that only kernels call, with an entry for Python."""
+
+    @cache
+    def compiled(name):
+        return numba.njit(getattr(forward_backward, name).py_func, error_model="numpy")
+
+    return compiled
 
 
 def n_best(unary, start, step, end, n):
@@ -64,7 +69,7 @@ def test_no_token_is_one_path():
 
 
 @pytest.mark.parametrize("scale", [1.0, 100.0, 1e4])
-def test_push_and_pull_are_logarithms_of_products(scale):
+def test_push_and_pull_are_logarithms_of_products(scale, inner):
     rng = np.random.default_rng(0)
     values = rng.normal(0, scale, 4)
     values[1] = -np.inf
@@ -74,30 +79,30 @@ def test_push_and_pull_are_logarithms_of_products(scale):
     with np.errstate(divide="ignore"):
         log_step = np.log(step)
     out, work = np.empty(4), np.empty(4)
-    push(values, step, out, work)
+    inner("push")(values, step, out, work)
     expected = np.logaddexp.reduce(values[:, None] + log_step, axis=0)
     np.testing.assert_allclose(out, expected, rtol=1e-12)
-    pull(values, step, out, work)
+    inner("pull")(values, step, out, work)
     np.testing.assert_allclose(out, np.logaddexp.reduce(values + log_step, axis=1), rtol=1e-12)
 
 
-def test_nothing_sums_to_nothing():
-    assert log_sum(np.full(3, -np.inf)) == -np.inf
+def test_nothing_sums_to_nothing(inner):
+    assert inner("log_sum")(np.full(3, -np.inf)) == -np.inf
     out = np.empty(2)
-    push(np.full(2, -np.inf), np.ones((2, 2)), out, np.empty(2))
+    inner("push")(np.full(2, -np.inf), np.ones((2, 2)), out, np.empty(2))
     assert (out == -np.inf).all()
 
 
-def test_a_long_chain_has_the_log_z_of_its_powers():
+def test_a_long_chain_has_the_log_z_of_its_powers(inner):
     step = np.array([[0.9, 0.1], [0.4, 0.6]])
     length = 5000
     evidence = np.full((length, 2), -1000.0)
     forward = np.empty((length, 2))
-    log_z = forward_log(length, evidence, np.ones(2) / 2, step, np.ones(2), forward)
+    log_z = inner("forward_log")(length, evidence, np.ones(2) / 2, step, np.ones(2), forward)
     assert log_z == pytest.approx(-1000.0 * length, rel=1e-12)
 
 
-def test_one_scaled_item_has_the_marginals_and_steps_of_all_its_paths():
+def test_one_scaled_item_has_the_marginals_and_steps_of_all_its_paths(inner):
     rng = np.random.default_rng(0)
     evidence, step = rng.random((4, 3)), rng.random((3, 3))
     start, end = rng.random((2, 3))
@@ -111,9 +116,17 @@ def test_one_scaled_item_has_the_marginals_and_steps_of_all_its_paths():
         for pair in pairwise(path):
             steps[pair] += p
     forward, outer, found = np.empty((4, 3)), np.zeros((3, 3)), np.zeros((3, 3))
-    log_z = forward_scaled(4, evidence, start, step, end, forward)
+    log_z = inner("forward_scaled")(4, evidence, start, step, end, forward)
     assert log_z == pytest.approx(np.log(z), abs=1e-12)
-    expect_scaled(4, evidence, step, end, 2.0, forward, outer)
-    add_steps(outer, step, found)
+    inner("expect_scaled")(4, evidence, step, end, 2.0, forward, outer)
+    inner("add_steps")(outer, step, found)
     np.testing.assert_allclose(forward, 2 * marginals / z, rtol=1e-12, atol=1e-15)
     np.testing.assert_allclose(found, 2 * steps / z, rtol=1e-12, atol=1e-15)
+
+
+def test_a_kernel_for_kernels_alone_says_so_to_python_before_and_after_it_is_compiled(inner):
+    with pytest.raises(TypeError, match="log_sum is compiled for kernels alone"):
+        forward_backward.log_sum(np.zeros(2))
+    assert inner("push")(np.zeros(2), np.ones((2, 2)), np.empty(2), np.empty(2)) is None
+    with pytest.raises(TypeError, match="log_sum is compiled for kernels alone"):
+        forward_backward.log_sum(np.zeros(2))

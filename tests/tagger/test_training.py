@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from functools import partial
 
+import numba
 import numpy as np
 import pycrfsuite
 import pytest
 
-from goldspan.chains.forward_backward import expect_log, forward_log
+from goldspan.chains import forward_backward
 from goldspan.errors import InputError
 from goldspan.protocols import Serial
 from goldspan.runners import Threads
@@ -27,6 +28,10 @@ BIO = Codec.from_types(["A", "B"], "BIO")
 J = len(BIO.tags)
 NONE = np.zeros((0, J))
 """What dense features add where there are none."""
+forward_log, expect_log = (
+    numba.njit(one.py_func, error_model="numpy")  # only kernels call those that are cached
+    for one in (forward_backward.forward_log, forward_backward.expect_log)
+)
 
 
 def random_features(rng, lengths, n_features, *, weighted=False):

@@ -11,7 +11,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from scipy.special import betaincinv
 
-from goldspan._kernel import kernel
+from goldspan._kernel import inner, kernel
 from goldspan.crowd import Crowd
 from goldspan.crowd.measures import share, worker_rates
 from goldspan.spans import Tagged, find_spans
@@ -301,7 +301,7 @@ def _sum_up(
         bits[worker] = max(bits[worker], 0.0)
 
 
-@kernel
+@inner
 def _by_chance(joint: NDArray[np.float64]) -> float:
     """Count occupied cells, less rows and columns: what counts share by chance alone."""
     n_labels = len(joint)

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from goldspan._kernel import inlined, kernel
+from goldspan._kernel import inlined, inner, kernel
 
 # --------------------------------------------------------------------------------------------------
 # One item, scaled at every token.
@@ -24,7 +24,7 @@ LEAST, MOST = 1e-250, 1e250
 """Sums outside of this range are left to logarithms."""
 
 
-@kernel
+@inner
 def forward_scaled(length, evidence, start, step, end, forward):
     """Run forward, scaled by z_t at every token: f_t sums to 1, and Z is the product of the z_t.
 
@@ -75,7 +75,7 @@ def forward_scaled(length, evidence, start, step, end, forward):
     return log_z + np.log(product) + np.log(last)
 
 
-@kernel
+@inner
 def expect_scaled(length, evidence, step, end, weight, forward, outer):
     """Run backward after `forward_scaled`; `forward` becomes the marginals times the weight.
 
@@ -115,7 +115,7 @@ def expect_scaled(length, evidence, step, end, weight, forward, outer):
             backward[i] = after[i]
 
 
-@kernel
+@inner
 def add_steps(outer, step, steps):
     """Add the expected steps of `expect_scaled` or `expect_lanes` to steps, float64 [J, J]."""
     for i in range(len(step)):
@@ -133,7 +133,7 @@ DENORMAL = 1e-300
 """Steps below this may overflow what they are multiplied with."""
 
 
-@kernel
+@inner
 def forward_log(length, evidence, start, step, end, forward):
     """Run forward with logarithms; return ln Z, -inf if there is no path.
 
@@ -158,7 +158,7 @@ def forward_log(length, evidence, start, step, end, forward):
     return log_sum(work)
 
 
-@kernel
+@inner
 def backward_log(length, evidence, step, end, backward):
     """Run backward with logarithms; write ln b_t into backward[:length], float64 [.., J]."""
     n_labels = len(end)
@@ -171,7 +171,7 @@ def backward_log(length, evidence, step, end, backward):
         pull(after, step, backward[t - 1], work)
 
 
-@kernel
+@inner
 def expect_log(length, evidence, step, end, weight, log_z, forward, steps):
     """Run backward after `forward_log`; `forward` becomes the marginals times the weight.
 
@@ -201,7 +201,7 @@ def expect_log(length, evidence, step, end, weight, log_z, forward, steps):
         pull(after, step, backward, work)
 
 
-@kernel
+@inner
 def push(values, step, out, work):
     """Set out[j] = ln sum_i exp(values[i]) step[i, j], without a logarithm of every pair.
 
@@ -226,7 +226,7 @@ def push(values, step, out, work):
             out[j] = log_sum(work)
 
 
-@kernel
+@inner
 def pull(values, step, out, work):
     """Set out[i] = ln sum_j step[i, j] exp(values[j])."""
     n_labels = len(out)
@@ -247,7 +247,7 @@ def pull(values, step, out, work):
             out[i] = log_sum(work)
 
 
-@kernel
+@inner
 def log_sum(values):
     """Return ln sum exp, -inf for nothing but -inf."""
     most = largest(values)
@@ -259,21 +259,7 @@ def log_sum(values):
     return most + np.log(total)
 
 
-@kernel
-def log_sum_of_two(left, right):
-    """Return ln sum exp(left + right)."""
-    most = -np.inf
-    for j in range(len(left)):
-        most = max(most, left[j] + right[j])
-    if most == -np.inf:
-        return -np.inf
-    total = 0.0
-    for j in range(len(left)):
-        total += np.exp(left[j] + right[j] - most)
-    return most + np.log(total)
-
-
-@kernel
+@inner
 def largest(values):
     """Return the largest value."""
     most = values[0]
@@ -291,7 +277,7 @@ SAFE_RATIO = 1e-87
 """Three forced steps in a row stay above 1e-261."""
 
 
-@kernel
+@inner
 def gather(first, length, bounds, row, gold, unary, table, evidence):
     """Multiply the evidence of an item's tokens, the largest of a token 1.
 
@@ -354,7 +340,7 @@ def gather(first, length, bounds, row, gold, unary, table, evidence):
     return log_scale + np.log(product), safe
 
 
-@kernel
+@inner
 def gather_log(first, length, bounds, row, gold, unary, log_table, evidence):
     """Sum the log evidence of an item's tokens into evidence[:length], -inf where gold forbids."""
     n_labels = log_table.shape[1]
@@ -486,11 +472,16 @@ def expect_lanes(
     evidence = np.empty((longest, n_labels, LANES))
     forward = np.empty((longest, n_labels, LANES))
     scratch = np.empty((longest, n_labels))
-    backward, after = np.zeros((n_labels, LANES)), np.zeros((n_labels, LANES))
-    lane_steps, outer = np.zeros((n_labels, n_labels, LANES)), np.zeros((n_labels, n_labels))
+    backward, after = np.empty((n_labels, LANES)), np.empty((n_labels, LANES))
+    lane_steps, outer = np.empty((n_labels, n_labels, LANES)), np.empty((n_labels, n_labels))
     total, log_item, one = np.empty(LANES), np.empty(LANES), np.empty(n_labels)
     product = np.empty(LANES)
-    lengths, firsts = np.zeros(LANES, np.int64), np.zeros(LANES, np.int64)
+    lengths, firsts = np.empty(LANES, np.int64), np.empty(LANES, np.int64)
+    for i in range(n_labels):  # np.zeros is compiled for every kind of array
+        for j in range(n_labels):
+            outer[i, j] = 0.0
+            for w in range(LANES):
+                lane_steps[i, j, w] = 0.0
     log_z = 0.0
     for base in range(begin, len(order), LANES):
         longest = 0
@@ -579,7 +570,7 @@ def expect_lanes(
     return log_z
 
 
-@kernel
+@inner
 def _forward_token(t, evidence, forward, start, step, total):
     """Compute f_t of all lanes, not scaled yet; `total`, float64 [LANES], is what it sums to."""
     n_labels = len(start)
@@ -603,7 +594,7 @@ def _forward_token(t, evidence, forward, start, step, total):
             total[w] += here[j, w]
 
 
-@kernel
+@inner
 def _backward_token(t, evidence, forward, step, backward, after, lane_steps):
     """Compute b_{t-1} of all lanes and add to the expected steps, still divided by `step`."""
     n_labels = len(step)

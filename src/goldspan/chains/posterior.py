@@ -7,289 +7,366 @@ The posterior of a span is exact: the summed probability of all paths that hold 
 the forward mass that starts a span of the type at a, goes on without starting another one, and ends
 it before b (constrained forward-backward: Culotta & McCallum 2004). The pair table says which step
 starts, continues or ends a span. The entropy is that of the whole path (Hernando et al. 2005).
+
+Everything is computed with logarithms: this is done once, after the iterations. The kernels are
+small and called for blocks of items, because what they have in common is then compiled once.
 """
 
 from __future__ import annotations
 
-import numpy as np
+from collections.abc import Iterator
+from itertools import pairwise
 
-from goldspan._kernel import kernel
+import numpy as np
+from numpy.typing import NDArray
+
+from goldspan._arrays import fixed
+from goldspan._kernel import inner, kernel
+from goldspan.chains import few
 from goldspan.chains.decoding import best_paths
-from goldspan.chains.forward_backward import (
-    backward_log,
-    forward_log,
-    gather_log,
-    largest,
-    log_sum,
-    log_sum_of_two,
-)
-from goldspan.spans.encoding import ENDED, STARTS
+from goldspan.chains.forward_backward import backward_log, forward_log, gather_log, largest, log_sum
+from goldspan.chains.lattice import Chain, Lattice, Spans
+
+Floats = NDArray[np.float64]
+
+BLOCK_TOKENS = 1 << 13
+"""Tokens of the items that are worked on at a time: few enough for a processor's cache."""
+FEW_TOKENS = 1 << 12
+"""Tokens for which NumPy takes some 30 ms more than the kernels, which take seconds to compile."""
+
+
+def blocks(offsets: NDArray[np.int64]) -> Iterator[tuple[int, int]]:
+    """Yield the first item of every block, and one past its last.
+
+    >>> list(blocks(np.array([0, 8000, 8100, 8200, 8300])))
+    [(0, 3), (3, 4)]
+    """
+    starts = np.arange(offsets[0], offsets[-1], BLOCK_TOKENS)
+    edges = np.searchsorted(offsets, starts)
+    yield from pairwise(np.unique([0, *edges.tolist(), len(offsets) - 1]).tolist())
+
 
 # --------------------------------------------------------------------------------------------------
-# The last pass over the items: marginals, best path, entropy, and exact span posteriors.
+# The lattice of all paths through some items: forward and backward.
+
+
+def lattice_of(
+    offsets: NDArray[np.int64],
+    bounds: NDArray[np.int64],
+    row: NDArray[np.int32],
+    active: NDArray[np.bool_],
+    gold: NDArray[np.int16],
+    unary: Floats,
+    log_table: Floats,
+    chain: Chain,
+) -> Lattice:
+    """Run forward and backward; the arguments are those of `expect_items`."""
+    n_tokens, n_labels = int(offsets[-1] - offsets[0]), len(chain.start)
+    shape = n_tokens, n_labels
+    made = Lattice(
+        offsets=fixed(offsets - offsets[0], np.int64),
+        active=fixed(active, np.bool_),
+        evidence=np.zeros(shape),
+        forward=np.zeros(shape),
+        backward=np.zeros(shape),
+        log_z=np.zeros(len(active)),
+        step=fixed(chain.step, np.float64),
+        log_start=np.empty(n_labels),
+        log_step=np.empty((n_labels, n_labels)),
+        log_end=np.empty(n_labels),
+    )
+    if n_tokens <= FEW_TOKENS:
+        few.fill(made, bounds - bounds[0], row, gold, unary, log_table, chain.start, chain.end)
+        return made
+    _fill(
+        made.offsets, fixed(bounds, np.int64), fixed(row, np.int32), made.active,
+        fixed(gold, np.int16), fixed(unary, np.float64), fixed(log_table, np.float64),
+        fixed(chain.start, np.float64), made.step, fixed(chain.end, np.float64),
+        made.evidence, made.forward, made.backward, made.log_z,
+        made.log_start, made.log_step, made.log_end,
+    )  # fmt: skip
+    return made
 
 
 @kernel
-def posterior_items(
+def _fill(
     offsets, bounds, row, active, gold, unary, log_table, start, step, end,
-    path_start, path_step, path_end, pairs, type_of, least, codes, probs, entropy, spans, masses,
+    evidence, forward, backward, log_z, log_start, log_step, log_end,
 ):  # fmt: skip
-    """Compute marginals, entropies, best paths and span posteriors of some items.
+    """Write the arrays of a lattice."""
+    for i in range(len(start)):
+        log_start[i], log_end[i] = np.log(start[i]), np.log(end[i])
+        for j in range(len(start)):
+            log_step[i, j] = np.log(step[i, j])
+    for n in range(len(active)):
+        first, length = offsets[n], offsets[n + 1] - offsets[n]
+        if not active[n] or length == 0:
+            continue
+        here, before, after = evidence[first:], forward[first:], backward[first:]
+        gather_log(first, length, bounds, row, gold, unary, log_table, here)
+        log_z[n] = forward_log(length, here, start, step, end, before)
+        backward_log(length, here, step, end, after)
 
-    Everything is computed with logarithms: this is done once, after the iterations.
 
-    Args:
-        offsets, bounds, row, active, gold, unary: As for `expect_items`, as are the next.
-        log_table, start, step, end: See there.
-        path_start, path_step, path_end: float64 [J], [J, J], [J], logarithms, -inf where a decoded
-            path must not go.
-        pairs: uint8 [J + 1, J + 1], the pair table, the boundary first; empty for PLAIN.
-        type_of: int16 [J], index of every tag's type, -1 for `O`.
-        least: Spans with less posterior mass are not listed.
-        codes: int16 [n_tokens], the best path, written; -1 in items that are not active.
-        probs: float32 [n_tokens, J], marginals, written.
-        entropy: float64 [n_items], of the sequence in nats, written.
-        spans: int64 [capacity, 4]: item, first token, last token + 1, type; written.
-        masses: float64 [capacity], posterior masses of the spans, written.
+# --------------------------------------------------------------------------------------------------
+# Marginals, entropies and best paths.
+
+
+def marginals(lattice: Lattice) -> tuple[Floats, Floats]:
+    """Return the marginals and the entropy of every item's path, in nats.
 
     Returns:
-        The number of spans found, which may be more than fit.
+        float64 [n_tokens, J] and float64 [n_items]; 0 in items that are not active, NaN in items
+        without any path.
     """
-    n_labels = len(start)
-    longest = 0
-    for n in range(len(active)):
-        longest = max(longest, offsets[n + 1] - offsets[n])
-    evidence, forward = np.empty((longest, n_labels)), np.empty((longest, n_labels))
-    backward = np.empty((longest, n_labels))
-    log_start, log_step, log_end = np.log(start), np.log(step), np.log(end)
-    work, bounds_of_item = np.empty(n_labels), np.zeros(2, np.int64)
-    found = 0
-    for n in range(len(active)):
-        first, length = offsets[n] - offsets[0], offsets[n + 1] - offsets[n]
-        if not active[n] or length == 0:
-            codes[first : first + length] = -1
-            probs[first : first + length] = 0.0
-            entropy[n] = 0.0
-            continue
-        gather_log(first, length, bounds, row, gold, unary, log_table, evidence)
-        log_z = forward_log(length, evidence, start, step, end, forward)
-        backward_log(length, evidence, step, end, backward)
-        for t in range(length):
-            total = 0.0
-            for j in range(n_labels):
-                work[j] = np.exp(forward[t, j] + backward[t, j] - log_z)
-                total += work[j]
-            for j in range(n_labels):
-                probs[first + t, j] = work[j] / total
-        own = codes[first : first + length]
-        own[:] = 0  # if there is no path
-        bounds_of_item[1] = length
-        best_paths(bounds_of_item, evidence, path_start, path_step, path_end, own)
-        entropy[n] = _entropy(length, forward, step, log_step, log_end, log_z, work)
-        if len(pairs):
-            found = _list_spans(
-                n, length, evidence, forward, backward, log_start, log_step, log_end, log_z,
-                pairs, type_of, least, probs[first : first + length], spans, masses, found,
-            )  # fmt: skip
-    return found
+    if len(lattice.evidence) <= FEW_TOKENS:
+        return few.marginals(lattice)
+    probs, entropy = np.zeros_like(lattice.evidence), np.zeros_like(lattice.log_z)
+    _marginals(
+        lattice.offsets, lattice.active, lattice.forward, lattice.backward, lattice.log_z,
+        lattice.step, lattice.log_step, lattice.log_end, probs, entropy,
+    )  # fmt: skip
+    return probs, entropy
 
 
-@kernel
-def _entropy(length, forward, step, log_step, log_end, log_z, work):
-    """Return the entropy of the path: H_t(j) = sum_i p(i | j) (H_{t-1}(i) - ln p(i | j))."""
-    n_labels = len(log_end)
-    before, now = np.zeros(n_labels), np.zeros(n_labels)
-    for t in range(1, length):
-        most = largest(forward[t - 1])
-        for i in range(n_labels):
-            work[i] = np.exp(forward[t - 1, i] - most)
-        for j in range(n_labels):
-            total = 0.0
-            for i in range(n_labels):
-                total += work[i] * step[i, j]
-            now[j] = 0.0
-            if not total > 1e-250:  # as unlikely as to add nothing
-                continue
-            norm = most + np.log(total)
-            for i in range(n_labels):
-                p = work[i] * step[i, j] / total
-                if p > 1e-300:
-                    log_p = forward[t - 1, i] + log_step[i, j] - norm
-                    now[j] += p * (before[i] - log_p)
-        for j in range(n_labels):
-            before[j] = now[j]
-    entropy = 0.0
-    for j in range(n_labels):
-        log_p = forward[length - 1, j] + log_end[j] - log_z
-        if log_p > -700.0:
-            entropy += np.exp(log_p) * (before[j] - log_p)
-    return max(entropy, 0.0)
+def best_codes(lattice: Lattice, start: Floats, step: Floats, end: Floats) -> NDArray[np.int16]:
+    """Return the best path of every item, int16 [n_tokens].
 
-
-@kernel
-def _list_spans(
-    n, length, evidence, forward, backward, log_start, log_step, log_end, log_z,
-    pairs, type_of, least, probs, spans, masses, found,
-):  # fmt: skip
-    """List the spans of an item with at least some posterior mass."""
-    n_labels = len(log_end)
-    n_types = 0
-    for j in range(n_labels):
-        n_types = max(n_types, type_of[j] + 1)
-    inside, new = np.empty(n_labels), np.empty(n_labels)
-    for begin in range(length):
-        for kind in range(n_types):
-            share = 0.0
-            for j in range(n_labels):
-                if type_of[j] == kind:
-                    share += probs[begin, j]
-            if share < 0.999 * least:  # no span can begin here; probs are float32
-                continue
-            enter(begin, kind, evidence, forward, log_start, log_step, pairs, type_of, inside)
-            for stop in range(begin + 1, length + 1):
-                through = log_sum_of_two(inside, backward[stop - 1]) - log_z
-                if not through > np.log(least):
-                    break
-                mass = np.exp(
-                    leave(stop, length, inside, evidence, backward, log_step, log_end, pairs)
-                    - log_z
-                )
-                if mass >= least:
-                    if found < len(masses):
-                        spans[found, 0], spans[found, 1] = n, begin
-                        spans[found, 2], spans[found, 3] = stop, kind
-                        masses[found] = min(mass, 1.0)
-                    found += 1
-                if stop < length:
-                    stay(stop, kind, inside, new, evidence, log_step, pairs, type_of)
-                    for j in range(n_labels):
-                        inside[j] = new[j]
-    return found
-
-
-# --------------------------------------------------------------------------------------------------
-# How probable given labels are: the posteriors of a path and of every span on it.
-
-
-@kernel
-def confidence_items(
-    offsets, bounds, row, active, gold, unary, log_table, start, step, end, pairs, type_of,
-    codes, spans, paths, masses,
-):  # fmt: skip
-    """Compute the posteriors of given paths and spans of some items.
+    It is -1 in items that are not active, and tag 0 where there is no path.
 
     Args:
-        offsets, bounds, row, active, gold, unary: As for `expect_items`, as are the next.
-        log_table, start, step, end: See there.
-        pairs: uint8 [J + 1, J + 1], the pair table.
-        type_of: int16 [J].
-        codes: int16 [n_tokens], the paths; an item with a -1 is passed over.
-        spans: int64 [n_spans, 4]: item, first token, last + 1, type; sorted by item.
-        paths: float64 [n_items], P(path), written.
-        masses: float64 [n_spans], P(span), written.
+        lattice: The items.
+        start: float64 [J], logarithms, -inf where a path must not go.
+        step: float64 [J, J], likewise.
+        end: float64 [J], likewise.
     """
-    n_labels = len(start)
-    longest = 0
+    if len(lattice.evidence) <= FEW_TOKENS:
+        return few.best_codes(lattice, start, step, end)
+    codes = np.zeros(len(lattice.evidence), np.int16)
+    chain = [fixed(part, np.float64) for part in (start, step, end)]
+    evidence, first = fixed(lattice.evidence, np.float64), 0
+    while first >= 0:
+        found = int(best_paths(lattice.offsets[first:], evidence, *chain, codes))
+        first = -1 if found < 0 else first + found + 1
+    codes[np.repeat(~lattice.active, np.diff(lattice.offsets))] = -1
+    return codes
+
+
+@kernel
+def _marginals(
+    offsets, active, forward, backward, log_z, step, log_step, log_end, probs, entropy
+):  # fmt: skip
+    """Write the marginals, and H_t(j) = sum_i p(i | j) (H_{t-1}(i) - ln p(i | j)) at the end."""
+    n_labels = len(log_end)
+    work, before, now = np.empty(n_labels), np.empty(n_labels), np.empty(n_labels)
     for n in range(len(active)):
-        longest = max(longest, offsets[n + 1] - offsets[n])
-    evidence, forward = np.empty((longest, n_labels)), np.empty((longest, n_labels))
-    backward = np.empty((longest, n_labels))
-    log_start, log_step, log_end = np.log(start), np.log(step), np.log(end)
-    at = 0
-    for n in range(len(active)):
-        first, length = offsets[n] - offsets[0], offsets[n + 1] - offsets[n]
-        if not active[n] or length == 0:
+        first, stop = offsets[n], offsets[n + 1]
+        if not active[n] or stop == first:
             continue
-        gather_log(first, length, bounds, row, gold, unary, log_table, evidence)
-        log_z = forward_log(length, evidence, start, step, end, forward)
-        score = 0.0
-        for t in range(length):
-            code = codes[first + t]
-            if code < 0:
-                score = -np.inf
-                break
-            score += evidence[t, code]
-            score += log_start[code] if t == 0 else log_step[codes[first + t - 1], code]
-        if score > -np.inf:
-            paths[n] = np.exp(min(0.0, score + log_end[codes[first + length - 1]] - log_z))
-        if at == len(spans) or spans[at, 0] != n:
-            continue
-        backward_log(length, evidence, step, end, backward)
-        while at < len(spans) and spans[at, 0] == n:
-            mass = span_mass(
-                spans[at, 1], spans[at, 2], spans[at, 3], length, evidence, forward, backward,
-                log_start, log_step, log_end, pairs, type_of,
-            )  # fmt: skip
-            masses[at] = np.exp(min(0.0, mass - log_z))
-            at += 1
+        for t in range(first, stop):
+            total = 0.0
+            for j in range(n_labels):
+                work[j] = np.exp(forward[t, j] + backward[t, j] - log_z[n])
+                total += work[j]
+            for j in range(n_labels):
+                probs[t, j] = work[j] / total
+        for j in range(n_labels):
+            before[j] = 0.0
+        for t in range(first + 1, stop):
+            most = largest(forward[t - 1])
+            for i in range(n_labels):
+                work[i] = np.exp(forward[t - 1, i] - most)
+            for j in range(n_labels):
+                total = 0.0
+                for i in range(n_labels):
+                    total += work[i] * step[i, j]
+                now[j] = 0.0
+                if not total > 1e-250:  # as unlikely as to add nothing
+                    continue
+                norm = most + np.log(total)
+                for i in range(n_labels):
+                    p = work[i] * step[i, j] / total
+                    if p > 1e-300:
+                        log_p = forward[t - 1, i] + log_step[i, j] - norm
+                        now[j] += p * (before[i] - log_p)
+            for j in range(n_labels):
+                before[j] = now[j]
+        total = 0.0
+        for j in range(n_labels):
+            log_p = forward[stop - 1, j] + log_end[j] - log_z[n]
+            if log_p > -700.0:
+                total += np.exp(log_p) * (before[j] - log_p)
+        entropy[n] = max(total, 0.0)
 
 
 # --------------------------------------------------------------------------------------------------
 # The mass of a span: paths enter it, stay in it without starting another, and leave it.
 
 
+def likely_spans(
+    lattice: Lattice, steps: Spans, probs: Floats, least: float
+) -> tuple[NDArray[np.int64], Floats]:
+    """List the spans with at least some posterior mass.
+
+    Args:
+        lattice: The items.
+        steps: Its steps.
+        probs: float64 [n_tokens, J], the marginals.
+        least: Spans with less posterior mass are not listed.
+
+    Returns:
+        int64 [n_spans, 4]: item, first token, last token + 1, type; and float64 [n_spans].
+    """
+    if len(probs) <= FEW_TOKENS:
+        return few.likely_spans(lattice, steps, probs, least)
+    room = len(probs) // 4 + 1000
+    while True:
+        spans, masses = np.empty((room, 4), np.int64), np.empty(room)
+        n_found = _list_spans(
+            lattice.offsets, lattice.active, lattice.evidence, lattice.forward, lattice.backward,
+            lattice.log_z, fixed(steps.kind, np.int16), *steps[1:], probs, float(least), spans,
+            masses,
+        )  # fmt: skip
+        if n_found <= room:
+            return spans[:n_found], masses[:n_found]
+        room = n_found
+
+
+def masses_of(
+    lattice: Lattice, steps: Spans, codes: NDArray[np.int16], spans: NDArray[np.int64]
+) -> tuple[Floats, Floats]:
+    """Return the posteriors of given paths and of given spans.
+
+    Args:
+        lattice: The items.
+        steps: Its steps.
+        codes: int16 [n_tokens], the paths; an item with a -1 is passed over.
+        spans: int64 [n_spans, 4]: item, first token, last + 1, type; sorted by item.
+
+    Returns:
+        float64 [n_items], P(path), and float64 [n_spans], P(span); 0 where nothing is known.
+    """
+    if len(codes) <= FEW_TOKENS:
+        return few.masses_of(lattice, steps, codes, spans)
+    paths, masses = np.zeros(len(lattice.active)), np.zeros(len(spans))
+    _weigh(
+        lattice.offsets, lattice.active, lattice.evidence, lattice.forward, lattice.backward,
+        lattice.log_z, fixed(steps.kind, np.int16), *steps[1:], lattice.log_start, lattice.log_step,
+        fixed(codes, np.int16), fixed(spans, np.int64), paths, masses,
+    )  # fmt: skip
+    return paths, masses
+
+
 @kernel
-def span_mass(
-    begin, stop, kind, length, evidence, forward, backward, log_start, log_step, log_end,
-    pairs, type_of,
+def _list_spans(
+    offsets, active, evidence, forward, backward, log_z, kind, begin, enter, stay, leave, end,
+    probs, least, spans, masses,
 ):  # fmt: skip
-    """Return the log mass of the paths that hold exactly the span [begin, stop) of a type."""
-    n_labels = len(log_end)
-    inside, new = np.empty(n_labels), np.empty(n_labels)
-    enter(begin, kind, evidence, forward, log_start, log_step, pairs, type_of, inside)
-    for t in range(begin + 1, stop):
-        stay(t, kind, inside, new, evidence, log_step, pairs, type_of)
-        for j in range(n_labels):
-            inside[j] = new[j]
-    return leave(stop, length, inside, evidence, backward, log_step, log_end, pairs)
+    """Write spans, as many as there is room for, and return how many there are."""
+    n_labels = len(end)
+    n_types = 0
+    for j in range(n_labels):
+        n_types = max(n_types, kind[j] + 1)
+    inside, work, log_least = np.empty(n_labels), np.empty((2, n_labels)), np.log(least)
+    found = 0
+    for n in range(len(active)):
+        first, stop = offsets[n], offsets[n + 1]
+        if not active[n]:
+            continue
+        for a in range(first, stop):
+            for own in range(n_types):
+                share = 0.0
+                for j in range(n_labels):
+                    if kind[j] == own:
+                        share += probs[a, j]
+                if share < 0.999 * least:  # no span can begin here
+                    continue
+                _enter(a, first, own, evidence, forward, kind, begin, enter, inside, work)
+                for b in range(a + 1, stop + 1):
+                    for j in range(n_labels):
+                        work[0, j] = inside[j] + backward[b - 1, j]
+                    if not log_sum(work[0]) - log_z[n] > log_least:
+                        break
+                    mass = _leave(b, stop, inside, evidence, backward, leave, end, work)
+                    mass = np.exp(mass - log_z[n])
+                    if mass >= least:
+                        if found < len(masses):
+                            spans[found, 0], spans[found, 1] = n, a - first
+                            spans[found, 2], spans[found, 3] = b - first, own
+                            masses[found] = min(mass, 1.0)
+                        found += 1
+                    if b < stop:
+                        _move(inside, stay, own, kind, evidence[b], inside, work)
+    return found
 
 
 @kernel
-def enter(begin, kind, evidence, forward, log_start, log_step, pairs, type_of, inside):
-    """Set inside[j] to the log mass of paths up to `begin` that start a span of the type there."""
-    n_labels = len(inside)
-    work = np.empty(n_labels)
-    for j in range(n_labels):
-        inside[j] = -np.inf
-        if type_of[j] != kind:
+def _weigh(
+    offsets, active, evidence, forward, backward, log_z, kind, begin, enter, stay, leave, end,
+    log_start, log_step, codes, spans, paths, masses,
+):  # fmt: skip
+    """Write the posteriors of paths and spans."""
+    n_labels = len(end)
+    inside, work = np.empty(n_labels), np.empty((2, n_labels))
+    at = 0
+    for n in range(len(active)):
+        first, stop = offsets[n], offsets[n + 1]
+        if not active[n] or stop == first:
             continue
-        if begin == 0:
-            if pairs[0, j + 1] & STARTS:
-                inside[j] = log_start[j] + evidence[0, j]
-            continue
-        for i in range(n_labels):
-            starts = pairs[i + 1, j + 1] & STARTS
-            work[i] = forward[begin - 1, i] + log_step[i, j] if starts else -np.inf
-        inside[j] = log_sum(work) + evidence[begin, j]
+        score = 0.0
+        for t in range(first, stop):
+            code = codes[t]
+            if code < 0:
+                score = -np.inf
+                break
+            score += evidence[t, code]
+            score += log_start[code] if t == first else log_step[codes[t - 1], code]
+        if score > -np.inf:
+            paths[n] = np.exp(min(0.0, score + end[codes[stop - 1]] - log_z[n]))
+        while at < len(spans) and spans[at, 0] == n:
+            a, b, own = first + spans[at, 1], first + spans[at, 2], spans[at, 3]
+            _enter(a, first, own, evidence, forward, kind, begin, enter, inside, work)
+            for t in range(a + 1, b):
+                _move(inside, stay, own, kind, evidence[t], inside, work)
+            mass = _leave(b, stop, inside, evidence, backward, leave, end, work)
+            masses[at] = np.exp(min(0.0, mass - log_z[n]))
+            at += 1
 
 
-@kernel
-def stay(t, kind, inside, new, evidence, log_step, pairs, type_of):
-    """Go on to token t without starting another span."""
+@inner
+def _enter(a, first, own, evidence, forward, kind, begin, enter, inside, work):
+    """Set inside[j] to the log mass of paths up to token `a` that start a span of a type there."""
+    if a > first:
+        _move(forward[a - 1], enter, own, kind, evidence[a], inside, work)
+        return
+    for j in range(len(inside)):
+        inside[j] = begin[j] + evidence[a, j] if kind[j] == own else -np.inf
+
+
+@inner
+def _move(before, steps, own, kind, evidence, inside, work):
+    """Set inside[j] to ln sum_i exp(before[i] + steps[i, j]) + evidence[j] for tags of a type."""
     n_labels = len(inside)
-    work = np.empty(n_labels)
     for j in range(n_labels):
-        new[j] = -np.inf
-        if type_of[j] == kind:
+        work[1, j] = -np.inf
+        if kind[j] == own:
             for i in range(n_labels):
-                goes_on = type_of[i] == kind and not pairs[i + 1, j + 1] & STARTS
-                work[i] = inside[i] + log_step[i, j] if goes_on else -np.inf
-            new[j] = log_sum(work) + evidence[t, j]
+                work[0, i] = before[i] + steps[i, j]
+            work[1, j] = log_sum(work[0]) + evidence[j]
+    for j in range(n_labels):
+        inside[j] = work[1, j]
 
 
-@kernel
-def leave(stop, length, inside, evidence, backward, log_step, log_end, pairs):
-    """Return the log mass of ending the span before token `stop`."""
+@inner
+def _leave(b, stop, inside, evidence, backward, leave, end, work):
+    """Return the log mass of ending the span before token b."""
     n_labels = len(inside)
-    if stop == length:
-        return log_sum_of_two(inside, log_end)
-    total, work = np.empty(n_labels), np.empty(n_labels)
-    for i in range(n_labels):
-        total[i] = -np.inf
-        if inside[i] == -np.inf:
-            continue
+    if b == stop:
         for j in range(n_labels):
-            ends = pairs[i + 1, j + 1] & ENDED
-            work[j] = log_step[i, j] + evidence[stop, j] + backward[stop, j] if ends else -np.inf
-        total[i] = inside[i] + log_sum(work)
-    return log_sum(total)
+            work[0, j] = inside[j] + end[j]
+        return log_sum(work[0])
+    for i in range(n_labels):
+        for j in range(n_labels):
+            work[0, j] = leave[i, j] + evidence[b, j] + backward[b, j]
+        work[1, i] = inside[i] + log_sum(work[0])
+    return log_sum(work[1])

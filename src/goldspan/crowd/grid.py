@@ -73,10 +73,13 @@ class Grid:
     def filled(self, marker: str) -> NDArray[np.bool_]:
         """Return which cells are neither empty nor just one marker, [n_rows, n_columns]."""
         data = np.frombuffer(self.cells.buffers()[2] or b"", np.uint8)
-        first = data.take(self._offsets[:-1], mode="clip") if len(data) else np.zeros(1, np.uint8)
-        lengths = np.diff(self._offsets)
-        hit = (lengths > 1) | ((lengths == 1) & (first != ord(marker)))
-        return np.asarray(hit.reshape(self.n_rows, len(self.header)))
+        lengths = self.cell_lengths
+        if not len(data):
+            return np.zeros(lengths.shape, np.bool_)
+        first = data.take(self._offsets[:-1], mode="clip")
+        hit = first.reshape(lengths.shape) != ord(marker)
+        hit &= lengths > 0
+        return np.asarray(hit | (lengths > 1))
 
     @property
     def _offsets(self) -> NDArray[np.int32]:
@@ -95,8 +98,16 @@ def first_line(source: Source) -> str:
     """Return the first line that is neither blank nor a comment nor Excel's `sep=;`."""
     value = source.text.value
     declared = _DECLARED.match(value)
-    lines = value[declared.end() if declared else 0 :].split("\n", 200)[:200]
-    return next((line for line in lines if line.strip() and not is_comment(line)), "")
+    place = declared.end() if declared else 0
+    for _ in range(200):
+        end = value.find("\n", place)
+        line = value[place : end if end >= 0 else len(value)]
+        if line.strip() and not is_comment(line):
+            return line
+        if end < 0:
+            break
+        place = end + 1
+    return ""
 
 
 def header_names(source: Source) -> list[str]:
@@ -183,7 +194,8 @@ def _find_lines(
 ) -> _Lines:
     ends = np.flatnonzero(is_end)
     starts = np.concatenate([[0], ends[:-1] + 1])
-    n_marks = np.diff(np.searchsorted(separators, ends), prepend=-1) - 1
+    places = np.searchsorted(separators, ends.astype(separators.dtype))  # else it copies them
+    n_marks = np.diff(places, prepend=-1) - 1
     blank = (ends - starts) == n_marks
     for n in np.flatnonzero((n_marks == 0) & ~blank & (data[starts] == _SPACE)).tolist():
         blank[n] = not data[starts[n] : ends[n]].tobytes().strip()
@@ -336,6 +348,8 @@ def _check(grid: Grid) -> None:
     if not grid.n_rows:
         message = "there is a header but no row below it"
         raise FormatError([Fault(message, file=grid.name, line=1, kind="empty")])
+    if grid.cell_lengths.max() <= MAX_CELL:
+        return
     words = [name.lower() != TEXT for name in grid.header]
     long = np.flatnonzero((grid.cell_lengths[:, words] > MAX_CELL).any(axis=1))
     if len(long):

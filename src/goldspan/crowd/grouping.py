@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from goldspan._arrays import fixed
 from goldspan.errors import InputError
 
 # --------------------------------------------------------------------------------------------------
@@ -42,13 +43,6 @@ def sorted_by(
     order, bounds = np.empty(len(key), kind), np.zeros(n_groups + 1, np.int64)
     fill_groups(fixed(key, np.int32), bounds, order)
     return order, bounds
-
-
-def fixed(values: NDArray[Any], kind: Any) -> NDArray[Any]:
-    """Return a read-only array of a type: the kernels are compiled for such arrays alone."""
-    view = np.ascontiguousarray(values, kind).view()
-    view.flags.writeable = False
-    return view
 
 
 # --------------------------------------------------------------------------------------------------

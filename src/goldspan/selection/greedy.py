@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from goldspan._kernel import kernel
+from goldspan._kernel import inner, kernel
 from goldspan.selection.features import Incidence
 
 # --------------------------------------------------------------------------------------------------
@@ -17,7 +17,7 @@ from goldspan.selection.features import Incidence
 # is how often a value is still needed.
 
 
-@kernel
+@inner
 def gain_of(
     item: int,
     bounds: NDArray[np.int64],
@@ -37,7 +37,7 @@ def gain_of(
 # Greedy coverage with weights and costs: a heap of gains, most of them out of date.
 
 
-@kernel
+@inner
 def sink(keys: NDArray[np.float64], ranks: NDArray[np.int32], size: int, at: int) -> None:
     """Let an entry of a heap sink to its place: the largest key on top, then the lowest rank.
 

@@ -14,8 +14,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from goldspan._arrays import fixed
+from goldspan.chains import posterior as chain
 from goldspan.chains.decoding import best_paths, n_best_paths
-from goldspan.chains.posterior import posterior_items
+from goldspan.chains.lattice import Chain, Spans
 from goldspan.errors import InputError
 from goldspan.params import check_whole
 from goldspan.spans import Codec, Tagged, find_spans
@@ -74,7 +76,7 @@ def best_path(potentials: Potentials, codec: Codec) -> Tagged:
     p = potentials
     codes = np.empty(len(p.unary), np.int16)
     offsets = p.offsets - p.offsets[0]
-    item = best_paths(offsets, p.unary, p.start, p.step, p.end, codes)
+    item = best_paths(fixed(offsets, np.int64), *(fixed(part, np.float64) for part in p[:4]), codes)
     if item >= 0:
         raise InputError(_no_path(item, codec))
     return Tagged(codes, offsets)
@@ -92,40 +94,40 @@ def decode(
     Where:
         forced: int16 [n_tokens], tags that are known, -1 unknown; or None.
     """
-    p = potentials
-    n_tokens, n_labels = p.unary.shape
+    p, scores = potentials, potentials.unary
     n_items = len(p.offsets) - 1
-    known = np.zeros(0, np.int16) if forced is None else np.ascontiguousarray(forced, np.int16)
-    codes, probs = np.empty(n_tokens, np.int16), np.empty((n_tokens, n_labels))
-    entropy = np.empty(n_items)
-    listed = not codec.rules.is_plain and np.isfinite(least)
-    pairs = codec.pairs if listed else np.zeros((0, 0), np.uint8)
-    room = n_tokens + 1000 if listed else 0
-    start, step, end = (np.exp(part) for part in (p.start, p.step, p.end))
-    while True:
-        spans, mass = np.empty((room, 4), np.int64), np.empty(room)
-        n_found = posterior_items(
-            p.offsets, np.zeros(n_tokens + 1, np.int64), np.zeros(0, np.int32),
-            np.ones(n_items, np.bool_), known, p.unary, np.zeros((0, n_labels)),
-            start, step, end, p.start, p.step, p.end, pairs, codec.type_of, float(least),
-            codes, probs, entropy, spans, mass,
+    offsets = p.offsets - p.offsets[0]
+    known = np.zeros(0, np.int16) if forced is None else np.asarray(forced, np.int16)
+    codes, probs = np.empty(len(scores), np.int16), np.empty(scores.shape)
+    entropy, steps = np.empty(n_items), Chain(*(np.exp(x) for x in (p.start, p.step, p.end)))
+    found, mass = [np.empty((0, 4), np.int64)], [np.empty(0)]
+    for a, b in chain.blocks(offsets):
+        here = slice(offsets[a], offsets[b])
+        lattice = chain.lattice_of(
+            offsets[a : b + 1], np.zeros(len(scores[here]) + 1, np.int64), np.zeros(0, np.int32),
+            np.ones(b - a, np.bool_), known[here], scores[here], np.zeros((0, scores.shape[1])),
+            steps,
         )  # fmt: skip
-        if n_found <= room:
-            break
-        room = n_found
-    filled = np.flatnonzero(np.diff(p.offsets))
-    lost = np.isnan(probs[p.offsets[filled] - p.offsets[0], 0])
-    if lost.any():
-        raise InputError(_no_path(int(filled[lost][0]), codec))
-    base = p.offsets[spans[:n_found, 0]] - p.offsets[0]
+        lost = np.flatnonzero((lattice.log_z == -np.inf) & (np.diff(lattice.offsets) > 0))
+        if len(lost):
+            raise InputError(_no_path(a + int(lost[0]), codec))
+        probs[here], entropy[a:b] = chain.marginals(lattice)
+        codes[here] = chain.best_codes(lattice, p.start, p.step, p.end)
+        if not codec.rules.is_plain and np.isfinite(least):
+            to_spans = Spans.of(lattice, codec.pairs, codec.type_of)
+            spans, masses = chain.likely_spans(lattice, to_spans, probs[here], least)
+            spans[:, 0] += a
+            found.append(spans)
+            mass.append(masses)
+    item, begin, stop, kind = np.concatenate(found).T
     array = SpanArray(
-        base + spans[:n_found, 1],
-        base + spans[:n_found, 2],
-        spans[:n_found, 3].astype(np.int16),
-        spans[:n_found, 0].astype(np.int32),
-        np.zeros(n_found, np.int32),
+        offsets[item] + begin,
+        offsets[item] + stop,
+        kind.astype(np.int16),
+        item.astype(np.int32),
+        np.zeros(len(item), np.int32),
     )
-    return Tagging(codes, probs, entropy, array, mass[:n_found], p.offsets - p.offsets[0])
+    return Tagging(codes, probs, entropy, array, np.concatenate(mass), offsets)
 
 
 def constrain(

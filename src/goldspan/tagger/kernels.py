@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from goldspan._kernel import kernel
+from goldspan._kernel import inner, kernel
 from goldspan.chains.forward_backward import (
     add_steps,
     expect_log,
@@ -106,7 +106,7 @@ def expected_step(
     return total_log_z
 
 
-@kernel
+@inner
 def _even(start, step, end):
     """Return whether the chain's possible entries lie within SAFE_STEPS of each other."""
     n_labels = len(start)
@@ -121,7 +121,7 @@ def _even(start, step, end):
     return least >= most * SAFE_STEPS
 
 
-@kernel
+@inner
 def scores(first, length, bounds, ids, values, base, state, score):
     """Sum the weights of every token's features into score[:length]."""
     n_labels = state.shape[1]
@@ -141,7 +141,7 @@ def scores(first, length, bounds, ids, values, base, state, score):
                     here[j] += own[j]
 
 
-@kernel
+@inner
 def _forbid(first, length, allowed, score, value):
     """Set the scores of tags that are not allowed."""
     for t in range(length):
@@ -150,7 +150,7 @@ def _forbid(first, length, allowed, score, value):
                 score[t, j] = value
 
 
-@kernel
+@inner
 def _far_from_0(length, forward):
     """Return whether what is possible is far from 0, so that no backward product overflows."""
     for t in range(length):
@@ -176,7 +176,7 @@ def scatter(token, share, bounds, ids, values, counts):
                 target[j] += share[j]
 
 
-@kernel
+@inner
 def _exponentiate(length, score):
     """Exponentiate scores, the largest of a token 1; return what was taken out, and if safe."""
     n_labels = score.shape[1]
@@ -305,7 +305,7 @@ def number_groups(order, marks, starts, tokens, values, group):
     return n_groups
 
 
-@kernel
+@inner
 def _equal(starts, tokens, values, left, right):
     """Return whether two features have the same tokens with the same values."""
     size = starts[left + 1] - starts[left]

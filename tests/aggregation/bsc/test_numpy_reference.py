@@ -11,7 +11,8 @@ import pytest
 import goldspan
 from goldspan.aggregation.bsc.engine import RunContext, Stopping, e_step, run
 from goldspan.aggregation.bsc.posterior import Steps
-from goldspan.chains.posterior import posterior_items
+from goldspan.chains.lattice import Chain
+from goldspan.chains.posterior import lattice_of, marginals
 from goldspan.crowd import read_crowd
 from goldspan.protocols import Serial
 
@@ -58,15 +59,11 @@ def _compare(crowd, reference):
 def _marginals(shard, tables, codec):
     """Marginals of the last pass in float64; `Posterior` keeps them in float32."""
     local, steps = shard.localise(tables)[0], Steps.of(tables, codec)
-    codes, entropy = np.empty(shard.n_tokens, np.int16), np.empty(len(shard.active))
-    probs, none = np.empty((shard.n_tokens, len(codec.tags))), np.zeros((0, 0), np.uint8)
-    posterior_items(
+    lattice = lattice_of(
         shard.offsets, shard.bounds, shard.row, shard.active, shard.gold, shard.unary,
-        local.log_table, steps.start, steps.step, steps.end, steps.path_start, steps.path_step,
-        steps.path_end, none, steps.type_of, np.inf, codes, probs, entropy,
-        np.empty((0, 4), np.int64), np.empty(0),
+        local.log_table, Chain(steps.start, steps.step, steps.end),
     )  # fmt: skip
-    return probs
+    return marginals(lattice)[0]
 
 
 @pytest.mark.compiles

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from goldspan.aggregation.bsc import few
 from goldspan.aggregation.bsc.kernels import (
     count_plain,
     count_rows,
@@ -259,6 +260,8 @@ def _by_worker(
     crowd: Crowd, has_memory: bool, states: tuple[int, int, int], words: NDArray[np.int32] | None
 ) -> tuple[NDArray[np.int64], NDArray[np.int32], Rows]:
     """Number (worker, previous label, label) worker by worker, with scratch for one of them."""
+    if len(crowd.latest.codes) <= few.FEW_LABELS:
+        return few.rows_by_worker(crowd, has_memory, states, words)
     answers, view, n_labels = crowd.latest, crowd.by_worker, len(crowd.tagset.tags)
     begin, after, n_previous = states
     bounds = np.zeros(crowd.n_tokens + 1, np.int64)
@@ -423,8 +426,12 @@ def discounted(shard: Evidence, n_worker_rows: int, dependence: float) -> Patter
 def _patterned(shard: Evidence, n_worker_rows: int, every: NDArray[np.int64]) -> Patterned:
     """Find the patterns of a shard; `every` counts at least its tokens, int64."""
     n_tokens = shard.n_tokens
-    pattern, example = np.empty(n_tokens, np.int32), np.empty(n_tokens, np.int32)
-    n_patterns = find_patterns(shard.bounds, shard.row, n_worker_rows, pattern, example)
+    if len(shard.row) <= few.FEW_LABELS:
+        pattern, example = few.patterns(shard.bounds, shard.row, n_worker_rows)
+        n_patterns = len(example)
+    else:
+        pattern, example = np.empty(n_tokens, np.int32), np.empty(n_tokens, np.int32)
+        n_patterns = find_patterns(shard.bounds, shard.row, n_worker_rows, pattern, example)
     begin = (shard.bounds[:-1] - shard.bounds[0])[example[:n_patterns]]
     stop = (shard.bounds[1:] - shard.bounds[0])[example[:n_patterns]]
     has_words = bool(len(shard.row)) and int(shard.row.max()) >= n_worker_rows

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from goldspan._kernel import inlined, kernel
+from goldspan._kernel import inlined, inner, kernel
 from goldspan.chains.forward_backward import MAX_PRODUCT, log_sum, scatter
 
 # --------------------------------------------------------------------------------------------------
@@ -191,7 +191,7 @@ def find_patterns(bounds, row, n_rows, pattern, example):
     return n_patterns
 
 
-@kernel
+@inner
 def _same(bounds, row, n_rows, left, right):
     """Return whether two tokens have the same rows of workers, which stand first."""
     a, b = bounds[left] - bounds[0], bounds[right] - bounds[0]
@@ -325,7 +325,7 @@ def vote_step(offsets, bounds, row, active, gold, weight, label, counts, start_c
                         step_counts[i, j] += before[i] * share[j]
 
 
-@kernel
+@inner
 def _shares(token, begin, stop, row, gold, weight, label, share):
     """Set `share` to the shares of votes, to the known truth, or to equal shares of nothing."""
     n_labels = len(share)
@@ -415,7 +415,7 @@ def _multiply(token, begin, stop, row, gold, table, share, truth):
     return total
 
 
-@kernel
+@inner
 def _in_logarithms(token, begin, stop, row, gold, unary, log_table, log_share, truth):
     """Do one token with logarithms; `truth` sums to 1 afterwards."""
     n_labels = len(log_share)

@@ -17,7 +17,8 @@ from goldspan.aggregation.bsc.evidence import Evidence, Tables
 from goldspan.aggregation.bsc.kernels import label_step
 from goldspan.aggregation.consensus import Consensus
 from goldspan.aggregation.workers import worker_table
-from goldspan.chains.posterior import confidence_items, posterior_items
+from goldspan.chains import posterior as chain
+from goldspan.chains.lattice import Chain, Lattice, Spans
 from goldspan.crowd import Crowd
 from goldspan.protocols import Runner
 from goldspan.spans import Codec, Tagged, find_spans
@@ -28,6 +29,8 @@ from goldspan.spans.corpus import SpanArray, write_codes
 
 
 MAX_ROUNDS = 50
+FEW_SPANS = 1000
+"""Spans for which Python takes some milliseconds more than the kernel, which has to be compiled."""
 
 
 def best_spans(
@@ -50,9 +53,10 @@ def best_spans(
     order = np.lexsort((begin, stop, item))
     arrays = [np.ascontiguousarray(a[order], np.int64) for a in (item, begin, stop)]
     weights = mass[order]
+    schedule = _schedule if len(mass) > FEW_SPANS else _schedule.py_func  # type: ignore[attr-defined]
     for _ in range(MAX_ROUNDS):
         picked = np.zeros(len(mass), np.bool_)
-        _schedule(*arrays, weights - f1 / 2, picked)
+        schedule(*arrays, weights - f1 / 2, picked)
         total = picked.sum() + expected
         new = 2 * float(weights[picked].sum()) / total if total else 0.0
         if new <= f1 + 1e-12:
@@ -463,23 +467,43 @@ def _marginals(shard: Evidence, params: tuple[Tables, Steps, float]) -> _Part:
     """Do the last pass over a shard."""
     tables, s, least = params
     local, _ = shard.localise(tables)
-    known = (shard.offsets, shard.bounds, shard.row, shard.active, shard.gold, shard.unary)
+    if _is_single(shard, s):
+        return _labels(shard, local, s.start)
     codes, entropy = np.empty(shard.n_tokens, np.int16), np.empty(len(shard.active))
     probs = np.empty((shard.n_tokens, len(s.start)), np.float32)
-    if _is_single(shard, s):
-        label_step(*known, local.table, local.log_table, s.start, codes, probs, entropy)
-        return _Part(codes, probs, entropy, np.empty((0, 4), np.int64), np.empty(0))
-    pairs = np.zeros((0, 0), np.uint8) if s.is_plain or least > 1 else s.pairs
-    room = shard.n_tokens // 4 + 1000 if len(pairs) else 0
-    while True:
-        spans, mass = np.empty((room, 4), np.int64), np.empty(room)
-        n_found = posterior_items(
-            *known, local.log_table, s.start, s.step, s.end, s.path_start, s.path_step, s.path_end,
-            pairs, s.type_of, least, codes, probs, entropy, spans, mass,
-        )  # fmt: skip
-        if n_found <= room:
-            return _Part(codes, probs, entropy, spans[:n_found].copy(), mass[:n_found].copy())
-        room = n_found
+    found: list[NDArray[np.int64]] = [np.empty((0, 4), np.int64)]
+    mass: list[Floats] = [np.empty(0)]
+    offsets = shard.offsets - shard.offsets[0]
+    for a, b in chain.blocks(offsets):
+        lattice = _lattice(shard.items(a, b), local, s)
+        here = slice(offsets[a], offsets[b])
+        full, entropy[a:b] = chain.marginals(lattice)
+        codes[here] = chain.best_codes(lattice, s.path_start, s.path_step, s.path_end)
+        probs[here] = full
+        if not s.is_plain and least <= 1:
+            steps = Spans.of(lattice, s.pairs, s.type_of)
+            spans, masses = chain.likely_spans(lattice, steps, full, least)
+            spans[:, 0] += a
+            found.append(spans)
+            mass.append(masses)
+    return _Part(codes, probs, entropy, np.concatenate(found), np.concatenate(mass))
+
+
+def _labels(shard: Evidence, local: Tables, share: Floats) -> _Part:
+    """Do the last pass over single labels."""
+    codes, entropy = np.empty(shard.n_tokens, np.int16), np.empty(len(shard.active))
+    probs = np.empty((shard.n_tokens, len(share)), np.float32)
+    known = (shard.offsets, shard.bounds, shard.row, shard.active, shard.gold, shard.unary)
+    label_step(*known, local.table, local.log_table, share, codes, probs, entropy)
+    return _Part(codes, probs, entropy, np.empty((0, 4), np.int64), np.empty(0))
+
+
+def _lattice(part: Evidence, local: Tables, s: Steps) -> Lattice:
+    """Return all paths through some items."""
+    return chain.lattice_of(
+        part.offsets, part.bounds, part.row, part.active, part.gold, part.unary, local.log_table,
+        Chain(s.start, s.step, s.end),
+    )  # fmt: skip
 
 
 def _is_single(shard: Evidence, s: Steps) -> bool:
@@ -494,9 +518,12 @@ def _confidences(
     (shard, codes, spans), (tables, s) = job, params
     local, _ = shard.localise(tables)
     paths, masses = np.zeros(len(shard.active)), np.zeros(len(spans))
-    confidence_items(
-        shard.offsets, shard.bounds, shard.row, shard.active, shard.gold, shard.unary,
-        local.log_table, s.start, s.step, s.end, s.pairs, s.type_of,
-        np.ascontiguousarray(codes), np.ascontiguousarray(spans), paths, masses,
-    )  # fmt: skip
+    offsets = shard.offsets - shard.offsets[0]
+    for a, b in chain.blocks(offsets):
+        lattice = _lattice(shard.items(a, b), local, s)
+        steps = Spans.of(lattice, s.pairs, s.type_of)
+        here = slice(*np.searchsorted(spans[:, 0], [a, b]))
+        own = spans[here] - np.array([a, 0, 0, 0], np.int64)
+        path = codes[offsets[a] : offsets[b]]
+        paths[a:b], masses[here] = chain.masses_of(lattice, steps, path, own)
     return paths, masses

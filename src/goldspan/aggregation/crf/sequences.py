@@ -15,7 +15,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from goldspan._kernel import kernel
+from goldspan._kernel import inner, kernel
 from goldspan.chains.forward_backward import expect_log, forward_log
 from goldspan.crowd import Crowd
 from goldspan.spans import Codec, Tagged, find_spans
@@ -249,7 +249,7 @@ def _add_answers(
                     probs[first + t, j] += forward[t, j]
 
 
-@kernel
+@inner
 def _longest(offset: Indexes) -> int:
     longest = 0
     for answer in range(len(offset) - 1):
@@ -257,7 +257,7 @@ def _longest(offset: Indexes) -> int:
     return longest
 
 
-@kernel
+@inner
 def _is_full(codes: NDArray[np.int16], begin: int, length: int) -> bool:
     lowest = codes[begin]
     for t in range(1, length):
@@ -265,7 +265,7 @@ def _is_full(codes: NDArray[np.int16], begin: int, length: int) -> bool:
     return bool(lowest >= 0)
 
 
-@kernel
+@inner
 def _clamp(
     codes: NDArray[np.int16], begin: int, length: int, first: int, unary: Floats, evidence: Floats
 ) -> None:

@@ -47,7 +47,7 @@ def text_bound(
     seen = set()
     lines = file.text.value.split("\n") if file.data.strip() else []
     for number, line in enumerate(lines, start=1):
-        one = replace(record, line=number)
+        one = record._replace(line=number)
         mark, _, rest = line.partition("\t")
         if mark and mark[0] in NOT_USED:
             places = not_used.setdefault(NOT_USED[mark[0]], [])

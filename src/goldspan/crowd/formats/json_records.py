@@ -11,11 +11,10 @@ import json
 import re
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from goldspan.crowd.options import ReadOptions
 from goldspan.crowd.report import Progress, Tell
@@ -32,8 +31,7 @@ _JSON_START = re.compile(r"\s*[\[{]")
 _BLANK = re.compile(r"[ \t\n\r]*")
 
 
-@dataclass(frozen=True, slots=True)
-class Record:
+class Record(NamedTuple):
     """One JSON object, and where it stands.
 
     Attributes:

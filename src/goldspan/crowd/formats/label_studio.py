@@ -80,7 +80,7 @@ def as_task(record: Record, options: ReadOptions) -> Record:
     annotation = {key: record.value.get(key) for key in ("created_at", "lead_time")}
     annotation |= {"completed_by": record.value["annotator"], "result": results}
     task = {"id": data.pop("id", None), "data": data, "annotations": [annotation]}
-    return replace(record, value={**task, "json_min": True})
+    return record._replace(value={**task, "json_min": True})
 
 
 def lines(

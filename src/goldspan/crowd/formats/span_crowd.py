@@ -20,7 +20,6 @@ import json
 from bisect import bisect_left
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
 from operator import itemgetter
 from typing import Any, NamedTuple
 
@@ -199,7 +198,7 @@ class SpanCrowd:
                 found += self._place_one(item, record, span)
         if faults:
             raise FormatError(faults)
-        return sorted(found, key=lambda span: (span.start, span.end))
+        return sorted(found, key=_place_of)
 
     def place_tokens(
         self, item: Item, record: Record, cut: Cut, spans: Sequence[CharSpan]
@@ -221,7 +220,7 @@ class SpanCrowd:
         found = [CharSpan(k, bounds[a][0], bounds[b - 1][1]) for k, a, b, _ in spans]
         if not same:
             found = [one for span in found for one in self._fit(item, record, span, span)]
-        return sorted(found, key=lambda span: (span.start, span.end))
+        return sorted(found, key=_place_of)
 
     def tokens_of(self, item: Item, spans: Sequence[CharSpan]) -> set[int]:
         """Return the tokens that spans touch, as the item is cut so far."""
@@ -416,16 +415,18 @@ class SpanCrowd:
 
     def _settle(self, item: Item) -> None:
         """Cut an item where its spans begin and end, and choose among spans that overlap."""
-        dropped = []
-        for record, labels in item.said:
+        dropped, said, is_whole = [], item.said, True
+        starts, stops = item.starts, item.stops
+        for record, labels in said:
             labels.spans, others = self._without_overlaps(record, labels.spans)
             dropped += [(record, *pair) for pair in others]
-        places = {(span.start, span.end) for _, labels in item.said for span in labels.spans}
-        if not all(a in item.starts and b in item.stops for a, b in places):
-            if any(labels.tags is not None for _, labels in item.said):
+            for _, a, b, _ in labels.spans:
+                is_whole &= a in starts and b in stops
+        if not is_whole:
+            if any(labels.tags is not None for _, labels in said):
                 self._keep_tokens(item)
             else:
-                self._cut_tokens(item, places)
+                self._cut_tokens(item, {span[1:3] for _, labels in said for span in labels.spans})
         for record, span, other in dropped:
             token = _touched(item.bounds, span)[0]
             message = f"{span} overlaps {other}, which stays"
@@ -474,8 +475,12 @@ class SpanCrowd:
         self, record: Record, spans: list[CharSpan]
     ) -> tuple[list[CharSpan], list[tuple[CharSpan, CharSpan]]]:
         """Choose among spans that overlap."""
-        in_order = sorted(spans, key=_start_of)
-        if all(left.end <= right.start for left, right in pairwise(in_order)):
+        in_order, end = sorted(spans, key=_start_of), 0
+        for span in in_order:
+            if span.start < end:
+                break
+            end = span.end
+        else:
             return in_order, []
         refuse = self.options.overlapping == "refuse"
         kept, dropped = split_overlaps(spans, "longest" if refuse else self.options.overlapping)
@@ -520,7 +525,7 @@ class SpanCrowd:
         return tags
 
 
-_start_of = itemgetter(1)
+_start_of, _place_of = itemgetter(1), itemgetter(1, 2)
 
 
 def unread_notes(not_read: Mapping[str, Sequence[str]]) -> list[str]:

@@ -23,7 +23,6 @@ import csv
 import io
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -415,7 +414,7 @@ def _csv_rows(source: Source, delimiter: str | None) -> tuple[list[str], list[Re
     header, rows = _parsed(value, source.name, mark, csv.QUOTE_MINIMAL)
     if is_guarded:
         rows = [
-            replace(row, value={name: unguard(cell) for name, cell in row.value.items()})
+            row._replace(value={name: unguard(cell) for name, cell in row.value.items()})
             for row in rows
         ]
     return header, rows

@@ -340,7 +340,8 @@ def _labels(
     gold = -1 if columns.gold is None else columns.gold
     wanted = np.array([gold, *columns.workers], np.int64)
     used = wanted[wanted >= 0]
-    present = grid.filled("?")[:, used]
+    present, are_beside = grid.filled("?"), len(used) > 0 and bool((np.diff(used) == 1).all())
+    present = present[:, used[0] : used[-1] + 1] if are_beside else present[:, used]
     rows, place = np.divmod(np.flatnonzero(present), len(used))
     if columns.gold is None:
         place += 1
