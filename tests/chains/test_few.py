@@ -123,4 +123,20 @@ def test_no_token_is_no_trouble(n_items, kernels):
         probs, entropy = how(posterior.marginals, lattice)
         assert probs.shape == (0, n_labels)
         assert entropy.tolist() == [0.0] * n_items
-        assert not len(how(posterior.best_codes, lattice, *lattice[7:]))
+        assert not len(how(posterior.best_codes, lattice, *lattice[7:10]))
+
+
+def test_what_is_done_again_and_again_is_done_by_the_kernels(monkeypatch):
+    def refuse(*_):
+        raise AssertionError("NumPy takes longer than kernels that are compiled")
+
+    for name in ("fill", "marginals", "best_codes"):
+        monkeypatch.setattr(posterior.few, name, refuse)
+    chain = Chain(np.ones(2), np.ones((2, 2)), np.ones(2))
+    tokens = np.array([0, 1]), np.array([0, 0]), np.zeros(0, np.int32), np.ones(1, np.bool_)
+    drawn = (*tokens, np.full(1, -1, np.int16), np.zeros((0, 2)), np.zeros((0, 2)), chain)
+    lattice = lattice_of(*drawn, once=False)
+    assert posterior.marginals(lattice)[0].tolist() == [[0.5, 0.5]]
+    assert posterior.best_codes(lattice, *lattice[7:10]).tolist() == [0]
+    with pytest.raises(AssertionError, match="NumPy"):
+        lattice_of(*drawn)

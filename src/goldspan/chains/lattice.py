@@ -40,6 +40,7 @@ class Lattice(NamedTuple):
         log_start: float64 [J].
         log_step: float64 [J, J].
         log_end: float64 [J].
+        once: Whether this is done once and not again and again: NumPy then does few tokens.
     """
 
     offsets: NDArray[np.int64]
@@ -52,6 +53,7 @@ class Lattice(NamedTuple):
     log_start: Floats
     log_step: Floats
     log_end: Floats
+    once: bool = True
 
 
 class Spans(NamedTuple):

@@ -50,6 +50,11 @@ def blocks(offsets: NDArray[np.int64]) -> Iterator[tuple[int, int]]:
 # The lattice of all paths through some items: forward and backward.
 
 
+def _is_few(lattice: Lattice) -> bool:
+    """Whether NumPy is to do it: where it is done once, compiling would take longer."""
+    return lattice.once and len(lattice.evidence) <= FEW_TOKENS
+
+
 def lattice_of(
     offsets: NDArray[np.int64],
     bounds: NDArray[np.int64],
@@ -59,8 +64,10 @@ def lattice_of(
     unary: Floats,
     log_table: Floats,
     chain: Chain,
+    *,
+    once: bool = True,
 ) -> Lattice:
-    """Run forward and backward; the arguments are those of `expect_items`."""
+    """Run forward and backward; the arguments are those of `expect_items` and of `Lattice`."""
     n_tokens, n_labels = int(offsets[-1] - offsets[0]), len(chain.start)
     shape = n_tokens, n_labels
     made = Lattice(
@@ -74,8 +81,9 @@ def lattice_of(
         log_start=np.empty(n_labels),
         log_step=np.empty((n_labels, n_labels)),
         log_end=np.empty(n_labels),
+        once=once,
     )
-    if n_tokens <= FEW_TOKENS:
+    if _is_few(made):
         few.fill(made, bounds - bounds[0], row, gold, unary, log_table, chain.start, chain.end)
         return made
     _fill(
@@ -119,7 +127,7 @@ def marginals(lattice: Lattice) -> tuple[Floats, Floats]:
         float64 [n_tokens, J] and float64 [n_items]; 0 in items that are not active, NaN in items
         without any path.
     """
-    if len(lattice.evidence) <= FEW_TOKENS:
+    if _is_few(lattice):
         return few.marginals(lattice)
     probs, entropy = np.zeros_like(lattice.evidence), np.zeros_like(lattice.log_z)
     _marginals(
@@ -140,7 +148,7 @@ def best_codes(lattice: Lattice, start: Floats, step: Floats, end: Floats) -> ND
         step: float64 [J, J], likewise.
         end: float64 [J], likewise.
     """
-    if len(lattice.evidence) <= FEW_TOKENS:
+    if _is_few(lattice):
         return few.best_codes(lattice, start, step, end)
     codes = np.zeros(len(lattice.evidence), np.int16)
     chain = [fixed(part, np.float64) for part in (start, step, end)]
@@ -217,7 +225,7 @@ def likely_spans(
     Returns:
         int64 [n_spans, 4]: item, first token, last token + 1, type; and float64 [n_spans].
     """
-    if len(probs) <= FEW_TOKENS:
+    if _is_few(lattice):
         return few.likely_spans(lattice, steps, probs, least)
     room = len(probs) // 4 + 1000
     while True:
@@ -246,7 +254,7 @@ def masses_of(
     Returns:
         float64 [n_items], P(path), and float64 [n_spans], P(span); 0 where nothing is known.
     """
-    if len(codes) <= FEW_TOKENS:
+    if _is_few(lattice):
         return few.masses_of(lattice, steps, codes, spans)
     paths, masses = np.zeros(len(lattice.active)), np.zeros(len(spans))
     _weigh(

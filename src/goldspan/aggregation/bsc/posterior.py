@@ -475,7 +475,7 @@ def _marginals(shard: Evidence, params: tuple[Tables, Steps, float]) -> _Part:
     mass: list[Floats] = [np.empty(0)]
     offsets = shard.offsets - shard.offsets[0]
     for a, b in chain.blocks(offsets):
-        lattice = _lattice(shard.items(a, b), local, s)
+        lattice = _lattice(shard.items(a, b), local, s, once=least <= 1)
         here = slice(offsets[a], offsets[b])
         full, entropy[a:b] = chain.marginals(lattice)
         codes[here] = chain.best_codes(lattice, s.path_start, s.path_step, s.path_end)
@@ -498,11 +498,11 @@ def _labels(shard: Evidence, local: Tables, share: Floats) -> _Part:
     return _Part(codes, probs, entropy, np.empty((0, 4), np.int64), np.empty(0))
 
 
-def _lattice(part: Evidence, local: Tables, s: Steps) -> Lattice:
-    """Return all paths through some items."""
+def _lattice(part: Evidence, local: Tables, s: Steps, *, once: bool = True) -> Lattice:
+    """Return all paths through some items; labels without spans are made again and again."""
     return chain.lattice_of(
         part.offsets, part.bounds, part.row, part.active, part.gold, part.unary, local.log_table,
-        Chain(s.start, s.step, s.end),
+        Chain(s.start, s.step, s.end), once=once,
     )  # fmt: skip
 
 
