@@ -69,7 +69,8 @@ def measured(
         little: Argument of `prepare` for the run that warms up.
         much: Argument of `prepare` for the run that counts.
         limit: Seconds that the run may take.
-        memory: Bytes that the process may use; what needs more, or is killed, has failed.
+        memory: Bytes that the process may use after the warm-up; what needs more, or is killed,
+            has failed.
 
     Raises:
         ChildProcessError: The work raised an error, which the process has printed; or the process
@@ -125,19 +126,20 @@ def _death(process: Any, memory: int | None) -> str:
 
 
 def _child(there: Any, work: Work, little: Any, much: Any, memory: int | None) -> None:
+    small = work.prepare(little)
+    work.judge(small, work.run(small, lambda _: None))
     if memory is None:
-        _measure(there, work, little, much)
+        _measure(there, work, much)
         return
+    # Not before: a library that is loaded without enough memory may try again for ever.
     resource.setrlimit(resource.RLIMIT_DATA, (memory, memory))
     try:
-        _measure(there, work, little, much)
+        _measure(there, work, much)
     except MemoryError:
         there.send(("failed", f"it needs more than {memory / 1e9:.1f} GB"))
 
 
-def _measure(there: Any, work: Work, little: Any, much: Any) -> None:
-    small = work.prepare(little)
-    work.judge(small, work.run(small, lambda _: None))
+def _measure(there: Any, work: Work, much: Any) -> None:
     data = work.prepare(much)
     before = settled_memory()
     there.send(("begin", None))

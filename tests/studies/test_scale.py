@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import operator
+
 import numpy as np
 import pytest
 
 import goldspan
-from benchmarks.children import Outcome
+from benchmarks.children import Outcome, Work
 from goldspan.errors import GoldspanError, InputError, UnknownNameError
 from studies import run_study
 from studies.scale import plan, points, study
@@ -49,8 +51,9 @@ def test_an_aggregation_is_measured(kind, method, tmp_path):
 
 
 def test_a_measurement_that_needs_too_much_memory_is_told_as_such():
-    found = study._aggregated(TWO, 2_000, "ds", 1, 250_000_000)
-    assert found.failed
+    takes = Work(np.ones, operator.is_, operator.is_)
+    found = study._direct(takes, 10, 10**10, 2_000_000_000)
+    assert found.failed == "it needs more than 2.0 GB"
     assert found.facts == {}
 
 
