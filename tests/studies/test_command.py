@@ -107,7 +107,9 @@ def test_make_study_does_all_studies_or_those_that_are_named(tmp_path, root, cho
         f'echo "$3" >>{told}\n'
     )
     python.chmod(0o755)
-    words = [f"BIN={python.parent}", "STAMP=Makefile", f"OUT={tmp_path}", "DATA=none"]
+    ready = tmp_path / "ready"  # newer than what it is made of
+    ready.touch()
+    words = [f"BIN={python.parent}", f"STAMP={ready}", f"OUT={tmp_path}", "DATA=none"]
     words += [] if chosen is None else [f"NAME={' '.join(chosen)}"]
     done = subprocess.run(
         ["make", "study", *words], cwd=root, capture_output=True, text=True, check=False

@@ -94,7 +94,10 @@ class _Answers:
         self._file = folder / FILE
         try:
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            self._base = sqlite3.connect(self._file, timeout=60, isolation_level=None)
+            # Whichever thread is the last to know it closes it.
+            self._base = sqlite3.connect(
+                self._file, timeout=60, isolation_level=None, check_same_thread=False
+            )
             self._file.chmod(0o600)
             self._base.execute("PRAGMA journal_mode = WAL")
             self._base.execute("PRAGMA synchronous = FULL")
