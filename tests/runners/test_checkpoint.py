@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import _thread
 import io
 import zipfile
 
@@ -58,6 +59,19 @@ def test_a_failed_write_leaves_the_last_state_and_no_rest(kept):
         kept.save("name", {"bad": _Bad()})
     assert kept.load("name").keys() == STATE.keys()
     assert [path.name for path in kept.path.parent.iterdir()] == ["run.ckpt"]
+
+
+def test_ctrl_c_in_the_middle_of_a_write_keeps_the_state(kept):
+    with pytest.raises(KeyboardInterrupt):
+        kept.save("name", {"counts": _Interrupting()})
+    assert kept.load("name").keys() == {"counts"}
+    assert [path.name for path in kept.path.parent.iterdir()] == ["run.ckpt"]
+
+
+class _Interrupting:
+    def __array__(self, dtype=None, copy=None):
+        _thread.interrupt_main()
+        return np.arange(1_000_000.0)
 
 
 class _Bad:

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import os
+import signal
 import struct
 import tempfile
+import threading
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import numpy as np
@@ -70,7 +74,16 @@ class FileCheckpoint:
         return state
 
     def save(self, fingerprint: str, state: Mapping[str, Any]) -> None:
-        """Write a state beside the file and put it in its place."""
+        """Write a state beside the file and put it in its place.
+
+        Raises:
+            KeyboardInterrupt: Ctrl-C; the state is kept all the same.
+        """
+        with _interrupts_wait():
+            self._write(fingerprint, state)
+
+    def _write(self, fingerprint: str, state: Mapping[str, Any]) -> None:
+        """Write a state; a failure leaves the last one and no rest."""
         handle, name = tempfile.mkstemp(prefix=f".{self.path.name}.", dir=self.path.parent)
         try:
             with os.fdopen(handle, "wb") as file:
@@ -81,3 +94,20 @@ class FileCheckpoint:
             Path(name).replace(self.path)
         finally:
             Path(name).unlink(missing_ok=True)
+
+
+@contextmanager
+def _interrupts_wait() -> Iterator[None]:
+    """Hold Ctrl-C back until the block is done: `zipfile` cannot close a half-written archive."""
+    before = signal.getsignal(signal.SIGINT)
+    if threading.current_thread() is not threading.main_thread() or not callable(before):
+        yield
+        return
+    held: list[tuple[int, FrameType | None]] = []
+    signal.signal(signal.SIGINT, lambda *given: held.append(given))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+        if held:
+            before(*held[0])
