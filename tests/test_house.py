@@ -240,3 +240,9 @@ def test_nothing_is_hidden_in_other_objects(path):
     """No callable module, no rewritten text of an error, nothing in the `__dict__` of another."""
     texts = _read(path)[1]
     assert not [t for t in texts if ".__dict__[" in t or t.endswith((".args", ".__class__"))]
+
+
+def test_every_slow_test_exists(root):
+    for line in (root / "tests" / "slow.txt").read_text("utf-8").splitlines():
+        file, _, case = line.partition("::")
+        assert f"def {case.partition('[')[0]}" in (root / file).read_text("utf-8"), line
