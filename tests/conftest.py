@@ -19,7 +19,7 @@ import torture
 from goldspan.old_name import variable
 
 ROOT = Path(__file__).resolve().parents[1]
-SLOW = ROOT / "tests" / "slow.txt"
+SLOW = Path(__file__).with_name("slow.txt")
 """Files and cases that `make test-slow` runs; `tools/slow_tests.py` writes the list."""
 DATA = Path(variable("GOLDSPAN_DATA") or ROOT.parent / "shared" / "data")
 

@@ -51,7 +51,8 @@ def test_of_something_else():
 def table(root, tmp_path):
     """Runs tests with the plugin, and returns what stands in the page afterwards."""
     (tmp_path / "test_harm.py").write_text(TESTS)
-    (tmp_path / "conftest.py").write_text((root / "tests" / "conftest.py").read_text())
+    for name in ("conftest.py", "slow.txt"):
+        (tmp_path / name).write_text((root / "tests" / name).read_text())
     page = tmp_path / "reliability.md"
     page.write_text(f"Before.\n{BEGIN}\nThe last run.\n{END}\nAfter.\n")
     # Loading the plugins that these tests do not use takes ten times as long as running them.
