@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from sqlalchemy import func, select
 
@@ -190,3 +191,28 @@ def test_what_is_left_for_a_worker_is_counted(open_ledger):
     assert open_ledger.n_left("w", 10) == 1
     assert open_ledger.n_left("new", 2) == 2
     assert open_ledger.last_batch() == ("b", 1)
+
+
+def test_what_is_left_is_what_a_worker_can_still_get(new_ledger):
+    rng, workers = np.random.default_rng(4), ["u", "v", "w"]
+    ledger, names = new_ledger(40), [f"i{n}" for n in range(40)]
+    ledger.open_batch("b", names, 2, now=1)
+    ledger.set_gold({name: ["no"] for name in names[::7]}, 1, control=True)
+    for n in range(60):
+        worker, now = str(rng.choice(workers)), 10 + n
+        for lease in ledger.lease(worker, now=now, seconds=0.002 if n % 5 == 0 else 9):
+            if n % 4 == 1:
+                ledger.release(worker, lease.item, now=now, skip="dull" if n % 8 == 1 else "")
+            elif n % 4 > 1:
+                ledger.submit(f"k{n}", worker, lease.item, ["yes"], now=now)
+    ledger.expire(100)
+    left = {worker: ledger.n_left(worker, 50) for worker in workers}
+    assert min(left.values()) > 0
+    assert len(set(left.values())) > 1
+    for worker in workers:
+        assert ledger.n_left(worker, 3) == min(3, left[worker])
+        n_held = len(ledger.held(worker, 100))
+        got = ledger.lease(worker, now=101, seconds=9, n=50)
+        assert len(got) - n_held == left[worker]
+        for lease in got[n_held:]:
+            ledger.release(worker, lease.item, now=101)

@@ -115,9 +115,8 @@ def submit(
     if row is None:
         raise FaultsError([Fault("is in no batch: open one first", item=item)])
     check_labels(labels, row.n_tokens, item, worker, tagset)
-    expire_due(entry)
-    # Places may have become free just now.
-    row = entry.connection.execute(_ITEM, named).one()
+    if expire_due(entry):  # places may have become free just now
+        row = entry.connection.execute(_ITEM, named).one()
     return _decide(entry, sent, row, worker_of(entry, worker), cost)
 
 

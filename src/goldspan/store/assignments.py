@@ -80,12 +80,16 @@ _WINDOW = (
     .limit(bindparam("size"))
 )
 _LOOKS = select(workers.c.number, workers.c.cursor).where(is_worker())
-_PLACES = _FREE_PLACES.where(slots.c.position >= bindparam("start")).subquery()
-_LEFT = select(func.count()).select_from(
-    select(_PLACES.c.item)
-    .where(~_PLACES.c.had & ~_PLACES.c.control)
-    .limit(bindparam("most"))
-    .subquery()
+_OPEN = (slots.c.position >= bindparam("start")) & text(FREE)
+# Gold questions, and what the worker has had: looked up, since there is much more that he has not.
+_NOT_HIS = union_all(
+    *(select(table.c.item).where(table.c.worker == bindparam("who"))
+      for table in (answers, leases, skips)),
+    select(gold.c.item).where(gold.c.control == literal_column("1")),
+)  # fmt: skip
+_N_NOT_HIS = select(func.count()).where(_OPEN, slots.c.item.in_(_NOT_HIS))
+_N_OPEN = select(func.count()).select_from(
+    select(slots.c.position).where(_OPEN).limit(bindparam("size")).subquery()
 )
 
 
@@ -310,7 +314,9 @@ def n_left(connection: Connection, worker: str, most: int) -> int:
     """Count the free places that a worker could take, gold questions aside; at most `most`."""
     row = connection.execute(_LOOKS, {"name": worker}).one_or_none()
     who, start = (-1, 0) if row is None else (row.number, row.cursor)
-    return int(connection.execute(_LEFT, {"who": who, "start": start, "most": most}).scalar_one())
+    not_his = connection.execute(_N_NOT_HIS, {"who": who, "start": start}).scalar_one()
+    size = {"start": start, "size": most + not_his}
+    return int(connection.execute(_N_OPEN, size).scalar_one()) - int(not_his)
 
 
 def these_items(
@@ -422,6 +428,9 @@ def expire_due(entry: Entry) -> int:
 
     The caller's clock counts: an event of another process whose clock is ahead ends nothing.
     """
+    if entry.expired:
+        return 0
+    entry.expired = True
     return free_leases(entry, DUE, {"now": entry.now}, "expired")
 
 

@@ -340,6 +340,7 @@ class Entry:
         pending: Events that are not written yet.
         held: The roles that must still be this process's, None where it needs none.
         where: The database, for messages.
+        expired: Whether the leases that are due were ended in this transaction.
     """
 
     connection: Connection
@@ -354,6 +355,7 @@ class Entry:
     pending: list[dict[str, Any]] = field(default_factory=list)
     held: Held | None = None
     where: str = ""
+    expired: bool = False
 
     def log(self, kind: str, body: Mapping[str, Any], expected: str | None = None) -> None:
         """Append an event and apply its effect."""

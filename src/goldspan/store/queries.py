@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
-from sqlalchemy import Connection, CursorResult, bindparam, func, select
+from sqlalchemy import Connection, CursorResult, bindparam, case, func, select
 
 from goldspan.crowd import Crowd
 from goldspan.errors import UnknownNameError
@@ -47,10 +47,13 @@ _FACT = select(records.c.body).where(
 _NOTE = select(notes.c.body).where(
     (notes.c.kind == bindparam("asked")) & (notes.c.name == bindparam("known"))
 )
-_COUNT_NOTES = select(func.count()).select_from(notes).where(notes.c.kind == bindparam("asked"))
 _NAMING = people.KEPT_APART | {people.BAR, people.VERDICTS, people.SUGGESTED}
 """Kinds of records that name workers."""
 _COUNT = select(func.count()).where(records.c.kind == bindparam("asked"))
+_COUNT_NOTES = select(func.count()).where(notes.c.kind == bindparam("asked"))
+_COUNT_APART = select(
+    case((campaign.c.private == 1, _COUNT_NOTES.scalar_subquery()), else_=_COUNT.scalar_subquery())
+)
 
 
 def read_crowd(connection: Connection, which: str = "answered") -> Crowd:
@@ -93,9 +96,8 @@ def read_fact(connection: Connection, kind: str, name: str) -> dict[str, Any] | 
 
 def count_records(connection: Connection, kind: str) -> int:
     """Count the facts of a kind."""
-    if kind in people.KEPT_APART and people.is_private(connection):
-        return int(connection.execute(_COUNT_NOTES, {"asked": kind}).scalar_one())
-    return int(connection.execute(_COUNT, {"asked": kind}).scalar_one())
+    query = _COUNT_APART if kind in people.KEPT_APART else _COUNT
+    return int(connection.execute(query, {"asked": kind}).scalar_one())
 
 
 def last_time(connection: Connection, kind: str) -> int | None:

@@ -178,6 +178,7 @@ answers = Table(
     CheckConstraint("counts IN (0, 1)", name="answer_counts"),
     CheckConstraint("counts = 1 OR cost = 0", name="answer_paid"),
     Index("answers_of_item", "item", "worker"),
+    Index("answers_of_worker", "worker", "item"),
     Index(
         "one_answer_counts",
         "item",
@@ -387,7 +388,7 @@ BESIDE_THE_LOG = {
 # Versions: new stores are made from the tables above, older ones are brought to them in steps.
 
 
-HEAD = "0008"
+HEAD = "0009"
 """The version of the tables above."""
 # The table in which Alembic kept the version while it made the tables: older goldspans read it.
 _version = Table(
@@ -405,6 +406,10 @@ def _create(connection: Connection, *tables: Table) -> None:
     metadata.create_all(connection, tables, checkfirst=False)
 
 
+def _create_index(connection: Connection, table: Table, name: str) -> None:
+    next(index for index in table.indexes if index.name == name).create(connection)
+
+
 def _to_0003(connection: Connection) -> None:
     column = CreateColumn(campaign.c.private).compile(dialect=connection.dialect)
     connection.execute(text(f"ALTER TABLE campaign ADD COLUMN {column}"))
@@ -413,7 +418,7 @@ def _to_0003(connection: Connection) -> None:
 
 def _to_0005(connection: Connection) -> None:
     _create(connection, usage)
-    next(index for index in skips.indexes if index.name == "skips_worker").create(connection)
+    _create_index(connection, skips, "skips_worker")
 
 
 Steps = Mapping[str, Callable[[Connection], None]]
@@ -424,6 +429,7 @@ STEPS: Steps = {
     "0006": lambda connection: _create(connection, openings),
     "0007": lambda connection: _create(connection, token_uses),
     "0008": lambda connection: _create(connection, messages, gathered),
+    "0009": lambda connection: _create_index(connection, answers, "answers_of_worker"),
 }
 """What brings a store to a version from the one before. Tables are created as they are above: a
 step that changes one of them later must also be right for a store in which it was created so."""

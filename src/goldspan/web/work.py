@@ -167,10 +167,9 @@ class Asking:
 
         Before the practice and the test are done there is nothing else.
         """
-        held = self.ledger.held(worker, now)
-        if held or not self.is_ready():
+        if not self.is_ready():
             self.people.look()
-            return held[0] if held else None
+            return None
         got = self.ledger.transact(now, lambda entry: self._lease(entry, worker), bound)
         return got[0] if got else None
 
