@@ -1,4 +1,4 @@
-"""The server under load on loopback: 200 workers who think, saturation, memory, a million items.
+"""The server under load on loopback: 200 workers who think, saturation, memory.
 
 The load is a second process (`load.py`) with a connection per worker; the server is a third one
 (`served.py`), without its limits of how often one address may ask. All three share the machine's
@@ -14,24 +14,21 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 import numpy as np
 
-from children import Tell, Work, measured
 from postgres import server
-from served import write_campaign
+from simulated import write_campaign
 
 HERE = Path(__file__).parent
 THINK, N_WORKERS, BEGIN_SECONDS, SECONDS = 5.0, 200, 15.0, 60.0
 N_BUSY, BUSY_SECONDS = 40, 30.0
 MEMORY_ANSWERS, MEMORY_SECONDS = 100_000, 3600.0
-MILLION = 1_000_000
 COLUMNS = (
     "what", "answers", "answers/s", "p50, ms", "p99, ms", "server's p99 of next, ms",
     "server's p99 of answers, ms", "errors", "CPU of the pages, ms an answer",
@@ -87,7 +84,7 @@ def report() -> str:
             place = f"postgresql+psycopg://goldspan@/postgres?host={quote(socket)}"
             rows += [_saturated("PostgreSQL", place, n) for n in (1, 2)]
     lines = [f"| {' | '.join(COLUMNS)} |", "|---|" + "---:|" * (len(COLUMNS) - 1), *rows]
-    return "\n".join([*lines, "", _memory(), "", *_million()])
+    return "\n".join([*lines, "", _memory()])
 
 
 def _paced(loop: str, n_busy: int) -> str:
@@ -169,68 +166,6 @@ def _memory() -> str:
         f"{answers[-1]:,.0f} {memory[-1]:.0f} MiB; in the second half it grows by "
         f"{1000 * slope:.3f} MiB per 1,000 answers."
     )
-
-
-def _million() -> list[str]:
-    """Open a campaign over a million items, and look at it."""
-    found = measured(Work(_campaign, _open, _look), 1_000, MILLION, limit=3600.0)
-    told = (
-        f"A pool of {MILLION:,} sentences is opened for the first time in {found.seconds:.0f} s "
-        f"({found.added_mb:.0f} MiB at the peak). Then, half of the times, wall and CPU, ms:"
-    )
-    lines = [told, "", "| what | wall | CPU |", "|---|---:|---:|"]
-    return [*lines, *(f"| {name} | {a:.1f} | {b:.1f} |" for name, a, b in found.value)]
-
-
-def _campaign(n_items: int) -> tempfile.TemporaryDirectory[str]:
-    folder = tempfile.TemporaryDirectory(prefix="goldspan-bench-")
-    write_campaign(Path(folder.name), n_items, min(n_items, 1_000))
-    return folder
-
-
-def _open(folder: tempfile.TemporaryDirectory[str], _: Tell) -> Any:
-    from goldspan.web import open_service
-    from goldspan.web.security.secret import Keys
-
-    place = Path(folder.name)
-    service = open_service(place / "campaign.toml", place / "out", Keys(bytes(range(32))))
-    service.campaign.run()
-    return service
-
-
-def _look(folder: tempfile.TemporaryDirectory[str], service: Any) -> list[tuple[str, float, float]]:
-    names = iter(range(10**9))
-
-    def pair() -> None:
-        n = next(names)
-        worker = f"w{n % 50}"
-        task = service.work.next(worker)["task"]
-        service.work.submit(worker, task["id"], f"key-{n:08d}", [])
-
-    found = [_times("next and an answer, without HTTP", pair, 100)]
-    service.engine.look()
-    desk = service.desk
-    pages = {
-        "overview": desk.overview,
-        "items": desk.items,
-        "workers": desk.workers,
-        "flagged items": partial(desk.items, state="flagged"),
-    }
-    found += [_times(f"the desk's {name}", page, 7) for name, page in pages.items()]
-    service.close()
-    folder.cleanup()
-    return found
-
-
-def _times(name: str, act: Callable[[], Any], n: int) -> tuple[str, float, float]:
-    act()
-    times = []
-    for _ in range(n):
-        begin, used = time.perf_counter(), time.thread_time()
-        act()
-        times.append((time.perf_counter() - begin, time.thread_time() - used))
-    wall, cpu = np.median(times, axis=0) * 1000
-    return name, float(wall), float(cpu)
 
 
 @contextmanager

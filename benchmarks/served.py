@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import json
 import os
-import random
 import signal
 import sys
 import threading
@@ -30,61 +29,7 @@ from goldspan.web.security.secret import Keys
 from goldspan.web.settings import Rate, Rates
 from goldspan.web.watching import Room
 
-PLACES = ("Rome", "Paris", "Kiel", "Bonn", "Lima", "Oslo")
-WORDS = ("we", "saw", "the", "boats", "of", "leave", "early", "with", "wind", "again", "and")
 FREE = Rate(1e9, 10**9)
-PLAN = """\
-name = "load"
-seed = 3
-[task]
-types = ["LOC"]
-[pool]
-file = "pool.conll"
-[crowd]
-source = "web"
-[control]
-n = 20
-gold = "gold.conll"
-share = 0.1
-first = 0
-least = 0
-[page]
-training = 0
-lease_minutes = 10
-[redundancy]
-min = 3
-max = 3
-[prices]
-per_answer = "0.05"
-[budget]
-money = "100000000"
-[select]
-by = "random"
-batch = {batch}
-[model]
-name = "none"
-[aggregate]
-method = "{method}"
-[stop]
-most_rounds = 1
-"""
-
-
-def write_campaign(folder: Path, n_items: int, batch: int, method: str = "ibcc") -> Path:
-    """Write a plan, its pool of sentences and the gold of the first 100."""
-    rng = random.Random(1)
-    with (folder / "pool.conll").open("w") as pool, (folder / "gold.conll").open("w") as gold:
-        for n in range(n_items):
-            words = [rng.choice(PLACES) if rng.random() < 0.15 else rng.choice(WORDS)
-                     for _ in range(10)]  # fmt: skip
-            tags = ["B-LOC" if word in PLACES else "O" for word in words]
-            lines = [f"{word}\t{tag}\n" for word, tag in zip(words, tags, strict=True)]
-            pool.write("".join(lines) + "\n")
-            if n < 100:
-                gold.write("".join(lines) + "\n")
-    path = folder / "campaign.toml"
-    path.write_text(PLAN.format(batch=batch, method=method))
-    return path
 
 
 def main() -> None:

@@ -1,9 +1,11 @@
-"""Simulated crowds of any size, made of arrays: single labels, and tagged sentences."""
+"""Simulated crowds of any size, made of arrays, and campaigns over pools of any size."""
 
 from __future__ import annotations
 
+import random
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -24,6 +26,43 @@ MEAN_LENGTH = 14.7
 """Of a sentence, in tokens."""
 BLOCK = 1 << 20
 """Labels that are drawn at a time: their probabilities take memory."""
+PLACES = ("Rome", "Paris", "Kiel", "Bonn", "Lima", "Oslo")
+WORDS = ("we", "saw", "the", "boats", "of", "leave", "early", "with", "wind", "again", "and")
+PLAN = """\
+name = "load"
+seed = 3
+[task]
+types = ["LOC"]
+[pool]
+file = "pool.conll"
+[crowd]
+source = "web"
+[control]
+n = 20
+gold = "gold.conll"
+share = 0.1
+first = 0
+least = 0
+[page]
+training = 0
+lease_minutes = 10
+[redundancy]
+min = 3
+max = 3
+[prices]
+per_answer = "0.05"
+[budget]
+money = "100000000"
+[select]
+by = "random"
+batch = {batch}
+[model]
+name = "none"
+[aggregate]
+method = "{method}"
+[stop]
+most_rounds = 1
+"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -149,3 +188,20 @@ def _truth(offsets: NDArray[np.int64], codec: Codec, rng: np.random.Generator) -
 
 def _names(n: int) -> pa.Array:
     return pc.cast(pa.array(np.arange(n)), pa.string())
+
+
+def write_campaign(folder: Path, n_items: int, batch: int, method: str = "ibcc") -> Path:
+    """Write a plan, its pool of sentences and the gold of the first 100."""
+    rng = random.Random(1)
+    with (folder / "pool.conll").open("w") as pool, (folder / "gold.conll").open("w") as gold:
+        for n in range(n_items):
+            words = [rng.choice(PLACES) if rng.random() < 0.15 else rng.choice(WORDS)
+                     for _ in range(10)]  # fmt: skip
+            tags = ["B-LOC" if word in PLACES else "O" for word in words]
+            lines = [f"{word}\t{tag}\n" for word, tag in zip(words, tags, strict=True)]
+            pool.write("".join(lines) + "\n")
+            if n < 100:
+                gold.write("".join(lines) + "\n")
+    path = folder / "campaign.toml"
+    path.write_text(PLAN.format(batch=batch, method=method))
+    return path

@@ -1,11 +1,9 @@
-"""Simulated crowds and pools in files, of any size."""
+"""Simulated crowds in files, of any size."""
 
 from __future__ import annotations
 
-import random
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -18,34 +16,6 @@ BLOCK = 1 << 20
 """Labels that are written at a time."""
 MORE_TYPES = 20
 """Types of the larger tag set: 41 BIO tags."""
-PLACES = ("Rome", "Paris", "Kiel", "Bonn", "Lima", "Oslo")
-WORDS = ("we", "saw", "the", "boats", "of", "leave", "early", "with", "wind", "again", "and")
-SENTENCE = 10
-"""Words of a sentence of a pool."""
-PLAN = """\
-name = "scale"
-seed = 3
-[task]
-types = ["LOC"]
-[pool]
-file = "pool.conll"
-[crowd]
-source = "web"
-[page]
-training = 0
-[redundancy]
-min = 3
-max = 3
-[prices]
-per_answer = "0.05"
-[budget]
-money = "100000000"
-[select]
-by = "random"
-batch = 1000
-[model]
-name = "none"
-"""
 
 
 @dataclass(frozen=True)
@@ -92,18 +62,3 @@ def write_crowd(kind: Kind, n_labels: int, path: Path) -> None:
         for first in range(0, len(made.task), BLOCK):
             part = {name: pa.array(one[first : first + BLOCK]) for name, one in columns.items()}
             out.write_table(pa.table({name: one.cast("string") for name, one in part.items()}))
-
-
-def write_pool(n_items: int, folder: Path) -> Path:
-    """Write a plan and its pool of sentences; return the plan."""
-    rng: Any = random.Random(1)  # noqa: S311 - of words
-    with (folder / "pool.conll").open("w") as pool:
-        for _ in range(n_items):
-            words = [
-                (PLACES if rng.random() < 0.15 else WORDS)[rng.randrange(6)]
-                for _ in range(SENTENCE)
-            ]
-            pool.write("".join(f"{word}\tO\n" for word in words) + "\n")
-    path = folder / "campaign.toml"
-    path.write_text(PLAN)
-    return path

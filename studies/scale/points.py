@@ -16,11 +16,11 @@ from numpy.typing import NDArray
 
 import goldspan
 from benchmarks.children import Work, peak_memory, settled_memory
+from benchmarks.simulated import write_campaign
 from goldspan.aggregation import Consensus
 from goldspan.runners import Ray, Threads
-from studies.scale.crowds import write_pool
 
-STEPS, RAY_RUNS, PAIRS = 5, 3, 50
+STEPS, RAY_RUNS, PAIRS, BATCH = 5, 3, 50, 1_000
 MIB = 2.0**20
 Facts = dict[str, float]
 
@@ -143,7 +143,7 @@ def _serve(n_items: int, _: Any) -> Facts:
 
     with tempfile.TemporaryDirectory(prefix="goldspan-scale-") as name:
         folder = Path(name)
-        plan = write_pool(n_items, folder)
+        plan = write_campaign(folder, n_items, min(n_items, BATCH))
         before, marks = settled_memory(), [_now()]
         service = open_service(plan, folder / "out", Keys(bytes(range(32))))
         marks.append(_now())

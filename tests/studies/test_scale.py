@@ -63,7 +63,7 @@ def test_an_error_of_a_measurement_is_not_taken_for_a_lack_of_memory():
 
 
 def test_a_pool_that_is_served_is_measured():
-    facts = points.SERVE.run(30, print)
+    facts = points.SERVE.run(200, print)
     assert {name for _, name, _ in study.POOL_ROWS} <= facts.keys()
     assert all(value >= 0 for value in facts.values())
 
