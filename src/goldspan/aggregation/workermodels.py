@@ -117,7 +117,12 @@ def divergence(
         expected: E ln p of every component, the shape of `alpha`.
     """
     totals = gammaln(alpha_total) - gammaln(beta_total)
-    parts = gammaln(beta) - gammaln(alpha) + (alpha - beta) * expected
+    # In place: tables of many workers are large.
+    parts = np.asarray(gammaln(beta))
+    parts -= gammaln(alpha)
+    gained = alpha - beta
+    gained *= expected
+    parts += gained
     return float(totals.sum() + parts.sum())
 
 
@@ -262,8 +267,15 @@ class WorkerModel(ABC, Generic[P]):
         """Return E ln A, float64 [n_rows, J] by truth."""
 
     @abstractmethod
-    def divergence(self, posterior: P, rows: Rows, prior: Prior) -> float:
-        """Return KL(posterior || prior), summed over workers."""
+    def divergence(self, posterior: P, rows: Rows, prior: Prior, logs: Floats) -> float:
+        """Return KL(posterior || prior), summed over workers.
+
+        Args:
+            posterior: The parameters.
+            rows: What the rows stand for.
+            prior: The pseudo-counts.
+            logs: What `log_table` gave for the same.
+        """
 
     def carry(
         self, posterior: P, old: Rows, new: Rows, worker: NDArray[np.int64], prior: Prior
@@ -389,8 +401,9 @@ class ConfusionVector(WorkerModel[Betas]):
         ]
         return table
 
-    def divergence(self, posterior: Betas, rows: Rows, prior: Prior) -> float:
+    def divergence(self, posterior: Betas, rows: Rows, prior: Prior, logs: Floats) -> float:
         """Sum the divergences of all Betas."""
+        del logs
         if rows.n_labels == 1:
             return 0.0
         zero = np.zeros((len(rows), rows.n_labels))
@@ -473,16 +486,18 @@ class ConfusionMatrix(WorkerModel[RowDirichlets]):
 
     def log_table(self, posterior: RowDirichlets, rows: Rows) -> Floats:
         """Return psi(alpha) - psi(total)."""
-        return expected_log(posterior.alpha, posterior.total[rows.group])
+        logs = np.asarray(digamma(posterior.alpha))
+        logs -= digamma(posterior.total)[rows.group]
+        return logs
 
-    def divergence(self, posterior: RowDirichlets, rows: Rows, prior: Prior) -> float:
+    def divergence(self, posterior: RowDirichlets, rows: Rows, prior: Prior, logs: Floats) -> float:
         """Sum the divergences of all Dirichlets; labels without a row agree with the prior."""
         return divergence(
             posterior.alpha,
             prior.of_rows(rows),
             posterior.total,
             prior.of_groups(rows),
-            self.log_table(posterior, rows),
+            logs,
         )
 
     def mean(self, posterior: RowDirichlets, rows: Rows, prior: Prior, worker: int) -> Floats:
@@ -528,13 +543,16 @@ class PointConfusionMatrix(ConfusionMatrix):
 
     def log_table(self, posterior: RowDirichlets, rows: Rows) -> Floats:
         """Return ln(alpha / total)."""
-        return np.asarray(np.log(posterior.alpha / posterior.total[rows.group]))
+        shares = posterior.total[rows.group]
+        np.divide(posterior.alpha, shares, out=shares)
+        return np.log(shares, out=shares)
 
-    def divergence(self, posterior: RowDirichlets, rows: Rows, prior: Prior) -> float:
+    def divergence(self, posterior: RowDirichlets, rows: Rows, prior: Prior, logs: Floats) -> float:
         """Return minus the log density of the prior, without what does not change."""
-        before, table = prior.of_rows(rows), self.log_table(posterior, rows)
+        before = prior.of_rows(rows)
         unseen = prior.of_groups(rows) - rows.sum_groups(before)
-        return float((unseen * np.log(posterior.total)).sum() - (before * table).sum())
+        before *= logs
+        return float((unseen * np.log(posterior.total)).sum() - before.sum())
 
 
 class PointAccuracy(Accuracy):
@@ -553,14 +571,14 @@ class PointAccuracy(Accuracy):
         table[np.arange(len(rows)), rows.label] = hit
         return table
 
-    def divergence(self, posterior: Betas, rows: Rows, prior: Prior) -> float:
+    def divergence(self, posterior: Betas, rows: Rows, prior: Prior, logs: Floats) -> float:
         """Return minus the log density of the prior, without what does not change."""
         right, wrong = prior.right_and_wrong(rows.n_workers, rows.n_labels)
         hit = np.log(posterior.right / posterior.both)
         miss = np.log(posterior.wrong / posterior.both)
         past = 0.0
         if prior.history is not None:
-            past = float((prior.history * self.log_table(posterior, rows)).sum())
+            past = float((prior.history * logs).sum())
         return -float((right[:, None] * hit + wrong * miss).sum()) - past
 
 
@@ -612,7 +630,9 @@ class Mace(WorkerModel[KnowsOrGuesses]):
         table[np.arange(len(rows)), rows.label] = np.log(knows + guess)
         return table
 
-    def divergence(self, posterior: KnowsOrGuesses, rows: Rows, prior: Prior) -> float:
+    def divergence(
+        self, posterior: KnowsOrGuesses, rows: Rows, prior: Prior, logs: Floats
+    ) -> float:
         """Add the divergences of knowing and of the habits.
 
         A history is evidence whose truth is given: what it says of who knew is summed out anew
@@ -631,7 +651,7 @@ class Mace(WorkerModel[KnowsOrGuesses]):
         )
         if prior.history is None:
             return knowing + habits
-        past = float((prior.history * self.log_table(posterior, rows)).sum())
+        past = float((prior.history * logs).sum())
         return knowing + habits - past
 
     def mean(self, posterior: KnowsOrGuesses, rows: Rows, prior: Prior, worker: int) -> Floats:

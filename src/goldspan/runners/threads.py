@@ -58,7 +58,7 @@ class Threads(Serial):
             waiting: list[Future[Statistics]] = []
             for shard in shards:
                 waiting.append(pool.submit(fn, shard, params))
-                if len(waiting) > 2 * n_threads:
+                if len(waiting) > n_threads + 1:
                     yield waiting.pop(0).result()
             for future in waiting:
                 yield future.result()

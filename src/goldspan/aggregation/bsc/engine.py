@@ -151,6 +151,8 @@ ENTRIES_PER_SHARD = 1 << 15
 MAX_SHARDS = 32
 SETTLE = 20
 POSTERIOR = "posterior/"
+INTERRUPTED = "interrupted"
+"""The engine's `stop_reason` after Ctrl-C."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -197,15 +199,23 @@ class Model:
         posterior = sums.posterior
         if posterior is None:
             posterior = self.workers.posterior(sums.counts[:n], self.rows, self.prior, last)
-        logs = self.workers.log_table(posterior, self.rows)
-        apart = self.workers.divergence(posterior, self.rows, self.prior)
+        tables = self.tables(posterior, sums)
+        logs = tables.log_table[:n]
+        apart = self.workers.divergence(posterior, self.rows, self.prior, logs)
         apart += self.truth.divergence(sums.truth)
         if self.words:
-            logs = np.concatenate([logs, self.words.log_table(sums.counts[n:])])
             apart += self.words.divergence(sums.counts[n:])
+        return posterior, tables, apart
+
+    def tables(self, posterior: Any, sums: Sums) -> Tables:
+        """Return the tables of the E-step that belong to a posterior and its statistics."""
+        logs = self.workers.log_table(posterior, self.rows)
+        if self.words:
+            words = self.words.log_table(sums.counts[len(self.rows) :])
+            logs = np.concatenate([logs, words])
         logs = np.ascontiguousarray(logs)
         truth = np.exp(self.truth.log_table(sums.truth))
-        return posterior, Tables(logs, np.exp(logs), truth, self.truth.end), apart
+        return Tables(logs, np.exp(logs), truth, self.truth.end)
 
 
 @dataclass(frozen=True, eq=False)
@@ -341,13 +351,12 @@ def run(
     """
     sums, trace, posterior = _resume(model, sums, context)
     begin, reason, done = time.perf_counter(), "max_iter", len(trace)
-    fit: Fit | None = None
+    last: tuple[Sums, Any] | None = None  # without its tables: those of many workers are large
     try:
-        while fit is None or len(trace) < stopping.max_iter:
-            posterior, tables, apart = model.update(sums, posterior)
-            new = context.runner.map_reduce(e_step, shards, tables, Sums.add)
-            trace.append(new.log_z - apart)
-            fit = Fit(sums, posterior, tables, tuple(trace), converged=False, stop_reason=reason)
+        while last is None or len(trace) < stopping.max_iter:
+            posterior, new, objective = _step(model, shards, sums, posterior, context.runner)
+            trace.append(objective)
+            last = sums, posterior
             if not np.isfinite(trace[-1]):
                 raise InputError("the objective is not finite: are the priors far too large?")
             if context.progress:
@@ -355,15 +364,27 @@ def run(
                 left = pace * max(0, stopping.max_iter - len(trace))
                 context.progress(len(trace), stopping.max_iter, trace[-1], left)
             if len(trace) > 1 and abs(trace[-1] - trace[-2]) <= stopping.tol * abs(trace[-2]):
-                return replace(fit, converged=True, stop_reason="tol")
+                reason = "tol"
+                break
             sums = new
             if len(trace) < stopping.max_iter:  # else a resumed run would do a step too many
                 _keep(model, sums, trace, posterior, context)
     except KeyboardInterrupt:
-        if fit is None:
+        if last is None:
             raise
-        return replace(fit, stop_reason="interrupted")
-    return fit
+        reason = INTERRUPTED
+    sums, posterior = last
+    tables = model.tables(posterior, sums)
+    return Fit(sums, posterior, tables, tuple(trace), reason == "tol", reason)
+
+
+def _step(
+    model: Model, shards: Sequence[Evidence], sums: Sums, last: Any, runner: Runner
+) -> tuple[Any, Sums, float]:
+    """Return the workers' posterior, the statistics that it expects, and the objective."""
+    posterior, tables, apart = model.update(sums, last)
+    new = runner.map_reduce(e_step, shards, tables, Sums.add)
+    return posterior, new, new.log_z - apart
 
 
 def settle(model: Model, sums: Sums) -> tuple[Any, Tables]:
@@ -452,10 +473,6 @@ class EngineInputs:
 
 # --------------------------------------------------------------------------------------------------
 # Several runs of the engine, one after the other, of which one counts; Ctrl-C ends them all.
-
-
-INTERRUPTED = "interrupted"
-"""The engine's `stop_reason` after Ctrl-C."""
 
 
 def is_interrupted(fit: Fit) -> bool:
