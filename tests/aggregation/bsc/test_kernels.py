@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from aggregation.bsc import oracle
+from goldspan.aggregation.bsc import kernels
 from goldspan.aggregation.bsc.engine import (
     Model,
     Tables,
@@ -359,3 +360,86 @@ def test_shards_cover_every_item_once_and_in_order(n_items):
     if len(shards) > 1:
         work = [len(shard.row) + shard.n_tokens for shard in shards]
         assert max(work) < 1.2 * min(work)
+
+
+@dataclass
+class Large:
+    """Single labels whose tables are larger than what is in the caches anyway."""
+
+    bounds: np.ndarray
+    row: np.ndarray
+    table: np.ndarray
+    share: np.ndarray
+
+    @classmethod
+    def drawn(cls, n_labels, n_tokens=5_000, seed=5):
+        rng = np.random.default_rng(seed)
+        n_rows = 2 * kernels.NEAR // n_labels
+        bounds = np.concatenate([[0], np.cumsum(rng.integers(0, 6, n_tokens))])
+        row = rng.integers(0, n_rows, bounds[-1]).astype(np.int32)
+        table = rng.uniform(0.1, 1.0, (n_rows, n_labels))
+        return cls(bounds, row, table, rng.dirichlet(np.ones(n_labels)))
+
+    @property
+    def token(self):
+        return np.repeat(np.arange(len(self.bounds) - 1), np.diff(self.bounds))
+
+    def truth(self):
+        """Return the unscaled probabilities of every token."""
+        found = np.tile(self.share, (len(self.bounds) - 1, 1))
+        np.multiply.at(found, self.token, self.table[self.row])
+        return found
+
+    def scattered(self, share):
+        counts = np.zeros_like(self.table)
+        np.add.at(counts, self.row, share[self.token])
+        return counts
+
+    def items(self):
+        """Return offsets, bounds, row, active and no gold, every token an item."""
+        n = len(self.bounds) - 1
+        active = np.ones(n, np.bool_)
+        return np.arange(n + 1), self.bounds, self.row, active, np.zeros(0, np.int16)
+
+
+@pytest.mark.parametrize("n_labels", [2, 9, 20])
+def test_an_e_step_over_a_large_table_is_right(n_labels):
+    case = Large.drawn(n_labels)
+    counts, shares, none = np.zeros_like(case.table), np.zeros(n_labels), np.zeros((0, n_labels))
+    tables = case.table, np.log(case.table), case.share
+    log_z = kernels.token_step(*case.items(), none, *tables, counts, shares)
+    truth = case.truth()
+    total = truth.sum(axis=1)
+    assert log_z == pytest.approx(np.log(total).sum())
+    np.testing.assert_allclose(shares, (truth / total[:, None]).sum(axis=0))
+    np.testing.assert_allclose(counts, case.scattered(truth / total[:, None]))
+    codes, entropy = np.empty(len(truth), np.int16), np.empty(len(truth))
+    probs = np.empty(truth.shape, np.float32)
+    kernels.label_step(*case.items(), none, *tables, codes, probs, entropy)
+    np.testing.assert_allclose(probs, truth / total[:, None], rtol=1e-6)
+    np.testing.assert_array_equal(codes, probs.argmax(axis=1))
+
+
+@pytest.mark.parametrize("n_labels", [2, 9])
+def test_patterns_and_votes_over_a_large_table_are_right(n_labels):
+    case, rng = Large.drawn(n_labels), np.random.default_rng(6)
+    n, logs = len(case.bounds) - 1, np.log(case.table)
+    out, shift = np.empty((n, n_labels)), np.empty(n)
+    kernels.pattern_logs(case.bounds, case.row, np.zeros(0), logs, out, shift)
+    wanted = np.zeros((n, n_labels))
+    np.add.at(wanted, case.token, logs[case.row])
+    np.testing.assert_allclose(out + shift[:, None], wanted, atol=1e-12)
+    own, counts = rng.uniform(size=(n, n_labels)), np.zeros_like(case.table)
+    kernels.spread(case.bounds, case.row, own, counts)
+    np.testing.assert_allclose(counts, case.scattered(own))
+    label = rng.integers(0, n_labels, len(case.table)).astype(np.int16)
+    counts, shares = np.zeros_like(case.table), np.zeros(n_labels)
+    kernels.vote_step(
+        *case.items(), np.zeros(0), label, counts, shares, np.zeros((0, 0))
+    )  # fmt: skip
+    votes = np.zeros((n, n_labels))
+    np.add.at(votes, (case.token, label[case.row]), 1.0)
+    given = votes.sum(axis=1, keepdims=True)
+    votes = np.where(given > 0, votes / np.maximum(given, 1), 1 / n_labels)
+    np.testing.assert_allclose(shares, votes.sum(axis=0))
+    np.testing.assert_allclose(counts, case.scattered(votes))

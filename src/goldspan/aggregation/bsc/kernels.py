@@ -177,10 +177,12 @@ def _prefetch(_: Any, table: Any, row: Any, column: Any) -> Any:
             context.cast(builder, one, kind, types.intp)
             for one, kind in zip(given[1:], signature.args[1:], strict=True)
         ]
-        address = cgutils.get_item_pointer(context, builder, signature.args[0], array, place)
+        address = cgutils.get_item_pointer(  # type: ignore[no-untyped-call]
+            context, builder, signature.args[0], array, place
+        )
         byte, number = ir.IntType(8).as_pointer(), ir.IntType(32)
         kind = ir.FunctionType(ir.VoidType(), [byte, number, number, number])
-        call = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
+        call = builder.module.declare_intrinsic("llvm.prefetch", [byte], kind)
         # To be written, into all caches, data.
         builder.call(call, [builder.bitcast(address, byte), number(1), number(3), number(1)])
         return context.get_dummy_value()
