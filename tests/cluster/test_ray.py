@@ -106,9 +106,9 @@ def test_two_processes_work_and_shards_are_sent_once(runner):
     assert len(set(runner.map(work.process, list(range(8)), None))) == 2
     evidence = engine.Evidence(*[np.zeros(1000)] * 6)
     runner.map(work.named, [evidence], None)
-    sent = runner._kept[id(evidence)][1]
+    sent = runner._kept[(id(evidence),)][1]
     runner.map(work.named, [evidence], None)
-    assert runner._kept[id(evidence)][1] is sent
+    assert runner._kept[(id(evidence),)][1] is sent
     del evidence
     assert all(sent is not other for _, other in runner._kept.values())
 

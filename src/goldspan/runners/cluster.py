@@ -9,7 +9,7 @@ import secrets
 import sys
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib.util import find_spec
 from itertools import islice
 from typing import Any, Self, TypeVar
@@ -83,7 +83,7 @@ class Ray:
             raise MissingExtraError("ray", "cluster", "the runner ray")
         self.address, self.n_workers, self.retries = address, n_workers, retries
         self._memory, self._dashboard = memory, dashboard
-        self._kept: dict[int, tuple[weakref.ref[Any], Any]] = {}
+        self._kept: dict[tuple[int, ...], tuple[list[weakref.ref[Any]], Any]] = {}
         self._ray: Any = None
         self._is_ours, self._is_closed, self._slots = False, False, 1
 
@@ -96,7 +96,7 @@ class Ray:
         with self._tasks() as tasks:
             given = self._ray.put(params)
             groups = self._groups(shards, fn)
-            parts = tasks.bounded(_each, ((fn, given, *group) for group in groups))
+            parts = tasks.bounded(_each, ((fn, given, group) for group in groups))
             return [one for part in tasks.get(list(parts)) for one in part]
 
     def map_reduce(
@@ -113,7 +113,7 @@ class Ray:
             given = self._ray.put(params)
             groups = self._groups(shards, fn)
             # A group is a whole subtree, so that merging within and then between them is the tree.
-            parts = tasks.bounded(_fold, ((fn, merge, given, *group) for group in groups))
+            parts = tasks.bounded(_fold, ((fn, merge, given, group) for group in groups))
             left = list(tasks.joined(merge, parts))
             while len(left) > 1:
                 left = list(tasks.joined(merge, left))
@@ -165,26 +165,27 @@ class Ray:
             tasks.cancel()
             raise
 
-    def _groups(self, shards: Sequence[Shard], fn: Any) -> Iterator[list[Any]]:
-        """Yield references to shards in groups of a power of two."""
+    def _groups(self, shards: Sequence[Shard], fn: Any) -> Iterator[Any]:
+        """Yield references to groups of shards, a power of two in each."""
         _check(fn)
         size = 1
         while 2 * size * GROUPS * self._slots <= len(shards):
             size *= 2
         for first in range(0, len(shards), size):
-            yield [self._put(shard) for shard in shards[first : first + size]]
+            yield self._put(shards[first : first + size])
 
-    def _put(self, shard: Any) -> Any:
-        """Send a shard unless it was sent; what no weak reference can follow is sent every time."""
-        key = id(shard)
+    def _put(self, group: Sequence[Any]) -> Any:
+        """Send some shards as one object, unless they were sent.
+
+        What no weak reference can follow is sent every time.
+        """
+        key = tuple(map(id, group))
         if key in self._kept:
             return self._kept[key][1]
-        sent = self._ray.put(shard)
-        try:
-            follow = weakref.ref(shard, lambda _: self._kept.pop(key, None))
-        except TypeError:
-            return sent
-        self._kept[key] = follow, sent
+        sent = self._ray.put(list(group))
+        with suppress(TypeError):
+            follow = [weakref.ref(one, lambda _: self._kept.pop(key, None)) for one in group]
+            self._kept[key] = follow, sent
         return sent
 
 
@@ -275,12 +276,14 @@ def _call(fn: Callable[..., Any], *given: Any) -> Any:
     return fn(*given)
 
 
-def _each(fn: Callable[[Any, Any], Any], params: Any, *shards: Any) -> list[Any]:
+def _each(fn: Callable[[Any, Any], Any], params: Any, shards: Sequence[Any]) -> list[Any]:
     return [fn(shard, params) for shard in shards]
 
 
-def _fold(fn: Callable[[Any, Any], Any], merge: Callable[[Any, Any], Any], *given: Any) -> Any:
-    params, *shards = given
+def _fold(
+    fn: Callable[[Any, Any], Any], merge: Callable[[Any, Any], Any], params: Any,
+    shards: Sequence[Any],
+) -> Any:  # fmt: skip
     return merge_in_order((fn(shard, params) for shard in shards), merge)
 
 

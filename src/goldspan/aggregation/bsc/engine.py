@@ -148,7 +148,7 @@ def _flat(crowd: Crowd) -> pa.Array:
 
 
 ENTRIES_PER_SHARD = 1 << 15
-MAX_SHARDS = 32
+MAX_SHARDS = 4096
 SETTLE = 20
 POSTERIOR = "posterior/"
 INTERRUPTED = "interrupted"
