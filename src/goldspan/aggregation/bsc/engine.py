@@ -148,7 +148,8 @@ def _flat(crowd: Crowd) -> pa.Array:
 
 
 ENTRIES_PER_SHARD = 1 << 15
-MAX_SHARDS = 4096
+MAX_SHARDS, MAX_SINGLE = 4096, 32
+"""Most shards: of sequences, whose own tables should stay in the caches, and of single labels."""
 SETTLE = 20
 POSTERIOR = "posterior/"
 INTERRUPTED = "interrupted"
@@ -270,7 +271,8 @@ def cut(evidence: Evidence, n_rows: int) -> list[Evidence]:
     n_entries = len(evidence.row)
     n_items = len(evidence.active)
     wanted = n_entries // max(ENTRIES_PER_SHARD, 2 * n_rows)
-    n_shards = int(np.clip(wanted, 1, min(MAX_SHARDS, max(1, n_items))))
+    most = MAX_SINGLE if evidence.n_tokens <= n_items else MAX_SHARDS
+    n_shards = int(np.clip(wanted, 1, min(most, max(1, n_items))))
     if n_shards == 1 and n_entries > 4 * ENTRIES_PER_SHARD and n_items > 1:
         n_shards = 2
     work = evidence.bounds[evidence.offsets] + evidence.offsets
