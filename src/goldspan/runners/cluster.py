@@ -22,6 +22,8 @@ Shard = TypeVar("Shard")
 Params = TypeVar("Params")
 Statistics = TypeVar("Statistics")
 
+SETTLE = 0.1
+"""Seconds in which a task that was just handed over is on its way, or done."""
 GRACE = 2.0
 """Seconds in which a task that is ended may finish what it computes."""
 LEAST_MEMORY = 78_643_200
@@ -226,11 +228,6 @@ class _Tasks:
         self._call = ray.remote(num_cpus=1, max_retries=retries)(_call)
         self._running: list[Any] = []
 
-    def start(self, fn: Callable[..., Any], *given: Any) -> Any:
-        """Start a task; references among its arguments are waited for."""
-        self._running.append(self._call.remote(fn, *given))
-        return self._running[-1]
-
     def bounded(self, fn: Callable[..., Any], calls: Iterable[tuple[Any, ...]]) -> Iterator[Any]:
         """Start one task after the other, and wait where too many are not done."""
         for given in calls:
@@ -239,13 +236,14 @@ class _Tasks:
                 _, self._running = self._ray.wait(
                     self._running, num_returns=len(self._running) // 2, fetch_local=False
                 )
-            yield self.start(fn, *given)
+            self._running.append(self._call.remote(fn, *given))
+            yield self._running[-1]
 
     def joined(self, merge: Callable[..., Any], parts: Iterable[Any]) -> Iterator[Any]:
-        """Start merging results, some at a time."""
+        """Start merging results, some at a time, as soon as they are there."""
         every = iter(parts)
         while some := list(islice(every, FAN)):
-            yield some[0] if len(some) == 1 else self.start(_join, merge, *some)
+            yield some[0] if len(some) == 1 else self._call.remote(_join, merge, *some)
 
     def get(self, results: Any) -> Any:
         """Wait for results, and raise the error of a shard as if it had happened here."""
@@ -259,8 +257,17 @@ class _Tasks:
             raise GoldspanError(f"the cluster could not do a part of the work: {first}") from error
 
     def cancel(self) -> None:
-        """End what runs and what waits: a kernel may finish, and after a while is killed."""
-        running, self._running = self._running, []
+        """End what runs and what waits: a kernel may finish, and after a while is killed.
+
+        Merging is left alone: without its parts it ends by itself, and Ray ends this whole process
+        where it is told to cancel a task whose parts have just come. Those that wait are cancelled
+        before those that run, so that none begins meanwhile.
+        """
+        running, self._running = self._running[::-1], []
+        if not running:
+            return
+        every = len(running)
+        _, running = self._ray.wait(running, num_returns=every, timeout=SETTLE, fetch_local=False)
         for one in running:
             self._ray.cancel(one)
         if running:
