@@ -10,6 +10,7 @@ import pycrfsuite
 import pytest
 
 from goldspan.chains import forward_backward
+from goldspan.chains.forward_backward import LANES, MAX_LENGTH
 from goldspan.errors import InputError
 from goldspan.protocols import Serial
 from goldspan.runners import Threads
@@ -19,7 +20,7 @@ from goldspan.tagger import crf as module
 from goldspan.tagger.base import potentials_of
 from goldspan.tagger.crf import Clamp, Masks, Targets, train
 from goldspan.tagger.features import FeatureMap, Features, Merged, read_templates
-from goldspan.tagger.kernels import expected_step, unary_step
+from goldspan.tagger.kernels import exp_lanes, expected_lanes, expected_step, unary_step
 from goldspan.tagger.parameters import Weights
 from tagger.corpora import example, random_items
 from tagger.enumeration import distribution
@@ -122,6 +123,66 @@ def test_products_and_logarithms_give_the_same_on_a_long_item(hard, scale, step_
     np.testing.assert_allclose(counts.start, marginals[0], atol=1e-6)
     np.testing.assert_allclose(counts.step, steps, atol=1e-6)
     np.testing.assert_allclose(counts.end, marginals[-1], atol=1e-6)
+
+
+@pytest.mark.parametrize("hard", [True, False])
+def test_items_side_by_side_expect_what_they_expect_alone(hard):
+    rng = np.random.default_rng(4)
+    lengths = [*rng.integers(0, 12, 2 * LANES + 5), MAX_LENGTH + 1, MAX_LENGTH]
+    features = random_features(rng, lengths, 30)
+    weight = rng.normal(1, 2, len(lengths)) * (rng.random(len(lengths)) > 0.2)
+    weights = Weights(*(rng.normal(0, 1, shape) for shape in ((30, J), J, (J, J), J)))
+    weights.state[7] *= 400  # some tokens are too far apart for products
+    chain = Masks.of(BIO, hard=hard).exponentials(weights)
+    words = (features.offsets, features.bounds, features.ids, features.values, NONE)
+    share, counts = np.zeros((features.n_tokens, J)), Weights.zeros(0, J)
+    out = (counts.start, counts.step, counts.end)
+    order = np.argsort(-np.diff(features.offsets), kind="stable")
+    order = order[(weight != 0)[order] & (np.diff(features.offsets) > 0)[order]].astype(np.int32)
+    left = np.zeros(len(lengths), np.bool_)
+    log_z = expected_lanes(order, *words, weight, weights.state, *chain, share, *out, left)
+    far = np.bincount(np.repeat(np.arange(len(lengths)), lengths), [
+        7 in features.ids[a:b] for a, b in zip(features.bounds, features.bounds[1:], strict=False)
+    ], len(lengths)) > 0  # fmt: skip
+    assert left[-2] == bool(weight[-2])
+    assert set(np.flatnonzero(left)) <= {len(lengths) - 2, *np.flatnonzero(far & (weight != 0))}
+    assert 5 < np.count_nonzero(left) < len(order) - LANES
+    alone = np.where(left, 0.0, weight)
+    share_alone, counts_alone = np.zeros_like(share), Weights.zeros(0, J)
+    same = expected_step(
+        *words, alone, module.ALL, weights.state, *chain,
+        share_alone, counts_alone.start, counts_alone.step, counts_alone.end,
+    )  # fmt: skip
+    assert log_z == pytest.approx(same, rel=1e-12)
+    np.testing.assert_allclose(share, share_alone, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(counts.vector, counts_alone.vector, rtol=1e-9, atol=1e-12)
+
+
+def test_items_alone_are_taken_where_the_chain_itself_is_too_far_apart():
+    features = random_features(np.random.default_rng(5), [3, 2], 4)
+    weights = Weights(np.zeros((4, J)), np.zeros(J), np.full((J, J), -100.0), np.zeros(J))
+    chain = Masks.of(BIO, hard=False).exponentials(weights)
+    words = (features.offsets, features.bounds, features.ids, features.values, NONE)
+    counts, left = Weights.zeros(0, J), np.zeros(2, np.bool_)
+    out = (np.zeros((5, J)), counts.start, counts.step, counts.end)
+    order = np.array([0, 1], np.int32)
+    assert expected_lanes(order, *words, np.ones(2), weights.state, *chain, *out, left) == 0
+    assert left.all()
+    assert not counts.vector.any()
+
+
+def test_exponentials_of_lanes_are_those_of_numpy():
+    one = numba.njit(exp_lanes.py_func, error_model="numpy")
+    far = np.linspace(-700, 700, LANES * 500)
+    near = np.random.default_rng(6).uniform(-40, 0, LANES * 500)
+    edges = np.resize([0.0, -0.0, 1.0, -1.0, np.log(2), -np.log(2), 1e-300, -1e-17], LANES)
+    for values in np.concatenate([far, near, edges]).reshape(-1, LANES):
+        found, room = values.copy(), np.empty(LANES, np.int64)
+        one(found, room)
+        np.testing.assert_allclose(found, np.exp(values), rtol=4.5e-16)
+    found = np.zeros(LANES)
+    one(found, room)
+    assert (found == 1).all()
 
 
 @pytest.mark.parametrize("bias", [True, False])

@@ -432,12 +432,176 @@ def expect_items(
 
 
 # --------------------------------------------------------------------------------------------------
-# Expected statistics of many items side by side, so that the inner loops are long.
+# Many items side by side, so that the inner loops are long.
 # Loops over nine tags are too short for vector instructions; here the innermost index is the item.
 
 LANES = 32
 MAX_LENGTH = 1024
 """Longer items would fill too much memory side by side."""
+ROOM = 3
+"""Arrays [J, LANES] that `run_lanes` needs beside its arguments."""
+
+
+@inner
+def run_lanes(lengths, weight, evidence, start, step, end, forward, room, log_z, lane_steps):
+    """Do the forward-backward of up to `LANES` items, scaled at every token.
+
+    Args:
+        lengths: int64 [LANES], tokens of the items. Set to 0 where a sum leaves the safe range:
+            that item needs logarithms, and adds nothing here.
+        weight: float64 [LANES], how much the steps of an item count.
+        evidence: float64 [>= longest, J, LANES], e_t; used up. Behind an item's end: anything.
+        start, step, end: As for `forward_scaled`.
+        forward: float64 [>= longest, J, LANES]; written: the marginals p(y_t = j).
+        room: float64 [ROOM, J, LANES], used up.
+        log_z: float64 [LANES], ln Z is added.
+        lane_steps: float64 [J, J, LANES], the weighted expected steps divided by `step` are added.
+    """
+    n_labels = len(start)
+    total, product = np.empty(LANES), np.empty(LANES)
+    longest = 0
+    for w in range(LANES):
+        product[w] = 1.0
+        longest = max(longest, lengths[w])
+    for w in range(LANES):
+        for t in range(lengths[w], longest):
+            for j in range(n_labels):
+                evidence[t, j, w] = 0.0
+    for t in range(longest):
+        _forward_token(t, evidence, forward, start, step, room[0], total)
+        for w in range(LANES):
+            if t >= lengths[w]:
+                total[w] = 1.0
+            elif not LEAST < total[w] < MOST:
+                lengths[w] = 0
+                total[w] = 1.0
+            product[w] *= total[w]
+            if not 1e-40 <= product[w] <= 1e40:
+                log_z[w] += np.log(product[w])
+                product[w] = 1.0
+            total[w] = 1.0 / total[w]
+        here = room[0]
+        for j in range(n_labels):
+            for w in range(LANES):
+                forward[t, j, w] = here[j, w] * total[w]
+                evidence[t, j, w] *= total[w]
+    last = total
+    for w in range(LANES):
+        last[w] = 0.0
+        if lengths[w]:
+            for j in range(n_labels):
+                last[w] += forward[lengths[w] - 1, j, w] * end[j]
+            if LEAST < last[w] < MOST:
+                log_z[w] += np.log(product[w]) + np.log(last[w])
+            else:
+                lengths[w] = 0
+        if not lengths[w]:  # nothing of an item that failed may count
+            for t in range(longest):
+                for j in range(n_labels):
+                    forward[t, j, w] = 0.0
+                    evidence[t, j, w] = 0.0
+    backward = room[0]
+    for j in range(n_labels):
+        for w in range(LANES):
+            backward[j, w] = 0.0
+    for t in range(longest - 1, -1, -1):
+        for w in range(LANES):
+            if lengths[w] - 1 == t:
+                for j in range(n_labels):
+                    backward[j, w] = end[j] / last[w]
+        _marginals_token(forward[t], backward, product)
+        if t:
+            _backward_token(t, evidence, forward, weight, step, room, lane_steps)
+
+
+@inner
+def _forward_token(t, evidence, forward, start, step, here, total):
+    """Write f_t of all lanes, not scaled yet, into `here`, [J, LANES], and its sums into `total`.
+
+    `here` is no part of `forward`: compilers make vectors of loops whose arrays are not one.
+    """
+    n_labels = len(start)
+    for j in range(n_labels):
+        for w in range(LANES):
+            here[j, w] = start[j] if t == 0 else 0.0
+    if t:
+        before = forward[t - 1]
+        for j in range(n_labels):
+            for i in range(n_labels):
+                weight = step[i, j]
+                if weight != 0.0:
+                    for w in range(LANES):
+                        here[j, w] += before[i, w] * weight
+    for w in range(LANES):
+        total[w] = 0.0
+    for j in range(n_labels):
+        for w in range(LANES):
+            here[j, w] *= evidence[t, j, w]
+            total[w] += here[j, w]
+
+
+@inner
+def _marginals_token(here, backward, total):
+    """Make f_t of all lanes, [J, LANES], their marginals; `total` is room, float64 [LANES]."""
+    for w in range(LANES):
+        total[w] = 0.0
+    for j in range(len(here)):
+        for w in range(LANES):
+            here[j, w] *= backward[j, w]
+            total[w] += here[j, w]
+    for w in range(LANES):
+        if total[w] == 0.0:  # behind the item's end
+            total[w] = 1.0
+    for j in range(len(here)):
+        for w in range(LANES):
+            here[j, w] /= total[w]
+
+
+@inner
+def _backward_token(t, evidence, forward, weight, step, room, lane_steps):
+    """Compute b_{t-1} of all lanes in room[0] and add to the expected steps."""
+    n_labels = len(step)
+    backward, after, weighted = room[0], room[1], room[2]
+    for j in range(n_labels):
+        for w in range(LANES):
+            after[j, w] = evidence[t, j, w] * backward[j, w]
+            weighted[j, w] = weight[w] * after[j, w]
+    for i in range(n_labels):
+        for w in range(LANES):
+            backward[i, w] = 0.0
+        before = forward[t - 1]
+        for j in range(n_labels):
+            chance = step[i, j]
+            if chance != 0.0:
+                for w in range(LANES):
+                    backward[i, w] += chance * after[j, w]
+                    lane_steps[i, j, w] += before[i, w] * weighted[j, w]
+
+
+@inner
+def add_lane_steps(lane_steps, step, steps):
+    """Add the expected steps of `run_lanes` to steps, float64 [J, J]."""
+    n_labels = len(step)
+    outer = np.empty((n_labels, n_labels))
+    for i in range(n_labels):
+        for j in range(n_labels):
+            outer[i, j] = 0.0
+            for w in range(LANES):
+                outer[i, j] += lane_steps[i, j, w]
+    add_steps(outer, step, steps)
+
+
+@inner
+def skip_long(order, offsets, left):
+    """Mark items that are too long for lanes as left; return where the others begin in `order`."""
+    begin = 0
+    while begin < len(order):
+        item = order[begin]
+        if offsets[item + 1] - offsets[item] <= MAX_LENGTH:
+            break
+        left[item] = True
+        begin += 1
+    return begin
 
 
 @kernel
@@ -459,155 +623,47 @@ def expect_lanes(
         Sum of ln Z over the items that were done.
     """
     n_labels = len(start)
-    begin = 0
-    while begin < len(order):
-        item = order[begin]
-        if offsets[item + 1] - offsets[item] <= MAX_LENGTH:
-            break
-        left[item] = True
-        begin += 1
+    begin = skip_long(order, offsets, left)
     if begin == len(order):
         return 0.0
     longest = offsets[order[begin] + 1] - offsets[order[begin]]
     evidence = np.empty((longest, n_labels, LANES))
     forward = np.empty((longest, n_labels, LANES))
-    scratch = np.empty((longest, n_labels))
-    backward, after = np.empty((n_labels, LANES)), np.empty((n_labels, LANES))
-    lane_steps, outer = np.empty((n_labels, n_labels, LANES)), np.empty((n_labels, n_labels))
-    total, log_item, one = np.empty(LANES), np.empty(LANES), np.empty(n_labels)
-    product = np.empty(LANES)
+    scratch, one = np.empty((longest, n_labels)), np.empty(n_labels)
+    room, lane_steps = np.empty((ROOM, n_labels, LANES)), np.empty((n_labels, n_labels, LANES))
+    log_item, weight = np.empty(LANES), np.empty(LANES)
     lengths, firsts = np.empty(LANES, np.int64), np.empty(LANES, np.int64)
-    for i in range(n_labels):  # np.zeros is compiled for every kind of array
-        for j in range(n_labels):
-            outer[i, j] = 0.0
-            for w in range(LANES):
+    for w in range(LANES):
+        weight[w] = 1.0
+        for i in range(n_labels):  # np.zeros is compiled for every kind of array
+            for j in range(n_labels):
                 lane_steps[i, j, w] = 0.0
     log_z = 0.0
     for base in range(begin, len(order), LANES):
-        longest = 0
+        n_lanes = min(LANES, len(order) - base)
         for w in range(LANES):
-            lengths[w] = 0
-            log_item[w] = 0.0
-            product[w] = 1.0
-            if base + w < len(order):
-                item = order[base + w]
-                length = offsets[item + 1] - offsets[item]
-                firsts[w] = offsets[item] - offsets[0]
-                log_scale, safe = gather(
-                    firsts[w], length, bounds, row, gold, unary, table, scratch
-                )
-                if safe:
-                    lengths[w], log_item[w] = length, log_scale
-                    longest = max(longest, length)
-                    for t in range(length):
-                        for j in range(n_labels):
-                            evidence[t, j, w] = scratch[t, j]
-                else:
-                    left[item] = True
-        for w in range(LANES):
-            for t in range(lengths[w], longest):
-                for j in range(n_labels):
-                    evidence[t, j, w] = 0.0
-        for t in range(longest):
-            _forward_token(t, evidence, forward, start, step, total)
-            for w in range(LANES):
-                if t >= lengths[w]:
-                    total[w] = 1.0
-                elif not total[w] > LEAST:
-                    left[order[base + w]] = True
-                    lengths[w] = 0
-                    total[w] = 1.0
-                product[w] *= total[w]
-                if product[w] < 1e-40:
-                    log_item[w] += np.log(product[w])
-                    product[w] = 1.0
-                total[w] = 1.0 / total[w]
+            lengths[w], log_item[w] = 0, 0.0
+        for w in range(n_lanes):
+            item = order[base + w]
+            length = offsets[item + 1] - offsets[item]
+            firsts[w] = offsets[item] - offsets[0]
+            log_scale, safe = gather(firsts[w], length, bounds, row, gold, unary, table, scratch)
+            if safe:
+                lengths[w], log_item[w] = length, log_scale
+                for t in range(length):
+                    for j in range(n_labels):
+                        evidence[t, j, w] = scratch[t, j]
+        run_lanes(lengths, weight, evidence, start, step, end, forward, room, log_item, lane_steps)
+        for w in range(n_lanes):
+            if lengths[w] == 0:
+                left[order[base + w]] = True
+                continue
+            log_z += log_item[w]
             for j in range(n_labels):
-                for w in range(LANES):
-                    forward[t, j, w] *= total[w]
-                    evidence[t, j, w] *= total[w]
-        for j in range(n_labels):
-            for w in range(LANES):
-                backward[j, w] = 0.0
-        for w in range(LANES):
-            total[w] = 0.0
-            if lengths[w]:
+                start_counts[j] += forward[0, j, w]
+            for t in range(lengths[w]):
                 for j in range(n_labels):
-                    total[w] += forward[lengths[w] - 1, j, w] * end[j]
-                if total[w] > LEAST:
-                    log_z += log_item[w] + np.log(product[w]) + np.log(total[w])
-                else:
-                    left[order[base + w]] = True
-                    lengths[w] = 0
-            if not lengths[w]:  # nothing of a lane that failed may count
-                for t in range(longest):
-                    for j in range(n_labels):
-                        forward[t, j, w] = 0.0
-                        evidence[t, j, w] = 0.0
-        for t in range(longest - 1, -1, -1):
-            for w in range(LANES):
-                if lengths[w] - 1 == t:
-                    for j in range(n_labels):
-                        backward[j, w] = end[j] / total[w]
-            for w in range(LANES):
-                if t < lengths[w]:
-                    share = 0.0
-                    for j in range(n_labels):
-                        one[j] = forward[t, j, w] * backward[j, w]
-                        share += one[j]
-                    for j in range(n_labels):
-                        one[j] /= share
-                        if t == 0:
-                            start_counts[j] += one[j]
-                    scatter(firsts[w] + t, one, bounds, row, counts)
-            if t:
-                _backward_token(t, evidence, forward, step, backward, after, lane_steps)
-    for i in range(n_labels):
-        for j in range(n_labels):
-            for w in range(LANES):
-                outer[i, j] += lane_steps[i, j, w]
-    add_steps(outer, step, step_counts)
+                    one[j] = forward[t, j, w]
+                scatter(firsts[w] + t, one, bounds, row, counts)
+    add_lane_steps(lane_steps, step, step_counts)
     return log_z
-
-
-@inner
-def _forward_token(t, evidence, forward, start, step, total):
-    """Compute f_t of all lanes, not scaled yet; `total`, float64 [LANES], is what it sums to."""
-    n_labels = len(start)
-    here = forward[t]
-    for j in range(n_labels):
-        for w in range(LANES):
-            here[j, w] = start[j] if t == 0 else 0.0
-    if t:
-        before = forward[t - 1]
-        for i in range(n_labels):
-            for j in range(n_labels):
-                weight = step[i, j]
-                if weight != 0.0:
-                    for w in range(LANES):
-                        here[j, w] += before[i, w] * weight
-    for w in range(LANES):
-        total[w] = 0.0
-    for j in range(n_labels):
-        for w in range(LANES):
-            here[j, w] *= evidence[t, j, w]
-            total[w] += here[j, w]
-
-
-@inner
-def _backward_token(t, evidence, forward, step, backward, after, lane_steps):
-    """Compute b_{t-1} of all lanes and add to the expected steps, still divided by `step`."""
-    n_labels = len(step)
-    for j in range(n_labels):
-        for w in range(LANES):
-            after[j, w] = evidence[t, j, w] * backward[j, w]
-    for i in range(n_labels):
-        for w in range(LANES):
-            backward[i, w] = 0.0
-        before = forward[t - 1]
-        for j in range(n_labels):
-            weight = step[i, j]
-            if weight != 0.0:
-                for w in range(LANES):
-                    backward[i, w] += weight * after[j, w]
-                    lane_steps[i, j, w] += before[i, w] * after[j, w]

@@ -9,6 +9,7 @@ from itertools import pairwise
 from typing import Annotated, Any, NamedTuple, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from goldspan.chains.decoding import first_without_path
 from goldspan.errors import InputError
@@ -22,6 +23,7 @@ from goldspan.tagger.kernels import (
     add_multiple,
     dense_counts,
     dot,
+    expected_lanes,
     expected_step,
     gradient_step,
 )
@@ -265,10 +267,17 @@ ALL = np.zeros((0, 0), np.bool_)
 
 
 class Part(NamedTuple):
-    """A shard of items and the passes over them, each with its weights and allowed tags."""
+    """A shard of items and the passes over them, each with its weights and allowed tags.
+
+    Attributes:
+        features: Of its tokens.
+        passes: Whose `allowed` is empty where all tags are.
+        by_length: int32 [n_items], items that have tokens, the longest first.
+    """
 
     features: Features
     passes: tuple[Clamp, ...]
+    by_length: NDArray[np.int32]
 
 
 def cut(features: Features, passes: Sequence[Clamp]) -> list[Part]:
@@ -283,7 +292,9 @@ def cut(features: Features, passes: Sequence[Clamp]) -> list[Part]:
         tokens = slice(*(features.offsets[[a, b]] - features.offsets[0]))
         own = (Clamp(one.allowed[tokens], one.weight[a:b]) for one in passes)
         kept = tuple(one for one in own if one.weight.any())
-        parts.append(Part(features.items(a, b).compact(), kept))
+        lengths = np.diff(features.offsets[a : b + 1])
+        by_length = np.argsort(-lengths, kind="stable")[: np.count_nonzero(lengths)]
+        parts.append(Part(features.items(a, b).compact(), kept, by_length.astype(np.int32)))
     return parts
 
 
@@ -309,12 +320,17 @@ def expect(part: Part, params: tuple[Floats, ...]) -> Expected:
     f, n_labels = part.features, len(start)
     share = np.zeros((f.n_tokens, n_labels))
     counts = Weights.zeros(0, n_labels)
-    log_z, base = 0.0, f.dense_scores(state)
+    log_z = 0.0
+    words = (f.offsets, f.bounds, f.ids, f.values, f.dense_scores(state))
+    chain, out = (state, start, step, end), (share, counts.start, counts.step, counts.end)
     for allowed, weight in part.passes:
-        log_z += expected_step(
-            f.offsets, f.bounds, f.ids, f.values, base, weight, allowed, state, start, step, end,
-            share, counts.start, counts.step, counts.end,
-        )  # fmt: skip
+        rest = weight
+        if not len(allowed):
+            order, left = part.by_length[weight[part.by_length] != 0], np.zeros(len(weight), bool)
+            log_z += expected_lanes(order, *words, weight, *chain, *out, left)
+            rest = np.where(left, weight, 0.0)
+        if rest.any():
+            log_z += expected_step(*words, rest, allowed, *chain, *out)
     dense = np.zeros((f.n_dense, n_labels))
     if f.n_dense:
         dense_counts(f.vectors, f.rows, share, dense)

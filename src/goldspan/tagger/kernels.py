@@ -8,12 +8,18 @@ from __future__ import annotations
 import numpy as np
 
 from goldspan._kernel import inner, kernel
+from goldspan._prefetch import announce
 from goldspan.chains.forward_backward import (
+    LANES,
+    ROOM,
+    add_lane_steps,
     add_steps,
     expect_log,
     expect_scaled,
     forward_log,
     forward_scaled,
+    run_lanes,
+    skip_long,
 )
 
 # --------------------------------------------------------------------------------------------------
@@ -35,6 +41,75 @@ SAFE_STEPS = 1e-30
 Within both bounds no backward product overflows: a tag is at most three steps from any other in
 every encoding, and what is three times as unlikely as that is above 1e-300.
 """
+
+
+@kernel
+def expected_lanes(
+    order, offsets, bounds, ids, values, base, weight, state, start, step, end,
+    share, start_counts, step_counts, end_counts, left,
+):  # fmt: skip
+    """Add what is expected of the tokens of some items, as `expected_step` does, 32 at a time.
+
+    It is several times as fast; items that need logarithms, or are very long, are left out.
+
+    Args:
+        order: int32 [n], items to do, the longest first; none without tokens.
+        offsets, bounds, ids, values, base, weight, state, start, step, end: As `expected_step`.
+        share, start_counts, step_counts, end_counts: As `expected_step`.
+        left: bool [n_items], set where an item was left out.
+    """
+    n_labels = len(start)
+    begin = skip_long(order, offsets, left)
+    if not _even(start, step, end):
+        for place in range(begin, len(order)):
+            left[order[place]] = True
+        begin = len(order)
+    if begin == len(order):
+        return 0.0
+    longest = offsets[order[begin] + 1] - offsets[order[begin]]
+    evidence = np.empty((longest, n_labels, LANES))
+    forward = np.empty((longest, n_labels, LANES))
+    score = np.empty((longest, n_labels))
+    room, lane_steps = np.empty((ROOM, n_labels, LANES)), np.empty((n_labels, n_labels, LANES))
+    log_item, lane_weight = np.empty(LANES), np.empty(LANES)
+    lengths, firsts = np.empty(LANES, np.int64), np.empty(LANES, np.int64)
+    for i in range(n_labels):
+        for j in range(n_labels):
+            for w in range(LANES):
+                lane_steps[i, j, w] = 0.0
+    total_log_z = 0.0
+    for base_item in range(begin, len(order), LANES):
+        n_lanes = min(LANES, len(order) - base_item)
+        for w in range(LANES):
+            lengths[w], log_item[w], lane_weight[w] = 0, 0.0, 0.0
+        for w in range(n_lanes):
+            item = order[base_item + w]
+            length = offsets[item + 1] - offsets[item]
+            firsts[w], lane_weight[w] = offsets[item] - offsets[0], weight[item]
+            scores(firsts[w], length, bounds, ids, values, base, state, score)
+            lengths[w] = length
+            for t in range(length):
+                for j in range(n_labels):
+                    evidence[t, j, w] = score[t, j]
+        _exponentiate_lanes(lengths, evidence, log_item)
+        run_lanes(
+            lengths, lane_weight, evidence, start, step, end, forward, room, log_item, lane_steps
+        )
+        for w in range(n_lanes):
+            if lengths[w] == 0:
+                left[order[base_item + w]] = True
+                continue
+            own, last = lane_weight[w], lengths[w] - 1
+            total_log_z += own * log_item[w]
+            for t in range(lengths[w]):
+                here = share[firsts[w] + t]
+                for j in range(n_labels):
+                    here[j] += own * forward[t, j, w]
+            for j in range(n_labels):
+                start_counts[j] += own * forward[0, j, w]
+                end_counts[j] += own * forward[last, j, w]
+    add_lane_steps(lane_steps, step, step_counts)
+    return total_log_z
 
 
 @kernel
@@ -194,6 +269,84 @@ def _exponentiate(length, score):
     return log_scale, True
 
 
+@inner
+def _exponentiate_lanes(lengths, score, log_scale):
+    """Exponentiate scores [.., J, LANES], the largest of a token 1; add what was taken out.
+
+    Items whose scores are too far apart get the length 0.
+    """
+    n_labels = score.shape[1]
+    longest = 0
+    for w in range(LANES):
+        longest = max(longest, lengths[w])
+    for w in range(LANES):
+        for t in range(lengths[w], longest):
+            for j in range(n_labels):
+                score[t, j, w] = 0.0
+    most, least, widest = np.empty(LANES), np.empty(LANES), np.empty(LANES)
+    bits = np.empty(LANES, np.int64)
+    for w in range(LANES):
+        widest[w] = 0.0
+    for t in range(longest):
+        here = score[t]
+        for w in range(LANES):
+            most[w] = least[w] = here[0, w]
+        for j in range(1, n_labels):
+            for w in range(LANES):
+                most[w] = max(most[w], here[j, w])
+                least[w] = min(least[w], here[j, w])
+        for w in range(LANES):
+            log_scale[w] += most[w]
+            widest[w] = max(widest[w], most[w] - least[w])
+        for j in range(n_labels):
+            for w in range(LANES):
+                here[j, w] -= most[w]
+            exp_lanes(here[j], bits)
+    for w in range(LANES):
+        if not widest[w] < -np.log(SAFE_RATIO):
+            lengths[w] = 0
+
+
+LOG2_E = 1.4426950408889634
+LN2_HIGH, LN2_LOW = 0.6931471803691238, 1.9082149292705877e-10
+"""ln 2 in two parts, the first of 33 bits: whole multiples of it are exact."""
+WHOLE = 6755399441055744.0
+"""3 * 2**51: what is added to it is rounded to a whole number, in the last bits."""
+
+
+@inner
+def exp_lanes(values, bits):
+    """Replace values, float64 [LANES] in [-700, 700], by their exponentials; `bits` is room.
+
+    exp x = 2**k exp r with |r| <= ln 2 / 2 and a Taylor series for exp r, off by about the last
+    bit. Unlike `np.exp` it has no call and no branch, so that the compiler makes vectors of it.
+    """
+    power = bits.view(np.float64)
+    for w in range(LANES):
+        x = values[w]
+        shifted = x * LOG2_E + WHOLE
+        k = shifted - WHOLE
+        r = (x - k * LN2_HIGH) - k * LN2_LOW
+        tail = 1.6059043836821613e-10
+        tail = tail * r + 2.08767569878681e-09
+        tail = tail * r + 2.505210838544172e-08
+        tail = tail * r + 2.755731922398589e-07
+        tail = tail * r + 2.7557319223985893e-06
+        tail = tail * r + 2.48015873015873e-05
+        tail = tail * r + 0.0001984126984126984
+        tail = tail * r + 0.001388888888888889
+        tail = tail * r + 0.008333333333333333
+        tail = tail * r + 0.041666666666666664
+        tail = tail * r + 0.16666666666666666
+        tail = tail * r + 0.5
+        values[w] = 1.0 + (r + r * r * tail)
+        power[w] = k + 4503599627371519.0  # 2**52 + 1023: the last bits are k + 1023
+    for w in range(LANES):
+        bits[w] <<= 52
+    for w in range(LANES):
+        values[w] *= power[w]
+
+
 @kernel
 def unary_step(bounds, ids, values, base, state, unary):
     """Write the scores of all tokens into unary [n_tokens, J]."""
@@ -335,9 +488,11 @@ def gradient_step(starts, tokens, values, root, share, target, weights, c2, grad
     n_labels = share.shape[1]
     row, terms = np.empty(n_labels), np.zeros(n_labels)
     for feature in range(len(root)):
+        begin, stop = starts[feature] - starts[0], starts[feature + 1] - starts[0]
+        announce(share, tokens, begin, stop)
         for j in range(n_labels):
             row[j] = 0.0
-        for entry in range(starts[feature] - starts[0], starts[feature + 1] - starts[0]):
+        for entry in range(begin, stop):
             own = share[tokens[entry]]
             if len(values):
                 value = values[entry]

@@ -6,14 +6,10 @@ rows of the labels it got. J is the number of labels.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from llvmlite import ir
-from numba.core import cgutils, types
-from numba.extending import intrinsic
 
 from goldspan._kernel import inlined, inner, kernel
+from goldspan._prefetch import announce
 from goldspan.chains.forward_backward import MAX_PRODUCT, log_sum, scatter
 
 # --------------------------------------------------------------------------------------------------
@@ -155,51 +151,6 @@ def count_plain(item, worker, offset, codes, tokens, n_labels, used, per_token):
 
 
 # --------------------------------------------------------------------------------------------------
-# Rows that are needed soon. Tables of many workers fit into no cache, and every label's row is
-# somewhere else: the memory is told in time, or the loops wait for it most of the time.
-
-
-AHEAD = 32
-"""Entries between a row's announcement and its use."""
-LINE = 8
-"""Numbers of a table that come at once."""
-NEAR = 1 << 17
-"""Numbers of a table that is in the caches anyway: 1 MB."""
-
-
-@intrinsic
-def _prefetch(_: Any, table: Any, row: Any, column: Any) -> Any:
-    """Announce that a number of a contiguous float64 table will be used; changes nothing."""
-
-    def emit(context: Any, builder: Any, signature: Any, given: Any) -> Any:
-        array = context.make_array(signature.args[0])(context, builder, given[0])
-        place = [
-            context.cast(builder, one, kind, types.intp)
-            for one, kind in zip(given[1:], signature.args[1:], strict=True)
-        ]
-        address = cgutils.get_item_pointer(  # type: ignore[no-untyped-call]
-            context, builder, signature.args[0], array, place
-        )
-        byte, number = ir.IntType(8).as_pointer(), ir.IntType(32)
-        kind = ir.FunctionType(ir.VoidType(), [byte, number, number, number])
-        call = builder.module.declare_intrinsic("llvm.prefetch", [byte], kind)
-        # To be written, into all caches, data.
-        builder.call(call, [builder.bitcast(address, byte), number(1), number(3), number(1)])
-        return context.get_dummy_value()
-
-    return types.void(table, row, column), emit
-
-
-@inlined
-def _announce(table, row, begin, stop):
-    """Announce the rows that follow some entries by `AHEAD`, where a table is large."""
-    if table.size > NEAR:
-        for entry in range(begin + AHEAD, min(stop + AHEAD, len(row))):
-            for j in range(0, table.shape[1], LINE):
-                _prefetch(table, row[entry], j)
-
-
-# --------------------------------------------------------------------------------------------------
 # Patterns: tokens with the same labels of the same workers share one product.
 
 
@@ -300,7 +251,7 @@ def pattern_logs(bounds, row, weight, log_table, out, shift):
         here = out[p]
         for j in range(n_labels):
             here[j] = 0.0
-        _announce(log_table, row, bounds[p], bounds[p + 1])
+        announce(log_table, row, bounds[p], bounds[p + 1])
         for entry in range(bounds[p], bounds[p + 1]):
             values = log_table[row[entry]]
             if len(weight):
@@ -329,7 +280,7 @@ def spread(bounds, row, own, counts):
     """
     n_labels = counts.shape[1]
     for p in range(len(bounds) - 1):
-        _announce(counts, row, bounds[p], bounds[p + 1])
+        announce(counts, row, bounds[p], bounds[p + 1])
         for entry in range(bounds[p], bounds[p + 1]):
             target = counts[row[entry]]
             for j in range(n_labels):
@@ -361,7 +312,7 @@ def vote_step(offsets, bounds, row, active, gold, weight, label, counts, start_c
         first = offsets[n] - offsets[0]
         for token in range(first, offsets[n + 1] - offsets[0]):
             begin, stop = bounds[token] - bounds[0], bounds[token + 1] - bounds[0]
-            _announce(counts, row, begin, stop)
+            announce(counts, row, begin, stop)
             for j in range(n_labels):
                 before[j] = share[j]
             _shares(token, begin, stop, row, gold, weight, label, share)
@@ -428,8 +379,8 @@ def token_step(
             continue
         for token in range(offsets[n] - offsets[0], offsets[n + 1] - offsets[0]):
             begin, stop = bounds[token] - bounds[0], bounds[token + 1] - bounds[0]
-            _announce(table, row, begin, stop)
-            _announce(counts, row, begin, stop)
+            announce(table, row, begin, stop)
+            announce(counts, row, begin, stop)
             total = 0.0
             if stop - begin <= MAX_PRODUCT and not len(unary):
                 total = _multiply(token, begin, stop, row, gold, table, share, truth)
@@ -516,7 +467,7 @@ def label_step(
                 probs[token, j] = 0.0
             continue
         begin, stop = bounds[token] - bounds[0], bounds[token + 1] - bounds[0]
-        _announce(table, row, begin, stop)
+        announce(table, row, begin, stop)
         total = 0.0
         if stop - begin <= MAX_PRODUCT:
             total = _multiply(token, begin, stop, row, gold, table, share, truth)
