@@ -51,4 +51,4 @@ def announce(table: Any, row: Any, begin: int, stop: int) -> None:
     if table.size > NEAR:
         for entry in range(begin + AHEAD, min(stop + AHEAD, len(row))):
             for j in range(0, table.shape[1], LINE):
-                _prefetch(table, row[entry], j)
+                _prefetch(table, row[entry], j)  # type: ignore[call-arg]
