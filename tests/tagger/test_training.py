@@ -240,10 +240,11 @@ def test_the_optimum_is_that_of_python_crfsuite(corpus, tmp_path):
     loss, theirs = crfsuite(names, y, 0.4, tmp_path / "model")
     crf = CRF(c2=0.4, hard=False, bias=False, tol=1e-13, max_iter=2000).fit(dicts, y)
     assert crf.trace_[-1] == pytest.approx(loss, rel=1e-5)
-    mine = [tag for tags in crf.predict(dicts) for tag in tags]
-    other = [tag for words in names for tag in theirs.tag(words)]
-    equal = np.mean([a == b for a, b in zip(mine, other, strict=True)])
-    assert equal >= 0.9999
+    other = [theirs.tag(words) for words in names]
+    differ = [n for n, tags in enumerate(crf.predict(dicts)) if tags != other[n]]
+    for best, second in crf.predict_n_best([dicts[n] for n in differ], 2):  # rounding decides ties
+        assert best[1] == pytest.approx(second[1], rel=1e-9)
+    assert len(differ) <= 1
     theirs.set(names[0])
     tag = y[0][0]
     assert crf.predict_marginals(dicts[:1])[0][0][tag] == pytest.approx(

@@ -205,13 +205,20 @@ def scores(first, length, bounds, ids, values, base, state, score):
         here = score[t]
         for j in range(n_labels):
             here[j] = base[first + t, j] if is_dense else 0.0
-        for entry in range(bounds[first + t] - bounds[0], bounds[first + t + 1] - bounds[0]):
-            own = state[ids[entry]]
-            if weighted:
-                value = values[entry]
+        begin, stop = bounds[first + t] - bounds[0], bounds[first + t + 1] - bounds[0]
+        if weighted:
+            for entry in range(begin, stop):
+                own, value = state[ids[entry]], values[entry]
                 for j in range(n_labels):
                     here[j] += value * own[j]
-            else:
+        else:
+            for entry in range(begin, stop - 3, 4):  # four rows at once: `here` is stored less
+                a, b = state[ids[entry]], state[ids[entry + 1]]
+                c, d = state[ids[entry + 2]], state[ids[entry + 3]]
+                for j in range(n_labels):
+                    here[j] += (a[j] + b[j]) + (c[j] + d[j])
+            for entry in range(stop - (stop - begin) % 4, stop):
+                own = state[ids[entry]]
                 for j in range(n_labels):
                     here[j] += own[j]
 
@@ -492,13 +499,19 @@ def gradient_step(starts, tokens, values, root, share, target, weights, c2, grad
         announce(share, tokens, begin, stop)
         for j in range(n_labels):
             row[j] = 0.0
-        for entry in range(begin, stop):
-            own = share[tokens[entry]]
-            if len(values):
-                value = values[entry]
+        if len(values):
+            for entry in range(begin, stop):
+                own, value = share[tokens[entry]], values[entry]
                 for j in range(n_labels):
                     row[j] += value * own[j]
-            else:
+        else:
+            for entry in range(begin, stop - 3, 4):
+                a, b = share[tokens[entry]], share[tokens[entry + 1]]
+                c, d = share[tokens[entry + 2]], share[tokens[entry + 3]]
+                for j in range(n_labels):
+                    row[j] += (a[j] + b[j]) + (c[j] + d[j])
+            for entry in range(stop - (stop - begin) % 4, stop):
+                own = share[tokens[entry]]
                 for j in range(n_labels):
                     row[j] += own[j]
         here, wanted, out = weights[feature], target[feature], gradient[feature]
