@@ -438,24 +438,23 @@ def expect_items(
 LANES = 32
 MAX_LENGTH = 1024
 """Longer items would fill too much memory side by side."""
-ROOM = 3
+ROOM = 2
 """Arrays [J, LANES] that `run_lanes` needs beside its arguments."""
 
 
 @inner
-def run_lanes(lengths, weight, evidence, start, step, end, forward, room, log_z, lane_steps):
+def run_lanes(lengths, evidence, start, step, end, forward, room, log_z, lane_steps):
     """Do the forward-backward of up to `LANES` items, scaled at every token.
 
     Args:
         lengths: int64 [LANES], tokens of the items. Set to 0 where a sum leaves the safe range:
             that item needs logarithms, and adds nothing here.
-        weight: float64 [LANES], how much the steps of an item count.
         evidence: float64 [>= longest, J, LANES], e_t; used up. Behind an item's end: anything.
         start, step, end: As for `forward_scaled`.
         forward: float64 [>= longest, J, LANES]; written: the marginals p(y_t = j).
         room: float64 [ROOM, J, LANES], used up.
         log_z: float64 [LANES], ln Z is added.
-        lane_steps: float64 [J, J, LANES], the weighted expected steps divided by `step` are added.
+        lane_steps: float64 [J, J, LANES], the expected steps divided by `step` are added.
     """
     n_labels = len(start)
     total, product = np.empty(LANES), np.empty(LANES)
@@ -511,7 +510,7 @@ def run_lanes(lengths, weight, evidence, start, step, end, forward, room, log_z,
                     backward[j, w] = end[j] / last[w]
         _marginals_token(forward[t], backward, product)
         if t:
-            _backward_token(t, evidence, forward, weight, step, room, lane_steps)
+            _backward_token(evidence[t], forward[t - 1], step, backward, room[1], lane_steps)
 
 
 @inner
@@ -550,45 +549,40 @@ def _marginals_token(here, backward, total):
             here[j, w] *= backward[j, w]
             total[w] += here[j, w]
     for w in range(LANES):
-        if total[w] == 0.0:  # behind the item's end
-            total[w] = 1.0
+        total[w] = 1.0 / total[w] if total[w] > 0.0 else 0.0  # 0: behind the item's end
     for j in range(len(here)):
         for w in range(LANES):
-            here[j, w] /= total[w]
+            here[j, w] *= total[w]
 
 
 @inner
-def _backward_token(t, evidence, forward, weight, step, room, lane_steps):
-    """Compute b_{t-1} of all lanes in room[0] and add to the expected steps."""
+def _backward_token(evidence, before, step, backward, after, lane_steps):
+    """Make `backward` b_{t-1} of all lanes, and add to the expected steps; `before` is f_{t-1}."""
     n_labels = len(step)
-    backward, after, weighted = room[0], room[1], room[2]
     for j in range(n_labels):
         for w in range(LANES):
-            after[j, w] = evidence[t, j, w] * backward[j, w]
-            weighted[j, w] = weight[w] * after[j, w]
+            after[j, w] = evidence[j, w] * backward[j, w]
     for i in range(n_labels):
         for w in range(LANES):
             backward[i, w] = 0.0
-        before = forward[t - 1]
         for j in range(n_labels):
             chance = step[i, j]
             if chance != 0.0:
                 for w in range(LANES):
                     backward[i, w] += chance * after[j, w]
-                    lane_steps[i, j, w] += before[i, w] * weighted[j, w]
+                    lane_steps[i, j, w] += before[i, w] * after[j, w]
 
 
 @inner
-def add_lane_steps(lane_steps, step, steps):
-    """Add the expected steps of `run_lanes` to steps, float64 [J, J]."""
-    n_labels = len(step)
-    outer = np.empty((n_labels, n_labels))
-    for i in range(n_labels):
-        for j in range(n_labels):
-            outer[i, j] = 0.0
+def add_lane_steps(weight, lane_steps, outer):
+    """Move steps of `run_lanes` to outer, float64 [J, J], each lane with its weight."""
+    for i in range(len(outer)):
+        for j in range(len(outer)):
+            total = 0.0
             for w in range(LANES):
-                outer[i, j] += lane_steps[i, j, w]
-    add_steps(outer, step, steps)
+                total += weight[w] * lane_steps[i, j, w]
+                lane_steps[i, j, w] = 0.0
+            outer[i, j] += total
 
 
 @inner
@@ -631,12 +625,12 @@ def expect_lanes(
     forward = np.empty((longest, n_labels, LANES))
     scratch, one = np.empty((longest, n_labels)), np.empty(n_labels)
     room, lane_steps = np.empty((ROOM, n_labels, LANES)), np.empty((n_labels, n_labels, LANES))
-    log_item, weight = np.empty(LANES), np.empty(LANES)
+    log_item, weight, outer = np.empty(LANES), np.empty(LANES), np.empty((n_labels, n_labels))
     lengths, firsts = np.empty(LANES, np.int64), np.empty(LANES, np.int64)
-    for w in range(LANES):
-        weight[w] = 1.0
-        for i in range(n_labels):  # np.zeros is compiled for every kind of array
-            for j in range(n_labels):
+    for i in range(n_labels):  # np.zeros is compiled for every kind of array
+        for j in range(n_labels):
+            outer[i, j] = 0.0
+            for w in range(LANES):
                 lane_steps[i, j, w] = 0.0
     log_z = 0.0
     for base in range(begin, len(order), LANES):
@@ -653,7 +647,7 @@ def expect_lanes(
                 for t in range(length):
                     for j in range(n_labels):
                         evidence[t, j, w] = scratch[t, j]
-        run_lanes(lengths, weight, evidence, start, step, end, forward, room, log_item, lane_steps)
+        run_lanes(lengths, evidence, start, step, end, forward, room, log_item, lane_steps)
         for w in range(n_lanes):
             if lengths[w] == 0:
                 left[order[base + w]] = True
@@ -661,9 +655,14 @@ def expect_lanes(
             log_z += log_item[w]
             for j in range(n_labels):
                 start_counts[j] += forward[0, j, w]
-            for t in range(lengths[w]):
-                for j in range(n_labels):
-                    one[j] = forward[t, j, w]
-                scatter(firsts[w] + t, one, bounds, row, counts)
-    add_lane_steps(lane_steps, step, step_counts)
+        for t in range(max(lengths)):
+            for w in range(n_lanes):
+                if t < lengths[w]:
+                    for j in range(n_labels):
+                        one[j] = forward[t, j, w]
+                    scatter(firsts[w] + t, one, bounds, row, counts)
+    for w in range(LANES):
+        weight[w] = 1.0
+    add_lane_steps(weight, lane_steps, outer)
+    add_steps(outer, step, step_counts)
     return log_z
