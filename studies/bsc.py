@@ -1,4 +1,4 @@
-"""Paper 001 redone: five worker models in BSC, and their rivals, on the NER crowd of paper 000.
+"""Simpson and Gurevych 2019 redone: five worker models in BSC, and rivals, on the NER crowd.
 
 Every method runs with its defaults; gold is only scored. Two more rows per worker model show other
 ways to a prior: by the evidence bound (`prior="auto"`, no gold), and by span F1 on the val half
@@ -258,7 +258,7 @@ def _tuned(source: Source, method: str, runner: Runner) -> list[tuple[Any, ...]]
 def _sources(data: Path, wanted: tuple[str, ...], *, quick: bool) -> Iterator[Source]:
     folder = data / "ner_mturk"
     if not folder.is_dir():
-        raise InputError(f"{folder} is not there: study bsc needs the NER crowd of paper 000")
+        raise InputError(f"{folder} is not there: study bsc needs the NER crowd")
     for file in wanted:
         if file not in FILES:
             raise UnknownNameError("source", file, FILES)

@@ -1,4 +1,4 @@
-"""Paper 000, table 5: the real crowd."""
+"""Rodrigues et al. 2013, table 5: the real crowd."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Paper 000, table 6: the real crowd, one worker per article."""
+"""Rodrigues et al. 2013, table 6: the real crowd, one worker per article."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The tables of paper 000's studies: mean and standard deviation over the repeats, and t-tests."""
+"""The tables of the studies of Rodrigues et al.: means and deviations over repeats, t-tests."""
 
 from __future__ import annotations
 

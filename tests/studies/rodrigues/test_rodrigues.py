@@ -1,4 +1,4 @@
-"""Every study of paper 000 runs on tiny data."""
+"""Every study of Rodrigues et al. runs on tiny data."""
 
 from __future__ import annotations
 
