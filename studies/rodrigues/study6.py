@@ -55,5 +55,5 @@ def study(
         chosen,
         claim=CLAIM,
         notes=NOTES,
-        more=lambda runs: [error_table(runs, {})],
+        more=lambda runs: [error_table(runs)],
     )
