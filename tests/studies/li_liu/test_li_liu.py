@@ -248,6 +248,10 @@ def test_teams_are_compared_on_tiny_data(tiny, tmp_path, monkeypatch):
     so_far = run_study("li-liu-teams", tiny, repeats=7, state=state, so_far=True)
     assert so_far.tables == found.tables
     assert so_far.notes[1].startswith("SO FAR: 6 of 19 runs are finished. ")  # at most 5 of the NER
+    assert found.notes[0] == "2 draws of gold questions per crowd."
+    monkeypatch.setattr(teams, "NER_REPEATS", 1)
+    few = run_study("li-liu-teams", tiny, repeats=2, state=state)
+    assert few.notes[0] == "2 draws of gold questions per crowd, on ner_mturk 1."
 
 
 def test_gold_that_is_not_drawn_does_not_reach_the_teams(tiny):
