@@ -66,8 +66,8 @@ QUOTES: list[tuple[str, str, list[Cell]]] = [
     (
         "README.md",
         (
-            "`auto` has a mean F1 of _, the best fixed method, `bsc-seq+crf`, _, `bsc-seq+words` _, "
-            "and votes _ or _, by"
+            "`auto` has a mean F1 of _, the best fixed method, `bsc-seq+crf`, _, `bsc-seq+words` "
+            "_, and votes _ or _, by"
         ),
         [
             *map(mean, ("auto", "bsc-seq+crf", "bsc-seq+words", VOTES)),
@@ -83,8 +83,8 @@ QUOTES: list[tuple[str, str, list[Cell]]] = [
         "README.md",
         (
             "`bsc-seq+crf` has a span F1 of _ (mean of five partitions into folds), `auto` _ (one "
-            "run), `bsc-seq+words` _, `ds` _ and votes _ or _, by the tie rule (made well-formed; the "
-            "raw votes have _ and _)"
+            "run), `bsc-seq+words` _, `ds` _ and votes _ or _, by the tie rule (made well-formed; "
+            "the raw votes have _ and _)"
         ),
         [
             DEALS,
