@@ -113,12 +113,21 @@ NOTES = (
         "Hidden answers: nats per 100 tokens of the habit's workers on the half of the sentences "
         "that was kept from the model, which knows the truth of the other half. Less is better."
     ),
-    "Differences are paired by repeat (t-test, two-sided); a p of 0.05 or more shows nothing.",
+    (
+        "Differences are paired by repeat (t-test, two-sided); a p of 0.05 or more shows nothing. "
+        "The p are not corrected for their number."
+    ),
 )
 
 
 def simulate(
-    truth: Crowd, repeats: int, n_sentences: int, *, runner: Runner, told: Callable[[], None]
+    truth: Crowd,
+    repeats: int,
+    n_sentences: int,
+    *,
+    runner: Runner,
+    told: Callable[[], None],
+    verdicts: bool = True,
 ) -> list[Table]:
     """Make the tables.
 
@@ -128,6 +137,7 @@ def simulate(
         n_sentences: How many sentences each.
         runner: Where to work.
         told: Called after every crowd.
+        verdicts: Whether the crowds are enough to say which claims hold.
     """
     known = truth.select_items(~has_unknown(truth))
     known = known.select_items(np.diff(known.offsets) > 0)
@@ -138,7 +148,7 @@ def simulate(
             found.append(_Run.of(scene, known, seed, n_sentences, runner))
             told()
         runs.append((scene, found))
-    return [_labels(runs), _hidden(runs), _claims(runs), _beliefs(runs)]
+    return [_labels(runs), _hidden(runs), _claims(runs, verdicts=verdicts), _beliefs(runs)]
 
 
 @dataclass(frozen=True)
@@ -268,7 +278,7 @@ def _hidden(runs: Runs) -> Table:
     return Table(caption, ("habit", *MODELS), rows, dict.fromkeys(MODELS, 2))
 
 
-def _claims(runs: Runs) -> Table:
+def _claims(runs: Runs, *, verdicts: bool) -> Table:
     rows: list[tuple[Any, ...]] = []
     for scene, found in runs:
         row: list[Any] = [f"{scene.blind} does not see what {scene.sees} sees: {scene.habit}"]
@@ -276,7 +286,8 @@ def _claims(runs: Runs) -> Table:
             blind, sees = (np.array([v[m] for v in values]) for m in (scene.blind, scene.sees))
             p = paired_p(sees.tolist(), blind.tolist())
             gap = float((sees - blind).mean())
-            row += [gap, p, _verdict(p, is_better=(gap < 0) == less)]
+            so = _verdict(p, is_better=(gap < 0) == less) if verdicts else "–"
+            row += [gap, p, so]
         rows.append(tuple(row))
     columns = ("claim", "hidden answers", "p", "so", "span F1", "p of F1", "so F1")
     digits: dict[str, int | str] = {"hidden answers": 2, "p": ".0e", "span F1": 1, "p of F1": ".0e"}

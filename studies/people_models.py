@@ -1,6 +1,6 @@
 """People and a machine in one crowd: what a weak model adds to people, and what its sisters do.
 
-The people are those of the NER crowd of paper 000. The machine is a CRF that learned from 200
+The people are those of the NER crowd of Rodrigues et al. The machine is a CRF that learned from 200
 sentences of other articles; its sisters learned from as many drawn from these with replacement, as
 prompts of one model differ. `auto` makes all labels, as it is by default; gold is only scored.
 """

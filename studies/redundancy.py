@@ -2,7 +2,7 @@
 
 Fixed redundancy of k answers per item beside rules that stop item by item (MATH section 8): on
 simulated workers, on crowds of single labels with seven answers per item or more, and on the NER
-crowd of paper 000, sentence by sentence. Gold is only scored.
+crowd of Rodrigues et al., sentence by sentence. Gold is only scored.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ SIMULATED_MOST = 15
 SURE = "bsc-acc"
 """The method that all thresholds are shown of, for simulated workers."""
 BETAS = ((4.0, 2.0), (2.3, 2.0))
-"""Accuracies of the simulated workers; the second is paper 002's."""
+"""Accuracies of the simulated workers; the second is Li and Liu's."""
 REPEATS = 10
 NER_MOST = 8
 NOTES = (

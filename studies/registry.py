@@ -5,7 +5,7 @@ from __future__ import annotations
 STUDIES: dict[str, tuple[str, str]] = {
     "bsc": (
         "studies.bsc:study",
-        "paper 001: worker models in Bayesian sequence combination, on the NER crowd",
+        "Simpson and Gurevych 2019: worker models in Bayesian sequence combination",
     ),
     "campaign-ner": (
         "studies.campaign_ner.study:study",
@@ -21,11 +21,11 @@ STUDIES: dict[str, tuple[str, str]] = {
     ),
     "li-liu": (
         "studies.li_liu.study:study",
-        "paper 002: whom to hire within a budget, simulated pools and bluebirds",
+        "Li and Liu 2015: whom to hire within a budget, simulated pools and bluebirds",
     ),
     "li-liu-claims": (
         "studies.li_liu.claims:study",
-        "paper 002: which settings reproduce its simulated figures",
+        "Li and Liu 2015: which settings reproduce its simulated figures",
     ),
     "li-liu-teams": (
         "studies.li_liu.teams:study",
@@ -33,11 +33,11 @@ STUDIES: dict[str, tuple[str, str]] = {
     ),
     "ntoulas-spambase": (
         "studies.ntoulas.spambase:study",
-        "paper 003: spam from a fifth of the labels, by coverage and by random",
+        "Ntoulas et al.: spam from a fifth of the labels, by coverage and by random",
     ),
     "ntoulas-text": (
         "studies.ntoulas.text:study",
-        "paper 003: texts that a crowd labels, by coverage and by random",
+        "Ntoulas et al.: texts that a crowd labels, by coverage and by random",
     ),
     "people-models": (
         "studies.people_models:study",
@@ -53,23 +53,23 @@ STUDIES: dict[str, tuple[str, str]] = {
     ),
     "rodrigues-2": (
         "studies.rodrigues.study2:study",
-        "paper 000: names, five simulated workers who all label everything",
+        "Rodrigues et al. 2013: names, five simulated workers who all label everything",
     ),
     "rodrigues-3": (
         "studies.rodrigues.study3:study",
-        "paper 000: names, five simulated workers who label a fifth each",
+        "Rodrigues et al. 2013: names, five simulated workers who label a fifth each",
     ),
     "rodrigues-4": (
         "studies.rodrigues.study4:study",
-        "paper 000: noun phrases, five workers who flip labels",
+        "Rodrigues et al. 2013: noun phrases, five workers who flip labels",
     ),
     "rodrigues-5": (
         "studies.rodrigues.study5:study",
-        "paper 000: every method on the real crowd, and on unseen text",
+        "Rodrigues et al. 2013: every method on the real crowd, and on unseen text",
     ),
     "rodrigues-6": (
         "studies.rodrigues.study6:study",
-        "paper 000: the real crowd, one worker per article",
+        "Rodrigues et al. 2013: the real crowd, one worker per article",
     ),
     "scale": (
         "studies.scale.study:study",

@@ -1,4 +1,4 @@
-"""The numbers that goldspan must show on the crowd of paper 000 (data README).
+"""The numbers that goldspan must show on the crowd of Rodrigues et al. 2013.
 
 Those of the raw answers are in `crowd/test_folder.py`.
 """

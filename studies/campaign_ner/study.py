@@ -1,9 +1,9 @@
 """A campaign on a real crowd's answers: how much of the money the adaptive loop saves.
 
-The NER crowd of paper 000 (5,985 sentences, 27,990 answers) is replayed: an answer can be bought if
-a worker really gave it. Fixed redundancy and random answers stand beside campaigns of `goldspan
-run` that choose items and workers by expected gain per price. `auto` makes the labels of all of
-them, also of sentences that nobody was asked about; gold is only scored.
+The NER crowd of Rodrigues et al. (5,985 sentences, 27,990 answers) is replayed: an answer can be
+bought if a worker really gave it. Fixed redundancy and random answers stand beside campaigns of
+`goldspan run` that choose items and workers by expected gain per price. `auto` makes the labels of
+all of them, also of sentences that nobody was asked about; gold is only scored.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""Paper 002, redone: whom to hire within a budget, on simulated and real pools."""
+"""Li and Liu 2015, redone: whom to hire within a budget, on simulated and real pools."""

@@ -1,4 +1,4 @@
-"""The panels of paper 002's figures: one quantity is varied, every line is tried many times."""
+"""The panels of Li and Liu's figures: one quantity is varied, every line is tried many times."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The pictures of paper 002: accuracy, and the size of the team, by what is varied."""
+"""The pictures of Li and Liu 2015: accuracy, and the size of the team, by what is varied."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The pools of paper 002: real ones, and such as the paper draws, each with its hidden truth."""
+"""The pools of Li and Liu 2015: real ones, and drawn ones, each with its hidden truth."""
 
 from __future__ import annotations
 

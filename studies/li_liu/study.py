@@ -1,4 +1,4 @@
-"""Study li-liu: paper 002's four figures, its numbers on bluebirds, and unequal tests."""
+"""Study li-liu: the four figures of Li and Liu, bluebirds, and unequal tests."""
 
 from __future__ import annotations
 

@@ -124,8 +124,9 @@ def study(
     tables += [_pairs(found, *pair) for pair in PAIRS]
     tables += [_sizes(case, runs) for case, runs in found.items()]
     extent = f"{'QUICK: ' if quick else ''}{n_trials} draws of gold questions per crowd"
+    extent += "".join(f", on {case.name} {n}" for case, n in times.items() if n != n_trials)
     return Study(
-        "Whom can I drop without loss?", tables, (f"{extent}, on ner_mturk {NER_REPEATS}.", *notes),
+        "Whom can I drop without loss?", tables, (f"{extent}.", *notes),
         picture=partial(_picture, found),
     )  # fmt: skip
 

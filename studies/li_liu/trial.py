@@ -1,4 +1,4 @@
-"""One trial of paper 002: draw gold questions, choose teams, let them vote, score the rest."""
+"""A trial of Li and Liu 2015: draw gold questions, choose teams, let them vote, score the rest."""
 
 from __future__ import annotations
 

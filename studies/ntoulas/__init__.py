@@ -1,1 +1,1 @@
-"""Paper 003, section 4: as good a classifier from a fifth of the labels, on mail and on texts."""
+"""Ntoulas et al., section 4: as good a classifier from a fifth of the labels, mails and texts."""

@@ -16,6 +16,7 @@ from goldspan.selection.schedule import Schedule
 from studies.ntoulas.learners import learn_and_label, learn_and_weigh
 from studies.ntoulas.scores import Scores, mean_and_error
 from studies.ntoulas.split import Indices, Labels, Split
+from studies.rodrigues.paired import holm, paired_p
 from studies.table import Table
 
 BATCH = 50
@@ -65,7 +66,9 @@ LOOP_NOTES = (
         f"The loop in rounds: {BATCH} labels at a time; the first {BATCH} by weighted coverage, "
         f"but for random. What the model gets wrong is found by {CROSS}-fold cross-validation "
         "among the labels that were bought, anew in every round; gold is scored alone. Unsure: the "
-        "label is least probable."
+        "label is least probable. p: paired t-test over the repeats; p Holm: corrected for all "
+        "comparisons of the ways that are told what the model gets wrong, and apart from these for "
+        "all others."
     ),
     (
         "In the 10-fold cross-validation every item is in the gold of one fold, and rules choose "
@@ -152,29 +155,43 @@ def rounds_table(
     points: Sequence[int],
     caption: str,
 ) -> Table:
-    """Show F by the number of labels, and how far every way is ahead of another.
+    """Show F by the number of labels, and how far every way is ahead of another, with p.
+
+    Holm's correction is for all comparisons of ways that are told what the model gets wrong, and
+    apart from these for all others.
 
     Args:
         found: The scores.
         points: Numbers of labels.
         caption: Above the table.
     """
+    ways = {way.name: way for way in WAYS}
+    tests: dict[tuple[str, str, int], float | None] = {}
+    for (classifier, name), repeats in found.items():
+        others = found.get((classifier, ways[name].beside), [])
+        for n in points if others else ():
+            ours, theirs = ([one[n].f for one in side] for side in (repeats, others))
+            tests[classifier, name, n] = paired_p(ours, theirs)
+    corrected: dict[tuple[str, str, int], float | None] = {}
+    for told in (True, False):
+        keys = [key for key in tests if ways[key[1]].errors == told]
+        corrected |= zip(keys, holm([tests[key] for key in keys]), strict=True)
     rows = []
     for (classifier, name), repeats in found.items():
-        beside = next(way.beside for way in WAYS if way.name == name)
-        cells: list[float | None] = []
+        beside, cells = ways[name].beside, list[float | None]()
         for n in points:
             f = [one[n].f for one in repeats]
             cells.append(float(np.mean(f)))
-            others = found.get((classifier, beside))
-            if others is None:
-                cells += [None, None]
-            else:
-                gaps = [a - one[n].f for a, one in zip(f, others, strict=True)]
-                cells += list(mean_and_error(gaps))
+            key = classifier, name, n
+            if key not in tests:
+                cells += [None] * 4
+                continue
+            gaps = [a - one[n].f for a, one in zip(f, found[classifier, beside], strict=True)]
+            cells += [*mean_and_error(gaps), tests[key], corrected[key]]
         rows.append((classifier, name, beside, *cells))
-    heads = [head for n in points for head in (f"F, {n}", f"ahead, {n}", f"s.e., {n}")]
-    return Table(caption, ("classifier", "way", "compared with", *heads), tuple(rows))
+    heads = [f"{head}, {n}" for n in points for head in ("F", "ahead", "s.e.", "p", "p Holm")]
+    digits = {head: 3 for head in heads if head.startswith("p")}
+    return Table(caption, ("classifier", "way", "compared with", *heads), tuple(rows), digits)
 
 
 def _sizes(points: Sequence[int]) -> list[int]:

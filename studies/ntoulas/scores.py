@@ -1,4 +1,4 @@
-"""The measures of paper 003's figure 3, in per cent, and their means over repeats."""
+"""The measures of figure 3 of Ntoulas et al., in per cent, and their means over repeats."""
 
 from __future__ import annotations
 

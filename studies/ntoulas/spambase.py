@@ -1,4 +1,4 @@
-"""Study ntoulas-spambase: paper 003's section 4.1 on the same mails, with random beside it."""
+"""Study ntoulas-spambase: section 4.1 of Ntoulas et al. on the same mails, beside random."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Study ntoulas-text: paper 003's section 4.2, with film sentences in place of its tweets."""
+"""Study ntoulas-text: section 4.2 of Ntoulas et al., with film sentences in place of tweets."""
 
 from __future__ import annotations
 

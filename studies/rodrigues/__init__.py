@@ -1,1 +1,1 @@
-"""The experiments of paper 000 (Rodrigues, Pereira and Ribeiro 2013), its tables 2 to 6."""
+"""The experiments of Rodrigues, Pereira and Ribeiro 2013, tables 2 to 6."""

@@ -1,4 +1,4 @@
-"""The data of paper 000: CoNLL-2003, its noun phrases, and the real crowd."""
+"""The data of Rodrigues et al. 2013: CoNLL-2003, its noun phrases, and the real crowd."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from goldspan.spans import Codec
 
 DOCSTART = "-DOCSTART-"
 PHRASES = Codec(("O", "I-NP"), "IOB")
-"""In or out of a noun phrase (paper 000, section 4.1.2): phrases that touch are one."""
+"""In or out of a noun phrase (section 4.1.2 of the paper): phrases that touch are one."""
 
 
 def read_entities(data: Path, part: str) -> Crowd:
@@ -55,7 +55,7 @@ def _read(data: Path, part: str, column: str) -> Crowd:
 
 def _there(path: Path) -> Path:
     if not path.is_file():
-        raise InputError(f"{path} is not there: this study of paper 000 needs it (--data DIR)")
+        raise InputError(f"{path} is not there: studies rodrigues-… need it (--data DIR)")
     return path
 
 

@@ -1,4 +1,4 @@
-"""What an experiment of paper 000 is: crowds drawn again and again, methods, and unseen items.
+"""What an experiment of Rodrigues et al. is: crowds drawn repeatedly, methods, and unseen items.
 
 The runs – every method in every repeat – are independent of each other. A `Runner` spreads them
 over threads; within a run there is one thread, so that the bits do not depend on it.

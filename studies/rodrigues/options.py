@@ -1,4 +1,4 @@
-"""The options that the studies of paper 000 share, and the way from an experiment to a `Study`."""
+"""The options that studies 2 to 6 share, and the way from an experiment to a `Study`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The paired t-test with which paper 000 compares methods, and the correction for many tests."""
+"""The paired t-test by which methods are compared, and the correction for many tests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The pictures of paper 000's studies: F1 by method, and workers as they are and are judged."""
+"""The pictures of studies 2 to 6: F1 by method, and workers as they are and are judged."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Studies 5 and 6: the real crowd, and one answer per article of it (paper 000, section 4.2)."""
+"""Studies 5 and 6: the real crowd, and one answer per article of it.
+
+Rodrigues et al. 2013, section 4.2.
+"""
 
 from __future__ import annotations
 

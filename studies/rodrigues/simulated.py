@@ -1,4 +1,6 @@
-"""Studies 2 to 4: simulated workers label the training set of CoNLL-2003 (paper 000, section 4.1).
+"""Studies 2 to 4: simulated workers label the training set of CoNLL-2003.
+
+Rodrigues et al. 2013, section 4.1.
 
 A CRF is trained on the truth once; every repeat disturbs it anew for every worker (studies 2 and
 3), or flips labels anew (study 4). Test sets: testa with its document marks, which has the size of

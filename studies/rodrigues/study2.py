@@ -1,4 +1,4 @@
-"""Paper 000, table 2: names, five simulated workers of unequal worth who label everything."""
+"""Rodrigues et al. 2013, table 2: names, five simulated workers who label everything."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Paper 000, table 3: names, five simulated workers, each of whom labels a fifth."""
+"""Rodrigues et al. 2013, table 3: names, five simulated workers who label a fifth each."""
 
 from __future__ import annotations
 

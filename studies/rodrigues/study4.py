@@ -1,4 +1,4 @@
-"""Paper 000, table 4: noun phrases, five workers who flip labels, one worse than chance."""
+"""Rodrigues et al. 2013, table 4: noun phrases, five workers who flip labels."""
 
 from __future__ import annotations
 

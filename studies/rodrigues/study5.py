@@ -1,4 +1,4 @@
-"""Paper 000, table 5: the real crowd."""
+"""Rodrigues et al. 2013, table 5: the real crowd."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ NOTES = (
         "them by their mean per label."
     ),
 )
-PUBLISHED = {(OWN, "crf-ma"): 74.4, ("testb", "crf-ma"): 62.6}
-"""The cells of the table that are known."""
+PUBLISHED = {(OWN, "crf-ma"): 74.4}
+"""The cell of the table that is known; its 62.6 on unseen text is not known to be of testb."""
 ERROR = {"crf-ma": 8.61}
 """Root mean square error of the workers' F1, in per cent (section 4.2)."""
 
@@ -60,7 +60,7 @@ def study(
         chosen,
         claim=CLAIM,
         notes=NOTES,
-        more=lambda runs: [error_table(runs, {} if chosen.is_partial else ERROR)],
+        more=lambda runs: [error_table(runs, None if chosen.is_partial else ERROR)],
         published=PUBLISHED,
         scattered="crf-ma",
     )

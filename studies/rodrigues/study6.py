@@ -1,4 +1,4 @@
-"""Paper 000, table 6: the real crowd, one worker per article."""
+"""Rodrigues et al. 2013, table 6: the real crowd, one worker per article."""
 
 from __future__ import annotations
 
@@ -55,5 +55,5 @@ def study(
         chosen,
         claim=CLAIM,
         notes=NOTES,
-        more=lambda runs: [error_table(runs, {})],
+        more=lambda runs: [error_table(runs)],
     )

@@ -1,4 +1,4 @@
-"""The tables of paper 000's studies: mean and standard deviation over the repeats, and t-tests."""
+"""The tables of the studies of Rodrigues et al.: means and deviations over repeats, t-tests."""
 
 from __future__ import annotations
 
@@ -218,20 +218,22 @@ def reliability_error(workers: tuple[Reliability, ...]) -> float:
     return 100 * float(np.sqrt(np.mean(np.square(gaps))))
 
 
-def error_table(runs: Runs, published: Mapping[str, float]) -> Table:
+def error_table(runs: Runs, published: Mapping[str, float] | None = None) -> Table:
     """Show how well the methods know the workers.
 
     Args:
         runs: All of them.
-        published: The error in the paper, by method.
+        published: The error in the paper, by method; without any there is no column for it.
     """
+    columns = ("method", "RMSE, %", "mean, %", *(["published RMSE, %"] if published else []))
     rows = []
     for label, own in columns_of(runs).items():
         error = float(np.mean([reliability_error(run.workers) for run in own]))
         gaps = [w.estimated - w.true for run in own for w in run.workers]
-        rows.append((label, error, 100 * float(np.mean(gaps)), published.get(label)))
+        known = [published.get(label)] if published else []
+        rows.append((label, error, 100 * float(np.mean(gaps)), *known))
     caption = "The workers' F1, estimated less true, over workers"
-    return Table(caption, ("method", "RMSE, %", "mean, %", "published RMSE, %"), tuple(rows))
+    return Table(caption, columns, tuple(rows))
 
 
 def seconds_table(runs: Runs) -> Table:

@@ -85,7 +85,7 @@ def test_counts_are_written_plainly(value, words):
 
 @pytest.mark.realdata
 def test_the_picture_of_the_papers_crowd_is_the_papers_figure_2(data):
-    """Paper 000, section 4.2: 47 workers, 42 articles each, 4.93 workers per article."""
+    """Rodrigues et al., section 4.2: 47 workers, 42 articles each, 4.93 workers per article."""
     crowd = goldspan.read_crowd(data / "ner_mturk" / "crowd.tsv.gz", format="wide")
     workers, documents, quality = _shown(crowd)
     assert len(workers.values) == len(quality.values) == 47

@@ -51,7 +51,7 @@ def layouts(length: int, types: tuple[str, ...] = ("X", "Y"), start: int = 0) ->
 
 
 def spell(spans: Found, length: int, encoding: str) -> list[str]:
-    """Write spans tag by tag, as paper 004, section 2, describes the encodings."""
+    """Write spans tag by tag, as Lester 2020, section 2, describes the encodings."""
     tags = ["O"] * length
     for kind, start, end in spans:
         letters = LETTERS[encoding]
@@ -135,7 +135,7 @@ def _whole(
 
 
 def boundaries(tags: tuple[str, ...] | list[str], encoding: str) -> Found:
-    """From a begin tag over tags inside, whatever their type, to the end tag (paper 004, Table 1).
+    """From a begin tag over tags inside, whatever their type, to the end tag (Lester, Table 1).
 
     Without end tags a span is a begin tag and what continues its type. In IOB and PLAIN begin
     tags do not decide, so the reading is that of conlleval.

@@ -1,4 +1,4 @@
-"""Paper 004 (Lester, iobes): its table, its figures and its examples."""
+"""Lester 2020 (iobes): its table, its figures and its examples."""
 
 from __future__ import annotations
 

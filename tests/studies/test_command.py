@@ -196,3 +196,14 @@ def test_help_says_which_studies_take_an_option():
             takers = {name.split("-")[0] for name in STUDIES if option in options_of(name)}
             assert takers == {word for word in families if word in panel}
     assert panels["quick"] != panels["sentences"]
+
+
+def test_papers_are_named_by_authors_and_year(root):
+    """No stranger knows a number that a paper has among ours."""
+    pages = [*(root / "docs").glob("*.md"), root / "README.md", *(root / "studies").rglob("*.py")]
+    assert [
+        p.name
+        for p in pages
+        if re.search(r"\bpapers? 0\d\d\b", p.read_text("utf-8"), re.IGNORECASE)
+    ] == []
+    assert "Rodrigues et al. 2013: " in _run("--help").output

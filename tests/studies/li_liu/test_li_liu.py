@@ -188,9 +188,27 @@ def test_plain_votes_agree_with_those_of_the_library():
 def test_a_claim_fails_from_where_the_others_are_better():
     rng = np.random.default_rng(0)
     gap = 0.001 * rng.standard_normal((50, 6)) + np.array([0.1, 0.1, 0, -0.1, -0.1, -0.1])
-    assert claims.first_worse(gap) == "4"
-    assert claims.first_worse(np.abs(gap)) == "nowhere"
-    assert claims.first_worse(gap[:, ::-1]) == "only 1 … 3"
+    assert claims.verdicts(gap) == ("4", "1, 2", "fails")
+    assert claims.verdicts(gap[:, ::-1]) == ("only 1 … 3", "5, 6", "fails")
+    assert claims.verdicts(-gap) == ("only 1, 2", "4 … 6", "fails")
+
+
+def test_a_claim_holds_only_where_it_is_shown_and_nothing_points_the_other_way():
+    noise = np.random.default_rng(0).standard_normal((50, 6))
+    noise -= noise.mean(axis=0)
+    ahead = np.array([0.1, 0, 0.1, 0.1, 0.1, 0.1])
+    assert claims.verdicts(0.001 * noise + ahead) == ("nowhere", "1, 3 … 6", "holds")
+    assert claims.verdicts(0.001 * noise + ahead - 1e-6) == ("nowhere", "1, 3 … 6", "not shown")
+    assert claims.verdicts(noise + 1e-6) == ("nowhere", "nowhere", "not shown")
+    assert claims.verdicts(noise[:1]) == ("?", "?", "?")
+
+
+def test_the_quick_form_gives_no_verdict(monkeypatch):
+    monkeypatch.setattr(claims, "N_ITEMS", 50)
+    found = claims.carry_out([claims.BASE], claims.QUICK_REPEATS, {}, None, None)
+    (row,) = claims._claims(found, {"Labels": {"2": claims.BASE}}, quick=True).to_dict()["rows"]
+    heads = ("top K is better from K =", "selected is better at K =", "Figure 1a")
+    assert [row[head] for head in heads] == ["?"] * 3
 
 
 def test_finished_trials_are_kept(tiny, tmp_path, monkeypatch):
@@ -230,6 +248,10 @@ def test_teams_are_compared_on_tiny_data(tiny, tmp_path, monkeypatch):
     so_far = run_study("li-liu-teams", tiny, repeats=7, state=state, so_far=True)
     assert so_far.tables == found.tables
     assert so_far.notes[1].startswith("SO FAR: 6 of 19 runs are finished. ")  # at most 5 of the NER
+    assert found.notes[0] == "2 draws of gold questions per crowd."
+    monkeypatch.setattr(teams, "NER_REPEATS", 1)
+    few = run_study("li-liu-teams", tiny, repeats=2, state=state)
+    assert few.notes[0] == "2 draws of gold questions per crowd, on ner_mturk 1."
 
 
 def test_gold_that_is_not_drawn_does_not_reach_the_teams(tiny):

@@ -1,4 +1,4 @@
-"""The studies of paper 003: their parts, their tables on tiny data, and the claim on the mails."""
+"""The studies of Ntoulas et al.: parts, tables on tiny data, and the claim on the mails."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from scipy.sparse import csr_matrix
-from scipy.stats import sem
+from scipy.stats import sem, ttest_1samp
 from sklearn.metrics import precision_recall_fscore_support
 
 from goldspan.aggregation import aggregate
@@ -24,6 +24,7 @@ from studies.ntoulas.scores import Scores, mean_and_error
 from studies.ntoulas.split import FOLDS, Split, deal, set_aside
 from studies.ntoulas.tables import MEASURES
 from studies.ntoulas.trial import RANDOM, Rule, Training, run_trial
+from studies.rodrigues.paired import holm
 
 WORDS = (("fine", "warm", "bright"), ("dull", "cold", "grey"), ("a", "film", "plot", "the", "it"))
 
@@ -160,11 +161,27 @@ def test_a_way_is_compared_with_the_one_beside_it_repeat_by_repeat():
         for name, values in (("random", (10, 20)), ("coverage", (11, 24)))
     }
     rows = rounds_table(made, (9,), "").rows
-    assert rows[0][3:] == (15.0, None, None)
+    assert rows[0][3:] == (15.0, *[None] * 4)
     assert rows[1][2] == "random"
-    assert rows[1][3:] == pytest.approx((17.5, 2.5, 1.5))
+    p = ttest_1samp([1, 4], 0).pvalue
+    assert rows[1][3:] == pytest.approx((17.5, 2.5, 1.5, p, p))
     assert {way.beside for way in WAYS} <= {way.name for way in WAYS} | {""}
     assert not Way("x", "random").errors
+
+
+def test_what_is_told_of_errors_is_corrected_apart_from_the_rest():
+    rng = np.random.default_rng(3)
+    names = ("random", "coverage", "unsure", "coverage near errors", "like the errors")
+    made = {
+        ("svm", name): [{n: Scores(0, 0, rng.random(), 0) for n in (5, 9)} for _ in range(6)]
+        for name in names
+    }
+    table = rounds_table(made, (5, 9), "").to_dict()["rows"]
+    for told in (True, False):
+        rows = [row for row in table if row["compared with"] and ("error" in row["way"]) == told]
+        p, corrected = ([row[f"{c}, {n}"] for row in rows for n in (5, 9)] for c in ("p", "p Holm"))
+        assert corrected == pytest.approx(holm(p))
+        assert len(p) == 4
 
 
 def test_coverage_of_mails_takes_the_most_new_tens_each_time():

@@ -1,4 +1,4 @@
-"""The pages on paper 003 against the current code: cheap rows are computed again."""
+"""The pages on Ntoulas et al. against the current code: cheap rows are computed again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The data of paper 000 are read with their document marks."""
+"""The data of Rodrigues et al. are read with their document marks."""
 
 from __future__ import annotations
 

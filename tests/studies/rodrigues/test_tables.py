@@ -135,6 +135,13 @@ def test_the_error_of_reliabilities_is_the_root_mean_square():
     assert published == 8.61
 
 
+@pytest.mark.parametrize("published", [None, {}])
+def test_without_a_published_error_there_is_no_column_for_one(published):
+    table = error_table(_runs(), published)
+    assert table.columns == ("method", "RMSE, %", "mean, %")
+    assert table.rows[1][1] == pytest.approx(100 * ((0.01 + 0.09) / 2) ** 0.5)
+
+
 def test_workers_are_shown_as_they_are_and_as_they_are_judged():
     table = worker_table(_runs(), {"w2": "flip(0.3)", "w9": "nobody"})
     assert table.rows[0][0] == "flip(0.3)"

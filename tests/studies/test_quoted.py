@@ -1,0 +1,206 @@
+"""Scores of methods that README and guides quote stand in a table of a results page."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+import pytest
+
+
+class Cell(NamedTuple):
+    """A cell of a results page: the beginning of the table's caption, its row, its column."""
+
+    page: str
+    caption: str
+    row: tuple[str, ...]
+    column: str
+
+
+WHOLE = "Span crowds as they are, all items: scores"
+UNSEEN = "Span crowds as they are, the halves that were not looked at: scores"
+MEANS = "Span crowds as they are, all items: means"
+SINGLE = "Single labels: means"
+
+
+def every(crowd: str, method: str, caption: str = WHOLE) -> Cell:
+    return Cell("results-purity", caption, (crowd,), method)
+
+
+def mean(method: str, caption: str = MEANS) -> Cell:
+    return Cell("results-purity", caption, (method,), "score")
+
+
+def pico(method: str, column: str = "all") -> Cell:
+    return Cell("results-purity", "PICO: span F1", (method,), column)
+
+
+def paper(method: str) -> Cell:
+    return Cell("results-bsc", "crowd_6056", (method, "test"), "F1")
+
+
+DEALS = Cell("results-bsc", "crowd_6056: bsc-seq+crf, 5 deals", ("test",), "F1, mean")
+OUT, IN = "mv-token, ties to O", "mv-token, ties to spans"
+VOTES = "mv-token (ties inside)"
+QUOTES: list[tuple[str, str, list[Cell]]] = [
+    (
+        "README.md",
+        "`bsc-seq+crf` has _, where `bsc-seq+words` has _, `mace` _ and votes _.",
+        [pico("bsc-seq+crf"), pico("bsc-seq+words"), pico("mace"), pico(VOTES)],
+    ),
+    (
+        "README.md",
+        "has _ there (five seeds: 59.0 to 60.5), and _ on the news crowd",
+        [pico("auto"), every("crowd.tsv", "auto")],
+    ),
+    (
+        "README.md",
+        "where `bsc-seq+crf` has _ (_ and _ on the file and half",
+        [every("crowd.tsv", "bsc-seq+crf"), paper("auto"), DEALS],
+    ),
+    (
+        "README.md",
+        "`auto` has _, `bsc-seq+crf` _. Results that",
+        [every("btc loc", "auto"), every("btc loc", "bsc-seq+crf")],
+    ),
+    (
+        "README.md",
+        (
+            "`auto` has a mean F1 of _, the best fixed method, `bsc-seq+crf`, _, `bsc-seq+words` "
+            "_, and votes _ or _, by"
+        ),
+        [
+            *map(mean, ("auto", "bsc-seq+crf", "bsc-seq+words", VOTES)),
+            mean("mv-token (ties outside)"),
+        ],
+    ),
+    (
+        "README.md",
+        "it gives _ % right, the best fixed method, `mace`, _ and the majority _.",
+        [mean(name, SINGLE) for name in ("auto", "mace", "mv-token")],
+    ),
+    (
+        "README.md",
+        (
+            "`bsc-seq+crf` has a span F1 of _ (mean of five partitions into folds), `auto` _ (one "
+            "run), `bsc-seq+words` _, `ds` _ and votes _ or _, by the tie rule (made well-formed; "
+            "the raw votes have _ and _)"
+        ),
+        [
+            DEALS,
+            *map(paper, ("auto", "bsc-seq+words", "ds", OUT, IN, f"{OUT}, raw", f"{IN}, raw")),
+        ],
+    ),
+    (
+        "README.md",
+        "the first two have _ and _,",
+        [every("raw.zip", "bsc-seq+crf", UNSEEN), every("raw.zip", "auto", UNSEEN)],
+    ),
+    (
+        "docs/index.md",
+        "it has a span F1 of _, where `bsc-seq+words` has _ and majority vote _.",
+        [pico("bsc-seq+crf"), pico("bsc-seq+words"), pico(VOTES)],
+    ),
+    ("docs/index.md", "answers best, and has _.", [pico("auto")]),
+    (
+        "docs/methods.md",
+        (
+            "| `auto` | `bsc-seq+words` | `mace` | `bsc-seq+crf` | `ds` | `bsc-cm` | votes | "
+            "`bsc-seq` | `crf-ma` | |---:|---:|---:|---:|---:|---:|---:|---:|---:| "
+            "| _ | _ | _ | _ | _ | _ | _ | _ | _ |"
+        ),
+        [
+            *map(pico, ("auto", "bsc-seq+words", "mace", "bsc-seq+crf", "ds", "bsc-cm", VOTES)),
+            pico("bsc-seq"),
+            pico("crf-ma"),
+        ],
+    ),
+    (
+        "docs/methods.md",
+        (
+            "`bsc-seq+crf` _, `auto` _, `bsc-seq+words` _ (published BSC-seq 77.4), `ds` _ (74.4), "
+            "`mace` _ (70.0), votes _ with ties to `O` and _ with ties to spans (65.4), made "
+            "well-formed; the raw votes have _ and _."
+        ),
+        [
+            DEALS,
+            *map(paper, ("auto", "bsc-seq+words", "ds", "mace", OUT, IN)),
+            *map(paper, (f"{OUT}, raw", f"{IN}, raw")),
+        ],
+    ),
+    (
+        "docs/methods.md",
+        "`bsc-seq+crf` _ and `auto` _ on the authors' 5,985 sentences",
+        [every("crowd.tsv", "bsc-seq+crf"), every("crowd.tsv", "auto")],
+    ),
+    (
+        "docs/worker-models.md",
+        "`bsc-seq+crf` has a strict F1 of _, where `bsc-seq+words` has _ and `auto` _",
+        [pico("bsc-seq+crf"), pico("bsc-seq+words"), pico("auto")],
+    ),
+    (
+        "docs/math.md",
+        (
+            "| `auto` | `bsc-seq+words` | `mace` | `ds` | votes | `bsc-seq+crf` | on 2026-11-22 | "
+            "before | |---:|---:|---:|---:|---:|---:|---:|---:| | _ | _ | _ | _ | _ | _ | 40.1 |"
+        ),
+        [pico(m) for m in ("auto", "bsc-seq+words", "mace", "ds", VOTES, "bsc-seq+crf")],
+    ),
+]
+"""Page, words with a gap per number, and where each number stands."""
+NUMBER = r"(\d\d\.\d)"
+SAID = re.compile(
+    r"`(?:auto|mace|ds|bsc-[\w+]+)`(?: has| is)?(?: a (?:mean |span |strict )*F1 of)? (\d\d\.\d)\b"
+)
+"""A method with its score."""
+ELSEWHERE = {"docs/methods.md": {"84.5"}}
+"""Means of the twelve sets of docs/voting.md."""
+
+
+def _text(root, page: str) -> str:
+    lines = (root / page).read_text("utf-8").splitlines()
+    return " ".join(" ".join(lines).split())
+
+
+def _found(text: str, words: str) -> re.Match[str]:
+    pattern = NUMBER.join(re.escape(part) for part in words.split("_"))
+    found = re.search(pattern, text)
+    assert found, f"the page does not say any more: {words}"
+    return found
+
+
+def look_up(root, cell: Cell) -> str:
+    """Return a number of a results page with one digit after the point."""
+    heads, caption = [], ""
+    for line in (root / "docs" / f"{cell.page}.md").read_text("utf-8").splitlines():
+        if line.startswith("**"):
+            caption, heads = line.strip("*"), []
+        elif line.startswith("|") and caption.startswith(cell.caption):
+            cells = [one.strip(" `*") for one in line.strip("|").split("|")]
+            heads = heads or cells
+            if tuple(cells[: len(cell.row)]) == cell.row:
+                return f"{float(cells[heads.index(cell.column)]) + 1e-9:.1f}"
+    raise AssertionError(f"no table has {cell}")
+
+
+@pytest.mark.parametrize("page", sorted({page for page, *_ in QUOTES}))
+def test_scores_that_a_page_quotes_are_those_of_a_table_of_results(root, page):
+    text = _text(root, page)
+    for own, words, cells in QUOTES:
+        if own == page:
+            told = _found(text, words).groups()
+            assert list(told) == [look_up(root, cell) for cell in cells], words
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/index.md", "docs/methods.md"])
+def test_every_score_beside_a_method_is_looked_up(root, page):
+    text = _text(root, page)
+    known = [_found(text, words).span() for own, words, _ in QUOTES if own == page]
+    for said in SAID.finditer(text):
+        inside = any(low <= said.start(1) < high for low, high in known)
+        assert inside or said[1] in ELSEWHERE.get(page, ()), f"nothing looks up: {said[0]}"
+
+
+def test_a_method_with_a_score_is_seen():
+    for words in ("`auto` has a mean F1 of 81.4", "`bsc-seq+crf` 81.4", "`mace` is 55.3"):
+        assert SAID.search(words)
