@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 
 import pytest
@@ -57,6 +58,24 @@ def test_the_sizes_and_workers_that_the_page_names_are_those_of_the_data(page, c
     sizes = [read_entities(data, part).n_items for part in ("train", "testa")]
     assert sizes == [14041 + 946, 3250 + 216]
     assert all(f"{size:,}" in page for size in sizes)
+
+
+def test_rows_of_many_repeats_are_the_means_of_the_runs_that_are_kept(page, root):
+    kept = sorted((root / "studies" / "rodrigues" / "runs").glob("*.runs.jsonl"))
+    checked = 0
+    for file in kept:
+        study, f1 = file.name.removesuffix(".runs.jsonl"), {}
+        for line in map(json.loads, file.read_text("utf-8").splitlines()):
+            f1.setdefault(line["method"], {})[line["repeat"]] = line["scores"]["own items"][2]
+        assert f1
+        for method, found in f1.items():
+            if len(found) == 1:
+                continue
+            mean = f"{100 * sum(found.values()) / len(found):.2f}"
+            row = _row(page, study, method)
+            assert mean in row, (study, method, len(found), mean, row)
+            checked += 1
+    assert checked >= 8
 
 
 @pytest.mark.parametrize("word", ["asked for", "allowed:", "what was asked"])
