@@ -21,7 +21,6 @@ def bench(tiny):
 def extent(bench):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(full, "ROUNDS", (40, 80, 120))
-        patch.setattr(full, "LATER", bench.train.n_tokens)
         yield Whole(repeats=1, n_tokens=bench.train.n_tokens)
 
 
