@@ -35,13 +35,11 @@ SHARES = (0.90, 0.95, 0.99)
 """Of the F1 of the whole pool."""
 PUBLISHED = 0.249
 """Share of the tokens with which MNLP has 99 % of the best deep model's F1 (Shen et al. 2018)."""
-ROUNDS = (
-    2500, 5000, 10_000, 15_000, 20_000, 30_000, 40_000, 50_000, 60_000, 75_000, 95_000, 120_000,
-    150_000, 175_000,
-)  # fmt: skip
-"""Tokens at the stops before the whole pool is bought. They grow by about a quarter where 99 % are
-expected: training takes as long as all stops have tokens together, so that even steps would spend
-most of it where curves are flat."""
+ROUNDS = (2500, 5000, 10_000, 20_000, 30_000, 40_000, 50_000, 60_000, 80_000)
+"""Tokens after which a rule that asks a model is given a new one. They are far apart where curves
+are flat: training takes as long as all stops have tokens together."""
+SCORED = (2500, 10_000, 40_000, 80_000, 120_000, 160_000)
+"""Tokens after which random is scored; it asks no model, and so needs no rounds."""
 FOLLOWED = 0.5
 """Share of the pool to which rules that ask a model are followed; random is until all is bought."""
 
@@ -58,12 +56,12 @@ class Whole(Extent):
 
     @property
     def stops(self) -> tuple[int, ...]:
-        """Tokens after which everything is scored, the whole pool last.
+        """Tokens after which random is scored, the whole pool last.
 
-        >>> Whole(n_tokens=9000).stops, Whole(n_tokens=110_000).stops[-3:]
-        ((2500, 5000, 9000), (75000, 95000, 110000))
+        >>> Whole(n_tokens=9000).stops, Whole(n_tokens=110_000).stops[-2:]
+        ((2500, 9000), (80000, 110000))
         """
-        return (*(n for n in ROUNDS if n < self.n_tokens), self.n_tokens)
+        return (*(n for n in SCORED if n < self.n_tokens), self.n_tokens)
 
     @property
     def lines(self) -> list[Line]:
@@ -74,11 +72,11 @@ class Whole(Extent):
         """Return the stops of a rule.
 
         >>> Whole(n_tokens=9000).stops_of("mnlp"), Whole(n_tokens=9000).stops_of("random")
-        ((2500,), (2500, 5000, 9000))
+        ((2500,), (2500, 9000))
         """
         if label == RANDOM:
             return self.stops
-        return tuple(n for n in self.stops if n <= FOLLOWED * self.n_tokens) or self.stops[:1]
+        return tuple(n for n in ROUNDS if n <= FOLLOWED * self.n_tokens) or ROUNDS[:1]
 
 
 def study(

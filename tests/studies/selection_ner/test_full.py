@@ -22,6 +22,7 @@ def bench(tiny):
 def extent(bench):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(full, "ROUNDS", (40, 80, 120))
+        patch.setattr(full, "SCORED", (40, 120))
         yield Whole(repeats=1, n_tokens=bench.train.n_tokens)
 
 
