@@ -123,13 +123,15 @@ def study(
 def _notes(bench: Bench, extent: Whole) -> list[str]:
     """Return how much was done, and how numbers are to be read."""
     pool = f"{bench.train.n_items} sentences with {bench.train.n_tokens} tokens"
+    seeds = "1 seed" if extent.repeats == 1 else f"{extent.repeats} seeds"
+    followed = extent.stops_of(SCHEDULE)[-1] / extent.n_tokens
     how = f"in at most {STEPS} steps of L-BFGS from the CRF of the stop before"
     theirs = f"{PUBLISHED:.1%} of the tokens, for 99 % of the F1 of a deep model on OntoNotes 5.0"
     return [
-        f"{extent.repeats} seeds; the pool has {pool}. A CRF is trained on their gold, {how}.",
+        f"{seeds}; the pool has {pool}. A CRF is trained on their gold, {how}.",
         (
             f"The whole F1 is that of the CRFs with which random has bought all. Rules that ask a "
-            f"model are followed to {FOLLOWED:.0%} of the pool; an empty cell was not reached."
+            f"model are followed to {followed:.0%} of the pool; an empty cell was not reached."
         ),
         "Between two stops the F1 is taken to rise in a straight line.",
         f"Published: {theirs} by MNLP (Shen et al. 2018): other data and another model.",
