@@ -33,7 +33,9 @@ def crowd_of(sizes):
 @given(
     st.lists(st.integers(1, 6), min_size=3, max_size=30),
     st.integers(0, 99),
-    st.sampled_from([(0.8, 0.1, 0.1), (60, 20, 20), (1, 0, 0), (0, 0.5, 0.5)]),
+    st.sampled_from(
+        [(0.8, 0.1, 0.1), (60, 20, 20), (1, 0, 0), (0, 0.5, 0.5), (98, 1, 1), (0.5, 0.01, 0.49)]
+    ),
 )
 def test_documents_stay_whole_and_shares_are_met(sizes, seed, shares):
     crowd = crowd_of(sizes)
@@ -43,9 +45,16 @@ def test_documents_stay_whole_and_shares_are_met(sizes, seed, shares):
     wanted = np.array(shares) / sum(shares)
     counts = np.bincount(which, minlength=3)
     assert (counts[wanted == 0] == 0).all()
+    assert (counts[wanted > 0] > 0).all()
     # A document goes where most is missing: nothing is over its share by more than a document.
     assert (counts - wanted * len(which) <= max(sizes)).all()
     assert (assign_splits(crowd, shares, seed) == which).all()
+
+
+def test_a_small_share_of_few_documents_gets_the_smallest_of_them():
+    crowd = crowd_of([5, 1, 4, 2])
+    parts = np.array(crowd.groups.to_pylist()), assign_splits(crowd, (98, 1, 1))
+    assert dict(zip(*parts, strict=True)) == {"d0": 0, "d1": 1, "d2": 0, "d3": 2}
 
 
 def test_items_without_a_document_are_their_own():

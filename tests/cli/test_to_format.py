@@ -64,7 +64,8 @@ def test_the_ending_or_the_option_names_the_format(folder):
         (["--split", "80,10,10"], 2, "--split writes a folder"),
         (["--split", "80,10", "-o", "x"], 1, "give three shares"),
         (["--split", "a,b,c", "-o", "x"], 2, "--split takes three numbers"),
-        (["--split", "80,10,10", "-o", "labels.csv"], 1, "exists already"),
+        (["--split", "80,10,10", "-o", "."], 1, ". is a folder: remove it"),
+        (["--split", "80,10,10", "-o", "x.conll.gz"], 2, "is the name of a file: leave .conll out"),
     ],
 )
 def test_what_cannot_be_is_refused(folder, words, code, message, monkeypatch):

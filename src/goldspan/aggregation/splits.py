@@ -47,7 +47,8 @@ def assign_splits(
 
     Args:
         crowd: The crowd; an item without a document is one of its own.
-        shares: Of the items that go to train, dev and test; 0 leaves a split empty.
+        shares: Of the items that go to train, dev and test; 0 leaves a split empty. A split with
+            a share gets at least one document.
         seed: Of the order in which documents are drawn.
 
     Returns:
@@ -75,6 +76,10 @@ def assign_splits(
     for n in order[np.argsort(-sizes[order], kind="stable")]:
         chosen[n] = int(np.argmax(np.where(wanted > 0, left, -np.inf)))
         left[chosen[n]] -= sizes[n]
+    for part in np.flatnonzero((wanted > 0) & (np.bincount(chosen, minlength=len(SPLITS)) == 0)):
+        # A small share of few documents: it gets the smallest one of a split that has others.
+        n_documents = np.bincount(chosen, minlength=len(SPLITS))[chosen]
+        chosen[int(np.argmin(np.where(n_documents > 1, sizes, np.inf)))] = part
     return chosen[document]
 
 

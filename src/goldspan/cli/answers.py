@@ -5,6 +5,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import typer
@@ -239,7 +240,16 @@ def _shares(
     if output in {None, "-"}:
         raise typer.BadParameter("--split writes a folder: pass -o FOLDER")
     from goldspan.aggregation.splits import checked_shares
+    from goldspan.crowd.registry import FORMATS
 
+    name = Path(str(output)).name.lower().removesuffix(".gz")
+    named = {ending for one in FORMATS.values() for ending in one.endings if ending}
+    if ending := next(filter(name.endswith, sorted(named)), None):
+        message = (
+            f"--split writes a folder, and {output} is the name of a file: leave {ending} out, "
+            "and say by --to-format what the files in the folder are"
+        )
+        raise typer.BadParameter(message)
     try:
         shares = [float(one) for one in split.split(",")]
     except ValueError:
@@ -347,8 +357,6 @@ def _check_sets(output: str | None, form: str, coverage: float | None) -> None:
 
 def _check_endings(output: str | None, workers_table: str | None, to_format: str | None) -> None:
     """Reject names of files whose ending says nothing, before any work is done."""
-    from pathlib import Path
-
     from goldspan.aggregation.consensus import ENDINGS, WRITERS, format_of
     from goldspan.crowd.registry import formats, get_writer
     from goldspan.errors import InputError, UnknownNameError
@@ -439,7 +447,6 @@ def _write(
     elif output == "-":
         import sys
         import tempfile
-        from pathlib import Path
 
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "gold"

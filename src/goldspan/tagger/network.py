@@ -141,7 +141,12 @@ class Network:
         mask = torch.tensor([[1] * 8, [1] * 6 + [0] * 2])  # two arguments must not be one tensor
         given = {"input_ids": mask.clone(), "attention_mask": mask}
         shape = {0: torch.export.Dim("windows"), 1: torch.export.Dim("pieces")}
-        with _quiet(), warnings.catch_warnings(), redirect_stdout(io.StringIO()):
+        with (
+            _quiet(),
+            _level("torch.onnx", logging.ERROR),  # it tells of packages that it does not need
+            warnings.catch_warnings(),
+            redirect_stdout(io.StringIO()),
+        ):
             warnings.simplefilter("ignore")
             model = copy.deepcopy(self.model).to("cpu")
             torch.onnx.export(
@@ -301,6 +306,18 @@ def _quiet() -> Iterator[None]:
         words.set_verbosity(level)
         if had_bars:
             words.enable_progress_bar()
+
+
+@contextmanager
+def _level(name: str, level: int) -> Iterator[None]:
+    """Let a logger tell less for a while."""
+    logger = logging.getLogger(name)
+    before = logger.level
+    logger.setLevel(level)
+    try:
+        yield
+    finally:
+        logger.setLevel(before)
 
 
 @contextmanager

@@ -422,6 +422,14 @@ def test_a_damaged_export_of_webanno_is_rejected(old, new, message):
     refusal(EXPORT.replace(old, new, 1).encode(), message, columns={"label": "kind"})
 
 
+def test_a_file_of_webanno_that_was_cut_off_is_told():
+    cut = EXPORT[: EXPORT.index("1-4\t")]
+    crowd = read_crowd(cut.encode(), columns={"label": "PosValue"})
+    assert crowd.tokens_list == [["\U0001f600", "Applepie", "is"]]
+    notes = " ".join(crowd.import_report.notes)
+    assert "1 ends of sentences behind the last row (is the file cut off?) are not read" in notes
+
+
 def test_an_id_of_two_lines_has_no_place_in_webanno(tmp_path):
     rows = [{"item": "a\nb", "text": "Ann sang", "worker": "w", "spans": []}]
     with pytest.raises(InputError, match="a sentence's id is one line"):

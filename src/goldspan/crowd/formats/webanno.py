@@ -170,6 +170,8 @@ def _read_sentence(
 
     bounds = [(place(a), place(b)) for a, b, is_part, _ in one.rows if not is_part]
     tokens, starts = [text[a:b] for a, b in bounds], [a for a, _ in bounds]
+    if bounds and text[bounds[-1][1] :].strip():
+        crowd.leave_unread("ends of sentences behind the last row (is the file cut off?)", record)
     item = crowd.item(record, cut_text(record, text, tokens, starts), group=file.document)
     spans: dict[tuple[str, str], list[int]] = {}
     for n, (first, last, _, cells) in enumerate(one.rows):
