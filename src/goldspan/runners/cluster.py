@@ -131,7 +131,8 @@ class Ray:
         groups = list(self._groups(shards, fn))
         if (crew := self._crew_for(groups)) is not None:
             with suppress(_LostError), self._ending():
-                return crew.map_reduce(fn, groups, params, merge)
+                whole: Statistics = crew.map_reduce(fn, groups, params, merge)
+                return whole
         with self._tasks() as tasks:
             given = self._ray.put(params)
             parts = tasks.bounded(_fold, ((fn, merge, given, group.ref) for group in groups))
