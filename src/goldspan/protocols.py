@@ -350,6 +350,11 @@ class Ledger(Protocol):
 class Serial:
     """A `Runner` that does one shard after the other."""
 
+    @property
+    def here(self) -> Runner:
+        """The runner for work on what this process holds: itself."""
+        return self
+
     def map(
         self, fn: Callable[[Shard, Params], Statistics], shards: Sequence[Shard], params: Params
     ) -> list[Statistics]:
@@ -365,6 +370,11 @@ class Serial:
     ) -> Statistics:
         """Call `fn` on every shard and merge as soon as the tree allows."""
         return merge_in_order((fn(shard, params) for shard in shards), merge)
+
+
+def here(runner: Runner) -> Runner:
+    """Return the runner for work on what this process holds and should not send: its threads."""
+    return getattr(runner, "here", None) or Serial()
 
 
 def merge_in_order(

@@ -107,9 +107,10 @@ class Killer(threading.Thread):
 
 
 def _killed_at_work(pid):
-    """Kill a worker if it does a task, by which Ray calls its process."""
+    """Kill a worker if it does a task or a call, by which Ray names its process."""
     try:
-        works = Path(f"/proc/{pid}/cmdline").read_bytes().startswith(b"ray::_call")
+        name = Path(f"/proc/{pid}/cmdline").read_bytes()
+        works = name.startswith((b"ray::_call", b"ray::_Member."))
         if works:
             os.kill(pid, signal.SIGKILL)
     except OSError:  # it ended by itself

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from sqlalchemy import bindparam, func, select
+from sqlalchemy import bindparam, exists, func, select
 
 from goldspan.errors import Fault, FaultsError
 from goldspan.protocols import Receipt
@@ -63,7 +63,7 @@ _ITEM = (
     .where(items.c.id == bindparam("name"))
 )
 _LEASE = (leases.c.item == bindparam("number")) & (leases.c.worker == bindparam("who"))
-_HELD, _END = select(leases).where(_LEASE), leases.delete().where(_LEASE)
+_END = leases.delete().where(_LEASE)
 _COUNTS = select(*(answers.c[name] for name in ("number", "cost", "started", "submitted"))).where(
     (answers.c.item == bindparam("number"))
     & (answers.c.worker == bindparam("who"))
@@ -79,6 +79,13 @@ _SKIPPED = select(skips.c.item).where(
     (skips.c.item == bindparam("number")) & (skips.c.worker == bindparam("who"))
 )
 _LAST = select(func.max(answers.c.number))
+# What an answer is decided by, in one row: its lease, whether one counts already, the last number.
+_STATE = select(
+    *(select(leases.c[name]).where(_LEASE).scalar_subquery().label(name)
+      for name in ("taken", "cost")),
+    exists(_COUNTS).label("has_one"),
+    func.coalesce(_LAST.scalar_subquery(), 0).label("last"),
+)  # fmt: skip
 _FILL = (
     slots.update()
     .where(slots.c.item == bindparam("number"))
@@ -222,23 +229,21 @@ def _replay(entry: Entry, sent: Sent) -> Receipt | None:
 
 def _decide(entry: Entry, sent: Sent, item: Any, worker: Worker, price: int | None) -> Receipt:
     mine = {"number": item.number, "who": worker.number}
-    held = entry.connection.execute(_HELD, mine).one_or_none()
-    status, reason = "accepted", ""
-    if entry.connection.execute(_COUNTS, mine).first() is not None:
+    state = entry.connection.execute(_STATE, mine).one()
+    status, reason, reserved = "accepted", "", state.cost
+    if state.has_one:
         status, reason = "duplicate", OFTEN
-    elif held is None:
+    elif reserved is None:
         status, reason = _without_lease(entry, item, worker, item.cost if price is None else price)
-    reserved = None if held is None else held.cost
     cost = item.cost if reserved is None else reserved
     if price is not None:  # a model may have used more than was thought possible
         cost = min(price, (reserved or 0) + entry.balance.left)
     receipt = Receipt(sent.key, status, cost if not reason else 0, reason)
     if reason and entry.connection.execute(_OTHERS, {**mine, "kinds": _KEPT}).first() is not None:
         return Receipt(sent.key, status, 0, reason, repeated=True)
-    last = entry.connection.execute(_LAST).scalar_one() or 0
-    body = {"number": last + 1, "key": sent.key, "item": item.number, "worker": worker.number}
+    body = {"number": state.last + 1, "key": sent.key, "item": item.number, "worker": worker.number}
     body |= {"labels": sent.labels, "status": status, "reason": reason, "cost": receipt.cost}
-    body["started"] = -1 if held is None else held.taken
+    body["started"] = -1 if reserved is None else state.taken
     is_other = status == "accepted" and reserved != cost
     entry.log("submit", body | ({"reserved": reserved} if is_other else {}))
     return receipt

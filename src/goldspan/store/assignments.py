@@ -27,7 +27,14 @@ from sqlalchemy import (
 from goldspan.errors import InputError
 from goldspan.protocols import Lease, Price
 from goldspan.store.journal import Entry, read_json
-from goldspan.store.people import Worker, find_worker, is_worker, keep_reason, worker_of
+from goldspan.store.people import (
+    Worker,
+    find_worker,
+    is_worker,
+    keep_reason,
+    new_worker,
+    worker_of,
+)
 from goldspan.store.pool import FEW, look_back, numbers_of
 from goldspan.store.schema import (
     FREE,
@@ -74,20 +81,35 @@ _FREE_PLACES = (
     .join(items, items.c.number == slots.c.item)
     .where(text(FREE))
 )
+_THESE = _FREE_PLACES.where(slots.c.item.in_(bindparam("numbers", expanding=True)))
 _WINDOW = (
     _FREE_PLACES.where(slots.c.position >= bindparam("start"))
     .order_by(slots.c.position)
     .limit(bindparam("size"))
 )
-_LOOKS = select(workers.c.number, workers.c.cursor).where(is_worker())
-_OPEN = (slots.c.position >= bindparam("start")) & text(FREE)
+_LOOKS = select(workers.c.number, workers.c.cursor).where(is_worker()).cte("looks")
+_WHO = select(_LOOKS.c.number).scalar_subquery()
+_START = func.coalesce(select(_LOOKS.c.cursor).scalar_subquery(), 0)
+_CONTROL = select(gold.c.item).where(gold.c.control == literal_column("1"))
 # Gold questions, and what the worker has had: looked up, since there is much more that he has not.
 _NOT_HIS = union_all(
-    *(select(table.c.item).where(table.c.worker == bindparam("who"))
-      for table in (answers, leases, skips)),
-    select(gold.c.item).where(gold.c.control == literal_column("1")),
-)  # fmt: skip
-_N_NOT_HIS = select(func.count()).where(_OPEN, slots.c.item.in_(_NOT_HIS))
+    *(select(table.c.item).where(table.c.worker == _WHO) for table in (answers, leases, skips)),
+    _CONTROL,
+)
+_HOLDS = (leases.c.worker == _WHO) & (leases.c.expires > bindparam("now"))
+_ABOUT = select(
+    _START.label("start"),
+    select(func.count())
+    .where((slots.c.position >= _START) & text(FREE), slots.c.item.in_(_NOT_HIS))
+    .scalar_subquery()
+    .label("not_his"),
+    select(func.count())
+    .where(_HOLDS, leases.c.item.not_in(_CONTROL))
+    .scalar_subquery()
+    .label("held"),
+    select(func.count()).select_from(slots).scalar_subquery().label("n_slots"),
+)
+_OPEN = (slots.c.position >= bindparam("start")) & text(FREE)
 _N_OPEN = select(func.count()).select_from(
     select(slots.c.position).where(_OPEN).limit(bindparam("size")).subquery()
 )
@@ -312,19 +334,43 @@ def next_items(
 
 def n_left(connection: Connection, worker: str, most: int) -> int:
     """Count the free places that a worker could take, gold questions aside; at most `most`."""
-    row = connection.execute(_LOOKS, {"name": worker}).one_or_none()
-    who, start = (-1, 0) if row is None else (row.number, row.cursor)
-    not_his = connection.execute(_N_NOT_HIS, {"who": who, "start": start}).scalar_one()
-    size = {"start": start, "size": most + not_his}
-    return int(connection.execute(_N_OPEN, size).scalar_one()) - int(not_his)
+    return _n_free(connection, _about(connection, worker, 0), most)
+
+
+def n_coming(
+    connection: Connection, worker: str, now: int, most: int, n_items: int, *, endless: bool
+) -> int:
+    """Count the items that a worker holds or may still get, gold questions aside.
+
+    Args:
+        connection: Where to read.
+        worker: The worker.
+        now: Milliseconds since 1970.
+        most: Where counting free places ends.
+        n_items: The size of the pool: those in no batch yet count too.
+        endless: Whether nobody knows how many of those will come: then it is `most`.
+    """
+    about = _about(connection, worker, now)
+    later = n_items - int(about.n_slots)
+    if later and endless:
+        return most
+    return int(about.held) + later + _n_free(connection, about, most)
+
+
+def _about(connection: Connection, worker: str, now: int) -> Any:
+    return connection.execute(_ABOUT, {"name": worker, "now": now}).one()
+
+
+def _n_free(connection: Connection, about: Any, most: int) -> int:
+    size = {"start": about.start, "size": most + about.not_his}
+    return int(connection.execute(_N_OPEN, size).scalar_one()) - int(about.not_his)
 
 
 def these_items(
     entry: Entry, worker: Worker, numbers: list[int], n: int, price: Price | None = None
 ) -> list[Choice]:
     """Choose among given items, in their order."""
-    query = _FREE_PLACES.where(slots.c.item.in_(numbers))
-    free = entry.connection.execute(query, {"who": worker.number})
+    free = entry.connection.execute(_THESE, {"who": worker.number, "numbers": numbers})
     rows = {row.item: row for row in free}
     found: list[Choice] = []
     left = entry.balance.left
@@ -361,6 +407,7 @@ _HELD = (
     .where(_OF_WORKER)
     .order_by(slots.c.position)
 )
+_HELD_OF = _HELD.where(leases.c.item.in_(bindparam("numbers", expanding=True)))
 
 
 def _which(condition: ColumnElement[bool]) -> Select[Any]:
@@ -379,11 +426,13 @@ def lease(
     names: Sequence[str] | None,
     family: Family = NOBODY,
     price: Price | None = None,
+    idle: Worker | None = None,
 ) -> list[Lease]:
     """Assign items to a worker until n are held, as far as there are places and money.
 
     Reserved is what an item costs, or the worker's own price. A family counts where no items are
-    named: gold questions are for all of its members.
+    named: gold questions are for all of its members. `idle` is the worker's row, if it was read in
+    this transaction and nothing is held.
     """
     if isinstance(n, bool) or not isinstance(n, int) or not 1 <= n <= MOST_AT_ONCE:
         raise InputError(f"n must be a whole number from 1 to {MOST_AT_ONCE}, not {n!r}")
@@ -394,9 +443,10 @@ def lease(
     for amount in price or ():
         check_amount(amount, "a price")
     expire_due(entry)
-    worker = worker_of(entry, name)
+    worker = idle or find_worker(entry, name)
     only = None if names is None else _in_order(entry, names)
-    held = _held(entry, worker, only)
+    held = [] if worker is None or idle else _held(entry, worker, only)
+    worker = worker or new_worker(entry, name)
     missing = n - len(held)
     if missing > 0 and not worker.barred and not entry.paused:
         _take(entry, worker, missing, seconds, only, family, price)
@@ -404,11 +454,11 @@ def lease(
     return held[:n]
 
 
-def holding(entry: Entry, name: str) -> list[Lease]:
-    """Return a worker's assignments, in the order in which items are assigned."""
+def holding(entry: Entry, name: str) -> tuple[Worker | None, list[Lease]]:
+    """Return a worker's row, if there is one, and the assignments in their order."""
     expire_due(entry)
     worker = find_worker(entry, name)
-    return [] if worker is None else _held(entry, worker, None)
+    return worker, [] if worker is None else _held(entry, worker, None)
 
 
 def put_leases(entry: Entry, body: Mapping[str, Any]) -> None:
@@ -496,10 +546,10 @@ def _take(
 
 def _held(entry: Entry, worker: Worker, only: list[int] | None) -> list[Lease]:
     """Return the assignments of a worker in the order in which items are assigned."""
-    query = _HELD if only is None else _HELD.where(leases.c.item.in_(only))
+    query, values = (_HELD, {}) if only is None else (_HELD_OF, {"numbers": only})
     return [
         Lease(row.id, worker.id, tuple(read_json(row.tokens)), row.taken, row.expires, row.cost)
-        for row in entry.connection.execute(query, {"who": worker.number})
+        for row in entry.connection.execute(query, {"who": worker.number, **values})
     ]
 
 

@@ -191,6 +191,7 @@ def _forget(
 def put_forgotten(entry: Entry, body: Mapping[str, Any]) -> None:
     """Delete somebody's rows, write what is left of their payments, and set the tombstone."""
     connection, person = entry.connection, body["person"]
+    entry.names.clear()
     connection.execute(people.delete().where(people.c.pseudonym == person))
     connection.execute(notes.delete().where(notes.c.person == person))
     left = [{**row, "person": person, "seal": ""} for row in body["notes"]]

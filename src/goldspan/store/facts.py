@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cache
 from hashlib import blake2b
 from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, bindparam, case, func, not_, select
+from sqlalchemy import Connection, Executable, bindparam, case, func, not_, select
+from sqlalchemy.dialects.postgresql import insert as postgresql_insert
+from sqlalchemy.dialects.sqlite import insert as sqlite_insert
 
 from goldspan.errors import InputError
 from goldspan.spans import Codec
@@ -212,15 +215,21 @@ DAY = 86_400_000
 """Milliseconds; days are those of UTC."""
 
 _MINE = (usage.c.kind == bindparam("what")) & (usage.c.name == bindparam("who"))
-_FIND = select(usage.c.n).where(_MINE & (usage.c.day == bindparam("today")))
 _FIND_ANY = select(usage.c.n).where(_MINE)
 _IS_TODAY = usage.c.day == bindparam("today")
-_COUNT = (
-    usage.update()
-    .where(_MINE & not_(_IS_TODAY & (usage.c.n >= bindparam("most"))))
-    .values(day=bindparam("today"), n=case((_IS_TODAY, usage.c.n + 1), else_=1))
-)
 _FORGET = usage.delete().where(usage.c.day < bindparam("today"))
+
+
+@cache
+def _count(dialect: str) -> Executable:
+    """Return the statement that counts one more; it changes no row where the bound is reached."""
+    insert = sqlite_insert if dialect == "sqlite" else postgresql_insert
+    first = {"kind": bindparam("what"), "name": bindparam("who"), "day": bindparam("today"), "n": 1}
+    more = {"day": bindparam("today"), "n": case((_IS_TODAY, usage.c.n + 1), else_=1)}
+    may = not_(_IS_TODAY & (usage.c.n >= bindparam("most")))
+    made = insert(usage).values(first)
+    made = made.on_conflict_do_update(index_elements=["kind", "name"], set_=more, where=may)
+    return made.execution_options(preserve_rowcount=True)
 
 
 class Bound(NamedTuple):
@@ -244,18 +253,18 @@ class Bound(NamedTuple):
 def count(entry: Entry, bound: Bound) -> None:
     """Count one more today."""
     today, into = divmod(entry.now if bound.now is None else bound.now, DAY)
-    known = pseudonym_of(entry.connection, bound.name) if entry.private else bound.name
-    who = {"what": bound.kind, "who": _hash(known)}
-    mine = {**who, "today": today}
-    if entry.connection.execute(_COUNT, {**mine, "most": bound.most}).rowcount:
-        return
-    so_many = entry.connection.execute(_FIND, mine).scalar_one_or_none() or 0
-    if so_many >= bound.most:
+    known = bound.name
+    if entry.private:
+        known = entry.names.get(known) or pseudonym_of(entry.connection, known)
+    mine = {"what": bound.kind, "who": _hash(known), "today": today, "most": bound.most}
+    connection = entry.connection
+    counted = bound.most > 0 and connection.execute(_count(connection.dialect.name), mine).rowcount
+    if not counted:
         message = f"{bound.kind}: {bound.most} a day are allowed, and were made"
         raise BoundError(message, bound.most, -(-(DAY - into) // 1000))
-    entry.connection.execute(_FORGET, {"today": today})
-    facts = {"kind": bound.kind, "name": who["who"], "day": today, "n": 1}
-    entry.connection.execute(usage.insert(), facts)
+    if entry.held is None or entry.held.swept < today:
+        connection.execute(_FORGET, {"today": today})
+        entry.swept = today
 
 
 def revise(

@@ -259,6 +259,7 @@ class Held:
         lost: Why nothing is written any more, None while nothing is lost.
         sure_until: Until when, by this process's own clock, nobody can have taken a role over.
         told: Who is told when something is lost, once, in any thread.
+        swept: The last day on which this process deleted the counts of past days.
     """
 
     def __init__(self) -> None:
@@ -267,6 +268,7 @@ class Held:
         self.lost: LostError | None = None
         self.sure_until: dict[str, float] = {}
         self.told: list[Callable[[LostError], None]] = []
+        self.swept = -1
         self._guard = threading.Lock()
 
     @property
@@ -341,6 +343,8 @@ class Entry:
         held: The roles that must still be this process's, None where it needs none.
         where: The database, for messages.
         expired: Whether the leases that are due were ended in this transaction.
+        names: By which name the tables know people, as far as it was looked up.
+        swept: The day whose past counts were deleted in this transaction, -1 if none were.
     """
 
     connection: Connection
@@ -356,6 +360,8 @@ class Entry:
     held: Held | None = None
     where: str = ""
     expired: bool = False
+    names: dict[str, str] = field(default_factory=dict)
+    swept: int = -1
 
     def log(self, kind: str, body: Mapping[str, Any], expected: str | None = None) -> None:
         """Append an event and apply its effect."""
@@ -477,6 +483,7 @@ class Database:
                 entry.held, entry.where = self.held, self.where
                 result = work(entry, *args, **kwargs)
                 entry.close()
+            self.held.swept = max(self.held.swept, entry.swept)
             return result
 
 

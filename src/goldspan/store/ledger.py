@@ -401,6 +401,12 @@ class SqlLedger:
         """
         return self.database.query(assignments.n_left, worker, most)
 
+    def n_coming(self, worker: str, now: int, most: int, n_items: int, *, endless: bool) -> int:
+        """Count what a worker holds and may get: see `goldspan.store.assignments.n_coming`."""
+        return self.database.query(
+            assignments.n_coming, worker, now, most, n_items, endless=endless
+        )
+
     def last_batch(self) -> tuple[str, int] | None:
         """Return the name of the batch that was opened last, and when; None before the first."""
         return self.database.query(queries.last_batch)

@@ -94,8 +94,11 @@ def known_by(entry: Entry, person: str, *, admit: bool = False) -> str:
     """
     if not entry.private or entry.replayed:
         return person
+    if person in entry.names:
+        return entry.names[person]
     found = entry.connection.execute(_PSEUDONYM, {"person": person}).scalar_one_or_none()
     if found is not None:
+        entry.names[person] = str(found)
         return str(found)
     if _is_pseudonym(entry.connection, person):
         return person
@@ -350,7 +353,13 @@ def _is_pseudonym(connection: Connection, name: str) -> bool:
 # Workers as the store knows them: a number, where they look next, and whether they are asked.
 
 
-_FIND = select(workers.c.number, SHOWN, workers.c.cursor, workers.c.barred).where(is_worker())
+_FIND = select(
+    workers.c.number, SHOWN, workers.c.cursor, workers.c.barred, workers.c.id.label("known")
+).where(is_worker())
+_NEW = select(
+    func.coalesce(select(func.max(workers.c.number)).scalar_subquery(), 0).label("last"),
+    _PSEUDONYM.scalar_subquery().label("pseudonym"),
+)
 
 
 class Worker(NamedTuple):
@@ -364,20 +373,29 @@ class Worker(NamedTuple):
 
 def worker_of(entry: Entry, name: str) -> Worker:
     """Return a worker's row; one who is new gets it now."""
-    found = find_worker(entry, name)
-    if found is None:
-        known = known_by(entry, check_name(name, "a worker's id"))
-        last = entry.connection.execute(select(func.max(workers.c.number))).scalar_one() or 0
-        entry.log("worker", {"number": last + 1, "id": known})
-        found = Worker(last + 1, name, 0, 0)
-    return found
+    return find_worker(entry, name) or new_worker(entry, name)
+
+
+def new_worker(entry: Entry, name: str) -> Worker:
+    """Give a worker who is not known a row."""
+    check_name(name, "a worker's id")
+    row = entry.connection.execute(_NEW, {"person": name}).one()
+    if row.pseudonym is not None and entry.private and not entry.replayed:
+        entry.names[name] = row.pseudonym
+    known = known_by(entry, name)
+    entry.log("worker", {"number": row.last + 1, "id": known})
+    return Worker(row.last + 1, name, 0, 0)
 
 
 def find_worker(entry: Entry, name: str) -> Worker | None:
     """Return a worker's row, None if the worker is unknown."""
     known = {"name": check_name(name, "a worker's id")}
     row = entry.connection.execute(_FIND, known).one_or_none()
-    return None if row is None else Worker(*row)
+    if row is None:
+        return None
+    if entry.private and not entry.replayed:
+        entry.names[name] = row.known
+    return Worker(*row[:4])
 
 
 def put_worker(entry: Entry, body: Mapping[str, Any]) -> None:

@@ -100,14 +100,19 @@ def put_details(entry: Entry, body: Mapping[str, Any]) -> None:
     entry.connection.execute(query, rows)
 
 
+_NUMBERS = select(items.c.id, items.c.number).where(
+    items.c.id.in_(bindparam("names", expanding=True))
+)
+
+
 def numbers_of(entry: Entry, names: Sequence[str]) -> dict[str, int]:
     """Find the numbers of items by id."""
     found: dict[str, int] = {}
     possible = [name for name in names if is_name(name)]
     for start in range(0, len(possible), FEW):
         part = possible[start : start + FEW]
-        query = select(items.c.id, items.c.number).where(items.c.id.in_(part))
-        found.update((row.id, row.number) for row in entry.connection.execute(query))
+        rows = entry.connection.execute(_NUMBERS, {"names": part})
+        found.update((row.id, row.number) for row in rows)
     missing = [name for name in dict.fromkeys(names) if name not in found]
     if missing:
         raise FaultsError([Fault("is not in the pool", item=name) for name in missing])

@@ -11,7 +11,16 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
-from sqlalchemy import Connection, CursorResult, bindparam, case, func, select
+from sqlalchemy import (
+    Connection,
+    CursorResult,
+    ScalarSelect,
+    Table,
+    bindparam,
+    case,
+    func,
+    select,
+)
 
 from goldspan.crowd import Crowd
 from goldspan.errors import UnknownNameError
@@ -51,9 +60,27 @@ _NAMING = people.KEPT_APART | {people.BAR, people.VERDICTS, people.SUGGESTED}
 """Kinds of records that name workers."""
 _COUNT = select(func.count()).where(records.c.kind == bindparam("asked"))
 _COUNT_NOTES = select(func.count()).where(notes.c.kind == bindparam("asked"))
+
+
+def _kind_of(table: Table, name: str) -> ScalarSelect[int]:
+    """Return the statement that counts the rows of the kind that is the parameter `name`."""
+    return select(func.count()).where(table.c.kind == bindparam(name)).scalar_subquery()
+
+
 _COUNT_APART = select(
     case((campaign.c.private == 1, _COUNT_NOTES.scalar_subquery()), else_=_COUNT.scalar_subquery())
 )
+_NEWS = select(
+    func.coalesce(select(func.max(answers.c.number)).scalar_subquery(), 0),
+    select(
+        case(
+            (campaign.c.private == 1, _kind_of(notes, "decision")),
+            else_=_kind_of(records, "decision"),
+        )
+    ).scalar_subquery(),
+    _kind_of(records, "judged"),
+)
+_NEWS_OF = {"decision": people.DECISION, "judged": people.VERDICTS}
 
 
 def read_crowd(connection: Connection, which: str = "answered") -> Crowd:
@@ -98,6 +125,25 @@ def count_records(connection: Connection, kind: str) -> int:
     """Count the facts of a kind."""
     query = _COUNT_APART if kind in people.KEPT_APART else _COUNT
     return int(connection.execute(query, {"asked": kind}).scalar_one())
+
+
+class News(NamedTuple):
+    """By what it is seen that something came.
+
+    Attributes:
+        last: Number of the last answer.
+        n_decisions: How often a requester decided about a worker.
+        n_judged: How often workers were judged.
+    """
+
+    last: int
+    n_decisions: int
+    n_judged: int
+
+
+def news(connection: Connection) -> News:
+    """Return by what it is seen that something came, in one statement."""
+    return News(*connection.execute(_NEWS, _NEWS_OF).one())
 
 
 def last_time(connection: Connection, kind: str) -> int | None:

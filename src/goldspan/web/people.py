@@ -8,6 +8,7 @@ from array import array
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from sqlalchemy import Connection
 
@@ -53,6 +54,18 @@ class Person:
     given: array[int] = field(default_factory=lambda: array("q"))
 
 
+class Seen(NamedTuple):
+    """What a look at the store has found.
+
+    Attributes:
+        last: Number of the last answer.
+        n_judged: How often workers were judged.
+    """
+
+    last: int
+    n_judged: int
+
+
 class People:
     """All workers of a campaign; safe to use from several threads and several processes.
 
@@ -86,24 +99,25 @@ class People:
         with self.ledger.database.read() as connection:
             self.catch_up(connection)
 
-    def catch_up(self, connection: Connection) -> int:
-        """Read what came since it was last read; return the number of the last answer.
+    def catch_up(self, connection: Connection) -> Seen:
+        """Read what came since it was last read.
 
         In a transaction that writes, this comes before its first answer: what is rolled back must
         not be remembered.
         """
         with self._turn:
             self._forget(connection)
-            rows = queries.since(connection, self._seen)
+            news = queries.news(connection)
+            rows = queries.since(connection, self._seen) if news.last > self._seen else []
             if rows:
                 control = [row.number for row in rows if row.item in self.inputs.control]
                 labels = queries.labels_of(connection, control) if control else {}
                 first: set[tuple[str, str]] = set()
                 for row in rows:
                     self._add(row, labels.get(row.number), first)
-            if self.inputs.control:
-                self._count_tests(connection)
-            return self._seen
+            if self.inputs.control and news.n_decisions != self._n_decisions:
+                self._count_tests(connection, news.n_decisions)
+            return Seen(self._seen, news.n_judged)
 
     def took(self, came: NewAnswer, labels: Labels) -> None:
         """Count an answer that is kept now, if it was not read meanwhile."""
@@ -133,13 +147,11 @@ class People:
             self._n_forgotten, self._n_decisions = n_forgotten, -1
             self._known, self._seen = {}, 0
 
-    def _count_tests(self, connection: Connection) -> None:
-        n_decisions = queries.count_records(connection, DECISION)
-        if n_decisions != self._n_decisions:
-            asked: Counter[str] = Counter()
-            for row in queries.read_records(connection, DECISION).values():
-                asked[row["worker"]] += row["questions"] if row["verdict"] == TEST else 0
-            self._asked, self._n_decisions = asked, n_decisions
+    def _count_tests(self, connection: Connection, n_decisions: int) -> None:
+        asked: Counter[str] = Counter()
+        for row in queries.read_records(connection, DECISION).values():
+            asked[row["worker"]] += row["questions"] if row["verdict"] == TEST else 0
+        self._asked, self._n_decisions = asked, n_decisions
 
     def _add(self, row: NewAnswer, labels: Labels | None, first: set[tuple[str, str]]) -> None:
         """Count an answer; `first` holds the first versions among those that are read with it."""

@@ -306,6 +306,7 @@ class WebPart:
         try:
             database, address = service.ledger.database, settings.address()
             with serving(database, address, service.deployment, shared=True):
+                service.rehearse()
                 yield create_app(service, settings)
         finally:
             service.close()

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 import re
 import threading
 from collections import Counter
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from hashlib import blake2b
 from hmac import digest
 from typing import Any, TypeVar
@@ -24,14 +26,17 @@ from goldspan.spans import Span, write
 from goldspan.store import SqlLedger, answers, assignments, queries
 from goldspan.store.answers import CHANGED
 from goldspan.store.engine import BoundError
-from goldspan.store.facts import Bound, record
+from goldspan.store.facts import Bound, count, record
 from goldspan.store.journal import Entry
+from goldspan.store.people import new_worker
 from goldspan.store.queries import CountedAnswer, NewAnswer
 from goldspan.store.suggestions import keep_suggestion, own_answers, read_suggestion
 from goldspan.tagger.features import hash64
 from goldspan.web.errors import Refused
 from goldspan.web.people import BAR, GOLD, People, Person
 from goldspan.web.security.secret import Keys, Signer
+
+log = logging.getLogger("goldspan.web")
 
 # --------------------------------------------------------------------------------------------------
 # Tasks as pages show them, answers as pages send them
@@ -170,7 +175,7 @@ class Asking:
         if not self.is_ready():
             self.people.look()
             return None
-        got = self.ledger.transact(now, lambda entry: self._lease(entry, worker), bound)
+        got = self.ledger.transact(now, lambda entry: self.assign(entry, worker), bound)
         return got[0] if got else None
 
     def take(
@@ -181,7 +186,7 @@ class Asking:
         Returns:
             What became of it, and the answer if it is a new one.
         """
-        last = self.people.catch_up(entry.connection)
+        last = self.people.catch_up(entry.connection).last
         own = self.inputs.plan.entry_of_person(worker)
         cost = None if own is None else own.tariff.cost(len(labels))
         receipt = answers.submit(entry, key, worker, item, labels, self.ledger.tagset, cost)
@@ -194,9 +199,10 @@ class Asking:
         counts = int(receipt.counts)
         return receipt, NewAnswer(last + 1, item, worker, receipt.status, counts, receipt.cost)
 
-    def _lease(self, entry: Entry, worker: str) -> list[Lease]:
-        self.people.catch_up(entry.connection)
-        held = assignments.holding(entry, worker)
+    def assign(self, entry: Entry, worker: str) -> list[Lease]:
+        """Return what a worker holds, or assign the next task."""
+        seen = self.people.catch_up(entry.connection)
+        idle, held = assignments.holding(entry, worker)
         if held:  # another request came first, perhaps in another process
             return held
         person, own = self.people[worker], self.inputs.plan.entry_of_person(worker)
@@ -208,11 +214,15 @@ class Asking:
         if self._is_due(worker, person):
             questions = self._questions(entry.connection, worker, person)[:TRIES]
             if questions:
-                held = assignments.lease(entry, worker, self.seconds, 1, questions, price=price)
+                idle = idle or new_worker(entry, worker)
+                held = assignments.lease(
+                    entry, worker, self.seconds, 1, questions, price=price, idle=idle
+                )
             if held or len(person.control) < self._opening:
                 return held
-        family = self._family(entry.connection, worker)
-        held = assignments.lease(entry, worker, self.seconds, 1, None, family, price)
+        family = self._family(entry.connection, worker, seen.n_judged)
+        idle = idle or new_worker(entry, worker)
+        held = assignments.lease(entry, worker, self.seconds, 1, None, family, price, idle)
         for lease in held:
             self._suggest(entry, worker, lease.item)
         return held
@@ -226,10 +236,10 @@ class Asking:
         if one is not None:
             keep_suggestion(entry, one)
 
-    def _family(self, connection: Connection, worker: str) -> assignments.Family:
+    def _family(self, connection: Connection, worker: str, n_judged: int) -> assignments.Family:
         """Return the worker's family: of the plan, or as last found and judged."""
         section = self.inputs.plan.aggregate
-        n_judged = 0 if section.has_families else queries.count_records(connection, VERDICTS)
+        n_judged = 0 if section.has_families else n_judged
         if (section.families, n_judged) != self._named[0]:
             judged = queries.read_records(connection, VERDICTS) if n_judged else {}
             names = families_of(self.inputs.plan, judged)
@@ -363,8 +373,14 @@ _ENOUGH = (
     "You have reached the most that one person can send in a day ({most} requests). Come back "
     "tomorrow; nothing that you were told is kept is lost."
 )
+REHEARSAL = "rehearsal"
+"""A worker who never comes."""
 Completion = Callable[[str], dict[str, Any] | None]
 Result = TypeVar("Result")
+
+
+class _Undone(Exception):  # noqa: N818
+    """A rehearsal is over: its transaction is rolled back."""
 
 
 class Work:
@@ -390,6 +406,26 @@ class Work:
         self.asking, self.tasks = Asking(inputs, ledger, people), Tasks(inputs, keys)
         self._counted: dict[str, tuple[int, int, int]] = {}
         self._outcomes, self._outcomes_lock = Counter[str](), threading.Lock()
+
+    def rehearse(self) -> None:
+        """Do once what requests of a new worker do in the store, and undo it.
+
+        The first request would otherwise wait until all statements are compiled, and those who
+        come at the same moment with it.
+        """
+
+        def act(entry: Entry) -> None:
+            for lease in self.asking.assign(entry, REHEARSAL):
+                own, length = self.inputs.plan, len(lease.tokens)
+                labels = own.task.labels[:1] if own.is_single else ["O"] * length
+                self.asking.take(entry, "rehearsal", REHEARSAL, lease.item, labels)
+            count(entry, self._bound(REHEARSAL))
+            entry.flush()
+            raise _Undone
+
+        with suppress(_Undone):
+            self.ledger.transact(self.clock(), act)
+        self._left(REHEARSAL)
 
     def outcomes(self) -> dict[str, int]:
         """Count the answers that were taken by this process, by what became of them."""
@@ -664,12 +700,10 @@ class Work:
     def _left(self, worker: str) -> int:
         """Count the items that a worker may still get: free, held, and not yet asked about."""
         plan = self.inputs.plan
-        held = self.ledger.held(worker, self.clock())
-        n_held = sum(lease.item not in self.inputs.control for lease in held)
-        later = len(self.inputs.ids) - self.ledger.n_slots
-        if later and (plan.is_paid or plan.budget.hours is not None or plan.stop.rules):
-            return MANY  # when it ends, nobody knows
-        return n_held + later + self.ledger.n_left(worker, MANY)
+        # When it ends, nobody knows then.
+        endless = bool(plan.is_paid or plan.budget.hours is not None or plan.stop.rules)
+        n_items = len(self.inputs.ids)
+        return self.ledger.n_coming(worker, self.clock(), MANY, n_items, endless=endless)
 
     def _feedback(self, worker: str, item: str, labels: Sequence[str]) -> dict[str, Any] | None:
         """Show the right answer, in practice alone."""
@@ -709,6 +743,33 @@ class Work:
             paid = f"For {answers} you get {me['earned']} {me['currency']}".strip() + "."
         said = f"{message} {paid}" if me["done"] else message
         return {"state": "done", "message": said, "completion": self.completion(worker)}
+
+
+class Rehearsal:
+    """A thread that calls `Work.rehearse` once there is something to label, and ends."""
+
+    def __init__(self, work: Work) -> None:
+        self._work, self._halt = work, threading.Event()
+        self._thread = threading.Thread(target=self._run, name="goldspan-rehearsal", daemon=True)
+
+    def start(self) -> None:
+        """Begin."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End, before the store is closed."""
+        self._halt.set()
+        if self._thread.ident is not None:
+            self._thread.join()
+
+    def _run(self) -> None:
+        try:
+            while not self._work.asking.is_ready():
+                if self._halt.wait(1):
+                    return
+            self._work.rehearse()
+        except Exception as error:  # noqa: BLE001 - without it the first request is slower
+            log.debug("nothing was rehearsed: %s", error)
 
 
 def _pass(entry: Entry, worker: str, item: str, reason: str) -> None:

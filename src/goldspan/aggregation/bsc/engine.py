@@ -28,11 +28,11 @@ from goldspan.aggregation.bsc import few
 from goldspan.aggregation.bsc.evidence import Evidence, Stored, Sums, Tables
 from goldspan.aggregation.bsc.kernels import token_step, vote_step
 from goldspan.aggregation.families import Families
-from goldspan.aggregation.workermodels import Prior, Rows, WorkerModel
+from goldspan.aggregation.workermodels import Block, Prior, Rows, WorkerModel
 from goldspan.chains.forward_backward import expect_items, expect_lanes
 from goldspan.crowd import Crowd
 from goldspan.errors import InputError
-from goldspan.protocols import Checkpoint, Progress, Runner, Serial
+from goldspan.protocols import Checkpoint, Progress, Runner, Serial, here
 from goldspan.spans import Codec
 
 # --------------------------------------------------------------------------------------------------
@@ -150,6 +150,11 @@ def _flat(crowd: Crowd) -> pa.Array:
 ENTRIES_PER_SHARD = 1 << 15
 MAX_SHARDS, MAX_SINGLE = 4096, 32
 """Most shards: of sequences, whose own tables should stay in the caches, and of single labels."""
+LARGE = BLOCK = 1 << 22
+"""Cells of a table from which it is updated in blocks, two at least, and of a block, at most.
+
+In smaller blocks the same takes more time: memory comes and goes in small pages then.
+"""
 SETTLE = 20
 POSTERIOR = "posterior/"
 INTERRUPTED = "interrupted"
@@ -184,8 +189,17 @@ class Model:
         n_labels = self.rows.n_labels
         return Sums(np.zeros((self.n_entries, n_labels)), np.zeros_like(self.truth.allowed, float))
 
-    def update(self, sums: Sums, last: Any) -> tuple[Any, Tables, float]:
+    def update(
+        self, sums: Sums, last: Any, runner: Runner | None = None
+    ) -> tuple[Any, Tables, float]:
         """Return the workers' posterior, the tables of the next E-step, and the divergence.
+
+        A large table is updated in blocks of workers, always the same ones.
+
+        Args:
+            sums: The statistics.
+            last: The posterior under which they were expected, None at the start.
+            runner: Where to work; its threads of this process are used.
 
         Raises:
             InputError: The statistics are those of a truth with a chain and this one has none, or
@@ -197,12 +211,15 @@ class Model:
                 "other way round: start from a result of the same method"
             )
         n = len(self.rows)
-        posterior = sums.posterior
-        if posterior is None:
-            posterior = self.workers.posterior(sums.counts[:n], self.rows, self.prior, last)
-        tables = self.tables(posterior, sums)
-        logs = tables.log_table[:n]
-        apart = self.workers.divergence(posterior, self.rows, self.prior, logs)
+        if n * self.rows.n_labels >= LARGE:
+            posterior, tables, apart = self._by_blocks(sums, last, runner)
+        else:
+            posterior = sums.posterior
+            if posterior is None:
+                posterior = self.workers.posterior(sums.counts[:n], self.rows, self.prior, last)
+            tables = self.tables(posterior, sums)
+            logs = tables.log_table[:n]
+            apart = self.workers.divergence(posterior, self.rows, self.prior, logs)
         apart += self.truth.divergence(sums.truth)
         if self.words:
             apart += self.words.divergence(sums.counts[n:])
@@ -215,8 +232,72 @@ class Model:
             words = self.words.log_table(sums.counts[len(self.rows) :])
             logs = np.concatenate([logs, words])
         logs = np.ascontiguousarray(logs)
-        truth = np.exp(self.truth.log_table(sums.truth))
-        return Tables(logs, np.exp(logs), truth, self.truth.end)
+        return Tables(logs, np.exp(logs), self._truth(sums), self.truth.end)
+
+    def _by_blocks(self, sums: Sums, last: Any, runner: Runner | None) -> tuple[Any, Tables, float]:
+        """Return the workers' posterior, the tables, and the workers' divergence."""
+        at_hand, known = here(runner or Serial()), sums.posterior
+        n_blocks = -(-len(self.rows) * self.rows.n_labels // BLOCK)
+        blocks = self.rows.blocks(-(-len(self.rows) // (n_blocks + n_blocks % 2)))
+        shards = [_Shard(self, block, sums.counts[block.row], last, known) for block in blocks]
+        made = at_hand.map(_update_block, shards, None)
+        columns = {name: [one.arrays.pop(name) for one in made] for name in list(made[0].arrays)}
+        if self.words:
+            words = self.words.log_table(sums.counts[len(self.rows) :])
+            columns[_LOGS].append(words)
+            columns[_TABLE].append(np.exp(words))
+        whole = dict(zip(columns, at_hand.map(_drained, list(columns.values()), None), strict=True))
+        tables = Tables(whole.pop(_LOGS), whole.pop(_TABLE), self._truth(sums), self.truth.end)
+        posterior = self.workers.restore(whole) if known is None else known
+        return posterior, tables, sum(one.apart for one in made)
+
+    def _truth(self, sums: Sums) -> Floats:
+        return np.asarray(np.exp(self.truth.log_table(sums.truth)))
+
+
+@dataclass(frozen=True, eq=False)
+class _Shard:
+    """A block of workers to update: the whole model, and what is known of the block."""
+
+    model: Model
+    block: Block
+    counts: Floats
+    last: Any
+    known: Any
+
+
+_LOGS, _TABLE = "log_table", "table"
+
+
+@dataclass(frozen=True, eq=False)
+class _Made:
+    """What a block was updated to: its tables and its posterior by name, and the divergence."""
+
+    arrays: dict[str, Floats]
+    apart: float
+
+
+def _update_block(shard: _Shard, _: None) -> _Made:
+    """Update a block of workers."""
+    model, workers, block = shard.model, shard.model.workers, shard.block
+    rows, prior = model.rows.of_block(block), model.prior.of_block(block)
+    arrays: dict[str, Floats] = {}
+    if shard.known is None:
+        last = None if shard.last is None else workers.of_block(shard.last, block)
+        posterior = workers.posterior(shard.counts, rows, prior, last)
+        arrays |= workers.arrays(posterior)
+    else:
+        posterior = workers.of_block(shard.known, block)
+    logs = np.ascontiguousarray(workers.log_table(posterior, rows))
+    arrays |= {_LOGS: logs, _TABLE: np.exp(logs)}
+    return _Made(arrays, workers.divergence(posterior, rows, prior, logs))
+
+
+def _drained(parts: list[Floats], _: None) -> Floats:
+    """Return parts of a table as one, and empty the list, as tables are large."""
+    whole = np.concatenate(parts)
+    parts.clear()
+    return whole
 
 
 @dataclass(frozen=True, eq=False)
@@ -384,7 +465,7 @@ def _step(
     model: Model, shards: Sequence[Evidence], sums: Sums, last: Any, runner: Runner
 ) -> tuple[Any, Sums, float]:
     """Return the workers' posterior, the statistics that it expects, and the objective."""
-    posterior, tables, apart = model.update(sums, last)
+    posterior, tables, apart = model.update(sums, last, runner)
     new = runner.map_reduce(e_step, shards, tables, Sums.add)
     return posterior, new, new.log_z - apart
 

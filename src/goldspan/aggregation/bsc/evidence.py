@@ -336,19 +336,19 @@ class Patterned(Evidence):
     """Evidence whose rows are patterns, then words.
 
     Attributes:
-        pattern_bounds: int64 [n_patterns + 1]; pattern p stands for the workers' rows
+        pattern_bounds: int32 [n_patterns + 1]; pattern p stands for the workers' rows
             pattern_row[pattern_bounds[p]:pattern_bounds[p + 1]].
         pattern_row: int32.
         pattern_weight: float64, what each of them counts; empty: 1.
-        n_tokens_of: float64 [n_patterns], active tokens of every pattern.
+        n_tokens_of: int32 [n_patterns], active tokens of every pattern.
         n_worker_rows: Number of workers' rows of the model.
         discount: float64 [n_patterns], power of the workers' evidence; empty: 1.
     """
 
-    pattern_bounds: NDArray[np.int64]
+    pattern_bounds: NDArray[np.int32]
     pattern_row: NDArray[np.int32]
     pattern_weight: Floats
-    n_tokens_of: Floats
+    n_tokens_of: NDArray[np.int32]
     n_worker_rows: int
     discount: Floats
 
@@ -450,10 +450,10 @@ def _patterned(shard: Evidence, n_worker_rows: int, every: NDArray[np.int64]) ->
         active=shard.active,
         gold=shard.gold,
         unary=shard.unary,
-        pattern_bounds=bounds,
+        pattern_bounds=bounds.astype(np.int32),
         pattern_row=shard.row[place],
         pattern_weight=shard.weight[place] if len(shard.weight) else shard.weight,
-        n_tokens_of=np.bincount(pattern[tokens], minlength=n_patterns).astype(np.float64),
+        n_tokens_of=np.bincount(pattern[tokens], minlength=n_patterns).astype(np.int32),
         n_worker_rows=n_worker_rows,
         discount=np.zeros(0),
     )

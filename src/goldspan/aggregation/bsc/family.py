@@ -489,7 +489,7 @@ def _memory_of(result: Consensus, what: str) -> Memory:
 MANY = 0.5
 """Share of tokens with a single label from which workers cannot be compared."""
 BLOCK = 1 << 16
-"""Answers whose labels are counted at a time: the tokens of all take 8 bytes a label, twice."""
+"""Labels that are counted at a time, about: the tokens of all take 8 bytes a label, four times."""
 
 
 def notes_on(inputs: EngineInputs, *, is_learned: bool) -> list[str]:
@@ -508,9 +508,11 @@ def notes_on(inputs: EngineInputs, *, is_learned: bool) -> list[str]:
 def _asked(crowd: Crowd) -> NDArray[np.int32]:
     """Count the labels of every token, int32 [n_tokens]."""
     answers, found = crowd.latest, np.zeros(crowd.n_tokens, np.int32)
-    for first in range(0, len(answers), BLOCK):
-        offset = answers.offset[first : first + BLOCK + 1]
-        item, codes = answers.item[first : first + BLOCK], answers.codes[offset[0] : offset[-1]]
+    n_labels = len(answers.codes)
+    size = max(1, BLOCK * len(answers) // max(1, n_labels))
+    for first in range(0, len(answers), size):
+        offset = answers.offset[first : first + size + 1]
+        item, codes = answers.item[first : first + size], answers.codes[offset[0] : offset[-1]]
         shift = crowd.offsets[item] - offset[:-1]
         token = np.repeat(shift, np.diff(offset)) + np.arange(offset[0], offset[-1])
         np.add.at(found, token[codes >= 0], 1)

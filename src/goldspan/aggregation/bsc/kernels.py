@@ -239,7 +239,7 @@ def pattern_logs(bounds, row, weight, log_table, out, shift):
     """Sum the logarithms of every pattern's rows, the largest made 0.
 
     Args:
-        bounds: int64 [n_patterns + 1].
+        bounds: int32 [n_patterns + 1].
         row: int32 [n_entries].
         weight: float64 [n_entries], what every row counts; empty: 1.
         log_table: float64 [n_rows, J].

@@ -34,15 +34,15 @@ FEW_SPANS = 1000
 
 
 def best_spans(
-    item: NDArray[np.int64], begin: NDArray[np.int64], stop: NDArray[np.int64],
+    item: NDArray[np.integer], begin: NDArray[np.integer], stop: NDArray[np.integer],
     mass: NDArray[np.float64],
 ) -> tuple[NDArray[np.bool_], float]:  # fmt: skip
     """Choose spans.
 
     Args:
-        item: int64 [n_spans], sorted.
-        begin: int64 [n_spans].
-        stop: int64 [n_spans].
+        item: int [n_spans], sorted.
+        begin: int [n_spans].
+        stop: int [n_spans].
         mass: float64 [n_spans], posterior of every span; E|G| is their sum.
 
     Returns:
@@ -157,20 +157,20 @@ class Marginals(NamedTuple):
         codes: int16 [n_tokens], the legal path of highest probability; -1 where nothing is known.
         probs: float32 [n_tokens, J].
         entropy: float64 [n_items], of the whole sequence, in nats.
-        item: int64 [n_spans], item of every candidate span, sorted.
-        begin: int64 [n_spans], first token in the item.
-        stop: int64 [n_spans], one past the last.
-        kind: int64 [n_spans], index of the type.
+        item: int [n_spans], item of every candidate span, sorted.
+        begin: int [n_spans], first token in the item.
+        stop: int [n_spans], one past the last.
+        kind: int [n_spans], index of the type.
         mass: float64 [n_spans], posterior that the truth holds exactly this span.
     """
 
     codes: NDArray[np.int16]
     probs: NDArray[np.float32]
     entropy: Floats
-    item: NDArray[np.int64]
-    begin: NDArray[np.int64]
-    stop: NDArray[np.int64]
-    kind: NDArray[np.int64]
+    item: NDArray[np.integer]
+    begin: NDArray[np.integer]
+    stop: NDArray[np.integer]
+    kind: NDArray[np.integer]
     mass: Floats
 
 
@@ -290,16 +290,16 @@ class Posterior:
         first = np.cumsum([0, *sizes])
         codes = np.empty(first[-1], np.int16)
         probs = np.empty((first[-1], len(self.steps.start)), np.float32)
-        rest: list[tuple[Floats, NDArray[np.int64], Floats]] = []
+        rest: list[tuple[Floats, NDArray[np.int32], Floats]] = []
         for n in range(0, len(sizes), AT_ONCE):
             for part in self.runner.map(_marginals, self.shards[n : n + AT_ONCE], params):
                 here = slice(first[len(rest)], first[len(rest) + 1])
                 codes[here], probs[here] = part.codes, part.probs
-                rest.append((part.entropy, part.spans, part.mass))
+                rest.append((part.entropy, part.spans.astype(np.int32), part.mass))
         entropy, spans, mass = map(np.concatenate, zip(*rest, strict=True))
-        shift = np.repeat(self.first_item[:-1], [len(one) for _, _, one in rest])
         item, begin, stop, kind = spans.T
-        return Marginals(codes, probs, entropy, item + shift, begin, stop, kind, mass)
+        item += np.repeat(self.first_item[:-1], [len(one) for _, _, one in rest]).astype(np.int32)
+        return Marginals(codes, probs, entropy, item, begin, stop, kind, mass)
 
     def confidences(
         self,
@@ -397,24 +397,25 @@ def consensus_of(
     """
     codec, offsets = crowd.tagset, crowd.offsets
     last = posterior.marginals()
-    codes = last.codes
+    path, probs, entropy = last.codes, last.probs, last.entropy.astype(np.float32)
+    chosen = None
     if decode == "mbr" and not codec.rules.is_plain:
-        codes = decode_spans(last, offsets, codec)
-        if known is not None:
-            lost = np.concatenate([[0], np.cumsum((known >= 0) & (codes != known))])[offsets]
-            codes = np.where(np.repeat(lost[1:] > lost[:-1], np.diff(offsets)), last.codes, codes)
-    paths, masses = posterior.confidences(
-        codes, spans_of(codes, offsets, codec), offsets, last.probs
-    )
+        chosen = _chosen(last, offsets)
+    del last  # most candidates of spans are not needed any more
+    codes = path if chosen is None else _written(chosen, path, offsets, codec)
+    if chosen is not None and known is not None:
+        lost = np.concatenate([[0], np.cumsum((known >= 0) & (codes != known))])[offsets]
+        codes = np.where(np.repeat(lost[1:] > lost[:-1], np.diff(offsets)), path, codes)
+    paths, masses = posterior.confidences(codes, spans_of(codes, offsets, codec), offsets, probs)
     return Consensus(
         crowd=crowd,
         codes=codes,
-        token_probs=last.probs,
+        token_probs=probs,
         span_confidence=masses.astype(np.float32),
         confidence=paths.astype(np.float32),
         make_workers=workers_of,
         method=method,
-        entropy=last.entropy.astype(np.float32),
+        entropy=entropy,
         posterior=posterior,
     )
 
@@ -426,19 +427,29 @@ def workers_of(result: Consensus) -> pa.Table:
 
 def decode_spans(found: Marginals, offsets: NDArray[np.int64], codec: Codec) -> NDArray[np.int16]:
     """Return the labels with the largest expected span F1, int16 [n_tokens] (see `best_spans`)."""
+    return _written(_chosen(found, offsets), found.codes, offsets, codec)
+
+
+def _chosen(found: Marginals, offsets: NDArray[np.int64]) -> SpanArray:
     chosen, _ = best_spans(found.item, found.begin, found.stop, found.mass)
     item = found.item[chosen]
     start = offsets[item] + found.begin[chosen]
     order = np.argsort(start)
-    spans = SpanArray(
+    return SpanArray(
         start[order],
         (offsets[item] + found.stop[chosen])[order],
         found.kind[chosen][order].astype(np.int16),
         item[order].astype(np.int32),
         np.zeros(len(item), np.int32),
     )
+
+
+def _written(
+    spans: SpanArray, path: NDArray[np.int16], offsets: NDArray[np.int64], codec: Codec
+) -> NDArray[np.int16]:
     codes = write_codes(spans, offsets, codec)
-    return np.where(found.codes < 0, np.int16(-1), codes)
+    codes[path < 0] = -1
+    return codes
 
 
 def scaled(mass: Floats, scale: SpanScale | None, spans: SpanArray) -> Floats:

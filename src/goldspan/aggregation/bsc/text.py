@@ -548,7 +548,7 @@ def beside_text(
     """
     shards = _with_unary(_discounted(inputs), scores.unary)
     for _ in range(updates):
-        posterior, made, _ = inputs.model.update(sums, posterior)
+        posterior, made, _ = inputs.model.update(sums, posterior, runner)
         tables = _with_text(made, scores)
         sums = runner.map_reduce(e_step, shards, tables, Sums.add)
     return Beside(shards, sums, posterior, tables)
