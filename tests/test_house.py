@@ -45,6 +45,7 @@ SHARED = {
     "_kernel",
     "_lazy",
     "_notebook",
+    "_prefetch",
     "__version__",
 }
 HEAVY = ("numba", "scipy", "pandas", "pyarrow", "matplotlib", "sqlalchemy", "fastapi")
