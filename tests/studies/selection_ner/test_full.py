@@ -63,3 +63,13 @@ def test_the_figure_has_a_curve_for_every_rule_and_the_published_point(extent, r
         *curves, _, point = ax.get_lines()
         assert [line.get_label() for line in curves] == list(COMPARED)
         assert point.get_xdata()[0] == pytest.approx(24.9)
+
+
+@pytest.mark.parametrize("quick", [True, False])
+def test_nothing_published_stands_beside_a_part_of_the_data(monkeypatch, tiny, extent, runs, quick):
+    monkeypatch.setattr(full, "Whole", lambda **_: extent)
+    monkeypatch.setattr(full, "carry_out", lambda *_: runs)
+    study = full.study(tiny, quick=quick)
+    lines = [line for ax in study.picture().axes for line in ax.get_lines()]
+    assert any("Shen" in note for note in study.notes) is not quick
+    assert any("Shen" in str(line.get_label()) for line in lines) is not quick
