@@ -14,7 +14,7 @@ import os
 import platform
 import sys
 import traceback
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from pairs import Row
@@ -75,7 +75,7 @@ def _section(name: str) -> tuple[str, bool]:
 
 
 def _about() -> list[str]:
-    versions = ", ".join(f"{name} {version(name)}" for name in PEERS)
+    versions = ", ".join(map(_with_version, PEERS))
     today = dt.datetime.now(tz=dt.UTC).date()
     return [
         "Ours and the peer in turn on the same data in one process; the ratio is the median over",
@@ -86,6 +86,14 @@ def _about() -> list[str]:
         f"{today}, {platform.machine()}, {os.cpu_count()} cores, {platform.system()},",
         f"Python {platform.python_version()}, {versions}.",
     ]
+
+
+def _with_version(name: str) -> str:
+    """Return a library's name and version; benchmarks that do not need it run without it."""
+    try:
+        return f"{name} {version(name)}"
+    except PackageNotFoundError:
+        return f"{name} (not installed)"
 
 
 def _table(rows: list[Row]) -> list[str]:

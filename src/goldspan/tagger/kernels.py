@@ -8,7 +8,6 @@ from __future__ import annotations
 import numpy as np
 
 from goldspan._kernel import inner, kernel
-from goldspan._prefetch import announce
 from goldspan.chains.forward_backward import (
     LANES,
     ROOM,
@@ -499,7 +498,6 @@ def gradient_step(starts, tokens, values, root, share, target, weights, c2, grad
     row, terms = np.empty(n_labels), np.zeros(n_labels)
     for feature in range(len(root)):
         begin, stop = starts[feature] - starts[0], starts[feature + 1] - starts[0]
-        announce(share, tokens, begin, stop)
         for j in range(n_labels):
             row[j] = 0.0
         if len(values):
