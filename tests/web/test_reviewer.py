@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from goldspan.web.errors import Refused
 from goldspan.web.people import GOLD
 from goldspan.web.routes import desk_api
 from web.desk.conftest import worked
@@ -127,15 +128,63 @@ def test_what_is_seen_names_nobody_and_no_money(served, rita):
         assert [name for name in known if name in text] == []
 
 
-def test_a_gold_question_is_not_shown(served, rita):
-    control = next(iter(served.service.inputs.control))
-    answer = rita.get(f"items/{control}")
-    assert (answer.status_code, code_of(answer)) == (404, "unknown")
-    other = rita.get("items/nothing")
-    assert (
-        answer.json()["error"]["message"].replace(control, "nothing")
-        == (other.json()["error"]["message"])
-    )
+def refused(answer):
+    """Return what a refusal says beside the item's name."""
+    return answer.status_code, code_of(answer), answer.json()["error"]["message"].split("'")[::2]
+
+
+def a_decision(served):
+    single = served.service.inputs.plan.is_single
+    return {"label": "rain"} if single else {"spans": []}
+
+
+def test_gold_questions_and_items_without_answers_are_refused_like_unknown_ones(served, rita):
+    inputs, ledger = served.service.inputs, served.service.ledger
+    control = next(iter(inputs.control))
+    idle = next(item for item in inputs.pool.place if not ledger.given(item))
+    before = ledger.records(GOLD)
+    unknown = refused(rita.get("items/nothing"))
+    assert unknown[:2] == (404, "unknown")
+    assert [refused(rita.get(f"items/{item}")) for item in (control, idle)] == [unknown] * 2
+    for item in ("nothing", control, idle):
+        answer = rita.post(f"items/{item}/gold", json=a_decision(served))
+        assert refused(answer) == unknown
+    assert ledger.records(GOLD) == before
+
+
+def test_what_somebody_has_decided_stays(served, rita):
+    desk = served.service.desk
+    item = rita.get("uncertain").json()[0]["item"]
+    key = {"Idempotency-Key": "rita-0001"}
+    sent = {"json": a_decision(served), "headers": key}
+    first = rita.post(f"items/{item}/gold", **sent)
+    assert first.status_code == 200
+    assert rita.post(f"items/{item}/gold", **sent).json() == first.json()
+    sara = reviewer(served, "sara")
+    for told in (
+        sara.get(f"items/{item}"), rita.post(f"items/{item}/gold", json=a_decision(served)),
+        sara.post(f"items/{item}/gold", json=a_decision(served), headers=key),
+    ):  # fmt: skip
+        assert (told.status_code, code_of(told)) == (409, "conflict")
+    rows = [row for row in desk.ledger.records(GOLD).values() if row["item"] == item]
+    assert [row["by"] for row in rows] == [f"the reviewer {rita.link.id}"]
+    asked = served.requester().get(f"/api/desk/items/{item}")
+    assert asked.status_code == 200
+    # The requester decides again, whatever a reviewer said.
+    assert desk.adjudicate(item, "sun" if desk.inputs.plan.is_single else []).item == item
+
+
+def test_of_two_reviewers_at_the_same_time_one_is_told(served, rita, monkeypatch):
+    desk = served.service.desk
+    item = rita.get("uncertain").json()[0]["item"]
+    monkeypatch.setattr(desk, "check_reviewable", lambda _: None)  # both have looked before
+    answer = a_decision(served).get("label", [])
+    desk.adjudicate(item, answer, by="the reviewer a", reviews=True)
+    with pytest.raises(Refused) as error:
+        desk.adjudicate(item, answer, by="the reviewer b", reviews=True)
+    assert (error.value.status, error.value.code) == (409, "conflict")
+    rows = [row for row in desk.ledger.records(GOLD).values() if row["item"] == item]
+    assert [row["by"] for row in rows] == ["the reviewer a"]
 
 
 def test_what_annotators_wrote_is_left_out(tmp_path):
@@ -151,9 +200,11 @@ def test_what_annotators_wrote_is_left_out(tmp_path):
             else:
                 item = name
         work.flag("ann.k", got["id"], "key-0000", "call me: 555-1234", "I live at …")
+        while not service.ledger.given(item):
+            answer(service, "bob.k")
         served = Served(service=service)
         found = reviewer(served).get(f"items/{item}").json()
-        assert found["flags"] == [{"worker": "annotator 1", "reason": "Another reason", "note": ""}]
+        assert found["flags"] == [{"worker": "annotator 2", "reason": "Another reason", "note": ""}]
         whole = served.requester().get(f"/api/desk/items/{item}").json()
         assert whole["flags"][0]["note"] == "I live at …"
     finally:

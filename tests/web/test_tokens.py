@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import io
 import json
 import logging
 import re
+import zipfile
 from typing import get_args
 
+import pyarrow.parquet as pq
 import pytest
 
 from goldspan.errors import InputError
-from goldspan.web.desk import models
+from goldspan.web.desk import masks, models
 from goldspan.web.errors import Refused
 from goldspan.web.people import GOLD
 from goldspan.web.security.access import SCOPES, Caller, Tokens, bearer_of
@@ -130,6 +133,55 @@ def test_without_the_scope_nothing_speaks_of_money(served, program):
     assert all(one["spent"] is None for one in told["rounds"])
     assert {one["earned"] for one in program("people").get("workers").json()} == {None}
     assert {one["earned"] for one in program("people", "money").get("workers").json()} != {None}
+
+
+def members(name, content):
+    """Yield the files of a download: those of an archive, or itself."""
+    if not zipfile.is_zipfile(io.BytesIO(content)):
+        yield name, content
+        return
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        for one in archive.namelist():
+            yield one, archive.read(one)
+
+
+def tells_costs(name, content):
+    if name.endswith(".parquet"):
+        found = pq.read_table(io.BytesIO(content))
+        return any("cost" in column for column in found.column_names)
+    return b"cost" in content
+
+
+@pytest.mark.parametrize("spans", [False, True], ids=["single", "spans"])
+def test_no_file_tells_costs_without_the_scope(tmp_path, spans):
+    service = worked(tmp_path, spans=spans)
+    try:
+        served, told = Served(service=service), set()
+        for scopes in (["results"], ["results", "money"]):
+            _, text = served.auth.tokens.make("a test", scopes, 1)
+            browser = served.browser()
+            browser.headers["Authorization"] = f"Bearer {text}"
+            at = f"{served.settings.public_url}/api/desk/exports"
+            names = [one["name"] for one in browser.get(at).json()]
+            for name in names:
+                answer = browser.get(f"{at}/{name}")
+                if any(tells_costs(*one) for one in members(name, answer.content)):
+                    told.add((len(scopes), name))
+        assert len(names) > 8
+        assert {name for n, name in told if n == 1} == set()
+        assert {(2, "answers.csv"), (2, "answers.jsonl"), (2, "answers.parquet")} <= told
+    finally:
+        service.close()
+
+
+def test_the_forecast_has_no_money_without_the_scope():
+    end = {"low": "12.40", "middle": "13.10", "high": "15.90", "chance": 0.8}
+    facts = {"items": 10.0, "cost": "13.00", "answers": 30, "end": end}
+    none = {**facts, "cost": None, "end": {**dict.fromkeys(end), "chance": 0.8}}
+    assert masks.without_money(facts, paid=True) == none
+    # Where nobody is paid it counts answers.
+    assert masks.without_money({**facts, "cost": None}, paid=False)["end"] == end
+    assert masks.without_money({"cost": "1.00"}, paid=True) == {"cost": None}
 
 
 def test_without_the_scope_nobody_is_named(served, program):
@@ -318,7 +370,9 @@ def test_a_decision_under_a_key_is_kept_once_and_says_who_made_it(served, progra
     desk.judge("cat.k", "keep")
     client.post("workers/cat.k/verdict", json={"verdict": "drop"}, headers=headers)
     assert not desk.ledger.standing()["cat.k"]
-    other = program("review").post(f"items/{item}/gold", json={"label": "rain"}, headers=headers)
+    other = program("review", "results").post(
+        f"items/{item}/gold", json={"label": "rain"}, headers=headers
+    )
     assert other.json()["gold"] == "rain"  # a key is of one caller
     bad = client.post("pause", headers={"Idempotency-Key": "x"})
     assert bad.status_code == 403

@@ -26,6 +26,8 @@ from goldspan.campaign.judging import DECISION
 from goldspan.campaign.results import drawn_curve, last_warnings
 from goldspan.errors import InputError
 from goldspan.money import from_micro
+from goldspan.store.facts import record
+from goldspan.store.queries import read_records
 from goldspan.web.desk import models as m
 from goldspan.web.desk.downloads import Downloads, Pseudonyms
 from goldspan.web.desk.models import FoundLabel, FoundSpan, FoundSpans, LabelChoice
@@ -44,6 +46,7 @@ if TYPE_CHECKING:
     from goldspan.crowd import Crowd
     from goldspan.spans import Span
     from goldspan.store import SqlLedger
+    from goldspan.store.journal import Entry
     from goldspan.store.queries import Asked, Slot
     from goldspan.web.desk.downloads import Download, Report
     from goldspan.web.engine import Engine
@@ -187,6 +190,11 @@ VERDICTS = (KEEP, DROP, TEST)
 QUESTIONS = 5
 """Gold questions that "test" asks in addition."""
 ENDING, OVER = "ending", "ended"
+DECIDED = "This item has been decided meanwhile. Reload the page for the items that are left."
+
+
+def _no_such_item(item: str) -> Refused:
+    return Refused("unknown", f"There is no item {item!r} in the pool.", 404)
 
 
 P = ParamSpec("P")
@@ -553,7 +561,20 @@ class Desk:
     def check_item(self, item: str) -> None:
         """Raise `Refused` if there is no such item."""
         if item not in self.inputs.pool.place:
-            raise Refused("unknown", f"There is no item {item!r} in the pool.", 404)
+            raise _no_such_item(item)
+
+    def check_reviewable(self, item: str) -> None:
+        """Raise `Refused` if a reviewer may not see an item.
+
+        Reviewers see items that somebody has answered and that nobody has decided. Gold questions
+        and items without answers are refused in the words of `check_item`, so that nobody finds
+        them by trying.
+        """
+        self.check_item(item)
+        if item in self.inputs.control or not self.ledger.given(item):
+            raise _no_such_item(item)
+        if item in self.gold_labels():
+            raise Refused("conflict", DECIDED, 409)
 
     @by_labels
     def uncertain(self, limit: int = 20) -> list[m.UncertainItem]:
@@ -608,7 +629,13 @@ class Desk:
     # Decisions: each is in the log before it takes effect
 
     def adjudicate(
-        self, item: str, answer: Sequence[Span] | str, *, by: str = "", key: str = ""
+        self,
+        item: str,
+        answer: Sequence[Span] | str,
+        *,
+        by: str = "",
+        key: str = "",
+        reviews: bool = False,
     ) -> m.Gold:
         """Decide an item's labels: they are gold from now on.
 
@@ -617,14 +644,18 @@ class Desk:
             answer: Its labels.
             by: Who decides, for the log; "" for the requester.
             key: Of the request: the same decision again under the same key is kept once.
+            reviews: Whether who decides may only review: an item that is decided stays as it is.
         """
+        if reviews and not (key and key in self.ledger.records(GOLD)):
+            self.check_reviewable(item)
         self.check_item(item)
         if item in self.inputs.control:
             words = "The labels of a gold question are those of the plan's file."
             raise Refused("invalid", words, 422)
         labels = self.tasks.labels(item, answer)
         now, who = self.clock(), {"by": by} if by else {}
-        self._keep(GOLD, key, {"item": item, "labels": labels, **who}, now)
+        body = {"item": item, "labels": labels, **who}
+        self._keep(GOLD, key, body, now, once="item" if reviews else "")
         if key:  # sent again, it may come after somebody else's decision, which stands
             labels = self.gold_labels()[item]
         self.ledger.set_gold({item: labels}, now)
@@ -651,10 +682,26 @@ class Desk:
         self.engine.notify()
         return decided
 
-    def _keep(self, kind: str, key: str, body: Mapping[str, Any], now: int) -> None:
-        """Keep a decision, under the key of its request if it has one."""
+    def _keep(
+        self, kind: str, key: str, body: Mapping[str, Any], now: int, *, once: str = ""
+    ) -> None:
+        """Keep a decision, under the key of its request if it has one.
+
+        With `once`, the name of an entry of the decision, it is refused where an earlier one has
+        the same entry: of two people who decide at the same time, one is told.
+        """
+        name = key or new_id()
+
+        def act(entry: Entry) -> None:
+            if once:
+                earlier = read_records(entry.connection, kind)
+                same = (row[once] == body[once] for row in earlier.values())
+                if name not in earlier and any(same):
+                    raise Refused("conflict", DECIDED, 409)
+            record(entry, kind, name, body)
+
         try:
-            self.ledger.record(kind, key or new_id(), body, now)
+            self.ledger.transact(now, act)
         except InputError:
             if not key:
                 raise
@@ -690,9 +737,11 @@ class Desk:
         return self.downloads.listed()
 
     @by_labels
-    def export(self, name: str, *, names: bool = False, by: str = "") -> Download:
-        """Make a file; with `names` it names the workers, and the log keeps who asked: `by`."""
-        return self.downloads.make(name, names=names, by=by)
+    def export(
+        self, name: str, *, names: bool = False, money: bool = True, by: str = ""
+    ) -> Download:
+        """Make a file; see `Downloads.make`."""
+        return self.downloads.make(name, names=names, money=money, by=by)
 
     @by_labels
     def export_partitions(self, folder: Path, n: int, *, names: bool = False, by: str = "") -> int:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from hashlib import blake2b
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow as pa
 
@@ -127,6 +127,14 @@ class Download:
     lost: tuple[str, ...] = ()
 
 
+class Shown(NamedTuple):
+    """What a file shows: the workers' own ids, and what their answers cost."""
+
+    names: bool
+    money: bool
+
+
+ALL = Shown(names=True, money=True)
 Report = Callable[[ReportData, Path], None]
 """Writes the report of a campaign."""
 NAMED = "named-download"
@@ -153,8 +161,11 @@ class Downloads:
         """Return the files that can be made now."""
         return [Export(name=name, what=what) for name, (what, _, _) in self._all().items()]
 
-    def make(self, name: str, *, names: bool = False, by: str = "") -> Download:
-        """Make a file; with `names` it names the workers, and the log keeps who asked: `by`."""
+    def make(self, name: str, *, names: bool = False, money: bool = True, by: str = "") -> Download:
+        """Make a file; with `names` it names the workers, and the log keeps who asked: `by`.
+
+        Without `money` its answers have no costs. Files that are about money are made all the same.
+        """
         known = self._all()
         if name not in known:
             raise Refused("unknown", f"There is no file {name!r}: {', '.join(known)}.", 404)
@@ -162,7 +173,7 @@ class Downloads:
         with tempfile.TemporaryDirectory(prefix="goldspan-") as folder:
             path = Path(folder) / (name.removesuffix(".zip") if media == ZIP else name)
             try:
-                lost = make(self, path, names) or []
+                lost = make(self, path, Shown(names, money)) or []
             except InputError as error:
                 raise Refused("invalid", f"{name} cannot be made: {error}", 422) from None
             content = _zipped(path) if path.is_dir() else path.read_bytes()
@@ -202,26 +213,29 @@ class Downloads:
             found.pop("suggestions.jsonl")
         return found
 
-    def _result(self, names: bool) -> Consensus:
-        """Return the consensus; its workers have pseudonyms unless `names` is true."""
+    def _result(self, shown: Shown) -> Consensus:
+        """Return the consensus, with pseudonyms of its workers and without costs if need be."""
         result = self._engine.live.result
         if result is None:
             raise Refused("unknown", "There are no answers yet.", 404)
-        return result if names else self._names.result(result)
+        if not shown.money:
+            answers = replace(result.crowd.answers, cost=None)
+            result = replace(result, crowd=replace(result.crowd, answers=answers))
+        return result if shown.names else self._names.result(result)
 
-    def write_labels(self, path: Path, names: bool) -> list[str]:
+    def write_labels(self, path: Path, shown: Shown) -> list[str]:
         """Write the consensus."""
-        lost: list[str] = self._result(names).write(path, _format(path))
+        lost: list[str] = self._result(shown).write(path, _format(path))
         return lost
 
-    def write_answers(self, path: Path, names: bool) -> list[str]:
+    def write_answers(self, path: Path, shown: Shown) -> list[str]:
         """Write all answers that count, with wall-clock times."""
-        crowd = WallTimes(self._ledger).crowd(self._result(names).crowd)
+        crowd = WallTimes(self._ledger).crowd(self._result(shown).crowd)
         return write_crowd(crowd, path, format=_format(path))
 
-    def write_crowd_with_gold(self, path: Path, names: bool) -> list[str]:
+    def write_crowd_with_gold(self, path: Path, shown: Shown) -> list[str]:
         """Write labels in a format of another tool: gold where the requester reviewed them."""
-        result = self._result(names)
+        result = self._result(shown)
         crowd = WallTimes(self._ledger).crowd(result.crowd).with_gold(result.codes)
         reviewed = {row["item"] for row in self._ledger.records(GOLD).values()}
         scores = zip(crowd.item_ids.to_pylist(), result.confidence.tolist(), strict=True)
@@ -229,39 +243,39 @@ class Downloads:
         form = _format(path)
         return write_crowd(crowd, path, format=form, predicted=predicted, soft=result.soft)
 
-    def write_bill(self, path: Path, names: bool) -> None:
+    def write_bill(self, path: Path, shown: Shown) -> None:
         """Write what every worker earned."""
-        del names  # it pays people
+        del shown  # it pays people
         prices = self._setting.plan.prices
         plan = PayPlan(
             per_answer=prices.per_answer, per_token=prices.per_token, currency=prices.currency
         )
-        make_bill(self._result(names=True).crowd, plan, recorded="use").write(path)
+        make_bill(self._result(ALL).crowd, plan, recorded="use").write(path)
 
-    def write_record(self, path: Path, names: bool) -> None:
+    def write_record(self, path: Path, shown: Shown) -> None:
         """Write the record of the campaign."""
         record = CampaignRecord.of(self._ledger, self._engine.live.result)
-        shown = (record if names else self._names.record(record)).to_dict()
-        words = json.dumps(shown, ensure_ascii=False, indent=1) + "\n"
+        facts = (record if shown.names else self._names.record(record)).to_dict()
+        words = json.dumps(facts, ensure_ascii=False, indent=1) + "\n"
         path.write_text(words, encoding="utf-8")
 
-    def write_suggestions(self, path: Path, names: bool) -> None:
+    def write_suggestions(self, path: Path, shown: Shown) -> None:
         """Write what was suggested and what was answered, an answer per line."""
-        crowd = self._result(names=True).crowd
+        crowd = self._result(ALL).crowd
         rows = list(listed(self._ledger, crowd))
-        if not names:
+        if not shown.names:
             rows = [{**row, "worker": self._names(row["worker"])} for row in rows]
         write_text(path, [json.dumps(row, ensure_ascii=False) + "\n" for row in rows])
 
-    def write_report(self, path: Path, names: bool) -> None:
+    def write_report(self, path: Path, shown: Shown) -> None:
         """Write the report."""
         assert self.report is not None  # or it is not in the list
         findings = ReportData.of(self._ledger, self._engine.live.result)
-        self.report(findings if names else self._names.findings(findings), path)
+        self.report(findings if shown.names else self._names.findings(findings), path)
 
 
-Make = Callable[[Downloads, Path, bool], list[str] | None]
-"""Writes a file, with the workers' own ids if the last argument is true; returns what is lost."""
+Make = Callable[[Downloads, Path, Shown], list[str] | None]
+"""Writes a file, and returns what is lost."""
 ANSWERS = Downloads.write_answers
 LABELS = Downloads.write_labels
 BOTH = Downloads.write_crowd_with_gold

@@ -6,10 +6,10 @@ every scope, and gets them as they are.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any
 
 from goldspan.web.desk import models as m
-from goldspan.web.errors import Refused
 from goldspan.web.security.access import MONEY, PEOPLE, RESULTS, Caller
 
 BLOCKED = "The campaign does not go on. The desk of the requester says why."
@@ -25,9 +25,10 @@ def overview(view: m.Overview, caller: Caller) -> m.Overview:
     """Return the overview without money, and without lines that may hold money or names."""
     changed: dict[str, object] = {}
     if not caller.may(MONEY):
-        learning = view.learning
+        learning, paid = view.learning, view.money is not None
         forecast = learning.forecast and {
-            name: facts and {**facts, "cost": None} for name, facts in learning.forecast.items()
+            name: facts and without_money(facts, paid=paid)
+            for name, facts in learning.forecast.items()
         }
         changed["money"] = None
         changed["rounds"] = [one.model_copy(update={"spent": None}) for one in view.rounds]
@@ -42,6 +43,14 @@ def overview(view: m.Overview, caller: Caller) -> m.Overview:
         told = {"budget": budget, "changes": [], "pending": []}
         changed["plan"] = view.plan.model_copy(update=told)
     return view.model_copy(update=changed) if changed else view
+
+
+def without_money(facts: Mapping[str, Any], *, paid: bool) -> dict[str, Any]:
+    """Return a part of the forecast without amounts; how far the target is, is one if `paid`."""
+    end = facts.get("end")
+    if end and paid:
+        end = {name: value if name == "chance" else None for name, value in end.items()}
+    return {**facts, "cost": None, **({"end": end} if "end" in facts else {})}
 
 
 def agreement(view: m.Agreement, caller: Caller) -> m.Agreement:
@@ -72,13 +81,7 @@ def item(
         caller: Who asks.
         names: Gives an annotator's pseudonym.
         reasons: What the page offers as a reason to skip or report an item.
-
-    Raises:
-        Refused: It is a gold question, and the caller may only review.
     """
-    if view.control and not caller.may(RESULTS):
-        # The same words as for an item that is not in the pool.
-        raise Refused("unknown", f"There is no item {view.item!r} in the pool.", 404)
     changed: dict[str, object] = {}
     answers = view.answers
     if not caller.may(PEOPLE):

@@ -31,7 +31,7 @@ from goldspan.web.desk.deliveries import deliveries
 from goldspan.web.errors import Refused
 from goldspan.web.models import refusals
 from goldspan.web.routes.pages import FLAG_REASONS
-from goldspan.web.security.access import REVIEW, Caller, Token
+from goldspan.web.security.access import MONEY, RESULTS, REVIEW, Caller, Token
 from goldspan.web.security.sessions import Link, Session
 
 # --------------------------------------------------------------------------------------------------
@@ -182,7 +182,7 @@ def items(
     return context.service.desk.items(after, find, state, limit)
 
 
-@router.get("/items/{item:path}", responses=refusals(404))
+@router.get("/items/{item:path}", responses=refusals(404, 409))
 def item(
     caller: Reads,
     context: ContextHere,
@@ -191,6 +191,8 @@ def item(
 ) -> m.Item:
     """Return an item: its words, answers, what they say together, what was said of it."""
     desk = context.service.desk
+    if not caller.may(RESULTS):
+        desk.check_reviewable(item)
     reasons = {*FLAG_REASONS, *desk.inputs.plan.page.skip_reasons}
     return masks.item(desk.item(item, page), caller, desk.names, reasons)
 
@@ -200,8 +202,9 @@ def adjudicate(
     caller: Reviews, context: ContextHere, item: str, body: m.GoldBody, key: Key = None
 ) -> m.Gold:
     """Decide what an item's labels are; from now on they are gold."""
-    kept = {"by": _decider(context, caller), "key": _key(caller, key)}
-    return context.service.desk.adjudicate(item, body.answer, **kept)
+    by, key = _decider(context, caller), _key(caller, key)
+    reviews = not caller.may(RESULTS)
+    return context.service.desk.adjudicate(item, body.answer, by=by, key=key, reviews=reviews)
 
 
 @router.post("/pause", responses=refusals(410))
@@ -254,10 +257,11 @@ def export(caller: Results, context: ContextHere, name: str, names: Names = Fals
     """Make a file. Workers have pseudonyms in all of them but `bill.csv`, unless `names` is true.
 
     Every file with names is kept in the campaign's log. Files with names need the scope `people`
-    too, and files with amounts the scope `money`.
+    too, and files about money the scope `money`; without it other files have no costs of answers.
     """
     caller.check(*masks.file_scopes(name, names=names))
-    made = context.service.desk.export(name, names=names, by=caller.by)
+    money = caller.may(MONEY)
+    made = context.service.desk.export(name, names=names, money=money, by=caller.by)
     attached = f"attachment; filename*=UTF-8''{quote(made.name)}"
     headers = {"Content-Disposition": attached, "Content-Security-Policy": PAGE_POLICY}
     if made.lost:
