@@ -167,7 +167,7 @@ def test_what_reads_is_asked_again_with_growing_pauses():
 
 
 def test_a_decision_is_sent_again_under_the_same_key():
-    done = httpx2.Response(200, json={})
+    done = httpx2.Response(200, json={"item": "d1", "gold": "rain"})
     server = Server(DROPPED, refused(500), done, done)
     client = server.client()
     client.decide("d1", label="rain")
@@ -223,6 +223,49 @@ def test_who_is_not_goldspan_is_told_so(body):
         assert told.value.code == "form"
     with pytest.raises(RefusedError, match="is the address right"):
         Server(httpx2.Response(404, content=body)).client().overview()
+
+
+CHANGES = {
+    "decide": lambda one: one.decide("d1", label="rain"),
+    "judge": lambda one: one.judge("ann", "keep"),
+    "pause": Client.pause,
+    "resume": Client.resume,
+    "stop": Client.stop,
+    "revoke": lambda one: one.revoke_link("x"),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+@pytest.mark.parametrize(
+    "body", [b"<html>Please log in</html>", b"{}", b'{"paused": "yes"}', b"[]"]
+)
+def test_a_change_that_the_server_does_not_confirm_is_an_error(change, body):
+    with pytest.raises(RefusedError, match="does not say that it did it") as told:
+        CHANGES[change](Server(httpx2.Response(200, content=body)).client())
+    assert told.value.code == "form"
+
+
+def test_a_page_in_place_of_a_file_replaces_no_file(tmp_path):
+    file = tmp_path / "gold.conll"
+    file.write_text("good")
+    server = Server(httpx2.Response(200, content=b"<html>Please log in</html>"))
+    with pytest.raises(RefusedError, match="sent no file"):
+        server.client().download("gold.conll", file)
+    assert file.read_text() == "good"
+
+
+def test_an_answer_that_cannot_be_unpacked_is_told():
+    broken = {"Content-Encoding": "gzip"}
+
+    answer = httpx2.Response(200, headers=broken, stream=httpx2.ByteStream(b"no gzip"))
+    with Server(answer).client() as client, pytest.raises(UnreachableError, match="cannot be read"):
+        client.overview()
+
+
+@pytest.mark.parametrize("span", [(0, 1), 7, (0, 1, "PER", 2)])
+def test_a_span_of_another_form_is_refused(span):
+    with pytest.raises(InputError, match="a span is"):
+        Server().client().decide("d1", spans=[span])
 
 
 def test_fields_that_are_new_are_left_out():
@@ -327,5 +370,7 @@ def test_a_message_of_another_form_is_refused():
     body, headers = message(type=None, data=1)
     with pytest.raises(InputError, match="not one of"):
         read_webhook(body, headers, "s" * 32, now=lambda: 1000)
+    with pytest.raises(InputError, match="must be the bytes"):
+        read_webhook(body.decode(), headers, "s" * 32)
     with pytest.raises(InputError, match="Base64"):
         sign("whsec_é", "a", "1", b"")

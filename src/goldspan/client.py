@@ -458,11 +458,12 @@ class Client:
         from goldspan.crowd.atomic import new_file
 
         target = Path(name if path is None else path)
-        content = self._content(
-            f"exports/{quote(name, safe='')}", {"names": "true"} if names else {}
-        )
+        params = {"names": "true"} if names else {}
+        answer = self._send("GET", f"exports/{quote(name, safe='')}", params=params)
+        if "attachment" not in answer.headers.get("Content-Disposition", ""):
+            raise self._strange(answer, "it sent no file")  # a page of a proxy, say
         with new_file(target) as temporary:
-            temporary.write_bytes(content)
+            temporary.write_bytes(answer.content)
         return target
 
     # ---- what is decided ----
@@ -485,26 +486,25 @@ class Client:
             raise InputError("give either a label or spans")
         body: dict[str, Any] = {"label": label}
         if spans is not None:
-            rows = [(s.start, s.end, s.type) if isinstance(s, FoundSpan) else s for s in spans]
-            body = {"spans": [{"start": a, "end": b, "type": kind} for a, b, kind in rows]}
-        self._decide(f"items/{quote(item, safe='')}/gold", body)
+            body = {"spans": list(map(_span, spans))}
+        self._decide(f"items/{quote(item, safe='')}/gold", body, item=item)
 
     def judge(self, worker: str, verdict: Literal["keep", "drop", "test"], why: str = "") -> None:
         """Keep an annotator, drop them, or ask them more gold questions (scope "people")."""
         body = {"verdict": verdict, "why": why}
-        self._decide(f"workers/{quote(worker, safe='')}/verdict", body)
+        self._decide(f"workers/{quote(worker, safe='')}/verdict", body, worker=worker)
 
     def pause(self) -> None:
         """Hand out no new tasks (scope "steer")."""
-        self._send("POST", "pause")
+        self._check(self._send("POST", "pause"), paused=True)
 
     def resume(self) -> None:
         """Hand out tasks again (scope "steer")."""
-        self._send("POST", "resume")
+        self._check(self._send("POST", "resume"), paused=False)
 
     def stop(self) -> None:
         """End the campaign with what there is, which cannot be taken back (scope "steer")."""
-        self._send("POST", "stop")
+        self._check(self._send("POST", "stop"), ended=True)
 
     def make_links(self, workers: Sequence[str], days: float = 30) -> tuple[Link, ...]:
         """Make a personal link for each annotator (scope "links").
@@ -520,7 +520,7 @@ class Client:
 
     def revoke_link(self, link: str) -> None:
         """Take a personal link back (scope "links")."""
-        self._send("DELETE", f"links/{quote(link, safe='')}")
+        self._check(self._send("DELETE", f"links/{quote(link, safe='')}"), revoked=True)
 
     # ---- how requests are made ----
 
@@ -531,16 +531,26 @@ class Client:
         try:
             found: Made = _read(kind, answer.json())
         except ValueError as error:
-            words = f"{self.url} did not answer as goldspan does: {error}"
-            raise RefusedError(answer.status_code, "form", words) from None
+            raise self._strange(answer, str(error)) from None
         return found
 
-    def _decide(self, path: str, body: dict[str, Any]) -> None:
-        self._send("POST", path, json=body, headers={"Idempotency-Key": secrets.token_hex(16)})
+    def _decide(self, path: str, body: dict[str, Any], **done: Any) -> None:
+        headers = {"Idempotency-Key": secrets.token_hex(16)}
+        self._check(self._send("POST", path, json=body, headers=headers), **done)
 
-    def _content(self, path: str, params: dict[str, str]) -> bytes:
-        content: bytes = self._send("GET", path, params=params).content
-        return content
+    def _check(self, answer: Any, **done: Any) -> None:
+        """Raise an error unless the server says what was done: a proxy may have answered."""
+        try:
+            found = answer.json()
+            if {name: found[name] for name in done} == done:
+                return
+        except (ValueError, LookupError, TypeError):
+            pass
+        raise self._strange(answer, "it does not say that it did it")
+
+    def _strange(self, answer: Any, why: str) -> RefusedError:
+        words = f"{self.url} did not answer as goldspan does: {why}"
+        return RefusedError(answer.status_code, "form", words)
 
     def _send(self, method: str, path: str, *, again: bool = True, **more: Any) -> Any:
         """Send a request until it is answered; `again`: also if it may have been done."""
@@ -571,6 +581,19 @@ class Client:
             raise UnreachableError(
                 f"{self.url} cannot be reached: {type(error).__name__}: {error}{words}"
             ) from None
+        except httpx2.DecodingError as error:
+            raise UnreachableError(f"the answer of {self.url} cannot be read: {error}") from None
+
+
+def _span(span: tuple[int, int, str] | FoundSpan) -> dict[str, Any]:
+    """Return a span as it is sent."""
+    if isinstance(span, FoundSpan):
+        return {"start": span.start, "end": span.end, "type": span.type}
+    try:
+        start, end, kind = span
+    except (TypeError, ValueError):
+        raise InputError(f"a span is (start, end, type), not {span!r:.80}") from None
+    return {"start": start, "end": end, "type": kind}
 
 
 def _checked(url: str, *, insecure: bool) -> tuple[str, bool]:
@@ -661,6 +684,8 @@ def read_webhook(
     Raises:
         InputError: The signature is missing, wrong or too old.
     """
+    if not isinstance(body, bytes | bytearray):
+        raise InputError("body must be the bytes as they came, not text that was read from them")
     given = {name.lower(): value for name, value in headers.items()}
     name, sent = given.get("webhook-id", ""), given.get("webhook-timestamp", "")
     if not name or not (sent.isascii() and sent.isdigit() and len(sent) <= 12):

@@ -10,6 +10,7 @@ from contextlib import closing
 import pytest
 
 from goldspan.campaign import read_inputs, read_plan
+from goldspan.errors import InputError
 from goldspan.store import backup_ledger, restore_ledger
 from goldspan.web import Auth, ServerSettings, open_service
 from goldspan.web.errors import Refused
@@ -134,3 +135,14 @@ def test_a_store_that_others_could_read_is_closed_and_a_folder_that_was_there_is
     with opened(tmp_path):
         pass
     assert modes(tmp_path / "out") == {"out": 0o755, FILE: 0o600}
+
+
+@pytest.mark.parametrize("name", [".", ".."])
+def test_an_item_that_has_no_address_is_refused_where_people_label(tmp_path, name):
+    plan = read_plan(plan_file(tmp_path))
+    file = tmp_path / plan.pool.file
+    before = file.read_text()
+    file.write_text(before.replace("d1", name, 1))
+    assert file.read_text() != before
+    with pytest.raises(InputError, match="has no address"):
+        read_inputs(plan, tmp_path)

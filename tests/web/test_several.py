@@ -237,7 +237,8 @@ def test_no_plan_is_entered_without_the_token_of_the_page(shelf):
 
 
 def test_plans_are_found_in_folders_and_named(tmp_path):
-    for path in ("news/campaign.toml", "Cats & dogs.toml", "news/pool.csv"):
+    hidden = ("._Cats & dogs.toml", ".#dogs.toml")  # which systems and editors leave
+    for path in ("news/campaign.toml", "Cats & dogs.toml", "news/pool.csv", *hidden):
         (tmp_path / path).parent.mkdir(exist_ok=True)
         (tmp_path / path).write_text("")
     assert list(find_plans([tmp_path])) == ["cats---dogs", "news"]

@@ -12,6 +12,7 @@ import sys
 import threading
 import time
 from contextlib import contextmanager
+from functools import partial
 from hashlib import sha256
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
@@ -454,6 +455,48 @@ def test_nothing_is_sent_to_this_machine_or_a_private_network(tmp_path, receiver
         service.close()
 
 
+def test_whatever_fails_the_try_counts_and_the_next_one_waits(service):
+    def resolve(*_):
+        raise UnicodeError("label too long")
+
+    open_round(service)
+    play(service, 1)
+    sender = Webhooks(
+        service.inputs, service.ledger, service.clock, service.desk.names, resolve=resolve
+    )
+    sender.start()
+    until(lambda: any(one.tries for one in sender.deliveries()))
+    sender.stop()
+    (one,) = sender.deliveries()
+    assert (one.state, one.why, one.tries) == ("waiting", "UnicodeError", 1)
+    assert one.due > service.clock()
+
+
+def test_what_waits_for_a_webhook_that_left_the_plan_is_given_up(tmp_path, receiver):
+    service = open_campaign(tmp_path, table(receiver.url, name="old"))
+    service.begin()
+    service.webhooks.gathering.begin()
+    open_round(service)
+    play(service, 1)
+    service.webhooks.gathering.look()
+    (one,) = service.webhooks.deliveries()
+    service.close()
+    for tables in ([table(receiver.url, name="new")], [], [table(receiver.url, name="old")]):
+        service = open_campaign(tmp_path, *tables)
+        try:
+            service.begin()
+            with sending(service):
+                pass
+            (same,) = service.webhooks.deliveries()
+            assert (same.number, same.state) == (one.number, "failed")
+            assert same.why == "the plan no longer has this webhook"
+            back = bool(tables) and tables[0]["name"] == "old"
+            assert service.webhooks.send_again(one.number) == back
+        finally:
+            service.close()
+    assert receiver.got == []  # what came while it was away is not told later
+
+
 def test_the_address_that_was_checked_is_the_one_that_is_used(tmp_path):
     import httpx2
 
@@ -517,6 +560,10 @@ def test_logs_and_the_desk_do_not_show_the_address_or_the_secret(tmp_path, caplo
         ({"url": "ftp://a"}, "must be an address such as https"),
         ({"url": "https://u:p@a.example"}, "must be an address such as https"),
         ({"url": "https://a.example/#x"}, "must be an address such as https"),
+        ({"url": "https://example..org/hook"}, "must be an address such as https"),
+        ({"url": "https://ex ample.org/x"}, "must be an address such as https"),
+        ({"url": f"https://{'a' * 64}.example"}, "must be an address such as https"),
+        ({"url": "https://bücher.example"}, "written in ASCII"),
         ({"url": "http://a.example"}, "must begin with https"),
         ({"url": "https://a.example", "events": ["all"]}, "webhooks.0.events.0: must be"),
         ({"url": "https://a.example", "events": []}, "webhooks.0.events"),
@@ -557,7 +604,7 @@ def test_a_campaign_without_a_server_has_none(tmp_path):
 
 @pytest.mark.parametrize(
     ("secret", "words"),
-    [(None, "set GOLDSPAN_WEBHOOK_SECRET"), ("short", "24 characters"),
+    [(None, 'GOLDSPAN_WEBHOOK_SECRET.*echo "whsec_'), ("short", "24 characters"),
      ("whsec_é", "holds no token"), ("whsec_no*base64", "Base64")],
 )  # fmt: skip
 def test_a_server_without_the_secret_does_not_begin(tmp_path, monkeypatch, secret, words):
@@ -605,7 +652,7 @@ def test_messages_are_listed_and_sent_again_by_a_command(service, receiver, tmp_
     done = CliRunner().invoke(app, [*words, "--retry", str(one.number)])
     assert done.stdout.startswith(f"sent again: {one.number}\n")
     assert service.webhooks.deliveries()[0].state == "waiting"
-    assert "no message 99" in str(CliRunner().invoke(app, [*words, "--retry", "99"]).exception)
+    assert "message 99" in str(CliRunner().invoke(app, [*words, "--retry", "99"]).exception)
     assert receiver.got == []
 
 
@@ -634,7 +681,21 @@ def test_messages_are_kept_in_both_databases(new_place):
         assert query(programs.last_made, "h", "e") == (4, True)
         ledger.transact(5, lambda entry: programs.note_try(entry, one.number, "sent", 0, 200, ""))
         assert query(programs.counts) == {("h", "sent"): 1}
-        assert not ledger.transact(6, lambda entry: programs.send_again(entry, one.number))
-        ledger.transact(9, lambda entry: programs.drop_sent(entry, 6))
+        again = partial(programs.send_again, number=one.number, hooks=["h"])
+        assert not ledger.transact(6, again)
+        ledger.record("round", "r2", {"round": 2}, 6)
+        assert ledger.transact(6, gather) == 1
+        two = query(programs.last_messages, 1)[0]
+        ledger.transact(6, lambda entry: programs.forget_others(entry, ["h"]))
+        assert query(programs.counts) == {("h", "sent"): 1, ("h", "waiting"): 1}
+        ledger.transact(6, lambda entry: programs.forget_others(entry, []))
+        assert query(programs.counts) == {("h", "sent"): 1, ("h", "failed"): 1}
+        assert ledger.transact(6, gather) == 0  # it is new again
+        again = partial(programs.send_again, number=two.number)
+        assert [ledger.transact(6, partial(again, hooks=one)) for one in (["i"], ["h"])] == [
+            False, True,
+        ]  # fmt: skip
+        ledger.transact(7, lambda entry: programs.note_try(entry, two.number, "sent", 0, 200, ""))
+        ledger.transact(9, lambda entry: programs.drop_sent(entry, 8))
         assert query(programs.last_messages, 9) == []
         assert query(programs.answers_since, 0)[1] == []

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from goldspan.campaign.plan import Plan
@@ -223,6 +224,9 @@ def _pool(plan: Plan, folder: Path, tokens: str) -> PoolFile:
     empty = [] if pool.text is None else np.flatnonzero(pool.n_tokens == 0).tolist()
     if empty or not pool.n_items:
         raise InputError(f"item {pool.item_ids[empty[0]]} has no words" if empty else "is empty")
+    dots = pc.is_in(pool.item_ids, value_set=pa.array([".", ".."], pa.string()))
+    if plan.crowd.is_served and pc.any(dots).as_py():
+        raise InputError('an item that is called "." or ".." has no address: give it another id')
     return read
 
 

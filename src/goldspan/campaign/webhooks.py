@@ -15,6 +15,8 @@ from goldspan.errors import InputError
 EVENTS = ("round.closed", "campaign.ended", "answer")
 """What can be told."""
 SECRET = "GOLDSPAN_WEBHOOK_SECRET"  # noqa: S105 - the name of a variable
+_LABEL = re.compile(r"[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?", re.IGNORECASE)
+"""A part of a host's name."""
 _VARIABLE = re.compile(r"[A-Z][A-Z0-9_]{0,99}")
 
 
@@ -72,10 +74,17 @@ def faults_of(hooks: Sequence[Webhook], *, served: bool) -> Iterator[str]:
     for n, hook in enumerate(hooks):
         try:
             place = hook.place
-            good = place.scheme in {"http", "https"} and place.hostname and place.port != 0
+            good = (
+                place.scheme in {"http", "https"} and _is_host(place.hostname) and place.port != 0
+            )
         except ValueError:
             good = False
-        if not good or "@" in place.netloc or place.fragment or not hook.url.isascii():
+        if not hook.url.isascii():
+            yield (
+                f"webhooks.{n}.url: must be written in ASCII: a host such as bücher.example as "
+                "xn--bcher-kva.example, other letters as %C3%BC"
+            )
+        elif not good or "@" in place.netloc or place.fragment:
             yield (
                 f"webhooks.{n}.url: must be an address such as https://example.org/goldspan, "
                 "without a user, a password and a #"
@@ -89,7 +98,18 @@ def faults_of(hooks: Sequence[Webhook], *, served: bool) -> Iterator[str]:
             yield f"webhooks.{n}.url: is longer than 2,000 characters"
     names = [hook.called for hook in hooks if not _is_faulty(hook)]
     for name in sorted({name for name in names if names.count(name) > 1}):
-        yield f"webhooks: two are called {name!r}: give each a name"
+        yield (
+            f"webhooks: two are called {name!r}: give the new one a name; messages that wait "
+            "belong to the old name"
+        )
+
+
+def _is_host(name: str | None) -> bool:
+    """Return whether something can be the name or the address of a host."""
+    if name and ":" in name:  # urlsplit has checked that it is an address of IPv6
+        return True
+    name = (name or "").removesuffix(".")
+    return len(name) <= 253 and all(map(_LABEL.fullmatch, name.split(".")))
 
 
 def _is_faulty(hook: Webhook) -> bool:

@@ -156,17 +156,18 @@ def webhooks(
     inputs = place.inputs()
     place.check_served()
     with open_store(inputs, place.out, place.store, wall_clock()) as ledger:
-        now = open_clock(ledger)()
+        now, hooks = open_clock(ledger)(), [hook.called for hook in inputs.plan.webhooks]
         for number in retry or []:
-            if not ledger.transact(now, partial(programs.send_again, number=number)):
-                raise InputError(f"there is no message {number} that was not taken")
+            if not ledger.transact(now, partial(programs.send_again, number=number, hooks=hooks)):
+                raise InputError(
+                    f"no webhook of the plan has a message {number} that was not taken"
+                )
         found = ledger.database.query(programs.last_messages, SHOWN)
     rows = [_message(one) for one in found]
     head = ["number", "event", "to", "state", "tries", "status", ""]
     shown = [[str(row[name]) for name in (*head[:2], "hook", *head[3:6], "why")] for row in rows]
     lines = [f"sent again: {number}" for number in retry or []]
     lines += [table([head, *shown], (0, 4, 5)) if rows else "no messages"]
-    hooks = [hook.called for hook in inputs.plan.webhooks]
     print_result({"hooks": hooks, "again": retry or [], "messages": rows}, lines, as_json=json)
 
 

@@ -7,7 +7,7 @@ answers or closes a round knows nothing of messages, and waits for none.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -228,11 +228,26 @@ def note_try(entry: Entry, number: int, state: str, next_due: int, status: int, 
     )  # fmt: skip
 
 
-def send_again(entry: Entry, number: int) -> bool:
-    """Let a message that was not taken be sent now; False if there is none."""
-    row = messages.update().where(messages.c.number == number, messages.c.state != SENT)
+def send_again(entry: Entry, number: int, hooks: Sequence[str]) -> bool:
+    """Let a message to one of some programs, which was not taken, be sent now.
+
+    False if there is none.
+    """
+    mine = messages.c.number == number, messages.c.hook.in_(hooks)
+    row = messages.update().where(*mine, messages.c.state != SENT)
     values = {"state": WAITING, "due": entry.now, "made": entry.now, "changed": entry.now}
     return bool(entry.connection.execute(row.values(tries=0, **values)).rowcount)
+
+
+def forget_others(entry: Entry, hooks: Sequence[str]) -> None:
+    """Give up what waits for programs that are not among some, and forget what they were told.
+
+    A program that is named again later is a new one.
+    """
+    left = and_(messages.c.state == WAITING, messages.c.hook.not_in(hooks))
+    values = {"state": FAILED, "changed": entry.now, "why": "the plan no longer has this webhook"}
+    entry.connection.execute(messages.update().where(left).values(**values))
+    entry.connection.execute(gathered.delete().where(gathered.c.hook.not_in(hooks)))
 
 
 def drop_sent(entry: Entry, before: int) -> None:

@@ -66,12 +66,14 @@ def find_plans(sources: Sequence[str | Path]) -> dict[str, Path]:
     for source in map(Path, sources):
         if source.is_dir():
             found = [*source.glob("*.toml"), *source.glob(f"*/{PLAN}.toml")]
+            # Editors and file systems leave copies whose names begin with a point.
+            found = sorted(path for path in found if not path.name.startswith("."))
             if not found:
                 raise InputError(
                     f"there is no plan in {source}: put them there as NAME.toml or as "
                     f"NAME/{PLAN}.toml"
                 )
-            paths += sorted(found)
+            paths += found
         else:
             paths.append(source)
     named: dict[str, Path] = {}

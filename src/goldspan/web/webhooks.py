@@ -111,7 +111,7 @@ def secret_for(hook: Webhook) -> str:
     if secret is None:
         raise InputError(
             f"webhook {hook.called}: set {hook.secret}, or {hook.secret}_FILE, to the secret of "
-            "the signature, for example what `openssl rand -hex 32` writes"
+            'the signature, for example what `echo "whsec_$(openssl rand -base64 32)"` writes'
         )
     sign_webhook(secret, "", "", b"")  # rejects what is not Base64
     if len(secret) < LEAST_SECRET:
@@ -140,8 +140,17 @@ class Gathering:
         self._seen, self._pruned, self._later = -1, -KEPT, False
 
     def begin(self) -> None:
-        """Note where the log ends, for programs that are new: they are told what comes."""
-        self._ledger.transact(self._clock(), self._gather)
+        """Note where the log ends, for programs that are new: they are told what comes.
+
+        What waits for programs that are no longer in the plan is given up.
+        """
+        hooks = [hook.called for hook in self._inputs.plan.webhooks]
+
+        def act(entry: Entry) -> None:
+            programs.forget_others(entry, hooks)
+            self._gather(entry)
+
+        self._ledger.transact(self._clock(), act)
 
     def look(self) -> int:
         """Make the messages that are due to be made; count them."""
@@ -254,10 +263,10 @@ class Webhooks:
         Raises:
             InputError: The secret of one is missing.
         """
-        if not self.hooks:
-            return
         self._secrets = {hook.called: secret_for(hook) for hook in self.hooks}
         self.gathering.begin()
+        if not self.hooks:
+            return
         self._thread = threading.Thread(target=self._run, name="goldspan webhooks", daemon=True)
         self._thread.start()
 
@@ -283,8 +292,9 @@ class Webhooks:
 
     def send_again(self, number: int) -> bool:
         """Let a message that was not taken be sent now; False if there is none."""
+        hooks = [hook.called for hook in self.hooks]
         found: bool = self._ledger.transact(
-            self._clock(), lambda entry: programs.send_again(entry, number)
+            self._clock(), lambda entry: programs.send_again(entry, number, hooks)
         )
         return found
 
@@ -372,8 +382,6 @@ class Webhooks:
         self, hook: Webhook, message: Message, client: httpx2.AsyncClient
     ) -> tuple[int, str, float]:
         """Return the status of a program's answer, why it did not take it, and when it may."""
-        import httpx2
-
         try:
             async with asyncio.timeout(SECONDS):  # of all: a program may answer byte by byte
                 address = await self._address(hook)
@@ -382,7 +390,7 @@ class Webhooks:
             return 0, f"no answer in {SECONDS:.0f} seconds", 0.0
         except Forbidden as error:
             return 0, str(error), 0.0
-        except (httpx2.HTTPError, httpx2.InvalidURL, OSError) as error:
+        except Exception as error:  # noqa: BLE001 - whatever it is, this try is over
             # Its words may hold the address, which may hold something secret.
             return 0, type(error).__name__, 0.0
 
