@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from goldspan._arrays import count_between, count_in_rows, rows_of
 from goldspan.aggregation.consensus import Consensus
 from goldspan.chains.decoding import best_paths_of_votes, first_without_path
 from goldspan.crowd import Crowd
@@ -150,10 +151,8 @@ def repair(
     """
     if not len(items):
         return codes
-    lengths = np.diff(offsets)[items]
-    bounds = np.concatenate([[0], np.cumsum(lengths)])
-    flat = np.repeat(offsets[items] - bounds[:-1], lengths) + np.arange(bounds[-1])
-    weight = np.int64(lengths.max()) * np.int64(second.max(initial=0)) + 1
+    bounds, flat = rows_of(offsets, items)
+    weight = np.int64(np.diff(bounds).max()) * np.int64(second.max(initial=0)) + 1
     scores = first[flat].astype(np.int64) * weight + second[flat]
     repaired = codes.copy()
     repaired[flat] = best_paths_of_votes(scores, bounds, codec)
@@ -191,8 +190,7 @@ def legal_known(known: NDArray[np.int16], crowd: Crowd) -> tuple[NDArray[np.int1
     codec = crowd.tagset
     if codec.rules.is_plain:
         return known, 0
-    unknown = np.concatenate([[0], np.cumsum(known < 0)])
-    whole = unknown[crowd.offsets[1:]] == unknown[crowd.offsets[:-1]]
+    whole = count_in_rows(known < 0, crowd.offsets) == 0
     every = np.repeat(whole, np.diff(crowd.offsets))
     written = write_codes(find_spans(Tagged(known, crowd.offsets), codec), crowd.offsets, codec)
     found = np.where(every, written, known).astype(np.int16)
@@ -275,7 +273,7 @@ def leave_open(
         known: int16 [n_tokens], -1 unknown; or None.
         crowd: The items.
     """
-    stays = asked if known is None else asked | (tokens_known(known, crowd) > 0)
+    stays = asked if known is None else asked | (count_in_rows(known >= 0, crowd.offsets) > 0)
     kept = np.repeat(stays, np.diff(crowd.offsets))
     return np.where(kept, codes, np.int16(-1)), int((~stays).sum())
 
@@ -287,18 +285,11 @@ def sure_of(result: Consensus, known: NDArray[np.int16]) -> Consensus:
     probs[there] = 0
     probs[there, known[there]] = 1
     spans = find_spans(Tagged(result.codes, crowd.offsets), crowd.tagset)
-    before = np.concatenate([[0], np.cumsum(known >= 0)])
-    inside = before[spans.end] - before[spans.start] == spans.end - spans.start
-    whole = tokens_known(known, crowd) == np.diff(crowd.offsets)
+    inside = count_between(known < 0, spans.start, spans.end) == 0
+    whole = count_in_rows(known < 0, crowd.offsets) == 0
     return replace(
         result,
         token_probs=probs,
         span_confidence=np.where(inside, np.float32(1), result.span_confidence),
         confidence=np.where(whole, np.float32(1), result.confidence),
     )
-
-
-def tokens_known(known: NDArray[np.int16], crowd: Crowd) -> NDArray[np.int64]:
-    """Count the known tokens of every item, int64 [n_items]."""
-    before = np.concatenate([[0], np.cumsum(known >= 0)])
-    return np.asarray(before[crowd.offsets[1:]] - before[crowd.offsets[:-1]])

@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from goldspan._arrays import count_in_rows
 from goldspan.aggregation.base import Aggregator, FitContext
 from goldspan.aggregation.consensus import Consensus
 from goldspan.aggregation.families import Families, check_families, families_for
@@ -35,12 +36,6 @@ from goldspan.spans.encoding import write_tag
 # Shares of votes: of answers that agree with a result, on items, on spans, and per worker.
 
 
-def _answer_sums(crowd: Crowd, values: NDArray[np.bool_]) -> NDArray[np.int64]:
-    """Sum over the labels of every answer, int64 [n_answers]."""
-    totals = np.concatenate([[0], np.cumsum(values)])
-    return np.asarray(totals[crowd.latest.offset[1:]] - totals[crowd.latest.offset[:-1]])
-
-
 def item_shares(
     crowd: Crowd,
     codes: NDArray[np.int16],
@@ -56,7 +51,8 @@ def item_shares(
         families: Workers who err together, and count as fewer; None: everybody errs alone.
     """
     given = crowd.latest.codes
-    wrong = _answer_sums(crowd, (given >= 0) & (given != codes[crowd.token_of])) > 0
+    differs = (given >= 0) & (given != codes[crowd.token_of])
+    wrong = count_in_rows(differs, crowd.latest.offset) > 0
     counts = _answer_weights(crowd, weight, families)
     right = np.bincount(crowd.latest.item, ~wrong * counts, crowd.n_items)
     return _shares(right, np.bincount(crowd.latest.item, counts, crowd.n_items))

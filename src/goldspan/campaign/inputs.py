@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from goldspan._arrays import count_in_rows
 from goldspan.campaign.plan import Plan
 from goldspan.campaign.protocols import Labels
 from goldspan.crowd import Answers, Crowd, CrowdBuilder, ReadOptions, read_crowd
@@ -331,9 +332,9 @@ def _control(inputs: CampaignInputs, items: Crowd | None) -> dict[str, list[str]
     if control is None or control.gold is None or items is None:
         return {}
     every = _gold(inputs, items, control.gold)
-    unknown = np.concatenate([[0], np.cumsum(every.gold_tagged.codes < 0)])[every.offsets]
+    unknown = count_in_rows(every.gold_tagged.codes < 0, every.offsets)
     ranks = inputs.ranks("control")
-    usable = ranks[np.diff(unknown)[ranks] == 0]
+    usable = ranks[unknown[ranks] == 0]
     if len(usable) < control.n:
         raise InputError(f"holds labels of {len(usable)} items, and control.n is {control.n}")
     chosen = every.select_items(usable[: control.n])

@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from goldspan._arrays import count_between, count_in_rows
 from goldspan.crowd.gold import with_same_tokens
 from goldspan.crowd.io import to_crowd
 from goldspan.crowd.model import Answers, Crowd
@@ -110,8 +111,8 @@ def _comparable(
 ) -> NDArray[np.int64]:
     """Count, per pair of answers, the spans of one that touch no token skipped by the other."""
     found = size[mine]
-    skipped = np.concatenate([[0], np.cumsum(answers.codes < 0)])
-    holey = skipped[answers.offset[1:]] > skipped[answers.offset[:-1]]
+    is_skipped = answers.codes < 0
+    holey = count_in_rows(is_skipped, answers.offset) > 0
     which = np.flatnonzero(holey[theirs])
     if not len(which):
         return found
@@ -121,7 +122,7 @@ def _comparable(
     pair = np.repeat(np.arange(len(which)), count)
     span = np.arange(int(count.sum())) + np.repeat(first - np.cumsum(count) + count, count)
     shift = answers.offset[other[pair]] - answers.offset[own[pair]]
-    touched = skipped[spans.end[span] + shift] > skipped[spans.start[span] + shift]
+    touched = count_between(is_skipped, spans.start[span] + shift, spans.end[span] + shift) > 0
     found[which] -= np.bincount(pair, touched, len(which)).astype(np.int64)
     return found
 
@@ -354,8 +355,7 @@ def share(part: NDArray[Any], total: NDArray[Any]) -> NDArray[np.float64]:
 
 
 def _untouched(spans: SpanArray, unknown: NDArray[np.bool_]) -> SpanArray:
-    before = np.concatenate([[0], np.cumsum(unknown)])
-    return spans.take(before[spans.end] == before[spans.start])
+    return spans.take(count_between(unknown, spans.start, spans.end) == 0)
 
 
 def _counts(crowd: Crowd) -> NDArray[np.int64]:

@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from goldspan._arrays import count_in_rows
 from goldspan._kernel import kernel
 from goldspan.crowd import Answers, Crowd, read_crowd
 from goldspan.crowd.labels import translate
@@ -346,8 +347,7 @@ def has_unknown(crowd: Crowd) -> NDArray[np.bool_]:
     Raises:
         InputError: The crowd has no gold at all.
     """
-    unknown = np.concatenate([[0], np.cumsum(crowd.gold_tagged.codes < 0)])
-    return np.asarray(unknown[crowd.offsets[1:]] > unknown[crowd.offsets[:-1]])
+    return count_in_rows(crowd.gold_tagged.codes < 0, crowd.offsets) > 0
 
 
 def draw_truth(

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from goldspan._arrays import count_in_rows
 from goldspan.crowd import Answers, Crowd
 from goldspan.workers.flag_context import FlagContext, QualityFlag, at_least, percent
 
@@ -156,8 +157,7 @@ class _Judge:
     @cached_property
     def known(self) -> NDArray[np.bool_]:
         """Whether an item has gold at every token."""
-        unknown = np.concatenate([[0], np.cumsum(~self.context.truth.known)])
-        return np.asarray(np.diff(unknown[self.context.crowd.offsets]) == 0)
+        return np.asarray(count_in_rows(~self.context.truth.known, self.context.crowd.offsets) == 0)
 
     @cached_property
     def suspect(self) -> NDArray[np.bool_]:
@@ -215,8 +215,7 @@ class _Judge:
         if codec.rules.is_plain:
             return np.ones(len(answers), np.bool_)
         inside = (answers.codes >= 0) & (answers.codes != codec.outside)
-        before = np.concatenate([[0], np.cumsum(inside)])
-        return np.asarray(before[answers.offset[1:]] > before[answers.offset[:-1]])
+        return count_in_rows(inside, answers.offset) > 0
 
 
 # --------------------------------------------------------------------------------------------------

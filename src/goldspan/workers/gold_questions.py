@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from goldspan._arrays import count_in_rows
 from goldspan.aggregation.votes import TokenVote
 from goldspan.crowd import Answers, Crowd, write_crowd
 from goldspan.crowd.atomic import write_text
@@ -309,8 +310,7 @@ def _check(n: int, hard: float, random_state: int) -> None:
 
 def _known_items(crowd: Crowd, n: int) -> NDArray[np.int64]:
     """Return the items whose gold is known at every token."""
-    unknown = np.concatenate([[0], np.cumsum(crowd.gold_tagged.codes < 0)])
-    found = np.flatnonzero(np.diff(unknown[crowd.offsets]) == 0)
+    found = np.flatnonzero(count_in_rows(crowd.gold_tagged.codes < 0, crowd.offsets) == 0)
     if len(found) < n:
         raise InputError(
             f"{n} gold questions are asked for, but only {len(found)} of {crowd.n_items} items "
@@ -377,8 +377,7 @@ def _hardness(
     answered = np.diff(result.crowd.by_item.bounds) > 0
     said = np.array([*result.tagset.tags, None])[result.codes]
     known = np.array([*crowd.tagset.tags, None])[crowd.gold_tagged.codes]
-    differences = np.concatenate([[0], np.cumsum(said != known)])
-    contradicted = np.diff(differences[crowd.offsets]) > 0
+    contradicted = count_in_rows(said != known, crowd.offsets) > 0
     hardness = np.where(answered, 1 - result.confidence.astype(np.float64), np.nan)
     return hardness, contradicted & (hardness < MOST)
 
@@ -578,8 +577,7 @@ def check_leaks(
 
 def _control_items(crowd: Crowd, control: GoldQuestions | Iterable[str] | None) -> Counts:
     """Return the gold questions as indexes of items."""
-    unknown = np.concatenate([[0], np.cumsum(crowd.gold_tagged.codes < 0)])
-    known = np.diff(unknown[crowd.offsets]) == 0
+    known = count_in_rows(crowd.gold_tagged.codes < 0, crowd.offsets) == 0
     if control is None:
         found = np.flatnonzero(known)
     else:
@@ -620,8 +618,7 @@ def _trends(
     gold = crowd.gold_tagged.codes
     shift = np.repeat(crowd.offsets[answers.item] - answers.offset[:-1], answers.lengths)
     is_wrong = answers.codes != gold[shift + np.arange(len(answers.codes))]
-    wrong = np.concatenate([[0], np.cumsum(is_wrong)])[answers.offset]
-    right = np.diff(wrong) == 0
+    right = count_in_rows(is_wrong, answers.offset) == 0
     order = np.lexsort((answers.submitted, which))
     order = order[answers.submitted[order] >= 0]
     bounds = np.searchsorted(which[order], np.arange(size + 1))

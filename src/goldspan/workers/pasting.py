@@ -22,6 +22,7 @@ import numpy as np
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from goldspan._arrays import count_in_rows
 from goldspan.crowd import Crowd
 from goldspan.crowd.labels import joined, translate
 from goldspan.errors import InputError
@@ -258,8 +259,7 @@ def _known(
     found = np.full(len(item), -1, np.int64)
     if not gold:
         return found
-    unknown = np.concatenate([[0], np.cumsum(gold[0] < 0)])
-    complete = np.diff(unknown[crowd.offsets]) == 0
+    complete = count_in_rows(gold[0] < 0, crowd.offsets) == 0
     there = gold[0][marks.token] >= 0 if codec.rules.is_plain else complete[item]
     found[there] = 0
     for row in gold:

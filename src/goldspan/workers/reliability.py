@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from goldspan._arrays import count_between, count_in_rows
 from goldspan.aggregation import Consensus
 from goldspan.crowd import Crowd, ReadOptions
 from goldspan.crowd.detection import rows_as_table
@@ -163,9 +164,8 @@ class Truth:
 
     def with_gold(self) -> NDArray[np.bool_]:
         """Whether a token belongs to an item with gold, bool [n_tokens]."""
-        lengths = np.diff(self.crowd.offsets)
-        before = np.concatenate([[0], np.cumsum(self.known)])[self.crowd.offsets]
-        return np.repeat(np.diff(before) > 0, lengths)
+        offsets = self.crowd.offsets
+        return np.repeat(count_in_rows(self.known, offsets) > 0, np.diff(offsets))
 
 
 def find_truth(crowd: Crowd, gold: Any, result: Consensus | None, several: str = "refuse") -> Truth:
@@ -385,8 +385,7 @@ def _spans(truth: Truth, policy: str) -> Judged:
 
 
 def _untouched(spans: SpanArray, unknown: NDArray[np.bool_]) -> SpanArray:
-    before = np.concatenate([[0], np.cumsum(unknown)])
-    return spans.take(before[spans.end] == before[spans.start])
+    return spans.take(count_between(unknown, spans.start, spans.end) == 0)
 
 
 def _confidence(truth: Truth) -> NDArray[np.float64]:
