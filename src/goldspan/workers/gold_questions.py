@@ -20,6 +20,7 @@ from goldspan.crowd.atomic import write_text
 from goldspan.crowd.cells import csv_text
 from goldspan.errors import InputError, UnknownNameError
 from goldspan.spans import find_spans
+from goldspan.workers.reliability import group_of
 
 if TYPE_CHECKING:
     from goldspan.aggregation import Consensus
@@ -281,7 +282,7 @@ def choose_gold_questions(
         raise InputError("the result is of another crowd: its items are not those of this one")
     eligible = _known_items(crowd, n)
     names, stratum = _strata(crowd, eligible, by)
-    group = _groups(crowd)
+    group = group_of(crowd)
     _check_groups(crowd, eligible, group, n)
     if result is None and len(crowd.latest):
         result = TokenVote().fit(crowd).result_
@@ -345,15 +346,6 @@ def _strata(
     for item, kind in pairs[:, np.argsort(-frequent[pairs[1]], kind="stable")].T:
         stratum[item] = kind
     return [*types, NO_SPANS], stratum
-
-
-def _groups(crowd: Crowd) -> NDArray[np.int64]:
-    """Number the documents, int64 [n_items]; an item without one is a document of its own."""
-    own = np.arange(crowd.n_items)
-    if crowd.groups is None:
-        return own
-    index = crowd.groups.dictionary_encode().indices.fill_null(-1).to_numpy().astype(np.int64)
-    return np.where(index < 0, crowd.n_items + own, index)
 
 
 def _check_groups(
