@@ -25,7 +25,7 @@ from goldspan.aggregation.legal import (
     with_known,
 )
 from goldspan.crowd import Crowd
-from goldspan.crowd.measures import share, worker_rates
+from goldspan.crowd.measures import label_counts, share, worker_f1
 from goldspan.errors import InputError, NotFittedError
 from goldspan.params import OneOf, Seed
 from goldspan.spans import Codec, Tagged, find_errors, find_spans
@@ -103,10 +103,7 @@ def agreement_table(result: Consensus) -> pa.Table:
         "token_agreement": pa.array(share(same, n_labels)),
     }
     if not crowd.tagset.rules.is_plain:
-        rates = worker_rates(crowd, codes)
-        columns["span_agreement"] = pa.array(
-            [r.f1 if r.n_true + r.n_predicted else float("nan") for r in rates]
-        )
+        columns["span_agreement"] = pa.array(worker_f1(crowd, codes))
     return pa.table(columns)
 
 
@@ -366,12 +363,7 @@ class SegmentVote(_Votes):
 
 def vote_counts(crowd: Crowd) -> NDArray[np.int32]:
     """Count the labels of every token, int32 [n_tokens, n_labels]."""
-    n_labels = len(crowd.tagset.tags)
-    codes = crowd.latest.codes
-    given = codes >= 0
-    cell = crowd.token_of[given] * n_labels + codes[given]
-    counts = np.bincount(cell, minlength=crowd.n_tokens * n_labels)
-    return counts.reshape(crowd.n_tokens, n_labels).astype(np.int32)
+    return label_counts(crowd).astype(np.int32)
 
 
 GRAINS = 1 << 24
@@ -380,12 +372,8 @@ GRAINS = 1 << 24
 
 def _effective_counts(crowd: Crowd, families: Families) -> NDArray[np.int64]:
     """Count the labels of every token in grains, members of families as fewer."""
-    n_labels = len(crowd.tagset.tags)
-    given = crowd.latest.codes >= 0
-    cell = crowd.token_of[given] * n_labels + crowd.latest.codes[given]
-    weight = families.label_weights(crowd)[given]
-    counts = np.bincount(cell, weight, crowd.n_tokens * n_labels)
-    return np.rint(counts.reshape(crowd.n_tokens, n_labels) * GRAINS).astype(np.int64)
+    counts = label_counts(crowd, families.label_weights(crowd))
+    return np.asarray(np.rint(counts * GRAINS), np.int64)
 
 
 __all__ = ["TIES", "SegmentVote", "SequenceVote", "TokenVote", "vote_counts"]

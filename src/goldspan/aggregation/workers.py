@@ -14,7 +14,7 @@ from scipy.special import betaincinv
 from goldspan._arrays import count_between, rows_of
 from goldspan._kernel import inner, kernel
 from goldspan.crowd import Crowd
-from goldspan.crowd.measures import share, worker_rates
+from goldspan.crowd.measures import share, worker_f1
 from goldspan.spans import Tagged, find_spans
 from goldspan.spans.corpus import SpanArray
 
@@ -226,10 +226,7 @@ def worker_table(crowd: Crowd, codes: NDArray[np.int16], probs: NDArray[np.float
         "information": pa.array(np.where(total > 0, bits, np.nan)),
     }
     if not crowd.tagset.rules.is_plain:
-        rates = worker_rates(crowd, codes)
-        columns["span_agreement"] = pa.array(
-            [r.f1 if r.n_true + r.n_predicted else float("nan") for r in rates]
-        )
+        columns["span_agreement"] = pa.array(worker_f1(crowd, codes))
     return pa.table(columns)
 
 

@@ -294,7 +294,8 @@ def agreement(crowd: Any, *, policy: str = "conlleval", **reading: Any) -> Agree
     crowd = to_crowd(crowd, "crowd", **reading)
     if not len(crowd.latest):
         raise InputError("the crowd has no answer: there is nothing to compare")
-    counts = _counts(crowd)
+    counts = label_counts(crowd)
+    counts = counts[counts.sum(axis=1) > 1]
     pairs = token_pairs(crowd)
     spans = None if crowd.tagset.rules.is_plain else span_pairs(crowd, policy)
     others = _against_others(crowd, pairs, spans)
@@ -338,6 +339,14 @@ def worker_rates(crowd: Crowd, truth: NDArray[np.int16], policy: str = "conlleva
     return [Rates.of(*row) for row in zip(n_right, n_found, n_true, strict=True)]
 
 
+def worker_f1(
+    crowd: Crowd, truth: NDArray[np.int16], policy: str = "conlleval"
+) -> NDArray[np.float64]:
+    """Return the F1 of `worker_rates`, float64 [n_workers]; NaN where there is no span."""
+    rates = worker_rates(crowd, truth, policy)
+    return np.array([r.f1 if r.n_true + r.n_predicted else np.nan for r in rates])
+
+
 def token_accuracy(crowd: Crowd, truth: NDArray[np.int16]) -> NDArray[np.float64]:
     """Share of a worker's labels that are right, float64 [n_workers]; NaN without any."""
     theirs, given = truth[crowd.token_of], crowd.latest.codes
@@ -358,15 +367,17 @@ def _untouched(spans: SpanArray, unknown: NDArray[np.bool_]) -> SpanArray:
     return spans.take(count_between(unknown, spans.start, spans.end) == 0)
 
 
-def _counts(crowd: Crowd) -> NDArray[np.int64]:
-    """Labels of every token with two labels or more, [n_units, n_labels]."""
-    n_labels = len(crowd.tagset.tags)
-    codes = crowd.latest.codes
+def label_counts(crowd: Crowd, weight: NDArray[np.float64] | None = None) -> NDArray[Any]:
+    """Count the labels of every token, [n_tokens, n_labels]: int64, or float64 with weights.
+
+    Where:
+        weight: float64 [n_labels_given], what every label of `crowd.latest` counts; by default 1.
+    """
+    n_labels, codes = len(crowd.tagset.tags), crowd.latest.codes
     given = codes >= 0
     cell = crowd.token_of[given] * n_labels + codes[given]
-    counts = np.bincount(cell, minlength=crowd.n_tokens * n_labels)
-    counts = counts.reshape(crowd.n_tokens, n_labels)
-    return np.asarray(counts[counts.sum(axis=1) > 1])
+    own = None if weight is None else weight[given]
+    return np.bincount(cell, own, crowd.n_tokens * n_labels).reshape(crowd.n_tokens, n_labels)
 
 
 def _alpha(counts: NDArray[np.int64]) -> float:
@@ -437,9 +448,7 @@ def _worker_table(crowd: Crowd, others: NDArray[np.float64], policy: str) -> pa.
     if crowd.gold is not None:
         columns["token_accuracy"] = _nullable(token_accuracy(crowd, crowd.gold))
         if not crowd.tagset.rules.is_plain:
-            rates = worker_rates(crowd, crowd.gold, policy)
-            f1 = [r.f1 if r.n_true + r.n_predicted else np.nan for r in rates]
-            columns["span_f1"] = _nullable(np.array(f1))
+            columns["span_f1"] = _nullable(worker_f1(crowd, crowd.gold, policy))
     columns["f1_others"] = _nullable(others)
     return pa.table(columns)
 

@@ -18,6 +18,7 @@ from goldspan.aggregation.families import Families
 from goldspan.aggregation.numeric import running_sums
 from goldspan.aggregation.votes import vote_counts
 from goldspan.crowd import Crowd
+from goldspan.crowd.measures import label_counts
 from goldspan.errors import InputError, UnknownNameError
 from goldspan.money import to_micro
 from goldspan.workers.beta import Reliability
@@ -477,11 +478,7 @@ def _families(result: Consensus | None) -> Families | None:
 
 def _effective_votes(crowd: Crowd, families: Families) -> Floats:
     """Count the votes of every label with families, float64 [n_tokens, n_labels]."""
-    width = len(crowd.tagset.tags)
-    given = crowd.latest.codes >= 0
-    weight = families.on(crowd.worker_ids).label_weights(crowd)[given]
-    cell = crowd.token_of[given] * width + crowd.latest.codes[given]
-    return np.bincount(cell, weight, crowd.n_tokens * width).reshape(-1, width).astype(np.float64)
+    return label_counts(crowd, families.on(crowd.worker_ids).label_weights(crowd))
 
 
 def per_item(

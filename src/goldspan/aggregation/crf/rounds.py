@@ -19,7 +19,7 @@ from goldspan.aggregation.bsc.engine import RunContext
 from goldspan.aggregation.crf.sequences import Floats, Scores, TokenTargets, TrainingSequences
 from goldspan.aggregation.legal import check_words, legal_known, text_of
 from goldspan.crowd import Crowd
-from goldspan.crowd.measures import token_accuracy, worker_rates
+from goldspan.crowd.measures import token_accuracy, worker_f1
 from goldspan.errors import InputError, UnknownNameError
 from goldspan.protocols import Runner
 from goldspan.tagger.base import FeatureTagger, carry
@@ -48,8 +48,7 @@ def measured(crowd: Crowd, codes: NDArray[np.int16], measure: str | Measure) -> 
         return _checked(measure(crowd, codes), crowd.n_workers)
     if measure == "accuracy" or crowd.tagset.rules.is_plain:
         return token_accuracy(crowd, codes)
-    rates = worker_rates(crowd, codes)
-    return np.array([r.f1 if r.n_true + r.n_predicted else np.nan for r in rates])
+    return worker_f1(crowd, codes)
 
 
 def check_measure(measure: Any) -> None:
