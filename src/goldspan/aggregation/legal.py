@@ -171,7 +171,7 @@ def item_rng(seed: int | None, purpose: str, item_id: str) -> np.random.Generato
 # Known truth to be clamped: made legal, or rejected with the item's name.
 
 
-def legal_known(known: NDArray[np.int16], crowd: Crowd) -> tuple[NDArray[np.int16], int]:
+def legal_known(known: NDArray[np.int16], crowd: Crowd) -> tuple[NDArray[np.int16], list[str]]:
     """Make known truth legal.
 
     Items of which every tag is known are read as conlleval reads them and written well-formed (an
@@ -182,14 +182,14 @@ def legal_known(known: NDArray[np.int16], crowd: Crowd) -> tuple[NDArray[np.int1
         crowd: The items.
 
     Returns:
-        The truth, and how many tags changed.
+        The truth, and notes on how much of it there is.
 
     Raises:
         InputError: No legal sequence agrees with what is known of an item.
     """
     codec = crowd.tagset
     if codec.rules.is_plain:
-        return known, 0
+        return known, _notes(known, 0)
     whole = count_in_rows(known < 0, crowd.offsets) == 0
     every = np.repeat(whole, np.diff(crowd.offsets))
     written = write_codes(find_spans(Tagged(known, crowd.offsets), codec), crowd.offsets, codec)
@@ -205,7 +205,12 @@ def legal_known(known: NDArray[np.int16], crowd: Crowd) -> tuple[NDArray[np.int1
             f"item {crowd.item_ids[int(bad)].as_py()}: no well-formed {codec.encoding} sequence "
             f"agrees with its known tags {' '.join(tags[code] for code in own[:50])}"
         )
-    return found, int(np.count_nonzero(found != known))
+    return found, _notes(found, int(np.count_nonzero(found != known)))
+
+
+def _notes(known: NDArray[np.int16], changed: int) -> list[str]:
+    notes = [f"{int((known >= 0).sum())} tokens of known truth"]
+    return [*notes, f"{changed} known tags made well-formed"] if changed else notes
 
 
 # --------------------------------------------------------------------------------------------------
@@ -222,11 +227,7 @@ def read_known(
     """
     if known is None or not (known >= 0).any():
         return None, []
-
-    found, changed = legal_known(known, crowd) if legal else (known, 0)
-    notes = [f"{int((found >= 0).sum())} tokens of known truth"]
-    notes += [f"{changed} known tags made well-formed"] if changed else []
-    return found, notes
+    return legal_known(known, crowd) if legal else (known, _notes(known, 0))
 
 
 def with_known(

@@ -457,11 +457,9 @@ def prepare(crowd: Crowd, given: FitContext, templates: Any, min_count: int) -> 
     sequences, repaired = TrainingSequences.of_crowd(crowd, masks)
     text = text_of(crowd)
     numbers, features = FeatureMap.fit(text, read_templates(templates), min_count=min_count)
-    known, notes = np.full(crowd.n_tokens, -1, np.int16), []
+    known, notes = np.full(crowd.n_tokens, -1, np.int16), list[str]()
     if given.known is not None:
-        known, changed = legal_known(given.known, crowd)
-        notes.append(f"{int((known >= 0).sum())} tokens of known truth")
-        notes += [f"{changed} known tags made well-formed"] if changed else []
+        known, notes = legal_known(given.known, crowd)
     notes += [f"{repaired} malformed tags of workers made well-formed"] if repaired else []
     return CrfInputs(
         crowd, masks, text, numbers, features, sequences, known, given.runner, tuple(notes)
