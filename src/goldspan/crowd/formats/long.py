@@ -34,7 +34,14 @@ from goldspan.crowd.formats.columns import (
     texts_with_offsets,
     type_of,
 )
-from goldspan.crowd.grid import cell_text, first_line, guess_delimiter, header_names, read_grid
+from goldspan.crowd.grid import (
+    cell_text,
+    first_line,
+    guess_delimiter,
+    header_names,
+    read_grid,
+    reject_twice,
+)
 from goldspan.crowd.grouping import MAX_ATTEMPT, count_first, number_attempts
 from goldspan.crowd.labels import (
     guess_encoding,
@@ -127,10 +134,7 @@ def find_roles(header: tuple[str, ...], file: str, options: ReadOptions) -> dict
         guess = next((lower[n] for n in names if n in lower and lower[n] not in taken), None)
         if wanted or guess:
             found[role] = wanted or str(guess)
-    twice = sorted({name for name in found.values() if header.count(name) > 1})
-    if twice:
-        message = f"columns {', '.join(map(repr, twice))} appear twice in the header"
-        raise FormatError([Fault(message, file=file, line=1, kind="header")])
+    reject_twice(found.values(), header, file)
     absent = [role for role in ("item", "label") if role not in found]
     if absent:
         message = (
