@@ -269,10 +269,15 @@ def _gold(inputs: CampaignInputs, items: Crowd, file: str) -> Crowd:
         cut: Cut = "expand" if inputs.tokens == "words" else "error"
         known = _on_tokens_of(items, read_crowd(path, encoding=options.encoding), cut)
         found = attach_gold(items, known, options)
+    reject_other_labels(inputs, found, file)
+    return found
+
+
+def reject_other_labels(inputs: CampaignInputs, found: Crowd, file: str) -> None:
+    """Reject a file with labels that the task has not."""
     more = set(found.tagset.tags) - set(inputs.codec.tags)
     if more:
         raise InputError(f"{file} has labels that the task has not: {', '.join(sorted(more))}")
-    return found
 
 
 def _on_tokens_of(items: Crowd, known: Crowd, cut: Cut) -> Crowd:
