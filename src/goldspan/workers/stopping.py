@@ -274,12 +274,10 @@ class Rule(ABC):
     Attributes:
         name: Its name in the registry.
         reason: Why an item is finished, in a word or two.
-        needs_result: Whether it looks at a result; rules on votes do without.
     """
 
     name: ClassVar[str]
     reason: ClassVar[str]
-    needs_result: ClassVar[bool] = False
 
     @abstractmethod
     def finished(self, crowd: Crowd, result: Consensus | None = None) -> NDArray[np.bool_]:
@@ -313,7 +311,6 @@ class Confident(Rule):
 
     name: ClassVar[str] = "confident"
     reason: ClassVar[str] = "confident"
-    needs_result: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if not (_is_number(self.at) and 0 < self.at < 1):
