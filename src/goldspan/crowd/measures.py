@@ -329,8 +329,8 @@ def worker_rates(crowd: Crowd, truth: NDArray[np.int16], policy: str = "conlleva
     theirs = truth[crowd.token_of]
     gold = find_spans(Tagged(theirs, answers.offset), codec, policy)
     found = find_spans(Tagged(answers.codes, answers.offset), codec, policy)
-    gold = _untouched(gold, answers.codes < 0)
-    found = _untouched(found, theirs < 0)
+    gold = untouched(gold, answers.codes < 0)
+    found = untouched(found, theirs < 0)
     right = right_spans(gold, found, len(theirs))
     by = answers.worker
     n_right = np.bincount(by[found.item], right, crowd.n_workers).astype(int)
@@ -363,7 +363,8 @@ def share(part: NDArray[Any], total: NDArray[Any]) -> NDArray[np.float64]:
     return np.asarray(np.divide(part, total, out=empty, where=total > 0))
 
 
-def _untouched(spans: SpanArray, unknown: NDArray[np.bool_]) -> SpanArray:
+def untouched(spans: SpanArray, unknown: NDArray[np.bool_]) -> SpanArray:
+    """Return the spans that touch no token marked as unknown."""
     return spans.take(count_between(unknown, spans.start, spans.end) == 0)
 
 

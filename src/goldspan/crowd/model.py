@@ -216,9 +216,7 @@ class Crowd:
     @cached_property
     def token_of(self) -> NDArray[np.int64]:
         """The flat token of every label of `latest.codes`, int64 [n_labels]."""
-        answers = self.latest
-        shift = self.offsets[answers.item] - answers.offset[:-1]
-        return np.repeat(shift, answers.lengths) + np.arange(len(answers.codes))
+        return rows_of(self.offsets, self.latest.item)[1]
 
     @cached_property
     def worker_of(self) -> NDArray[np.int32]:

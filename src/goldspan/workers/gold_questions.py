@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from goldspan._arrays import count_in_rows
+from goldspan._arrays import count_in_rows, rows_of
 from goldspan.aggregation.votes import TokenVote
 from goldspan.crowd import Answers, Crowd, write_crowd
 from goldspan.crowd.atomic import write_text
@@ -607,9 +607,7 @@ def _trends(
     early, late, p_value = np.full((3, size), np.nan)
     if answers.submitted is None:
         return early, late, p_value
-    gold = crowd.gold_tagged.codes
-    shift = np.repeat(crowd.offsets[answers.item] - answers.offset[:-1], answers.lengths)
-    is_wrong = answers.codes != gold[shift + np.arange(len(answers.codes))]
+    is_wrong = answers.codes != crowd.gold_tagged.codes[rows_of(crowd.offsets, answers.item)[1]]
     right = count_in_rows(is_wrong, answers.offset) == 0
     order = np.lexsort((answers.submitted, which))
     order = order[answers.submitted[order] >= 0]
