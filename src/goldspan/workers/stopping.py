@@ -6,7 +6,6 @@ import ast
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
-from importlib import import_module
 from typing import Any, ClassVar
 
 import numpy as np
@@ -21,6 +20,7 @@ from goldspan.crowd import Crowd
 from goldspan.crowd.measures import label_counts
 from goldspan.errors import InputError, UnknownNameError
 from goldspan.money import to_micro
+from goldspan.plugins import load
 from goldspan.workers.beta import Reliability
 
 # --------------------------------------------------------------------------------------------------
@@ -657,8 +657,7 @@ def get_rule(rule: str | Rule) -> Rule:
     name, args, named = _parts(rule)
     if name not in RULES:
         raise UnknownNameError("stopping rule", name, RULES)
-    module, attribute = RULES[name][0].split(":")
-    kind: type[Rule] = getattr(import_module(module), attribute)
+    kind: type[Rule] = load(RULES[name][0])
     known = [one.name for one in fields(kind)]  # type: ignore[arg-type]
     given = dict(zip(known, args, strict=False))
     if len(args) > len(known) or set(named) - set(known) or set(named) & set(given):
