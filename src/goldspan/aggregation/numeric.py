@@ -113,7 +113,7 @@ def label_numbers(codec: Codec, method: str) -> NDArray[np.float64]:
     if bad:
         more = f" and {len(bad) - SHOWN} more" if len(bad) > SHOWN else ""
         raise InputError(
-            f"{method} needs labels that are finite numbers, such as 3 or -0.5; these are none: "
+            f"{method} needs labels that are finite numbers, such as 3 or -0.5; these are not: "
             f"{', '.join(bad[:SHOWN])}{more}"
         )
     return numbers
