@@ -26,7 +26,7 @@ PACKAGES = {
     "selection": {"crowd", "tagger"},
     "runners": set(),
     "store": {"crowd"},
-    "report": {"crowd", "aggregation", "workers"},
+    "report": {"campaign"},
     "campaign": {"aggregation", "workers", "selection", "annotators"},
     "web": {"campaign", "store"},
 }

@@ -1,4 +1,4 @@
-"""Arrays as kernels take them, where Numba need not be imported."""
+"""Arrays as kernels take them, and rows of different lengths in flat arrays; without Numba."""
 
 from __future__ import annotations
 
@@ -13,3 +13,40 @@ def fixed(values: NDArray[Any], kind: Any) -> NDArray[Any]:
     view = np.ascontiguousarray(values, kind).view()
     view.flags.writeable = False
     return view
+
+
+def rows_of(
+    bounds: NDArray[np.int64], which: NDArray[Any]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Take some rows of a flat array and put them one behind another.
+
+    Args:
+        bounds: int64 [n_rows + 1]; row n is from bounds[n] to bounds[n + 1].
+        which: The rows to take.
+
+    Returns:
+        The bounds of the rows that were taken, and the place of every element in the flat array.
+
+    >>> rows_of(np.array([0, 2, 5]), np.array([1, 0]))
+    (array([0, 3, 5]), array([2, 3, 4, 0, 1]))
+    """
+    lengths = np.diff(bounds)[which]
+    taken = np.concatenate([[0], np.cumsum(lengths)])
+    return taken, np.repeat(bounds[which] - taken[:-1], lengths) + np.arange(taken[-1])
+
+
+def count_between(
+    flags: NDArray[np.bool_], begin: NDArray[np.integer], end: NDArray[np.integer]
+) -> NDArray[np.int64]:
+    """Count the true flags from begin to end (exclusive), int64 [n] for n such ranges.
+
+    >>> count_between(np.array([True, False, True]), np.array([0, 1]), np.array([2, 3])).tolist()
+    [1, 1]
+    """
+    before = np.concatenate([[0], np.cumsum(flags)])
+    return np.asarray(before[end] - before[begin])
+
+
+def count_in_rows(flags: NDArray[np.bool_], bounds: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Count the true flags of every row, int64 [n_rows]; bounds as for `rows_of`."""
+    return count_between(flags, bounds[:-1], bounds[1:])

@@ -1,11 +1,23 @@
-"""What other packages add to goldspan: formats and methods under entry-point groups."""
+"""What is loaded by its name: entries of registries, and what other packages add to goldspan."""
 
 from __future__ import annotations
 
 import warnings
 from functools import cache
+from importlib import import_module
+from typing import Any
 
 from goldspan.old_name import OLD_NAME, OldNameWarning
+
+
+def load(place: str) -> Any:
+    """Import what "module:name" names.
+
+    >>> load("math:sqrt")(4)
+    2.0
+    """
+    module, _, name = place.partition(":")
+    return getattr(import_module(module), name)
 
 
 @cache

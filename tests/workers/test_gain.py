@@ -10,7 +10,7 @@ from goldspan.aggregation import aggregate
 from goldspan.errors import InputError, UnknownNameError
 from goldspan.simulation import draw_truth, simulate_crowd
 from goldspan.workers import measure_reliability, review_workers, select_by_gain
-from goldspan.workers.gain import Answered, grow, mean_confusions, team_value
+from goldspan.workers.gain import Answered, grow, mean_confusions
 from goldspan.workers.scores import Kin
 
 ALONE = np.ones(9, np.int64)
@@ -51,8 +51,9 @@ def test_the_value_is_the_expected_posterior_of_the_truth(n_labels):
     answered = every_pattern(means, prior)
     for size in (0, 1, 2, 4):
         for team in combinations(range(4), size):
-            found = team_value(answered, means, team)
-            assert found == pytest.approx(expected(means, prior, team))
+            members = np.array(team, np.int64)
+            found = grow(answered, means, members, ALONE[:4], size).gains.sum()
+            assert found == pytest.approx(expected(means, prior, team) - float((prior**2).sum()))
 
 
 @pytest.mark.parametrize("seed", range(12))

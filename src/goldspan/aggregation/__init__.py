@@ -5,13 +5,12 @@ Importing this package loads no arrays, so that the command line can list the me
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from goldspan._lazy import lazy
 from goldspan.aggregation.registry import DEFAULT, METHODS, TEXTS, canonical, nearest
 from goldspan.errors import UnknownNameError
-from goldspan.plugins import plugins
+from goldspan.plugins import load, plugins
 
 if TYPE_CHECKING:
     from goldspan.aggregation.base import Aggregator
@@ -64,8 +63,7 @@ def get_aggregator(method: str, **params: Any) -> Aggregator:
         raise UnknownNameError("method", method, methods(), f"{near} may be meant")
     from goldspan.params import check_names
 
-    module, name = place.split(":")
-    made: type[Aggregator] = getattr(import_module(module), name)
+    made: type[Aggregator] = load(place)
     check_names(method, params, made.parameter_names())
     aggregator = made(**params)
     if text:

@@ -26,6 +26,7 @@ from typing import Annotated, Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from goldspan._arrays import count_in_rows
 from goldspan.aggregation.auto_candidates import MODELS, Case, Learned, Steps, fit_chosen
 from goldspan.aggregation.auto_judging import choose
 from goldspan.aggregation.auto_labels import combine_labels
@@ -38,7 +39,7 @@ from goldspan.aggregation.consensus import Consensus
 from goldspan.aggregation.documents import DOCUMENTS
 from goldspan.aggregation.families import check_families, families_for
 from goldspan.aggregation.judge import Choice
-from goldspan.aggregation.legal import has_words, legal_known, tokens_known
+from goldspan.aggregation.legal import has_words, legal_known
 from goldspan.aggregation.machines import (
     beside,
     check_models,
@@ -293,7 +294,7 @@ def _unanswered(crowd: Crowd, codes: NDArray[np.int16], given: FitContext) -> li
     """Say what became of the items that nobody answered and of which nothing is known."""
     is_alone = (np.diff(crowd.by_item.bounds) == 0) & (np.diff(crowd.offsets) > 0)
     if given.known is not None:
-        is_alone &= tokens_known(given.known, crowd) == 0
+        is_alone &= count_in_rows(given.known >= 0, crowd.offsets) == 0
     is_open = np.ones(crowd.n_items, np.bool_)
     is_open[np.repeat(np.arange(crowd.n_items), np.diff(crowd.offsets))[codes >= 0]] = False
     n_open, n_by_words = int((is_alone & is_open).sum()), int((is_alone & ~is_open).sum())

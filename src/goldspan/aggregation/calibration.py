@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
+from goldspan._arrays import count_in_rows
 from goldspan.aggregation.bsc.evidence import Tables
 from goldspan.aggregation.bsc.posterior import Posterior, scaled
 from goldspan.aggregation.consensus import Consensus
@@ -212,9 +213,8 @@ def _cool_shares(
         confidence = probs[np.arange(len(probs)), np.maximum(result.codes, 0)]
         confidence = np.where(result.codes >= 0, confidence, 0)
     else:
-        ends = result.crowd.offsets
         judged, right = (
-            np.diff(np.concatenate([[0], np.cumsum(lacking)])[ends]) == 0
+            count_in_rows(lacking, result.crowd.offsets) == 0
             for lacking in ((codes < 0) | (result.codes < 0), codes != result.codes)
         )
         if judged.sum() >= FEW_SPANS:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from goldspan._arrays import count_between, rows_of
 from goldspan.crowd import Crowd
 from goldspan.crowd.labels import joined, translate
 from goldspan.spans import Tagged, find_spans
@@ -39,12 +40,9 @@ def measure_confidence(
     gold, _, codec = align_by_id(truth, crowd, encoding)
     place = {key: n for n, key in enumerate(crowd.item_ids.to_pylist())}
     which = np.array([place[key] for key in item_keys(truth, crowd) if key in place], np.int64)
-    lengths = np.diff(crowd.offsets)[which]
-    first = np.cumsum(lengths) - lengths
     every = joined(crowd.tagset, codec)
     true = np.full(crowd.n_tokens, -1, np.int16)
-    index = np.repeat(crowd.offsets[which] - first, lengths) + np.arange(lengths.sum())
-    true[index] = translate(gold.codes, codec, every)
+    true[rows_of(crowd.offsets, which)[1]] = translate(gold.codes, codec, every)
     written = translate(codes, crowd.tagset, every)
     known = np.flatnonzero((true >= 0) & (written >= 0))
     right = (true == written)[known]
@@ -60,8 +58,7 @@ def measure_confidence(
         return score_confidence("label", sure, right, probs, tokens_right, len(every.tags))
     spans = find_spans(Tagged(written, crowd.offsets), every)
     there = find_spans(Tagged(true, crowd.offsets), every)
-    unknown = np.concatenate([[0], np.cumsum(true < 0)])
-    kept = unknown[spans.end] == unknown[spans.start]
+    kept = count_between(true < 0, spans.start, spans.end) == 0
     is_right = right_spans(there, spans, len(true))[kept]
     sure = span_confidence[kept]
     return score_confidence("span", sure, is_right, probs, tokens_right, len(every.tags))

@@ -29,6 +29,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from goldspan._arrays import count_between, count_in_rows
 from goldspan.aggregation.span_scale import documents_of
 from goldspan.errors import InputError
 from goldspan.spans import Codec, Tagged, find_spans
@@ -228,15 +229,13 @@ def conformal_sets(
     item = np.searchsorted(crowd.offsets, written, side="right") - 1
     strange = np.zeros(len(truth), np.bool_) if foreign is None else foreign
     is_known = (truth >= 0) | strange
-    unknown = np.concatenate([[0], np.cumsum(~is_known & (result.codes >= 0))])
-    whole = np.diff(unknown[crowd.offsets]) == 0
-    whole &= np.diff(np.concatenate([[0], np.cumsum(is_known)])[crowd.offsets]) > 0
+    whole = count_in_rows(~is_known & (result.codes >= 0), crowd.offsets) == 0
+    whole &= count_in_rows(is_known, crowd.offsets) > 0
     document = documents_of(crowd)
     judged = whole[item]
     at = true_options(options, Tagged(truth, crowd.offsets), codec)
-    stranger = np.concatenate([[0], np.cumsum(strange)])
     first = options.bounds[:-1]
-    is_strange = stranger[options.end[first]] > stranger[options.start[first]]
+    is_strange = count_between(strange, options.start[first], options.end[first]) > 0
     other = np.full(len(first), np.inf) if plain else options.scores[options.bounds[1:] - 1]
     scores = np.where(is_strange, other, options.scores[at])[judged]
     threshold, n_documents = choose_threshold(scores, document[item][judged], coverage)

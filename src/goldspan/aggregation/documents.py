@@ -25,6 +25,7 @@ import numpy as np
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from goldspan._arrays import count_between, count_in_rows
 from goldspan.aggregation.bsc.posterior import Posterior, decode_spans, spans_of
 from goldspan.aggregation.families import Families
 from goldspan.aggregation.legal import has_words
@@ -136,8 +137,7 @@ def find_missed(
         return None
     parts = posterior.parts if isinstance(posterior, Mixture) else [posterior]
     weights = posterior.weights if isinstance(posterior, Mixture) else [1.0]
-    marked = np.concatenate([[0], np.cumsum(~_unmarked(crowd, parts))])
-    untouched = marked[places.spans[:, 2]] == marked[places.spans[:, 1]]
+    untouched = count_between(~_unmarked(crowd, parts), *places.spans[:, 1:3].T) == 0
     clear = (places.marks == places.others) & (places.answers >= 2)
     empty = clear & (places.marks == 0) & ~places.is_taken & untouched
     reads = [(weight, -n) for n, weight in enumerate(weights) if _knows_words(parts[n])]
@@ -211,8 +211,8 @@ def _unmarked(crowd: Crowd, parts: Sequence[Posterior]) -> NDArray[np.bool_]:
     found = np.bincount(crowd.token_of[marked], minlength=crowd.n_tokens) == 0
     gold = [shard.gold for shard in parts[0].shards]
     if all(map(len, gold)):
-        known = np.concatenate([[0], np.cumsum(np.concatenate(gold) >= 0)])[crowd.offsets]
-        found &= np.repeat(known[1:] == known[:-1], np.diff(crowd.offsets))
+        known = count_in_rows(np.concatenate(gold) >= 0, crowd.offsets)
+        found &= np.repeat(known == 0, np.diff(crowd.offsets))
     return np.asarray(found)
 
 

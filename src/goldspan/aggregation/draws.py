@@ -14,6 +14,9 @@ from numpy.typing import NDArray
 
 Keys = NDArray[np.uint64]
 
+STEP = np.uint64(0x9E3779B97F4A7C15)
+"""What SplitMix64 adds from one number to the next."""
+
 
 def keys_of(ids: pa.Array) -> Keys:
     """Return a number of 64 bits for every id, the same on every machine.
@@ -40,13 +43,20 @@ def draws(seed: object, purpose: str, *keys: Keys) -> NDArray[np.float64]:
     """
     state = keys_of(pa.array([f"{seed} {purpose}"]))
     for key in keys:
-        state = _mixed(state ^ key)
-    return np.asarray((state >> np.uint64(11)) * 2.0**-53)
+        state = scattered((state ^ key) + STEP)
+    return unit(state)
 
 
-def _mixed(state: Keys) -> Keys:
-    """Mix the bits, one to one (the last step of SplitMix64)."""
-    state = state + np.uint64(0x9E3779B97F4A7C15)
-    state = (state ^ (state >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    state = (state ^ (state >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return np.asarray(state ^ (state >> np.uint64(31)))
+def scattered(keys: Keys) -> Keys:
+    """Scatter every bit over all bits, one to one: the last step of SplitMix64.
+
+    By Steele, Lea and Flood (2014).
+    """
+    keys = (keys ^ (keys >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    keys = (keys ^ (keys >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return np.asarray(keys ^ (keys >> np.uint64(31)))
+
+
+def unit(keys: Keys) -> NDArray[np.float64]:
+    """Make numbers in [0, 1) of the upper 53 bits."""
+    return np.asarray((keys >> np.uint64(11)) * 2.0**-53)

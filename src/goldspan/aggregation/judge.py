@@ -23,6 +23,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from goldspan._arrays import rows_of
 from goldspan.aggregation.draws import draws, keys_of
 from goldspan.crowd import Crowd
 from goldspan.crowd.model import Answers
@@ -300,8 +301,7 @@ def _labels(
     crowd: Crowd, answers: Answers, outside: int, n_labels: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return the token of every label given, and its number as (worker, label before, label)."""
-    base = crowd.offsets[answers.item] - answers.offset[:-1]
-    token = np.repeat(base, answers.lengths) + np.arange(answers.offset[-1])
+    token = rows_of(crowd.offsets, answers.item)[1]
     before = np.empty(len(token), np.int64)
     before[1:] = answers.codes[:-1]
     before[answers.offset[:-1][answers.lengths > 0]] = outside

@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from goldspan._arrays import count_between, count_in_rows, rows_of
 from goldspan.aggregation.consensus import Consensus
 from goldspan.chains.decoding import best_paths_of_votes, first_without_path
 from goldspan.crowd import Crowd
@@ -150,10 +151,8 @@ def repair(
     """
     if not len(items):
         return codes
-    lengths = np.diff(offsets)[items]
-    bounds = np.concatenate([[0], np.cumsum(lengths)])
-    flat = np.repeat(offsets[items] - bounds[:-1], lengths) + np.arange(bounds[-1])
-    weight = np.int64(lengths.max()) * np.int64(second.max(initial=0)) + 1
+    bounds, flat = rows_of(offsets, items)
+    weight = np.int64(np.diff(bounds).max()) * np.int64(second.max(initial=0)) + 1
     scores = first[flat].astype(np.int64) * weight + second[flat]
     repaired = codes.copy()
     repaired[flat] = best_paths_of_votes(scores, bounds, codec)
@@ -172,7 +171,7 @@ def item_rng(seed: int | None, purpose: str, item_id: str) -> np.random.Generato
 # Known truth to be clamped: made legal, or rejected with the item's name.
 
 
-def legal_known(known: NDArray[np.int16], crowd: Crowd) -> tuple[NDArray[np.int16], int]:
+def legal_known(known: NDArray[np.int16], crowd: Crowd) -> tuple[NDArray[np.int16], list[str]]:
     """Make known truth legal.
 
     Items of which every tag is known are read as conlleval reads them and written well-formed (an
@@ -183,16 +182,15 @@ def legal_known(known: NDArray[np.int16], crowd: Crowd) -> tuple[NDArray[np.int1
         crowd: The items.
 
     Returns:
-        The truth, and how many tags changed.
+        The truth, and notes on how much of it there is.
 
     Raises:
         InputError: No legal sequence agrees with what is known of an item.
     """
     codec = crowd.tagset
     if codec.rules.is_plain:
-        return known, 0
-    unknown = np.concatenate([[0], np.cumsum(known < 0)])
-    whole = unknown[crowd.offsets[1:]] == unknown[crowd.offsets[:-1]]
+        return known, _notes(known, 0)
+    whole = count_in_rows(known < 0, crowd.offsets) == 0
     every = np.repeat(whole, np.diff(crowd.offsets))
     written = write_codes(find_spans(Tagged(known, crowd.offsets), codec), crowd.offsets, codec)
     found = np.where(every, written, known).astype(np.int16)
@@ -207,7 +205,12 @@ def legal_known(known: NDArray[np.int16], crowd: Crowd) -> tuple[NDArray[np.int1
             f"item {crowd.item_ids[int(bad)].as_py()}: no well-formed {codec.encoding} sequence "
             f"agrees with its known tags {' '.join(tags[code] for code in own[:50])}"
         )
-    return found, int(np.count_nonzero(found != known))
+    return found, _notes(found, int(np.count_nonzero(found != known)))
+
+
+def _notes(known: NDArray[np.int16], changed: int) -> list[str]:
+    notes = [f"{int((known >= 0).sum())} tokens of known truth"]
+    return [*notes, f"{changed} known tags made well-formed"] if changed else notes
 
 
 # --------------------------------------------------------------------------------------------------
@@ -224,11 +227,7 @@ def read_known(
     """
     if known is None or not (known >= 0).any():
         return None, []
-
-    found, changed = legal_known(known, crowd) if legal else (known, 0)
-    notes = [f"{int((found >= 0).sum())} tokens of known truth"]
-    notes += [f"{changed} known tags made well-formed"] if changed else []
-    return found, notes
+    return legal_known(known, crowd) if legal else (known, _notes(known, 0))
 
 
 def with_known(
@@ -275,7 +274,7 @@ def leave_open(
         known: int16 [n_tokens], -1 unknown; or None.
         crowd: The items.
     """
-    stays = asked if known is None else asked | (tokens_known(known, crowd) > 0)
+    stays = asked if known is None else asked | (count_in_rows(known >= 0, crowd.offsets) > 0)
     kept = np.repeat(stays, np.diff(crowd.offsets))
     return np.where(kept, codes, np.int16(-1)), int((~stays).sum())
 
@@ -287,18 +286,11 @@ def sure_of(result: Consensus, known: NDArray[np.int16]) -> Consensus:
     probs[there] = 0
     probs[there, known[there]] = 1
     spans = find_spans(Tagged(result.codes, crowd.offsets), crowd.tagset)
-    before = np.concatenate([[0], np.cumsum(known >= 0)])
-    inside = before[spans.end] - before[spans.start] == spans.end - spans.start
-    whole = tokens_known(known, crowd) == np.diff(crowd.offsets)
+    inside = count_between(known < 0, spans.start, spans.end) == 0
+    whole = count_in_rows(known < 0, crowd.offsets) == 0
     return replace(
         result,
         token_probs=probs,
         span_confidence=np.where(inside, np.float32(1), result.span_confidence),
         confidence=np.where(whole, np.float32(1), result.confidence),
     )
-
-
-def tokens_known(known: NDArray[np.int16], crowd: Crowd) -> NDArray[np.int64]:
-    """Count the known tokens of every item, int64 [n_items]."""
-    before = np.concatenate([[0], np.cumsum(known >= 0)])
-    return np.asarray(before[crowd.offsets[1:]] - before[crowd.offsets[:-1]])

@@ -17,6 +17,7 @@ from goldspan.aggregation.base import Aggregator, FitContext
 from goldspan.aggregation.consensus import Consensus
 from goldspan.aggregation.weighted import AT_ONCE, Ballots, RoundTrace, run_rounds, unused_notes
 from goldspan.crowd import Crowd
+from goldspan.crowd.measures import share
 from goldspan.errors import InputError
 from goldspan.params import Number, OneOf, Rounds, Tolerance
 from goldspan.spans import Codec
@@ -112,7 +113,7 @@ def label_numbers(codec: Codec, method: str) -> NDArray[np.float64]:
     if bad:
         more = f" and {len(bad) - SHOWN} more" if len(bad) > SHOWN else ""
         raise InputError(
-            f"{method} needs labels that are finite numbers, such as 3 or -0.5; these are none: "
+            f"{method} needs labels that are finite numbers, such as 3 or -0.5; these are not: "
             f"{', '.join(bad[:SHOWN])}{more}"
         )
     return numbers
@@ -161,7 +162,7 @@ def weighted_mean(
         left = np.minimum(end, 1 - trim) - np.maximum(start, trim)
         weight = np.empty_like(left)
         weight[groups.order] = np.maximum(left, 0)
-    return divide(groups.total(weight * number), groups.total(weight))
+    return share(groups.total(weight * number), groups.total(weight))
 
 
 def weighted_median(groups: Groups, weight: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -177,12 +178,6 @@ def weighted_median(groups: Groups, weight: NDArray[np.float64]) -> NDArray[np.f
     found = np.full(groups.n_groups, np.nan)
     found[groups.group[groups.order][first]] = groups.number[groups.order][first]
     return found
-
-
-def divide(part: NDArray[np.float64], whole: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Divide element by element; NaN where the whole is 0."""
-    empty = np.full(len(whole), np.nan)
-    return np.asarray(np.divide(part, whole, out=empty, where=whole > 0))
 
 
 def _number(text: str) -> float:
@@ -415,9 +410,9 @@ def _result(
         tolerance = float(np.sqrt((error[tells] ** 2).mean())) if tells.any() else 0.0
     whole, n = groups.total(own), groups.size.astype(np.float64)
     near = np.abs(error) <= tolerance * (1 + 1e-9)
-    confidence = np.nan_to_num(divide(groups.total(own * near), whole))
+    confidence = np.nan_to_num(share(groups.total(own * near), whole))
     confidence[~np.isnan(answers.known)] = 1
-    spread = np.sqrt(divide(groups.total(own * error**2), whole) * divide(n, n - 1))
+    spread = np.sqrt(share(groups.total(own * error**2), whole) * share(n, n - 1))
     codes = nearest_label(values, numbers)
     shares = ballots.sums(own)
     shares /= np.maximum(shares.sum(axis=1, keepdims=True), 1e-300)
@@ -451,8 +446,8 @@ def _workers(result: Consensus, weight: NDArray[np.float64]) -> Any:
             "worker": crowd.worker_ids,
             "answers": pa.array(np.bincount(crowd.latest.worker, minlength=crowd.n_workers)),
             "labels": pa.array(labels),
-            "bias": pa.array(divide(total, counts)),
-            "rmse": pa.array(np.sqrt(divide(squares, counts))),
+            "bias": pa.array(share(total, counts)),
+            "rmse": pa.array(np.sqrt(share(squares, counts))),
             "weight": pa.array(weight),
         }
     )

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from goldspan import __version__
+from goldspan._arrays import count_in_rows
 from goldspan.aggregation.splits import assign_splits
 from goldspan.crowd import Crowd, write_crowd
 from goldspan.crowd.atomic import write_folder
@@ -93,9 +94,7 @@ def _known(crowd: Crowd) -> Crowd:
     """Return the items that are labelled completely."""
     if crowd.gold is None:
         raise InputError("no item has a known tag: give gold, or name a method that finds it")
-    unknown = np.concatenate([[0], np.cumsum(crowd.gold < 0)])
-    whole = unknown[crowd.offsets[1:]] == unknown[crowd.offsets[:-1]]
-    whole &= np.diff(crowd.offsets) > 0
+    whole = (count_in_rows(crowd.gold < 0, crowd.offsets) == 0) & (np.diff(crowd.offsets) > 0)
     if not whole.any():
         raise InputError("no item is labelled completely: there is nothing to train on")
     return crowd if whole.all() else crowd.select_items(np.flatnonzero(whole))

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from goldspan._arrays import count_between
 from goldspan.aggregation.consensus import Consensus
 from goldspan.aggregation.workers import interval
 from goldspan.crowd.measures import share
@@ -150,8 +151,8 @@ def judged_spans(
     found = consensus.span_array
     true = find_spans(Tagged(truth, consensus.crowd.offsets), consensus.tagset)
     unknown = truth < 0 if foreign is None else (truth < 0) & ~foreign
-    before = np.concatenate([[0], np.cumsum(unknown)])
-    return right_spans(true, found, len(truth)), before[found.end] == before[found.start]
+    is_known = count_between(unknown, found.start, found.end) == 0
+    return right_spans(true, found, len(truth)), is_known
 
 
 def token_cross_entropy(consensus: Consensus, gold: NDArray[np.int16] | None = None) -> float:

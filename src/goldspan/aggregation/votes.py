@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from goldspan._arrays import count_in_rows
 from goldspan.aggregation.base import Aggregator, FitContext
 from goldspan.aggregation.consensus import Consensus
 from goldspan.aggregation.families import Families, check_families, families_for
@@ -24,7 +25,7 @@ from goldspan.aggregation.legal import (
     with_known,
 )
 from goldspan.crowd import Crowd
-from goldspan.crowd.measures import share, worker_rates
+from goldspan.crowd.measures import label_counts, share, worker_f1
 from goldspan.errors import InputError, NotFittedError
 from goldspan.params import OneOf, Seed
 from goldspan.spans import Codec, Tagged, find_errors, find_spans
@@ -33,12 +34,6 @@ from goldspan.spans.encoding import write_tag
 
 # --------------------------------------------------------------------------------------------------
 # Shares of votes: of answers that agree with a result, on items, on spans, and per worker.
-
-
-def _answer_sums(crowd: Crowd, values: NDArray[np.bool_]) -> NDArray[np.int64]:
-    """Sum over the labels of every answer, int64 [n_answers]."""
-    totals = np.concatenate([[0], np.cumsum(values)])
-    return np.asarray(totals[crowd.latest.offset[1:]] - totals[crowd.latest.offset[:-1]])
 
 
 def item_shares(
@@ -56,7 +51,8 @@ def item_shares(
         families: Workers who err together, and count as fewer; None: everybody errs alone.
     """
     given = crowd.latest.codes
-    wrong = _answer_sums(crowd, (given >= 0) & (given != codes[crowd.token_of])) > 0
+    differs = (given >= 0) & (given != codes[crowd.token_of])
+    wrong = count_in_rows(differs, crowd.latest.offset) > 0
     counts = _answer_weights(crowd, weight, families)
     right = np.bincount(crowd.latest.item, ~wrong * counts, crowd.n_items)
     return _shares(right, np.bincount(crowd.latest.item, counts, crowd.n_items))
@@ -107,10 +103,7 @@ def agreement_table(result: Consensus) -> pa.Table:
         "token_agreement": pa.array(share(same, n_labels)),
     }
     if not crowd.tagset.rules.is_plain:
-        rates = worker_rates(crowd, codes)
-        columns["span_agreement"] = pa.array(
-            [r.f1 if r.n_true + r.n_predicted else float("nan") for r in rates]
-        )
+        columns["span_agreement"] = pa.array(worker_f1(crowd, codes))
     return pa.table(columns)
 
 
@@ -370,12 +363,7 @@ class SegmentVote(_Votes):
 
 def vote_counts(crowd: Crowd) -> NDArray[np.int32]:
     """Count the labels of every token, int32 [n_tokens, n_labels]."""
-    n_labels = len(crowd.tagset.tags)
-    codes = crowd.latest.codes
-    given = codes >= 0
-    cell = crowd.token_of[given] * n_labels + codes[given]
-    counts = np.bincount(cell, minlength=crowd.n_tokens * n_labels)
-    return counts.reshape(crowd.n_tokens, n_labels).astype(np.int32)
+    return label_counts(crowd).astype(np.int32)
 
 
 GRAINS = 1 << 24
@@ -384,12 +372,8 @@ GRAINS = 1 << 24
 
 def _effective_counts(crowd: Crowd, families: Families) -> NDArray[np.int64]:
     """Count the labels of every token in grains, members of families as fewer."""
-    n_labels = len(crowd.tagset.tags)
-    given = crowd.latest.codes >= 0
-    cell = crowd.token_of[given] * n_labels + crowd.latest.codes[given]
-    weight = families.label_weights(crowd)[given]
-    counts = np.bincount(cell, weight, crowd.n_tokens * n_labels)
-    return np.rint(counts.reshape(crowd.n_tokens, n_labels) * GRAINS).astype(np.int64)
+    counts = label_counts(crowd, families.label_weights(crowd))
+    return np.asarray(np.rint(counts * GRAINS), np.int64)
 
 
 __all__ = ["TIES", "SegmentVote", "SequenceVote", "TokenVote", "vote_counts"]

@@ -11,9 +11,10 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from scipy.special import betaincinv
 
+from goldspan._arrays import count_between, rows_of
 from goldspan._kernel import inner, kernel
 from goldspan.crowd import Crowd
-from goldspan.crowd.measures import share, worker_rates
+from goldspan.crowd.measures import share, worker_f1
 from goldspan.spans import Tagged, find_spans
 from goldspan.spans.corpus import SpanArray
 
@@ -76,9 +77,7 @@ def habits(crowd: Crowd, codes: NDArray[np.int16], worker: int) -> list[Habit]:
         touch a token which the worker skipped do not count.
     """
     answers = crowd.latest.take(crowd.by_worker[worker])
-    lengths = answers.lengths
-    bounds = np.concatenate([[0], np.cumsum(lengths)])
-    flat = np.repeat(crowd.offsets[answers.item] - bounds[:-1], lengths) + np.arange(bounds[-1])
+    bounds, flat = rows_of(crowd.offsets, answers.item)
     truth = np.where(answers.codes >= 0, codes[flat], np.int16(-1))
     given = np.where(codes[flat] >= 0, answers.codes, np.int16(-1))
     left_open = (truth < 0) | (given < 0)
@@ -141,8 +140,7 @@ class _Span:
 
 def _is_clear(spans: SpanArray, doubtful: NDArray[np.bool_]) -> NDArray[np.bool_]:
     """Return which spans have no doubtful token: none left open, and none beside such a one."""
-    before = np.concatenate([[0], np.cumsum(doubtful)])
-    return np.asarray(before[spans.end] == before[spans.start])
+    return np.asarray(count_between(doubtful, spans.start, spans.end) == 0)
 
 
 def _rows(spans: SpanArray) -> list[_Span]:
@@ -228,10 +226,7 @@ def worker_table(crowd: Crowd, codes: NDArray[np.int16], probs: NDArray[np.float
         "information": pa.array(np.where(total > 0, bits, np.nan)),
     }
     if not crowd.tagset.rules.is_plain:
-        rates = worker_rates(crowd, codes)
-        columns["span_agreement"] = pa.array(
-            [r.f1 if r.n_true + r.n_predicted else float("nan") for r in rates]
-        )
+        columns["span_agreement"] = pa.array(worker_f1(crowd, codes))
     return pa.table(columns)
 
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from importlib import import_module
 from typing import Any
 
 from goldspan.annotators.base import KEYS, AnnotationTask, Annotator, Tariff, WorkerEntry
 from goldspan.errors import InputError, UnknownNameError
+from goldspan.plugins import load
 
 KINDS: dict[str, tuple[str, str]] = {
     "llm": (
@@ -96,6 +96,5 @@ def open_annotator(entry: WorkerEntry | Mapping[str, Any], task: AnnotationTask)
 
 
 def _class_of(entry: WorkerEntry) -> type[Annotator]:
-    module, _, name = KINDS[entry.kind][0].partition(":")
-    found: type[Annotator] = getattr(import_module(module), name)
+    found: type[Annotator] = load(KINDS[entry.kind][0])
     return found

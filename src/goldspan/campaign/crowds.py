@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from goldspan.campaign.clock import CampaignClock, open_clock
 from goldspan.campaign.events import AnswerTaken, OnEvent, WorkerDropped
-from goldspan.campaign.inputs import CampaignInputs
+from goldspan.campaign.inputs import CampaignInputs, reject_other_labels
 from goldspan.campaign.judging import (
     GAIN,
     VERDICTS,
@@ -62,7 +62,7 @@ def missing_answers(ledger: Ledger, items: Sequence[str]) -> dict[str, int]:
 def still_awaited(
     inputs: CampaignInputs, ledger: Ledger, missing: Mapping[str, int], now: int, where: str
 ) -> Waiting | None:
-    """Return what is still_awaited; nothing where the money or the time is used up.
+    """Return what is still awaited; nothing where the money or the time is used up.
 
     Args:
         inputs: The campaign.
@@ -84,6 +84,15 @@ def still_awaited(
     if not payable or is_over(inputs, ledger, now):
         return None
     return Waiting(sum(payable.values()), len(payable), where)
+
+
+def people_awaited(
+    inputs: CampaignInputs, ledger: Ledger, items: Sequence[str], now: int
+) -> Waiting | None:
+    """Return what people in a browser have still to answer, as `still_awaited`."""
+    missing = missing_answers(ledger, items)
+    where = "people answer in their browsers: goldspan serve"
+    return still_awaited(inputs, ledger, missing, now, where)
 
 
 def is_over(inputs: CampaignInputs, ledger: Ledger, now: int) -> bool:
@@ -409,12 +418,20 @@ class AnsweringCrowd:
         """Get one answer; False where there is no place or no money for it."""
         if not self.ledger.lease(worker, self.now(), LEASE_SECONDS, 1, [item]):
             return False
-        key, given = key_of(item, worker), self._time_after(self._n_answers + 1)
-        receipt = self.ledger.submit(key, worker, item, self.answer(worker, item), given)
+        given = self._time_after(self._n_answers + 1)
+        return self._submit(worker, item, self.answer(worker, item), given).counts
+
+    def _submit(
+        self, worker: str, item: str, labels: Sequence[str | None], given: int,
+        cost: int | None = None,
+    ) -> Receipt:  # fmt: skip
+        """Hand in an answer."""
+        key = key_of(item, worker)
+        receipt = self.ledger.submit(key, worker, item, labels, given, cost=cost)
         self._asked.setdefault(worker, set()).add(item)
         self._n_answers += not receipt.repeated
         tell(receipt, self._on_event)
-        return receipt.counts
+        return receipt
 
     def _read(self) -> None:
         """Read from the ledger who has answered what, and who is asked nothing more."""
@@ -564,9 +581,7 @@ def read_record(inputs: CampaignInputs) -> Crowd:
         found = read_crowd(path, encoding=None if plan.is_single else plan.task.encoding)
     except InputError as error:
         raise InputError(error.message) from None
-    more = set(found.tagset.tags) - set(inputs.codec.tags)
-    if more:
-        raise InputError(f"{key} has labels that the task has not: {', '.join(sorted(more))}")
+    reject_other_labels(inputs, found, key)
     places, shared = inputs.pool.place, 0
     for name, words in zip(found.item_ids.to_pylist(), found.tokens_list, strict=True):
         if name not in places:
@@ -796,9 +811,7 @@ class Web:
         """Return what is missing; nothing where the money or the time is used up."""
         del name, on_event  # answers come in other threads
         self.ledger.expire(self.now())
-        missing = missing_answers(self.ledger, items)
-        where = "people answer in their browsers: goldspan serve"
-        return still_awaited(self.inputs, self.ledger, missing, self.now(), where)
+        return people_awaited(self.inputs, self.ledger, items, self.now())
 
     def offers(self, items: Sequence[str]) -> Offers:
         """Return the answers about items that can be bought now."""

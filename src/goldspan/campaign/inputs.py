@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from goldspan._arrays import count_in_rows
 from goldspan.campaign.plan import Plan
 from goldspan.campaign.protocols import Labels
 from goldspan.crowd import Answers, Crowd, CrowdBuilder, ReadOptions, read_crowd
@@ -272,10 +273,15 @@ def _gold(inputs: CampaignInputs, items: Crowd, file: str) -> Crowd:
         cut: Cut = "expand" if inputs.tokens == "words" else "error"
         known = _on_tokens_of(items, read_crowd(path, encoding=options.encoding), cut)
         found = attach_gold(items, known, options)
+    reject_other_labels(inputs, found, file)
+    return found
+
+
+def reject_other_labels(inputs: CampaignInputs, found: Crowd, file: str) -> None:
+    """Reject a file with labels that the task has not."""
     more = set(found.tagset.tags) - set(inputs.codec.tags)
     if more:
         raise InputError(f"{file} has labels that the task has not: {', '.join(sorted(more))}")
-    return found
 
 
 def _on_tokens_of(items: Crowd, known: Crowd, cut: Cut) -> Crowd:
@@ -335,9 +341,9 @@ def _control(inputs: CampaignInputs, items: Crowd | None) -> dict[str, list[str]
     if control is None or control.gold is None or items is None:
         return {}
     every = _gold(inputs, items, control.gold)
-    unknown = np.concatenate([[0], np.cumsum(every.gold_tagged.codes < 0)])[every.offsets]
+    unknown = count_in_rows(every.gold_tagged.codes < 0, every.offsets)
     ranks = inputs.ranks("control")
-    usable = ranks[np.diff(unknown)[ranks] == 0]
+    usable = ranks[unknown[ranks] == 0]
     if len(usable) < control.n:
         raise InputError(f"holds labels of {len(usable)} items, and control.n is {control.n}")
     chosen = every.select_items(usable[: control.n])

@@ -25,7 +25,7 @@ from goldspan.campaign.protocols import Labels, Model, Trained
 from goldspan.crowd import Crowd, CrowdBuilder, ReadOptions
 from goldspan.errors import InputError
 from goldspan.selection import Pool, Selector
-from goldspan.selection.base import ranks_of
+from goldspan.selection.base import order_of
 from goldspan.selection.registry import SELECTORS
 from goldspan.selection.schedule import Schedule, read_selector
 from goldspan.simulation import draw_truth, simulate_crowd
@@ -156,7 +156,7 @@ def _unanswered(plan: Plan, trained: Trained, pool: Pool) -> Iterator[str]:
 
 def _some(plan: Plan, pool: Pool) -> NDArray[np.int64]:
     """Return items of the pool, int64; among those of a table the one with its smallest number."""
-    ranks = ranks_of(pool.item_ids, plan.seed, "trial")
+    ranks = order_of(pool.keys, plan.seed, "trial")
     found = ranks[: N_ROWS if plan.is_single else N_ITEMS].tolist()
     numbers = [c for c in (pool.columns or {}).values() if isinstance(c, np.ndarray)]
     known = [column for column in numbers if np.isfinite(column).any()]

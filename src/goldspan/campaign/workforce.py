@@ -26,13 +26,11 @@ from goldspan.campaign.crowds import (
     LEASE_SECONDS,
     AnsweringCrowd,
     is_over,
-    missing_answers,
     offers_of_somebody,
-    still_awaited,
-    tell,
+    people_awaited,
     whom_to_ask,
 )
-from goldspan.campaign.plan import NAMES, PEOPLE, key_of
+from goldspan.campaign.plan import NAMES, PEOPLE
 from goldspan.campaign.probing import Probes
 from goldspan.campaign.protocols import Offers
 from goldspan.errors import InputError
@@ -173,9 +171,7 @@ class Workforce(AnsweringCrowd):
         if not is_over(self.inputs, self.ledger, self.now()):
             self._ask_probes(items)
             self._ask_machines(name, items)
-        missing = missing_answers(self.ledger, items)
-        where = "people answer in their browsers: goldspan serve"
-        return still_awaited(self.inputs, self.ledger, missing, self.now(), where)
+        return people_awaited(self.inputs, self.ledger, items, self.now())
 
     def _ask_probes(self, items: Sequence[str]) -> None:
         """Let probes label the items first: what people see later cannot depend on it."""
@@ -363,11 +359,7 @@ class Workforce(AnsweringCrowd):
             self._skipped[worker].add(item)
             return
         given = self.now() if self.has_people else self._time_after(self._n_answers + 1)
-        key = key_of(item, worker)
-        receipt = self.ledger.submit(key, worker, item, labels, given, cost=answer.cost)
-        self._asked.setdefault(worker, set()).add(item)
-        self._n_answers += not receipt.repeated
-        tell(receipt, self._on_event)
+        self._submit(worker, item, labels, given, answer.cost)
 
 
 def described(one: Expected, unit: str, amount: Callable[[int], Any]) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -414,7 +414,7 @@ def simulate(
         else:
             truth, n_left = _drawn(items or 0, classes, shares, seed), 0
         step(f"{len(team)} workers answer {truth.n_items} items")
-        from goldspan.simulation import measure_workers, simulate_crowd
+        from goldspan.simulation import simulate_crowd
 
         crowd = simulate_crowd(
             truth,
@@ -434,6 +434,16 @@ def simulate(
         warn(f"{n_left} items without all tags were left out")
     for what in lost:
         warn(not_held(what))
+    _show_simulated(crowd, team, output, seed, as_json=json)
+
+
+def _show_simulated(
+    crowd: Crowd, team: Mapping[str, SimulatedWorker], output: str | None, seed: int,
+    *, as_json: bool,
+) -> None:  # fmt: skip
+    """Print how good the simulated workers are, and what was written."""
+    from goldspan.simulation import measure_workers
+
     rates = measure_workers(crowd)
     size = {"items": crowd.n_items, "tokens": crowd.n_tokens, "answers": len(crowd.answers)}
     kinds = [{"kind": str(team[one.worker]), **one._asdict()} for one in rates]
@@ -445,7 +455,7 @@ def simulate(
         rows.append([one.worker, str(team[one.worker]), str(one.n_answers), *shown])
     written = f"written: {output} ({crowd.n_items} items, {len(crowd.answers)} answers)"
     lines = [table(rows, right=(2, 3, 4)), *([] if to_stdout else [written])]
-    print_result(facts, lines, as_json=json, to_stderr=to_stdout)
+    print_result(facts, lines, as_json=as_json, to_stderr=to_stdout)
 
 
 def _check_usage_simulate(

@@ -5,11 +5,11 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from goldspan.cli.options import AsJson, argument
 from goldspan.cli.output import print_result, table
+from goldspan.plugins import load
 
 if TYPE_CHECKING:
     from goldspan.params import Parameter
@@ -40,8 +40,7 @@ class Family:
 
     def opened(self, name: str) -> dict[str, Any]:
         """Return the facts of one of them with its parameters."""
-        module, attribute = self.names[name][0].split(":")
-        found = self.parameters(getattr(import_module(module), attribute))
+        found = self.parameters(load(self.names[name][0]))
         return {**self.shown(name), "parameters": list(map(_facts, found))}
 
 

@@ -354,11 +354,11 @@ def _labelled_items(crowd: Crowd) -> _Data:
     """Return words and tags of the items of which some tag is known."""
     import numpy as np
 
+    from goldspan._arrays import count_in_rows
     from goldspan.errors import InputError
     from goldspan.tagger import Text
 
-    count = np.concatenate([[0], np.cumsum(crowd.gold_tagged.codes < 0)])
-    unknown = count[crowd.offsets[1:]] - count[crowd.offsets[:-1]]
+    unknown = count_in_rows(crowd.gold_tagged.codes < 0, crowd.offsets)
     useless = (unknown > 0) & (unknown == np.diff(crowd.offsets))
     if useless.all():
         raise InputError("no item has a known tag: give a FILE with gold, or --gold")

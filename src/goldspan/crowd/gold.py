@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from goldspan._arrays import rows_of
 from goldspan.crowd.detection import guess_format, is_dataframe, read_table, rows_as_table
 from goldspan.crowd.formats.columns import as_strings, frame_columns
 from goldspan.crowd.grid import read_grid
@@ -318,9 +319,7 @@ def split_tokens(crowd: Crowd, points: dict[int, list[int]]) -> Crowd:
             begins += bounds[:-1]
     ends = np.concatenate([[0], np.cumsum(n_pieces)])
     answers = crowd.answers
-    flat = np.repeat(crowd.offsets[answers.item] - answers.offset[:-1], answers.lengths)
-    token_of = flat + np.arange(len(answers.codes))
-    pieces = n_pieces[token_of]
+    pieces = n_pieces[rows_of(crowd.offsets, answers.item)[1]]
     lengths = np.add.reduceat(pieces, answers.offset[:-1]) if len(answers) else pieces[:0]
     answers = replace(
         answers,

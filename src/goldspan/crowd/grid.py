@@ -9,6 +9,7 @@ from __future__ import annotations
 import csv
 import io
 import re
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
@@ -131,17 +132,23 @@ def cell_text(word: str) -> str:
     return word.translate(_NO_CELL)
 
 
+def read_delimiter(source: Source, given: str | None) -> str:
+    """Return the delimiter that is given, or else the one that the file shows."""
+    mark = delimiter_of(source) if given is None else given
+    if len(mark) != 1 or ord(mark) > 127 or mark in '"\n':
+        raise InputError(
+            f"delimiter {mark!r} must be one ASCII character, such as a tab or a comma"
+        )
+    return mark
+
+
 def read_grid(source: Source, delimiter: str | None = None) -> Grid:
     """Read a delimited table with a header.
 
     Blank lines, rows of empty cells and lines that start with `# ` and hold no delimiter are no
     rows. A first line `sep=;`, as Excel writes it, is not a row either: it names the delimiter.
     """
-    mark = delimiter_of(source) if delimiter is None else delimiter
-    if len(mark) != 1 or ord(mark) > 127 or mark in '"\n':
-        raise InputError(
-            f"delimiter {mark!r} must be one ASCII character, such as a tab or a comma"
-        )
+    mark = read_delimiter(source, delimiter)
     source = _without_declaration(source)
     if mark != "\t" and '"' in source.text.value:
         header, rows, lines, blocks = _read_quoted(source, mark)
@@ -324,11 +331,16 @@ def _names(header: tuple[str, ...], file: str) -> tuple[str, ...]:
     if max(map(len, names)) > MAX_CELL:
         message = f"a column name longer than {MAX_CELL} characters: is this a table?"
         raise FormatError([Fault(message, file=file, line=1, kind="long-cell")])
-    twice = sorted({name for name in names if names.count(name) > 1})
+    reject_twice(names, names, file)
+    return names
+
+
+def reject_twice(names: Iterable[str], header: Sequence[str], file: str) -> None:
+    """Reject a header that has one of some columns twice."""
+    twice = sorted({name for name in names if header.count(name) > 1})
     if twice:
         message = f"columns {', '.join(map(repr, twice))} appear twice in the header"
         raise FormatError([Fault(message, file=file, line=1, kind="header")])
-    return names
 
 
 def _check_widths(

@@ -306,12 +306,9 @@ def check_names(crowd: Crowd, options: ReadOptions) -> Crowd:
         ),
         *_item_groups(crowd),
     ]
-    if not faults:
-        return crowd
-    if options.strict:
+    if faults and options.strict:
         raise FormatError(faults)
-    report = crowd.import_report
-    return replace(crowd, import_report=replace(report, faults=(*report.faults, *faults)))
+    return _with_faults(crowd, faults)
 
 
 def plain_name(name: str) -> str:

@@ -200,7 +200,7 @@ class _Compared:
         if mine.equals(back) or both_single:  # of single labels the text counts
             return []
         one, other = self.mine.tokens_list, self.back.tokens_list
-        wrong = [(n, m) for n, m in self.pairs.tolist() if one[n] != other[m]]
+        wrong = self._differing(one, other)
         if not wrong:
             return []
         n, m = wrong[0]
@@ -259,15 +259,9 @@ class _Compared:
 
     def facts(self) -> list[str]:
         """Documents and attributes."""
-        lost = []
         mine, back = self.mine.groups, self.back.groups
-        one, other = _listed(mine, self.mine), _listed(back, self.back)
-        wrong = [(n, m) for n, m in self.pairs.tolist() if one[n] != other[m]]
-        if wrong:
-            n, m = wrong[0]
-            what = f"{self._item(n)}, {_becomes(one[n], other[m])}"
-            lost.append(f"the documents of {_count(wrong, 'item')}: {what}")
-        elif _is_empty(mine) and back is None:
+        lost = self._changed("the documents", _listed(mine, self.mine), _listed(back, self.back))
+        if not lost and _is_empty(mine) and back is None:
             lost.append("a column of documents without a value")
         return lost + self._attributes()
 
@@ -285,13 +279,21 @@ class _Compared:
             if name in gone or back is None:
                 continue
             one, other = mine.column(name).to_pylist(), back.column(name).to_pylist()
-            wrong = [(n, m) for n, m in self.pairs.tolist() if one[n] != other[m]]
-            if wrong:
-                n, m = wrong[0]
-                what = f"{self._item(n)}, {_becomes(one[n], other[m])}"
-                lost.append(f"attribute {_one(name)} of {_count(wrong, 'item')}: {what}")
+            lost += self._changed(f"attribute {_one(name)}", one, other)
         more = sorted(there - set(mine.column_names))
         return [*lost, *(f"that there is no attribute {_one(name)}" for name in more)]
+
+    def _differing(self, one: Sequence[Any], other: Sequence[Any]) -> list[tuple[int, int]]:
+        """Return the items, here and as they come back, of which two columns differ."""
+        return [(n, m) for n, m in self.pairs.tolist() if one[n] != other[m]]
+
+    def _changed(self, name: str, one: Sequence[Any], other: Sequence[Any]) -> list[str]:
+        wrong = self._differing(one, other)
+        if not wrong:
+            return []
+        n, m = wrong[0]
+        what = f"{self._item(n)}, {_becomes(one[n], other[m])}"
+        return [f"{name} of {_count(wrong, 'item')}: {what}"]
 
     def tags(self) -> list[str]:
         mine, back = set(self.mine.tagset.tags), set(self.back.tagset.tags)

@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from goldspan._arrays import count_between, count_in_rows
 from goldspan.crowd.gold import with_same_tokens
 from goldspan.crowd.io import to_crowd
 from goldspan.crowd.model import Answers, Crowd
@@ -110,8 +111,8 @@ def _comparable(
 ) -> NDArray[np.int64]:
     """Count, per pair of answers, the spans of one that touch no token skipped by the other."""
     found = size[mine]
-    skipped = np.concatenate([[0], np.cumsum(answers.codes < 0)])
-    holey = skipped[answers.offset[1:]] > skipped[answers.offset[:-1]]
+    is_skipped = answers.codes < 0
+    holey = count_in_rows(is_skipped, answers.offset) > 0
     which = np.flatnonzero(holey[theirs])
     if not len(which):
         return found
@@ -121,7 +122,7 @@ def _comparable(
     pair = np.repeat(np.arange(len(which)), count)
     span = np.arange(int(count.sum())) + np.repeat(first - np.cumsum(count) + count, count)
     shift = answers.offset[other[pair]] - answers.offset[own[pair]]
-    touched = skipped[spans.end[span] + shift] > skipped[spans.start[span] + shift]
+    touched = count_between(is_skipped, spans.start[span] + shift, spans.end[span] + shift) > 0
     found[which] -= np.bincount(pair, touched, len(which)).astype(np.int64)
     return found
 
@@ -293,7 +294,8 @@ def agreement(crowd: Any, *, policy: str = "conlleval", **reading: Any) -> Agree
     crowd = to_crowd(crowd, "crowd", **reading)
     if not len(crowd.latest):
         raise InputError("the crowd has no answer: there is nothing to compare")
-    counts = _counts(crowd)
+    counts = label_counts(crowd)
+    counts = counts[counts.sum(axis=1) > 1]
     pairs = token_pairs(crowd)
     spans = None if crowd.tagset.rules.is_plain else span_pairs(crowd, policy)
     others = _against_others(crowd, pairs, spans)
@@ -327,14 +329,22 @@ def worker_rates(crowd: Crowd, truth: NDArray[np.int16], policy: str = "conlleva
     theirs = truth[crowd.token_of]
     gold = find_spans(Tagged(theirs, answers.offset), codec, policy)
     found = find_spans(Tagged(answers.codes, answers.offset), codec, policy)
-    gold = _untouched(gold, answers.codes < 0)
-    found = _untouched(found, theirs < 0)
+    gold = untouched(gold, answers.codes < 0)
+    found = untouched(found, theirs < 0)
     right = right_spans(gold, found, len(theirs))
     by = answers.worker
     n_right = np.bincount(by[found.item], right, crowd.n_workers).astype(int)
     n_found = np.bincount(by[found.item], minlength=crowd.n_workers)
     n_true = np.bincount(by[gold.item], minlength=crowd.n_workers)
     return [Rates.of(*row) for row in zip(n_right, n_found, n_true, strict=True)]
+
+
+def worker_f1(
+    crowd: Crowd, truth: NDArray[np.int16], policy: str = "conlleval"
+) -> NDArray[np.float64]:
+    """Return the F1 of `worker_rates`, float64 [n_workers]; NaN where there is no span."""
+    rates = worker_rates(crowd, truth, policy)
+    return np.array([r.f1 if r.n_true + r.n_predicted else np.nan for r in rates])
 
 
 def token_accuracy(crowd: Crowd, truth: NDArray[np.int16]) -> NDArray[np.float64]:
@@ -353,20 +363,22 @@ def share(part: NDArray[Any], total: NDArray[Any]) -> NDArray[np.float64]:
     return np.asarray(np.divide(part, total, out=empty, where=total > 0))
 
 
-def _untouched(spans: SpanArray, unknown: NDArray[np.bool_]) -> SpanArray:
-    before = np.concatenate([[0], np.cumsum(unknown)])
-    return spans.take(before[spans.end] == before[spans.start])
+def untouched(spans: SpanArray, unknown: NDArray[np.bool_]) -> SpanArray:
+    """Return the spans that touch no token marked as unknown."""
+    return spans.take(count_between(unknown, spans.start, spans.end) == 0)
 
 
-def _counts(crowd: Crowd) -> NDArray[np.int64]:
-    """Labels of every token with two labels or more, [n_units, n_labels]."""
-    n_labels = len(crowd.tagset.tags)
-    codes = crowd.latest.codes
+def label_counts(crowd: Crowd, weight: NDArray[np.float64] | None = None) -> NDArray[Any]:
+    """Count the labels of every token, [n_tokens, n_labels]: int64, or float64 with weights.
+
+    Where:
+        weight: float64 [n_labels_given], what every label of `crowd.latest` counts; by default 1.
+    """
+    n_labels, codes = len(crowd.tagset.tags), crowd.latest.codes
     given = codes >= 0
     cell = crowd.token_of[given] * n_labels + codes[given]
-    counts = np.bincount(cell, minlength=crowd.n_tokens * n_labels)
-    counts = counts.reshape(crowd.n_tokens, n_labels)
-    return np.asarray(counts[counts.sum(axis=1) > 1])
+    own = None if weight is None else weight[given]
+    return np.bincount(cell, own, crowd.n_tokens * n_labels).reshape(crowd.n_tokens, n_labels)
 
 
 def _alpha(counts: NDArray[np.int64]) -> float:
@@ -437,9 +449,7 @@ def _worker_table(crowd: Crowd, others: NDArray[np.float64], policy: str) -> pa.
     if crowd.gold is not None:
         columns["token_accuracy"] = _nullable(token_accuracy(crowd, crowd.gold))
         if not crowd.tagset.rules.is_plain:
-            rates = worker_rates(crowd, crowd.gold, policy)
-            f1 = [r.f1 if r.n_true + r.n_predicted else np.nan for r in rates]
-            columns["span_f1"] = _nullable(np.array(f1))
+            columns["span_f1"] = _nullable(worker_f1(crowd, crowd.gold, policy))
     columns["f1_others"] = _nullable(others)
     return pa.table(columns)
 

@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from goldspan._arrays import rows_of
 from goldspan._notebook import (
     MOST_ITEMS,
     Html,
@@ -92,9 +93,7 @@ class Answers:
     def take(self, which: NDArray[np.intp] | NDArray[np.bool_]) -> Answers:
         """Select answers, in the order given."""
         index = np.flatnonzero(which) if which.dtype == np.bool_ else which
-        lengths = self.lengths[index]
-        offset = np.concatenate([[0], np.cumsum(lengths)])
-        source = np.repeat(self.offset[index] - offset[:-1], lengths) + np.arange(offset[-1])
+        offset, source = rows_of(self.offset, index)
         optional = {name: getattr(self, name) for name in ANSWER_COLUMNS}
         return Answers(
             self.item[index],
@@ -217,9 +216,7 @@ class Crowd:
     @cached_property
     def token_of(self) -> NDArray[np.int64]:
         """The flat token of every label of `latest.codes`, int64 [n_labels]."""
-        answers = self.latest
-        shift = self.offsets[answers.item] - answers.offset[:-1]
-        return np.repeat(shift, answers.lengths) + np.arange(len(answers.codes))
+        return rows_of(self.offsets, self.latest.item)[1]
 
     @cached_property
     def worker_of(self) -> NDArray[np.int32]:
@@ -322,9 +319,7 @@ class Crowd:
         new[index] = np.arange(len(index))
         answers = self.answers.take(new[self.answers.item] >= 0)
         answers = replace(answers, item=new[answers.item])
-        lengths = np.diff(self.offsets)[index]
-        bounds = np.concatenate([[0], np.cumsum(lengths)])
-        flat = np.repeat(self.offsets[index] - bounds[:-1], lengths) + np.arange(bounds[-1])
+        flat = rows_of(self.offsets, index)[1]
         rows = pa.array(index)
         return replace(
             self,

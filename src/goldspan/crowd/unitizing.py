@@ -251,7 +251,7 @@ def unit_agreement(
     """
     found = to_crowd(crowd)
     if found.tagset.rules.is_plain:
-        raise InputError("gamma and alpha_u are for spans: these labels are none")
+        raise InputError("gamma and alpha_u are for spans, and these labels are not spans")
     rows = list(_pairs(found, policy, np.random.default_rng(seed), n_samples))
     names = found.worker_ids.to_pylist()
     by_document: dict[str, list[_Pair]] = defaultdict(list)

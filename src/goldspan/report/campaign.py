@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,14 +14,6 @@ from goldspan.crowd import agreement
 from goldspan.crowd.atomic import write_text
 from goldspan.report import sections
 from goldspan.report.drawing import fill_template
-from goldspan.report.record import (
-    Numbers,
-    bare_percent,
-    currency_of,
-    interval,
-    measure_of,
-    with_unit,
-)
 from goldspan.report.rounds import (
     bill_rows,
     coverage_picture,
@@ -34,11 +26,23 @@ from goldspan.report.rounds import (
 )
 from goldspan.report.sections import Fact
 from goldspan.report.uncertain import uncertain_places
-from goldspan.report.wording import count, percent, plural
+from goldspan.report.wording import (
+    bare_percent,
+    count,
+    currency_of,
+    interval,
+    measure_of,
+    percent,
+    plural,
+    with_unit,
+)
 from goldspan.report.workers import worker_habits, worker_table
 from goldspan.report.workforce import workforce
 from goldspan.spans import score
 from goldspan.spans.scoring import Score
+
+if TYPE_CHECKING:
+    from goldspan.campaign import CampaignRecord
 
 # --------------------------------------------------------------------------------------------------
 # The workers of a campaign: how reliable they are, what was decided, what they do.
@@ -79,7 +83,7 @@ class Person:
     barred: str
 
 
-def people(record: Numbers) -> list[Person]:
+def people(record: CampaignRecord) -> list[Person]:
     """List the workers, those who are asked no more first, then the least reliable."""
 
     def rank(pair: tuple[str, dict[str, object]]) -> tuple[object, ...]:
@@ -110,7 +114,7 @@ def _person(name: str, one: dict[str, object]) -> Person:
     )
 
 
-def people_lead(record: Numbers) -> str:
+def people_lead(record: CampaignRecord) -> str:
     """Return how many workers there are and how many were dropped."""
     barred = [name for name, one in record.workers.items() if one["barred"]]
     text = f"{plural(len(record.workers), 'worker')}."
@@ -124,7 +128,7 @@ def people_lead(record: Numbers) -> str:
 # Suggestions: how far annotators follow what they are shown.
 
 
-def suggestion_rows(record: Numbers) -> list[dict[str, str]]:
+def suggestion_rows(record: CampaignRecord) -> list[dict[str, str]]:
     """Return what suggestions did, a row of text per suggester."""
     return [_suggestions(one) for one in record.suggestions]
 
@@ -158,7 +162,7 @@ PLANNED_ORDER = (
 CHANGED = "changed since"
 
 
-def plan_rows(record: Numbers) -> list[tuple[str, list[tuple[str, list[str]]]]]:
+def plan_rows(record: CampaignRecord) -> list[tuple[str, list[tuple[str, list[str]]]]]:
     """Return the plan in force by section; what was left open is left out, defaults are told.
 
     Returns:
@@ -178,7 +182,7 @@ def plan_rows(record: Numbers) -> list[tuple[str, list[tuple[str, list[str]]]]]:
     return found
 
 
-def _changes(record: Numbers) -> Iterator[tuple[str, list[str]]]:
+def _changes(record: CampaignRecord) -> Iterator[tuple[str, list[str]]]:
     """Yield the sections that changed, with a line per change."""
     lines: dict[str, list[str]] = {}
     for line in record.changes:
@@ -224,14 +228,14 @@ class Limit:
     fired: bool
 
 
-def limits(record: Numbers) -> list[Limit]:
+def limits(record: CampaignRecord) -> list[Limit]:
     """List the limits of money, pool and time, and the rules of `[stop]` that the plan sets."""
     fired = "" if record.stop is None else record.stop["rule"]
     rows = [*_hard(record), *((row["rule"], row["limit"], row["now"]) for row in record.limits)]
     return [Limit(rule, limit, now, rule == fired) for rule, limit, now in rows]
 
 
-def _hard(record: Numbers) -> Iterator[tuple[str, str, str]]:
+def _hard(record: CampaignRecord) -> Iterator[tuple[str, str, str]]:
     plan, money, counts = record.plan, record.money, record.counts
     hours = plan["budget"]["hours"]
     last = record.rounds[-1] if record.rounds else None
@@ -265,7 +269,7 @@ class Status:
     is_over: bool
 
 
-def status(record: Numbers) -> Status:
+def status(record: CampaignRecord) -> Status:
     """Return how far a campaign is."""
     done = plural(len(record.rounds), "round")
     if record.stop is not None:
@@ -277,7 +281,7 @@ def status(record: Numbers) -> Status:
     return Status("open", now, is_over=False)
 
 
-def lead(record: Numbers) -> str:
+def lead(record: CampaignRecord) -> str:
     """Return in a sentence what was done."""
     counts, money = record.counts, record.money
     who = "simulated workers" if record.plan["crowd"]["source"] == "simulated" else "workers"
@@ -295,14 +299,14 @@ def lead(record: Numbers) -> str:
 
 
 def facts(
-    record: Numbers, result: Consensus | None, score: Score | None, against: str
+    record: CampaignRecord, result: Consensus | None, score: Score | None, against: str
 ) -> list[Fact]:
     """Collect the numbers."""
     return [*_quality(record, result, score, against), *_work(record)]
 
 
 def _quality(
-    record: Numbers, result: Consensus | None, score: Score | None, against: str
+    record: CampaignRecord, result: Consensus | None, score: Score | None, against: str
 ) -> Iterator[Fact]:
     name = measure_of(record)
     if score is not None:
@@ -330,7 +334,7 @@ def _confidence(result: Consensus) -> np.ndarray[tuple[int], np.dtype[np.float32
     return result.span_confidence
 
 
-def _work(record: Numbers) -> Iterator[Fact]:
+def _work(record: CampaignRecord) -> Iterator[Fact]:
     counts, money = record.counts, record.money
     whole = f"of {count(counts['pool'])} in the pool"
     yield Fact("items labelled", count(counts["items"]), whole, counts["items"] / counts["pool"])
@@ -362,7 +366,7 @@ RESAMPLES = 200
 
 
 def write_campaign_report(
-    record: Numbers,
+    record: CampaignRecord,
     path: str | Path,
     *,
     result: Consensus | None = None,
@@ -385,7 +389,7 @@ def write_campaign_report(
 
 
 def render(
-    record: Numbers,
+    record: CampaignRecord,
     *,
     result: Consensus | None = None,
     tested: Consensus | None = None,
@@ -417,7 +421,7 @@ def render(
     )
 
 
-def _course(record: Numbers) -> dict[str, Any]:
+def _course(record: CampaignRecord) -> dict[str, Any]:
     """Return what the sections on rounds, money and coverage say."""
     return {
         "learning": learning_picture(record),

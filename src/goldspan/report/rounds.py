@@ -23,20 +23,23 @@ from goldspan.report.drawing import (
     own_settings,
     percent_ticks,
 )
-from goldspan.report.record import (
-    Numbers,
+from goldspan.report.sections import picture
+from goldspan.report.wording import (
     bare_percent,
+    count,
     currency_of,
     interval,
     measure_of,
+    percent,
+    plural,
     with_unit,
 )
-from goldspan.report.sections import picture
-from goldspan.report.wording import count, percent, plural
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+
+    from goldspan.campaign import CampaignRecord
 
 # --------------------------------------------------------------------------------------------------
 # The learning curve: how good the model is after every round, and where that leads.
@@ -49,7 +52,7 @@ FAR = 0.5
 """From this lowest score on the axis does not begin at 0."""
 
 
-def learning_figure(record: Numbers) -> Figure:
+def learning_figure(record: CampaignRecord) -> Figure:
     """Draw the scores by the items they were learned from, and the forecast with its band.
 
     Points are the model as measured, diamonds the same on items drawn at random, each with its
@@ -78,7 +81,7 @@ def learning_figure(record: Numbers) -> Figure:
     return figure
 
 
-def _bottom(record: Numbers) -> float:
+def _bottom(record: CampaignRecord) -> float:
     """Return where the axis begins: at 0, unless everything lies far above."""
     found = [one[key]["low"] for one in record.rounds for key in ("score", "control") if one[key]]
     found += [one["truth"]["labels"] for one in record.rounds if one["truth"]]
@@ -129,7 +132,7 @@ def _columns(rounds: Sequence[Mapping[str, Any]], value: Any) -> tuple[Any, Any]
     return at, np.array([value(one) for one in rounds], np.float64)
 
 
-def learning_picture(record: Numbers) -> dict[str, Any] | None:
+def learning_picture(record: CampaignRecord) -> dict[str, Any] | None:
     """Return the learning curve with its text alternative; None before the first score."""
     known = [one for one in record.rounds if one["score"] is not None or one["truth"] is not None]
     if not known:
@@ -137,7 +140,7 @@ def learning_picture(record: Numbers) -> dict[str, Any] | None:
     return picture(learning_figure(record), "Learning curve", _describe(record))
 
 
-def _describe(record: Numbers) -> str:
+def _describe(record: CampaignRecord) -> str:
     name, parts = measure_of(record), []
     for key, what in (("score", "the model as measured"), ("control", "on random items")):
         known = [one for one in record.rounds if one[key] is not None]
@@ -151,7 +154,7 @@ def _describe(record: Numbers) -> str:
     return " ".join([*parts, "The numbers stand in the table of rounds."])
 
 
-def round_rows(record: Numbers) -> list[dict[str, str]]:
+def round_rows(record: CampaignRecord) -> list[dict[str, str]]:
     """Return the rounds as rows of a table."""
     return [
         {
@@ -178,7 +181,7 @@ def _score_cells(one: Mapping[str, Any], key: str) -> dict[str, str]:
     }
 
 
-def outlook(record: Numbers) -> list[tuple[str, str]]:
+def outlook(record: CampaignRecord) -> list[tuple[str, str]]:
     """Return what more labels would bring, beside more answers about those that there are."""
     if not record.rounds:
         return []
@@ -198,7 +201,7 @@ def outlook(record: Numbers) -> list[tuple[str, str]]:
     return rows
 
 
-def _too_few(record: Numbers, n: int) -> str:
+def _too_few(record: CampaignRecord, n: int) -> str:
     if not any(one["score"] for one in record.rounds):
         return "none, as no model could be measured"
     return (
@@ -207,7 +210,7 @@ def _too_few(record: Numbers, n: int) -> str:
     )
 
 
-def _forecast_rows(record: Numbers, facts: Mapping[str, Any]) -> list[tuple[str, str]]:
+def _forecast_rows(record: CampaignRecord, facts: Mapping[str, Any]) -> list[tuple[str, str]]:
     ahead, curve = facts["next"], facts["curve"]
     minus = "\u2212"
     law = f"{100 * curve['a']:.1f} {minus} {100 * curve['b']:.4g} \u00b7 n{_raised(-curve['c'])}"
@@ -232,7 +235,7 @@ def _raised(power: float) -> str:
     return f"{power:.2f}".translate(RAISED)
 
 
-def _goal(record: Numbers, goal: Mapping[str, Any]) -> str:
+def _goal(record: CampaignRecord, goal: Mapping[str, Any]) -> str:
     chance = f"{100 * goal['chance']:.0f}\u00a0% of the curves that fit as well ever reach it"
     if not goal["reachable"]:
         return f"not reachable by the learning curve ({chance})"
@@ -242,7 +245,7 @@ def _goal(record: Numbers, goal: Mapping[str, Any]) -> str:
     return f"{items} for {_takes(record, goal)} ({chance}){_end(record, goal.get('end'))}"
 
 
-def _end(record: Numbers, end: Mapping[str, Any] | None) -> str:
+def _end(record: CampaignRecord, end: Mapping[str, Any] | None) -> str:
     """Say when the rule of the target is expected to end the campaign."""
     if end is None:
         return ""
@@ -262,7 +265,7 @@ def _end(record: Numbers, end: Mapping[str, Any] | None) -> str:
     return f"; its lower bound is there after {low} to {high} more, in 9 cases of 10"
 
 
-def _takes(record: Numbers, facts: Mapping[str, Any]) -> str:
+def _takes(record: CampaignRecord, facts: Mapping[str, Any]) -> str:
     """Return what more labels take: money, or answers where nobody is paid."""
     if record.money is not None:
         return with_unit(record, facts["cost"])
@@ -279,7 +282,7 @@ MAX_TICKS = 16
 """With more answers per item not every number stands beneath its bar."""
 
 
-def spending_figure(record: Numbers) -> Figure:
+def spending_figure(record: CampaignRecord) -> Figure:
     """Draw the money spent over time; points are the ends of rounds, the dotted line is the cap."""
     assert record.money is not None
     unit, scale = _time_unit(record)
@@ -305,14 +308,14 @@ def spending_figure(record: Numbers) -> Figure:
     return figure
 
 
-def _time_unit(record: Numbers) -> tuple[str, float]:
+def _time_unit(record: CampaignRecord) -> tuple[str, float]:
     hours = record.spending[-1]["hours"]
     if hours < MINUTES:
         return "minutes", 60.0
     return ("days", 1 / 24) if hours > DAYS else ("hours", 1.0)
 
 
-def spending_picture(record: Numbers) -> dict[str, Any] | None:
+def spending_picture(record: CampaignRecord) -> dict[str, Any] | None:
     """Return the course of the money with its text alternative; None before the first answer."""
     if not record.spending or record.money is None:
         return None
@@ -326,7 +329,7 @@ def spending_picture(record: Numbers) -> dict[str, Any] | None:
     return picture(spending_figure(record), "Money over time", words)
 
 
-def bill_rows(record: Numbers) -> list[tuple[str, str]]:
+def bill_rows(record: CampaignRecord) -> list[tuple[str, str]]:
     """Return the money in words: cap, spent, what an item came to, and what fixed answers cost."""
     money, counts = record.money, record.counts
     if money is None:
@@ -345,7 +348,7 @@ def bill_rows(record: Numbers) -> list[tuple[str, str]]:
     return [*rows, ("Everything", everything)]
 
 
-def redundancy_figure(record: Numbers) -> Figure:
+def redundancy_figure(record: CampaignRecord) -> Figure:
     """Draw how many items took how many answers."""
     figure = new_figure(4.4, 2.6)
     with own_settings():
@@ -368,7 +371,7 @@ def _bars(ax: Axes, items: Sequence[int]) -> None:
     count_ticks(ax.yaxis)
 
 
-def redundancy_picture(record: Numbers) -> dict[str, Any] | None:
+def redundancy_picture(record: CampaignRecord) -> dict[str, Any] | None:
     """Return the answers per item with their text alternative; None before the first answer."""
     items = record.redundancy
     if not any(items[1:]):
@@ -386,7 +389,7 @@ def redundancy_picture(record: Numbers) -> dict[str, Any] | None:
 # Coverage: how much of the pool's attribute values the rounds have seen, and who picked.
 
 
-def coverage_figure(record: Numbers) -> Figure:
+def coverage_figure(record: CampaignRecord) -> Figure:
     """Draw the share of the attribute–value pairs covered by what was picked, and at random."""
     assert record.coverage is not None
     rounds = [{"items": 0, "covered": 0.0, "random": 0.0}, *record.coverage["rounds"]]
@@ -408,7 +411,7 @@ def coverage_figure(record: Numbers) -> Figure:
     return figure
 
 
-def coverage_picture(record: Numbers) -> dict[str, Any] | None:
+def coverage_picture(record: CampaignRecord) -> dict[str, Any] | None:
     """Return the coverage with its text alternative; None where it is not known."""
     if record.coverage is None or not record.coverage["rounds"]:
         return None
@@ -421,7 +424,7 @@ def coverage_picture(record: Numbers) -> dict[str, Any] | None:
     return {**picture(coverage_figure(record), "Coverage of the pool", words), "words": words}
 
 
-def pick_rows(record: Numbers) -> dict[str, Any]:
+def pick_rows(record: CampaignRecord) -> dict[str, Any]:
     """Return which rule picked how many items in every round, and what they cover.
 
     Returns:

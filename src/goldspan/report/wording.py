@@ -1,9 +1,16 @@
-"""How the report writes numbers, and words that are too long."""
+"""How the report writes numbers, amounts of money, and words that are too long."""
 
 from __future__ import annotations
 
 import math
 import unicodedata
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from goldspan.money import MICRO, from_micro
+
+if TYPE_CHECKING:
+    from goldspan.campaign import CampaignRecord
 
 
 def count(n: int) -> str:
@@ -51,3 +58,38 @@ def printable(text: str) -> str:
     return "".join(
         "\ufffd" if unicodedata.category(c) in bad and c not in "\t\n" else c for c in text
     )
+
+
+def measure_of(record: CampaignRecord) -> str:
+    """Name the score of models and labels."""
+    return "accuracy" if record.plan["task"]["labels"] else "F1"
+
+
+def amount(micro: int) -> str:
+    """Write millionths with two decimals, less than a hundredth with as many as it needs.
+
+    >>> amount(1_234_567_890), amount(2_500)
+    ('1,234.57', '0.0025')
+    """
+    return from_micro(micro) if 0 < micro < MICRO / 100 else f"{micro / MICRO:,.2f}"
+
+
+def with_unit(record: CampaignRecord, micro: int) -> str:
+    """Write an amount with its currency."""
+    currency = currency_of(record)
+    return amount(micro) + (f"\u00a0{currency}" if currency else "")
+
+
+def currency_of(record: CampaignRecord) -> str:
+    """Return the name of the currency; "" for none."""
+    return "" if record.money is None else str(record.money["currency"])
+
+
+def interval(measured: Mapping[str, Any]) -> str:
+    """Write an interval of shares in per cent."""
+    return f"{100 * measured['low']:.1f}\u2013{100 * measured['high']:.1f}"
+
+
+def bare_percent(value: float | None) -> str:
+    """Write a share in per cent without the sign, a dash for None."""
+    return "\u2013" if value is None else f"{100 * value:.1f}"

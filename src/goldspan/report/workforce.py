@@ -4,11 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from goldspan.money import MICRO
-from goldspan.report.record import Numbers, amount, currency_of, interval, measure_of, with_unit
-from goldspan.report.wording import count, percent, plural
+from goldspan.report.wording import (
+    amount,
+    count,
+    currency_of,
+    interval,
+    measure_of,
+    percent,
+    plural,
+    with_unit,
+)
+
+if TYPE_CHECKING:
+    from goldspan.campaign import CampaignRecord
 
 MAX_ROWS = 60
 """Workers of the table; the kinds have all of them."""
@@ -82,7 +93,7 @@ class Workforce:
     probes: tuple[str, ...]
 
 
-def workforce(record: Numbers) -> Workforce | None:
+def workforce(record: CampaignRecord) -> Workforce | None:
     """Put together what every worker and every kind brought; None where that is not known."""
     known = {name: one for name, one in record.kinds.items() if "brought" in one}
     probes = tuple(_probes(record))
@@ -135,13 +146,13 @@ def _small(value: float) -> str:
     return f"{value:,.2f}" if value >= 0.1 else f"{float(f'{value:.1e}'):.7f}".rstrip("0")
 
 
-def _unit(record: Numbers) -> str:
+def _unit(record: CampaignRecord) -> str:
     if record.money is None:
         return ""
     return currency_of(record) or "unit of money"
 
 
-def _buy(record: Numbers, kinds: Mapping[str, Mapping[str, Any]]) -> str:
+def _buy(record: CampaignRecord, kinds: Mapping[str, Mapping[str, Any]]) -> str:
     """Say whose answers the next money should buy, and what comes after them."""
     rows = [
         (name, one) for name, one in record.workers.items()
@@ -180,7 +191,7 @@ def _worth(pair: tuple[str, Mapping[str, Any]]) -> tuple[float, str]:
     return float(pair[1]["brought"]["buys"]), pair[0]
 
 
-def _probes(record: Numbers) -> Iterator[str]:
+def _probes(record: CampaignRecord) -> Iterator[str]:
     """Say what models labelled silently, and who repeats their mistakes."""
     for one in record.probes:
         price = f" for {with_unit(record, one['cost'])}" if one["cost"] else ""

@@ -22,7 +22,7 @@ from goldspan.params import Estimator, check_whole
 from goldspan.protocols import Runner, Serial
 from goldspan.selection.features import Features, Incidence
 from goldspan.selection.greedy import Spending
-from goldspan.selection.pool import Pool, keys_of
+from goldspan.selection.pool import Pool
 from goldspan.tagger.features import hash64
 
 # --------------------------------------------------------------------------------------------------
@@ -49,24 +49,19 @@ def as_seed(random_state: int | np.random.Generator | None) -> int:
     return int(random_state)
 
 
-def ranks_of(item_ids: pa.Array, seed: int, use: str) -> NDArray[np.int64]:
+def order_of(keys: NDArray[np.uint64], seed: int, use: str) -> NDArray[np.int64]:
     """Return items in a random order, int64 [n_items]; of ties the first comes first.
 
     Args:
-        item_ids: Arrow string array.
+        keys: uint64 [n_items], a number per id, as in `Pool.keys`.
         seed: Of the order.
         use: What it is for; other uses have other orders.
 
-    >>> ids = pa.array(["a", "b", "c"])
-    >>> order, other = ranks_of(ids, 0, "ties"), ranks_of(ids[::-1], 0, "ties")
-    >>> ids.take(pa.array(order)) == ids[::-1].take(pa.array(other))
+    >>> keys = np.array([7, 3, 9], np.uint64)
+    >>> order, other = order_of(keys, 0, "ties"), order_of(keys[::-1], 0, "ties")
+    >>> keys[order].tolist() == keys[::-1][other].tolist()
     True
     """
-    return order_of(keys_of(item_ids), seed, use)
-
-
-def order_of(keys: NDArray[np.uint64], seed: int, use: str) -> NDArray[np.int64]:
-    """Return the same from the numbers of `keys_of`, for who asks several times."""
     mixed = (keys ^ np.uint64(hash64(f"{seed}\0{use}"))) * _STEP
     mixed = (mixed ^ (mixed >> np.uint64(31))) * _STEP
     return np.argsort(mixed ^ (mixed >> np.uint64(29)), kind="stable")

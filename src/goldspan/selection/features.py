@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from goldspan._arrays import rows_of
 from goldspan._kernel import kernel
 from goldspan.errors import InputError, UnknownNameError
 from goldspan.old_name import OLD_NAME
@@ -238,9 +239,7 @@ class Incidence:
     def take(self, which: NDArray[np.intp] | NDArray[np.bool_]) -> Incidence:
         """Select items, in the order given; the values stay."""
         index = np.flatnonzero(which) if which.dtype == np.bool_ else which
-        lengths = np.diff(self.bounds)[index]
-        bounds = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
-        place = np.repeat(self.bounds[index] - bounds[:-1], lengths) + np.arange(bounds[-1])
+        bounds, place = rows_of(self.bounds, index)
         return Incidence(bounds, self.ids[place], self.n_values)
 
     def sums(self, weights: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -865,7 +865,7 @@ def _crowd(file: Source) -> Crowd:
             f"{', '.join(one for one in FORMATS if one not in {ATTRIBUTES, CROWD})}"
         )
         if all(fault.kind == "format" for fault in error.faults):  # crowds' formats are no help
-            raise FormatError([Fault(f"it is no crowd; {hint}", file.name)]) from None
+            raise FormatError([Fault(f"it is not a crowd; {hint}", file.name)]) from None
         raise FormatError(error.faults, f"{error.headline or 'no crowd'}; {hint}") from None
 
 
@@ -887,4 +887,4 @@ def _attributes(file: Source) -> pa.Table:
             convert_options=csv.ConvertOptions(strings_can_be_null=True),
         )
     except pa.ArrowException as error:
-        raise InputError(f"{file.name} is no table of attributes: {error}") from None
+        raise InputError(f"{file.name} is not a table of attributes: {error}") from None

@@ -6,14 +6,13 @@ import ast
 import re
 import warnings
 from dataclasses import replace
-from importlib import import_module
 from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
 from goldspan.errors import InputError, UnknownNameError
 from goldspan.params import Whole, check_names
-from goldspan.plugins import plugins
+from goldspan.plugins import load, plugins
 from goldspan.selection.base import CONTROL, Limits, Picked, Selector, Task
 from goldspan.selection.greedy import BUDGET, EXHAUSTED
 from goldspan.selection.registry import DEFAULT, SELECTORS
@@ -37,8 +36,7 @@ def get_selector(name: str, **params: Any) -> Selector:
     place = SELECTORS[name][0] if name in SELECTORS else plugins("goldspan.selectors").get(name)
     if place is None:
         raise UnknownNameError("rule", name, [*SELECTORS, *plugins("goldspan.selectors")])
-    module, attribute = place.split(":")
-    kind: type[Selector] = getattr(import_module(module), attribute)
+    kind: type[Selector] = load(place)
     check_names(name, params, kind.parameter_names())
     return kind(**params)
 

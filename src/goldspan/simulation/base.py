@@ -14,7 +14,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from goldspan._arrays import count_in_rows
 from goldspan._kernel import kernel
+from goldspan.aggregation.draws import STEP, Keys, scattered, unit
 from goldspan.crowd import Answers, Crowd, read_crowd
 from goldspan.crowd.labels import translate
 from goldspan.crowd.model import list_array
@@ -34,11 +36,7 @@ from goldspan.tagger.parameters import Weights
 # Random numbers by address: every number is a hash of what it is for, and of nothing else.
 
 
-Keys = NDArray[np.uint64]
 Floats = NDArray[np.float64]
-
-_STEP = np.uint64(0x9E3779B97F4A7C15)
-_FIRST, _SECOND = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 
 
 def keys_of(names: Sequence[str]) -> Keys:
@@ -68,14 +66,14 @@ class Draws:
 
     def per_item(self, use: str) -> Floats:
         """Return a number in [0, 1) for every item, float64 [n_items]."""
-        return _unit(_mix(self._keys(use) + _STEP))
+        return unit(scattered(self._keys(use) + STEP))
 
     def per_token(self, use: str) -> Floats:
         """Return a number in [0, 1) for every token, float64 [n_tokens]."""
         lengths = np.diff(self.offsets)
         place = np.arange(self.offsets[-1]) - np.repeat(self.offsets[:-1], lengths)
-        steps = (place + 2).astype(np.uint64) * _STEP  # step 1 is the item's own number
-        return _unit(_mix(np.repeat(self._keys(use), lengths) + steps))
+        steps = (place + 2).astype(np.uint64) * STEP  # step 1 is the item's own number
+        return unit(scattered(np.repeat(self._keys(use), lengths) + steps))
 
     def generator(self, use: str) -> np.random.Generator:
         """Return a generator for what concerns the worker and no single item."""
@@ -85,19 +83,7 @@ class Draws:
 
     def _keys(self, use: str) -> Keys:
         own = np.uint64(hash64(f"{self.seed}\0{self.name}\0{use}"))
-        return _mix(self.item_keys ^ own)
-
-
-def _mix(keys: Keys) -> Keys:
-    """Scatter every bit over all bits: the finalizer of SplitMix64."""
-    keys = (keys ^ (keys >> np.uint64(30))) * _FIRST
-    keys = (keys ^ (keys >> np.uint64(27))) * _SECOND
-    return np.asarray(keys ^ (keys >> np.uint64(31)))
-
-
-def _unit(keys: Keys) -> Floats:
-    """Make numbers in [0, 1) of the upper 53 bits."""
-    return np.asarray((keys >> np.uint64(11)) * 2.0**-53)
+        return scattered(self.item_keys ^ own)
 
 
 # --------------------------------------------------------------------------------------------------
@@ -346,8 +332,7 @@ def has_unknown(crowd: Crowd) -> NDArray[np.bool_]:
     Raises:
         InputError: The crowd has no gold at all.
     """
-    unknown = np.concatenate([[0], np.cumsum(crowd.gold_tagged.codes < 0)])
-    return np.asarray(unknown[crowd.offsets[1:]] > unknown[crowd.offsets[:-1]])
+    return count_in_rows(crowd.gold_tagged.codes < 0, crowd.offsets) > 0
 
 
 def draw_truth(

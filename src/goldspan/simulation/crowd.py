@@ -10,6 +10,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from goldspan._arrays import rows_of
+from goldspan.aggregation.draws import Keys
 from goldspan.crowd import Answers, Crowd
 from goldspan.crowd.report import ImportReport
 from goldspan.errors import InputError, UnknownNameError
@@ -18,7 +20,6 @@ from goldspan.simulation.base import (
     Codes,
     Draws,
     Floats,
-    Keys,
     SimulatedWorker,
     SimulationContext,
     TruthTagger,
@@ -188,8 +189,7 @@ def measure_workers(crowd: Crowd) -> list[WorkerRates]:
 def _measure(crowd: Crowd, gold: NDArray[np.int16], w: int) -> WorkerRates:
     own = crowd.by_worker[w]
     answers = crowd.latest.take(own)
-    tokens = np.repeat(crowd.offsets[answers.item] - answers.offset[:-1], answers.lengths)
-    truth = gold[tokens + np.arange(len(answers.codes))]
+    truth = gold[rows_of(crowd.offsets, answers.item)[1]]
     known = (truth >= 0) & (answers.codes >= 0)
     n_known = int(known.sum())
     n_right = int(((truth == answers.codes) & known).sum())

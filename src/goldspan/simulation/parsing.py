@@ -8,13 +8,12 @@ import tomllib
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from goldspan.errors import InputError, UnknownNameError
 from goldspan.params import IsA, Number, Parameter, parameters
-from goldspan.plugins import plugins
+from goldspan.plugins import load, plugins
 from goldspan.simulation.base import Habit, Perfect, SimulatedWorker
 from goldspan.simulation.registry import WORKERS
 
@@ -51,8 +50,7 @@ def get_worker(name: str) -> type[SimulatedWorker]:
     place = WORKERS[name][0] if name in WORKERS else plugins("goldspan.workers").get(name)
     if place is None:
         raise UnknownNameError("kind of worker", name, [*WORKERS, *plugins("goldspan.workers")])
-    module, attribute = place.split(":")
-    found: type[SimulatedWorker] = getattr(import_module(module), attribute)
+    found: type[SimulatedWorker] = load(place)
     return found
 
 

@@ -28,13 +28,6 @@ from goldspan.spans.encoding import (
 
 Policy = Literal["conlleval", "strict", "boundaries", "raise"]
 POLICIES: tuple[str, ...] = get_args(Policy)
-POLICY_SUMMARY = {
-    "conlleval": "a change of type, a begin or a single tag opens a new span (the default)",
-    "strict": "only well-formed spans count",
-    "boundaries": "begin and end tags decide, types inside are ignored",
-    "raise": "a malformed sequence is an error",
-}
-
 _AT_LAST = ENDED | NOT_CLOSED
 _BLOCK = 1 << 16
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from goldspan._arrays import rows_of
 from goldspan.errors import InputError
 from goldspan.spans.codec import Codec, Tagged
 from goldspan.spans.confidence import ConfidenceScore
@@ -188,10 +189,8 @@ class _Side(NamedTuple):
     def take(self, keys: Sequence[str]) -> tuple[NDArray[Any], NDArray[np.int64]]:
         """Return the codes of some items in their order, and how many each has."""
         which = np.array([self.place[key] for key in keys], np.int64)
-        lengths = np.diff(self.offsets)[which]
-        first = np.cumsum(lengths) - lengths
-        index = np.repeat(self.offsets[which] - first, lengths) + np.arange(lengths.sum())
-        return self.codes[index], lengths
+        bounds, index = rows_of(self.offsets, which)
+        return self.codes[index], np.diff(bounds)
 
     def used(self, codes: NDArray[Any]) -> set[str]:
         """Return the tags of some codes."""

@@ -62,17 +62,14 @@ _ITEM = (
     .join(slots)
     .where(items.c.id == bindparam("name"))
 )
+_MINE = (answers.c.item == bindparam("number")) & (answers.c.worker == bindparam("who"))
 _LEASE = (leases.c.item == bindparam("number")) & (leases.c.worker == bindparam("who"))
 _END = leases.delete().where(_LEASE)
 _COUNTS = select(*(answers.c[name] for name in ("number", "cost", "started", "submitted"))).where(
-    (answers.c.item == bindparam("number"))
-    & (answers.c.worker == bindparam("who"))
-    & (answers.c.counts == 1)
+    _MINE & (answers.c.counts == 1)
 )
 _OTHERS = select(answers.c.number).where(
-    (answers.c.item == bindparam("number"))
-    & (answers.c.worker == bindparam("who"))
-    & answers.c.status.in_(bindparam("kinds", expanding=True))
+    _MINE & answers.c.status.in_(bindparam("kinds", expanding=True))
 )
 _REPLACE = answers.update().where(answers.c.number == bindparam("before")).values(counts=0, cost=0)
 _SKIPPED = select(skips.c.item).where(
@@ -193,7 +190,6 @@ def put_answer(entry: Entry, body: Mapping[str, Any]) -> None:
         entry.balance.free(body.get("reserved", cost))
     if counts:
         entry.balance.pay(cost)
-    if counts:
         entry.connection.execute(_FILL, {"number": item, "held": int(leased)})
 
 

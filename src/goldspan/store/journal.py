@@ -29,13 +29,13 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cache
 from hashlib import sha256
-from importlib import import_module
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from sqlalchemy import Connection, Engine, and_, bindparam, func, select
 from sqlalchemy.exc import DBAPIError
 
 from goldspan.errors import InputError, UnknownNameError
+from goldspan.plugins import load
 from goldspan.store.engine import (
     WRITE,
     LostError,
@@ -184,8 +184,7 @@ def effect_of(kind: str) -> Callable[[Any, Mapping[str, Any]], None]:
         raise UnknownNameError(
             "kind of event", kind, EFFECTS, "a newer goldspan may have written it"
         )
-    module, name = EFFECTS[kind].split(":")
-    effect: Callable[[Any, Mapping[str, Any]], None] = getattr(import_module(module), name)
+    effect: Callable[[Any, Mapping[str, Any]], None] = load(EFFECTS[kind])
     return effect
 
 

@@ -570,41 +570,6 @@ class CRF(FeatureTagger):
     def _vectors(self) -> str | None:
         return self.vectors
 
-    def fit(
-        self,
-        X: Any,
-        y: Any,
-        *,
-        weight: Sequence[float] | None = None,
-        start: CRF | None = None,
-        validation: tuple[Any, Any] | None = None,
-        runner: Runner | None = None,
-        progress: Progress | None = None,
-    ) -> Self:
-        """Train.
-
-        Args:
-            X: Lists of words, a `Text`, or lists of dictionaries of features.
-            y: Lists of tags; None where a tag is not known, or several tags of which one is right
-                (a set, list or tuple): the item then counts with the summed probability of all
-                sequences that agree. Items of which nothing is known are left out.
-            weight: How much every item counts, [n_items], from 0 to 1e12 and not all 0.
-            start: A trained CRF to begin with; weights of features that it knows are taken over.
-            validation: Items and tags on which to stop early.
-            runner: Where to work.
-            progress: Called with step, most steps, objective, seconds left.
-
-        Raises:
-            InputError: There is nothing to learn from, X and y do not fit, a template or a
-                parameter is faulty, a feature is NaN, or the objective is not finite.
-            KeyboardInterrupt: Ctrl-C. After the first step the tagger has the weights found by
-                then and can be used; `stop_reason_` is "interrupted".
-        """
-        features, targets = self._prepare(X, y, weight)
-        return self.fit_targets(
-            features, targets, start=start, validation=validation, runner=runner, progress=progress
-        )
-
     def fit_targets(
         self,
         features: Features,

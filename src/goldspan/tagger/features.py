@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from goldspan._arrays import rows_of
 from goldspan.errors import InputError, UnknownNameError
 from goldspan.params import check_whole
 from goldspan.tagger.kernels import (
@@ -401,12 +402,8 @@ class Features:
 
     def select(self, items: NDArray[np.int64]) -> Features:
         """Return some items, in the order given."""
-        lengths = np.diff(self.offsets)[items]
-        offsets = np.concatenate([[0], np.cumsum(lengths)])
-        tokens = np.repeat(self.offsets[items] - offsets[:-1], lengths) + np.arange(offsets[-1])
-        sizes = np.diff(self.bounds)[tokens]
-        bounds = np.concatenate([[0], np.cumsum(sizes)])
-        place = np.repeat(self.bounds[tokens] - bounds[:-1], sizes) + np.arange(bounds[-1])
+        offsets, tokens = rows_of(self.offsets, items)
+        bounds, place = rows_of(self.bounds, tokens)
         values = self.values[place] if len(self.values) else self.values
         rows = self.rows[tokens] if self.n_dense else self.rows
         return Features(offsets, bounds, self.ids[place], values, self.vectors, rows)

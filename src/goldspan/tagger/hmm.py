@@ -65,37 +65,6 @@ class HMM(FeatureTagger):
     max_iter: Rounds = 50
     tol: Annotated[float, Number(0)] = 1e-5
 
-    def fit(
-        self,
-        X: Any,
-        y: Any,
-        *,
-        weight: Sequence[float] | None = None,
-        start: FeatureTagger | None = None,
-        validation: tuple[Any, Any] | None = None,
-        runner: Runner | None = None,
-        progress: Progress | None = None,
-    ) -> Self:
-        """Count.
-
-        Args:
-            X: Lists of words, a `Text`, or lists of dictionaries of features.
-            y: Lists of tags; None or several tags where one is not known, as for `CRF.fit`.
-            weight: How much every item counts, [n_items], from 0 to 1e12 and not all 0.
-            start: As for `CRF.fit`; not needed here.
-            validation: Likewise.
-            runner: Where to work, if tags are known in part.
-            progress: Called with round, most rounds, log-likelihood, seconds left; likewise.
-
-        Raises:
-            InputError: There is nothing to learn from, X and y do not fit, a template or a
-                parameter is faulty, or a feature is negative or NaN.
-        """
-        features, targets = self._prepare(X, y, weight)
-        return self.fit_targets(
-            features, targets, start=start, validation=validation, runner=runner, progress=progress
-        )
-
     def fit_targets(
         self,
         features: Features,

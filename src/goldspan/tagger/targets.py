@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from goldspan._arrays import count_in_rows
 from goldspan.errors import InputError
 from goldspan.params import MOST
 from goldspan.spans import Codec, Tagged, find_spans
@@ -247,9 +248,7 @@ class Masks:
 
 def _all_of(true: NDArray[np.bool_], offsets: NDArray[np.int64]) -> NDArray[np.bool_]:
     """Return for every item whether something is true of all its tokens, bool [n_items]."""
-    false = np.concatenate([[0], np.cumsum(~true)])
-    origin = offsets[0]
-    return np.asarray(false[offsets[1:] - origin] == false[offsets[:-1] - origin])
+    return np.asarray(count_in_rows(~true, offsets - offsets[0]) == 0)
 
 
 # --------------------------------------------------------------------------------------------------

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from goldspan._arrays import rows_of
 from goldspan.errors import InputError
 
 STRING = pa.large_string()
@@ -64,9 +65,7 @@ class Text:
 
     def select(self, items: NDArray[np.int64]) -> Text:
         """Return some items, in the order given."""
-        lengths = np.diff(self.offsets)[items]
-        bounds = np.concatenate([[0], np.cumsum(lengths)])
-        flat = np.repeat(self.offsets[items] - bounds[:-1], lengths) + np.arange(bounds[-1])
+        bounds, flat = rows_of(self.offsets, items)
         rows = pa.array(flat)
         group = None if self.group is None else self.group[items]
         columns = {name: column.take(rows) for name, column in self.columns.items()}

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from goldspan._arrays import count_in_rows, rows_of
 from goldspan.errors import InputError
 from goldspan.spans import Codec, Tagged
 from goldspan.tagger.base import as_text
@@ -60,15 +61,15 @@ class TokenTargets:
 
     def select(self, items: NDArray[np.int64]) -> TokenTargets:
         """Return some items."""
-        tokens = _tokens_of(self.text.offsets, items)
+        tokens = rows_of(self.text.offsets - self.text.offsets[0], items)[1]
         known = self.target[tokens], self.is_open[tokens], self.weight[tokens]
         return TokenTargets(self.text.select(items), self.codec, *known, self.n_repaired)
 
     def whole(self) -> TokenTargets | None:
         """Return the items of which all tokens count and are known; None if there are none."""
-        bad = np.concatenate([[0], np.cumsum(self.is_open | (self.weight <= 0))])
         offsets = self.text.offsets - self.text.offsets[0]
-        items = np.flatnonzero((bad[offsets[1:]] == bad[offsets[:-1]]) & (np.diff(offsets) > 0))
+        n_bad = count_in_rows(self.is_open | (self.weight <= 0), offsets)
+        items = np.flatnonzero((n_bad == 0) & (np.diff(offsets) > 0))
         return self.select(items) if len(items) else None
 
     def tags(self, masks: Masks) -> Tagged:
@@ -112,8 +113,7 @@ def of_soft_tags(text: Text, y: SoftTags, weight: Any, power: float) -> TokenTar
     target = np.divide(raised, total, out=np.zeros_like(raised), where=total > 0)
     is_open = np.zeros(shape[0], np.bool_)
     task = TokenTargets(text, y.codec, target.astype(np.float32), is_open, each.astype(np.float32))
-    counted = np.concatenate([[0], np.cumsum(each > 0)])
-    taught = np.flatnonzero(counted[text.offsets[1:]] > counted[text.offsets[:-1]])
+    taught = np.flatnonzero(count_in_rows(each > 0, text.offsets))
     if not len(taught):
         raise InputError("the training set is empty: there is no tag to learn from")
     return task.select(taught)
@@ -140,10 +140,3 @@ def documents_of(text: Text) -> NDArray[np.int64]:
         if found.max() + 1 >= LEAST_DOCUMENTS:
             return np.asarray(found, np.int64)
     return np.arange(n_items)
-
-
-def _tokens_of(offsets: NDArray[np.int64], items: NDArray[np.int64]) -> NDArray[np.int64]:
-    lengths = np.diff(offsets)[items]
-    ends = np.cumsum(lengths)
-    total = int(ends[-1]) if len(ends) else 0
-    return np.repeat(offsets[items] - offsets[0] - ends + lengths, lengths) + np.arange(total)

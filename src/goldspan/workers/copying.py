@@ -10,8 +10,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from goldspan._arrays import count_in_rows
 from goldspan.crowd import Answers, Crowd
-from goldspan.workers.flag_context import FlagContext, QualityFlag, at_least, percent
+from goldspan.workers.flag_context import FlagContext, QualityFlag, at_least, beside_spread, percent
 
 # --------------------------------------------------------------------------------------------------
 # Equal answers to the same item.
@@ -156,8 +157,7 @@ class _Judge:
     @cached_property
     def known(self) -> NDArray[np.bool_]:
         """Whether an item has gold at every token."""
-        unknown = np.concatenate([[0], np.cumsum(~self.context.truth.known)])
-        return np.asarray(np.diff(unknown[self.context.crowd.offsets]) == 0)
+        return np.asarray(count_in_rows(~self.context.truth.known, self.context.crowd.offsets) == 0)
 
     @cached_property
     def suspect(self) -> NDArray[np.bool_]:
@@ -215,8 +215,7 @@ class _Judge:
         if codec.rules.is_plain:
             return np.ones(len(answers), np.bool_)
         inside = (answers.codes >= 0) & (answers.codes != codec.outside)
-        before = np.concatenate([[0], np.cumsum(inside)])
-        return np.asarray(before[answers.offset[1:]] > before[answers.offset[:-1]])
+        return count_in_rows(inside, answers.offset) > 0
 
 
 # --------------------------------------------------------------------------------------------------
@@ -227,8 +226,6 @@ LEAST_EQUAL = 5
 """Fewer equal wrong answers are not flagged."""
 LEAST_SHARE = 0.25
 """Nor is a smaller share of what one or the other, or both, answered wrongly."""
-LEAST_PAIRS = 20
-"""Of fewer pairs the spread is not known."""
 WEIGHT = 1.0
 """Answers that the crowd's mean chance counts for, beside the remaining answers to an item."""
 DENSE = 2000
@@ -353,16 +350,11 @@ def _p_value(equal: NDArray[np.float64], expected: NDArray[np.float64]) -> NDArr
     3/8 has a standard deviation of one (Anscombe 1948); if the middle half of all pairs spreads
     wider than that, so does the scale (Efron 2004: an empirical null).
     """
-    from scipy.special import ndtr, pdtrc
+    from scipy.special import pdtrc
 
     p_value = np.where(equal > 0, pdtrc(np.maximum(equal - 1, 0), expected), 1.0)
     distance = 2 * (np.sqrt(equal + 0.375) - np.sqrt(expected + 0.375))
-    usual = distance[expected >= 1]
-    if len(usual) < LEAST_PAIRS:
-        return np.asarray(p_value)
-    low, high = np.percentile(usual, [25, 75])
-    scale = max(1.0, float(high - low) / 1.349)
-    return np.where(scale > 1, np.maximum(p_value, ndtr(-distance / scale)), p_value)
+    return beside_spread(p_value, distance, expected >= 1)
 
 
 def _direction(context: FlagContext, pairs: _Pairs, n: int) -> list[tuple[int, str]]:

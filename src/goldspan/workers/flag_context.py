@@ -14,6 +14,8 @@ from goldspan.crowd import Crowd
 from goldspan.errors import InputError
 from goldspan.workers.reliability import Judged, Truth, judge_answers
 
+Floats = NDArray[np.float64]
+
 
 @dataclass(frozen=True)
 class QualityFlag:
@@ -135,6 +137,27 @@ def at_most(
 ) -> NDArray[np.float64]:
     """Return P(X <= count) of X ~ Binomial(total, rate), element by element."""
     return at_least(total - count, total, 1 - rate)
+
+
+LEAST_USUAL = 20
+"""Of fewer pairs or people it is not known how far they lie apart."""
+
+
+def beside_spread(p_value: Floats, distance: Floats, usual: NDArray[np.bool_]) -> Floats:
+    """Raise p-values where the whole crowd lies further apart than chance alone would have it.
+
+    Args:
+        p_value: float64 [n], by chance alone.
+        distance: float64 [n], from what was expected, in standard deviations.
+        usual: bool [n], which ones tell the spread, robustly by their quartiles.
+    """
+    if usual.sum() < LEAST_USUAL:
+        return p_value
+    from scipy.special import ndtr
+
+    low, high = np.percentile(distance[usual], [25, 75])
+    scale = float(high - low) / 1.349
+    return np.maximum(p_value, ndtr(-distance / scale)) if scale > 1 else p_value
 
 
 def percent(value: float) -> str:

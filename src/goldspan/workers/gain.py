@@ -160,11 +160,6 @@ class _Search:
         return np.where(self.outside, found / max(1, len(self.now)), -np.inf)
 
     @property
-    def value(self) -> float:
-        """V of the team."""
-        return float(self.now.mean()) if len(self.now) else 0.0
-
-    @property
     def accuracy(self) -> float:
         """How often the team's most likely label is expected to be right."""
         if not len(self.now):
@@ -208,23 +203,6 @@ def _posterior(state: Floats, target: Floats) -> Floats:
     """Return Σ_t target p(t) of rows of unnormalised log posteriors."""
     odds = np.exp(state - state.max(axis=1, keepdims=True))
     return np.asarray((target * odds).sum(axis=1) / odds.sum(axis=1))
-
-
-def team_value(
-    answered: Answered, means: Floats, team: Sequence[int], kin: Kin | None = None
-) -> float:
-    """Return V of a team, 0 to 1.
-
-    Args:
-        answered: The answers.
-        means: float64 [n_workers, n_labels, n_labels], the confusion matrices.
-        team: Indices of workers.
-        kin: Families of all workers.
-    """
-    search = _Search(answered, means, kin)
-    for worker in team:
-        search.add(worker)
-    return search.value
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,12 +13,14 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from goldspan._arrays import count_in_rows, rows_of
 from goldspan.aggregation.votes import TokenVote
 from goldspan.crowd import Answers, Crowd, write_crowd
 from goldspan.crowd.atomic import write_text
 from goldspan.crowd.cells import csv_text
 from goldspan.errors import InputError, UnknownNameError
 from goldspan.spans import find_spans
+from goldspan.workers.reliability import group_of
 
 if TYPE_CHECKING:
     from goldspan.aggregation import Consensus
@@ -280,7 +282,7 @@ def choose_gold_questions(
         raise InputError("the result is of another crowd: its items are not those of this one")
     eligible = _known_items(crowd, n)
     names, stratum = _strata(crowd, eligible, by)
-    group = _groups(crowd)
+    group = group_of(crowd)
     _check_groups(crowd, eligible, group, n)
     if result is None and len(crowd.latest):
         result = TokenVote().fit(crowd).result_
@@ -309,8 +311,7 @@ def _check(n: int, hard: float, random_state: int) -> None:
 
 def _known_items(crowd: Crowd, n: int) -> NDArray[np.int64]:
     """Return the items whose gold is known at every token."""
-    unknown = np.concatenate([[0], np.cumsum(crowd.gold_tagged.codes < 0)])
-    found = np.flatnonzero(np.diff(unknown[crowd.offsets]) == 0)
+    found = np.flatnonzero(count_in_rows(crowd.gold_tagged.codes < 0, crowd.offsets) == 0)
     if len(found) < n:
         raise InputError(
             f"{n} gold questions are asked for, but only {len(found)} of {crowd.n_items} items "
@@ -347,15 +348,6 @@ def _strata(
     return [*types, NO_SPANS], stratum
 
 
-def _groups(crowd: Crowd) -> NDArray[np.int64]:
-    """Number the documents, int64 [n_items]; an item without one is a document of its own."""
-    own = np.arange(crowd.n_items)
-    if crowd.groups is None:
-        return own
-    index = crowd.groups.dictionary_encode().indices.fill_null(-1).to_numpy().astype(np.int64)
-    return np.where(index < 0, crowd.n_items + own, index)
-
-
 def _check_groups(
     crowd: Crowd, eligible: NDArray[np.int64], group: NDArray[np.int64], n: int
 ) -> None:
@@ -377,8 +369,7 @@ def _hardness(
     answered = np.diff(result.crowd.by_item.bounds) > 0
     said = np.array([*result.tagset.tags, None])[result.codes]
     known = np.array([*crowd.tagset.tags, None])[crowd.gold_tagged.codes]
-    differences = np.concatenate([[0], np.cumsum(said != known)])
-    contradicted = np.diff(differences[crowd.offsets]) > 0
+    contradicted = count_in_rows(said != known, crowd.offsets) > 0
     hardness = np.where(answered, 1 - result.confidence.astype(np.float64), np.nan)
     return hardness, contradicted & (hardness < MOST)
 
@@ -578,8 +569,7 @@ def check_leaks(
 
 def _control_items(crowd: Crowd, control: GoldQuestions | Iterable[str] | None) -> Counts:
     """Return the gold questions as indexes of items."""
-    unknown = np.concatenate([[0], np.cumsum(crowd.gold_tagged.codes < 0)])
-    known = np.diff(unknown[crowd.offsets]) == 0
+    known = count_in_rows(crowd.gold_tagged.codes < 0, crowd.offsets) == 0
     if control is None:
         found = np.flatnonzero(known)
     else:
@@ -617,11 +607,8 @@ def _trends(
     early, late, p_value = np.full((3, size), np.nan)
     if answers.submitted is None:
         return early, late, p_value
-    gold = crowd.gold_tagged.codes
-    shift = np.repeat(crowd.offsets[answers.item] - answers.offset[:-1], answers.lengths)
-    is_wrong = answers.codes != gold[shift + np.arange(len(answers.codes))]
-    wrong = np.concatenate([[0], np.cumsum(is_wrong)])[answers.offset]
-    right = np.diff(wrong) == 0
+    is_wrong = answers.codes != crowd.gold_tagged.codes[rows_of(crowd.offsets, answers.item)[1]]
+    right = count_in_rows(is_wrong, answers.offset) == 0
     order = np.lexsort((answers.submitted, which))
     order = order[answers.submitted[order] >= 0]
     bounds = np.searchsorted(which[order], np.arange(size + 1))

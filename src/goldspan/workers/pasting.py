@@ -22,12 +22,13 @@ import numpy as np
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from goldspan._arrays import count_in_rows
 from goldspan.crowd import Crowd
 from goldspan.crowd.labels import joined, translate
 from goldspan.errors import InputError
 from goldspan.spans import Codec, Tagged, find_spans
 from goldspan.workers.copying import equal_answers, one_note
-from goldspan.workers.flag_context import FlagContext, QualityFlag, percent
+from goldspan.workers.flag_context import FlagContext, QualityFlag, beside_spread, percent
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -40,8 +41,6 @@ LEAST_SHARE = 0.2
 """Nor is who, to judge by them, copied a smaller share of the answers."""
 SPREAD = 0.03
 """People who copy nothing fall for a model's mistakes unequally: correlation within a person."""
-LEAST_PEOPLE = 20
-"""Of fewer people it is not known how far they lie apart."""
 ROUNDS = 30
 """Of the EM that says where the model is right."""
 ITEM = 2.0
@@ -258,8 +257,7 @@ def _known(
     found = np.full(len(item), -1, np.int64)
     if not gold:
         return found
-    unknown = np.concatenate([[0], np.cumsum(gold[0] < 0)])
-    complete = np.diff(unknown[crowd.offsets]) == 0
+    complete = count_in_rows(gold[0] < 0, crowd.offsets) == 0
     there = gold[0][marks.token] >= 0 if codec.rules.is_plain else complete[item]
     found[there] = 0
     for row in gold:
@@ -290,6 +288,8 @@ def _infer(pairs: _Pairs, known: Ints, n_workers: int) -> _Inferred:
 
     So whoever agrees with the model in any case has no say in whether it is right.
     """
+    from scipy.special import expit
+
     same, mark, worker = pairs.same.astype(np.float64), pairs.mark, pairs.worker
     share, mean = 0.8, 0.8
     alpha, beta = np.full(n_workers, mean), np.full(n_workers, 0.1)
@@ -297,7 +297,7 @@ def _infer(pairs: _Pairs, known: Ints, n_workers: int) -> _Inferred:
         high, low = (np.clip(one, 0.02, 0.98)[worker] for one in (alpha, beta))
         told = same * np.log(high / low) + (1 - same) * np.log((1 - high) / (1 - low))
         odds = np.log(share / (1 - share)) + np.bincount(mark, told, len(known))
-        right = np.where(known >= 0, known, _expit(odds))
+        right = np.where(known >= 0, known, expit(odds))
         share = (right.sum() + RIGHT[0]) / (len(right) + sum(RIGHT))
         of_pair = right[mark]
         hits, n_right = _sums(worker, of_pair, same, n_workers)
@@ -307,7 +307,7 @@ def _infer(pairs: _Pairs, known: Ints, n_workers: int) -> _Inferred:
         others = falls.sum() - falls + FALLS[0], n_wrong.sum() - n_wrong + sum(FALLS)
         usual = np.minimum(others[0] / others[1], 0.9 * mean)
         beta = np.minimum((falls + OWN * usual) / (n_wrong + OWN), alpha)
-    without = np.where(known[mark] >= 0, known[mark], _expit(odds[mark] - told))
+    without = np.where(known[mark] >= 0, known[mark], expit(odds[mark] - told))
     return _Inferred(without, alpha, float(mean), usual)
 
 
@@ -319,15 +319,8 @@ def _sums(worker: Ints, weight: Floats, same: Floats, n: int) -> tuple[Floats, F
     )
 
 
-def _expit(odds: Floats) -> Floats:
-    from scipy.special import expit
-
-    return np.asarray(expit(odds))
-
-
 def _p_value(judged: Floats, shared: Floats, expected: Floats, variance: Floats) -> Floats:
     """Compare with a beta-binomial number, and with how far these people lie apart."""
-    from scipy.special import ndtr
     from scipy.stats import betabinom
 
     some = judged > 0
@@ -336,12 +329,8 @@ def _p_value(judged: Floats, shared: Floats, expected: Floats, variance: Floats)
     tail = betabinom.sf(shared - 1, judged.astype(np.int64), mean * size, (1 - mean) * size)
     p_value = np.where(some & (shared > 0), tail, 1.0)
     usual = some & (variance >= 0.5)
-    if usual.sum() < LEAST_PEOPLE:
-        return np.asarray(p_value)
     distance = np.zeros(len(judged))
     distance[some] = (shared - expected)[some] / np.sqrt(
         variance[some] * (1 + np.maximum(judged[some] - 1, 0) * SPREAD)
     )
-    low, high = np.percentile(distance[usual], [25, 75])
-    scale = max(1.0, float(high - low) / 1.349)
-    return np.where((scale > 1) & some, np.maximum(p_value, ndtr(-distance / scale)), p_value)
+    return beside_spread(p_value, distance, usual)

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from goldspan._kernel import kernel
 from goldspan.aggregation import aggregate, get_aggregator
 from goldspan.aggregation.consensus import Consensus
+from goldspan.aggregation.draws import scattered
 from goldspan.aggregation.families import Families, check_families, families_for
 from goldspan.crowd import Answers, Crowd, ReadOptions
 from goldspan.crowd.gold import attach_gold
@@ -524,7 +525,6 @@ def _answer(
 
 
 ORDERS = ("random", "time", "given")
-_FIRST, _SECOND = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 
 
 @dataclass(eq=False)
@@ -551,7 +551,7 @@ class RevealedAnswers:
             raise InputError("the crowd has no answer: there is nothing to replay")
         sorted_ = crowd.by_item.order
         if order == "random":
-            sorted_ = np.lexsort((_scattered(crowd, answers, seed), answers.item))
+            sorted_ = np.lexsort((_keys_of_answers(crowd, answers, seed), answers.item))
         elif order == "time":
             when = answers.submitted
             if when is None or (when < 0).any():
@@ -593,18 +593,14 @@ class RevealedAnswers:
         return replace(self.crowd, answers=self.answers.take(shown))
 
 
-def _scattered(crowd: Crowd, answers: Answers, seed: int) -> NDArray[np.uint64]:
+def _keys_of_answers(crowd: Crowd, answers: Answers, seed: int) -> NDArray[np.uint64]:
     """Hash the seed, item id and worker id of every answer, uint64 [n_answers].
 
     So an order by it does not depend on how the answers are sorted, nor on which others there are.
-    Bits are scattered as in SplitMix64 (Steele, Lea and Flood 2014).
     """
     items = np.array([hash64(f"{seed}\0{name}") for name in crowd.item_ids.to_pylist()], np.uint64)
     workers = np.array([hash64(name) for name in crowd.worker_ids.to_pylist()], np.uint64)
-    keys = items[answers.item] ^ workers[answers.worker]
-    keys = (keys ^ (keys >> np.uint64(30))) * _FIRST
-    keys = (keys ^ (keys >> np.uint64(27))) * _SECOND
-    return np.asarray(keys ^ (keys >> np.uint64(31)))
+    return scattered(items[answers.item] ^ workers[answers.worker])
 
 
 # --------------------------------------------------------------------------------------------------

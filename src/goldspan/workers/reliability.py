@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from goldspan._arrays import count_in_rows, rows_of
 from goldspan.aggregation import Consensus
 from goldspan.crowd import Crowd, ReadOptions
 from goldspan.crowd.detection import rows_as_table
@@ -20,9 +21,9 @@ from goldspan.crowd.gold import (
     tags_of_mapping,
 )
 from goldspan.crowd.labels import joined, recode, translate, with_gold_labels
+from goldspan.crowd.measures import untouched
 from goldspan.errors import FormatError, InputError, UnknownNameError
 from goldspan.spans import Tagged, find_spans
-from goldspan.spans.corpus import SpanArray
 from goldspan.spans.scoring import right_spans
 from goldspan.workers.beta import Reliability
 
@@ -163,9 +164,8 @@ class Truth:
 
     def with_gold(self) -> NDArray[np.bool_]:
         """Whether a token belongs to an item with gold, bool [n_tokens]."""
-        lengths = np.diff(self.crowd.offsets)
-        before = np.concatenate([[0], np.cumsum(self.known)])[self.crowd.offsets]
-        return np.repeat(np.diff(before) > 0, lengths)
+        offsets = self.crowd.offsets
+        return np.repeat(count_in_rows(self.known, offsets) > 0, np.diff(offsets))
 
 
 def find_truth(crowd: Crowd, gold: Any, result: Consensus | None, several: str = "refuse") -> Truth:
@@ -374,7 +374,7 @@ def _spans(truth: Truth, policy: str) -> Judged:
     theirs, n = truth.codes()[crowd.token_of], len(answers)
     gold = find_spans(Tagged(theirs, answers.offset), crowd.tagset, policy)
     found = find_spans(Tagged(answers.codes, answers.offset), crowd.tagset, policy)
-    gold, found = _untouched(gold, answers.codes < 0), _untouched(found, theirs < 0)
+    gold, found = untouched(gold, answers.codes < 0), untouched(found, theirs < 0)
     true = _confidence(truth)[crowd.token_of[gold.start]]
     # A pair of equal spans is found from either side.
     is_found = right_spans(found, gold, len(theirs))
@@ -382,11 +382,6 @@ def _spans(truth: Truth, policy: str) -> Judged:
     n_given = np.bincount(found.item, minlength=n)
     n_true = np.bincount(gold.item, true, n)
     return Judged(n_right.astype(np.float64), np.asarray((n_given + n_true) / 2, np.float64))
-
-
-def _untouched(spans: SpanArray, unknown: NDArray[np.bool_]) -> SpanArray:
-    before = np.concatenate([[0], np.cumsum(unknown)])
-    return spans.take(before[spans.end] == before[spans.start])
 
 
 def _confidence(truth: Truth) -> NDArray[np.float64]:
@@ -578,8 +573,7 @@ def confusion(crowd: Crowd, worker: str, gold: Any = None) -> Confusion:
     truth: Truth = find_truth(crowd, gold, None)
     found, own = truth.crowd, crowd.by_worker[crowd.worker_index(worker)]
     answers, width = found.latest.take(own), len(found.tagset.tags)
-    shift = np.repeat(found.offsets[answers.item] - answers.offset[:-1], answers.lengths)
-    true = truth.gold[0][shift + np.arange(len(answers.codes))]
+    true = truth.gold[0][rows_of(found.offsets, answers.item)[1]]
     both = (true >= 0) & (answers.codes >= 0)
     cell = true[both].astype(np.int64) * width + answers.codes[both]
     counts = np.bincount(cell, minlength=width**2).astype(np.int64).reshape(width, width)

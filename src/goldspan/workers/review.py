@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import ArrayLike, NDArray
 
+from goldspan._arrays import count_in_rows
 from goldspan.aggregation import Consensus, aggregate, get_aggregator
 from goldspan.aggregation.families import Families, check_families, families_for
 from goldspan.aggregation.registry import DEFAULT
@@ -165,8 +166,7 @@ def measure_votes(
 def _with_gold(crowd: Crowd) -> tuple[Crowd, NDArray[np.int64], int]:
     """Return the items with gold, the document of each, int64 [n_items], and how many there are."""
     codes = np.full(crowd.n_tokens, -1) if crowd.gold is None else crowd.gold
-    known = np.concatenate([[0], np.cumsum(codes >= 0)])[crowd.offsets]
-    kept = np.diff(known) > 0
+    kept = count_in_rows(codes >= 0, crowd.offsets) > 0
     names, group = np.unique(group_of(crowd)[kept], return_inverse=True)
     if len(names) < LEAST_GROUPS:
         unit = "items" if crowd.groups is None else "documents"
@@ -616,7 +616,7 @@ def _source(crowd: Crowd, source: str, notes: list[str]) -> str:
         return source
     if not known.any():
         return "crowd"
-    items = np.diff(np.concatenate([[0], np.cumsum(known)])[crowd.offsets]) > 0
+    items = count_in_rows(known, crowd.offsets) > 0
     answers = crowd.latest
     per_worker = np.bincount(answers.worker, items[answers.item], crowd.n_workers)
     working = np.bincount(answers.worker, minlength=crowd.n_workers) > 0

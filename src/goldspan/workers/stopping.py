@@ -6,7 +6,6 @@ import ast
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
-from importlib import import_module
 from typing import Any, ClassVar
 
 import numpy as np
@@ -18,8 +17,10 @@ from goldspan.aggregation.families import Families
 from goldspan.aggregation.numeric import running_sums
 from goldspan.aggregation.votes import vote_counts
 from goldspan.crowd import Crowd
+from goldspan.crowd.measures import label_counts
 from goldspan.errors import InputError, UnknownNameError
 from goldspan.money import to_micro
+from goldspan.plugins import load
 from goldspan.workers.beta import Reliability
 
 # --------------------------------------------------------------------------------------------------
@@ -273,12 +274,10 @@ class Rule(ABC):
     Attributes:
         name: Its name in the registry.
         reason: Why an item is finished, in a word or two.
-        needs_result: Whether it looks at a result; rules on votes do without.
     """
 
     name: ClassVar[str]
     reason: ClassVar[str]
-    needs_result: ClassVar[bool] = False
 
     @abstractmethod
     def finished(self, crowd: Crowd, result: Consensus | None = None) -> NDArray[np.bool_]:
@@ -312,7 +311,6 @@ class Confident(Rule):
 
     name: ClassVar[str] = "confident"
     reason: ClassVar[str] = "confident"
-    needs_result: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if not (_is_number(self.at) and 0 < self.at < 1):
@@ -477,11 +475,7 @@ def _families(result: Consensus | None) -> Families | None:
 
 def _effective_votes(crowd: Crowd, families: Families) -> Floats:
     """Count the votes of every label with families, float64 [n_tokens, n_labels]."""
-    width = len(crowd.tagset.tags)
-    given = crowd.latest.codes >= 0
-    weight = families.on(crowd.worker_ids).label_weights(crowd)[given]
-    cell = crowd.token_of[given] * width + crowd.latest.codes[given]
-    return np.bincount(cell, weight, crowd.n_tokens * width).reshape(-1, width).astype(np.float64)
+    return label_counts(crowd, families.on(crowd.worker_ids).label_weights(crowd))
 
 
 def per_item(
@@ -663,8 +657,7 @@ def get_rule(rule: str | Rule) -> Rule:
     name, args, named = _parts(rule)
     if name not in RULES:
         raise UnknownNameError("stopping rule", name, RULES)
-    module, attribute = RULES[name][0].split(":")
-    kind: type[Rule] = getattr(import_module(module), attribute)
+    kind: type[Rule] = load(RULES[name][0])
     known = [one.name for one in fields(kind)]  # type: ignore[arg-type]
     given = dict(zip(known, args, strict=False))
     if len(args) > len(known) or set(named) - set(known) or set(named) & set(given):

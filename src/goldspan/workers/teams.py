@@ -375,13 +375,14 @@ def _tried(
         ways = ways.joined(own, limit)
         if len(ways.members) > MOST_MIXTURES:
             return None
-    return (_beside_money if is_money else _beside_size)(ways, alone, gain, cost, limit)
+    if is_money:
+        return _beside_money(ways, alone, gain, cost, limit)
+    return _beside_size(ways, alone, gain, limit)
 
 
 def _beside_size(
-    ways: _Ways, alone: NDArray[np.int64], gain: NDArray[np.float64], cost: NDArray[np.int64],  # noqa: ARG001 - 1 each
-    limit: int,
-) -> Choice | None:  # fmt: skip
+    ways: _Ways, alone: NDArray[np.int64], gain: NDArray[np.float64], limit: int
+) -> Choice | None:
     """Add the best of those who err alone, best first; all workers cost 1."""
     most = min(limit, len(alone))
     if len(ways.members) * (most + 1) > MOST_CELLS:

@@ -565,8 +565,7 @@ def _with_others(crowd: Crowd) -> Judged:
     others = np.bincount(answers.item, minlength=crowd.n_items)[answers.item] - 1
     n = len(answers)
     if crowd.tagset.rules.is_plain:
-        token = np.repeat(crowd.offsets[answers.item] - answers.offset[:-1], answers.lengths)
-        place = token + np.arange(len(answers.codes))
+        place = crowd.token_of
         given = np.flatnonzero(answers.codes >= 0)
         of = np.repeat(np.arange(n), answers.lengths)[given]
         keys = [place[given], answers.codes[given].astype(np.int64)]

@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from goldspan._arrays import rows_of
 from goldspan.aggregation.base import FitContext
 from goldspan.aggregation.bsc.text import (
     Floats,
@@ -30,7 +31,6 @@ from goldspan.aggregation.bsc.text import (
     SoftLabels,
     TextModel,
     TextScores,
-    tokens_of,
 )
 from goldspan.crowd import Crowd
 from goldspan.errors import InputError
@@ -94,7 +94,7 @@ class EncoderFolds(TextModel):
         params = encoder_params(settings.encoder, settings.encoder_params)
         self._params = {"random_state": settings.seed, **params}
         self._own = [np.flatnonzero(self.fold == k) for k in range(self.n_folds)]
-        self._tokens = [tokens_of(own, self.text.offsets) for own in self._own]
+        self._tokens = [rows_of(self.text.offsets, own)[1] for own in self._own]
         self._checkpoint, self._fingerprint = checkpoint, fingerprint
         self._state: dict[str, Any] = {}
         if checkpoint is not None:
@@ -123,7 +123,7 @@ class EncoderFolds(TextModel):
         for tokens, own in zip(self._tokens, learned, strict=True):
             logits[tokens] = own.logits
         teachers = np.flatnonzero(self.active & (np.diff(self.text.offsets) > 0))
-        tokens = tokens_of(teachers, self.text.offsets)
+        tokens = rows_of(self.text.offsets, teachers)[1]
         target = labels.probs[tokens]
         task = TokenTargets(
             self.text.select(teachers), self.crowd.tagset, target,
@@ -170,7 +170,7 @@ class EncoderFolds(TextModel):
         return Learned(network.logits(self.text.select(self._own[k])), state)
 
     def _soft(self, items: NDArray[np.int64], labels: SoftLabels) -> SoftTags:
-        return SoftTags(self.crowd.tagset, labels.probs[tokens_of(items, self.text.offsets)])
+        return SoftTags(self.crowd.tagset, labels.probs[rows_of(self.text.offsets, items)[1]])
 
     def _encoder(self, state: Mapping[str, NDArray[Any]]) -> Encoder:
         """Return an encoder with some weights."""

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from goldspan._arrays import count_in_rows
 from goldspan.aggregation.bsc import few
 from goldspan.aggregation.bsc.kernels import (
     count_plain,
@@ -191,7 +192,7 @@ def lay_out(
     known = np.zeros(0, np.int16)
     if gold is not None and (gold >= 0).any():
         known = np.ascontiguousarray(gold, np.int16)
-        active |= _any_by_item(known >= 0, crowd.offsets)
+        active |= count_in_rows(known >= 0, crowd.offsets) > 0
     extra = np.zeros((0, n_labels)) if unary is None else np.ascontiguousarray(unary, np.float64)
     return Evidence(crowd.offsets, bounds, row, active, known, extra), rows
 
@@ -320,11 +321,6 @@ def _previous_states(
             found.append(states)
             states += 1
     return found[0], found[1], states
-
-
-def _any_by_item(flags: NDArray[np.bool_], offsets: NDArray[np.int64]) -> NDArray[np.bool_]:
-    totals = np.concatenate([[0], np.cumsum(flags)])
-    return np.asarray(totals[offsets[1:]] > totals[offsets[:-1]])
 
 
 # --------------------------------------------------------------------------------------------------

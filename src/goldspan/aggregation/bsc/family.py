@@ -337,7 +337,8 @@ class Variational(Aggregator):
         }
         for memory in past.values():
             crowd, given = in_tags_of(memory.codec, crowd, given)
-        known, notes = _known(crowd, given)
+        known, noted = (None, []) if given.known is None else legal_known(given.known, crowd)
+        notes = tuple(noted)
         words = self._vocabulary(crowd, past.get("start"))
         evidence, rows = lay_out(
             crowd,
@@ -459,16 +460,6 @@ def in_tags_of(codec: Codec, crowd: Crowd, given: FitContext) -> tuple[Crowd, Fi
         return crowd, given
     known = None if given.known is None else translate(given.known, mine, codec)
     return recode(crowd, codec), replace(given, known=known)
-
-
-def _known(crowd: Crowd, given: FitContext) -> tuple[NDArray[np.int16] | None, tuple[str, ...]]:
-    """Make known truth legal, and say how much of it there is."""
-    if given.known is None:
-        return None, ()
-    known, changed = legal_known(given.known, crowd)
-    notes = [f"{int((known >= 0).sum())} tokens of known truth"]
-    notes += [f"{changed} known tags made well-formed"] if changed else []
-    return known, tuple(notes)
 
 
 def _check_history(history: Any) -> None:

@@ -12,6 +12,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from scipy.special import expit, logit
 
+from goldspan._arrays import count_in_rows
 from goldspan._kernel import kernel
 from goldspan.aggregation.bsc.evidence import Evidence, Tables
 from goldspan.aggregation.bsc.kernels import label_step
@@ -404,8 +405,8 @@ def consensus_of(
     del last  # most candidates of spans are not needed any more
     codes = path if chosen is None else _written(chosen, path, offsets, codec)
     if chosen is not None and known is not None:
-        lost = np.concatenate([[0], np.cumsum((known >= 0) & (codes != known))])[offsets]
-        codes = np.where(np.repeat(lost[1:] > lost[:-1], np.diff(offsets)), path, codes)
+        lost = count_in_rows((known >= 0) & (codes != known), offsets) > 0
+        codes = np.where(np.repeat(lost, np.diff(offsets)), path, codes)
     paths, masses = posterior.confidences(codes, spans_of(codes, offsets, codec), offsets, probs)
     return Consensus(
         crowd=crowd,

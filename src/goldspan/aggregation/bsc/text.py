@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from goldspan._arrays import rows_of
 from goldspan.aggregation.base import FitContext
 from goldspan.aggregation.bsc.engine import EngineInputs, Fit, e_step
 from goldspan.aggregation.bsc.evidence import Evidence, Sums, Tables, discounted
@@ -345,7 +346,7 @@ class Folds(TextModel):
         steps: Floats,
     ) -> Targets:
         """Take marginals of tokens, and the steps of the items together, as soft targets."""
-        own = probs[tokens_of(items, self.features.offsets)].astype(np.float64)
+        own = probs[rows_of(self.features.offsets, items)[1]].astype(np.float64)
         n_features, weight = self.numbers.n_features, np.ones(len(items))
         return Targets.of_marginals(features, n_features, own, steps, weight)
 
@@ -358,7 +359,7 @@ class _Part:
         n_features: int,
     ) -> None:  # fmt: skip
         own = np.flatnonzero(fold == k)
-        self.own, self.own_tokens = features.select(own), tokens_of(own, features.offsets)
+        self.own, self.own_tokens = features.select(own), rows_of(features.offsets, own)[1]
         self.items = np.flatnonzero((fold != k) & active)
         self.others = features.select(self.items)
         self.merged = Merged.of(self.others, n_features)
@@ -420,13 +421,6 @@ def _mean(weights: Sequence[Weights], sizes: Sequence[int] | None = None) -> Wei
     names = ("state", "start", "step", "end")
     every = ([getattr(w, name) for w in weights] for name in names)
     return Weights(*(np.average(values, axis=0, weights=sizes) for values in every))
-
-
-def tokens_of(items: NDArray[np.int64], offsets: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the tokens of some items, int64 [n]."""
-    lengths = np.diff(offsets)[items]
-    ends = np.cumsum(lengths)
-    return np.repeat(offsets[items] - ends + lengths, lengths) + np.arange(lengths.sum())
 
 
 # --------------------------------------------------------------------------------------------------

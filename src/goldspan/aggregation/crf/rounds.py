@@ -19,7 +19,7 @@ from goldspan.aggregation.bsc.engine import RunContext
 from goldspan.aggregation.crf.sequences import Floats, Scores, TokenTargets, TrainingSequences
 from goldspan.aggregation.legal import check_words, legal_known, text_of
 from goldspan.crowd import Crowd
-from goldspan.crowd.measures import token_accuracy, worker_rates
+from goldspan.crowd.measures import token_accuracy, worker_f1
 from goldspan.errors import InputError, UnknownNameError
 from goldspan.protocols import Runner
 from goldspan.tagger.base import FeatureTagger, carry
@@ -48,8 +48,7 @@ def measured(crowd: Crowd, codes: NDArray[np.int16], measure: str | Measure) -> 
         return _checked(measure(crowd, codes), crowd.n_workers)
     if measure == "accuracy" or crowd.tagset.rules.is_plain:
         return token_accuracy(crowd, codes)
-    rates = worker_rates(crowd, codes)
-    return np.array([r.f1 if r.n_true + r.n_predicted else np.nan for r in rates])
+    return worker_f1(crowd, codes)
 
 
 def check_measure(measure: Any) -> None:
@@ -458,11 +457,9 @@ def prepare(crowd: Crowd, given: FitContext, templates: Any, min_count: int) -> 
     sequences, repaired = TrainingSequences.of_crowd(crowd, masks)
     text = text_of(crowd)
     numbers, features = FeatureMap.fit(text, read_templates(templates), min_count=min_count)
-    known, notes = np.full(crowd.n_tokens, -1, np.int16), []
+    known, notes = np.full(crowd.n_tokens, -1, np.int16), list[str]()
     if given.known is not None:
-        known, changed = legal_known(given.known, crowd)
-        notes.append(f"{int((known >= 0).sum())} tokens of known truth")
-        notes += [f"{changed} known tags made well-formed"] if changed else []
+        known, notes = legal_known(given.known, crowd)
     notes += [f"{repaired} malformed tags of workers made well-formed"] if repaired else []
     return CrfInputs(
         crowd, masks, text, numbers, features, sequences, known, given.runner, tuple(notes)

@@ -15,6 +15,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from goldspan._arrays import count_in_rows
 from goldspan._kernel import inner, kernel
 from goldspan.chains.forward_backward import expect_log, forward_log
 from goldspan.crowd import Crowd
@@ -100,8 +101,7 @@ class TrainingSequences:
     @cached_property
     def n_given(self) -> NDArray[np.int64]:
         """Labels of every answer, skipped tokens not counted."""
-        total = np.concatenate([[0], np.cumsum(self.codes >= 0)])
-        return np.asarray(total[self.offset[1:]] - total[self.offset[:-1]])
+        return count_in_rows(self.codes >= 0, self.offset)
 
     @property
     def n_skipped(self) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
@@ -34,7 +34,14 @@ from goldspan.crowd.formats.columns import (
     texts_with_offsets,
     type_of,
 )
-from goldspan.crowd.grid import cell_text, first_line, guess_delimiter, header_names, read_grid
+from goldspan.crowd.grid import (
+    cell_text,
+    first_line,
+    guess_delimiter,
+    header_names,
+    read_grid,
+    reject_twice,
+)
 from goldspan.crowd.grouping import MAX_ATTEMPT, count_first, number_attempts
 from goldspan.crowd.labels import (
     guess_encoding,
@@ -127,10 +134,7 @@ def find_roles(header: tuple[str, ...], file: str, options: ReadOptions) -> dict
         guess = next((lower[n] for n in names if n in lower and lower[n] not in taken), None)
         if wanted or guess:
             found[role] = wanted or str(guess)
-    twice = sorted({name for name in found.values() if header.count(name) > 1})
-    if twice:
-        message = f"columns {', '.join(map(repr, twice))} appear twice in the header"
-        raise FormatError([Fault(message, file=file, line=1, kind="header")])
+    reject_twice(found.values(), header, file)
     absent = [role for role in ("item", "label") if role not in found]
     if absent:
         message = (
@@ -725,18 +729,7 @@ def _lines(crowd: Crowd, mark: str, *, text: bool, is_guarded: bool) -> Iterator
     answers, sequences = crowd.answers, not crowd.is_classification
     tags, texts = [*map(cell_text, crowd.tagset.tags), ""], known_texts(crowd)
     times = [n for n in ANSWER_COLUMNS if getattr(answers, n) is not None]
-    heads = {
-        "item": True,
-        "doc": crowd.groups is not None,
-        "worker": True,
-        "position": sequences,
-        "token": sequences,
-        "label": True,
-        "gold": crowd.gold is not None,
-        "attempt": bool(answers.attempt.any()),
-        OFFSETS: sequences and text and has_texts(crowd),
-        TEXT: text and any(one is not None for one in texts),
-    }
+    names = _columns(crowd, texts if text else [])
     # TSV is never quoted, so that a token may be a quote.
     quotes: Any = {"quoting": csv.QUOTE_NONE, "quotechar": None} if mark == "\t" else {}
     if mark != "\t" and any("\r" in one for one in texts if one):
@@ -744,15 +737,14 @@ def _lines(crowd: Crowd, mark: str, *, text: bool, is_guarded: bool) -> Iterator
     buffer = io.StringIO()
     out = csv.writer(buffer, delimiter=mark, lineterminator="\n", **quotes)
     # The text comes last, so that people see the other columns.
-    names = [name for name, there in heads.items() if there]
-    first, last = [name for name in names if name != TEXT], [TEXT] if heads[TEXT] else []
+    first, last = [name for name in names if name != TEXT], [TEXT] if TEXT in names else []
     out.writerow([*first, *times, *last])
     if is_guarded:
         head = marked(buffer.getvalue())
         buffer.seek(0)
         buffer.truncate()
         buffer.write(head)
-    shown = [cells for _, cells in texts_with_offsets(crowd)] if heads[OFFSETS] else []
+    shown = [cells for _, cells in texts_with_offsets(crowd)] if OFFSETS in names else []
     seen: set[int] = set()
     ids, workers = _words(crowd.item_ids), _words(crowd.worker_ids)
     groups = _words(crowd.groups) if crowd.groups is not None else ids
@@ -783,6 +775,24 @@ def _lines(crowd: Crowd, mark: str, *, text: bool, is_guarded: bool) -> Iterator
         buffer.seek(0)
         buffer.truncate()
     yield buffer.getvalue()
+
+
+def _columns(crowd: Crowd, texts: Sequence[str | None]) -> list[str]:
+    """Name the columns; `texts` are those of the items, none if they are not written."""
+    sequences = not crowd.is_classification
+    heads = {
+        "item": True,
+        "doc": crowd.groups is not None,
+        "worker": True,
+        "position": sequences,
+        "token": sequences,
+        "label": True,
+        "gold": crowd.gold is not None,
+        "attempt": bool(crowd.answers.attempt.any()),
+        OFFSETS: sequences and len(texts) > 0 and has_texts(crowd),
+        TEXT: any(one is not None for one in texts),
+    }
+    return [name for name, there in heads.items() if there]
 
 
 def _words(values: pa.Array) -> list[str]:

@@ -41,12 +41,12 @@ from goldspan.crowd.formats.span_exports import (
     reject_gold_worker,
     reject_single,
 )
-from goldspan.crowd.grid import delimiter_of, header_names
+from goldspan.crowd.grid import header_names, read_delimiter
 from goldspan.crowd.model import Crowd
 from goldspan.crowd.options import ReadOptions
 from goldspan.crowd.report import counted
 from goldspan.crowd.source import Source
-from goldspan.errors import Fault, FormatError, InputError
+from goldspan.errors import Fault, FormatError
 
 STARTS = (
     *("start", "begin", "start_offset", "begin_offset", "startoffset", "start_char", "char_start"),
@@ -398,11 +398,7 @@ class _Reader:
 
 def _csv_rows(source: Source, delimiter: str | None) -> tuple[list[str], list[Record]]:
     """The cells of a CSV or TSV, with every character of them."""
-    mark = delimiter_of(source) if delimiter is None else delimiter
-    if len(mark) != 1 or ord(mark) > 127 or mark in '"\n':
-        raise InputError(
-            f"delimiter {mark!r} must be one ASCII character, such as a tab or a comma"
-        )
+    mark = read_delimiter(source, delimiter)
     # `source.text` has line feeds for other line ends, also within texts, whose offsets count them.
     value = source.data.decode(source.text.encoding).removeprefix("\ufeff")
     is_guarded = mark == "," and is_marked(value)

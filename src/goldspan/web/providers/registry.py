@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from importlib import import_module
 from typing import Any
 
 from pydantic import ValidationError, field_validator
@@ -11,6 +10,7 @@ from pydantic import ValidationError, field_validator
 from goldspan.campaign.plan import Plan
 from goldspan.campaign.section import Section
 from goldspan.errors import Fault, FaultsError, InputError, UnknownNameError
+from goldspan.plugins import load
 from goldspan.store import SqlLedger
 from goldspan.web.errors import Refused
 from goldspan.web.providers.base import Event, Provider
@@ -116,8 +116,7 @@ def _read(plan: Plan) -> tuple[Any, Any]:
     name = "link" if plan.provider is None else plan.provider.name
     if name not in PROVIDERS:
         raise UnknownNameError("provider", name, PROVIDERS)
-    module, _, face = PROVIDERS[name].partition(":")
-    kind = getattr(import_module(module), face)
+    kind = load(PROVIDERS[name])
     try:
         given = {} if plan.provider is None else plan.provider.options
         return kind, kind.Options.model_validate(given)
