@@ -320,11 +320,10 @@ def split_tokens(crowd: Crowd, points: dict[int, list[int]]) -> Crowd:
     ends = np.concatenate([[0], np.cumsum(n_pieces)])
     answers = crowd.answers
     pieces = n_pieces[rows_of(crowd.offsets, answers.item)[1]]
-    lengths = np.add.reduceat(pieces, answers.offset[:-1]) if len(answers) else pieces[:0]
     answers = replace(
         answers,
         codes=_spread(answers.codes, pieces, crowd.tagset),
-        offset=np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64),
+        offset=np.concatenate([[0], np.cumsum(pieces)])[answers.offset].astype(np.int64),
     )
     gold = None if crowd.gold is None else _spread(crowd.gold, n_pieces, crowd.tagset)
     return replace(

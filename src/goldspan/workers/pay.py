@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from goldspan._arrays import count_in_rows
 from goldspan.crowd import Answers, Crowd
 from goldspan.errors import InputError, UnknownNameError
 from goldspan.money import MICRO, from_micro, to_micro
@@ -438,7 +439,7 @@ def _paid(crowd: Crowd, attempts: str) -> Answers:
 
 def _labelled(answers: Answers) -> NDArray[np.int64]:
     """Count the labelled tokens of every answer, int64 [n_answers]."""
-    return np.add.reduceat((answers.codes >= 0).astype(np.int64), answers.offset[:-1])
+    return count_in_rows(answers.codes >= 0, answers.offset)
 
 
 def _milliseconds(answers: Answers, plan: PayPlan) -> NDArray[np.int64]:

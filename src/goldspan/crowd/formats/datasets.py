@@ -27,6 +27,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from goldspan._arrays import count_in_rows
 from goldspan.crowd.atomic import new_file, write_folder
 from goldspan.crowd.builder import CrowdBuilder
 from goldspan.crowd.formats.columns import parquet_table
@@ -274,7 +275,7 @@ def _labels(tagged: Tagged, *, single: bool) -> pa.Array:
     codes = tagged.codes.astype(np.int64)
     if single:
         return pa.array(codes, mask=codes < 0)
-    known = np.add.reduceat(codes >= 0, tagged.offsets[:-1]) > 0 if len(codes) else codes > 0
+    known = count_in_rows(codes >= 0, tagged.offsets) > 0
     return _lists(np.where(codes < 0, NO_LABEL, codes), tagged.offsets, known)
 
 
