@@ -126,7 +126,7 @@ def test_a_single_label_that_is_none_is_rejected(module, value):
     [
         ("no_such_module_here:label", "cannot import no_such_module_here"),
         ("json:label", "json has no function 'label'"),
-        ("json:decoder", "is no function"),
+        ("json:decoder", "is not a function"),
         ("label", "must look like module:function, or be an entry point"),
     ],
 )

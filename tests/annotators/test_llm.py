@@ -226,9 +226,9 @@ def test_prompts_of_one_model_are_a_family(server):
 @pytest.mark.parametrize(
     ("fault", "why"),
     [
-        ("truncated", "invalid: it is no JSON"),
-        ("prose", "invalid: it is no JSON"),
-        ("schema", 'invalid: "spans" is no list'),
+        ("truncated", "invalid: it is not JSON"),
+        ("prose", "invalid: it is not JSON"),
+        ("schema", 'invalid: "spans" is not a list'),
         ("other item", "invalid: it is about another item"),
         ("empty", "invalid: the reply is empty"),
         ("length", "cut: the reply is longer than max_output"),

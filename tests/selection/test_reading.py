@@ -58,7 +58,7 @@ def test_a_table_may_be_parquet(tmp_path):
 
 
 def test_what_is_no_table_is_refused():
-    with pytest.raises(InputError, match="is no table of attributes"):
+    with pytest.raises(InputError, match="is not a table of attributes"):
         read_pool(b"item,n\na,1,2\n", "attributes")
     with pytest.raises(InputError, match="row 1: an item has no id"):
         read_pool(b"item,n\na,1\n,2\n", "attributes")

@@ -30,7 +30,10 @@ METHODS: dict[str, tuple[str, str]] = {
         "goldspan.aggregation.weighted:ZeroBasedSkill",
         "votes weighted by skill, learned in rounds, from chance on",
     ),
-    "kos": ("goldspan.aggregation.kos_glad:Kos", "votes weighted by belief propagation (Karger et al.)"),
+    "kos": (
+        "goldspan.aggregation.kos_glad:Kos",
+        "votes weighted by belief propagation (Karger et al.)",
+    ),
     "glad": ("goldspan.aggregation.kos_glad:Glad", "ability of workers, difficulty of items"),
     "mean": ("goldspan.aggregation.numeric:Mean", "mean of labels that are numbers"),
     "median": ("goldspan.aggregation.numeric:Median", "median of labels that are numbers"),

@@ -159,7 +159,7 @@ class Prompt:
             return self._read_single(found, start, places)
         spans = found.get("spans")
         if not isinstance(spans, list):
-            raise InvalidReplyError('invalid: "spans" is no list')
+            raise InvalidReplyError('invalid: "spans" is not a list')
         sure = places.of_objects(start, spans)
         said = [self._said(span, p) for span, p in zip(spans, sure, strict=True)]
         placed: Placed = place_said(item, said, self.task.names)
@@ -167,7 +167,7 @@ class Prompt:
 
     def _said(self, span: Any, probability: float) -> Said:
         if not isinstance(span, dict):
-            raise InvalidReplyError("invalid: a span is no object")
+            raise InvalidReplyError("invalid: a span is not an object")
         label, quote = span.get("label"), span.get("text")
         if not isinstance(label, str) or not isinstance(quote, str):
             raise InvalidReplyError('invalid: a span has no "label" and "text"')
@@ -175,7 +175,7 @@ class Prompt:
             return Said(label, quote, probability=probability)
         first, last = span.get("first"), span.get("last")
         if type(first) is not int or type(last) is not int:
-            raise InvalidReplyError('invalid: "first" and "last" are no whole numbers')
+            raise InvalidReplyError('invalid: "first" and "last" are not whole numbers')
         return Said(label, quote, first, last, probability)
 
     def _read_single(self, found: dict[str, Any], start: int, places: _Places) -> Reading:
@@ -247,9 +247,9 @@ def _object_in(content: str) -> tuple[int, dict[str, Any]]:
     try:
         found = json.loads(around[part] if around else content)
     except (ValueError, RecursionError):
-        raise InvalidReplyError("invalid: it is no JSON") from None
+        raise InvalidReplyError("invalid: it is not JSON") from None
     if not isinstance(found, dict):
-        raise InvalidReplyError("invalid: it is no object")
+        raise InvalidReplyError("invalid: it is not an object")
     return start, found
 
 

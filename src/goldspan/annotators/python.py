@@ -176,7 +176,7 @@ def _function(call: str, worker: str) -> Callable[[Sequence[PoolItem]], Any]:
     except AttributeError:
         raise InputError(f"worker {worker}: {module} has no function {name!r}") from None
     if not callable(found):
-        raise InputError(f"worker {worker}: {place} is no function")
+        raise InputError(f"worker {worker}: {place} is not a function")
     function: Callable[[Sequence[PoolItem]], Any] = found
     return function
 

@@ -32,7 +32,10 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
         ),
         "serve": ("serve", "Serve campaigns: a page for annotators, a desk for the requester."),
         "desk": ("desk", "Use the requester's desk without a browser."),
-        "tokens": ("programs", "Make, list and revoke tokens for programs that use the desk's API."),
+        "tokens": (
+            "programs",
+            "Make, list and revoke tokens for programs that use the desk's API.",
+        ),
         "webhooks": ("programs", "Show webhook messages and their state; send failed ones again."),
         "report": ("campaign", "Write the report of a campaign, also while it runs."),
     },
@@ -41,7 +44,10 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
         "backup": ("store", "Copy a campaign into one file, also while it is served."),
         "restore": ("store", "Restore a campaign from a backup."),
         "forget": ("store", "Erase a person from a campaign, or show what is stored of them."),
-        "payments": ("contact", "Send approvals, rejections and bonuses to the provider, each once."),
+        "payments": (
+            "contact",
+            "Send approvals, rejections and bonuses to the provider, each once.",
+        ),
     },
     "Answers": {
         "aggregate": ("answers", "Aggregate a crowd's answers to labels with a confidence."),
@@ -50,10 +56,16 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
         "label": ("labelling", "Let models and functions label a file, without a campaign."),
     },
     "People": {
-        "workers": ("people", "Show which annotators to keep, drop or test more, and select a team."),
+        "workers": (
+            "people",
+            "Show which annotators to keep, drop or test more, and select a team.",
+        ),
         "next": ("people:next_answers", "Show which items need another answer, and from whom."),
         "qualification": ("questions", "Compute how long a qualification test must be."),
-        "gold-questions": ("questions", "Choose gold questions, or check whether they have leaked."),
+        "gold-questions": (
+            "questions",
+            "Choose gold questions, or check whether they have leaked.",
+        ),
         "bill": ("people", "Show what each annotator is paid, and the total cost."),
         "invite": ("contact", "Make, list and revoke annotators' links to a served campaign."),
     },

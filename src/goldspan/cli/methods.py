@@ -95,7 +95,10 @@ def _families() -> list[Family]:
     }  # fmt: skip
     taggers = {
         "crf": ("goldspan.tagger:CRF", "a linear-chain CRF: slower to train, more accurate"),
-        "hmm": ("goldspan.tagger:HMM", "a hidden Markov model: trains in one pass if all tags are known"),
+        "hmm": (
+            "goldspan.tagger:HMM",
+            "a hidden Markov model: trains in one pass if all tags are known",
+        ),
     }
     return [
         Family("method of aggregation",

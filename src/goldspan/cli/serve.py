@@ -68,7 +68,9 @@ def serve(
         "computes.",
         "--one-process",
     ),
-    no_loop: bool = flag("Only accept answers; start no rounds and make no decisions.", "--no-loop"),
+    no_loop: bool = flag(
+        "Only accept answers; start no rounds and make no decisions.", "--no-loop"
+    ),
     metrics_port: int | None = option(
         "Offer Prometheus metrics at this port of 127.0.0.1, path /metrics; further web processes "
         "at the next ports.", min=0, max=65535

@@ -101,7 +101,8 @@ class ReadOptions:
         default=None,
         metadata=option(
             "Format folder only: a second folder or .zip with the reference tokens (a file per "
-            "document, a token per line). Default: the gold's tokens, else a vote over the answers.",
+            "document, a token per line). Default: the gold's tokens, else a vote over the "
+            "answers.",
             "--texts",
             metavar="FOLDER",
         ),

@@ -196,7 +196,7 @@ def read_discretiser(text: Any) -> Discretiser:
     try:
         number = float(found["number"])
     except ValueError:
-        raise InputError(f"discretiser {text!r}: {found['number']!r} is no number") from None
+        raise InputError(f"discretiser {text!r}: {found['number']!r} is not a number") from None
     if kind is Nearest:
         return Nearest(number)
     if kind is Quantile and number.is_integer():

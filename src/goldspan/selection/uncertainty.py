@@ -173,7 +173,7 @@ class Ranked(Selector):
             scores[index] = self._scores(task, index)
         if not np.isfinite(scores).all():
             bad = task.pool.item_ids[int(np.flatnonzero(~np.isfinite(scores))[0])].as_py()
-            raise InputError(f"{self.name}: the score of item {bad} is no finite number")
+            raise InputError(f"{self.name}: the score of item {bad} is not a finite number")
         if self.density:
             scores *= similarity(task.described.items) ** self.density
         if self.errors and task.known.errors is not None:

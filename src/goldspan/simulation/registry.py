@@ -8,7 +8,10 @@ WORKERS: dict[str, tuple[str, str]] = {
         "goldspan.simulation.base:CrfNoise",
         "a CRF trained on the truth, noise on its parameters: a consistent worker",
     ),
-    "flip": ("goldspan.simulation.annotators:Flip", "replaces a label with a random other one, with probability p"),
+    "flip": (
+        "goldspan.simulation.annotators:Flip",
+        "replaces a label with a random other one, with probability p",
+    ),
     "acc": ("goldspan.simulation.annotators:Acc", "one probability of being right"),
     "mace": ("goldspan.simulation.annotators:Mace", "knows the label, or answers by habit"),
     "cv": ("goldspan.simulation.annotators:Cv", "a probability of being right per true label"),

@@ -173,7 +173,7 @@ class Api:
         except ValueError:
             found = None
         if not isinstance(found, dict):
-            raise Later("Prolific's answer is no JSON object")
+            raise Later("Prolific's answer is not a JSON object")
         return found
 
     def _ask(self, method: str, path: str, body: Any = None, *, again: bool = True) -> Any:
@@ -473,7 +473,7 @@ def read_message(headers: Mapping[str, str], body: bytes, secret: str, now: int)
     signature = sha256(given.encode()).hexdigest()
     name = headers.get("x-event-id") or signature
     if not _NAME.fullmatch(name):
-        raise Refused("invalid", "The header X-Event-ID is no id.", 400)
+        raise Refused("invalid", "The header X-Event-ID is not an id.", 400)
     # A time that is not signed may put an event back, never before what has not happened yet.
     when = min(_milliseconds(headers.get("x-timestamp", "")) or sent, sent)
     if facts.get("event_type") != "submission.status.change":
@@ -501,7 +501,7 @@ def _facts(body: bytes) -> dict[str, Any]:
     except (ValueError, RecursionError):
         found = None
     if not isinstance(found, dict):
-        raise Refused("invalid", "The body is no JSON object.", 400)
+        raise Refused("invalid", "The body is not a JSON object.", 400)
     return found
 
 
