@@ -1,4 +1,4 @@
-"""goldspan: from a crowd of imperfect annotators to gold.
+"""goldspan: turn the annotations of several people into gold labels with a confidence.
 
 Everything is imported at first use, so that `import goldspan` stays light.
 """

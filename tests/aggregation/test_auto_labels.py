@@ -71,7 +71,7 @@ def test_workers_of_unequal_skill() -> None:
     assert loss(found.probs, truth) < loss(shares(crowd), truth) - 0.1
     best = found.candidates[0]
     assert best.name != "votes"
-    assert "surely better than votes" in found.certainty
+    assert "significantly better than votes" in found.certainty
 
 
 def test_workers_with_opposite_habits() -> None:

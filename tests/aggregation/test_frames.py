@@ -197,7 +197,7 @@ def test_the_skills_of_other_items_are_those_of_the_fit(method):
     stranger = pd.DataFrame({"task": [1, 1], "worker": ["a", "z"], "label": [2, 10]})
     found = one.predict(stranger)
     assert found.labels == [2]
-    assert found.notes[-1] == "1 workers whom the fit did not see have no weight"
+    assert found.notes[-1] == "1 workers who were not in the fitted data have no weight"
     assert found.method == method
     with pytest.raises(InputError, match="no answer"):
         one.predict(frame_of(pd.array([None, None, None], "Int64")))

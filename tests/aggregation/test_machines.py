@@ -98,7 +98,7 @@ def test_where_people_answered_few_items_everybody_teaches(joined):
     cut = replace(crowd, answers=crowd.latest.take(kept))
     assert split(cut, ["bot"])[1] is None
     result = aggregate(cut.with_gold(None), "auto")
-    assert any("models teach like people" in note for note in result.notes)
+    assert any("models are fitted like people" in note for note in result.notes)
 
 
 def test_a_choice_without_models_does_not_silence_them(joined):
@@ -106,7 +106,7 @@ def test_a_choice_without_models_does_not_silence_them(joined):
     before = aggregate(people.with_gold(None), "auto")
     after = aggregate(crowd.with_gold(None), "auto", start=before)
     assert after.memory.models == ("bot",)
-    assert any("teach nobody" in note for note in after.notes)
+    assert any("are not used to fit" in note for note in after.notes)
 
 
 @pytest.mark.parametrize("given", [7, [3]])
@@ -141,7 +141,7 @@ def test_a_model_that_errs_where_people_err_costs_nothing_in_single_labels():
         crowd, truth = single(400, seed)
         apart, together = (aggregate(crowd, "auto", models=given) for given in (["bot"], []))
         people = aggregate(split(crowd, ["bot"])[0], "auto")
-        assert any("teach nobody" in note for note in apart.notes)
+        assert any("are not used to fit" in note for note in apart.notes)
         assert apart.memory.models == ("bot",)
         right = right_of(apart, truth)
         above_people += right - right_of(people, truth)
@@ -235,7 +235,7 @@ def test_a_weak_model_beside_people_costs_nothing(joined):
     people, crowd = joined
     alone = aggregate(people.with_gold(None), "auto")
     together = aggregate(crowd.with_gold(None), "auto")
-    assert any("teach nobody" in note for note in together.notes)
+    assert any("are not used to fit" in note for note in together.notes)
     assert 0 <= together.memory.models_power <= 1
     assert together.crowd.n_workers == people.n_workers + 1
     gold = people.gold

@@ -226,8 +226,8 @@ def test_prompts_of_one_model_are_a_family(server):
 @pytest.mark.parametrize(
     ("fault", "why"),
     [
-        ("truncated", "invalid: it is no JSON"),
-        ("prose", "invalid: it is no JSON"),
+        ("truncated", "invalid: it is not JSON"),
+        ("prose", "invalid: it is not JSON"),
         ("schema", 'invalid: "spans" is not a list'),
         ("other item", "invalid: it is about another item"),
         ("empty", "invalid: the reply is empty"),

@@ -108,7 +108,7 @@ def test_a_worker_is_judged(run):
     assert run("judge", "cat", "drop", "--reason", "guesses") == "cat gets no more tasks\n"
     cat = next(row for row in json.loads(run("workers", "--json")) if row["worker"] == "cat")
     assert (cat["barred"], cat["decided"]) == (True, "drop")
-    assert run("judge", "cat", "keep") == "cat goes on, whatever the rules say\n"
+    assert run("judge", "cat", "keep") == "cat is kept, whatever the rules decide\n"
 
 
 def test_a_campaign_is_paused_and_resumed(run):

@@ -129,7 +129,7 @@ def test_attribute_values_are_fitted_once_and_kept(run, pool, tmp_path):
     (tmp_path / "f.json").write_text("{}", encoding="utf-8")
     code, _, err = run(*words)
     assert code == 1
-    assert "f.json: this is no JSON of attribute values" in err
+    assert "f.json: this is not JSON of attribute values" in err
 
 
 def test_errors_bend_the_coverage(run, pool, tmp_path):

@@ -163,7 +163,7 @@ def test_attempts_can_be_given_and_must_be_different_and_small():
     for attempt in (3, 3, -1, 40_000):
         builder.add_answer(item, "w", ["O", "O"], attempt=attempt, line=5)
     assert [fault.message for fault in refused(builder).faults] == [
-        "attempt 3 appears twice: number repeats anew",
+        "attempt 3 appears twice: give repeated answers different numbers",
         "attempt must be a number from 0 to 32767, not -1",
         "attempt must be a number from 0 to 32767, not 40000",
     ]

@@ -222,7 +222,9 @@ def test_a_header_without_rows_is_refused(text):
 @pytest.mark.parametrize("text", ['a,b\n"x,1\n', 'a,b\n"x"y,1\n'])
 def test_a_quote_that_is_not_closed_is_refused_with_its_line(text):
     assert refused(text).startswith("<bytes> line 2: ")
-    assert refused(text).endswith("a quoted cell is not closed, or a quote stands inside a cell")
+    assert refused(text).endswith(
+        "a quoted cell is not closed, or a quote inside a cell is not doubled"
+    )
 
 
 # What a cell can show

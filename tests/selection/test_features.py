@@ -110,7 +110,7 @@ def test_they_are_the_same_after_a_trip_through_json(pool, options):
     ["", "{", "[]", '{"format": "x", "version": 1}', '{"format": "goldspan-attribute-values"}'],
 )
 def test_json_of_something_else_is_refused(text):
-    with pytest.raises(InputError, match="no JSON of attribute values"):
+    with pytest.raises(InputError, match="not JSON of attribute values"):
         Features.from_json(text)
 
 

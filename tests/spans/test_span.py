@@ -267,7 +267,7 @@ def test_a_sequence_is_valid_exactly_if_spans_can_be_written_so(encoding):
             "IOB",
             TagError(
                 1, "needless-begin", "O", "B-X", None,
-                "B-X follows O: in IOB B- stands only between touching spans of one type",
+                "B-X follows O: in IOB B- is used only between touching spans of one type",
             ),
         ),
     ],

@@ -349,7 +349,7 @@ def test_a_claim_lets_people_in(claims, role):
     [
         ({"issuer": "http://a.example", "client_id": "c", **MAY}, "oidc.issuer: must be"),
         ({"issuer": "https://u:p@a.example", "client_id": "c", **MAY}, "oidc.issuer: must be"),
-        ({"issuer": "https://a.example", "client_id": "c"}, "nobody could enter"),
+        ({"issuer": "https://a.example", "client_id": "c"}, "nobody could log in"),
         ({"issuer": "https://a.example", "client_id": " ", **MAY}, "client_id: is empty"),
         ({"issuer": "https://a.example", "client_id": "c", "claim": "groups", **MAY}, "oidc.claim"),
         ({"issuer": "https://a.example", "client_id": "c", "requesters": ["alice"]}, "neither an"),

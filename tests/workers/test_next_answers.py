@@ -249,7 +249,7 @@ def test_a_result_of_other_items_or_labels_is_refused(crowd, result):
         ({"n": -1}, "n must be"),
         ({"per_worker_limit": 0}, "per_worker_limit must be"),
         ({"workers": []}, "nobody who can be asked"),
-        ({"workers": ["x", "y", "x"]}, "x stands there more than once"),
+        ({"workers": ["x", "y", "x"]}, "x appears more than once"),
         ({"prices": -1}, "the price of an answer must lie in 0"),
         ({"prices": "dear"}, "must be a number such as 0.05"),
         ({"prices": {**dict.fromkeys("abcd", 1), "zoe": 1}}, "no price for 1 worker .'e'.; give"),

@@ -57,7 +57,7 @@ from goldspan.protocols import Runner
 from goldspan.tagger.features import read_templates
 
 TEXTS = ("auto", "none")
-TOO_FEW = "people have answered too few of the items: models teach like people"
+TOO_FEW = "people have answered too few of the items: models are fitted like people"
 OVERLAP = 0.1
 """Share of the items with answers of two workers below which a warning is due."""
 
@@ -311,4 +311,7 @@ def _overlap(crowd: Crowd) -> list[str]:
     if n_shared >= OVERLAP * n_items:
         return []
     few = f"{n_shared} of {n_items} items have answers of two workers"
-    return [f"{few}: which method and whom to believe rests on these; have more answered twice"]
+    rest = (
+        "the choice of method and the worker models rest on these; have more items answered twice"
+    )
+    return [f"{few}: {rest}"]

@@ -210,14 +210,18 @@ def how_sure(name: str, gain: float, error: float, n_hidden: int) -> str:
     """Say by how much a candidate predicts better than votes.
 
     >>> how_sure("ds", 0.05, 0.01, 200)
-    'ds predicts 200 hidden labels surely better than votes: +0.050 ± 0.010 nats per label'
+    'ds predicts 200 hidden labels significantly better than votes: +0.050 ± 0.010 nats per label'
     """
     is_told = error > 0 and abs(gain) >= SHOWN
-    word = "surely" if is_told and abs(gain) > 3 * error else "perhaps"
-    word = word if is_told and abs(gain) > error else "not clearly"
-    than = "better" if gain >= 0 else "worse"
+    than = f"{'better' if gain >= 0 else 'worse'} than votes"
+    if not is_told or abs(gain) <= error:
+        found = f"not clearly {than}"
+    elif abs(gain) > 3 * error:
+        found = f"significantly {than}"
+    else:
+        found = f"{than}, but not significantly"
     return (
-        f"{name} predicts {n_hidden} hidden labels {word} {than} than votes: "
+        f"{name} predicts {n_hidden} hidden labels {found}: "
         f"{gain:+.3f} ± {error:.3f} nats per label"
     )
 

@@ -103,7 +103,10 @@ def describe(models: Crowd, power: float) -> str:
     """Say how models count."""
     n = len(np.unique(models.latest.worker))
     who = "the answers of 1 model" if n == 1 else f"the answers of {n} models"
-    return f"{who} teach nobody, and count beside people and text with power {power:.2f}"
+    return (
+        f"{who} are not used to fit the models of people and text, and count beside these with "
+        f"power {power:.2f}"
+    )
 
 
 def evidence(models: Crowd, probs: NDArray[np.floating]) -> Floats:

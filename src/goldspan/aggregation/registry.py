@@ -30,7 +30,10 @@ METHODS: dict[str, tuple[str, str]] = {
         "goldspan.aggregation.weighted:ZeroBasedSkill",
         "votes weighted by skill, learned in rounds, from chance on",
     ),
-    "kos": ("goldspan.aggregation.kos_glad:Kos", "messages between items and workers"),
+    "kos": (
+        "goldspan.aggregation.kos_glad:Kos",
+        "votes weighted by belief propagation (Karger et al.)",
+    ),
     "glad": ("goldspan.aggregation.kos_glad:Glad", "ability of workers, difficulty of items"),
     "mean": ("goldspan.aggregation.numeric:Mean", "mean of labels that are numbers"),
     "median": ("goldspan.aggregation.numeric:Median", "median of labels that are numbers"),
@@ -47,7 +50,7 @@ METHODS: dict[str, tuple[str, str]] = {
     "bsc-cm": ("goldspan.aggregation.bsc.family:BscCm", "Bayesian sequences, confusion matrices"),
     "bsc-seq": (
         "goldspan.aggregation.bsc.family:BscSeq",
-        "Bayesian sequences, workers with memory",
+        "Bayesian sequences, confusion matrices per previous label",
     ),
     "crf-conc": ("goldspan.aggregation.crf.methods:CrfConc", "a CRF trained on all answers"),
     "crf-ma": (
@@ -56,11 +59,11 @@ METHODS: dict[str, tuple[str, str]] = {
     ),
     "multicrf": (
         "goldspan.aggregation.crf.methods:MultiCrf",
-        "a CRF on soft labels, workers unnamed",
+        "a CRF on soft labels, without worker models",
     ),
     "multicrf-max": (
         "goldspan.aggregation.crf.methods:MultiCrfMax",
-        "a CRF on the likeliest labels, workers unnamed",
+        "a CRF on the most probable labels, without worker models",
     ),
 }
 
@@ -68,9 +71,9 @@ DEFAULT = "auto"
 """The method where none is named."""
 
 TEXTS: dict[str, str] = {
-    "words": "and a Dirichlet over the words of every label",
-    "crf": "and a cross-fitted CRF, which is the tagger that you keep",
-    "encoder": "and a cross-fitted encoder, which is the tagger that you keep (encoder=NAME)",
+    "words": "with a word distribution per label",
+    "crf": "with a cross-fitted CRF, which is returned as the tagger",
+    "encoder": "with a cross-fitted encoder, which is returned as the tagger (encoder=NAME)",
 }
 """What can follow a bsc method after a plus: `bsc-seq+words`, `bsc-seq+crf`, `bsc-seq+encoder`."""
 

@@ -762,7 +762,7 @@ class _Skilled(WeightedVote):
         )  # fmt: skip
         vote.name, vote.skill = self.name, np.array([skills.get(name, 0.0) for name in ids])
         result = vote.fit(found, runner=runner).result_
-        notes = (*result.notes, f"{new} workers whom the fit did not see have no weight")
+        notes = (*result.notes, f"{new} workers who were not in the fitted data have no weight")
         return replace(
             result,
             method=self.name,

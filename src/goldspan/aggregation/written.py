@@ -67,7 +67,7 @@ def read_confidences(path: str, labels: Crowd) -> Written | None:
     else:
         found = read.of_csv(_csv_rows(path))
     if read.faults:
-        raise FaultsError(read.faults, "the confidences are damaged: write the labels anew")
+        raise FaultsError(read.faults, "the confidences are damaged: write the labels again")
     return found
 
 
@@ -105,7 +105,7 @@ def read_sets(path: str, labels: Crowd) -> list[list[Member]] | None:
     plain = labels.tagset.rules.is_plain
     n_units = int((tagged.codes >= 0).sum()) if plain else len(find_spans(tagged, labels.tagset))
     if len(found) != n_units:
-        message = f"{len(found)} sets of alternatives for {n_units} labels: write them anew"
+        message = f"{len(found)} sets of alternatives for {n_units} labels: write them again"
         raise FaultsError([Fault(message, path, kind="confidence")])
     return found
 

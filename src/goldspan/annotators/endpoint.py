@@ -198,9 +198,9 @@ def _object(content: bytes) -> dict[str, Any]:
     try:
         found = json.loads(content)
     except (ValueError, RecursionError):
-        raise MaybePaidError("the reply ended in its middle, or is no JSON") from None
+        raise MaybePaidError("the reply ended in its middle, or is not JSON") from None
     if not isinstance(found, dict):
-        raise MaybePaidError("the reply is no JSON object")
+        raise MaybePaidError("the reply is not a JSON object")
     return found
 
 

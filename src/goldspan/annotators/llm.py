@@ -129,8 +129,8 @@ class ModelOptions:
 def _check_variable(name: Any) -> None:
     if not isinstance(name, str) or (name and not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name)):
         raise InputError(  # without saying what it is: some put the key itself there
-            "key_variable must be the name of an environment variable, such as MY_KEY; the key "
-            "itself is what this variable holds, and stands nowhere else"
+            "key_variable must be the name of an environment variable, such as MY_KEY; the "
+            "variable holds the key, which must not be anywhere else"
         )
 
 

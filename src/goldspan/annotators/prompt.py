@@ -175,7 +175,7 @@ class Prompt:
             return Said(label, quote, probability=probability)
         first, last = span.get("first"), span.get("last")
         if type(first) is not int or type(last) is not int:
-            raise InvalidReplyError('invalid: "first" and "last" are no whole numbers')
+            raise InvalidReplyError('invalid: "first" and "last" are not whole numbers')
         return Said(label, quote, first, last, probability)
 
     def _read_single(self, found: dict[str, Any], start: int, places: _Places) -> Reading:
@@ -247,7 +247,7 @@ def _object_in(content: str) -> tuple[int, dict[str, Any]]:
     try:
         found = json.loads(around[part] if around else content)
     except (ValueError, RecursionError):
-        raise InvalidReplyError("invalid: it is no JSON") from None
+        raise InvalidReplyError("invalid: it is not JSON") from None
     if not isinstance(found, dict):
         raise InvalidReplyError("invalid: it is not an object")
     return start, found

@@ -69,11 +69,11 @@ _WHY = {
         LABELS,
         "the answers are of this task: labels can be added, not removed, renamed or reordered: put "
         "them back as they were; the guideline may tell annotators not to use a label, and labels "
-        "can be renamed in what you export",
+        "can be renamed when the export is read (`--label OLD=NEW`)",
     ),
     "pool": "the items were taken from it",
     "prices": "answers were paid at these prices",
-    "seed": "all that was drawn goes on from it",
+    "seed": "all random draws depend on it",
 }
 
 

@@ -411,7 +411,7 @@ PLACES = 1_000
 _WHY = {
     MONEY: "the money does not pay for another item",
     POOL: "no item of the pool is left to pick",
-    GAIN: "nobody who can still be asked is expected to make any label surer",
+    GAIN: "no annotator who can still be asked is expected to make a label more certain",
     UNANSWERED: "nobody answered anything",
 }
 

@@ -61,7 +61,7 @@ def faults_of(plan: OpenId | None, *, served: bool) -> Iterator[str]:
     if bool(values) != (plan.claim is not None):
         yield "oidc.claim: belongs to requester_values or reviewer_values, which name its values"
     if not (values or plan.requesters or plan.reviewers):
-        yield "oidc.requesters: nobody could enter: name e-mail addresses, or a claim with values"
+        yield "oidc.requesters: nobody could log in: name e-mail addresses, or a claim with values"
     for key in ("requesters", "reviewers"):
         for one in getattr(plan, key):
             if not one.startswith(SUBJECT) and "@" not in one.strip("@"):

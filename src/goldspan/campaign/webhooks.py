@@ -29,7 +29,7 @@ def check_variable(value: str) -> str:
     if not _VARIABLE.fullmatch(value):
         raise InputError(
             "must be the name of a variable of the environment in capitals, which holds the "
-            "secret: the secret itself never stands in a plan"
+            "secret: the secret itself must not be in a plan"
         )
     return value
 

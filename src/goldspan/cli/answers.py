@@ -91,7 +91,7 @@ def aggregate(
         metavar="FILE",
     ),
     known: str | None = option(
-        "Known labels: they are kept, and learned from. (--gold is only for scoring.)",
+        "Known labels: they are kept, and used in training. (--gold is only for scoring.)",
         metavar="FILE",
     ),
     calibrate: str | None = option(
@@ -99,8 +99,9 @@ def aggregate(
         metavar="FILE",
     ),
     coverage: float | None = option(
-        "With --calibrate: also a set of alternatives for every written span, which holds the truth"
-        " with this probability, such as 0.9; they are written to .jsonl."
+        "With --calibrate: also write, for every span (single labels: every item), a set of"
+        " alternatives that contains the truth with at least this probability, such as 0.9 (in"
+        " .jsonl and .parquet; single labels also in .csv)."
     ),
     threads: ThreadCount = None,
     runner: RunnerName = None,
@@ -110,8 +111,8 @@ def aggregate(
         metavar="FILE",
     ),
     checkpoint: str | None = option(
-        "Save the state to this file after every round, and resume from it: methods that iterate,"
-        " such as bsc-seq.",
+        "Save the state to this file after every round, and resume from it (methods that iterate,"
+        " such as bsc-seq).",
         metavar="FILE",
     ),
     ties: str | None = option(
@@ -130,9 +131,9 @@ def aggregate(
 ) -> None:
     """Aggregate the answers of a crowd to one label per token, with a confidence.
 
-    Without --method the methods that suit the crowd are tried on answers that were hidden from
-    them; those that predict them best are averaged. It is printed what was tried, what was chosen
-    and how sure that is, and what should be looked at before the labels are trusted.
+    Without --method, all methods that suit the crowd predict hidden answers; those that predict
+    best are averaged. The output shows which methods were tried, their weights, how certain the
+    choice is, and what to check before you trust the labels.
 
     FILE may be a folder of `goldspan convert --partitions`, which need not fit into memory: -o is
     then a new folder of labels, a file for every partition.
@@ -551,8 +552,8 @@ def score(
     Items are matched by their ids, or by their order if no id is shared and the tokens are the
     same. The policy for malformed tags and the encoding are printed above the numbers.
 
-    Of labels that `goldspan aggregate` wrote as .jsonl, .parquet or .csv, which hold confidences,
-    it is measured how far these can be believed, too. Damaged ones are listed, and not measured.
+    If a file that `goldspan aggregate` wrote (.jsonl, .parquet, .csv) has confidences, their
+    calibration is measured too. Damaged confidences are listed and not measured.
 
     Examples:
 

@@ -25,15 +25,18 @@ from goldspan.old_name import OldNameWarning
 GROUPS: dict[str, dict[str, tuple[str, str]]] = {
     "Campaigns": {
         "init": ("init", "Write a plan to label your own texts, or the example."),
-        "plan": ("campaign", "What a campaign's plan will do, and what it costs."),
+        "plan": ("campaign", "Check what a plan will do and what it will cost."),
         "run": (
             "campaign",
-            "Run a whole campaign: pool, crowd and budget to gold, model and bill.",
+            "Run a campaign from a plan: collect answers, aggregate, train, write labels and bill.",
         ),
         "serve": ("serve", "Serve campaigns: a page for annotators, a desk for the requester."),
-        "desk": ("desk", "The requester's desk, without a browser."),
-        "tokens": ("programs", "Tokens for programs that use the desk's API."),
-        "webhooks": ("programs", "What programs were told by webhooks, and what waits."),
+        "desk": ("desk", "Use the requester's desk without a browser."),
+        "tokens": (
+            "programs",
+            "Make, list and revoke tokens for programs that use the desk's API.",
+        ),
+        "webhooks": ("programs", "Show webhook messages and their state; send failed ones again."),
         "report": ("campaign", "Write the report of a campaign, also while it runs."),
     },
     "A campaign's store and payments": {
@@ -41,21 +44,30 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
         "backup": ("store", "Copy a campaign into one file, also while it is served."),
         "restore": ("store", "Restore a campaign from a backup."),
         "forget": ("store", "Erase a person from a campaign, or show what is stored of them."),
-        "payments": ("contact", "Approvals, rejections and bonuses at the provider, sent once."),
+        "payments": (
+            "contact",
+            "Send approvals, rejections and bonuses to the provider, each once.",
+        ),
     },
     "Answers": {
-        "aggregate": ("answers", "Aggregate a crowd's answers to gold, with a confidence."),
-        "score": ("answers", "Precision, recall and F1 against the truth."),
-        "agreement": ("answers", "How well the annotators agree."),
+        "aggregate": ("answers", "Aggregate a crowd's answers to labels with a confidence."),
+        "score": ("answers", "Measure precision, recall and F1 against the truth."),
+        "agreement": ("answers", "Measure how well the annotators agree."),
         "label": ("labelling", "Let models and functions label a file, without a campaign."),
     },
     "People": {
-        "workers": ("people", "Whom to keep, drop or test more, and which team to choose."),
-        "next": ("people:next_answers", "Which items need another answer, and from whom."),
-        "qualification": ("questions", "How long a qualification test must be."),
-        "gold-questions": ("questions", "Choose gold questions, or see whether they have leaked."),
-        "bill": ("people", "What every worker gets, and what all of it costs."),
-        "invite": ("contact", "Personal links for the annotators of a served campaign."),
+        "workers": (
+            "people",
+            "Show which annotators to keep, drop or test more, and select a team.",
+        ),
+        "next": ("people:next_answers", "Show which items need another answer, and from whom."),
+        "qualification": ("questions", "Compute how long a qualification test must be."),
+        "gold-questions": (
+            "questions",
+            "Choose gold questions, or check whether they have leaked.",
+        ),
+        "bill": ("people", "Show what each annotator is paid, and the total cost."),
+        "invite": ("contact", "Make, list and revoke annotators' links to a served campaign."),
     },
     "Items": {
         "select": ("items", "Choose the items of a pool that are worth labelling."),
@@ -64,15 +76,15 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
     "Models": {
         "train": ("models", "Train a tagger on labelled items."),
         "tag": ("models", "Label text with a trained tagger."),
-        "tagger": ("models", "Look into a trained tagger."),
+        "tagger": ("models", "Inspect a trained tagger, or export it."),
     },
     "Files": {
-        "inspect": ("files", "What a file holds, what is wrong with it, what to run next."),
+        "inspect": ("files", "Show what a file contains, its faults, and the next command to run."),
         "convert": ("files", "Convert to another encoding or another format."),
         "check": ("files", "Check whether tags are well-formed."),
     },
     "Reference": {
-        "methods": ("methods", "Methods, rules and simulated workers, with their parameters."),
+        "methods": ("methods", "List methods, rules and simulated workers, with their parameters."),
     },
 }
 """The commands as `--help` lists them: the module of `goldspan.cli` and a summary of each."""
@@ -211,7 +223,7 @@ def root(
         typer.Option("--version", help="Show the version.", callback=_show_version, is_eager=True),
     ] = False,
 ) -> None:
-    """From a crowd of imperfect annotators to gold.
+    """Turn the annotations of several people into gold labels with a confidence.
 
     To label your own texts: goldspan init FILE --labels NAMES
 
@@ -224,7 +236,7 @@ def root(
 def study(words: Annotated[list[str] | None, typer.Argument(hidden=True)] = None) -> None:
     """Raise an error that says where the replications of papers are: a command until 0.2."""
     raise InputError(
-        "the replications of papers are no command any more: in a checkout of goldspan, run "
+        "the replications of papers are no longer a command: in a checkout of goldspan, run "
         f"`python -m studies {' '.join(words or ['NAME', '--data', 'DIR'])}`"
     )
 

@@ -44,10 +44,10 @@ plan = typer.Typer(
 
 @plan.callback()
 def root() -> None:
-    """Look at the plan of a campaign."""
+    """Check the plan of a campaign."""
 
 
-@plan.command(short_help="What a plan will do, and what it costs at least and at most.")
+@plan.command(short_help="Show what a plan will do, and what it costs at least and at most.")
 def check(
     source: str = argument("A plan, campaign.toml.", "PLAN"),
     json: AsJson = False,

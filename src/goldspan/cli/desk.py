@@ -59,7 +59,7 @@ def root() -> None:
     """
 
 
-@desk.command(short_help="How far the campaign is: state, money, time, rounds.")
+@desk.command(short_help="Show how far the campaign is: state, money, time, rounds.")
 @at_campaign
 def overview(place: Place, json: AsJson = False) -> None:
     """Show how far a campaign is.
@@ -72,7 +72,7 @@ def overview(place: Place, json: AsJson = False) -> None:
         _show(at.overview(), overview_text, as_json=json)
 
 
-@desk.command(short_help="The annotators, with verdicts.")
+@desk.command(short_help="List the annotators, with verdicts.")
 @at_campaign
 def workers(place: Place, json: AsJson = False) -> None:
     """List the annotators: answers, money, gold questions, verdicts.
@@ -85,7 +85,7 @@ def workers(place: Place, json: AsJson = False) -> None:
         _show(at.workers(), workers_text, as_json=json)
 
 
-@desk.command(short_help="How well the annotators agree.")
+@desk.command(short_help="Show how well the annotators agree.")
 @at_campaign
 def agreement(place: Place, json: AsJson = False) -> None:
     """Show how well the annotators agree.
@@ -98,7 +98,7 @@ def agreement(place: Place, json: AsJson = False) -> None:
         _show(at.agreement(), agreement_text, as_json=json)
 
 
-@desk.command(short_help="Uncertain items, least confident first.")
+@desk.command(short_help="List uncertain items, least confident first.")
 @at_campaign
 def uncertain(place: Place, limit: Limit = 20, json: AsJson = False) -> None:
     """List the uncertain items, least confident first, without those already decided.
@@ -111,7 +111,7 @@ def uncertain(place: Place, limit: Limit = 20, json: AsJson = False) -> None:
         _show(at.uncertain(limit), uncertain_text, as_json=json)
 
 
-@desk.command(short_help="The items that were asked about.")
+@desk.command(short_help="List the items that annotators were asked about.")
 @at_campaign
 def items(
     place: Place,
@@ -131,7 +131,7 @@ def items(
         _show(at.items(after, find, state, limit), items_text, as_json=json)
 
 
-@desk.command(short_help="Everything that is known about an item.")
+@desk.command(short_help="Show an item: answers, consensus, alternatives.")
 @at_campaign
 def item(
     place: Place,
@@ -246,9 +246,9 @@ def export(
     name: str = argument("gold.conll, answers.tsv, …", "FILE", default=""),
     output: str | None = option("Where to write; by default FILE. - for standard output.",
                                 "--output", "-o"),
-    names: bool = flag("Name the workers; the campaign's log records that you did.", "--names"),
+    names: bool = flag("Include the workers' names; the campaign's log records this.", "--names"),
     partitions: int | None = option(
-        "Write the answers into a new folder of so many Parquet files, for "
+        "Write the answers into a new folder with this number of Parquet files, for "
         "`goldspan aggregate FOLDER`.", min=1, max=99_999,
     ),
     overwrite: Overwrite = False,
@@ -488,7 +488,7 @@ def item_text(one: dict[str, Any]) -> str:
 def decision_text(body: dict[str, Any]) -> str:
     """Return what was decided about a worker."""
     said = {
-        "keep": "goes on, whatever the rules say",
+        "keep": "is kept, whatever the rules decide",
         "drop": "gets no more tasks",
         "test": f"gets {body['questions']} more gold questions",
     }

@@ -225,8 +225,8 @@ def convert(
         "--predicted",
     ),
     partitions: int | None = option(
-        "Write a new folder of so many Parquet files, each with all answers to its items, for "
-        "`goldspan aggregate FOLDER`.",
+        "Write a new folder with this number of Parquet files, each with all answers to its "
+        "items, for `goldspan aggregate FOLDER`.",
         min=1,
         max=99_999,
     ),

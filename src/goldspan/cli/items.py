@@ -129,9 +129,10 @@ def select(
 
     A pool is a .txt file with an item per line, a folder of .txt files, a table with a column of
     texts (.csv, .tsv, .parquet), .jsonl with `text` or `tokens`, .conll with a token per line, or
-    any crowd. The first round needs no model: coverage picks items with much that is frequent in
-    the pool and not covered yet. Later rounds pick what a tagger is unsure of. Random picks are
-    marked in the output (`is_control`): they are the unbiased sample to measure quality on.
+    any crowd. The first round needs no model: coverage picks items with attributes that are
+    frequent in the pool and not covered yet. Later rounds pick items on which a tagger is
+    uncertain. Random picks are marked in the output (`is_control`): they are the unbiased sample to
+    measure quality on.
 
     Examples:
 

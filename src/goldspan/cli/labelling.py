@@ -97,11 +97,11 @@ def label(
         metavar="FILE",
     ),
     send_text: bool = flag(
-        "Texts may be sent to the endpoint of the worker. Without it nothing is.",
+        "Allow texts to be sent to the worker's endpoint; without it nothing is sent.",
         "--send-text",
         panel=_MODEL,
     ),
-    dry_run: bool = flag("Say what it will cost, and send nothing.", "--dry-run", panel=_MODEL),
+    dry_run: bool = flag("Estimate the cost and send nothing.", "--dry-run", panel=_MODEL),
     max_cost: str | None = option(
         "Refuse to begin if it can cost more.", metavar="AMOUNT", panel=_MODEL
     ),
@@ -111,13 +111,13 @@ def label(
         panel=_MODEL,
     ),
     cache: str = option(
-        "Folder of the replies of models: what is there is not asked and paid again.",
+        "Folder with the cached replies of models; cached replies are not requested or paid again.",
         default=CACHE,
         metavar="FOLDER",
         panel=_MODEL,
     ),
     retry_missing: bool = flag(
-        "Ask again about items whose replies were refused, cut or invalid.",
+        "Ask again about items whose replies were refusals, truncated or invalid.",
         "--retry-missing",
         panel=_MODEL,
     ),
@@ -132,9 +132,10 @@ def label(
     """Let language models, functions or taggers label a file; write their answers as a crowd.
 
     The output is a crowd like any other: of the answers of all workers, and of those that FILE has
-    already. Family and kind of a worker are kept in .jsonl and .parquet. A reply that is refused,
-    cut or invalid is a missing answer, and never "nothing here". Replies are kept: run again after
-    a break, nothing is paid twice. The key of an endpoint comes from an environment variable.
+    already. Family and kind of a worker are kept in .jsonl and .parquet. A reply that is a
+    refusal, truncated or invalid counts as a missing answer, never as "nothing here". Replies are
+    cached, so a repeated run pays nothing twice. The key of an endpoint comes from an environment
+    variable.
 
     Examples:
 

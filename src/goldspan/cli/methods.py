@@ -93,8 +93,11 @@ def _families() -> list[Family]:
         for text, what in TEXTS.items()
     }  # fmt: skip
     taggers = {
-        "crf": ("goldspan.tagger:CRF", "a linear-chain CRF: slower to train, better"),
-        "hmm": ("goldspan.tagger:HMM", "a hidden Markov model: counted in a moment"),
+        "crf": ("goldspan.tagger:CRF", "a linear-chain CRF: slower to train, more accurate"),
+        "hmm": (
+            "goldspan.tagger:HMM",
+            "a hidden Markov model: trains in one pass if all tags are known",
+        ),
     }
     return [
         Family("method of aggregation",

@@ -715,7 +715,7 @@ tagger = typer.Typer(no_args_is_help=True, add_completion=False, rich_markup_mod
 
 @tagger.callback()
 def _root() -> None:
-    """Look into a trained tagger, or export it."""
+    """Inspect a trained tagger, or export it."""
 
 
 @tagger.command(short_help="Write an encoder for ONNX Runtime.")
@@ -745,7 +745,7 @@ def export(
     print_result(found, [f"written: {output} ({size / 1e6:.1f} MB)"], as_json=json)
 
 
-@tagger.command(short_help="What a tagger is: tags, parameters, largest weights.")
+@tagger.command(short_help="Show what a tagger is: tags, parameters, largest weights.")
 def inspect(
     source: str = argument("A file of `goldspan train`.", "TAGGER"),
     top: int = option("How many features to show per tag.", default=8, min=0),

@@ -107,10 +107,9 @@ FamilyTable = Annotated[
     typer.Option(
         "--families",
         metavar="auto|none|FILE",
-        help="Workers who err together and count as fewer: auto finds them by the answers, none "
-        "does not look for any; or a table with columns worker and family. By default auto where "
-        "workers are judged or asked, else as the method does, and families that the file of "
-        "answers tells.",
+        help="Workers who err together count as fewer: auto detects them, none does not; or a "
+        "table with columns worker and family. Default: auto for `goldspan workers` and `goldspan "
+        "next`, else that of the method; families in the input file are used.",
         show_default=False,
     ),
 ]
@@ -129,7 +128,7 @@ RunnerName = Annotated[
         metavar="threads|ray|ray(ADDRESS)",
         help="Where the work is done: threads of this process (the default), ray, a cluster that "
         "is started on this machine, or one that runs: ray(auto), ray(10.0.0.1:6379). The result "
-        "has the same bits.",
+        "is bit-identical.",
         show_default=False,
     ),
 ]
@@ -138,7 +137,7 @@ PlanRunner = Annotated[
     typer.Option(
         "--runner",
         metavar="threads|ray|ray(ADDRESS)",
-        help="Where to aggregate and to train taggers, in place of the plan's `runner`; by default "
+        help="Where to aggregate and to train taggers, overrides `runner` of the plan; by default "
         "one thread of this process. The files are the same.",
         show_default=False,
     ),

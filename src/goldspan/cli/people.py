@@ -105,8 +105,8 @@ def workers(
     target: float | None = option("Print what it costs to reach this accuracy.", panel=_TEAM),
     families: FamilyTable = None,
     probe: str | None = option(
-        "Answers of models to the same items, such as `goldspan label` writes; they count for "
-        "nothing, and who repeats their mistakes is flagged.",
+        "Answers of models to the same items, such as `goldspan label` writes; they are not "
+        "counted, and workers who repeat their mistakes are flagged.",
         metavar="FILE",
     ),
     plot: str | None = option(
@@ -125,8 +125,9 @@ def workers(
 
     Prints the best team within the budget and how accurate its vote is: for single labels as a
     model forecasts, for tagged text as measured on held-out gold. Then how often every worker is
-    right, with a 95 % interval, quality flags (too fast, always the same label, answers at base
-    rate, copying, drift; with --probe, pasting a model's answers), and the cost curve.
+    right, with a 95 % interval, quality flags (too fast, always the same label, answers that
+    hardly depend on the item, copying, drift; with --probe, pasting a model's answers), and the
+    cost curve.
 
     Examples:
 
@@ -531,7 +532,7 @@ def bill(
     plan: str | None = option("A TOML file with these settings.", metavar="FILE", panel=_PAY),
     attempts: str = option("Which repeated answers are paid: every or latest.", default="every"),
     recorded: str = option(
-        "What becomes of costs that were recorded with the answers: compare, use or ignore.",
+        "How to treat costs that were recorded with the answers: compare, use or ignore.",
         default="compare",
     ),
     output: str | None = option("Write a row per worker, such as bill.csv.", "--output", "-o"),

@@ -69,7 +69,7 @@ def add(
     print_result({**_facts(token), "token": text}, lines, as_json=json)
 
 
-@tokens.command("list", short_help="The tokens that were made.")
+@tokens.command("list", short_help="List the tokens that were made.")
 @at_campaign
 def list_(place: Place, json: AsJson = False) -> None:
     """List the tokens that were made, with their scopes and when they were last used.

@@ -60,14 +60,17 @@ def serve(
     ),
     overlap: Overlap = None,
     processes: int = option(
-        "Web processes that answer requests, beside one that computes per campaign; more than one "
-        "with PostgreSQL.", default=1, min=1, max=64,
+        "Web processes that serve requests, in addition to one loop process per campaign; more "
+        "than one needs PostgreSQL.", default=1, min=1, max=64,
     ),
     one_process: bool = flag(
-        "Compute in the process of the pages: less memory, but pages wait meanwhile.",
+        "Run the loop in the process that serves the pages: less memory, but pages wait while it "
+        "computes.",
         "--one-process",
     ),
-    no_loop: bool = flag("Only accept answers: begin no round, take no decision.", "--no-loop"),
+    no_loop: bool = flag(
+        "Only accept answers; start no rounds and make no decisions.", "--no-loop"
+    ),
     metrics_port: int | None = option(
         "Offer Prometheus metrics at this port of 127.0.0.1, path /metrics; further web processes "
         "at the next ports.", min=0, max=65535

@@ -410,7 +410,7 @@ class CrowdBuilder:
         seen: set[tuple[int, int, int]] = set()
         for key, row in zip(keys, self._answers, strict=True):
             if key in seen or not 0 <= key[2] <= MAX_ATTEMPT:
-                message = f"attempt {key[2]} appears twice: number repeats anew"
+                message = f"attempt {key[2]} appears twice: give repeated answers different numbers"
                 if key not in seen:
                     message = f"attempt must be a number from 0 to {MAX_ATTEMPT}, not {key[2]}"
                 who, name = list(self._workers)[key[1]], self._items[key[0]].id

@@ -311,7 +311,7 @@ def _read_quoted(
             lines.append(reader.line_num)
             blocks.append(block)
     except csv.Error as error:
-        message = f"{error}: a quoted cell is not closed, or a quote stands inside a cell"
+        message = f"{error}: a quoted cell is not closed, or a quote inside a cell is not doubled"
         raise FormatError(
             [Fault(message, file=source.name, line=reader.line_num, kind="quotes")]
         ) from None

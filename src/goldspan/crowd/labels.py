@@ -354,7 +354,7 @@ def _groups(what: str, names: Sequence[str], remedy: str, crowd: Crowd) -> Itera
     ]
     if quoted:
         message = (
-            f"{what}s such as {quoted[0]!r} stand in quotation marks, as spreadsheets write them "
+            f"{what}s such as {quoted[0]!r} are in quotation marks, as spreadsheets write them "
             f"({len(quoted)} of them): pass strip=True (--strip) to take them off"
         )
         yield Fault(message, file, kind="quoted-names")

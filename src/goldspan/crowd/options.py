@@ -100,8 +100,9 @@ class ReadOptions:
     texts: Any = field(
         default=None,
         metadata=option(
-            "Of the format folder: a second folder or .zip with the true tokens, a file per "
-            "document, a token per line; by default those of the gold, else they are voted.",
+            "Format folder only: a second folder or .zip with the reference tokens (a file per "
+            "document, a token per line). Default: the gold's tokens, else a vote over the "
+            "answers.",
             "--texts",
             metavar="FOLDER",
         ),
@@ -118,7 +119,7 @@ class ReadOptions:
     columns: Mapping[str, str] = field(
         default_factory=dict,
         metadata=option(
-            "Which column has a role, for example item=question or tag=4.",
+            "Name of the column for a role, for example item=question or tag=4.",
             "--columns",
             shape="pairs",
             metavar="ROLE=NAME",
@@ -153,7 +154,7 @@ class ReadOptions:
     altered: str = field(
         default="missing",
         metadata=option(
-            "What becomes of labels on tokens that a worker's file shows cut or altered: missing, "
+            "How to treat labels on tokens that are split or altered in a worker's file: missing, "
             "keep (on the whole token) or drop-sentence.",
             "--altered",
             shape="choice",
@@ -212,7 +213,7 @@ class ReadOptions:
     cut: str = field(
         default="split",
         metadata=option(
-            "What becomes of character spans that begin or end within a token: split (the token is "
+            "How to treat character spans that begin or end within a token: split (the token is "
             "cut there), expand (to the whole token), contract (without it) or error.",
             "--cut",
             shape="choice",

@@ -151,7 +151,7 @@ def _describe(record: CampaignRecord) -> str:
                 f"{plural(first['items'], 'item')}, {percent(last[key]['value'])} with "
                 f"{plural(last['items'], 'item')}."
             )
-    return " ".join([*parts, "The numbers stand in the table of rounds."])
+    return " ".join([*parts, "The numbers are in the table of rounds."])
 
 
 def round_rows(record: CampaignRecord) -> list[dict[str, str]]:

@@ -488,8 +488,8 @@ def picture(figure: Figure, title: str, description: str) -> dict[str, Any]:
 def _verdict(name: str, shown: Reliability) -> str:
     """Return in a sentence how far confidence and truth are apart."""
     gap = shown.mean_confidence - shown.mean_right
-    sure = "too sure" if gap > 0 else "not sure enough"
-    verdict = "as sure as it should be" if abs(gap) < SLIGHT else sure
+    wrong = "over-confident" if gap > 0 else "under-confident"
+    verdict = "well calibrated" if abs(gap) < SLIGHT else wrong
     return (
         f"{plural(shown.n, NOUNS[name])}: {share(shown.mean_right)} right at a mean confidence of "
         f"{share(shown.mean_confidence)}, on the whole {verdict}; "
@@ -517,9 +517,11 @@ def _describe(found: Confusions) -> str:
             continue
         right, rates[i] = float(rates[i]), 0.0
         other = int(rates.argmax())
-        words = f"{shorten(label)} is said for {shorten(label)} in {percent(right)}"
+        words = f"{shorten(label)} is given for true {shorten(label)} in {percent(right)}"
         if rates[other] > 0:
-            words += f", most often else {shorten(found.labels[other])} in {percent(rates[other])}"
+            words += (
+                f", most often otherwise {shorten(found.labels[other])} in {percent(rates[other])}"
+            )
         sentences.append(f"{words}.")
     return " ".join(sentences)
 

@@ -62,7 +62,7 @@ class FileCheckpoint:
         except DAMAGED:
             raise InputError(
                 f"{self.path} is not a checkpoint of goldspan, or it is damaged: choose another "
-                "name, or remove it to start anew"
+                "name, or remove it to start again"
             ) from None
         if version != VERSION:
             raise InputError(f"{self.path} is a checkpoint of version {version}, not {VERSION}")

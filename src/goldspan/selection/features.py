@@ -422,7 +422,7 @@ class Features:
             raise InputError(
                 f"these attribute values are of version {version}; this goldspan reads {VERSION}"
             )
-        raise InputError("this is no JSON of attribute values, or it is damaged")
+        raise InputError("this is not JSON of attribute values, or it is damaged")
 
     def _of_columns(self, items: Pool) -> Incidence:
         cells = items.columns or {}

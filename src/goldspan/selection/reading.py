@@ -387,7 +387,7 @@ def _cut(row: _Row, rule: str | None, otherwise: str) -> tuple[str, list[str], l
                 starts = [start for start, _ in locate(row.text, row.tokens)]
             except InputError as error:
                 raise InputError(
-                    f'the text does not hold its tokens: {error}; tokens "fine" cut the text anew '
+                    f'the text does not hold its tokens: {error}; tokens "fine" cut the text again '
                     '(task.tokens = "fine" in a plan), or leave the text out'
                 ) from None
         return row.text, row.tokens, starts
@@ -475,7 +475,7 @@ def _of_columns(
     } - {*roles.values(), "token_start"})  # fmt: skip
     notes = records.notes
     if nested:
-        notes = (*notes, f"lists are no attributes, and are left out: {', '.join(nested)}")
+        notes = (*notes, f"lists are not attributes, and are left out: {', '.join(nested)}")
     return _Rows(rows, kind, roles, notes, numbered="id" not in roles)
 
 
@@ -716,7 +716,7 @@ def _json(text: str, name: str, line: int) -> Any:
     try:
         return json.loads(text, parse_constant=lambda _: None, parse_float=_finite)
     except (ValueError, RecursionError) as error:
-        raise FormatError([Fault(f"this is no JSON: {error}", name, line)]) from None
+        raise FormatError([Fault(f"this is not JSON: {error}", name, line)]) from None
 
 
 def _finite(digits: str) -> float | None:

@@ -68,7 +68,7 @@ def signature(kind: type[SimulatedWorker]) -> str:
 
 _HINT = (
     "it must look like flip(0.1), drift(flip(0.05), flip(0.4)) or flip(0.05) + misses(0.3); ids "
-    "and labels that are no words stand in quotes, copier('001')"
+    "and labels that are not words must be in quotes, copier('001')"
 )
 
 

@@ -8,20 +8,23 @@ WORKERS: dict[str, tuple[str, str]] = {
         "goldspan.simulation.base:CrfNoise",
         "a CRF trained on the truth, noise on its parameters: a consistent worker",
     ),
-    "flip": ("goldspan.simulation.annotators:Flip", "with probability p another label, uniformly"),
+    "flip": (
+        "goldspan.simulation.annotators:Flip",
+        "replaces a label with a random other one, with probability p",
+    ),
     "acc": ("goldspan.simulation.annotators:Acc", "one probability of being right"),
-    "mace": ("goldspan.simulation.annotators:Mace", "knows, or gives a label by habit"),
-    "cv": ("goldspan.simulation.annotators:Cv", "being right depends on the truth"),
+    "mace": ("goldspan.simulation.annotators:Mace", "knows the label, or answers by habit"),
+    "cv": ("goldspan.simulation.annotators:Cv", "a probability of being right per true label"),
     "cm": ("goldspan.simulation.annotators:Cm", "a confusion matrix"),
-    "seq": ("goldspan.simulation.annotators:Seq", "a confusion matrix per label given before"),
+    "seq": ("goldspan.simulation.annotators:Seq", "a confusion matrix per previous label"),
     "spammer": (
         "goldspan.simulation.annotators:Spammer",
-        "never looks: constant, frequent or random",
+        "ignores the text: constant, frequent or random",
     ),
     "copier": ("goldspan.simulation.annotators:Copier", "copies another worker's answers"),
     "drift": (
         "goldspan.simulation.annotators:Drift",
-        "turns from one worker into another over the course",
+        "changes from one worker into another over time",
     ),
     "early": ("goldspan.simulation.annotators:Early", "starts spans early"),
     "late": ("goldspan.simulation.annotators:Late", "ends spans late"),
@@ -32,6 +35,6 @@ WORKERS: dict[str, tuple[str, str]] = {
     "wrong_type": ("goldspan.simulation.annotators:WrongType", "gives spans another type"),
     "sister": (
         "goldspan.simulation.annotators:Sister",
-        "errs as the others of its family do: models, or prompts of one model",
+        "errs like the others of its family: models, or prompts of one model",
     ),
 }

@@ -219,7 +219,7 @@ def fault_message(
         return f"{current} follows {was}: the type changes within a span"
     if kind == "not-closed":
         return f"{current} is followed by {after or 'the end'}: in {name} a span must be closed"
-    return f"{current} follows {was}: in {name} B- stands only between touching spans of one type"
+    return f"{current} follows {was}: in {name} B- is used only between touching spans of one type"
 
 
 def write_codes(spans: SpanArray, offsets: NDArray[np.int64], codec: Codec) -> NDArray[np.int16]:

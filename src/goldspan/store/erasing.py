@@ -537,7 +537,7 @@ def _vacuum(plain: Any) -> bool:
         if "locked" in str(error):
             return False
         raise StoreError(
-            f"cannot write the store anew without what was deleted: {error}: make room on the disk "
+            f"cannot rewrite the store without what was deleted: {error}: make room on the disk "
             "and give the command again"
         ) from None
     return True

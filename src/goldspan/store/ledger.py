@@ -695,8 +695,8 @@ def _found(database: Database, body: dict[str, object], tagset: Codec, now: int)
             f"{database.where} holds the campaign {first['name']!r} with other settings: labels "
             f"are missing now ({gone}). Labels can be added while a campaign runs, but not removed "
             "or renamed: put them back (the guideline may tell annotators not to use them), and "
-            "rename labels in what you export; for another task give another place (on the "
-            "command line --out or --store)"
+            "rename labels when the export is read (`--label OLD=NEW`); for another task give "
+            "another place (on the command line --out or --store)"
         )
 
 

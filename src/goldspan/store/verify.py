@@ -419,7 +419,7 @@ def _replayed(
         found.faults.append(end)
     if not chain.has_wanted:
         found.faults.append(
-            f"no entry of the log has the hash {head}: the log was cut off or written anew since "
+            f"no entry of the log has the hash {head}: the log was cut off or rewritten since "
             "that was noted, or it is another campaign's"
         )
     if chain.number:

@@ -332,7 +332,7 @@ def loading(name: str) -> Iterator[dict[str, Any]]:
         what = "it is a file" if Path(name).exists() else "there is no such folder"
         raise InputError(f"cannot read the encoder {name}: {what}")
     if is_folder and not (Path(name) / "config.json").is_file():
-        raise InputError(f"{name} is not a model of Hugging Face: it has no config.json")
+        raise InputError(f"{name} is not a Hugging Face model: it has no config.json")
     try:
         with _quiet():
             yield {"local_files_only": is_folder, "trust_remote_code": False}

@@ -360,8 +360,8 @@ STOPPING = 35.0
 """Seconds that a process gets to end."""
 AGAIN = (
     "Answers are still taken and kept, but no round closes meanwhile. The server starts the "
-    "process again. If that goes on, look for its end in the log of `goldspan serve`, and whether "
-    "the machine ran out of memory."
+    "process again. If this happens again, look in the log of `goldspan serve` for why it ended, "
+    "and whether the machine ran out of memory."
 )
 
 

@@ -617,7 +617,7 @@ def _ids(crowd: Crowd, workers: Sequence[str] | Reliability | None) -> list[str]
         raise InputError("workers: there is nobody who can be asked")
     if len(set(ids)) < len(ids):
         twice = sorted({name for name in ids if ids.count(name) > 1})
-        raise InputError(f"workers: {', '.join(twice[:5])} stands there more than once")
+        raise InputError(f"workers: {', '.join(twice[:5])} appears more than once")
     return ids
 
 
@@ -635,7 +635,7 @@ _HERE = "goldspan.workers.stopping"
 
 RULES: dict[str, tuple[str, str]] = {
     "confident": (f"{_HERE}:Confident", "the posterior has reached a threshold"),
-    "clear_majority": (f"{_HERE}:ClearMajority", "the first label is so many votes ahead"),
+    "clear_majority": (f"{_HERE}:ClearMajority", "the first label leads by enough votes"),
     "stable_average": (f"{_HERE}:StableAverage", "the mean of numbers hardly moves any more"),
     "fixed": (f"{_HERE}:Fixed", "a fixed number of answers"),
 }

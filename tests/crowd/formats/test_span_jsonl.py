@@ -408,7 +408,7 @@ def nested(**fields):
         (one(text=None), "no field 'text' or 'tokens'"),
         (one(text=5), "field 'text' must be a string, not the number 5"),
         (one(tags=["O"], spans=None, tokens=[]), "an item without tokens"),
-        (one(worker=None), "'spans' without 'worker': who says so?"),
+        (one(worker=None), "'spans' without 'worker': add the worker"),
         (one(worker={}), "field 'worker' must be a name or a number, not the object {}"),
         (one(answers=[]), "both 'answers' and a 'worker' of the line itself"),
         (one(unit="byte"), "unit must be 'token' or 'char', not the string \"byte\""),

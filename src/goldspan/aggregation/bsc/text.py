@@ -491,7 +491,7 @@ def refine(
             if given.progress and not folds.is_slow:
                 left = (settings.rounds / len(trace) - 1) * (time.perf_counter() - begin)
                 given.progress(len(trace), settings.rounds, trace[-1], left)
-            reason = "labels stand still" if moved < STILL else "rounds"
+            reason = "labels have converged" if moved < STILL else "rounds"
         sharp = Posterior(*_sharper(last.shards, last.tables), codec, runner)
         sure = folds.soft_labels(last.missed.beside(sharp) if last.missed else sharp)
         tagger = folds.tagger(sure, _known(last.learned), given)
@@ -499,7 +499,7 @@ def refine(
         if not trace:
             raise
         reason, tagger = "interrupted", folds.untrained(_known(last.learned))
-    converged = reason == "labels stand still"
+    converged = reason == "labels have converged"
     found = Fit(last.sums, last.posterior, last.tables, tuple(trace), converged, reason)
     return Refined(last.shards, found, last.missed, tagger)
 

@@ -269,8 +269,8 @@ class CrfMa(CrfMethod):
     def _reason_to_stop(self, state: State) -> str:
         before, now = state.arrays["pi"][-2:]
         if len(state.trace) > 1 and np.abs(now - before).max() <= self.tol * now[now > 0].mean():
-            return "reliabilities stand still"
-        return "expectation stands still" if moved(state.trace) <= self.tol else ""
+            return "reliabilities have converged"
+        return "expectation has converged" if moved(state.trace) <= self.tol else ""
 
     def _finish(self, result: Consensus, inputs: CrfInputs, state: State) -> Consensus:
         begin, *pi = state.arrays["pi"]
@@ -367,12 +367,14 @@ class MultiCrf(CrfMethod):
         return State(weights, (*state.trace, -found.trace[-1]), arrays)
 
     def _reason_to_stop(self, state: State) -> str:
-        return "priors stand still" if state.arrays["moved"] <= self.tol else ""
+        return "priors have converged" if state.arrays["moved"] <= self.tol else ""
 
     def _finish(self, result: Consensus, inputs: CrfInputs, state: State) -> Consensus:
         possible = self._is_possible(inputs, self._scores(inputs, state.arrays["prior"]))
         n_bad = int(np.count_nonzero(inputs.is_answered & ~possible))
-        note = f"{n_bad} items taught nothing: no well-formed sequence of their workers' labels"
+        note = (
+            f"{n_bad} items were not trained on: no well-formed sequence of their workers' labels"
+        )
         return replace(result, notes=(*result.notes, note)) if n_bad else result
 
     def _scores(self, inputs: CrfInputs, prior: Floats) -> Scores:

@@ -257,7 +257,7 @@ def read_families(path: str | Path) -> dict[str, str]:
         path: The file; other columns do not matter.
 
     Raises:
-        FormatError: There is no such file, it is no CSV, a column is missing or there twice, a row
+        FormatError: There is no such file, it is not CSV, a column is missing or there twice, a row
             has other cells than columns, a worker is empty or has two families; all faults are
             listed.
     """
@@ -272,7 +272,8 @@ def read_families(path: str | Path) -> dict[str, str]:
     try:
         rows = [(reader.line_num, row) for row in reader]
     except csv.Error as error:
-        raise FormatError([Fault(f"it is no CSV: {error}", str(path), reader.line_num)]) from None
+        message = f"it is not a CSV file: {error}"
+        raise FormatError([Fault(message, str(path), reader.line_num)]) from None
     head = [name.strip() for name in rows[0][1]] if rows else []
     if [head.count(name) for name in ("worker", "family")] != [1, 1]:
         seen = ", ".join(head) or "nothing"

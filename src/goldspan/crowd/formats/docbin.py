@@ -140,7 +140,7 @@ def _cut(record: Record, doc: Any, *, single: bool) -> Cut:
 def write(crowd: Crowd, path: Path, soft: SoftLabels | None = None) -> None:
     """Write a Doc per item."""
     if crowd.tagset.rules.is_plain and not crowd.is_classification:
-        raise InputError("plain tags of tokens are no spans: write conll, or another format")
+        raise InputError("plain tags of tokens are not spans: write conll, or another format")
     spacy = _spacy()
     vocab = spacy.blank("xx").vocab
     docs = spacy.tokens.DocBin(attrs=["ORTH", "SPACY", "ENT_IOB", "ENT_TYPE"], store_user_data=True)

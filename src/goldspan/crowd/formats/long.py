@@ -339,7 +339,10 @@ def _reject_twice(
     faults = []
     for i in np.flatnonzero(first[same.ravel()] != np.arange(len(rows))).tolist():
         line = int(table.rows.line[rows[first[same.ravel()[i]]]])
-        message = f"attempt {attempt[i]} appears twice (first in line {line}): number repeats anew"
+        message = (
+            f"attempt {attempt[i]} appears twice (first in line {line}): give repeated answers "
+            "different numbers"
+        )
         place = place_of(table.rows, int(rows[i]), int(position[i]) if len(position) else -1)
         faults.append(replace(place, message=message, kind="duplicate-attempt"))
     if faults:

@@ -342,7 +342,8 @@ def _read_item(crowd: SpanCrowd, header: Header, record: Record) -> None:
     flat = [key for key in SAID if key in record.value]
     # The labels of an aggregation stand there as gold and, for people, as tags or a label.
     if worker is None and flat and not ({*flat} <= {"tags", "label"} and "gold" in record.value):
-        raise record.error(f"{flat[0]!r} without 'worker': who says so? Gold stands under 'gold'")
+        hint = "add the worker, or put gold labels under 'gold'"
+        raise record.error(f"{flat[0]!r} without 'worker': {hint}")
     if worker is not None and "answers" in record.value:
         raise record.error("both 'answers' and a 'worker' of the line itself: use one of them")
     said = record.inners("answers") if worker is None else [record]

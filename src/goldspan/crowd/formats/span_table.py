@@ -443,7 +443,9 @@ def _parsed(value: str, file: str, mark: str, quoting: Any) -> tuple[list[str], 
                 else:
                     rows.append(Record(dict(zip(header, cells, strict=True)), file, here))
         except csv.Error as error:
-            message = f"{error}: a quoted cell is not closed, or a quote stands inside a cell"
+            message = (
+                f"{error}: a quoted cell is not closed, or a quote inside a cell is not doubled"
+            )
             faults.append(Fault(message, file, reader.line_num, kind="quotes"))
     twice = sorted({name for name in header or [] if (header or []).count(name) > 1})
     if twice:

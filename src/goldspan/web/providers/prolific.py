@@ -173,7 +173,7 @@ class Api:
         except ValueError:
             found = None
         if not isinstance(found, dict):
-            raise Later("Prolific's answer is no JSON object")
+            raise Later("Prolific's answer is not a JSON object")
         return found
 
     def _ask(self, method: str, path: str, body: Any = None, *, again: bool = True) -> Any:
@@ -501,7 +501,7 @@ def _facts(body: bytes) -> dict[str, Any]:
     except (ValueError, RecursionError):
         found = None
     if not isinstance(found, dict):
-        raise Refused("invalid", "The body is no JSON object.", 400)
+        raise Refused("invalid", "The body is not a JSON object.", 400)
     return found
 
 

@@ -104,7 +104,9 @@ def _look(context: ServerContext, session: Session, seen: Any) -> tuple[Any, str
 
 State = Literal["all", "open", "done", "flagged", "gold"]
 Limit = Annotated[int, Query(ge=1, le=200)]
-Names = Annotated[bool, Query(description="Name the workers; the campaign's log records it.")]
+Names = Annotated[
+    bool, Query(description="Include the workers' names; the campaign's log records this.")
+]
 Progress = Annotated[Caller, Security(caller_here, scopes=["progress"])]
 Results = Annotated[Caller, Security(caller_here, scopes=["results"])]
 Reads = Annotated[Caller, Security(caller_here, scopes=["results or review"])]

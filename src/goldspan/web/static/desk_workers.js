@@ -66,7 +66,7 @@ const KINDS = {
 };
 
 async function decide(worker, verdict) {
-  const said = { keep: "continues, whatever the rules say", drop: "gets no more tasks", test: "gets five more gold questions" };
+  const said = { keep: "is kept, whatever the rules decide", drop: "gets no more tasks", test: "gets five more gold questions" };
   await post(`workers/${encodeURIComponent(worker)}/verdict`, { verdict });
   note(`${worker} ${said[verdict]}.`, "good");
   await load();
