@@ -113,6 +113,17 @@ def test_a_difference_is_found_and_placed(now, said):
     assert list(golden.differences(frozen, {"a": 1.0 + 1e-10, "b": ["x"]})) == []
 
 
+def test_the_numbers_of_a_case_may_agree_less_closely_if_the_table_says_so():
+    frozen, now = {"a": 1.0, "b": ["x"]}, {"a": 1.0 + 1e-6, "b": ["x"]}
+    table = golden.Changes([("near", {"at": "a-*/", "within": 1e-5, "reason": "…"})])
+    assert table.differences("a-case", frozen, frozen) == []
+    assert len(table.unused()) == 1  # nothing needed it
+    assert len(table.differences("b-case", frozen, now)) == 1
+    assert table.differences("a-case", frozen, now) == []
+    assert table.unused() == []
+    assert len(table.differences("a-case", frozen, {"a": 1.1, "b": ["y"]})) == 2
+
+
 def test_arrays_agree_to_the_neighbouring_float32():
     import numpy as np
 

@@ -10,10 +10,11 @@ frozen form is `tests/golden/CASE.json`: what `--json` printed, and the files th
 frozen files are not rewritten while the code is rebuilt. What changes on purpose is listed in
 `tools/golden_renames.toml`: renamed keys and words, and changed values, each with its reason.
 
-Numbers agree within 1e-9 (relative for those above 1); numbers that are kept as float32 also if
-they are neighbours there. All other values, among them labels, texts and the order of rows, agree
-exactly. `MASKS` lists what is not compared. With `--bits FILE` the digests of the unmasked
-probabilities are written to FILE, or compared with it if it exists: for one machine, not committed.
+Numbers agree within 1e-9 (relative for those above 1), or as the table says of a case; numbers that
+are kept as float32 also if they are neighbours there. All other values, among them labels, texts
+and the order of rows, agree exactly. `MASKS` lists what is not compared. With `--bits FILE` the
+digests of the unmasked probabilities are written to FILE, or compared with it if it exists: for one
+machine, not committed.
 """
 
 from __future__ import annotations
@@ -766,7 +767,7 @@ class Changes:
     """`golden_renames.toml`, and which of its entries were used.
 
     Attributes:
-        entries: The entries, each with its kind: "key", "word" or "intended".
+        entries: The entries, each with its kind: "key", "word", "intended" or "near".
         used: The numbers of those that changed something.
     """
 
@@ -777,12 +778,11 @@ class Changes:
     def read(cls, path: Path = TABLE) -> Changes:
         """Read and check the table."""
         table = tomllib.loads(path.read_text("utf-8"))
-        entries = [(kind, one) for kind in ("key", "word", "intended")
+        entries = [(kind, one) for kind in ("key", "word", "intended", "near")
                    for one in table.get(kind, [])]  # fmt: skip
+        more = {"intended": {"gone", "added"}, "near": {"within"}}
         for kind, one in entries:
-            allowed = {"at", "old", "new", "reason"} | (
-                {"gone", "added"} if kind == "intended" else set()
-            )
+            allowed = {"at", "old", "new", "reason"} | more.get(kind, set())
             wrong = one.keys() - allowed
             if wrong or not one.get("reason") or "at" not in one:
                 raise SystemExit(f"{path}: {kind} {one}: needs at and reason, allows {allowed}")
@@ -792,6 +792,16 @@ class Changes:
         """Return the entries that changed nothing."""
         rest = [self.entries[n] for n in range(len(self.entries)) if n not in self.used]
         return [f"{kind}: {one}" for kind, one in rest]
+
+    def differences(self, case: str, frozen: Any, now: Any) -> list[str]:
+        """Compare a case's frozen form, as it has to look now, with what it is."""
+        frozen = self.applied(case, frozen)
+        found = list(differences(frozen, now))
+        for n, one in self._of("near", case, ""):
+            if found:
+                self.used.add(n)
+                found = list(differences(frozen, now, within=one["within"]))
+        return found
 
     def applied(self, case: str, frozen: Any) -> Any:
         """Return a case's frozen form as it has to look now."""
@@ -847,19 +857,19 @@ class Changes:
 # Comparing.
 
 
-def _same(frozen: Any, now: Any) -> bool:
+def _same(frozen: Any, now: Any, within: float = TOLERANCE) -> bool:
     if isinstance(frozen, bool) or isinstance(now, bool):
         return frozen is now
     if isinstance(frozen, (int, float)) and isinstance(now, (int, float)):
-        return abs(frozen - now) <= TOLERANCE * max(1, abs(frozen)) or frozen == now
+        return abs(frozen - now) <= within * max(1, abs(frozen)) or frozen == now
     return type(frozen) is type(now) and frozen == now
 
 
-def differences(frozen: Any, now: Any, path: str = "") -> Iterator[str]:
+def differences(frozen: Any, now: Any, path: str = "", within: float = TOLERANCE) -> Iterator[str]:
     """Yield every difference: where, what was frozen, what is now."""
     if isinstance(frozen, dict) and isinstance(now, dict):
         if frozen.keys() == now.keys() == {"float32"}:
-            yield from _apart(frozen, now, path)
+            yield from _apart(frozen, now, path, within)
             return
         for key in [*frozen, *(key for key in now if key not in frozen)]:
             below = _below(path, key)
@@ -868,17 +878,17 @@ def differences(frozen: Any, now: Any, path: str = "") -> Iterator[str]:
             elif key not in frozen:
                 yield f"{below}: is new, {_short(now[key])}"
             else:
-                yield from differences(frozen[key], now[key], below)
+                yield from differences(frozen[key], now[key], below, within)
     elif isinstance(frozen, list) and isinstance(now, list):
         if len(frozen) != len(now):
             yield f"{path}: was {len(frozen)} long, is {len(now)}"
         for n, (one, two) in enumerate(zip(frozen, now, strict=False)):
-            yield from differences(one, two, _below(path, n))
-    elif not _same(frozen, now):
+            yield from differences(one, two, _below(path, n), within)
+    elif not _same(frozen, now, within):
         yield f"{path}: was {_short(frozen)}, is {_short(now)}"
 
 
-def _apart(frozen: dict[str, str], now: dict[str, str], path: str) -> Iterator[str]:
+def _apart(frozen: dict[str, str], now: dict[str, str], path: str, within: float) -> Iterator[str]:
     """Compare arrays of float32; neighbours among them are the same number, rounded."""
     import numpy as np
 
@@ -886,7 +896,7 @@ def _apart(frozen: dict[str, str], now: dict[str, str], path: str) -> Iterator[s
     if len(one) != len(two):
         yield f"{path}: was {len(one)} numbers, is {len(two)}"
         return
-    room = TOLERANCE + 1.01 * np.spacing(np.maximum(abs(one), abs(two)).astype("f4"))
+    room = within + 1.01 * np.spacing(np.maximum(abs(one), abs(two)).astype("f4"))
     wrong = np.flatnonzero(~((abs(one - two) <= room) | (np.isnan(one) & np.isnan(two))))
     if wrong.size:
         at = int(wrong[np.argmax(abs(one - two)[wrong])])
@@ -974,8 +984,8 @@ def compare(runner: Runner, name: str, changes: Changes) -> list[str]:
     path = FROZEN / f"{name}.json"
     if not path.is_file():
         return [f"is not frozen: python tools/golden.py --write --only '{name}'"]
-    frozen = changes.applied(name, json.loads(path.read_text("utf-8")))
-    return list(differences(frozen, json.loads(json.dumps(runner.output(name)))))
+    frozen = json.loads(path.read_text("utf-8"))
+    return changes.differences(name, frozen, json.loads(json.dumps(runner.output(name))))
 
 
 def main() -> int:
