@@ -808,12 +808,15 @@ def _facts_tagger(model: FeatureTagger) -> dict[str, Any]:
 
 
 def _largest(model: FeatureTagger, tag: int, top: int) -> list[tuple[str, float]]:
-    """Return the features that speak most for a tag, with their weights."""
+    """Return the features that speak most for a tag, with their weights.
+
+    Weights that differ by rounding are equal: features of the same tokens then keep their order.
+    """
     import numpy as np
 
     state = model.weights_.state
     own: Floats = state[:, tag] - (state.mean(axis=1) if model.name == "hmm" else 0.0)
-    best = np.argsort(-own, kind="stable")[:top]
+    best = np.argsort(-np.round(own, 9), kind="stable")[:top]
     return [(model.features_.name(int(n)), float(own[n])) for n in best if own[n] > 0]
 
 
