@@ -317,7 +317,7 @@ def test_families_are_read_from_a_file(crowd, tmp_path):
         ("worker,worker,family\na,b,one\n", "once, not worker, worker, family"),
         ("worker,family\na,\na,one\n", "line 3.*in no family already"),
         ("worker,family\na,one\na,\n", "in family 'one' already"),
-        (f"worker,family\na,one\nb,{'x' * 140_000}\n", "line 3.*no CSV: field larger"),
+        (f"worker,family\na,one\nb,{'x' * 140_000}\n", "line 3.*not a CSV file: field larger"),
     ],
 )
 def test_what_is_wrong_with_a_file_of_families_is_said(tmp_path, text, message):

@@ -191,12 +191,18 @@ def test_a_model_that_is_nobody_is_refused(crowd):
 def test_an_item_without_tokens_is_passed_over(crowd):
     _, models = split(crowd, ["bot"])
     last = models.latest
-    empty = type(last)(
-        np.append(last.item, np.int32(2)), np.append(last.worker, last.worker[:1]),
-        np.append(last.offset, last.offset[-1]), last.codes, np.append(last.attempt, np.int16(1)),
+    answers = type(last)(
+        np.append(last.item, np.int32(3)), np.append(last.worker, last.worker[:1]),
+        np.append(last.offset, last.offset[-1]), last.codes, np.append(last.attempt, np.int16(0)),
     )  # fmt: skip
+    more = replace(
+        models,
+        item_ids=pa.concat_arrays([models.item_ids, pa.array(["empty"])]),
+        tokens=pa.concat_arrays([models.tokens, pa.array([[]], models.tokens.type)]),
+        answers=answers,
+    )
     probs = np.full((crowd.n_tokens, len(crowd.tagset.tags)), 0.1)
-    assert evidence(replace(models, answers=empty), probs).shape == probs.shape
+    assert np.array_equal(evidence(more, probs), evidence(models, probs))
 
 
 def test_a_choice_keeps_the_power():

@@ -72,11 +72,11 @@ def test_a_rule_may_be_given_as_such():
     ("text", "words"),
     [
         ("nearest(0)", "positive"),
-        ("nearest(x)", "no number"),
+        ("nearest(x)", "is not a number"),
         ("nearest(inf)", "positive"),
         ("quantile(1)", "at least 2"),
         ("quantile(2.5)", "whole number"),
-        ("log2(3)", "no number"),
+        ("log2(3)", "takes no number"),
         ("nearest(10", "must look like"),
     ],
 )
