@@ -69,7 +69,7 @@ def test_rows_of_many_repeats_are_the_means_of_the_runs_that_are_kept(page, root
             f1.setdefault(line["method"], {})[line["repeat"]] = line["scores"]["own items"][2]
         assert f1
         for method, found in f1.items():
-            if len(found) == 1:
+            if len(found) < 3:  # too few for a table
                 continue
             mean = f"{100 * sum(found.values()) / len(found):.2f}"
             row = _row(page, study, method)
