@@ -203,10 +203,10 @@ def test_a_campaign_that_is_taken_up_again_buys_the_same(folder):
         broken = by_gain(folder, place)
         submit, n = broken.ledger.submit, itertools.count(1)
 
-        def breaking(*args, submit=submit, n=n, stop=stop):
+        def breaking(*args, cost, submit=submit, n=n, stop=stop):
             if next(n) == stop:
                 raise KeyboardInterrupt
-            return submit(*args)
+            return submit(*args, cost=cost)
 
         broken.ledger.submit = breaking
         with pytest.raises(KeyboardInterrupt):

@@ -69,12 +69,12 @@ def test_a_campaign_that_is_taken_up_again_buys_the_same(folder):
     broken = campaign_of(folder, folder / "broken.sqlite", crowd=REPLAY)
     n, submit = 0, broken.ledger.submit
 
-    def breaking(*args):
+    def breaking(*args, cost):
         nonlocal n
         n += 1
         if n == 13:
             raise KeyboardInterrupt
-        return submit(*args)
+        return submit(*args, cost=cost)
 
     broken.ledger.submit = breaking
     with pytest.raises(KeyboardInterrupt):
