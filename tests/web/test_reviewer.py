@@ -168,6 +168,11 @@ def test_what_somebody_has_decided_stays(served, rita):
         assert (told.status_code, code_of(told)) == (409, "conflict")
     rows = [row for row in desk.ledger.records(GOLD).values() if row["item"] == item]
     assert [row["by"] for row in rows] == [f"the reviewer {rita.link.id}"]
+    # The key of a decision opens no other item.
+    control = next(iter(desk.inputs.control))
+    idle = next(one for one in desk.inputs.pool.place if not desk.ledger.given(one))
+    told = [rita.post(f"items/{one}/gold", **sent) for one in ("nothing", control, idle)]
+    assert [refused(one) for one in told] == [(404, "unknown", refused(told[0])[2])] * 3
     asked = served.requester().get(f"/api/desk/items/{item}")
     assert asked.status_code == 200
     # The requester decides again, whatever a reviewer said.

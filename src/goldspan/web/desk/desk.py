@@ -646,7 +646,7 @@ class Desk:
             key: Of the request: the same decision again under the same key is kept once.
             reviews: Whether who decides may only review: an item that is decided stays as it is.
         """
-        if reviews and not (key and key in self.ledger.records(GOLD)):
+        if reviews and self.ledger.records(GOLD).get(key, {}).get("item") != item:  # not sent again
             self.check_reviewable(item)
         self.check_item(item)
         if item in self.inputs.control:
