@@ -10,8 +10,9 @@ from pathlib import Path
 
 import numpy as np
 
+from goldspan._draws import keys_of
 from goldspan.crowd import Crowd
-from goldspan.simulation.base import Draws, keys_of
+from goldspan.simulation.base import Draws
 from studies.rodrigues.data import (
     read_entities,
     read_workers,

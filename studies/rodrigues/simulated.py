@@ -17,10 +17,11 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
+from goldspan._draws import keys_of
 from goldspan.crowd import Crowd
 from goldspan.protocols import Runner
 from goldspan.simulation import TruthTagger, simulate_crowd
-from goldspan.simulation.base import Draws, keys_of
+from goldspan.simulation.base import Draws
 from studies.rodrigues.data import some_documents
 from studies.rodrigues.experiment import Experiment
 from studies.rodrigues.methods import TEMPLATES

@@ -14,8 +14,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from goldspan._draws import keys_of
 from goldspan.selection import Schedule
-from goldspan.selection.pool import keys_of
 from goldspan.tagger import CRF
 from studies.selection_ner.bench import Bench
 from studies.selection_ner.lines import Line

@@ -10,9 +10,11 @@ import pytest
 from scipy.sparse import csr_matrix
 
 import goldspan
+from goldspan import _draws
+from goldspan._draws import keys_of
 from goldspan.errors import InputError
 from goldspan.selection import Pool, pool
-from goldspan.selection.pool import OnDemand, Places, PoolBuilder, keys_of
+from goldspan.selection.pool import OnDemand, Places, PoolBuilder
 from goldspan.tagger import Text
 
 TEXTS = ["Rome is old .", "So is Athens"]
@@ -104,7 +106,8 @@ def test_a_table_has_no_tokens():
 @pytest.mark.parametrize("hashed", [None, lambda _: 0, len])
 def test_every_item_is_found_by_its_id_though_hashes_meet(hashed, monkeypatch):
     if hashed is not None:
-        monkeypatch.setattr(pool, "hash64", hashed)
+        for module in (_draws, pool):
+            monkeypatch.setattr(module, "hash64", hashed)
     ids = pa.array([f"s{n}" for n in range(30)])
     places = Places(ids, keys_of(ids))
     assert {name: places[name] for name in places} == {f"s{n}": n for n in range(30)}

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from goldspan._draws import keys_of
 from goldspan.errors import InputError, UnknownNameError
-from goldspan.simulation.base import keys_of
 from goldspan.simulation.crowd import allocate, shares, weights_of
 
 KEYS = keys_of([f"s{n}" for n in range(4000)])

@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from goldspan.simulation.base import Draws, keys_of
+from goldspan._draws import keys_of
+from goldspan.simulation.base import Draws
 
 
 def draws_of(lengths, *, seed=0, name="w1", ids=None):

@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from goldspan._arrays import rows_of
-from goldspan.aggregation.draws import draws, keys_of
+from goldspan._draws import draws, keys_of
 from goldspan.crowd import Crowd
 from goldspan.crowd.model import Answers
 

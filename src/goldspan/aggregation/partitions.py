@@ -21,6 +21,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from goldspan._draws import hash64
 from goldspan.aggregation import get_aggregator
 from goldspan.aggregation.auto import Auto
 from goldspan.aggregation.base import FitContext
@@ -39,7 +40,6 @@ from goldspan.crowd.partitions import partitions_of
 from goldspan.errors import GoldspanError, InputError
 from goldspan.protocols import Checkpoint, Progress, Runner, Serial
 from goldspan.spans import Codec
-from goldspan.tagger.features import hash64
 
 Keys = NDArray[np.int64]
 

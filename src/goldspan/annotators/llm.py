@@ -13,6 +13,7 @@ from statistics import fmean
 from threading import Event
 from typing import TYPE_CHECKING, Annotated, Any
 
+from goldspan._draws import hash64
 from goldspan.annotators.base import (
     AnnotationTask,
     Annotator,
@@ -43,7 +44,6 @@ from goldspan.annotators.replies import DONE, LOST, SENT, Call, Replies, Stopped
 from goldspan.errors import InputError
 from goldspan.params import IsA, Number, OneOf, Whole
 from goldspan.protocols import PoolItem
-from goldspan.tagger.features import hash64
 from goldspan.variables import secret_of
 
 if TYPE_CHECKING:

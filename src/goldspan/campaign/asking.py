@@ -25,6 +25,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from goldspan._draws import hash64
 from goldspan.aggregation import Consensus
 from goldspan.aggregation.families import Families
 from goldspan.campaign.inputs import CampaignInputs
@@ -32,7 +33,6 @@ from goldspan.campaign.judging import GAIN
 from goldspan.campaign.protocols import Label, Offers, Picks
 from goldspan.crowd import Crowd
 from goldspan.protocols import Ledger
-from goldspan.tagger.features import hash64
 from goldspan.workers.redundancy import IDLE, FamilyAnswers
 from goldspan.workers.stopping import (
     Floats,

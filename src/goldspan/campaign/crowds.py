@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from goldspan._draws import hash64
 from goldspan.campaign.clock import CampaignClock, open_clock
 from goldspan.campaign.events import AnswerTaken, OnEvent, WorkerDropped
 from goldspan.campaign.inputs import CampaignInputs, reject_other_labels
@@ -37,7 +38,6 @@ from goldspan.simulation import read_team, simulate_crowd
 from goldspan.simulation.crowd import BEGIN
 from goldspan.spans import Codec
 from goldspan.spans.parsing import parse_with_errors
-from goldspan.tagger.features import hash64
 
 # --------------------------------------------------------------------------------------------------
 # What a round still waits for, where people answer when they like.

@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from goldspan._arrays import count_in_rows
+from goldspan._draws import hash64
 from goldspan.campaign.plan import Plan
 from goldspan.campaign.protocols import Labels
 from goldspan.crowd import Answers, Crowd, CrowdBuilder, ReadOptions, read_crowd
@@ -36,7 +37,6 @@ from goldspan.spans import (
     write,
 )
 from goldspan.spans.text import Cut, to_chars
-from goldspan.tagger.features import hash64
 
 
 @dataclass(frozen=True, eq=False)

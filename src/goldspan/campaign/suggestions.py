@@ -19,6 +19,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from goldspan._draws import hash64
 from goldspan.aggregation import Aggregator, Consensus
 from goldspan.aggregation.families import Families, families_for
 from goldspan.campaign.plan import CONSENSUS, Plan
@@ -27,7 +28,6 @@ from goldspan.crowd.model import Answers
 from goldspan.protocols import Ledger, Suggestion
 from goldspan.spans import Codec, Span, write
 from goldspan.spans.parsing import parse_with_errors
-from goldspan.tagger.features import hash64
 from goldspan.workers.anchoring import Anchoring, measure_anchoring
 
 SUGGESTED = "suggested"

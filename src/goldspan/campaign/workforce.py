@@ -17,6 +17,7 @@ from weakref import finalize
 
 import numpy as np
 
+from goldspan._draws import hash64
 from goldspan.aggregation.machines import KINDS as MODELS
 from goldspan.annotators.base import AnnotationTask, Estimate
 from goldspan.annotators.computed import Batched
@@ -35,7 +36,6 @@ from goldspan.campaign.probing import Probes
 from goldspan.campaign.protocols import Offers
 from goldspan.errors import InputError
 from goldspan.protocols import Price
-from goldspan.tagger.features import hash64
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from goldspan._draws import STEP, hash64
 from goldspan.errors import InputError
 from goldspan.money import MICRO, to_micro
 from goldspan.params import Estimator, check_whole
@@ -23,13 +24,9 @@ from goldspan.protocols import Runner, Serial
 from goldspan.selection.features import Features, Incidence
 from goldspan.selection.greedy import Spending
 from goldspan.selection.pool import Pool
-from goldspan.tagger.features import hash64
 
 # --------------------------------------------------------------------------------------------------
 # The permutation that decides ties: by a hash of the seed and the item's id.
-
-
-_STEP = np.uint64(0x9E3779B97F4A7C15)
 
 
 def as_seed(random_state: int | np.random.Generator | None) -> int:
@@ -62,8 +59,8 @@ def order_of(keys: NDArray[np.uint64], seed: int, use: str) -> NDArray[np.int64]
     >>> keys[order].tolist() == keys[::-1][other].tolist()
     True
     """
-    mixed = (keys ^ np.uint64(hash64(f"{seed}\0{use}"))) * _STEP
-    mixed = (mixed ^ (mixed >> np.uint64(31))) * _STEP
+    mixed = (keys ^ np.uint64(hash64(f"{seed}\0{use}"))) * STEP
+    mixed = (mixed ^ (mixed >> np.uint64(31))) * STEP
     return np.argsort(mixed ^ (mixed >> np.uint64(29)), kind="stable")
 
 

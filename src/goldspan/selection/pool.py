@@ -17,12 +17,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from goldspan._draws import hash64, keys_of
 from goldspan.crowd import Crowd
 from goldspan.errors import InputError, UnavailableError, UnknownNameError
 from goldspan.spans import tokenize
 from goldspan.spans.text import locate
 from goldspan.tagger import Text
-from goldspan.tagger.features import hash64
 
 # --------------------------------------------------------------------------------------------------
 # Numbers become values: a bin rule is fitted on the pool, kept, and applied to new items.
@@ -404,11 +404,6 @@ class Places(Mapping[str, int]):
         return str(self._ids[min(again)].as_py()) if again else None
 
 
-def keys_of(item_ids: pa.Array) -> NDArray[np.uint64]:
-    """Return a number per id, uint64 [n_items], the same in every process."""
-    return np.fromiter(map(hash64, OnDemand.strings(item_ids)), np.uint64, count=len(item_ids))
-
-
 @dataclass(frozen=True, eq=False)
 class Pool:
     """Items to choose from; made by `Pool.of`.
@@ -512,7 +507,7 @@ class Pool:
     @cached_property
     def keys(self) -> NDArray[np.uint64]:
         """A number per id, uint64 [n_items], the same in every process."""
-        return keys_of(self.item_ids)
+        return keys_of(OnDemand.strings(self.item_ids))
 
     @cached_property
     def place(self) -> Places:

@@ -15,8 +15,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from goldspan._arrays import count_in_rows
+from goldspan._draws import STEP, Keys, hash64, keys_of, scattered, unit
 from goldspan._kernel import kernel
-from goldspan.aggregation.draws import STEP, Keys, scattered, unit
 from goldspan.crowd import Answers, Crowd, read_crowd
 from goldspan.crowd.labels import translate
 from goldspan.crowd.model import list_array
@@ -29,7 +29,7 @@ from goldspan.tagger import CRF, Text
 from goldspan.tagger.base import potentials_of, transform
 from goldspan.tagger.crf import Masks
 from goldspan.tagger.decoding import decode
-from goldspan.tagger.features import Features, hash64
+from goldspan.tagger.features import Features
 from goldspan.tagger.parameters import Weights
 
 # --------------------------------------------------------------------------------------------------
@@ -37,11 +37,6 @@ from goldspan.tagger.parameters import Weights
 
 
 Floats = NDArray[np.float64]
-
-
-def keys_of(names: Sequence[str]) -> Keys:
-    """Return the key of every name, uint64 [n]."""
-    return np.fromiter(map(hash64, names), np.uint64, count=len(names))
 
 
 @dataclass(frozen=True, eq=False)

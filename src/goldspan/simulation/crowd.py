@@ -11,7 +11,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from goldspan._arrays import rows_of
-from goldspan.aggregation.draws import Keys
+from goldspan._draws import Keys
 from goldspan.crowd import Answers, Crowd
 from goldspan.crowd.report import ImportReport
 from goldspan.errors import InputError, UnknownNameError

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -18,6 +17,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from goldspan._arrays import rows_of
+from goldspan._draws import hash64, keys_of
 from goldspan.errors import InputError, UnknownNameError
 from goldspan.params import check_whole
 from goldspan.tagger.kernels import (
@@ -626,15 +626,9 @@ def check_numbering(min_count: int, hash_bits: int) -> None:
     check_whole("min_count", min_count, 1)
 
 
-def hash64(text: str) -> int:
-    """Hash a string into 64 bits, the same in every process."""
-    digest = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest()
-    return int.from_bytes(digest, "little")
-
-
 def _hashes(column: pa.Array) -> tuple[NDArray[np.uint64], NDArray[np.bool_]]:
     coded = column.dictionary_encode()
-    every = np.array([hash64(value) for value in coded.dictionary.to_pylist()] or [0], np.uint64)
+    every = keys_of(coded.dictionary.to_pylist() or [""])
     known = coded.indices.is_valid().to_numpy(zero_copy_only=False)
     return every[pc.fill_null(coded.indices, 0).to_numpy()], known
 

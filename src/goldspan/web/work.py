@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 
 from sqlalchemy import Connection
 
+from goldspan._draws import hash64
 from goldspan.campaign.clock import wall_of
 from goldspan.campaign.crowds import ENDED
 from goldspan.campaign.inputs import CampaignInputs
@@ -31,7 +32,6 @@ from goldspan.store.journal import Entry
 from goldspan.store.people import new_worker
 from goldspan.store.queries import CountedAnswer, NewAnswer
 from goldspan.store.suggestions import keep_suggestion, own_answers, read_suggestion
-from goldspan.tagger.features import hash64
 from goldspan.web.errors import Refused
 from goldspan.web.people import BAR, GOLD, People, Person
 from goldspan.web.security.secret import Keys, Signer

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from goldspan._arrays import count_in_rows
+from goldspan._draws import STEP
 from goldspan.crowd import Answers, Crowd
 from goldspan.workers.flag_context import FlagContext, QualityFlag, at_least, beside_spread, percent
 
@@ -18,7 +19,7 @@ from goldspan.workers.flag_context import FlagContext, QualityFlag, at_least, be
 # Equal answers to the same item.
 
 
-_STEP, _MIX = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9)
+_MIX = np.uint64(0xBF58476D1CE4E5B9)
 
 
 class Groups(NamedTuple):
@@ -62,7 +63,7 @@ def sequence_keys(codes: NDArray[np.int16], offset: NDArray[np.int64]) -> NDArra
     """
     place = np.arange(len(codes)) - np.repeat(offset[:-1], np.diff(offset))
     with np.errstate(over="ignore"):
-        mixed = ((place << 16) + codes + 2).astype(np.uint64) * _STEP
+        mixed = ((place << 16) + codes + 2).astype(np.uint64) * STEP
         mixed = (mixed ^ (mixed >> np.uint64(30))) * _MIX
         mixed ^= mixed >> np.uint64(27)
         sums = np.concatenate([np.zeros(1, np.uint64), np.cumsum(mixed, dtype=np.uint64)])

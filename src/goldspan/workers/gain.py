@@ -23,8 +23,8 @@ import numpy as np
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from goldspan._draws import Keys, draws, keys_of
 from goldspan.aggregation import Consensus
-from goldspan.aggregation.draws import Keys, draws, keys_of
 from goldspan.crowd import Crowd
 from goldspan.errors import UnknownNameError
 from goldspan.money import from_micro, to_micro

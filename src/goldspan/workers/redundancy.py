@@ -11,10 +11,10 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from goldspan._draws import keys_of, scattered
 from goldspan._kernel import kernel
 from goldspan.aggregation import aggregate, get_aggregator
 from goldspan.aggregation.consensus import Consensus
-from goldspan.aggregation.draws import scattered
 from goldspan.aggregation.families import Families, check_families, families_for
 from goldspan.crowd import Answers, Crowd, ReadOptions
 from goldspan.crowd.gold import attach_gold
@@ -23,7 +23,6 @@ from goldspan.errors import InputError, UnknownNameError
 from goldspan.money import MICRO
 from goldspan.spans import Tagged
 from goldspan.spans.scoring import score_codes
-from goldspan.tagger.features import hash64
 from goldspan.workers.beta import Reliability
 from goldspan.workers.stopping import (
     Confident,
@@ -598,8 +597,8 @@ def _keys_of_answers(crowd: Crowd, answers: Answers, seed: int) -> NDArray[np.ui
 
     So an order by it does not depend on how the answers are sorted, nor on which others there are.
     """
-    items = np.array([hash64(f"{seed}\0{name}") for name in crowd.item_ids.to_pylist()], np.uint64)
-    workers = np.array([hash64(name) for name in crowd.worker_ids.to_pylist()], np.uint64)
+    items = keys_of([f"{seed}\0{name}" for name in crowd.item_ids.to_pylist()])
+    workers = keys_of(crowd.worker_ids)
     return scattered(items[answers.item] ^ workers[answers.worker])
 
 

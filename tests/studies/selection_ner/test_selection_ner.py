@@ -7,11 +7,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from goldspan._draws import keys_of
 from goldspan.errors import InputError
 from goldspan.protocols import Serial
 from goldspan.runners import Threads
 from goldspan.selection import Schedule, select_items
-from goldspan.selection.pool import keys_of
 from goldspan.tagger import CRF
 from studies import run_study
 from studies.selection_ner import experiment, lines, tables

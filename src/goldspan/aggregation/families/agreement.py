@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from goldspan.aggregation.draws import draws, keys_of
+from goldspan._draws import draws, keys_of
 from goldspan.aggregation.kernels import count_agreements, list_pairs, scatter_of_blocks
 from goldspan.crowd import Crowd
 

@@ -7,6 +7,7 @@ shuffled is judged by other hidden answers. Here a number is a function of a see
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -18,14 +19,20 @@ STEP = np.uint64(0x9E3779B97F4A7C15)
 """What SplitMix64 adds from one number to the next."""
 
 
-def keys_of(ids: pa.Array) -> Keys:
-    """Return a number of 64 bits for every id, the same on every machine.
+def hash64(text: str) -> int:
+    """Hash a string into 64 bits, the same in every process and on every machine."""
+    digest = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest()
+    return int.from_bytes(digest, "little")
 
-    >>> keys_of(pa.array(["a", "b", "a"])).tolist()
+
+def keys_of(ids: Sequence[str] | pa.Array) -> Keys:
+    """Return the hash of every id, uint64 [n].
+
+    >>> keys_of(["a", "b", "a"]).tolist()
     [3405396810240292928, 8453121595177857668, 3405396810240292928]
     """
-    digests = (hashlib.blake2b(name.encode(), digest_size=8) for name in ids.to_pylist())
-    return np.frombuffer(b"".join(d.digest() for d in digests), "<u8").astype(np.uint64)
+    names = ids.to_pylist() if isinstance(ids, pa.Array) else ids
+    return np.fromiter(map(hash64, names), np.uint64, count=len(names))
 
 
 def draws(seed: object, purpose: str, *keys: Keys) -> NDArray[np.float64]:
@@ -36,12 +43,12 @@ def draws(seed: object, purpose: str, *keys: Keys) -> NDArray[np.float64]:
         purpose: What for: draws of other purposes are independent.
         keys: uint64 [n] each, of ids; their order counts.
 
-    >>> one = keys_of(pa.array(["x", "y"]))
+    >>> one = keys_of(["x", "y"])
     >>> both = draws(0, "pair", one, one[::-1])
     >>> bool((both == draws(0, "pair", one[::-1], one)[::-1]).all()), bool(both[0] == both[1])
     (True, False)
     """
-    state = keys_of(pa.array([f"{seed} {purpose}"]))
+    state = keys_of([f"{seed} {purpose}"])
     for key in keys:
         state = scattered((state ^ key) + STEP)
     return unit(state)
