@@ -39,6 +39,8 @@ VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
     "hmm-ma (eq. 15)": ("crf-ma", {"normalise": "none", **HMM}),
     "crf-conc (c2 = 2.5)": ("crf-conc", {"c2": 2.5}),
     "mv-seg (in or out)": ("mv-seg", {"segments": "inside"}),
+    "mv-seg (in or out; ties to spans)": ("mv-seg", {"segments": "inside", "ties": "inside"}),
+    "mv-token (ties to spans)": ("mv-token", {"ties": "inside"}),
     "multicrf (distinct)": ("multicrf", {"begin": "uniform"}),
     "multicrf-max (distinct)": ("multicrf-max", {"begin": "uniform"}),
 }

@@ -10,7 +10,8 @@ from studies.rodrigues.simulated_study import SimulatedStudy
 WORKERS = tuple(f"crf_noise({variance})" for variance in (0.005, 0.05, 0.05, 0.1, 0.1))
 BELOW = ("mv-seq", "mv-token", "mv-seg (in or out)", "crf-conc", "multicrf", "multicrf-max")
 DISTINCT = ("multicrf (distinct)", "multicrf-max (distinct)")
-OTHER_FORMS = ("mv-seg", *DISTINCT)
+TIED = ("mv-token (ties to spans)", "mv-seg (in or out; ties to spans)")
+OTHER_FORMS = (*TIED, "mv-seg", *DISTINCT)
 CLAIM = Claim("crf-ma (eq. 15)", BELOW)
 OURS = ("hmm-ma (eq. 15)", "crf-ma", "bsc-seq", "bsc-seq+crf")
 METHODS = (*BELOW, CLAIM.method, *OURS, *OTHER_FORMS, "crf-gold")
@@ -25,6 +26,10 @@ FORMS = (
     "mv-seg (in or out) votes as the paper describes it: whether a token is in a segment, then the "
     "segment's type. mv-seg is ours, and votes on begin and end as well. " + PRIORS
 )
+TIES = (
+    "Ties of votes go to O, our default, or, in the rows of ties to spans, to the label that is "
+    "not O; the paper does not say which."
+)
 
 study = SimulatedStudy(
     name="rodrigues-2",
@@ -33,5 +38,5 @@ study = SimulatedStudy(
     workers=WORKERS,
     claim=CLAIM,
     methods=METHODS,
-    notes=(PENALTY, EVERYBODY, FORMS),
+    notes=(PENALTY, EVERYBODY, FORMS, TIES),
 )

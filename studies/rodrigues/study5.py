@@ -8,7 +8,7 @@ from studies.rodrigues.experiment import Told
 from studies.rodrigues.methods import OWN, Claim
 from studies.rodrigues.options import Options, finish
 from studies.rodrigues.real import Everybody, read_crowd_and_tests
-from studies.rodrigues.study2 import BELOW, FORMS, OTHER_FORMS
+from studies.rodrigues.study2 import BELOW, FORMS, OTHER_FORMS, TIES
 from studies.rodrigues.tables import error_table
 from studies.table import Study
 
@@ -17,6 +17,7 @@ LETTER = ("crf-ma (eq. 12)", "crf-ma (eq. 15)", "hmm-ma")
 METHODS = (*BELOW, *OTHER_FORMS, "ds", "crf-ma", *LETTER, "bsc-seq", "bsc-seq+crf", "crf-gold")
 NOTES = (
     FORMS,
+    TIES,
     (
         "Workers labelled different articles, so that eq. 12 and eq. 15 differ; crf-ma compares "
         "them by their mean per label."

@@ -31,7 +31,7 @@ def test_a_study_makes_tables_notes_and_a_picture(name, tiny, tmp_path):
         assert all(0 <= row["F1"] <= 100 and math.isfinite(row["P"]) for row in rows)
         assert ("p" in table.columns) == (name != "rodrigues-5")
     assert study.notes[0].startswith("QUICK")
-    assert sum("The paper's order" in note for note in study.notes) == 3
+    assert not any("The paper's order" in note for note in study.notes)  # a part proves nothing
     assert told[-1][0] == told[-1][1]
     save_figure(study.picture(), tmp_path / "picture.svg")
     assert (tmp_path / "picture.svg").stat().st_size > 1000
@@ -42,6 +42,10 @@ def test_full_runs_say_how_much_was_done_and_not_quick(tiny):
     study = run_study("rodrigues-4", tiny, **options)
     assert study.notes[0].startswith("24 sentences")
     assert "2 repeats" in study.tables[0].caption
+    study = run_study(
+        "rodrigues-4", tiny, **(options | {"methods": ("mv-token", "crf-ma (eq. 15)")})
+    )
+    assert sum("The paper's order" in note for note in study.notes) == 3
 
 
 def test_finished_runs_are_kept_in_the_state(tiny, tmp_path):
@@ -85,7 +89,7 @@ def test_a_number_that_is_too_small_is_refused(tiny, option):
 @pytest.mark.realdata
 def test_the_paper_s_order_holds_on_part_of_the_real_crowd(data):
     methods = ("mv-token", "crf-conc", "crf-ma")
-    study = run_study("rodrigues-5", data, methods=methods, quick=True)
+    study = run_study("rodrigues-5", data, methods=methods, sentences=500)
     notes = [note for note in study.notes if "order" in note]
     assert len(notes) == 3
     assert all("is ahead of" in note and "NOT" not in note for note in notes)
