@@ -63,7 +63,7 @@ def _score_table(
     tests: Mapping[tuple[str, str], Tested],
 ) -> Table:
     methods = columns_of(runs)
-    counts = {len(own) for own in methods.values()}
+    counts = {len(own) for label, own in methods.items() if label != UPPER} or {1}
     n_repeats, ahead = max(counts), f"{first} ahead by"
     is_drawn, is_even = n_repeats > 1, len(counts) == 1
     columns = ["method", *([] if is_even else ["repeats"])]
@@ -73,11 +73,13 @@ def _score_table(
     if any(place == items for place, _ in published):
         columns.append("published F1")
     rows = []
-    for label, own in methods.items():
+    for label, every in methods.items():
+        own = every[:1] if label == UPPER else every  # one run, which stands in every repeat
         cells = {"method": label, "repeats": len(own), **_means(rates_of(own, items))}
         cells["published F1"] = published.get((items, label))
         if label != first and first in methods:
-            _, cells[ahead], cells[P_VALUE] = _compared(runs, first, label, items)
+            _, cells[ahead], p = _compared(runs, first, label, items)
+            cells[P_VALUE] = None if label == UPPER else p
             if (items, label) in tests:
                 cells[CORRECTED] = tests[items, label].corrected
         rows.append(tuple(cells.get(column) for column in columns))

@@ -35,6 +35,14 @@ def test_a_table_has_mean_deviation_difference_and_p():
     assert f"{votes['p']:.1e}" in table.markdown()
 
 
+def test_the_upper_bound_is_one_run_and_not_tested():
+    (table,) = score_tables(_runs(F1 | {"crf-gold": (0.9, 0.9, 0.9)}), CLAIM)
+    bound = table.to_dict()["rows"][-1]
+    assert bound["F1"] == pytest.approx(90)
+    assert bound["s.d. F1"] is bound["p"] is None
+    assert "repeats" not in table.columns
+
+
 def test_one_repeat_has_no_deviation_and_no_p():
     (table,) = score_tables(_runs({m: values[:1] for m, values in F1.items()}), CLAIM)
     assert table.columns == ("method", "P", "R", "F1", "crf-ma ahead by")
