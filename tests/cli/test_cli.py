@@ -342,6 +342,18 @@ def test_convert_goes_to_another_format_and_says_what_is_lost(tmp_path):
     assert "the file does not give back: 690 answers" in run.stderr
 
 
+def test_what_was_not_read_is_said_by_convert_and_agreement(tmp_path):
+    nested = [{"start": 0, "end": 3, "label": "PER"}, {"start": 0, "end": 8, "label": "EV"}]
+    path = tmp_path / "tasks.jsonl"
+    task = {"text": "Ann sang in Rome.", "answer": "accept", "spans": nested}
+    path.write_text("".join(json.dumps({**task, "_annotator_id": w}) + "\n" for w in "ab"))
+    for command in (["convert", path, "-o", tmp_path / "x.parquet"], ["agreement", path]):
+        said = goldspan_run(*command).stderr
+        assert "tasks.jsonl: 2 not placed: nested span" in said
+        facts = json.loads(done(*command, "--json", *(["--overwrite"] if "-o" in command else [])))
+        assert facts["import"]["not_placed"] == {"nested span": 2}
+
+
 def test_an_output_that_is_the_input_is_refused(tmp_path):
     path = tmp_path / "crowd.tsv"
     path.write_bytes(EXAMPLE.read_bytes())

@@ -149,6 +149,10 @@ def test_where_there_is_nothing_to_compare_nothing_is_said():
     assert math.isnan(found.alpha_u)
     assert found.to_dict()["gamma"] is None
     assert found.pairs.num_rows == found.documents.num_rows == 1
+    of_two = [{**row, "doc": f"d{row['item']}"} for row in (*rows, {**rows[1], "item": 2})]
+    nowhere = unit_agreement(read_crowd(of_two, format="spans"))  # two documents, and no span
+    assert all(map(math.isnan, (*nowhere.gamma_interval, *nowhere.alpha_u_interval)))
+    assert "no two annotators of a document marked any" in str(nowhere)
     alone = unit_agreement(read_crowd(rows[2:], format="spans"))
     assert alone.pairs.num_rows == 0
     with pytest.raises(InputError, match="are for spans"):

@@ -346,12 +346,30 @@ def test_a_folder_without_weights_is_refused(trained, tmp_path):
 
 
 @needs_torch
+def test_a_folder_without_the_words_of_its_tokenizer_is_refused(trained, folder, tmp_path):
+    trained.save(tmp_path / "ner")
+    shutil.copytree(folder, tmp_path / "bare")
+    for name in ("ner", "bare"):
+        for file in ("tokenizer.json", "vocab.txt"):
+            (tmp_path / name / file).unlink(missing_ok=True)
+    with pytest.raises(InputError, match="its tokenizer has no words"):
+        load_tagger(tmp_path / "ner")
+    with pytest.raises(InputError, match="its tokenizer has no words"):
+        Encoder(model=str(tmp_path / "bare")).fit(X, Y)
+
+
+@needs_torch
 def test_models_that_are_not_there_are_refused_with_a_way_out(tmp_path, monkeypatch, folder):
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     with pytest.raises(InputError, match="name a model of Hugging Face, or a folder"):
         Encoder().fit(X, Y)
     with pytest.raises(InputError, match="there is no such folder"):
         Encoder(model=str(tmp_path / "none")).fit(X, Y)
+    monkeypatch.chdir(tmp_path.parent)
+    with pytest.raises(InputError, match="there is no such folder"):
+        Encoder(model=f"{tmp_path.name}/none").fit(
+            X, Y
+        )
     with pytest.raises(InputError, match=r"it has no config\.json"):
         Encoder(model=str(tmp_path)).fit(X, Y)
     (tmp_path / "file").write_text("")

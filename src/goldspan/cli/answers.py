@@ -29,6 +29,7 @@ from goldspan.cli.options import (
     reads_crowd,
 )
 from goldspan.cli.output import (
+    as_read,
     check_files,
     check_outputs,
     check_part,
@@ -650,6 +651,10 @@ def agreement(
 
             save_figure(agreement_figure(crowd, found), plot)
     facts, lines = found.to_dict(), list(_agreement_lines(found, plot))
+    facts["import"] = crowd.import_report.to_dict(max_faults=20)
+    if not json:
+        for line in as_read(crowd.import_report):
+            warn(line)
     if units:
         from goldspan.crowd.unitizing import unit_agreement
 

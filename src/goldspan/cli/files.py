@@ -22,6 +22,7 @@ from goldspan.cli.options import (
     reads_pool,
 )
 from goldspan.cli.output import (
+    as_read,
     check_outputs,
     not_held,
     print_result,
@@ -288,12 +289,13 @@ def convert(
     is_file = output not in {None, "-"}
     as_json = json and is_file
     if not as_json:
-        for what in lost:
-            warn(not_held(what))
+        for line in [*as_read(crowd.import_report), *map(not_held, lost)]:
+            warn(line)
     size = {"items": crowd.n_items, "answers": len(crowd.answers), "lost": lost}
     after = crowd.tagset.encoding
     facts = {"input": source, "output": output, "from": before, "to": after, **size}
     facts |= {"partitions": partitions} if partitions else {}
+    facts["import"] = crowd.import_report.to_dict(max_faults=20)
     parts = f" in {partitions} partitions" if partitions else ""
     written = f"written: {output} ({before} to {after}, {crowd.n_items} items{parts})"
     print_result(facts, [written] if is_file else [], as_json=as_json)

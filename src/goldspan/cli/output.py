@@ -9,11 +9,14 @@ import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import typer
 
 from goldspan.cli.compiling import notice
+
+if TYPE_CHECKING:
+    from goldspan.crowd.report import ImportReport
 
 
 def say(text: str, *, to_stderr: bool = False) -> None:
@@ -53,6 +56,11 @@ def print_result(
 def warn(text: str) -> None:
     """Print a line on standard error."""
     say(text, to_stderr=True)
+
+
+def as_read(report: ImportReport) -> list[str]:
+    """Word what a reader decided and could not use; nothing if it took everything as it stood."""
+    return [f"{report.source or 'input'}: {remark}" for remark in report.remarks]
 
 
 def not_held(what: str) -> str:

@@ -89,6 +89,16 @@ class ImportReport:
         """Number of faults of every kind, the most frequent first."""
         return dict(Counter(fault.kind for fault in self.faults).most_common())
 
+    @property
+    def remarks(self) -> list[str]:
+        """What was decided and what could not be used, a sentence each; empty if all was read."""
+        lines = [*self.notes, *(f"{n} not placed: {reason}" for reason, n in self.reasons.items())]
+        for kind, count in self.kinds.items():
+            first = str(next(fault for fault in self.faults if fault.kind == kind))
+            shown = first if len(first) <= MAX_SHOWN else f"{first[: MAX_SHOWN - 1]}…"
+            lines.append(f"{count} faults of kind {kind}, the first: {shown}")
+        return lines
+
     def to_dict(self, max_faults: int | None = None) -> dict[str, Any]:
         """Return plain dictionaries and lists, for JSON."""
         return {
@@ -105,12 +115,7 @@ class ImportReport:
 
     def __str__(self) -> str:
         """Print the report in a few lines; of every kind of fault the number and the first."""
-        lines = [f"{self.source or 'crowd'} read as {self.format or 'a crowd'}"]
-        lines += [f"  {note}" for note in self.notes]
-        lines.append(f"  {self.n_labels} labels, {self.n_placed} placed")
-        lines += [f"  {count} not placed: {reason}" for reason, count in self.reasons.items()]
-        for kind, count in self.kinds.items():
-            first = str(next(fault for fault in self.faults if fault.kind == kind))
-            shown = first if len(first) <= MAX_SHOWN else f"{first[: MAX_SHOWN - 1]}…"
-            lines.append(f"  {count} faults of kind {kind}, the first: {shown}")
-        return "\n".join(lines)
+        head = f"{self.source or 'crowd'} read as {self.format or 'a crowd'}"
+        remarks, n_notes = self.remarks, len(self.notes)
+        counts = f"{self.n_labels} labels, {self.n_placed} placed"
+        return "\n  ".join([head, *remarks[:n_notes], counts, *remarks[n_notes:]])

@@ -218,8 +218,17 @@ class UnitAgreement:
             ("gamma of spans", self.gamma, self.gamma_interval),
             ("alpha_u of spans", self.alpha_u, self.alpha_u_interval),
         )
+        if np.isnan([self.gamma, self.alpha_u]).all():
+            return (
+                "gamma and alpha_u of spans: unknown, as no two annotators of a document marked any"
+            )
         return "\n".join(
-            f"{name:<26}{value:8.3f}  (95 %: {low:.3f} to {high:.3f})"
+            f"{name:<26}{value:8.3f}  "
+            + (
+                "(no interval: too few documents)"
+                if np.isnan(low)
+                else f"(95 %: {low:.3f} to {high:.3f})"
+            )
             for name, value, (low, high) in rows
         )
 
@@ -386,8 +395,11 @@ def _intervals(
     counts = rng.multinomial(n, np.full(n, 1 / n), size=n_resamples)
     found = _ratios(counts @ sums)
     rest = (1 - LEVEL) / 2
+    known = found[~np.isnan(found).any(axis=1)]
+    if not len(known):  # nobody marked anything
+        return [(float("nan"), float("nan"))] * 2
     with np.errstate(all="ignore"):
-        low, high = np.quantile(found[~np.isnan(found).any(axis=1)], [rest, 1 - rest], axis=0)
+        low, high = np.quantile(known, [rest, 1 - rest], axis=0)
     return [(float(low[k]), float(high[k])) for k in range(2)]
 
 

@@ -79,7 +79,7 @@ class Network:
         make: Any = transformers.AutoModelForTokenClassification
         with torch.random.fork_rng(devices=[]), loading(m.model) as where:
             torch.manual_seed(m.random_state or 0)
-            tokenizer = transformers.AutoTokenizer.from_pretrained(m.model, **where)
+            tokenizer = read_tokenizer(m.model, where)
             model = make.from_pretrained(
                 m.model, ignore_mismatched_sizes=True, use_safetensors=True, dtype=torch.float32,
                 **where, **_labels_of(codec),
@@ -97,7 +97,7 @@ class Network:
 
         make: Any = transformers.AutoModelForTokenClassification
         with loading(str(folder)) as where:
-            tokenizer = transformers.AutoTokenizer.from_pretrained(str(folder), **where)
+            tokenizer = read_tokenizer(str(folder), where)
             model = make.from_pretrained(
                 str(folder), use_safetensors=True, dtype=torch.float32, **where
             )
@@ -216,7 +216,7 @@ class OnnxNetwork:
         import transformers
 
         with loading(str(folder)) as where:
-            tokenizer = transformers.AutoTokenizer.from_pretrained(str(folder), **where)
+            tokenizer = read_tokenizer(str(folder), where)
             config = transformers.AutoConfig.from_pretrained(str(folder), **where)
             session = onnxruntime.InferenceSession(
                 str(folder / ONNX), providers=onnxruntime.get_available_providers()
@@ -301,7 +301,8 @@ def _quiet() -> Iterator[None]:
     words.set_verbosity(logging.CRITICAL)
     words.disable_progress_bar()
     try:
-        yield
+        with _level("huggingface_hub", logging.CRITICAL):  # it tells of every attempt to connect
+            yield
     finally:
         words.set_verbosity(level)
         if had_bars:
@@ -320,6 +321,27 @@ def _level(name: str, level: int) -> Iterator[None]:
         logger.setLevel(before)
 
 
+def read_tokenizer(name: str, where: dict[str, Any]) -> Any:
+    """Load a tokenizer; without its files transformers makes one to which every word is unknown.
+
+    Args:
+        name: Folder or name of the model.
+        where: What `loading` yields.
+
+    Raises:
+        InputError: It has no words.
+    """
+    import transformers
+
+    tokenizer = transformers.AutoTokenizer.from_pretrained(name, **where)
+    if not set(tokenizer.get_vocab()) - {*tokenizer.all_special_tokens, *MARKS}:
+        raise InputError(
+            f"cannot load the encoder {name}: its tokenizer has no words; tokenizer.json or "
+            "vocab.txt, with which the model was trained, must be in the folder"
+        )
+    return tokenizer
+
+
 @contextmanager
 def loading(name: str) -> Iterator[dict[str, Any]]:
     """Turn what Hugging Face raises for a model that cannot be loaded into a message.
@@ -327,11 +349,13 @@ def loading(name: str) -> Iterator[dict[str, Any]]:
     Yields the arguments that say where to look: nothing is downloaded for a folder, code that comes
     with a model is not run, and weights are safetensors, which hold no code.
     """
-    is_folder = Path(name).exists() or name.startswith((".", "/", "~"))
-    if is_folder and not Path(name).is_dir():
-        what = "it is a file" if Path(name).exists() else "there is no such folder"
+    path = Path(name)  # a name of the hub has no slash, or one
+    is_folder = path.exists() or name.startswith((".", "/", "~")) or name.count("/") > 1
+    is_folder = is_folder or (path.parent != Path() and path.parent.is_dir())
+    if is_folder and not path.is_dir():
+        what = "it is a file" if path.exists() else "there is no such folder"
         raise InputError(f"cannot read the encoder {name}: {what}")
-    if is_folder and not (Path(name) / "config.json").is_file():
+    if is_folder and not (path / "config.json").is_file():
         raise InputError(f"{name} is not a Hugging Face model: it has no config.json")
     try:
         with _quiet():

@@ -203,7 +203,13 @@ def open_frozen(model: str) -> FrozenEncoder:
         MissingExtraError: torch or transformers are not installed.
         InputError: It cannot be loaded.
     """
-    from goldspan.tagger.network import best_device, check_installed, loading, most_pieces
+    from goldspan.tagger.network import (
+        best_device,
+        check_installed,
+        loading,
+        most_pieces,
+        read_tokenizer,
+    )
     from goldspan.tagger.pieces import MARKS, Pieces
 
     check_installed(purpose="a tagger with an encoder's vectors")
@@ -212,7 +218,7 @@ def open_frozen(model: str) -> FrozenEncoder:
 
     make: Any = transformers.AutoModel
     with loading(model) as where:
-        tokenizer = transformers.AutoTokenizer.from_pretrained(model, **where)
+        tokenizer = read_tokenizer(model, where)
         encoder = make.from_pretrained(model, use_safetensors=True, dtype=torch.float32, **where)
     # An encoder that goldspan fine-tuned knows marks before words with capitals.
     case = set(MARKS) <= set(tokenizer.get_vocab())
