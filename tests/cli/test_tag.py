@@ -142,6 +142,13 @@ def test_train_refuses_what_it_cannot_do(tmp_path, words, message):
     assert not list(tmp_path.iterdir())
 
 
+def test_names_of_items_are_no_texts_to_learn_from(tmp_path):
+    path = tmp_path / "labels.csv"
+    path.write_text("item,worker,label,gold\n1,a,x,x\n2,a,y,y\n")
+    message = refused("train", path, "-o", tmp_path / "m.goldspan")
+    assert "labels.csv: a tagger learns from texts, and these items have only names" in message
+
+
 @pytest.fixture
 def partly(tmp_path):
     """The example with a tag missing in its first item and all tags in its second."""

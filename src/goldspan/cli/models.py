@@ -152,7 +152,7 @@ def train(
 
     with working(runner, threads) as worked_by, steps(3, quiet=json) as step:
         step(f"reading {source}")
-        crowd = reading.read(source, step.part)
+        crowd = _of_texts(reading.read(source, step.part), source)
         data = _aggregated(crowd, method) if method else _labelled_items(crowd)
         if not soft and data.soft is None:
             _check_possible(data, crowd.tagset.encoding)
@@ -255,7 +255,7 @@ def _write_project(
 
     with steps(3 if method else 2, quiet=as_json) as step:
         step(f"reading {source}")
-        crowd = reading.read(source, step.part)
+        crowd = _of_texts(reading.read(source, step.part), source)
         dev = reading.read(validation) if validation else None
         if method:
             step(f"aggregating with {method}")
@@ -268,6 +268,19 @@ def _write_project(
     lines = [f"  {name}: {counts[part]} items" for part, name in names.items()]
     hint = f"written: {folder} ({Path(folder) / 'README.md'} says how to train on it)"
     print_result({"input": source, "output": folder, **counts}, [*lines, hint], as_json=as_json)
+
+
+def _of_texts(crowd: Crowd, source: str) -> Crowd:
+    """Return a crowd, but reject single labels of items that have names and no text."""
+    from goldspan.aggregation.legal import has_words
+    from goldspan.errors import InputError
+
+    if not has_words(crowd):
+        raise InputError(
+            f"{source}: a tagger learns from texts, and these items have only names: add a column "
+            "with the texts"
+        )
+    return crowd
 
 
 @dataclass(frozen=True, eq=False)
