@@ -8,17 +8,23 @@ token, so white space before it is lost. There is no place for confidences.
 
 It reads spans of any layer: of several layers that have annotations, `NamedEntity`, else the first;
 `columns={"label": "webanno.custom.Layer"}` names another, or a feature ("value" by default, else
-the layer's first). Spans of sub-tokens are exact. Relations, chains and other layers are counted.
+the layer's first). Spans of sub-tokens are exact. Relations, chains and other layers are counted;
+spans across sentences, or without a label, are left out and listed. A token that the text does not
+have at its offsets, and a row or sentence that was cut off, is an error. If sentences of several
+documents have the same id, every id begins with its document.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from pathlib import Path
+from typing import NamedTuple
 
-from goldspan.crowd.formats.char_spans import CharSpan, code_point, cut_text
+from goldspan.crowd.formats.char_spans import CharSpan, cut_text, same_words
 from goldspan.crowd.formats.documents import File, Said, listed_files, write_documents
 from goldspan.crowd.formats.json_records import Record, collect
 from goldspan.crowd.formats.span_crowd import Labels, SpanCrowd
@@ -26,7 +32,7 @@ from goldspan.crowd.model import Crowd
 from goldspan.crowd.options import ReadOptions
 from goldspan.crowd.report import counted
 from goldspan.crowd.source import Source
-from goldspan.errors import GoldspanError, InputError
+from goldspan.errors import FormatError, GoldspanError, InputError
 
 _FORMAT = "#FORMAT=WebAnno TSV 3."
 _ENTITY = "de.tudarmstadt.ukp.dkpro.core.api.ner.type.NamedEntity"
@@ -34,6 +40,7 @@ _LINE_ENDS = {"\t": "\\t", "\n": "\\n", "\f": "\\f", "\r": "\\r", "\b": "\\b", "
 _ESCAPED = {mark[1]: char for char, mark in _LINE_ENDS.items()}
 _RESERVED = re.compile(r"->|[\\\[\]|_;\t\n*]")
 _VALUE = re.compile(r"((?:\\->|\\.|[^\\\[\]|])*)(?:\[(\d{1,9})\])?", re.DOTALL)
+_ID = re.compile(r"^#Sentence\.id=(.+)$", re.MULTILINE)
 _ROW = re.compile(r"\d+-(\d+)(?:\.(\d+))?\t(\d{1,9})-(\d{1,9})\t")
 
 
@@ -48,12 +55,47 @@ def sniff(source: Source) -> bool:
 
 def read(source: Source, options: ReadOptions) -> Crowd:
     """Read a file, a folder or an archive."""
-    crowd = SpanCrowd(source, "webanno", options)
+    crowd = SpanCrowd(source, "webanno", replace(options, offsets="codepoint"))
     files = listed_files(source, ".tsv")
+    is_shared = _share_ids(files)
+    if is_shared:
+        note = "sentences of several documents have the same id: every id begins with its document"
+        crowd.builder.notes.append(note)
     for file in counted(files, options.progress):
         with collect(crowd.faults):
-            _read_file(crowd, file)
+            _read_file(crowd, file, is_shared=is_shared)
     return crowd.build()
+
+
+def _share_ids(files: Sequence[File]) -> bool:
+    """Return whether sentences of several documents have the same id."""
+    found: dict[str, str | None] = {}
+    for file in files:
+        with suppress(GoldspanError):  # it is told when the file is read
+            for name in _ID.findall(file.source.text.value):
+                if found.setdefault(name, file.document) != file.document:
+                    return True
+    return False
+
+
+class _Row(NamedTuple):
+    """A row of a token, or of a part of one.
+
+    Attributes:
+        line: Where it stands.
+        first: Its first unit in the document.
+        last: One past its last unit.
+        is_part: Whether it is part of a token.
+        token: What it covers.
+        cells: One per column of the layers.
+    """
+
+    line: int
+    first: int
+    last: int
+    is_part: bool
+    token: str
+    cells: list[str]
 
 
 @dataclass
@@ -64,47 +106,66 @@ class _Sentence:
         record: Where it begins.
         id: Its id, None if it has none.
         text: Its text.
-        rows: First and last unit, whether it is part of a token, and the cells of every row.
+        rows: Its rows.
+        spans: First and last unit of every span, by its label, None if it has none, and its number.
     """
 
     record: Record
     id: str | None = None
     text: str | None = None
-    rows: list[tuple[int, int, bool, list[str]]] = field(default_factory=list)
+    rows: list[_Row] = field(default_factory=list)
+    spans: dict[tuple[str | None, str], tuple[int, int]] = field(default_factory=dict)
 
 
-def _read_file(crowd: SpanCrowd, file: File) -> None:
+def _read_file(crowd: SpanCrowd, file: File, *, is_shared: bool) -> None:
     place = Record({}, file.source.name, 1, worker=file.worker)
     lines = file.source.text.value.split("\n")
     if not lines[0].startswith(_FORMAT):
         message = f"the first line is not {_FORMAT}3: is this WebAnno TSV?"
         raise place.error(message, "header")
-    layers, column = [], 0
+    layers, n_columns = [], 0
     for line in lines[1:]:
         if not line.startswith("#T_"):
             break
         kind, _, names = line.partition("=")
         layer, *features = names.split("|")
-        layers.append((kind, layer, features or [""], column))
-        column += len(features) or 1
+        layers.append((kind, layer, features or [""], n_columns))
+        n_columns += len(features) or 1
     sentences = list(_sentences(lines, place))
-    chosen = _chosen(crowd, layers, sentences, place)
+    column = _chosen(crowd, layers, sentences, place)
+    first_lines: dict[str, int] = {}
+    whole = []
     for number, one in enumerate(sentences, start=1):
         with collect(crowd.faults):
-            _read_sentence(crowd, file, one, number, chosen)
+            name = one.id or str(number)
+            if file.document and (is_shared or not one.id):
+                name = f"{file.document}-{name}"
+            one.record = one.record.at(item=name)
+            first = first_lines.setdefault(name, one.record.line)
+            if first < one.record.line:
+                message = f"the sentence id appears twice in this file (first in line {first})"
+                raise one.record.error(f"{message}: ids must be unique", "duplicate-item")
+            _check_cells(one, n_columns)
+            _find_spans(one, column)
+            whole += [one] if one.rows else []
+    _leave_out_across(crowd, sentences)
+    for one in whole:
+        with collect(crowd.faults):
+            _read_sentence(crowd, file, one)
 
 
 def _sentences(lines: Sequence[str], place: Record) -> Iterator[_Sentence]:
     """The sentences of a file."""
     found: _Sentence | None = None
+    is_after_blank = False
     for number, line in enumerate(lines, start=1):
         here = Record({}, place.file, number, worker=place.worker)
         key, is_said, value = line.partition("=")
         if is_said and key in {"#Text", "#Sentence.id"}:
-            if found is None or found.rows:
-                if found is not None:
-                    yield found
-                found = _Sentence(here)
+            if found and (found.rows or (is_after_blank and found.text is not None)):
+                yield found
+                found = None
+            found = found or _Sentence(here)
             if key == "#Sentence.id":
                 found.id = value
             else:
@@ -113,12 +174,64 @@ def _sentences(lines: Sequence[str], place: Record) -> Iterator[_Sentence]:
         elif row := _ROW.match(line):
             if found is None or found.text is None:
                 raise here.error("a row before the text of its sentence (#Text=)", "line")
-            cells = line[row.end() :].split("\t")
-            found.rows.append((int(row[3]), int(row[4]), row[2] is not None, cells[1:]))
+            token, *cells = line[row.end() :].removesuffix("\t").split("\t")
+            units = int(row[3]), int(row[4])
+            found.rows.append(_Row(number, *units, row[2] is not None, token, cells))
         elif line.strip() and not line.startswith("#"):
             raise here.error(f"not a row of a token: {line[:60]!r}", "line")
-    if found is not None and found.rows:
+        is_after_blank = not line.strip()
+    if found:
         yield found
+
+
+def _check_cells(one: _Sentence, n_columns: int) -> None:
+    """Raise `FormatError` if the file was cut off within a sentence."""
+    text = (one.text or "").strip()
+    if text and not one.rows:
+        message = f"the sentence {text[:60]!r} has no rows of tokens: was the file cut off?"
+        raise one.record.error(message, "cells")
+    faults = [
+        one.record._replace(line=row.line).fault(
+            f"a row of {len(row.cells)} cells after its token {row.token[:60]!r}, where the layers "
+            f"(#T_) have {n_columns} columns: was the file cut off?",
+            "cells",
+        )
+        for row in one.rows
+        if len(row.cells) < n_columns
+    ]
+    if faults:
+        raise FormatError(faults)
+
+
+def _find_spans(one: _Sentence, column: int | None) -> None:
+    """Join the rows of every span."""
+    for n, row in enumerate(one.rows):
+        cell = "_" if column is None else row.cells[column]
+        for label, mark in _values(cell, one.record._replace(line=row.line)):
+            key = label, mark or f"row {n}"
+            first, last = one.spans.get(key, (row.first, row.last))
+            one.spans[key] = first, max(last, row.last)
+
+
+def _leave_out_across(crowd: SpanCrowd, sentences: Sequence[_Sentence]) -> None:
+    """Leave out spans that end with the last row of a sentence and go on in the next one."""
+    across: list[tuple[_Sentence, tuple[str | None, str]]] = []
+    begun: set[tuple[str | None, str]] = set()
+    for one, after in pairwise(sentences):
+        going_on = {
+            key
+            for key in one.spans.keys() & after.spans.keys()
+            if key[1].isdigit()
+            and one.spans[key][1] == max(row.last for row in one.rows)
+            and after.spans[key][0] == after.rows[0].first
+        }
+        for label, mark in sorted(going_on - begun, key=str):
+            message = f"span {label or 'without a label'} [{mark}] goes on in the next sentence"
+            crowd.leave_out(one.record, f"{message}: left out", "span across sentences")
+        across += [(part, key) for key in going_on for part in (one, after)]
+        begun = going_on
+    for part, key in across:
+        part.spans.pop(key, None)
 
 
 def _chosen(
@@ -132,7 +245,7 @@ def _chosen(
     used = []
     for kind, layer, features, first in layers:
         cells = [
-            cells[first] for one in sentences for _, _, _, cells in one.rows if len(cells) > first
+            row.cells[first] for one in sentences for row in one.rows if len(row.cells) > first
         ]
         n = sum(cell not in {"", "_"} for cell in cells)
         spans = kind == "#T_SP" and not features[0].startswith("ROLE_")
@@ -154,40 +267,62 @@ def _chosen(
     return best[2] + features.index(name)
 
 
-def _read_sentence(
-    crowd: SpanCrowd, file: File, one: _Sentence, number: int, column: int | None
-) -> None:
-    text, base = one.text or "", one.rows[0][0]
-    name = one.id or (f"{file.document}-{number}" if file.document else str(number))
-    record = one.record.at(item=name)
-
-    def place(unit: int) -> int:
-        found = code_point(text, unit - base, "utf16") if unit >= base else None
-        if found is None:
-            message = f"offset {unit} is outside the sentence's text or within a character"
-            raise record.error(message, "out-of-range")
-        return found
-
-    bounds = [(place(a), place(b)) for a, b, is_part, _ in one.rows if not is_part]
+def _read_sentence(crowd: SpanCrowd, file: File, one: _Sentence) -> None:
+    text, base = one.text or "", _base(one)
+    points = {base + unit: n for n, unit in enumerate(_units(text))}
+    for row in one.rows:
+        _check_place(one, row, text, base, points)
+    bounds = [(points[row.first], points[row.last]) for row in one.rows if not row.is_part]
     tokens, starts = [text[a:b] for a, b in bounds], [a for a, _ in bounds]
     if bounds and text[bounds[-1][1] :].strip():
-        crowd.leave_unread("ends of sentences behind the last row (is the file cut off?)", record)
-    item = crowd.item(record, cut_text(record, text, tokens, starts), group=file.document)
-    spans: dict[tuple[str, str], list[int]] = {}
-    for n, (first, last, _, cells) in enumerate(one.rows):
-        cell = cells[column] if column is not None and len(cells) > column else "_"
-        for label, mark in _values(cell, record):
-            found = spans.setdefault((label, mark or f"row {n}"), [place(first), place(last)])
-            found[1] = max(found[1], place(last))
-    listed = [CharSpan(label, a, b) for (label, _), (a, b) in spans.items()]
-    by = record.at(worker=file.worker)
-    # The offsets are code points by now, whatever `offsets` says of other formats.
-    labels = Labels(sorted(listed, key=lambda span: (span.start, span.end)))
-    crowd.answer_or_gold(item, by, labels)
+        what = "ends of sentences behind the last row (is the file cut off?)"
+        crowd.leave_unread(what, one.record)
+    cut = cut_text(one.record, text, tokens, starts)
+    item = crowd.item(one.record, cut, group=file.document)
+    spans = []
+    for (label, _), (first, last) in one.spans.items():
+        if label is None:
+            crowd.leave_out(one.record, "a span without a label", "span without a label")
+        else:
+            spans.append(CharSpan(label, points[first], points[last]))
+    placed = crowd.place(item, one.record, spans)
+    crowd.answer_or_gold(item, one.record, Labels(placed))
 
 
-def _values(cell: str, record: Record) -> Iterator[tuple[str, str]]:
-    """The labels of a cell, each with its number, "" if it has none."""
+def _check_place(
+    one: _Sentence, row: _Row, text: str, base: int, points: Mapping[int, int]
+) -> None:
+    """Raise `FormatError` if the text has no place at a row's offsets, or other characters."""
+    record = one.record._replace(line=row.line)
+    for unit in (row.first, row.last):
+        if unit not in points:
+            message = f"offset {unit} is outside the sentence's text or within a character"
+            raise record.error(message, "out-of-range")
+    seen = text[points[row.first] : points[row.last]]
+    if _is_token(row, seen):
+        return
+    message = f"the token at {row.first}-{row.last} is {row.token[:60]!r}, but the sentence's text "
+    message += f"has {seen[:60]!r} there"
+    if _is_token(row, text[row.first - base : row.last - base]):
+        message += "; it fits if offsets count code points: in WebAnno TSV they count UTF-16 units"
+    raise record.error(message, "text-mismatch")
+
+
+def _base(one: _Sentence) -> int:
+    """Return where a sentence's text begins in the document; white space may come before tokens."""
+    text, first = one.text or "", one.rows[0]
+    if text.startswith((first.token, _unescape_text(first.token))):
+        return first.first
+    return first.first - len(text) + len(text.lstrip())
+
+
+def _is_token(row: _Row, seen: str) -> bool:
+    """Return whether a row's token is what a text has; not all tools escape tokens."""
+    return same_words(seen, row.token) or same_words(seen, _unescape_text(row.token))
+
+
+def _values(cell: str, record: Record) -> Iterator[tuple[str | None, str]]:
+    """The labels of a cell (None: a span without one), each with its number, "" if it has none."""
     if cell in {"", "_"}:
         return
     at = 0
@@ -197,8 +332,7 @@ def _values(cell: str, record: Record) -> Iterator[tuple[str, str]]:
         end = found.end()
         if (end < len(cell) and cell[end] != "|") or not found[1]:
             raise record.error(f"not the label of a span: {cell[:60]!r}", "label")
-        if found[1] != "*":  # a span without a label
-            yield _unescape(found[1]), found[2] or ""
+        yield None if found[1] == "*" else _unescape(found[1]), found[2] or ""
         at = end + 1
 
 
