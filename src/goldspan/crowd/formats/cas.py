@@ -9,12 +9,17 @@ line feed between.
 
 It reads `NamedEntity`, else the first type of `webanno.custom` that has a feature of strings;
 `columns={"label": "webanno.custom.Layer"}` names another. A document without sentences is one item.
-Offsets become code points, whatever `offsets` says.
+Offsets become code points, whatever `offsets` says; one outside the text is an error. Spans across
+sentences, outside all of them or without a label are left out and listed; annotations of other
+types, text outside the sentences and confidences are counted and not read.
 """
 
 from __future__ import annotations
 
 import io
+import re
+import warnings
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -29,7 +34,7 @@ from goldspan.crowd.model import Crowd
 from goldspan.crowd.options import ReadOptions
 from goldspan.crowd.report import counted
 from goldspan.crowd.source import Source
-from goldspan.errors import MissingExtraError
+from goldspan.errors import FormatError, InputError, MissingExtraError
 
 SENTENCE = "de.tudarmstadt.ukp.dkpro.core.api.segmentation.type.Sentence"
 TOKEN = "de.tudarmstadt.ukp.dkpro.core.api.segmentation.type.Token"  # noqa: S105 - no password
@@ -37,6 +42,13 @@ ENTITY = "de.tudarmstadt.ukp.dkpro.core.api.ner.type.NamedEntity"
 _ANNOTATION, _STRING = "uima.tcas.Annotation", "uima.cas.String"
 _CUSTOM = "webanno.custom."
 _TYPES = "TypeSystem.xml"
+_STRUCTURE = (
+    *("uima.", "de.tudarmstadt.ukp.clarin.webanno.", "org.dkpro.core.api.xml."),
+    *("org.dkpro.core.api.pdf.", "de.tudarmstadt.ukp.dkpro.core.api.metadata."),
+)
+"""Beginnings of types that nobody annotates."""
+_UNMAPPED = re.compile(r"Not mapping external offset \[(-?\d+)\]")
+_NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def is_xmi(source: Source) -> bool:
@@ -88,37 +100,99 @@ def _read_file(crowd: SpanCrowd, cassis: Any, file: File, types: Any) -> None:
     data = io.BytesIO(file.source.data)
     try:
         load = cassis.load_cas_from_json if is_json else cassis.load_cas_from_xmi
-        cas = load(data) if is_json else load(data, typesystem=types)
+        with warnings.catch_warnings(record=True) as warned:
+            warnings.simplefilter("always")
+            cas = load(data) if is_json else load(data, typesystem=types)
     except Exception as error:  # noqa: BLE001 - whatever the parsers raise
         why = " ".join(str(error).split())[:200]
         message = f"not a CAS that can be read ({type(error).__name__}: {why})"
         raise record.error(message, "cas") from None
-    _read_cas(crowd, cas, file, record)
+    n_units = len((cas.sofa_string or "").encode("utf-16-le", "surrogatepass")) // 2
+    unmapped = [int(found[1]) for one in warned if (found := _UNMAPPED.match(str(one.message)))]
+    within = sorted({offset for offset in unmapped if 0 <= offset <= n_units})
+    if within:
+        message = f"offset {within[0]} is within a character: do the offsets count UTF-16 units?"
+        raise record.error(message, "out-of-range")
+    _read_cas(crowd, cas, file, record, n_units)
 
 
-def _read_cas(crowd: SpanCrowd, cas: Any, file: File, record: Record) -> None:
-    text = cas.sofa_string or ""
+def _read_cas(crowd: SpanCrowd, cas: Any, file: File, record: Record, n_units: int) -> None:
+    text, document = cas.sofa_string or "", file.document
     kind, feature = _kind(crowd, cas, record)
-    sentences = _select(cas, SENTENCE)
+    sentences, tokens = _select(cas, SENTENCE), _select(cas, TOKEN)
+    spans = [] if kind is None else _select(cas, kind)
+    _check_offsets(record, [*spans, *sentences, *tokens], len(text), n_units)
+    bounds = [(one.begin, one.end) for one in tokens]
     places = [(one.begin, one.end, getattr(one, "id", None)) for one in sentences]
-    tokens = [(one.begin, one.end) for one in _select(cas, TOKEN)]
-    spans = [] if kind is None else list(cas.select(kind))
-    n_inside = 0
-    document = file.document
-    for number, (first, last, name) in enumerate(places or [(0, len(text), None)], start=1):
-        part = text[first:last]
-        if not part.strip():
+    places = places or [(0, len(text), None)]
+    rest, names = spans, set()
+    for number, (first, last, name) in enumerate(places, start=1):
+        if not text[first:last].strip():
             continue
         here = record.at(item=name or (f"{document}-{number}" if document else str(number)))
-        bounds = [(a - first, b - first) for a, b in tokens if first <= a < b <= last]
-        starts = [a for a, _ in bounds] or None
-        words = [part[a:b] for a, b in bounds] or None
-        cut = cut_text(here, part, words, starts, rule=crowd.options.tokens)
-        item = crowd.item(here, cut, group=document)
-        inside = [one for one in spans if first <= one.begin and one.end <= last]
-        n_inside += len(inside)
-        crowd.answer_or_gold(item, here, _labels(crowd, item, here, inside, first, feature))
-    crowd.leave_unread("spans across sentences", record, len(spans) - n_inside)
+        inside = [one for one in rest if first <= one.begin and one.end <= last]
+        rest = [one for one in rest if one.begin < first or one.end > last]
+        with collect(crowd.faults):
+            if here.item in names:
+                message = "the sentence id appears twice in this file: ids must be unique"
+                raise here.error(message, "duplicate-item")
+            names.add(here.item)
+            own = [(a - first, b - first) for a, b in bounds if first <= a < b <= last]
+            item = _item(crowd, here, text[first:last], own, document)
+            crowd.answer_or_gold(item, here, _labels(crowd, item, here, inside, first, feature))
+    _list_unread(crowd, cas, record, {one.type.name for one in spans})
+    crowd.leave_unread("confidences of spans", record, sum(map(_is_sure, spans)))
+    ends = [0, *(last for _, last, _ in places)]
+    gaps = zip(ends, [*(first for first, _, _ in places), len(text)], strict=True)
+    n_gaps = sum(bool(text[a:b].strip()) for a, b in gaps)
+    crowd.leave_unread("parts of the text outside every sentence", record, n_gaps)
+    for one in rest:
+        crosses = any(a < one.end and one.begin < b for a, b, _ in places)
+        where = "across sentences" if crosses else "outside every sentence"
+        crowd.leave_out(record, f"{_shown(one, feature)} lies {where}: left out", f"span {where}")
+
+
+def _item(
+    crowd: SpanCrowd, record: Record, text: str, bounds: list[tuple[int, int]], group: str | None
+) -> Item:
+    """Add a sentence, cut into the tokens that the file gives, or else by the rule."""
+    words = [text[a:b] for a, b in bounds] or None
+    starts = [a for a, _ in bounds] or None
+    cut = cut_text(record, text, words, starts, rule=crowd.options.tokens)
+    return crowd.item(record, cut, group=group)
+
+
+def _check_offsets(record: Record, listed: Sequence[Any], size: int, n_units: int) -> None:
+    """Raise `FormatError` for annotations that are not in the text."""
+    faults = []
+    for one in listed:
+        if one.begin is None or one.end is None:
+            faults.append(record.fault(f"{_shown(one)} has no place: give begin and end", "span"))
+        elif one.begin < 0 or max(one.begin, one.end) > size:
+            message = f"{_shown(one)} is outside the text, which has {n_units} UTF-16 units"
+            faults.append(record.fault(message, "out-of-range"))
+    if faults:
+        raise FormatError(faults)
+
+
+def _shown(one: Any, feature: str = "value") -> str:
+    """Show an annotation in a message."""
+    label = getattr(one, feature, None)
+    kind = one.type.name.rpartition(".")[2]
+    what = f"span {label[:60]}" if label and isinstance(label, str) else kind
+    return f"{what} [{one.begin}, {one.end})"
+
+
+def _is_sure(one: Any) -> bool:
+    return bool(getattr(one, "confidence", None))
+
+
+def _list_unread(crowd: SpanCrowd, cas: Any, record: Record, taken: set[str]) -> None:
+    """Count the annotations of other types."""
+    found = Counter(one.type.name for one in cas.select(_ANNOTATION))
+    for name, n in found.items():
+        if name not in {SENTENCE, TOKEN, *taken} and not name.startswith(_STRUCTURE):
+            crowd.leave_unread(f"annotations of the layer {name[-60:]!r}", record, n)
 
 
 def _labels(
@@ -138,12 +212,12 @@ def _kind(crowd: SpanCrowd, cas: Any, record: Record) -> tuple[str | None, str]:
     """Return the type of the spans and its feature with the label."""
     wanted = crowd.options.columns.get("label")
     present = {one.type.name for one in cas.select(_ANNOTATION)}
-    if wanted is not None and wanted not in present:
+    if wanted is not None and not cas.typesystem.contains_type(wanted):
         there = ", ".join(sorted(present)[:12])
         raise record.error(f"no annotation of the type {wanted!r}: there are {there}", "layer")
     custom = sorted(name for name in present if name.startswith(_CUSTOM))
     for name in [wanted] if wanted else [ENTITY, *custom]:
-        if name not in present:
+        if not _select(cas, name):
             continue
         features = {
             one.name: one.rangeType.name for one in cas.typesystem.get_type(name).all_features
@@ -151,6 +225,9 @@ def _kind(crowd: SpanCrowd, cas: Any, record: Record) -> tuple[str | None, str]:
         strings = [one for one, kind in features.items() if kind == _STRING]
         if strings:
             return name, "value" if "value" in strings else strings[0]
+        if wanted:
+            message = f"the type {wanted!r} has no feature of strings, which could be the label"
+            raise record.error(f"{message}: it has {', '.join(features)}", "layer")
     return None, ""
 
 
@@ -170,6 +247,8 @@ def write_as(crowd: Crowd, path: Path, ending: str, soft: SoftLabels | None) -> 
     types = _made_types(cassis, scored=soft is not None)
 
     def save(place: Path, said: list[Said]) -> None:
+        if ending == ".xmi":
+            _check_characters(said)
         cas = _made_cas(cassis, types, said)
         if ending == ".json":
             cas.to_json(place, pretty_print=False)
@@ -180,6 +259,20 @@ def write_as(crowd: Crowd, path: Path, ending: str, soft: SoftLabels | None) -> 
             types.to_xml(system)
 
     write_documents(crowd, path, soft, ending, save)
+
+
+def _check_characters(said: Sequence[Said]) -> None:
+    """Raise `InputError` for a character that XML has no place for."""
+    for one in said:
+        texts = {"id": one.row.id, "text": one.row.text.value}
+        texts |= {f"label {span.type!r}": span.type for span in one.spans}
+        for what, text in texts.items():
+            found = _NOT_XML.search(text)
+            if found:
+                where = f"item {one.row.id!r}: its {what} has the character U+{ord(found[0]):04X}"
+                raise InputError(
+                    f"{where}, which XML cannot hold: take it out, or write the format cas-json"
+                )
 
 
 def _made_types(cassis: Any, *, scored: bool) -> Any:
