@@ -34,6 +34,7 @@ from crowd_tables import (
 from goldspan.crowd import CrowdBuilder
 from goldspan.crowd.labels import recode
 from goldspan.crowd.losses import losses
+from goldspan.errors import InputError
 from goldspan.spans import Codec
 from torture import FUZZED
 
@@ -688,3 +689,29 @@ def test_a_tsv_has_tabs_and_a_csv_commas():
             assert text.splitlines()[0] == mark.join(
                 ["item", "worker", "position", "token", "label"]
             )
+
+
+def test_what_nobody_answered_is_not_written(tmp_path):
+    builder = CrowdBuilder()
+    builder.add_item("i", ["Ann", "sang"], gold=["B-PER", "O"])
+    with pytest.raises(InputError, match="a row per answer, and the crowd has none: write another"):
+        goldspan.write_crowd(builder.build(), tmp_path / "x.csv", format="long")
+    assert not (tmp_path / "x.csv").exists()
+
+
+UNREAD = "id,text,start,length,label,annotator\n1,Ann sang,0,3,PER,ann\n"
+
+
+@pytest.mark.parametrize(
+    "make", [str.encode, lambda text: pd.read_csv(io.StringIO(text), dtype=str)]
+)
+def test_columns_without_a_role_are_named(make):
+    notes = goldspan.read_crowd(make(UNREAD)).import_report.notes
+    assert "columns that are not read: start, length" in notes
+    assert goldspan.read_crowd(SINGLE.encode()).import_report.notes[0].startswith("1 cells ''")
+
+
+def test_the_text_may_be_called_data():
+    crowd = goldspan.read_crowd(b"id,data,annotator,label\n1,Good film.,ann,pos\n")
+    assert crowd.texts.to_pylist() == ["Good film."]
+    assert crowd.import_report.notes == ()

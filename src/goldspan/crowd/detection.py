@@ -17,6 +17,7 @@ from goldspan.crowd.formats.tag_columns import (
     TOKENS,
     find_tokens,
     names_of,
+    spell_labels,
     with_names,
 )
 from goldspan.crowd.grid import header_names
@@ -183,16 +184,23 @@ def _with_labels(crowd: Crowd, unlabelled: str) -> Crowd:
 # `features` and `to_pandas`); goldspan does not import any of those packages.
 
 
-def read_table(frame: Any, options: ReadOptions, format: str | None = None) -> Crowd:  # noqa: A002
-    """Read a table that comes as an object."""
+def read_table(
+    frame: Any,
+    options: ReadOptions,
+    format: str | None = None,  # noqa: A002
+    source: str = "<DataFrame>",
+) -> Crowd:
+    """Read a table that comes as an object; `source` is its name in messages."""
     if format is not None and format not in of_kind("table"):
         _reject_format(format, type(frame).__name__)
     if _is_dataset(frame):
         frame = _dataset_table(frame)
         if format is None and (ours := _of_ours(frame, "<Dataset>", options)):
             return ours
+    if isinstance(frame, pa.Table):
+        frame = spell_labels(frame, source)
     name = format or guess_table(_schema(frame, options), options)
-    found: Crowd = get_format(name).read(Source("<DataFrame>", table=frame), options)
+    found: Crowd = get_format(name).read(Source(source, table=frame), options)
     return found
 
 
@@ -200,6 +208,7 @@ def read_parquet(table: pa.Table, source: Source, options: ReadOptions) -> Crowd
     """Read a Parquet file that is not of goldspan's layout."""
     if options.format in {None, "parquet"} and (ours := _of_ours(table, source.name, options)):
         return ours
+    table = spell_labels(table, source.name)
     name = guess_table({field.name: field.type for field in table.schema}, options)
     found: Crowd = get_format(name).read(replace(source, table=table), options)
     return found

@@ -33,7 +33,7 @@ from goldspan.crowd.builder import CrowdBuilder
 from goldspan.crowd.formats.columns import parquet_table
 from goldspan.crowd.formats.span_crowd import settle_attributes
 from goldspan.crowd.formats.span_exports import SoftLabels, SpanRows
-from goldspan.crowd.formats.tag_columns import names_in_metadata
+from goldspan.crowd.formats.tag_columns import id_column, names_in_metadata, with_names
 from goldspan.crowd.labels import keep_workers
 from goldspan.crowd.model import Crowd, known_texts, list_array
 from goldspan.crowd.options import ReadOptions
@@ -91,14 +91,26 @@ def read(source: Source, options: ReadOptions) -> Crowd:
     if not source.is_folder and not source.is_parquet:
         message = "neither a folder of save_to_disk nor a Parquet file"
         raise FormatError([Fault(message, file=source.name, kind="format")])
-    table = _folder_table(source) if source.is_folder else parquet_table(source)
+    if not source.is_folder:
+        table = parquet_table(source)
+        if _has_only_ours(table.column_names):
+            return read_ours(table, source.name, options)
+        return read_table(table, options, source=source.name)
+    splits = _split_tables(source)
+    table, notes = _joined(splits, source.name, options)
     if _has_only_ours(table.column_names):
-        return read_ours(table, source.name, options)
-    return read_table(table, options)
+        crowd = read_ours(table, source.name, options)
+    else:
+        crowd = read_table(table, options, source=source.name)
+        # What others saved is read by its columns; a split is one of the item only in a row of it.
+        if len(splits) > 1 and crowd.attributes is None and crowd.n_items == len(table):
+            crowd = replace(crowd, attributes=table.select([SPLIT]))
+    report = crowd.import_report
+    return replace(crowd, import_report=replace(report, notes=(*notes, *report.notes)))
 
 
-def _folder_table(source: Source) -> pa.Table:
-    """Return the rows of all splits, with a column of their names if there are several."""
+def _split_tables(source: Source) -> dict[str, pa.Table]:
+    """Return the rows of every split, with a column of its name if there are several."""
     parts: dict[str, list[pa.Table]] = {}
     for path, file in source.sorted_files():
         if path.endswith(".arrow"):
@@ -111,20 +123,111 @@ def _folder_table(source: Source) -> pa.Table:
     if not parts:
         message = "no .arrow file in the folder: is it one of save_to_disk?"
         raise FormatError([Fault(message, file=source.name, kind="empty")])
-    tables = []
+    tables = {}
     for name in _order(source, parts):
         table = pa.concat_tables(parts[name])
         if len(parts) > 1 and SPLIT not in table.column_names:
             table = table.append_column(SPLIT, pa.array([name] * len(table), pa.string()))
-        tables.append(table)
+        tables[name] = table
+    return tables
+
+
+def _joined(
+    splits: Mapping[str, pa.Table], file: str, options: ReadOptions
+) -> tuple[pa.Table, tuple[str, ...]]:
+    """Join splits to one table, and say what was changed in them for that."""
+    if len(splits) == 1:
+        return next(iter(splits.values())), ()
+    splits = _with_equal_names(splits, file)
+    splits, notes = _with_own_ids(splits, options)
     try:
-        return pa.concat_tables(tables)
+        return pa.concat_tables(splits.values()), notes
     except pa.ArrowException as error:
         why = str(error).split("\n", 1)[0][:200]
         message = (
-            f"the splits {', '.join(parts)} have different columns ({why}): read them one by one"
+            f"the splits {', '.join(splits)} have different columns ({why}): read them one by one"
         )
-        raise FormatError([Fault(message, file=source.name, kind="splits")]) from None
+        raise FormatError([Fault(message, file=file, kind="splits")]) from None
+
+
+def _with_equal_names(splits: Mapping[str, pa.Table], file: str) -> Mapping[str, pa.Table]:
+    """Number the labels of all splits alike: each has names of its own."""
+    own = {split: names_in_metadata(table.schema) for split, table in splits.items()}
+    first = next(iter(own.values()))
+    if all(names == first for names in own.values()):
+        return splits
+    shared: dict[str, list[str]] = {}
+    for names in own.values():
+        for column, listed in names.items():
+            known = shared.setdefault(column, [])
+            known += [name for name in listed if name not in known]
+    return {
+        split: with_names(_renumbered(table, own[split], shared, f"{file}, split {split}"), shared)
+        for split, table in splits.items()
+    }
+
+
+def _renumbered(
+    table: pa.Table,
+    own: Mapping[str, Sequence[str]],
+    shared: Mapping[str, Sequence[str]],
+    file: str,
+) -> pa.Table:
+    """Number the labels of a split as all splits have them."""
+    columns = {name: table.column(name) for name in table.column_names}
+    for name in columns.keys() & shared.keys():
+        if name not in own:
+            message = (
+                f"column {name!r} has no names of labels, and that of other splits has: read the "
+                "splits one by one"
+            )
+            raise FormatError([Fault(message, file=file, kind="names")])
+        codes = {n: shared[name].index(label) for n, label in enumerate(own[name])}
+        values = [_recoded(value, codes, file) for value in columns[name].to_pylist()]
+        columns[name] = pa.array(values, columns[name].type)
+    return pa.table(columns)
+
+
+def _recoded(value: Any, codes: Mapping[int, int], file: str) -> Any:
+    """Return a label, or a list of them, in other numbers; what is no label stays."""
+    if isinstance(value, list):
+        return [_recoded(one, codes, file) for one in value]
+    if value is None or value < 0:
+        return value
+    if value not in codes:
+        message = f"a label is {value}, but there are only {len(codes)} names"
+        raise FormatError([Fault(message, file=file, kind="names")])
+    return codes[value]
+
+
+def _with_own_ids(
+    splits: Mapping[str, pa.Table], options: ReadOptions
+) -> tuple[Mapping[str, pa.Table], tuple[str, ...]]:
+    """Put the names of the splits before the ids of rows that begin anew in every split."""
+    table = next(iter(splits.values()))
+    column = "item" if _has_only_ours(table.column_names) else id_column(table.schema, options)
+    if column is None or any(column not in table.column_names for table in splits.values()):
+        return splits, ()
+    ids = {split: table[column].to_pylist() for split, table in splits.items()}
+    seen: set[Any] = {None, ""}
+    twice: list[Any] = []
+    for listed in ids.values():
+        known = {*listed} - {None, ""}
+        twice += [name for name in listed if name in known & seen]
+        seen |= known
+    if not twice:
+        return splits, ()
+    changed = {}
+    for split, table in splits.items():
+        place = table.schema.get_field_index(column)
+        named = [None if name in {None, ""} else f"{split}-{name}" for name in ids[split]]
+        changed[split] = table.set_column(place, column, pa.array(named, pa.string()))
+    example = f"{next(iter(splits))}-{twice[0]}"
+    note = (
+        f"{len(set(twice))} ids of items are in several splits: the name of the split is put "
+        f"before all ids, as in {example!r}"
+    )
+    return changed, (note,)
 
 
 def _arrow(data: bytes) -> pa.Table:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
@@ -34,6 +34,7 @@ from goldspan.crowd.formats.columns import (
     texts_with_offsets,
     type_of,
 )
+from goldspan.crowd.formats.tag_columns import spell_labels
 from goldspan.crowd.grid import (
     cell_text,
     first_line,
@@ -78,7 +79,7 @@ ROLES: dict[str, tuple[str, ...]] = {
     "submitted": ("submitted", "time", "timestamp"),
     "cost": ("cost",),
     "guideline": ("guideline",),
-    "text": ("text",),
+    "text": ("text", "data"),
     "offsets": ("offsets",),
 }
 NUMBERS = ("position", "attempt", *ANSWER_COLUMNS)
@@ -415,9 +416,10 @@ def sniff(source: Source) -> bool:
 def read(source: Source, options: ReadOptions) -> Crowd:
     """Read a long table."""
     if source.is_parquet:
-        table = parquet_table(source)
+        table = spell_labels(parquet_table(source), source.name)
         found = find_roles(tuple(table.column_names), source.name, options)
-        return _read(rows_of_table(table, source.name, found), options, ())
+        notes = _unread(table.column_names, found)
+        return _read(rows_of_table(table, source.name, found), options, notes)
     if source.table is not None:
         return _read_frame(source, options)
     grid = read_grid(source, options.delimiter)
@@ -429,22 +431,31 @@ def read(source: Source, options: ReadOptions) -> Crowd:
     # What TSV cannot quote, stands in it as a JSON string.
     is_tsv = (options.delimiter or guess_delimiter(first_line(source))) == "\t"
     rows = Rows(grid.name, columns, grid.line, is_tsv=is_tsv)
-    return _read(rows, options, (*source.text.notes, *grid.notes))
+    notes = (*source.text.notes, *grid.notes, *_unread(grid.header, found))
+    return _read(rows, options, notes)
+
+
+def _unread(header: Sequence[str], found: Mapping[str, str]) -> tuple[str, ...]:
+    """Name the columns that play no role."""
+    others = [name for name in header if name not in found.values()]
+    return (f"columns that are not read: {', '.join(others[:12])}",) if others else ()
 
 
 def _read_frame(source: Source, options: ReadOptions) -> Crowd:
     """Read a DataFrame of any make (pandas, Polars, Arrow, …) as a long table."""
     found: dict[str, str] = {}
+    notes: list[str] = []
 
     def choose(header: tuple[str, ...]) -> Iterable[str]:
         found.update(find_roles(header, source.name, options))
+        notes.extend(_unread(header, found))
         return found.values()
 
     table = frame_columns(source.table, choose)
     label_type = type_of(table.column(found["label"]).type)
     rows = rows_of_table(table, source.name, found)
     del table  # only the columns that are read stay in memory
-    crowd = _read(rows, options, ())
+    crowd = _read(rows, options, tuple(notes))
     pa.default_memory_pool().release_unused()  # the room of the columns
     return replace(crowd, label_type=label_type)
 
@@ -707,6 +718,11 @@ def _report(
 
 def write(crowd: Crowd, path: Path, *, text: bool = True, raw_csv: bool = False) -> None:
     """Write a long CSV (TSV for `.tsv`): every answer's every token on a row."""
+    if not len(crowd.answers):
+        raise InputError(
+            "a long table has a row per answer, and the crowd has none: write another format, such "
+            "as conll or spans, which hold gold alone"
+        )
     mark = "\t" if path.suffixes[:1] == [".tsv"] or path.suffix == ".tsv" else ","
     is_guarded = mark == "," and not raw_csv and _needs_guard(crowd)
     write_text(path, _lines(crowd, mark, text=text, is_guarded=is_guarded))

@@ -41,6 +41,7 @@ from goldspan.crowd.formats.span_exports import (
     reject_gold_worker,
     reject_single,
 )
+from goldspan.crowd.formats.tag_columns import spell_labels
 from goldspan.crowd.grid import header_names, read_delimiter
 from goldspan.crowd.model import Crowd
 from goldspan.crowd.options import ReadOptions
@@ -127,7 +128,7 @@ def sniff(source: Source) -> bool:
 def read(source: Source, options: ReadOptions) -> Crowd:
     """Read a table of spans."""
     if source.is_parquet:
-        table = parquet_table(source)
+        table = spell_labels(parquet_table(source), source.name)
         return _read_arrow(table, table.column_names, source, options)
     if source.table is not None:
         return _read_frame(source, options)

@@ -18,6 +18,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from goldspan.crowd.builder import CrowdBuilder
 from goldspan.crowd.formats.columns import as_strings, frame_columns, parquet_table
@@ -56,6 +57,13 @@ def find_tokens(schema: Mapping[str, pa.DataType | None], options: ReadOptions) 
         if kind is not None and _is_list(kind) and _is_text(kind.value_type):
             return name
     return None
+
+
+def id_column(schema: pa.Schema, options: ReadOptions) -> str | None:
+    """Return the column of ids in a table with a row per item; None for other tables."""
+    if find_tokens({field.name: field.type for field in schema}, options) is None:
+        return None
+    return _plain_column(schema, options, "item", _ITEM)
 
 
 def sniff(source: Source) -> bool:
@@ -121,14 +129,36 @@ def with_names(table: pa.Table, names: Mapping[str, Sequence[str]]) -> pa.Table:
     return table.replace_schema_metadata({b"huggingface": about})
 
 
+def spell_labels(table: pa.Table, file: str) -> pa.Table:
+    """Return a table with the names of its integer labels in their place; lists stay as they are.
+
+    Raises:
+        FormatError: A label has no name.
+    """
+    for column, listed in names_in_metadata(table.schema).items():
+        place = table.schema.get_field_index(column)
+        if place < 0 or not pa.types.is_integer(table.schema.field(place).type):
+            continue
+        codes = table.column(place)
+        highest = pc.max(codes).as_py()
+        if highest is not None and highest >= len(listed):
+            message = f"column {column!r} has the label {highest}, but only {len(listed)} names"
+            raise FormatError([Fault(message, file=file, kind="names")])
+        known = pc.if_else(pc.greater_equal(codes, 0), codes, None)
+        table = table.set_column(place, column, pa.array(listed, pa.string()).take(known))
+    return table
+
+
 def names_of(feature: Any) -> list[str]:
     """Find the names of the classes within the description of a column."""
     if isinstance(feature, list):
         return next((names for one in feature if (names := names_of(one))), [])
     if isinstance(feature, Mapping):
         listed: Any = feature.get("names")
-        if isinstance(listed, Mapping):  # {"0": "O", "1": "B-PER"}
-            listed = list(listed.values())
+        if isinstance(listed, Mapping):  # {"0": "O", "1": "B-PER"}, in any order
+            numbers = all(str(key).isdecimal() for key in listed)
+            keys = sorted(listed, key=int) if numbers else list(listed)
+            listed = [listed[key] for key in keys]
         if isinstance(listed, list) and all(isinstance(one, str) for one in listed):
             return listed
         return names_of(feature.get("feature") or feature.get("sequence") or [])
@@ -334,17 +364,25 @@ class _Reader:
 
     def _strings(self, role: str, usual: Collection[str]) -> list[str] | None:
         """The cells of a column by role, None if there is no such column."""
-        lower = {name.lower(): name for name in reversed(self.table.column_names)}
-        found = self.options.columns.get(role) or next(
-            (lower[name] for name in usual if name in lower), None
-        )
-        if found is None or _is_list(self.table.schema.field(found).type):
+        found = _plain_column(self.table.schema, self.options, role, usual)
+        if found is None:
             return None
         cells: list[str] = as_strings(self.table.column(found), found, self.name).to_pylist()
         return cells
 
     def _error(self, n: int, item: str, message: str, kind: str) -> FormatError:
         return FormatError([Fault(message, self.name, n + 1, item, kind=kind)])
+
+
+def _plain_column(
+    schema: pa.Schema, options: ReadOptions, role: str, usual: Collection[str]
+) -> str | None:
+    """Return the column of a role, which does not hold lists; None if there is none."""
+    lower = {name.lower(): name for name in reversed(schema.names)}
+    found = options.columns.get(role) or next(
+        (lower[name] for name in usual if name in lower), None
+    )
+    return found if found in schema.names and not _is_list(schema.field(found).type) else None
 
 
 def _is_list(kind: pa.DataType) -> bool:

@@ -1,0 +1,141 @@
+"""Data sets as others save them, in Arrow and DocBins: whose names count, and what has no label."""
+
+from __future__ import annotations
+
+import io
+import json
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import goldspan
+from crowd_tables import refusal
+from goldspan.crowd.formats.datasets import write_splits
+
+BIO, OTHER = ["O", "B-PER", "I-PER", "B-LOC"], ["O", "B-LOC", "I-LOC", "B-PER"]
+
+
+def with_classes(table, **names):
+    """Return a table with the features that `datasets` writes for integer labels."""
+    labels = {column: {"names": n, "_type": "ClassLabel"} for column, n in names.items()}
+    return table.replace_schema_metadata(
+        {"huggingface": json.dumps({"info": {"features": labels}})}
+    )
+
+
+def split(names, ids, codes, column="ner_tags"):
+    rows = pa.table({"id": ids, "tokens": [["Ann", "sang"]] * len(ids), column: codes})
+    return with_classes(rows, **{column: names})
+
+
+def tags(crowd):
+    return crowd.tagset.decode(crowd.gold_tagged)
+
+
+# Splits of a data set
+
+
+def test_every_split_is_read_by_its_own_names(tmp_path):
+    parts = {"train": split(BIO, ["1"], [[1, 0]]), "test": split(OTHER, ["2"], [[3, -100]])}
+    write_splits(tmp_path / "x", parts)
+    crowd = goldspan.read_crowd(tmp_path / "x")
+    assert tags(crowd) == [["B-PER", "O"], ["B-PER", None]]
+    assert crowd.attributes.to_pylist() == [{"split": "train"}, {"split": "test"}]
+
+
+def test_a_label_without_a_name_in_its_split_is_rejected(tmp_path):
+    parts = {"train": split(BIO, ["1"], [[1, 0]]), "test": split(OTHER[:2], ["2"], [[3, 0]])}
+    write_splits(tmp_path / "x", parts)
+    refusal(tmp_path / "x", f"{tmp_path / 'x'}, split test: a label is 3, but there are only 2")
+
+
+def test_a_split_without_names_is_rejected_where_others_have_them(tmp_path):
+    parts = {"train": split(BIO, ["1"], [[1, 0]]), "test": split(OTHER, ["2"], [[3, 0]])}
+    parts["test"] = with_classes(parts["test"], other=["x"])
+    write_splits(tmp_path / "x", parts)
+    refusal(tmp_path / "x", "split test: column 'ner_tags' has no names of labels, and that of")
+
+
+def test_ids_that_begin_anew_in_every_split_get_its_name(tmp_path):
+    parts = {
+        "train": split(BIO, ["0", "1"], [[1, 0], [0, 0]]),
+        "test": split(BIO, ["0"], [[3, 0]]),
+    }
+    write_splits(tmp_path / "x", parts)
+    crowd = goldspan.read_crowd(tmp_path / "x")
+    assert crowd.item_ids.to_pylist() == ["train-0", "train-1", "test-0"]
+    assert crowd.import_report.source == str(tmp_path / "x")
+    assert (
+        "1 ids of items are in several splits: the name of the split is put before all ids, as in "
+        "'train-0'"
+    ) in crowd.import_report.notes
+
+
+def test_ids_that_are_whole_stay(tmp_path):
+    parts = {"train": split(BIO, [7, 8], [[1, 0], [0, 0]]), "test": split(BIO, [9], [[3, 0]])}
+    write_splits(tmp_path / "x", parts)
+    assert goldspan.read_crowd(tmp_path / "x").item_ids.to_pylist() == ["7", "8", "9"]
+
+
+def test_an_id_twice_in_one_split_is_rejected_with_the_name_of_the_folder(tmp_path):
+    write_splits(tmp_path / "x", {"train": split(BIO, ["1", "1"], [[1, 0], [0, 0]])})
+    refusal(tmp_path / "x", f"{tmp_path / 'x'} line 2, item 1: the item id appears twice")
+
+
+def test_splits_that_goldspan_wrote_may_have_equal_ids(tmp_path):
+    table = pa.table({"item": ["1"], "tokens": [["Ann", "sang"]], "ner_tags": [[1, 0]]})
+    parts = {"a": with_classes(table, ner_tags=BIO), "b": with_classes(table, ner_tags=OTHER)}
+    write_splits(tmp_path / "x", parts)
+    crowd = goldspan.read_crowd(tmp_path / "x")
+    assert crowd.item_ids.to_pylist() == ["a-1", "b-1"]
+    assert tags(crowd) == [["B-PER", "O"], ["B-LOC", "O"]]
+
+
+# Names of the labels of tables
+
+
+LONG = with_classes(
+    pa.table({"item": ["1", "2", "3"], "worker": ["a"] * 3, "label": [0, 1, -1]}),
+    label=["neg", "pos"],
+)
+SPANS = with_classes(
+    pa.table({"text": ["Ann sang"], "start": [0], "end": [3], "label": [1], "worker": ["a"]}),
+    label=["LOC", "PER"],
+)
+
+
+def parquet(table):
+    buffer = io.BytesIO()
+    pq.write_table(table, buffer)
+    return buffer.getvalue()
+
+
+def folder(table, path):
+    write_splits(path, {"train": table})
+    return path
+
+
+@pytest.mark.parametrize("way", ["parquet", "folder", "table"])
+@pytest.mark.parametrize("named", [True, False])
+def test_labels_of_tables_have_their_names(tmp_path, way, named):
+    def read(table, name):
+        source = {"parquet": parquet, "table": lambda one: one}.get(way)
+        data = folder(table, tmp_path / name) if source is None else source(table)
+        given = {"format": name} if named and way != "folder" else {}
+        return goldspan.read_crowd(data, **given)
+
+    crowd = read(LONG, "long")
+    assert [crowd.answers_of(one) for one in "123"] == [{"a": ["neg"]}, {"a": ["pos"]}, {}]
+    assert read(SPANS, "span-table").answers_of("1") == {"a": ["B-PER", "O"]}
+
+
+def test_a_label_of_a_table_without_a_name_is_rejected():
+    data = parquet(with_classes(pa.table(LONG.to_pydict()), label=["neg"]))
+    refusal(data, "<bytes>: column 'label' has the label 1, but only 1 names")
+
+
+def test_names_by_number_count_in_the_order_of_the_numbers():
+    names = {"1": "B-PER", "0": "O", "10": "X", "2": "I-PER"}
+    table = split({**names, "10": "B-LOC"}, ["1"], [[1, 2]])
+    assert tags(goldspan.read_crowd(parquet(table))) == [["B-PER", "I-PER"]]
