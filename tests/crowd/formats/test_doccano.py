@@ -22,7 +22,7 @@ from crowd_strategies import (
     read_as,
     records,
 )
-from goldspan.crowd import CrowdBuilder
+from goldspan.crowd import CrowdBuilder, read_crowd
 from goldspan.crowd.formats import doccano
 from goldspan.crowd.losses import losses
 from goldspan.crowd.source import Source, open_source
@@ -133,6 +133,31 @@ def test_empty_lists_are_answers_without_a_span_and_are_counted():
     assert crowd.import_report.notes[0].startswith(
         "1 records with an empty list of labels are read as"
     )
+
+
+def test_what_nobody_labelled_has_no_answer():
+    rest = lines_of({**ONE, "id": 2, "label": []})
+    crowd = read_as(doccano, folder_of(ann_DOT_jsonl=lines_of(ONE), unknown_DOT_jsonl=rest))
+    assert crowd.worker_ids.to_pylist() == ["ann"]
+    assert crowd.answers_of("2") == {}
+    note = "1 records of the file 'unknown' were labelled by nobody: not answers"
+    assert crowd.import_report.notes == (note,)
+    assert read({**ONE, "label": [], "user": "unknown"}).worker_ids.to_pylist() == ["unknown"]
+
+
+def test_the_file_of_all_members_of_a_project_is_noted():
+    crowd = read_as(doccano, folder_of(all_DOT_jsonl=lines_of(ONE)))
+    assert crowd.worker_ids.to_pylist() == ["all"]
+    (note,) = crowd.import_report.notes
+    assert "in collaborative projects they are of several people" in note
+
+
+@pytest.mark.parametrize("where", [{}, {"start_offset": 0, "end_offset": 3}])
+def test_labels_that_are_ids_are_refused(where):
+    old = {"id": 1, "text": TEXT, "meta": {}, "annotations": [{"label": 4, "user": 1, **where}]}
+    data = lines_of({**old, "annotations": []}, old)
+    with pytest.raises(FormatError, match=r"line 2.*are ids.*export 'JSONL \(Text label\)'"):
+        read_crowd(data)
 
 
 def test_an_item_without_labels_has_no_answer():

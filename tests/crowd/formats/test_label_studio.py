@@ -17,11 +17,12 @@ from crowd_strategies import (
     common_crowds,
     crowds,
     damaged,
+    folder_of,
     is_crowd_or_refused,
     read_as,
     records,
 )
-from goldspan.crowd import Crowd, CrowdBuilder, ReadOptions
+from goldspan.crowd import Crowd, CrowdBuilder, ReadOptions, read_crowd
 from goldspan.crowd.formats import label_studio
 from goldspan.crowd.losses import losses
 from goldspan.crowd.source import Source, open_source
@@ -230,6 +231,7 @@ def test_regions_become_spans_of_every_user():
         ({"id": 7, "email": "ann@x.org"}, "ann@x.org"),
         ({"id": 7, "username": "ann"}, "ann"),
         ({"id": 7}, "7"),
+        ({"id": 7, "email": "", "username": None}, "7"),
     ],
 )
 def test_a_user_is_known_by_address_name_or_number(who, name):
@@ -421,6 +423,81 @@ def test_choices_of_several_controls_must_be_told_apart():
     assert read(found, columns={"label": "topic"}).answers_of("1") == {"1": ["sport"]}
 
 
+def test_an_annotation_of_a_project_without_labels_is_no_answer():
+    rating = {"from_name": "r", "to_name": "text", "type": "rating", "value": {"rating": 4}}
+    crowd = read(task(by(1, rating), by(2)))
+    assert crowd.answers_of("1") == {"2": ["O"] * 4}
+    assert crowd.worker_ids.to_pylist() == ["1", "2"]
+    report = crowd.import_report
+    assert report.reasons == {"only results that are not read": 1}
+    assert report.adds_up
+    assert "the annotation holds no regions of labels" in str(report.faults[0])
+    # Whoever could mark regions and marked none says that there are none.
+    asked = read(task(by(1, rating), by(2, region(0, 3))))
+    assert asked.answers_of("1")["1"] == ["O"] * 4
+
+
+# Several texts of a task, several controls.
+
+
+def on(to_name, start, end, label, text=None, control="label"):
+    return region(start, end, label, text, to_name=to_name, from_name=control)
+
+
+TWO = {"text": "Rome is old", "title": "Rome wins"}
+
+
+def test_regions_of_another_text_are_counted_and_not_read():
+    found = by(1, on("title", 0, 4, "TEAM", "Rome"), on("text", 0, 4, "LOC", "Rome"))
+    crowd = read(task(found, **TWO))
+    assert crowd.answers_of("1") == {"1": ["B-LOC", "O", "O"]}
+    assert crowd.import_report.notes == ("1 regions of 'title' are not read (item 1, worker 1)",)
+    crowd = read(task(found, **TWO), columns={"text": "title"})
+    assert crowd.answers_of("1") == {"1": ["B-TEAM", "O"]}
+
+
+@pytest.mark.parametrize("text", ["Rome", None])
+def test_regions_of_another_text_alone_are_refused(text):
+    found = task(by(1, on("title", 0, 4, "TEAM", text)), **TWO)
+    said = "the regions are of the text 'title': pass columns={'text': 'title'}"
+    assert said in message(found)
+
+
+def test_a_control_may_be_called_as_another_field():
+    found = task(by(1, on("text", 0, 4, "LOC", "Rome")), text="x", body="Rome is old")
+    assert read(found, columns={"text": "body"}).answers_of("1") == {"1": ["B-LOC", "O", "O"]}
+
+
+def test_labels_of_several_controls_must_be_told_apart():
+    found = task(by(1, region(0, 3, from_name="ner"), region(6, 9, "VERB", from_name="pos")))
+    assert "labels of several controls (ner, pos): name one with" in message(found)
+    assert read(found, columns={"label": "ner"}).answers_of("1")["1"][0] == "B-PER"
+    apart = task(by(1, on("title", 0, 4, "X", control="a"), on("text", 0, 4, "Y")), **TWO)
+    assert read(apart).answers_of("1") == {"1": ["B-Y", "O", "O"]}
+
+
+def test_scores_drafts_and_meta_are_counted():
+    scored = guess("v1", region(0, 3, score=0.4))
+    found = task(by(1, region(0, 3))) | {"drafts": [{}], "meta": {"a": 1}, "predictions": [scored]}
+    assert read(found).import_report.notes == (
+        "1 drafts are not read (item 1)",
+        "1 meta fields of tasks are not read (item 1)",
+        "1 scores of predictions are not read (item 1, worker model:v1)",
+        "1 scores of regions and choices are not read (item 1, worker model:v1)",
+    )
+
+
+def test_a_folder_of_exports_is_read():
+    folder = folder_of(
+        a_DOT_json=json.dumps([task(by(1, region(0, 3)))]).encode(),
+        b_DOT_json=json.dumps([task(by(2), id=2)]).encode(),
+    )
+    assert label_studio.sniff(folder)
+    crowd = read_as(label_studio, folder)
+    assert crowd.answers_of("1").keys() == {"1"}
+    assert crowd.answers_of("2").keys() == {"2"}
+
+
 # Order, time, identity.
 
 
@@ -504,6 +581,32 @@ def test_json_min_may_have_choices():
     assert read(*named, columns={"label": "mood"}).answers_of("5") == {"1": ["pos"]}
 
 
+def test_choices_of_json_min_are_found_or_asked_for():
+    records = [minimal(1, topic="music"), minimal(2, topic="sport")]
+    said = (
+        "no labels: if a field holds the choices (topic), name it with columns={'label': 'topic'}"
+    )
+    assert said in message(*records)
+    assert said in message(*records, columns={"label": "mood"})
+    assert read(*records, columns={"label": "topic"}).answers_of("5") == {
+        "1": ["music"], "2": ["sport"],
+    }  # fmt: skip
+    crowd = read(minimal(1, topic={"choices": ["music", "sport"]}), minimal(2, topic="sport"))
+    assert crowd.answers_of("5") == {"2": ["sport"]}
+    assert crowd.import_report.reasons == {"several choices": 1}
+
+
+@pytest.mark.parametrize("label", ["label", "sentiment"])
+@pytest.mark.parametrize("mark", [",", "\t"])
+def test_a_table_of_label_studio_is_refused(label, mark):
+    spans = '"[{""start"":0,""end"":3,""text"":""Ann"",""labels"":[""PER""]}]"'
+    names = ["annotation_id", "annotator", "created_at", "id", label, "lead_time", "text"]
+    cells = ["11", "1", "2024-01-01", "7", spans, "3.2", "Ann sang"]
+    data = "\n".join([mark.join(names), mark.join(cells), ""]).encode()
+    with pytest.raises(FormatError, match=r"a table of Label Studio.*: export JSON or JSON-MIN"):
+        read_crowd(data)
+
+
 # Refused.
 
 
@@ -516,6 +619,8 @@ def test_json_min_may_have_choices():
         (task(by(1), text=" "), "field 'text' is empty"),
         (task(by(1), text=5), "field 'text' must be a string"),
         (task(by(None)), "item 1: no field 'completed_by'"),
+        (task(by(None)), "no field 'completed_by' with a value: 'completed_by' is null"),
+        (task({"completed_by": 1, "result": None}), "with a value: 'result' is null"),
         (task(by([])), "field 'completed_by' must be a name or a number"),
         (task(by({})), "no field 'completed_by'"),
         (task("x"), "each of 'annotations' must be a JSON object"),

@@ -23,7 +23,13 @@ from crowd_tables import assert_same, assert_says_losses, read_or_refuse, refusa
 from goldspan.crowd import read_crowd, write_crowd
 from goldspan.crowd.formats.span_exports import SoftLabels
 from goldspan.crowd.losses import losses
-from goldspan.errors import FormatError, GoldspanError, InputError, MissingExtraError
+from goldspan.errors import (
+    FormatError,
+    GoldspanError,
+    InputError,
+    MissingExtraError,
+    UnavailableError,
+)
 
 FORMATS = ("gliner", "span-table", "cleanlab", "datasets", "webanno")
 SPANS = "\n".join(
@@ -148,8 +154,12 @@ def test_gliner_leaves_out_what_nobody_labelled(tmp_path):
     (lost, *_) = write_crowd(crowd.with_gold(gold), tmp_path / "x", format="gliner")
     assert lost.startswith("2 items: '2' is missing")
     assert len(json.loads((tmp_path / "x").read_text("utf-8"))) == 1
-    write_crowd(crowd, tmp_path / "y", format="gliner")
-    assert json.loads((tmp_path / "y").read_text("utf-8")) == []
+
+
+def test_gliner_refuses_answers_without_gold(tmp_path):
+    with pytest.raises(UnavailableError, match="this crowd has no gold"):
+        write_crowd(read_crowd(SPANS, format="spans"), tmp_path / "y", format="gliner")
+    assert not (tmp_path / "y").exists()
 
 
 def test_gliner_data_of_others_is_read():
@@ -157,6 +167,13 @@ def test_gliner_data_of_others_is_read():
     crowd = read_crowd(rows)
     assert crowd.tagged_by_id() == {"1": ["B-person", "O"]}
     assert crowd.attributes.to_pydict() == {"negatives": [["city"]]}
+
+
+def test_the_confidences_of_gliner_data_are_counted():
+    rows = [{"tokenized_text": ["Ann"], "ner": [[0, 0, "X"]], "scores": [0.5], "confidence": 0.4}]
+    notes = read_crowd(rows).import_report.notes
+    assert "1 scores of spans are not read (item 1)" in notes
+    assert "1 confidences of items are not read (item 1)" in notes
 
 
 @pytest.mark.parametrize(

@@ -237,6 +237,21 @@ def test_meta_holds_attributes():
     assert crowd.groups.to_pylist() == ["7"]
 
 
+def test_what_is_not_read_is_counted_in_the_notes():
+    span = {**ONE["spans"][0], "score": 0.3}
+    more = {"relations": [{"head": 0, "child": 1, "label": "x"}], "versions": [{}, {}]}
+    crowd = read({**ONE, "spans": [span], **more, "comment": "c", "flagged": None, "score": 0.5})
+    assert crowd.import_report.notes == (
+        "1 fields 'comment' are not read (item -17, worker ner-ann)",
+        "1 relations are not read (item -17, worker ner-ann)",
+        "1 scores are not read (item -17, worker ner-ann)",
+        "1 scores of spans are not read (item -17, worker ner-ann)",
+        "2 versions of a review are not read (item -17, worker ner-ann)",
+    )
+    assert read(ONE).import_report.notes == ()
+    assert read(CHOICE).import_report.notes == ()
+
+
 def test_the_text_of_a_span_is_checked():
     span = {"start": 0, "end": 7, "label": "PER", "text": "Ann  Lee"}
     assert read({**ONE, "spans": [span]}).answers_of("-17")["ner-ann"][1] == "I-PER"
@@ -267,6 +282,7 @@ def test_the_text_of_a_span_is_checked():
         ({"spans": 5}, "field 'spans' must be a list"),
         ({"spans": [5]}, "a span must be an object, or a list"),
         ({"spans": [{"start": 0, "end": 3}]}, "no field 'type' or 'label'"),
+        ({"spans": [{"start": 0, "end": 3, "label": None}]}, "with a value: 'label' is null"),
         (
             {"spans": [{"start": 0, "end": 99, "label": "X"}]},
             "span X [0, 99) is outside the text, which has",

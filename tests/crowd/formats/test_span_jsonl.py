@@ -503,6 +503,11 @@ def test_all_faults_are_listed_at_once():
     ("data", "said"),
     [
         (b'{"id": 1,}', "line 1: broken JSON in column 10: "),
+        (
+            b'{"id": 1, "te',
+            "column 11: a string begins there that is not closed: is it cut off there?",
+        ),
+        (b'{"id": 1, "text":', "column 18: Expecting value: is it cut off there?"),
         (lines_of(FLAT) + b'{"id": 8, "text"\n', "line 2: broken JSON in column 17: "),
         (lines_of(FLAT) + b"{} {}\n", "line 2: broken JSON in column 3: something follows"),
         (lines_of(FLAT) + b"[1]\n", "line 2: expected a JSON object, found the list [1]"),

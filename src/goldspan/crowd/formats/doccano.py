@@ -8,6 +8,8 @@ by the name of the file, as doccano names them: `alice.jsonl`; a file `gold.json
 doccano exports every example for every annotator, also those that an annotator never looked at,
 unless only confirmed ones are exported. A record with an empty list of spans is read as an answer
 without a span, and the notes of the report count them; an empty list of single labels is no answer.
+What nobody labelled is in `unknown.jsonl`: items without an answer. `all.jsonl` holds the labels of
+all members of a collaborative project, who are read as one annotator.
 A classification with several labels is listed, and not placed. Comments and relations are counted
 in the notes; `doc` is the item's document, `tokens` and `token_start` are used if they are there,
 other fields are attributes. Offsets are code points. Labels of goldspan that nobody confirmed are
@@ -33,7 +35,7 @@ from goldspan.crowd.formats.json_records import (
     shown,
     stem,
 )
-from goldspan.crowd.formats.span_crowd import Labels, SpanCrowd
+from goldspan.crowd.formats.span_crowd import Item, Labels, SpanCrowd
 from goldspan.crowd.formats.span_exports import (
     PREDICTED,
     beside,
@@ -51,6 +53,8 @@ from goldspan.crowd.source import Source
 _LABEL = ("label", "labels", "entities")
 _TEXT = ("text", "data")
 _WORKER = ("annotator", "username", "user")
+_NOBODY, _EVERYBODY = "unknown", "all"
+"""Names of files that doccano gives to what is of no annotator, and of all members together."""
 _NOT_USED = ("Comments", "comments", "relations")
 _RESERVED = {
     *("id", "doc", "tokens", "token_start", "attributes"),
@@ -63,8 +67,13 @@ _OTHERS = {
 
 
 def sniff(source: Source) -> bool:
-    """Return whether there are texts with a list of labels, and no field of another tool."""
+    """Return whether there are texts with a list of labels, and no field of another tool.
+
+    Exports with ids of labels are recognised too, so that `read` can say what to export instead.
+    """
     found = first_objects(source, unless=HEADERS)
+    if any(_has_ids(one) for one in found):
+        return True
     return any(_is_ours(one) for one in found) and not any(_OTHERS & one.keys() for one in found)
 
 
@@ -85,6 +94,12 @@ def read(source: Source, options: ReadOptions) -> Crowd:
             f"{n_empty} records with an empty list of labels {message}; if they were not looked at"
         )
         crowd.builder.notes.append(f"{note}, export confirmed ones only")
+    if n_nobody := counts[_NOBODY]:
+        note = f"{n_nobody} records of the file {_NOBODY!r} were labelled by nobody: not answers"
+        crowd.builder.notes.append(note)
+    if n_all := counts[_EVERYBODY]:
+        note = f"{n_all} records of the file {_EVERYBODY!r} are read as answers of one annotator"
+        crowd.builder.notes.append(f"{note}: in collaborative projects they are of several people")
     return crowd.build()
 
 
@@ -97,6 +112,15 @@ def write(crowd: Crowd, path: Path, predicted: Mapping[str, float] | None = None
 def _is_ours(one: Mapping[str, Any]) -> bool:
     has_text = any(isinstance(one.get(key), str) for key in _TEXT)
     return has_text and any(isinstance(one.get(key), list) for key in _LABEL)
+
+
+def _has_ids(one: Mapping[str, Any]) -> bool:
+    """Return whether this is an old export, whose labels are ids of another file."""
+    found = one.get("annotations")
+    return isinstance(one.get("text"), str) and any(
+        isinstance(label, dict) and type(label.get("label")) is int
+        for label in (found if isinstance(found, list) else [])
+    )
 
 
 def _has_names_only(records: list[Record], keys: tuple[str, ...]) -> bool:
@@ -117,8 +141,12 @@ def _read_record(crowd: SpanCrowd, record: Record, counts: Counter[str], *, sing
     record = record.at(item=record.required(name, "id"))
     text_keys = keys_of(options, "text", *_TEXT)
     text = str(record.required(record.text(*text_keys), *text_keys))
-    worker = record.name(*keys_of(options, "worker", *_WORKER)) or stem(record.file)
+    named = record.name(*keys_of(options, "worker", *_WORKER))
+    worker = named or stem(record.file)
     record = record.at(worker=worker)
+    if _has_ids(record.value):
+        message = "the labels of 'annotations' are ids, whose names the file does not hold: export"
+        raise record.error(f"{message} 'JSONL (Text label)' from doccano", "label-ids")
     predicted = is_prediction(worker, record.value)
     taken = _RESERVED | set(options.columns.values()) | ({PREDICTED} if predicted else set())
     for key in _NOT_USED:
@@ -135,7 +163,18 @@ def _read_record(crowd: SpanCrowd, record: Record, counts: Counter[str], *, sing
     if predicted:
         crowd.leave_unread("predictions", record)
         return
+    if named is None and worker == _NOBODY and not found:
+        counts[_NOBODY] += 1
+        return
+    counts[_EVERYBODY] += named is None and worker == _EVERYBODY
     counts["empty"] += found == []
+    _read_labels(crowd, item, record, found, single=single)
+
+
+def _read_labels(
+    crowd: SpanCrowd, item: Item, record: Record, found: object, *, single: bool
+) -> None:
+    """Read what the annotator of a record says of its item."""
     if not single:
         if not isinstance(found, list):
             raise record.error(f"expected a list of spans under 'label', found {shown(found)}")

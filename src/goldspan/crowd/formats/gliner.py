@@ -39,6 +39,7 @@ from goldspan.crowd.formats.span_exports import (
 from goldspan.crowd.model import Crowd, item_texts
 from goldspan.crowd.options import ReadOptions
 from goldspan.crowd.source import Source
+from goldspan.spans import Tagged
 
 _KEYS = {
     *("tokenized_text", "ner", "item", "doc", "text", "token_start", "confidence", "scores"),
@@ -71,6 +72,8 @@ def _read_item(crowd: SpanCrowd, record: Record, number: int) -> None:
     cut = cut_text(record, record.string("text"), tokens, record.items("token_start"))
     group = record.name(*keys_of(options, "doc", "doc"), may_be_empty=True)
     item = crowd.item(record, cut, group=group, attributes=record.others(_KEYS), once=True)
+    crowd.leave_unread("confidences of items", record, record.find("confidence") is not None)
+    crowd.leave_unread("scores of spans", record, len(record.items("scores") or []))
     if record.find("ner") is None:
         return
     spans = []
@@ -85,19 +88,23 @@ def _read_item(crowd: SpanCrowd, record: Record, number: int) -> None:
 
 
 def write(crowd: Crowd, path: Path, soft: SoftLabels | None = None) -> None:
-    """Write a JSON array, an item per line."""
+    """Write a JSON array, an item per line.
+
+    Raises:
+        UnavailableError: The crowd has no gold.
+    """
     reject_single(crowd, "GLiNER's files hold")
-    write_text(path, _lines(crowd, soft))
+    write_text(path, _lines(crowd, crowd.gold_tagged, soft))
 
 
-def _lines(crowd: Crowd, soft: SoftLabels | None) -> Iterator[str]:
+def _lines(crowd: Crowd, gold: Tagged, soft: SoftLabels | None) -> Iterator[str]:
     known, attributes = gold_rows(crowd), attribute_rows(crowd)
     sure = None if soft is None else soft.by_item(crowd)
     ids = crowd.item_ids.to_pylist()
     groups = [None] * crowd.n_items if crowd.groups is None else crowd.groups.to_pylist()
     bounds, is_first = crowd.offsets.tolist(), True
     for n, text in enumerate(item_texts(crowd)):
-        if crowd.gold is None or not (crowd.gold[bounds[n] : bounds[n + 1]] >= 0).any():
+        if not (gold.codes[bounds[n] : bounds[n + 1]] >= 0).any():
             continue
         row: dict[str, Any] = {
             "tokenized_text": crowd.tokens_list[n],

@@ -75,10 +75,15 @@ class Record(NamedTuple):
         return None
 
     def name(self, *keys: str, may_be_empty: bool = False) -> str | None:
-        """Return an id, which may be written as a string or as a whole number."""
+        """Return an id, which may be written as a string or as a whole number.
+
+        Of several keys one whose value is an empty string is passed over if a later one has more.
+        """
         found = self.find(*keys)
         if found is None:
             return None
+        if found == "" and not may_be_empty:
+            found = next((self.value[key] for key in keys if self.value.get(key)), found)
         if (isinstance(found, str) and (found or may_be_empty)) or type(found) is int:
             return str(found)
         raise self.error(f"field {_first(keys)} must be a name or a number, not {shown(found)}")
@@ -160,8 +165,12 @@ class Record(NamedTuple):
     def required(self, value: Any, *keys: str) -> Any:
         """Return a value that must be there."""
         if value is None:
+            names = " or ".join(map(repr, keys))
+            null = [repr(key) for key in keys if key in self.value]
+            if null:
+                raise self.error(f"no field {names} with a value: {' and '.join(null)} is null")
             there = ", ".join(key[:40] for key in list(self.value)[:8])
-            raise self.error(f"no field {' or '.join(map(repr, keys))} (there are: {there})")
+            raise self.error(f"no field {names} (there are: {there})")
         return value
 
 
@@ -264,6 +273,12 @@ def _reject_constant(name: str) -> None:
     raise ValueError(f"{name} is not a JSON number: write null where a value is not known")
 
 
+_NOT_CLOSED = "Unterminated string starting at"
+_SAID = {
+    _NOT_CLOSED: "a string begins there that is not closed",
+    "Invalid control character at": "a control character, such as a line end, within a string",
+}
+"""What the messages of the standard library mean that end with a place."""
 _DECODER = json.JSONDecoder(object_pairs_hook=_object, parse_constant=_reject_constant)
 
 
@@ -325,7 +340,9 @@ def _decode(text: str, place: int, file: str, line: int = 0) -> tuple[Any, int]:
         if _HALF_PAIR.search(text, place, end):
             json.dumps(value, ensure_ascii=False).encode()
     except json.JSONDecodeError as error:
-        message = f"broken JSON in column {error.colno}: {error.msg}"
+        said = _SAID.get(error.msg, error.msg)
+        cut = ": is it cut off there?" if error.msg == _NOT_CLOSED or error.pos >= len(text) else ""
+        message = f"broken JSON in column {error.colno}: {said}{cut}"
         return Fault(message, file, line or error.lineno, kind="json"), place
     except UnicodeEncodeError:
         message = "a string holds half of a surrogate pair: it was cut within a character"

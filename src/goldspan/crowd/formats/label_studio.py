@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 from goldspan.crowd.atomic import write_text
-from goldspan.crowd.formats.char_spans import CharSpan, char_span, cut_fields
+from goldspan.crowd.formats.char_spans import CharSpan, char_span, cut_fields, reads_otherwise
 from goldspan.crowd.formats.json_records import (
     EPOCH,
+    JSON_SUFFIXES,
     Record,
     collect,
     first_objects,
@@ -32,11 +33,12 @@ from goldspan.crowd.formats.span_exports import (
     model_version,
 )
 from goldspan.crowd.formats.span_jsonl import HEADERS
+from goldspan.crowd.grid import header_names
 from goldspan.crowd.model import Crowd
 from goldspan.crowd.options import ReadOptions
 from goldspan.crowd.report import counted
 from goldspan.crowd.source import Source
-from goldspan.errors import FormatError
+from goldspan.errors import Fault, FormatError, GoldspanError
 
 # --------------------------------------------------------------------------------------------------
 # The tasks of Label Studio: as goldspan writes them, and made of the records of JSON-MIN.
@@ -61,8 +63,12 @@ def is_min(one: Mapping[str, Any]) -> bool:
     return {"annotation_id", "annotator"} <= one.keys()
 
 
-def as_task(record: Record, options: ReadOptions) -> Record:
-    """Return a record of JSON-MIN, which is one annotation, the form of a task."""
+def as_task(record: Record, choices: Collection[str]) -> Record:
+    """Return a record of JSON-MIN, which is one annotation, the form of a task.
+
+    Where:
+        choices: Fields whose values are single choices.
+    """
     if not is_min(record.value):
         return record
     results: list[dict[str, Any]] = []
@@ -73,7 +79,7 @@ def as_task(record: Record, options: ReadOptions) -> Record:
         ):
             results += [{"type": "labels", "from_name": key, "value": one} for one in value]
             del data[key]
-        elif key in keys_of(options, "label", *_CHOICES) and isinstance(value, str | dict):
+        elif key in choices and isinstance(value, str | dict):
             value = {"choices": [value]} if isinstance(value, str) else value  # noqa: PLW2901
             results.append({"type": "choices", "from_name": key, "value": value})
             del data[key]
@@ -81,6 +87,37 @@ def as_task(record: Record, options: ReadOptions) -> Record:
     annotation |= {"completed_by": record.value["annotator"], "result": results}
     task = {"id": data.pop("id", None), "data": data, "annotations": [annotation]}
     return record._replace(value={**task, "json_min": True})
+
+
+def _choices_of(records: list[Record], options: ReadOptions) -> set[str]:
+    """Return the fields of JSON-MIN that hold choices: a single one is a bare string there."""
+    plain = {
+        key
+        for record in records
+        if is_min(record.value)
+        for key, value in record.value.items()
+        if isinstance(value, dict) and isinstance(value.get("choices"), list)
+    }
+    return plain | {*keys_of(options, "label", *_CHOICES)}
+
+
+def _check_min(records: list[Record], options: ReadOptions) -> None:
+    """Reject JSON-MIN in which no label is found, but a field that may be one."""
+    mine = [record for record in records if "json_min" in record.value]
+    if not mine or any(one["result"] for record in mine for one in record.value["annotations"]):
+        return
+    taken = {"text", "item", "doc", *(v for k, v in options.columns.items() if k != "label")}
+    fields = {
+        key: None
+        for record in mine
+        for key, value in record.value["data"].items()
+        if isinstance(value, str) and key not in taken
+    }
+    if fields:
+        names = list(fields)[:8]
+        message = f"no labels: if a field holds the choices ({', '.join(names)}), name it with "
+        message += f"columns={{'label': {names[0]!r}}} (--columns label={names[0]})"
+        raise mine[0].error(message, "controls")
 
 
 def lines(
@@ -173,12 +210,27 @@ def _is_number(worker: str) -> bool:
 
 
 _REGIONS = ("labels", "hypertextlabels")
+_NO_LABEL = "only results that are not read"
+"""Why an annotation is no answer in a project without labels of spans."""
 
 
 def sniff(source: Source) -> bool:
-    """Return whether there are tasks with data and annotations, or annotations of JSON-MIN."""
-    found = [] if source.is_folder else first_objects(source, unless=HEADERS)
-    return any(_is_task(one) or is_min(one) for one in found)
+    """Return whether there are tasks with data and annotations, or annotations of JSON-MIN.
+
+    Tables of Label Studio are recognised too, so that `read` can say what to export instead.
+    """
+    found = first_objects(source, unless=HEADERS)
+    return any(_is_task(one) or is_min(one) for one in found) or (not found and _is_table(source))
+
+
+def _is_table(source: Source) -> bool:
+    """Return whether this is Label Studio's CSV or TSV."""
+    if source.is_folder or source.is_parquet or source.suffix in JSON_SUFFIXES:
+        return False
+    try:
+        return {"annotation_id", "annotator", "lead_time"} <= {*header_names(source)}
+    except GoldspanError:
+        return False
 
 
 def read(source: Source, options: ReadOptions) -> Crowd:
@@ -186,9 +238,16 @@ def read(source: Source, options: ReadOptions) -> Crowd:
 
     The predictions of a model are answers of a worker; what goldspan itself predicted is not.
     """
+    if _is_table(source):
+        message = "a table of Label Studio, whose cells hold JSON: export JSON or JSON-MIN instead"
+        raise FormatError([Fault(message, source.name, 1, kind="format")])
     crowd = SpanCrowd(source, "label-studio", options)
-    records = [as_task(record, options) for record in read_records(source, crowd.faults)]
-    reader = _Reader(crowd, single=_has_choices_only(records, options))
+    records = list(read_records(source, crowd.faults))
+    choices = _choices_of(records, options)
+    records = [as_task(record, choices) for record in records]
+    _check_min(records, options)
+    kind = _kind_read(records, options)
+    reader = _Reader(crowd, single=kind == "choices", has_regions=kind == "regions")
     for number, record in enumerate(counted(records, options.progress), start=1):
         with collect(crowd.faults):
             reader.task(record, number)
@@ -212,10 +271,18 @@ def write(
 
 @dataclass
 class _Reader:
-    """Reads tasks into a crowd."""
+    """Reads tasks into a crowd.
+
+    Attributes:
+        crowd: The crowd.
+        single: Whether choices are read, and not regions.
+        has_regions: Whether annotators were asked for regions: then one who marked none says so.
+        facts: Facts about the workers who are models.
+    """
 
     crowd: SpanCrowd
     single: bool
+    has_regions: bool = False
     facts: dict[str, dict[str, str]] = field(default_factory=dict)
 
     def task(self, record: Record, number: int) -> None:
@@ -227,17 +294,20 @@ class _Reader:
             data.required(name, options.columns["item"])
         record = record.at(item=name or record.name("id") or str(number))
         item = self._item(record, data.at(item=record.item))
-        self._predictions(item, record)
+        self.crowd.leave_unread("drafts", record, len(record.items("drafts") or []))
+        self.crowd.leave_unread("meta fields of tasks", record, bool(record.find("meta")))
+        elsewhere = _Elsewhere.of(record.value, options)
+        self._predictions(item, record, elsewhere)
         answers = []
         for one in record.inners("annotations", "completions"):
             with collect(self.crowd.faults):
-                answers += self._annotation(item, one)
+                answers += self._annotation(item, one, elsewhere)
         if all(facts.submitted is not None for _, _, facts in answers):
             answers.sort(key=lambda answer: answer[2].submitted or 0)
         for one, labels, facts in answers:
             self.crowd.answer(item, one, labels, facts)
 
-    def _predictions(self, item: Item, record: Record) -> None:
+    def _predictions(self, item: Item, record: Record, elsewhere: _Elsewhere) -> None:
         """Read predictions as answers: several of a version are those of several workers.
 
         A prediction that cannot be read is counted: nobody answers for what a model wrote.
@@ -252,11 +322,13 @@ class _Reader:
             worker = f"{MODEL}{version}" + (f":{seen[version]}" if seen[version] > 1 else "")
             try:
                 found = record.inner(one, "each of 'predictions'").at(worker=worker)
-                labels = self._choice(item, found) if self.single else self._regions(item, found)
+                labels = self._labels(item, found, elsewhere)
             except FormatError:
                 self.crowd.leave_unread("predictions that cannot be read", record)
                 continue
             if labels is not None:
+                has_score = found.find("score") is not None
+                self.crowd.leave_unread("scores of predictions", found, has_score)
                 self.facts[worker] = {"kind": PREDICTION, "family": version}
                 self.crowd.answer(item, found, labels, Facts(submitted=_moment(found)))
 
@@ -270,7 +342,9 @@ class _Reader:
         once = "json_min" not in record.value
         return self.crowd.item(record, cut, group=group, attributes=attributes, once=once)
 
-    def _annotation(self, item: Item, one: Record) -> list[tuple[Record, Labels, Facts]]:
+    def _annotation(
+        self, item: Item, one: Record, elsewhere: _Elsewhere
+    ) -> list[tuple[Record, Labels, Facts]]:
         """One annotation: an answer, or gold, or none of both."""
         is_gold = one.find("ground_truth") is True
         one = one.at(worker=GOLD if is_gold else _worker(one))
@@ -280,7 +354,7 @@ class _Reader:
                 one, "the annotation was cancelled: it is not an answer", "cancelled"
             )
             return []
-        labels = self._choice(item, one) if self.single else self._regions(item, one)
+        labels = self._labels(item, one, elsewhere)
         if labels is None:
             return []
         if is_gold:
@@ -293,17 +367,25 @@ class _Reader:
             raise one.error(f"lead_time must be seconds since 1970 at most, not {shown(lead)}")
         return [(one, labels, Facts(started=submitted - round(lead * 1000), submitted=submitted))]
 
-    def _regions(self, item: Item, one: Record) -> Labels:
+    def _labels(self, item: Item, one: Record, elsewhere: _Elsewhere) -> Labels | None:
+        """The labels of an annotation or a prediction; None if it says nothing of the item."""
+        values = list(self._values(one, elsewhere))
+        if self.single:
+            return self._choice(item, one, values)
+        if not values and one.find("result") and not self.has_regions:
+            message = "the annotation holds no regions of labels: it is not an answer"
+            self.crowd.workers.setdefault(one.worker)
+            self.crowd.leave_out(one, message, _NO_LABEL)
+            return None
         spans = []
-        for value in self._values(one, _REGIONS):
+        for value in values:
             names = value.strings(*_REGIONS)
             if not names:
                 self.crowd.leave_out(one, "a region without a label", "region without a label")
             spans += [_region(item, value, name) for name in names or []]
         return Labels(self.crowd.place(item, one, spans))
 
-    def _choice(self, item: Item, one: Record) -> Labels | None:
-        values = self._values(one, ("choices",))
+    def _choice(self, item: Item, one: Record, values: list[Record]) -> Labels | None:
         found = [name for value in values for name in value.strings("choices") or []]
         if len(found) > 1:
             message = f"{len(found)} choices, but a single label is needed: left out"
@@ -311,16 +393,54 @@ class _Reader:
             return None
         return self.crowd.single(item, one, found[0] if found else None)
 
-    def _values(self, one: Record, kinds: tuple[str, ...]) -> Iterator[Record]:
+    def _values(self, one: Record, elsewhere: _Elsewhere) -> Iterator[Record]:
         """The values of the results that are read; the others are counted."""
+        kinds = ("choices",) if self.single else _REGIONS
         control = self.crowd.options.columns.get("label")
         one.required(one.items("result"), "result")
         for result in one.inners("result"):
             kind = result.string("type") or "unknown"
-            if kind in kinds and control in {None, result.name("from_name")}:
-                yield result.inner(result.required(result.find("value"), "value"), "value")
-            else:
+            if kind not in kinds or control not in {None, result.name("from_name")}:
                 self.crowd.leave_unread(_kind(kind), one)
+            elif elsewhere.holds(result.value):
+                self.crowd.leave_unread(f"regions of {str(result.find('to_name'))[:60]!r}", one)
+            else:
+                has_score = result.find("score") is not None
+                self.crowd.leave_unread("scores of regions and choices", one, has_score)
+                yield result.inner(result.required(result.find("value"), "value"), "value")
+
+
+@dataclass(frozen=True)
+class _Elsewhere:
+    """The texts of a task that are not the one that is read, by the names of their fields."""
+
+    texts: Mapping[str, str]
+    offsets: str
+
+    @classmethod
+    def of(cls, task: Mapping[str, Any], options: ReadOptions) -> _Elsewhere:
+        data = task.get("data")
+        texts = {k: v for k, v in data.items() if isinstance(v, str)} if _is_object(data) else {}
+        mine = options.columns.get("text") or ("text" if "text" in texts else None)
+        others = {} if mine is None else {k: v for k, v in texts.items() if k != mine}
+        return cls(others, options.offsets)
+
+    def holds(self, result: Mapping[str, Any]) -> bool:
+        """Return whether a region is of another text.
+
+        An export names the control of a text, which mostly is called as its field, but need not be:
+        a region that says what it covers is of another text only where that reads so.
+        """
+        value, name = result.get("value"), result.get("to_name")
+        if result.get("type") not in _REGIONS or not isinstance(name, str) or not _is_object(value):
+            return False
+        if name not in self.texts:
+            return False
+        covers, start, end = (value.get(key) for key in ("text", "start", "end"))
+        if not isinstance(covers, str) or type(start) is not int or type(end) is not int:
+            return True
+        span = CharSpan("", max(start, 0), max(end, 0), covers)
+        return not reads_otherwise(self.texts[name], span, self.offsets)
 
 
 def _kind(result: str) -> str:
@@ -332,33 +452,48 @@ def _is_task(one: Mapping[str, Any]) -> bool:
     return isinstance(one.get("data"), dict) and any(isinstance(found, list) for found in lists)
 
 
-def _has_choices_only(records: list[Record], options: ReadOptions) -> bool:
-    """Return whether the results are choices; regions of labels go before them.
+def _kind_read(records: list[Record], options: ReadOptions) -> str:
+    """Return what is read: "regions" of labels if there are any, else "choices", "" if none.
 
     Predictions tell where no annotation does.
     """
     wanted = options.columns.get("label")
-    found = _controls(records, "annotations", "completions")
-    if not any(kind in (*_REGIONS, "choices") for kind, _ in found):
-        found = _controls(records, "predictions")
-    if any(kind in _REGIONS and wanted in {None, name} for kind, name in found):
-        return False
-    names = sorted(name for kind, name in found if kind == "choices" and wanted in {None, name})
+    found = _controls(records, options, "annotations", "completions")
+    if not any(kind in (*_REGIONS, "choices") for kind, *_ in found):
+        found = _controls(records, options, "predictions")
+    found = {one for one in found if wanted in {None, one[1]}}
+    regions = {one for one in found if one[0] in _REGIONS}
+    here = {name for _, name, other in regions if other is None}
+    others = sorted({other for *_, other in regions if other is not None})
+    if others and not here:
+        message = f"the regions are of the text {others[0]!r}: pass columns={{'text': "
+        message += f"{others[0]!r}}} (--columns text={others[0]})"
+        raise records[0].error(message, "text")
+    names = here or {name for kind, name, _ in found if kind == "choices"}
     if len(names) > 1:
-        message = f"choices of several controls ({', '.join(names)}): name one with "
+        what = "labels" if here else "choices"
+        message = f"{what} of several controls ({', '.join(sorted(names))}): name one with "
         message += "columns={'label': …}"
         raise records[0].error(message, "controls")
-    return bool(names)
+    return "regions" if here else "choices" if names else ""
 
 
-def _controls(records: list[Record], *keys: str) -> set[tuple[str, str]]:
-    """Return kind and control of all results."""
-    return {
-        (str(result.get("type")), str(result.get("from_name")))
-        for record in records
-        for one in _objects(record.find(*keys))
-        for result in _objects(one.get("result"))
-    }
+def _controls(
+    records: list[Record], options: ReadOptions, *keys: str
+) -> set[tuple[str, str, str | None]]:
+    """Return kind and control of all results, and their text if it is not the one that is read."""
+    found = set()
+    for record in records:
+        elsewhere = _Elsewhere.of(record.value, options)
+        for one in _objects(record.find(*keys)):
+            for result in _objects(one.get("result")):
+                other = str(result["to_name"]) if elsewhere.holds(result) else None
+                found.add((str(result.get("type")), str(result.get("from_name")), other))
+    return found
+
+
+def _is_object(value: object) -> TypeGuard[dict[str, Any]]:
+    return isinstance(value, dict)
 
 
 def _moment(one: Record) -> int | None:

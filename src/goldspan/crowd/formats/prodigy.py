@@ -9,9 +9,11 @@ an answer was submitted. Fields of `meta` are attributes, `doc` is the item's do
 
 Only accepted tasks are answers: each one that was rejected or ignored, and each choice of none or
 of several, is listed, and counted as one label that was not placed. Several accepted binary tasks
-on one input are repeated answers, of which the last counts. Offsets are code points. Labels of
-goldspan that nobody confirmed are written as ignored tasks of the annotator "goldspan" with a field
-`predicted`, their confidence; they are no answers.
+on one input are repeated answers, of which the last counts. Relations, the versions that a review
+is made of, scores and fields of other names are counted in the notes. Offsets are code points.
+Labels of goldspan that nobody confirmed are written as ignored tasks of the annotator "goldspan"
+with a field `predicted`, their confidence; they are no answers. Hashes are made anew when a task is
+written: `item` keeps the one that named it.
 """
 
 from __future__ import annotations
@@ -34,6 +36,7 @@ from goldspan.crowd.formats.json_records import (
 from goldspan.crowd.formats.span_crowd import Facts, Labels, SpanCrowd
 from goldspan.crowd.formats.span_exports import (
     MAX_MOMENT,
+    PREDICTED,
     ItemRow,
     SoftLabels,
     dump,
@@ -49,6 +52,12 @@ from goldspan.errors import UnknownNameError
 
 _MARKS = {"_input_hash", "_task_hash", "_annotator_id", "_session_id", "_view_id"}
 _ANSWERS = ("accept", "reject", "ignore")
+_NOT_USED = {"relations": "relations", "versions": "versions of a review", "score": "scores"}
+_KNOWN = {
+    *("text", "tokens", "spans", "label", "options", "accept", "answer", "meta", "item", "doc"),
+    *("view_id", "config", PREDICTED, *_NOT_USED),
+}
+"""Fields of a task that are read or counted, or that say nothing of the item."""
 
 
 def sniff(source: Source) -> bool:
@@ -104,6 +113,7 @@ def _read_task(crowd: SpanCrowd, record: Record, text: str) -> None:
     if is_prediction(record.worker, record.value):
         crowd.leave_unread("predictions", record)
         return
+    _count_unread(crowd, record)
     if answer not in {None, *_ANSWERS}:
         raise record.error(str(UnknownNameError("answer", answer, _ANSWERS)))
     if answer not in {None, "accept"}:
@@ -124,6 +134,21 @@ def _read_task(crowd: SpanCrowd, record: Record, text: str) -> None:
         crowd.leave_out(record, message, "no choice" if not labels else "several choices")
     else:
         crowd.answer_or_gold(item, record, crowd.single(item, record, labels[0]), facts)
+
+
+def _count_unread(crowd: SpanCrowd, record: Record) -> None:
+    """Count what a task holds beyond spans and choices."""
+    for key, what in _NOT_USED.items():
+        found = record.find(key)
+        crowd.leave_unread(what, record, len(found) if isinstance(found, list) else bool(found))
+    spans = record.find("spans")
+    listed = spans if isinstance(spans, list) else []
+    scores = [one for one in listed if isinstance(one, dict) and one.get("score") is not None]
+    crowd.leave_unread("scores of spans", record, len(scores))
+    taken = _KNOWN | {*crowd.options.columns.values()}
+    for key, value in record.value.items():
+        if key not in taken and not key.startswith("_") and value not in (None, "", [], {}):
+            crowd.leave_unread(f"fields {key[:60]!r}", record)
 
 
 def _is_single(task: Mapping[str, Any]) -> bool:
