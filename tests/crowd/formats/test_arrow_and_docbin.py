@@ -139,3 +139,101 @@ def test_names_by_number_count_in_the_order_of_the_numbers():
     names = {"1": "B-PER", "0": "O", "10": "X", "2": "I-PER"}
     table = split({**names, "10": "B-LOC"}, ["1"], [[1, 2]])
     assert tags(goldspan.read_crowd(parquet(table))) == [["B-PER", "I-PER"]]
+
+
+# DocBins of others
+
+
+def docbin(*docs):
+    spacy = pytest.importorskip("spacy")
+    return spacy.tokens.DocBin(docs=docs, store_user_data=True).to_bytes()
+
+
+def doc(text, spans=(), **how):
+    """Return a Doc with entities: first token, one past the last, and label of each."""
+    spacy = pytest.importorskip("spacy")
+    found = spacy.blank("xx")(text)
+    if how or spans:
+        made = [spacy.tokens.Span(found, a, b, label) for a, b, label in spans]
+        found.set_ents(made, **how)
+    return found
+
+
+def with_cats(text, **cats):
+    found = doc(text)
+    found.cats = cats
+    return found
+
+
+@pytest.mark.models
+def test_a_category_is_gold_only_where_one_holds():
+    data = docbin(
+        with_cats("yes", A=1.0, B=0.0),
+        with_cats("none", A=0.0, B=0.0),
+        with_cats("both", A=1.0, B=1.0),
+        with_cats("likeliest", A=0.4, B=0.35, C=0.25),
+        with_cats("tie", A=0.5, B=0.5),
+    )
+    crowd = goldspan.read_crowd(data)
+    assert tags(crowd) == [["A"], [None], [None], ["A"], [None]]
+    faults = [str(one) for one in crowd.import_report.faults]
+    assert faults == [
+        f"<bytes> line {n}, item {n}, worker gold: categories 'A', 'B' hold, and an item has one "
+        "label: none is taken"
+        for n in (3, 5)
+    ]
+    assert crowd.import_report.notes[:2] == (
+        "5 probabilities of categories are not read (item 4; item 5)",
+        "1 sets of categories of which none is above 0.5 are not read (item 2)",
+    )
+
+
+@pytest.mark.models
+def test_tokens_without_annotation_have_no_label():
+    data = docbin(doc("Ann sang in Rome", [(0, 1, "PER")], default="missing"))
+    assert tags(goldspan.read_crowd(data)) == [["B-PER", None, None, None]]
+    data = docbin(doc("Ann sang in Rome", [(0, 1, "PER")], default="outside"))
+    assert tags(goldspan.read_crowd(data)) == [["B-PER", "O", "O", "O"]]
+
+
+@pytest.mark.models
+def test_tokens_without_gold_are_missing_in_the_docbin(tmp_path):
+    pytest.importorskip("spacy")
+    crowd = goldspan.read_crowd(
+        pa.table({"tokens": [["Ann", "sang", "."]], "tags": [["B-PER", None, "O"]]})
+    )
+    assert goldspan.write_crowd(crowd, tmp_path / "x.spacy") == []
+    assert tags(goldspan.read_crowd(tmp_path / "x.spacy")) == [["B-PER", None, "O"]]
+
+
+@pytest.mark.models
+def test_what_stands_beside_the_entities_is_counted():
+    spacy = pytest.importorskip("spacy")
+    one = doc("Ann sang in Rome", [(0, 1, "PER")], default="outside")
+    one.cats = {"news": 1.0}
+    spans = [spacy.tokens.Span(one, 0, 1, "PER"), spacy.tokens.Span(one, 3, 4, "LOC")]
+    one.spans["sc"] = spacy.tokens.SpanGroup(one, spans=spans, attrs={"scores": [0.9, 0.8]})
+    assert goldspan.read_crowd(docbin(one)).import_report.notes[:3] == (
+        "1 categories (doc.cats) beside spans are not read (item 1)",
+        "2 confidences of spans are not read (item 1)",
+        "1 spans of the group 'sc' beside doc.ents are not read (item 1)",
+    )
+
+
+@pytest.mark.models
+@pytest.mark.parametrize(("group", "by"), [("sc", ""), ("annotator:ann", ", worker ann")])
+def test_a_span_without_a_label_is_named_with_its_place(group, by):
+    spacy = pytest.importorskip("spacy")
+    one = doc("Ann sang")
+    one.spans[group] = [spacy.tokens.Span(one, 0, 1)]
+    data = docbin(doc("Ann sang", [(0, 1, "PER")]), one)
+    where = f"<bytes> line 2, item 2{by}"
+    refusal(data, f"{where}: the span [0, 3) has no label: give it one, or remove it")
+
+
+@pytest.mark.models
+def test_an_empty_doc_is_left_out():
+    data = docbin(doc("Ann sang", [(0, 1, "PER")]), doc(""), doc("  "))
+    crowd = goldspan.read_crowd(data)
+    assert crowd.item_ids.to_pylist() == ["1"]
+    assert "2 empty Docs are left out (first: item 2)" in crowd.import_report.notes

@@ -9,7 +9,9 @@ and attributes, and where its own tokens are, are in `doc.user_data["goldspan"]`
 A Doc's text is the item's text, code point for code point: white space that is not a single blank
 becomes tokens of its own, as spaCy cuts it. An annotator's last answer counts. Of DocBins that
 others wrote, `doc.ents` is gold, or the group "sc" where there are no entities; other span groups
-are annotators' if they are named like that, and else not read.
+are annotators' if they are named like that, and else not read. Tokens whose entity annotation is
+missing have no label. The category above 0.5 is gold, else the likeliest of probabilities that sum
+to 1; where several or none hold, there is no gold.
 """
 
 from __future__ import annotations
@@ -26,7 +28,7 @@ import numpy as np
 from goldspan.crowd.atomic import new_file
 from goldspan.crowd.formats.char_spans import CharSpan, Cut, cut_text, whole_text
 from goldspan.crowd.formats.json_records import Record, collect
-from goldspan.crowd.formats.span_crowd import Item, Labels, SpanCrowd
+from goldspan.crowd.formats.span_crowd import GOLD, Item, Labels, SpanCrowd
 from goldspan.crowd.formats.span_exports import ItemRow, SoftLabels, item_rows
 from goldspan.crowd.model import Crowd
 from goldspan.crowd.options import ReadOptions
@@ -39,6 +41,8 @@ GROUP = "sc"
 ANNOTATOR = "annotator:"
 """How the names of annotators' span groups, and of their labels in the user data, begin."""
 _OURS = "goldspan"
+_ROUNDED = 0.01
+"""By how much the sum of rounded probabilities may differ from 1."""
 _PEEK = 64
 """Bytes of a DocBin that its first keys fit in."""
 
@@ -65,13 +69,19 @@ def read(source: Source, options: ReadOptions) -> Crowd:
         raise FormatError([Fault(message, file=source.name, kind="docbin")]) from None
     crowd = SpanCrowd(replace(source, data=b""), "docbin", options)  # its bytes are no text
     single = any(doc.cats for doc in docs) and not any(_has_spans(doc) for doc in docs)
+    empty = []
     for number, doc in enumerate(counted(docs, options.progress), start=1):
         about = doc.user_data.get(_OURS)
         # What were lists comes back as tuples.
         known: dict[str, Any] = json.loads(json.dumps(about)) if isinstance(about, dict) else {}
         record = Record(known, source.name, number, str(known.get("item", number)))
+        if not known and not doc.text.strip():
+            empty.append(record.item)
+            continue
         with collect(crowd.faults):
             _read_doc(crowd, record, doc, single=single)
+    if empty:
+        crowd.builder.notes.append(f"{len(empty)} empty Docs are left out (first: item {empty[0]})")
     return crowd.build()
 
 
@@ -92,34 +102,68 @@ def _read_doc(crowd: SpanCrowd, record: Record, doc: Any, *, single: bool) -> No
         return
     groups = dict(doc.spans.items())
     if doc.has_annotation("ENT_IOB"):
-        _add(crowd, record, item, doc.ents)
+        known = Labels(crowd.place(item, record, _spans(record, doc.ents)), _missing(item, doc))
+        crowd.set_gold(item, record, known)
+        named = set(_spans(record, doc.ents))
+        others = [one for one in _spans(record, groups.get(GROUP, ())) if one not in named]
+        crowd.leave_unread(f"spans of the group {GROUP!r} beside doc.ents", record, len(others))
     elif GROUP in groups:
-        _add(crowd, record, item, groups[GROUP])
+        crowd.set_gold(
+            item, record, Labels(crowd.place(item, record, _spans(record, groups[GROUP])))
+        )
+    crowd.leave_unread("categories (doc.cats) beside spans", record, len(doc.cats))
     for name, group in groups.items():
+        crowd.leave_unread("confidences of spans", record, len(group.attrs.get("scores", ())))
         if name.startswith(ANNOTATOR):
             by = record.at(worker=name.removeprefix(ANNOTATOR))
-            crowd.answer(item, by, Labels(crowd.place(item, by, _spans(group))))
+            crowd.answer(item, by, Labels(crowd.place(item, by, _spans(by, group))))
         elif name != GROUP:
             crowd.leave_unread(f"spans of the group {name[:60]!r}", record, len(group))
 
 
-def _add(crowd: SpanCrowd, record: Record, item: Item, spans: Any) -> None:
-    crowd.set_gold(item, record, Labels(crowd.place(item, record, _spans(spans))))
+def _spans(record: Record, spans: Any) -> list[CharSpan]:
+    found = [CharSpan(span.label_, span.start_char, span.end_char) for span in spans]
+    faults = [
+        record.fault(f"the span [{a}, {b}) has no label: give it one, or remove it", "span")
+        for label, a, b, _ in found
+        if not label
+    ]
+    if faults:
+        raise FormatError(faults)
+    return found
 
 
-def _spans(spans: Any) -> list[CharSpan]:
-    return [CharSpan(span.label_, span.start_char, span.end_char) for span in spans]
+def _missing(item: Item, doc: Any) -> list[tuple[int, int]]:
+    """The item's tokens of which spaCy does not know whether they are in an entity."""
+    unknown = {token.idx + n for token in doc if not token.ent_iob for n in range(len(token))}
+    return [(n, n + 1) for n, (start, _) in enumerate(item.bounds) if start in unknown]
 
 
 def _read_cats(crowd: SpanCrowd, record: Record, item: Item, doc: Any) -> None:
-    """Read the likeliest category as gold, and annotators' labels."""
-    if doc.cats:
-        best = max(doc.cats, key=lambda name: doc.cats[name])
-        crowd.set_gold(item, record, crowd.single(item, record, best))
+    """Read the category that holds as gold, and annotators' labels."""
+    held = _held(doc.cats)
+    if len(held) == 1 or (held and record.value):
+        crowd.set_gold(item, record, crowd.single(item, record, held[0]))
+    elif held:
+        message = f"categories {', '.join(map(repr, held))} hold, and an item has one label: none"
+        crowd.leave_out(record.at(worker=GOLD), f"{message} is taken", "several categories")
+    elif doc.cats:
+        crowd.leave_unread("sets of categories of which none is above 0.5", record)
+    soft = [score for score in doc.cats.values() if score not in {0, 1}]
+    crowd.leave_unread("probabilities of categories", record, len(soft))
     labels: Mapping[str, str] = record.find("labels") or {}
     for worker, label in labels.items():
         by = record.at(worker=str(worker))
         crowd.answer(item, by, crowd.single(item, by, str(label)))
+
+
+def _held(cats: Mapping[str, float]) -> list[str]:
+    """Return the categories above 0.5, or else the likeliest of probabilities that sum to 1."""
+    held = [name for name, score in cats.items() if score > 0.5]
+    if not held and cats and abs(sum(cats.values()) - 1) < _ROUNDED:
+        top = max(cats.values())
+        held = [name for name, score in cats.items() if score == top]
+    return held
 
 
 def _cut(record: Record, doc: Any, *, single: bool) -> Cut:
@@ -180,7 +224,13 @@ def _doc(
         if row.gold is None:
             doc.set_ents([], missing=[doc[:]])
         else:
-            doc.set_ents(made(row.gold), default="outside")
+            codes = crowd.gold_tagged.codes[crowd.offsets[n] : crowd.offsets[n + 1]]
+            skipped = [
+                doc[first[a] : last[b]]
+                for (a, b), code in zip(row.text.bounds, codes.tolist(), strict=True)
+                if code < 0
+            ]
+            doc.set_ents(made(row.gold), missing=skipped, default="outside")
             attrs = {} if row.sure is None else {"scores": row.sure}
             doc.spans[GROUP] = spacy.tokens.SpanGroup(
                 doc, name=GROUP, spans=made(row.gold), attrs=attrs
