@@ -97,6 +97,29 @@ def test_a_first_token_that_is_the_word_token_is_no_header(text):
     assert read(text).tokens_list[0][0].lower() in {"word", "token"}
 
 
+CONLL_U = """# sent_id = s1
+# text = Ann don't.
+1\tAnn\tAnn\tPROPN\tNNP\t_\t2\tnsubj\t_\t_
+2-3\tdon't\t_\t_\t_\t_\t_\t_\t_\tSpaceAfter=No
+2\tdo\tdo\tAUX\tVBP\t_\t0\troot\t_\t_
+3\tn't\tnot\tPART\tRB\t_\t2\tadvmod\t_\t_
+3.1\tsing\tsing\tVERB\tVB\t_\t_\t_\t_\t_
+"""
+
+
+@pytest.mark.parametrize("columns", [{}, {"token": "2"}, {"tag": "4"}])
+def test_the_columns_of_conll_u_have_to_be_named(columns):
+    refusal(CONLL_U.encode(), "line 3", "this is CoNLL-U", format="conll", columns=columns)
+
+
+@pytest.mark.parametrize("role", ["tag", "label"])
+def test_words_of_conll_u_are_read_by_named_columns(role):
+    crowd = read(CONLL_U, columns={"token": "2", role: "4"})
+    assert crowd.tokens_list == [["Ann", "do", "n't"]]
+    assert crowd.tagged_by_id() == {"s1": ["PROPN", "AUX", "PART"]}
+    assert "2 rows of several words" in " ".join(crowd.import_report.notes)
+
+
 def test_comments_name_items_and_a_hash_may_be_a_token():
     crowd = read("# id = a b\nx O\n# a comment here\ny O\n\n# O\n# sent_id = c\nz\tO\n")
     assert crowd.item_ids.to_pylist() == ["a b", "c"]

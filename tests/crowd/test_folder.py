@@ -92,6 +92,14 @@ def test_tabs_and_blanks_separate_and_comments_are_passed_over():
     assert_same(read(others), read(FILES))
 
 
+@pytest.mark.parametrize("head", ["", " # webanno.custom.Food | kind\n"])
+def test_old_versions_of_webanno_are_refused(head):
+    data = f"{head}#id=1\n#text=Ann sang\n1-1\tAnn\tB-PER\n1-2\tsang\tO\n"
+    for name in ("d.txt", "d.tsv"):
+        refusal(zipped({f"ann/{name}": data}), "export as WebAnno TSV 3.3")
+    refusal(data.encode(), "export as WebAnno TSV 3.3")
+
+
 def test_what_lies_above_becomes_an_attribute():
     files = {"val/gold/d.txt": "x O\n", "val/answers/A/d.txt": "x O\n", "test/gold/e.txt": "y O\n"}
     assert read(files).attributes.to_pydict() == {"part": ["val", "test"]}

@@ -19,14 +19,15 @@ A line is a comment only if it starts with `# ` and has no tab; `# id = X` names
 line `-DOCSTART-` begins a document, unless it stands in an item that has a name or other tokens. A
 header line with a cell `token` names the columns; without it the first column is the token and the
 last one that is not a number is the tag. `columns={"tag": …}` picks another by name, or by number
-from 1.
+from 1. CoNLL-U has ten columns for many things: those of the token and the tag have to be named.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import repeat
+from itertools import compress, repeat
 from pathlib import Path
 
 import numpy as np
@@ -49,6 +50,9 @@ from goldspan.crowd.source import Source
 from goldspan.errors import Fault, FormatError, InputError
 
 _DOCSTART = "-DOCSTART-"
+_N_CONLLU = 10
+_NUMBER = re.compile(r"\d+(?:[-.]\d+)?")
+"""The first cell of a row of CoNLL-U: the number of a word, of several, or of one left out."""
 
 
 def sniff(source: Source) -> bool:
@@ -87,6 +91,9 @@ def read(source: Source, options: ReadOptions) -> Crowd:
         raise FormatError([Fault("the file holds no item", file=source.name, kind="empty")])
     builder = CrowdBuilder(options, source.name, "conll")
     builder.notes += source.text.notes
+    if header is None and _is_conllu(sentences):
+        _check_named(source, sentences, options)
+        builder.notes += _keep_words(sentences)
     token, tag = _find_columns(source, header, sentences, options)
     offsets = _offsets_column(sentences, token, tag)
     documents = any(sentence.n_document for sentence in sentences)
@@ -217,6 +224,40 @@ def _check(source: Source, header: list[str] | None, sentences: list[Sentence]) 
         faults = [Fault(message, file=source.name, line=sentences[0].lines[0], kind="columns")]
     if faults:
         raise FormatError(faults)
+
+
+def _is_conllu(sentences: list[Sentence]) -> bool:
+    """Return whether these are the rows of CoNLL-U."""
+    return all(
+        len(row) == _N_CONLLU and _NUMBER.fullmatch(row[0])
+        for sentence in sentences
+        for row in sentence.rows
+    )
+
+
+def _check_named(source: Source, sentences: list[Sentence], options: ReadOptions) -> None:
+    """Raise `FormatError` unless the user says which columns of CoNLL-U are meant."""
+    if "token" in options.columns and options.columns.keys() & {"tag", "label", "gold"}:
+        return
+    message = (
+        "this is CoNLL-U, which has ten columns, the first with the numbers of words: name those "
+        "of the token and its tag, for example the word and its part of speech, with "
+        "columns={'token': '2', 'tag': '4'} (--columns token=2 --columns tag=4)"
+    )
+    raise FormatError([Fault(message, source.name, sentences[0].lines[0], kind="columns")])
+
+
+def _keep_words(sentences: list[Sentence]) -> list[str]:
+    """Leave out rows of CoNLL-U that are not a word; returns a note of how many there were."""
+    n_left = 0
+    for sentence in sentences:
+        is_word = [row[0].isdigit() for row in sentence.rows]
+        n_left += is_word.count(False)
+        sentence.rows = list(compress(sentence.rows, is_word))
+        sentence.lines = list(compress(sentence.lines, is_word))
+    sentences[:] = [sentence for sentence in sentences if sentence.rows]
+    what = "rows of several words (as 1-2) or of words left out (as 1.1) are not read"
+    return [f"{n_left} {what}"] if n_left else []
 
 
 def _find_columns(

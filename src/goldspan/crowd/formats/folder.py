@@ -17,6 +17,7 @@ from goldspan.crowd.alignment import FAULT_KINDS, PLACEMENTS, AnswerToken, Place
 from goldspan.crowd.alignment import Fault as AlignmentFault
 from goldspan.crowd.atomic import write_folder
 from goldspan.crowd.builder import CrowdBuilder
+from goldspan.crowd.formats import webanno
 from goldspan.crowd.grid import cell_text, is_comment
 from goldspan.crowd.labels import check_workers
 from goldspan.crowd.model import Crowd
@@ -122,6 +123,8 @@ def types_of_labels(documents: list[Document]) -> set[str]:
 
 def read_file(file: Source) -> TokenFile:
     """Read the lines of one file as tokens and labels."""
+    if webanno.is_old(file.text.value):
+        raise FormatError([Fault(webanno.REJECTED, file.name, 1, kind="header")])
     lines: list[AnswerToken] = []
     sentence, open_sentence = 0, False
     for number, line in enumerate(file.text.value.split("\n"), start=1):

@@ -35,6 +35,10 @@ from goldspan.crowd.source import Source
 from goldspan.errors import FormatError, GoldspanError, InputError
 
 _FORMAT = "#FORMAT=WebAnno TSV 3."
+_OLD = re.compile(r"^#id=.*\n#text=.*\n\d+(-\d+)?\s", re.MULTILINE)
+_START = 10_000
+"""Characters of a file within which its version is to be seen."""
+REJECTED = "this is WebAnno TSV 1 or 2, which is not read: export as WebAnno TSV 3.3"
 _ENTITY = "de.tudarmstadt.ukp.dkpro.core.api.ner.type.NamedEntity"
 _LINE_ENDS = {"\t": "\\t", "\n": "\\n", "\f": "\\f", "\r": "\\r", "\b": "\\b", "\\": "\\\\"}
 _ESCAPED = {mark[1]: char for char, mark in _LINE_ENDS.items()}
@@ -45,12 +49,18 @@ _ROW = re.compile(r"\d+-(\d+)(?:\.(\d+))?\t(\d{1,9})-(\d{1,9})\t")
 
 
 def sniff(source: Source) -> bool:
-    """Return whether a file, or the first .tsv of a folder, is WebAnno TSV 3."""
+    """Return whether a file, or the first .tsv of a folder, is WebAnno TSV, also 1 and 2."""
     files = listed_files(source, ".tsv")
     try:
-        return bool(files) and files[0].source.text.value.startswith(_FORMAT)
+        text = files[0].source.text.value if files else ""
     except GoldspanError:
         return False
+    return text.startswith(_FORMAT) or is_old(text)
+
+
+def is_old(text: str) -> bool:
+    """Return whether a text is WebAnno TSV 1 or 2."""
+    return _OLD.search(text, 0, _START) is not None
 
 
 def read(source: Source, options: ReadOptions) -> Crowd:
@@ -120,6 +130,8 @@ class _Sentence:
 def _read_file(crowd: SpanCrowd, file: File, *, is_shared: bool) -> None:
     place = Record({}, file.source.name, 1, worker=file.worker)
     lines = file.source.text.value.split("\n")
+    if is_old(file.source.text.value):
+        raise place.at(worker="").error(REJECTED, "header")
     if not lines[0].startswith(_FORMAT):
         message = f"the first line is not {_FORMAT}3: is this WebAnno TSV?"
         raise place.error(message, "header")
