@@ -6,6 +6,7 @@ import json
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pytest
 from hypothesis import given
@@ -603,8 +604,16 @@ def test_a_table_of_label_studio_is_refused(label, mark):
     names = ["annotation_id", "annotator", "created_at", "id", label, "lead_time", "text"]
     cells = ["11", "1", "2024-01-01", "7", spans, "3.2", "Ann sang"]
     data = "\n".join([mark.join(names), mark.join(cells), ""]).encode()
-    with pytest.raises(FormatError, match=r"a table of Label Studio.*: export JSON or JSON-MIN"):
-        read_crowd(data)
+    frame = pd.DataFrame([cells], columns=names)
+    for source, options in ((data, {}), (data, {"format": "long"}), (frame, {})):
+        with pytest.raises(FormatError, match=r"a table of Label Studio.*: export JSON or JSON-M"):
+            read_crowd(source, **options)
+
+
+def test_a_table_of_single_choices_is_read_if_they_are_named():
+    data = b"annotation_id,annotator,id,lead_time,mood,text\n11,1,7,3.2,good,Ann sang\n"
+    crowd = read_crowd(data, format="long", columns={"label": "mood"})
+    assert crowd.answers_of("7") == {"1": ["good"]}
 
 
 # Refused.

@@ -21,6 +21,7 @@ from goldspan.crowd.formats.json_records import (
     read_records,
     shown,
 )
+from goldspan.crowd.formats.long import is_label_studio, label_studio_error
 from goldspan.crowd.formats.span_crowd import GOLD, Facts, Item, Labels, SpanCrowd
 from goldspan.crowd.formats.span_exports import (
     MAX_MOMENT,
@@ -38,7 +39,7 @@ from goldspan.crowd.model import Crowd
 from goldspan.crowd.options import ReadOptions
 from goldspan.crowd.report import counted
 from goldspan.crowd.source import Source
-from goldspan.errors import Fault, FormatError, GoldspanError
+from goldspan.errors import FormatError, GoldspanError
 
 # --------------------------------------------------------------------------------------------------
 # The tasks of Label Studio: as goldspan writes them, and made of the records of JSON-MIN.
@@ -228,7 +229,7 @@ def _is_table(source: Source) -> bool:
     if source.is_folder or source.is_parquet or source.suffix in JSON_SUFFIXES:
         return False
     try:
-        return {"annotation_id", "annotator", "lead_time"} <= {*header_names(source)}
+        return is_label_studio(header_names(source))
     except GoldspanError:
         return False
 
@@ -239,8 +240,7 @@ def read(source: Source, options: ReadOptions) -> Crowd:
     The predictions of a model are answers of a worker; what goldspan itself predicted is not.
     """
     if _is_table(source):
-        message = "a table of Label Studio, whose cells hold JSON: export JSON or JSON-MIN instead"
-        raise FormatError([Fault(message, source.name, 1, kind="format")])
+        raise label_studio_error(source.name)
     crowd = SpanCrowd(source, "label-studio", options)
     records = list(read_records(source, crowd.faults))
     choices = _choices_of(records, options)

@@ -124,6 +124,8 @@ def rows_of_table(table: pa.Table, name: str, found: dict[str, str]) -> Rows:
 def find_roles(header: tuple[str, ...], file: str, options: ReadOptions) -> dict[str, str]:
     """Find the column of every role, by the user's name for it or by the usual ones."""
     _reject_spans(header, file, options)
+    if is_label_studio(header) and "label" not in options.columns:
+        raise label_studio_error(file)
     found: dict[str, str] = {}
     lower = {name.lower(): name for name in reversed(header)}
     for role, names in ROLES.items():
@@ -158,6 +160,21 @@ def _reject_spans(header: tuple[str, ...], file: str, options: ReadOptions) -> N
             f"{found[0]!r}, 'submitted': {found[1]!r}}}"
         )
         raise FormatError([Fault(message, file=file, line=1, kind="spans")])
+
+
+def is_label_studio(header: Collection[str]) -> bool:
+    """Return whether a header is that of Label Studio's CSV or TSV."""
+    return {"annotation_id", "annotator", "lead_time"} <= {*header}
+
+
+def label_studio_error(file: str) -> FormatError:
+    """Make the error that rejects Label Studio's CSV or TSV, whose spans are JSON in a cell."""
+    message = (
+        "a table of Label Studio, whose cells may hold JSON: export JSON or JSON-MIN instead; a "
+        "table of single choices is read with format='long', columns={'label': …} (--format long "
+        "--columns label=NAME)"
+    )
+    return FormatError([Fault(message, file=file, line=1, kind="header")])
 
 
 def integers(rows: Rows, role: str) -> NDArray[np.int64]:
