@@ -92,6 +92,13 @@ def test_splits_that_goldspan_wrote_may_have_equal_ids(tmp_path):
     assert tags(crowd) == [["B-PER", "O"], ["B-LOC", "O"]]
 
 
+def test_what_a_method_said_is_not_read_and_named(tmp_path):
+    result = goldspan.aggregate(b"token\tann\tbob\nAnn\tB-PER\tB-PER\n", method="mv-token")
+    result.write(tmp_path / "x", "datasets")
+    notes = goldspan.read_crowd(tmp_path / "x").import_report.notes
+    assert "columns that are not read: probs, confidence, spans" in notes
+
+
 # Names of the labels of tables
 
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import goldspan
 from crowd_tables import damaged, read_or_refuse
-from goldspan.errors import FormatError, GoldspanError
+from goldspan.errors import FormatError, GoldspanError, InputError
 from torture import FUZZED
 
 TEXT = 'Ann said "😀, hi"\r\nto Bob'
@@ -270,3 +270,19 @@ def test_any_rows_are_read_or_refused(rows):
 def test_the_error_is_one_of_the_format():
     with pytest.raises(FormatError):
         goldspan.read_crowd(b"start,end,label\n", format="span-table")
+
+
+@pytest.mark.parametrize(("role", "word"), [("label", "NA"), ("annotator", "null")])
+def test_a_word_that_means_no_value_is_named(role, word):
+    what = {"annotator": "worker"}.get(role, role)
+    data = table([{**ROWS[0], role: word}])
+    refused(data, "line 2, item a", f"{word!r} means no {what}: if it is a {what}, pass missing=")
+    crowd = goldspan.read_crowd(data, missing=["?"])
+    assert word in [*crowd.tagset.types, *crowd.worker_ids.to_pylist()]
+    with pytest.raises(InputError, match=f"{what} {word!r} would be read as no {what}"):
+        goldspan.crowd.losses.losses(crowd, "span-table")
+
+
+def test_the_confidences_of_a_file_are_named():
+    notes = goldspan.read_crowd([{**ROWS[0], "confidence": 0.9}]).import_report.notes
+    assert notes == ("columns that are not read: confidence",)

@@ -46,8 +46,9 @@ NO_LABEL = -100
 SPLIT = "split"
 """The attribute that names the split that an item came from."""
 _ANNOTATOR, _ATTRIBUTE = "annotator.", "attribute."
-_OURS = {"item", "doc", "text", "tokens", "token_start", "ner_tags", "label", "probs", "confidence"}
-_OURS |= {"spans", SPLIT}
+_SOFT = ("probs", "confidence", "spans")
+"""What a method says beside the labels."""
+_OURS = {"item", "doc", "text", "tokens", "token_start", "ner_tags", "label", SPLIT, *_SOFT}
 _DATA_FILE = "data-00000-of-00001.arrow"
 _STATE: dict[str, Any] = {
     "_data_files": [{"filename": _DATA_FILE}],
@@ -255,6 +256,9 @@ def read_ours(table: pa.Table, name: str, options: ReadOptions) -> Crowd:
     single = any(pa.types.is_integer(table.schema.field(column).type) for column in said)
     builder = CrowdBuilder(_options(options, names), name, "datasets")
     columns = {column: table.column(column).to_pylist() for column in header if column != "probs"}
+    unread = [column for column in _SOFT if column in header]
+    if unread:
+        builder.notes.append(f"columns that are not read: {', '.join(unread)}")
     for column in workers:
         builder.add_worker(column.removeprefix(_ANNOTATOR))
     extra = [column for column in header if column.startswith(_ATTRIBUTE) or column == SPLIT]

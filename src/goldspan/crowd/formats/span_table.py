@@ -47,7 +47,7 @@ from goldspan.crowd.model import Crowd
 from goldspan.crowd.options import ReadOptions
 from goldspan.crowd.report import counted
 from goldspan.crowd.source import Source
-from goldspan.errors import Fault, FormatError
+from goldspan.errors import Fault, FormatError, InputError
 
 STARTS = (
     *("start", "begin", "start_offset", "begin_offset", "startoffset", "start_char", "char_start"),
@@ -165,9 +165,9 @@ def _cells(crowd: Crowd, row: ItemRow) -> Iterator[dict[str, Any]]:
     ]
     first = {"text": text}
     for worker, attempt, spans, sure in said:
-        by = {"worker": worker, "attempt": attempt}
+        by = {"worker": _name("worker", worker), "attempt": attempt}
         for n, span in enumerate(spans):
-            place = {"start": span.start, "end": span.end, "label": span.type}
+            place = {"start": span.start, "end": span.end, "label": _name("label", span.type)}
             score = {} if sure is None else {"confidence": sure[n]}
             yield item | first | by | place | {"span_text": text[span.start : span.end]} | score
             first = {}
@@ -176,6 +176,16 @@ def _cells(crowd: Crowd, row: ItemRow) -> Iterator[dict[str, Any]]:
             first = {}
     if not said:
         yield item | first
+
+
+def _name(what: str, name: str) -> str:
+    """Return a name; reject one that would be read as none."""
+    if name.strip() in ReadOptions().missing:
+        raise InputError(
+            f"{what} {name!r} would be read as no {what} from a table of spans: rename it, or "
+            "write another format, such as spans"
+        )
+    return name
 
 
 def _read_frame(source: Source, options: ReadOptions) -> Crowd:
@@ -345,7 +355,8 @@ class _Reader:
         if not worker:
             if span is None:
                 return  # an item, and nobody's answer
-            raise row.error("the worker is empty: who selected this span?", "empty-cell")
+            message = self.absent(row, "worker", "the worker is empty: who selected this span?")
+            raise row.error(message, "empty-cell")
         if "worker" in self.roles:
             worker = str(row.value[self.roles["worker"]])
         row = row.at(worker=worker)
@@ -365,10 +376,20 @@ class _Reader:
                 raise row.error(message, "span")
             return None
         if not bare:
-            raise row.error("a span without a label: write one", "span")
+            message = self.absent(row, "label", "a span without a label: write one")
+            raise row.error(message, "span")
         start, end = self.number(row, "start", places[0]), self.number(row, "end", places[1])
         covers = self.cell(row, "covers") if "covers" in self.roles else None
         return char_span(row, label, start, end, covers or None)
+
+    def absent(self, row: Record, role: str, message: str) -> str:
+        """Say that a cell of a span is empty, or has a word that means so."""
+        value = str(row.value[self.roles[role]])
+        if not value.strip():
+            return message
+        return (
+            f"{value!r} means no {role}: name other words with missing=… (--missing) if it is one"
+        )
 
     def number(self, row: Record, role: str, cell: str) -> int:
         """Return an offset."""
