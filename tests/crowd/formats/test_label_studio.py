@@ -632,6 +632,7 @@ def test_a_table_of_single_choices_is_read_if_they_are_named():
         (task({"completed_by": 1, "result": None}), "with a value: 'result' is null"),
         (task(by([])), "field 'completed_by' must be a name or a number"),
         (task(by({})), "no field 'completed_by'"),
+        (task(by({"email": None})), "with a user: email, username and id are missing"),
         (task("x"), "each of 'annotations' must be a JSON object"),
         ({"id": 1, "data": {"text": "x"}, "annotations": {}}, "field 'annotations' must be a list"),
         (task({"completed_by": 1}), "worker 1: no field 'result'"),

@@ -166,7 +166,7 @@ class Record(NamedTuple):
         """Return a value that must be there."""
         if value is None:
             names = " or ".join(map(repr, keys))
-            null = [repr(key) for key in keys if key in self.value]
+            null = [repr(key) for key in keys if self.value.get(key, self) is None]
             if null:
                 raise self.error(f"no field {names} with a value: {' and '.join(null)} is null")
             there = ", ".join(key[:40] for key in list(self.value)[:8])

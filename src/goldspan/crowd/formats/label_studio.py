@@ -294,7 +294,9 @@ class _Reader:
             data.required(name, options.columns["item"])
         record = record.at(item=name or record.name("id") or str(number))
         item = self._item(record, data.at(item=record.item))
-        self.crowd.leave_unread("drafts", record, len(record.items("drafts") or []))
+        drafts = record.find("drafts")
+        n_drafts = len(drafts) if isinstance(drafts, list) else bool(drafts)
+        self.crowd.leave_unread("drafts", record, n_drafts)
         self.crowd.leave_unread("meta fields of tasks", record, bool(record.find("meta")))
         elsewhere = _Elsewhere.of(record.value, options)
         self._predictions(item, record, elsewhere)
@@ -527,7 +529,10 @@ def _worker(one: Record) -> str:
         if isinstance(by, dict)
         else ("completed_by", "created_username")
     )
-    return str(one.required(named.name(*keys), "completed_by"))
+    found = named.name(*keys)
+    if found is None and isinstance(by, dict):
+        raise one.error("no field 'completed_by' with a user: email, username and id are missing")
+    return str(one.required(found, "completed_by"))
 
 
 def _text_key(data: Record) -> str:
