@@ -764,7 +764,7 @@ def _table_or_crowd(records: _Records | None, file: Source, text: str | None) ->
             return CROWD
         names = header_names(file)
     else:
-        if {b"goldspan", OLD_NAME.encode()} & {*(_parquet(file).schema.metadata or {})}:
+        if _is_labelled(_parquet(file)):
             return CROWD
         names = records.names
     lower = {name.lower() for name in names}
@@ -782,6 +782,19 @@ def _table_or_crowd(records: _Records | None, file: Source, text: str | None) ->
     rows = (records or _table(file)).rows
     key = next(name for name in names if name.lower() in ROLES["item"])
     return CROWD if len({row[key] for row in rows}) < len(rows) else TABLE
+
+
+def _is_labelled(table: pa.Table) -> bool:
+    """Return whether a Parquet file has annotations: goldspan's, spans, or a tag for each token."""
+    from goldspan.crowd.formats import datasets, span_table, tag_columns
+
+    header = table.column_names
+    return (
+        bool({b"goldspan", b"goldspan.tags", OLD_NAME.encode()} & {*(table.schema.metadata or {})})
+        or datasets.is_ours(header)
+        or span_table.has_spans(header)
+        or tag_columns.has_tags(table)
+    )
 
 
 def _by_content(file: Source) -> str:

@@ -12,6 +12,8 @@ import pytest
 import goldspan
 from crowd_tables import refusal
 from goldspan.crowd.formats.datasets import write_splits
+from goldspan.crowd.source import open_source
+from goldspan.selection.reading import pool_format
 
 BIO, OTHER = ["O", "B-PER", "I-PER", "B-LOC"], ["O", "B-LOC", "I-LOC", "B-PER"]
 
@@ -146,6 +148,40 @@ def test_names_by_number_count_in_the_order_of_the_numbers():
     names = {"1": "B-PER", "0": "O", "10": "X", "2": "I-PER"}
     table = split({**names, "10": "B-LOC"}, ["1"], [[1, 2]])
     assert tags(goldspan.read_crowd(parquet(table))) == [["B-PER", "I-PER"]]
+
+
+# Whether a Parquet file is a crowd or a pool
+
+ROW = {"id": "1", "tokens": ["Ann", "sang"]}
+CROWDS = {
+    "tags": pa.Table.from_pylist([{**ROW, "ner_tags": ["B-PER", "O"]}]),
+    "codes": split(BIO, ["1"], [[1, 0]]),
+    "annotators": pa.Table.from_pylist([{**ROW, "ann": ["O", "O"], "bob": None}]),
+    "spans": SPANS,
+    "answers": LONG,
+}
+POOLS = {
+    "tokens": pa.Table.from_pylist([ROW]),
+    "keywords": pa.Table.from_pylist([{**ROW, "keywords": ["a", "b", "c"]}]),
+    "codes without names": pa.Table.from_pylist([{**ROW, "ner_tags": [1, 0]}]),
+    "layers": pa.Table.from_pylist([{**ROW, "pos_tags": ["A", "B"], "ner_tags": ["O", "O"]}]),
+    "times": pa.table({"text": ["Ann sang"], "start": [0.5], "end": [1.5]}),
+}
+
+
+@pytest.mark.parametrize("name", [*CROWDS, *POOLS])
+def test_a_parquet_file_is_a_crowd_where_it_can_be_read_as_one(name):
+    data = parquet((CROWDS | POOLS)[name])
+    assert pool_format(open_source(data)) == ("crowd" if name in CROWDS else "table")
+    if name in CROWDS:
+        goldspan.read_crowd(data)
+
+
+def test_parquet_files_of_labels_are_crowds(tmp_path):
+    result = goldspan.aggregate(b"token\tann\tbob\nAnn\tB-PER\tB-PER\n", method="mv-token")
+    for path, name in ((tmp_path / "a.parquet", "datasets"), (tmp_path / "b.parquet", None)):
+        result.write(path, name)
+        assert pool_format(open_source(path)) == "crowd"
 
 
 # DocBins of others

@@ -118,6 +118,15 @@ def is_span_table(header: Collection[str], columns: Mapping[str, str]) -> bool:
     return "start" in columns or not has_tokens or bool(names & set(ROLES["text"]))
 
 
+def has_spans(header: Sequence[str]) -> bool:
+    """Return whether columns are those of a table of spans, and it is clear what each is."""
+    options = ReadOptions()
+    try:
+        return is_span_table(header, {}) and bool(find_columns(header, "", options))
+    except FormatError:
+        return False
+
+
 def sniff(source: Source) -> bool:
     """Return whether the header has the columns of a table of spans."""
     if source.is_folder or source.is_parquet:
@@ -387,9 +396,8 @@ class _Reader:
         value = str(row.value[self.roles[role]])
         if not value.strip():
             return message
-        return (
-            f"{value!r} means no {role}: name other words with missing=… (--missing) if it is one"
-        )
+        hint = f"if it is a {role}, pass missing=… (--missing) without it"
+        return f"{value!r} means no {role}: {hint}"
 
     def number(self, row: Record, role: str, cell: str) -> int:
         """Return an offset."""

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -191,7 +192,40 @@ def _read(
         )
     if not len(table):
         raise refuse("the table has no row", "empty")
-    layers = {
+    shown = partial(_shown, table, names=names)
+    gold, workers = _sides(_layers(schema, token), options, refuse, shown)
+    reader = _Reader(table, name, options, names, token)
+    return reader.crowd(gold, workers)
+
+
+def has_tags(table: pa.Table) -> bool:
+    """Return whether a table has tokens, and tags for each, of which it is clear whose they are."""
+    options, names = ReadOptions(), names_in_metadata(table.schema)
+    schema = {field.name: field.type for field in table.schema}
+    token = find_tokens(schema, options)
+    if token is None or len(schema) < table.num_columns:
+        return False
+
+    def refuse(message: str, kind: str = "header") -> FormatError:
+        return FormatError([Fault(message, kind=kind)])
+
+    shown = partial(_shown, table, names=names)
+    try:
+        gold, workers = _sides(_layers(schema, token), options, refuse, shown)
+    except FormatError:
+        return False
+    sizes = pc.list_value_length(table.column(token))
+    for column in [*([gold] if gold else []), *workers]:
+        same = pc.equal(pc.list_value_length(table.column(column)), sizes)
+        has_names = _is_text(schema[column].value_type) or column in names
+        if not has_names or not pc.all(same, min_count=0).as_py():
+            return False
+    return True
+
+
+def _layers(schema: Mapping[str, pa.DataType], token: str) -> dict[str, pa.DataType]:
+    """The columns of lists that may be tags, with their types."""
+    return {
         column: kind
         for column, kind in schema.items()
         if column != token
@@ -199,9 +233,6 @@ def _read(
         and (_is_text(kind.value_type) or pa.types.is_integer(kind.value_type))
         and column.lower() not in _NOT_TAGS
     }
-    gold, workers = _sides(layers, options, refuse, lambda one: _shown(table, one, names))
-    reader = _Reader(table, name, options, names, token)
-    return reader.crowd(gold, workers)
 
 
 def _sides(
