@@ -42,6 +42,7 @@ SHARED = {
     "plugins",
     "variables",
     "_arrays",
+    "_draws",
     "_kernel",
     "_lazy",
     "_notebook",

@@ -651,7 +651,7 @@ def agreement(
 
             save_figure(agreement_figure(crowd, found), plot)
     facts, lines = found.to_dict(), list(_agreement_lines(found, plot))
-    facts["import"] = crowd.import_report.to_dict(max_faults=20)
+    facts["remarks"] = crowd.import_report.remarks
     if not json:
         for line in as_read(crowd.import_report):
             warn(line)

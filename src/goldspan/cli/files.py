@@ -295,7 +295,7 @@ def convert(
     after = crowd.tagset.encoding
     facts = {"input": source, "output": output, "from": before, "to": after, **size}
     facts |= {"partitions": partitions} if partitions else {}
-    facts["import"] = crowd.import_report.to_dict(max_faults=20)
+    facts["remarks"] = crowd.import_report.remarks
     parts = f" in {partitions} partitions" if partitions else ""
     written = f"written: {output} ({before} to {after}, {crowd.n_items} items{parts})"
     print_result(facts, [written] if is_file else [], as_json=as_json)

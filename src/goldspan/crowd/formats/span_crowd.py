@@ -552,7 +552,7 @@ def _touched(bounds: Sequence[tuple[int, int]], span: CharSpan) -> tuple[int, in
 def _misplaced(text: str, span: CharSpan, unit: str) -> str:
     """Return why a span has no place in a text."""
     if span.start >= span.end:
-        return "is empty"
+        return "is empty" if span.start == span.end else "is empty: it ends before it begins"
     n_units = {"utf16": len(text.encode("utf-16-le", "surrogatepass")) // 2,
                "utf8": len(text.encode("utf-8", "surrogatepass"))}.get(unit, len(text))  # fmt: skip
     if span.end > n_units:
