@@ -11,6 +11,7 @@ import goldspan
 from goldspan.crowd.measures import worker_rates
 from studies.rodrigues.data import read_entities, read_workers
 from studies.rodrigues.methods import FULL
+from studies.rodrigues.study2 import TIED
 
 
 @pytest.fixture(scope="module")
@@ -31,7 +32,7 @@ def _row(page, study, method):
 
 
 @pytest.mark.realdata
-@pytest.mark.parametrize("label", ["mv-seq", "mv-token", "mv-seg (in or out)", "mv-seg"])
+@pytest.mark.parametrize("label", ["mv-seq", "mv-token", "mv-seg (in or out)", "mv-seg", *TIED])
 def test_the_rows_of_votes_on_the_real_crowd_are_those_of_this_code(page, crowd, label):
     name, params = FULL.params(label)
     found = goldspan.score(crowd, goldspan.aggregate(crowd, name, **params))
