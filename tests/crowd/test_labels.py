@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crowd_tables import crowd_of
-from goldspan.crowd import Crowd, CrowdBuilder, ReadOptions
+from goldspan.crowd import Crowd, CrowdBuilder, ReadOptions, read_crowd
 from goldspan.crowd.labels import guess_encoding, joined, read_labels, settle
 from goldspan.crowd.options import ALTERED, MISSING, ROLES, reading_options
 from goldspan.errors import FormatError, InputError, UnknownNameError
@@ -87,6 +87,32 @@ def test_reading_as_iob_is_noted_with_the_way_back():
     assert builder.build().import_report.notes == (
         "1 of 1 spans open with I-: read as IOB; pass encoding='BIO' if not",
     )
+
+
+def _table(rename=str):
+    """Twenty sentences that three annotators tag alike; the third opens spans with I-."""
+    tags = [("O", "O"), ("B-PER", "I-PER"), ("I-PER", "I-PER"), ("O", "O")]
+    rows = [
+        [f"s{n}", "word", rename(bio), rename(bio), rename(iob)]
+        for n in range(20)
+        for bio, iob in tags
+    ]
+    lines = ["\t".join(row) for row in [["item", "token", "a", "b", "c"], *rows]]
+    return "\n".join(lines).encode()
+
+
+def test_who_writes_iob_where_others_write_bio_is_named():
+    (note,) = read_crowd(_table()).import_report.notes
+    assert note.startswith("spans that open with I-, where others write B-: c 20 of 20.")
+    assert read_crowd(_table(lambda tag: tag.replace("I-", "B-"))).import_report.notes == ()
+
+
+@pytest.mark.parametrize("rename", [str.lower, lambda tag: tag.replace("-", "_"), lambda t: t[0]])
+def test_tags_in_another_dress_are_labels_with_a_note(rename):
+    crowd = read_crowd(_table(rename))
+    assert crowd.tagset.rules.is_plain
+    (note,) = crowd.import_report.notes
+    assert "look like tags of spans, and are read as labels of single tokens" in note
 
 
 def test_one_side_that_never_closes_its_spans_is_refused_by_name():

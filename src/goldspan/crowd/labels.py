@@ -92,8 +92,10 @@ def settle(crowd: Crowd, options: ReadOptions) -> Crowd:
     answers) open with I-, the encoding is IOB. Where some columns close their spans with end tags
     and others never do, two encodings are mixed.
     """
-    if options.encoding or crowd.tagset.rules.is_plain:
+    if options.encoding:
         return crowd
+    if crowd.tagset.rules.is_plain:
+        return _with_notes(crowd, _disguised(crowd))
     if crowd.tagset.rules.has_end:
         _reject_mixture(crowd)
         return crowd
@@ -102,11 +104,55 @@ def settle(crowd: Crowd, options: ReadOptions) -> Crowd:
     opened = np.count_nonzero(flags & STARTS)
     by_inside = np.count_nonzero(flags & BAD_OPEN)
     if 2 * by_inside <= opened:
-        return crowd
-    report = crowd.import_report
+        return _with_notes(crowd, _other_openings(crowd))
     note = f"{by_inside} of {opened} spans open with I-: read as IOB; pass encoding='BIO' if not"
-    report = replace(report, notes=(*report.notes, note))
-    return replace(crowd, tagset=Codec(crowd.tagset.tags, "IOB"), import_report=report)
+    crowd = _with_notes(crowd, [note])
+    return replace(crowd, tagset=Codec(crowd.tagset.tags, "IOB"))
+
+
+def _with_notes(crowd: Crowd, notes: Sequence[str]) -> Crowd:
+    report = crowd.import_report
+    return replace(crowd, import_report=replace(report, notes=(*report.notes, *notes)))
+
+
+def _disguised(crowd: Crowd) -> list[str]:
+    """Say that labels of tokens look like tags of spans that are written in another way."""
+    tags = crowd.tagset.tags
+    alike = [tag for tag in tags if _TAG_LIKE.fullmatch(tag)]
+    if crowd.is_classification or not alike or not {"O", "o"} & set(tags):
+        return []
+    note = (
+        f"labels such as {alike[0]!r} look like tags of spans, and are read as labels of single "
+        "tokens: BIO writes B-PER, I-PER and O; pass encoding='BIO' (--from BIO) to be told which "
+        "labels to rename"
+    )
+    return [note]
+
+
+def _other_openings(crowd: Crowd) -> list[str]:
+    """Name workers who open nine of ten spans with I-, as IOB does, where others write BIO."""
+    flags = token_flags(_answers_tagged(crowd), crowd.tagset)
+    lengths = np.diff(crowd.answers.offset)
+    worker = np.repeat(crowd.answers.worker, lengths)
+    opened = np.bincount(worker[(flags & STARTS) > 0], minlength=crowd.n_workers)
+    inside = np.bincount(worker[(flags & BAD_OPEN) > 0], minlength=crowd.n_workers)
+    found = np.flatnonzero((10 * inside >= 9 * opened) & (opened >= _LEAST_OPENED))
+    if not len(found):
+        return []
+    names = ", ".join(
+        f"{crowd.worker_ids[int(w)].as_py()} {inside[w]} of {opened[w]}" for w in found[:3].tolist()
+    )
+    more = f" and {len(found) - 3} more workers" if len(found) > 3 else ""
+    note = (
+        f"spans that open with I-, where others write B-: {names}{more}. If these workers write "
+        "IOB, convert what they gave to BIO before (goldspan convert --from IOB --to BIO)"
+    )
+    return [note]
+
+
+_TAG_LIKE = re.compile(r"[BIbi]([-_].+)?|.+[-_][BI]")
+_LEAST_OPENED = 5
+"""Spans of a worker whose openings say how the worker writes."""
 
 
 def missing_notes(
