@@ -367,9 +367,7 @@ def test_models_that_are_not_there_are_refused_with_a_way_out(tmp_path, monkeypa
         Encoder(model=str(tmp_path / "none")).fit(X, Y)
     monkeypatch.chdir(tmp_path.parent)
     with pytest.raises(InputError, match="there is no such folder"):
-        Encoder(model=f"{tmp_path.name}/none").fit(
-            X, Y
-        )
+        Encoder(model=f"{tmp_path.name}/none").fit(X, Y)
     with pytest.raises(InputError, match=r"it has no config\.json"):
         Encoder(model=str(tmp_path)).fit(X, Y)
     (tmp_path / "file").write_text("")
