@@ -45,8 +45,11 @@ VOTES = "mv-token (ties inside)"
 QUOTES: list[tuple[str, str, list[Cell]]] = [
     (
         "README.md",
-        "`bsc-seq+crf` has _, where `bsc-seq+words` has _, `mace` _ and votes _.",
-        [pico("bsc-seq+crf"), pico("bsc-seq+words"), pico("mace"), pico(VOTES)],
+        (
+            "`bsc-seq+crf` has _, where `bsc-seq+words` has _, `mace` _ and votes _ (ties to "
+            "spans; to `O` _)."
+        ),
+        [*map(pico, ("bsc-seq+crf", "bsc-seq+words", "mace", VOTES, "mv-token (ties outside)"))],
     ),
     (
         "README.md",
@@ -105,8 +108,8 @@ QUOTES: list[tuple[str, str, list[Cell]]] = [
     (
         "docs/methods.md",
         (
-            "| `auto` | `bsc-seq+words` | `mace` | `bsc-seq+crf` | `ds` | `bsc-cm` | votes | "
-            "`bsc-seq` | `crf-ma` | |---:|---:|---:|---:|---:|---:|---:|---:|---:| "
+            "| `auto` | `bsc-seq+words` | `mace` | `bsc-seq+crf` | `ds` | `bsc-cm` | votes, ties to "
+            "spans | `bsc-seq` | `crf-ma` | |---:|---:|---:|---:|---:|---:|---:|---:|---:| "
             "| _ | _ | _ | _ | _ | _ | _ | _ | _ |"
         ),
         [

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from goldspan.crowd.grouping import number_attempts
 from goldspan.crowd.model import Crowd
 from goldspan.crowd.options import QUOTES, ReadOptions
+from goldspan.crowd.report import AS_NAMED
 from goldspan.errors import Fault, FormatError, InputError
 from goldspan.spans import Codec, Tagged
 from goldspan.spans.corpus import token_flags
@@ -498,7 +499,7 @@ def keep_workers(crowd: Crowd, options: ReadOptions) -> Crowd:
     notes = report.notes
     if len(kept) < len(names):
         left = len(names) - len(kept)
-        notes = (*notes, f"{left} workers left out, because others were named")
+        notes = (*notes, f"{left} {AS_NAMED}")
     report = replace(
         report, n_labels=report.n_labels - gone, n_placed=report.n_placed - gone, notes=notes
     )

@@ -54,6 +54,8 @@ def counted(things: Collection[T], tell: Tell | None) -> Iterator[T]:
 
 MAX_SHOWN = 240
 """Characters of a fault in the printed report."""
+AS_NAMED = "workers left out, because others were named"
+"""What is said, after their number, of workers that the caller did not name."""
 
 
 @dataclass(frozen=True)

@@ -43,6 +43,7 @@ from goldspan.crowd.formats.char_spans import (
 from goldspan.crowd.formats.json_records import Record, collect, shown
 from goldspan.crowd.model import Crowd
 from goldspan.crowd.options import ReadOptions
+from goldspan.crowd.report import AS_NAMED
 from goldspan.crowd.source import Source
 from goldspan.errors import Fault, FaultsError, FormatError
 from goldspan.spans import Codec, Tagged, to_tokens
@@ -339,7 +340,7 @@ class SpanCrowd:
         n_all = len(self.workers)
         self.workers = {name: None for name in self.workers if name in wanted}
         if len(self.workers) < n_all:
-            note = f"{n_all - len(self.workers)} workers left out, because others were named"
+            note = f"{n_all - len(self.workers)} {AS_NAMED}"
             self.builder.notes.append(note)
         for item in self.items.values():
             item.answers = [row for row in item.answers if row[0].worker in self.workers]
