@@ -108,8 +108,8 @@ QUOTES: list[tuple[str, str, list[Cell]]] = [
     (
         "docs/methods.md",
         (
-            "| `auto` | `bsc-seq+words` | `mace` | `bsc-seq+crf` | `ds` | `bsc-cm` | votes, ties to "
-            "spans | `bsc-seq` | `crf-ma` | |---:|---:|---:|---:|---:|---:|---:|---:|---:| "
+            "| `auto` | `bsc-seq+words` | `mace` | `bsc-seq+crf` | `ds` | `bsc-cm` | votes, ties "
+            "to spans | `bsc-seq` | `crf-ma` | |---:|---:|---:|---:|---:|---:|---:|---:|---:| "
             "| _ | _ | _ | _ | _ | _ | _ | _ | _ |"
         ),
         [
