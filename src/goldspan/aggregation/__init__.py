@@ -5,6 +5,7 @@ Importing this package loads no arrays, so that the command line can list the me
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from goldspan._lazy import lazy
@@ -121,15 +122,17 @@ def aggregate(
     method = method or DEFAULT
     reading = _reading(method, params)
     aggregator = get_aggregator(method, **params)
+    from goldspan.aggregation.base import reading_notes
     from goldspan.crowd.io import to_crowd
 
-    crowd = to_crowd(crowd, "crowd", **reading)
+    found = to_crowd(crowd, "crowd", **reading)
     if "families" not in params:
-        heed_told_families(aggregator, crowd)
+        heed_told_families(aggregator, found)
     aggregator.fit(
-        crowd, gold, start=start, runner=runner, progress=progress, checkpoint=checkpoint
+        found, gold, start=start, runner=runner, progress=progress, checkpoint=checkpoint
     )
-    return aggregator.result_
+    result, said = aggregator.result_, reading_notes(crowd, found)
+    return replace(result, notes=(*result.notes, *said)) if said else result
 
 
 def heed_told_families(aggregator: Aggregator, crowd: Crowd) -> None:

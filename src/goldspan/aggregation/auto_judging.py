@@ -235,5 +235,6 @@ def _reasons(
     first = next(one.name for one in candidates if one.name not in VOTES)
     votes = max(VOTES, key=lambda name: merged[name].score)
     ahead = np.log(merged[first].likelihood) - np.log(merged[votes].likelihood)
-    place = np.unique(items, return_inverse=True)[1].ravel()
-    return [how_sure(first, float(ahead.mean()), error_of_mean(ahead, place), len(items))]
+    found, place = np.unique(items, return_inverse=True)
+    error = error_of_mean(ahead, place.ravel())
+    return [how_sure(first, float(ahead.mean()), error, len(items), len(found))]

@@ -124,8 +124,9 @@ class Aggregator(Estimator, ABC):
             result = replace(result, notes=(*result.notes, note))
         seconds = time.perf_counter() - begin
         self.result_ = replace(
-            result, method=self.name, params=self.get_params(), seconds=seconds, known=known
-        )
+            result, method=self.name, params=self.get_params(), seconds=seconds, known=known,
+            notes=(*result.notes, *reading_notes(crowd, found)),
+        )  # fmt: skip
         self._make = make
         return self
 
@@ -304,6 +305,11 @@ class _Make:
         import narwhals as nw
 
         return nw.from_arrow(pa.table(columns), backend=self.frame).to_native()
+
+
+def reading_notes(given: Any, crowd: Crowd) -> list[str]:
+    """Say what reading decided and left out, where a caller gave no `Crowd` that tells it."""
+    return [] if isinstance(given, Crowd) else crowd.import_report.unasked
 
 
 def as_crowd(crowd: Any) -> Crowd:

@@ -22,6 +22,7 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import ndtr, stdtrit
 
 from goldspan._arrays import rows_of
 from goldspan._draws import draws, keys_of
@@ -206,17 +207,21 @@ def _settings(plain: Sequence[float]) -> Settings:
     return power, dependence
 
 
-def how_sure(name: str, gain: float, error: float, n_hidden: int) -> str:
+def how_sure(name: str, gain: float, error: float, n_hidden: int, n_items: int) -> str:
     """Say by how much a candidate predicts better than votes.
 
-    >>> how_sure("ds", 0.05, 0.01, 200)
+    "Significantly" is what only one of 370 normal values exceeds, by Student's t of the items.
+
+    >>> how_sure("ds", 0.05, 0.01, 200, 90)
     'ds predicts 200 hidden labels significantly better than votes: +0.050 ± 0.010 nats per label'
+    >>> how_sure("ds", 0.05, 0.01, 6, 2).partition(":")[0]
+    'ds predicts 6 hidden labels better than votes, but not significantly'
     """
-    is_told = error > 0 and abs(gain) >= SHOWN
+    is_told = error > 0 and abs(gain) >= SHOWN and n_items > 1
     than = f"{'better' if gain >= 0 else 'worse'} than votes"
     if not is_told or abs(gain) <= error:
         found = f"not clearly {than}"
-    elif abs(gain) > 3 * error:
+    elif abs(gain) > error * stdtrit(n_items - 1, ndtr(3)):
         found = f"significantly {than}"
     else:
         found = f"{than}, but not significantly"

@@ -60,10 +60,7 @@ def warn(text: str) -> None:
 
 def as_read(report: ImportReport) -> list[str]:
     """Word what a reader decided and could not use, unless that was asked for."""
-    from goldspan.crowd.report import AS_NAMED
-
-    said = [remark for remark in report.remarks if not remark.endswith(AS_NAMED)]
-    return [f"{report.source or 'input'}: {remark}" for remark in said]
+    return [f"{report.source or 'input'}: {remark}" for remark in report.unasked]
 
 
 def not_held(what: str) -> str:

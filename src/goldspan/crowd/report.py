@@ -101,6 +101,11 @@ class ImportReport:
             lines.append(f"{count} faults of kind {kind}, the first: {shown}")
         return lines
 
+    @property
+    def unasked(self) -> list[str]:
+        """The remarks without what the caller asked for."""
+        return [remark for remark in self.remarks if not remark.endswith(AS_NAMED)]
+
     def to_dict(self, max_faults: int | None = None) -> dict[str, Any]:
         """Return plain dictionaries and lists, for JSON."""
         return {

@@ -48,6 +48,8 @@ PARTNERS = 50
 """Of a worker who have a say in the fit."""
 LEAST_FACTOR = 0.05
 """What agreements are divided by at least."""
+ANY_FACTOR = 1 / 3
+"""Variance of a factor of which nothing is known, -1 to 1."""
 TAILS = (0.90, 0.95, 0.98)
 """Quantiles by which the tail below the fit is compared with the normal's."""
 
@@ -151,13 +153,17 @@ def _fit(pairs: Pairs, n_workers: int, allowed: NDArray[np.bool_], start: float)
     weight = np.sqrt(np.minimum(pairs.blocks, np.quantile(pairs.blocks, MANY)))
     factor: Floats | None = None
     for _ in range(REFITS):
-        factor, doubt = _factors(pairs, weight, keep, n_workers, factor, quantile)
-        common = np.clip(factor[pairs.left] * factor[pairs.right], -0.99, 0.99)
+        factor, spread = _factors(pairs, weight, keep, n_workers, factor, quantile)
+        one, two = factor[pairs.left], factor[pairs.right]
+        common = np.clip(one * two, -0.99, 0.99)
         rest = 1 - common
         usual = np.median(pairs.variance[keep] / rest[keep])
         variance = (pairs.blocks * pairs.variance + BELIEF * usual * rest) / (pairs.blocks + BELIEF)
         sampling = np.sqrt(variance / pairs.blocks + 1e-6) / rest
-        error = np.sqrt(sampling**2 + doubt / rest**2)
+        doubt = np.maximum(spread, _doubt(pairs, keep, factor, variance / pairs.blocks + 1e-6))
+        by_left, by_right = doubt[pairs.left], doubt[pairs.right]
+        unsure = one**2 * by_right + two**2 * by_left + by_left * by_right  # of the product
+        error = np.sqrt(sampling**2 + unsure / rest**2)
         rho = (pairs.agreement - common) / rest
         scatter = _scatter(rho[keep], error[keep])
         t = rho / np.sqrt(error**2 + scatter**2)
@@ -185,7 +191,7 @@ def _factors(
     """Fit k_ij = a_i a_j by weighted least absolute deviations, or as a quantile.
 
     Returns:
-        float64 [n_workers], a; and float64 [n_pairs], the variance of a_i a_j.
+        float64 [n_workers], a; and its variance as the pairs scatter, float64 [n_workers].
     """
     left, right = pairs.left[keep], pairs.right[keep]
     me = np.concatenate([left, right])
@@ -206,9 +212,30 @@ def _factors(
             break
     by = _away_from_zero(factor[other])
     off = 1.4826 * _medians(np.abs(agreement / by - factor[me]), own * np.abs(by), bounds)
-    doubt = np.pi / 2 * off**2 / np.maximum(n_partners, 1)
-    i, j = pairs.left, pairs.right
-    return factor, factor[i] ** 2 * doubt[j] + factor[j] ** 2 * doubt[i]
+    return factor, np.pi / 2 * off**2 / np.maximum(n_partners, 1)
+
+
+def _doubt(pairs: Pairs, keep: NDArray[np.bool_], factor: Floats, variance: Floats) -> Floats:
+    """Return the variance of the factors by how many answers tell them, float64 [n_workers].
+
+    Partners who hardly agree with anybody tell little: among workers near chance nobody's factor is
+    known, and two of them who agree may simply be better than the others.
+
+    Args:
+        pairs: The pairs.
+        keep: bool [n_pairs], pairs that have a say.
+        factor: float64 [n_workers].
+        variance: float64 [n_pairs], of the agreements.
+    """
+    left, right = pairs.left[keep], pairs.right[keep]
+    found = np.zeros(len(factor))
+    for _ in range(2):  # squares are too large by the variance of what is squared
+        telling = np.maximum(factor**2 - found, 0.0)
+        told = np.full(len(factor), 1 / ANY_FACTOR)
+        for me, other in ((left, right), (right, left)):
+            told += np.bincount(me, telling[other] / variance[keep], len(factor))
+        found = np.pi / 2 / told
+    return found
 
 
 def _away_from_zero(values: Floats) -> Floats:
