@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from goldspan.aggregation.auto_labels import AutoLabels, combine_labels
+from goldspan.aggregation.auto_labels import AutoLabels, _unexcused, combine_labels
 from goldspan.aggregation.base import FitContext
 from goldspan.aggregation.votes import vote_counts
 from goldspan.crowd import Crowd, read_crowd
@@ -89,6 +89,37 @@ def test_a_rare_label_is_not_given_up() -> None:
     assert accuracy(found.probs, truth) >= accuracy(shares(crowd), truth) - 0.005
     rare = int(np.bincount(truth).argmin())
     assert (found.probs.argmax(axis=1) == rare).sum() >= 0.5 * (truth == rare).sum()
+
+
+def test_many_who_always_say_one_thing_are_seen_through() -> None:
+    """The shares of the labels are theirs, and a method that differs from them is right to."""
+    gain = []
+    for seed in range(4):
+        right = np.random.default_rng(seed).uniform(0.55, 0.95, 20)
+        tables = coins(right, 5)
+        tables[:8] = np.eye(5)[0]
+        crowd, truth = simulated(tables, 300, 3, [0.2] * 5, seed)
+        found = combine_labels(crowd, FitContext(), seed)
+        gain.append(accuracy(found.probs, truth) - accuracy(shares(crowd), truth))
+    assert np.mean(gain) > 0.12
+    assert min(gain) > -0.01
+
+
+def test_drift_is_excused_by_a_sure_lead_over_what_drifts_less() -> None:
+    items, drift = np.arange(50, dtype=np.int32), np.array([0.0, 0.1, 0.2, 0.1])
+    logs = np.zeros((4, 50))
+    noise = np.random.default_rng(0).normal(0, 0.1, 50)
+    logs[1] += noise - noise.mean()  # as good as votes, and drifts
+    logs[2] += 1 + noise  # far better than all that drift less
+    logs[3] -= 1 + noise  # far worse
+    found = _unexcused(logs, drift, items)
+    assert found[0] == 1
+    assert found[1] == pytest.approx(0.841, abs=1e-3)  # no lead: one standard error is missing
+    assert found[2] < 1e-6
+    assert found[3] == pytest.approx(1)
+    logs[0] += 2  # votes are better still
+    assert _unexcused(logs, drift, items)[2] == pytest.approx(1)
+    assert _unexcused(logs[:, :0], drift, items[:0]).tolist() == [1, 1, 1, 1]
 
 
 @pytest.mark.parametrize(("n_items", "per_item"), [(150, 2), (25, 3), (4, 2)])

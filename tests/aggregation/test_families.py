@@ -180,6 +180,24 @@ def test_next_to_nobody_is_taken_for_a_family_where_there_is_none(seed):
     assert len(find_families(crowd).names()) <= 2
 
 
+def test_two_good_workers_among_workers_near_chance_are_no_family():
+    """Nobody's accuracy is known from partners who guess: that two agree may be theirs alone."""
+    found = 0
+    for seed in range(30):
+        rng = np.random.default_rng(seed)
+        truth = rng.integers(2, size=100)
+        right = np.r_[0.95, 0.95, rng.uniform(0.5, 0.6, 6)]
+        given_right = rng.random((100, 8)) < right
+        label = np.where(given_right, truth[:, None], 1 - truth[:, None])
+        rows = [
+            {"task": f"{i}", "worker": f"w{w}", "label": "ny"[label[i, w]]}
+            for i in range(100)
+            for w in range(8)
+        ]
+        found += bool(find_families(goldspan.read_crowd(rows)))
+    assert found <= 2  # 6 where partners who guess were taken at their word
+
+
 def test_no_chain_by_one_link():
     # b is half a copy of a and half one of c, who err independently.
     rng = np.random.default_rng(0)

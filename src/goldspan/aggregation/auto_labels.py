@@ -58,11 +58,9 @@ ENOUGH = 2_000
 DRIFT = 0.7
 """What a nat of drift costs per hidden label. More protects real crowds, in which methods give rare
 labels up, and costs accuracy where workers really leave a label out; 0.5 to 2 do about as well."""
-FORGIVEN = 0.8
-"""Share of that which is not counted where it is certain that a method predicts better than votes:
-true shares may differ from those of the answers. 0.7 to 1 do about as well."""
-CERTAIN = 2.0
-"""Standard errors by which a method predicts better than votes when half of that is forgiven."""
+CERTAIN = 1.0
+"""Standard errors by which a method predicts better than all that drift less, when half of that is
+forgiven: true shares may differ from those of the answers. 0 to 2 do about as well."""
 CORRELATED = 0.05
 """Least correlation of the errors of two workers on an item: items are not equally hard."""
 PATIENCE = 0.04
@@ -249,13 +247,10 @@ def _tried(
         np.log(np.concatenate([np.ones(0), *(one.likelihood for one in found)])) for found in judged
     ]
     scores = [float(one.mean()) if len(one) else 0.0 for one in logs]
-    place = np.unique(items, return_inverse=True)[1].ravel()
-    merits = [
-        np.mean([one.score for one in found] or [0.0])
-        - _cost_of_drift(log - logs[0], place) * _divergence(_balance(probs), reference)
-        for found, log, probs in zip(judged, logs, whole, strict=True)
-    ]
-    return _Tried(kin, whole, judged, np.array(scores), np.array(merits), items, beside)
+    drift = np.array([_divergence(_balance(probs), reference) for probs in whole])
+    merits = np.array([np.mean([one.score for one in found] or [0.0]) for found in judged])
+    merits -= DRIFT * drift * _unexcused(np.array(logs), drift, items)
+    return _Tried(kin, whole, judged, np.array(scores), merits, items, beside)
 
 
 # --------------------------------------------------------------------------------------------------
@@ -355,17 +350,23 @@ def _divergence(shares: Floats, reference: Floats) -> float:
     return float((shares * np.log(shares / reference)).sum())
 
 
-def _cost_of_drift(ahead: Floats, place: NDArray[np.integer]) -> float:
-    """Return what a nat of drift costs a method, by how surely it predicts better than votes.
+def _unexcused(logs: Floats, drift: Floats, items: NDArray[np.int32]) -> Floats:
+    """Return which share of every candidate's drift counts, float64 [n_candidates].
 
     Args:
-        ahead: float64 [n_hidden], nats by which it predicts the hidden labels better.
-        place: int [n_hidden], their items, numbered from 0 without gaps.
+        logs: float64 [n_candidates, n_hidden], log-probabilities of the hidden labels.
+        drift: float64 [n_candidates].
+        items: int32 [n_hidden].
     """
-    error = error_of_mean(ahead, place)
-    if error == 0:
-        return DRIFT
-    return DRIFT * (1 - FORGIVEN * float(ndtr(ahead.mean() / error - CERTAIN)))
+    found, means = np.ones(len(drift)), logs.sum(axis=1) / max(len(items), 1)
+    place = np.unique(items, return_inverse=True)[1].ravel()
+    for m in range(len(drift)):
+        less = np.flatnonzero(drift < drift[m])
+        if len(less):
+            ahead = logs[m] - logs[less[means[less].argmax()]]
+            error = error_of_mean(ahead, place)
+            found[m] = ndtr(CERTAIN - ahead.mean() / error) if error > 0 else 1.0
+    return found
 
 
 def _correlation(ballots: Ballots, probs: Floats) -> float:
