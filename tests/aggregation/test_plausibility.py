@@ -119,5 +119,29 @@ def test_single_labels_have_no_spans_but_can_be_overruled():
     found = check_plausibility(crowd, np.zeros(9, np.int16))
     assert (found.n_spans, found.longest_span, found.n_unanimous) == (0, 0, 9)
     assert found.n_overruled in {4, 5}
-    assert len(found.warnings) == 1
+    assert len(found.warnings) == 2
     assert found.to_dict()["answers_per_item"] == 3.0
+
+
+def test_single_labels_spread_otherwise_than_the_answers_are_named():
+    """Eight of twenty always say one of five labels: one coin believes them and gives up the rest."""
+    rng = np.random.default_rng(0)
+    truth, rows = rng.integers(5, size=300), []
+    for item, label in enumerate(truth.tolist()):
+        for worker in rng.choice(20, 3, replace=False).tolist():
+            said = 0 if worker < 8 else label if rng.random() < 0.75 else int(rng.integers(5))
+            rows.append({"item": f"i{item}", "worker": f"w{worker}", "label": f"L{said}"})
+    crowd = goldspan.read_crowd(rows)
+    lost, votes = (goldspan.aggregate(crowd, method) for method in ("one-coin", "mv-token"))
+    signs = check_plausibility(crowd, lost.codes)
+    labels = np.array(lost.labels)
+    answers = Counter(row["label"] for row in rows)
+    p = np.array([(labels == f"L{j}").sum() + 1 for j in range(5)]) / 305
+    q = np.array([answers[f"L{j}"] / 3 + 1 for j in range(5)]) / 305
+    assert signs.drift == pytest.approx((p * np.log(p / q)).sum())
+    assert signs.drift > 0.2
+    assert signs.drifted == "L0"
+    assert f"{signs.drifted_share:.0%} of the items are labelled 'L0'" in lost.warnings[-1]
+    assert signs.given_share == pytest.approx(answers["L0"] / 900)
+    assert not [one for one in votes.warnings if "are labelled" in one]
+    assert check_plausibility(crowd, np.full(300, -1, np.int16)).drift == 0

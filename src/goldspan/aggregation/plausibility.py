@@ -1,8 +1,9 @@
 """Signs, without any gold, that a consensus has run away from the answers that it was made of.
 
 A method that fails does not say so: it returns labels with high confidence. But annotators who all
-say the same are rarely all wrong, and a span that is longer than any that was ever annotated is
-hardly one. Counting both needs no gold and takes one pass over the answers.
+say the same are rarely all wrong, a span that is longer than any that was ever annotated is hardly
+one, and single labels whose shares are far from those of the answers were hardly meant. Counting
+needs no gold and takes one pass over the answers.
 """
 
 from __future__ import annotations
@@ -22,6 +23,10 @@ OVERRULED = 0.02
 """Share of unanimous tokens that may be overruled without a warning."""
 UNSUPPORTED = 0.2
 """Share of spans that no annotator gave, without a warning."""
+DRIFT = 0.2
+"""Nats by which the shares of single labels may diverge from those of the answers without a
+warning. Of 1,610 results on real and simulated crowds 45 of the 83 that were 8 points or more worse
+than votes are beyond it, and 3 of the 1,527 that were level or better."""
 
 
 @dataclass(frozen=True)
@@ -36,6 +41,11 @@ class Plausibility:
         longest_span: Tokens of the longest span of the consensus, 0 without any.
         longest_answer: Tokens of the longest span that an annotator gave, 0 without any.
         answers_per_item: Mean number of annotators per item that has an answer.
+        drift: Divergence of the shares of single labels from those of the answers, in nats, each
+            label counted one item more; 0 for spans.
+        drifted: The single label whose share grew most, "" for spans.
+        drifted_share: Its share of the items.
+        given_share: Its share of the answers, every item counted once.
     """
 
     n_unanimous: int
@@ -45,6 +55,10 @@ class Plausibility:
     longest_span: int
     longest_answer: int
     answers_per_item: float
+    drift: float = 0.0
+    drifted: str = ""
+    drifted_share: float = 0.0
+    given_share: float = 0.0
 
     @property
     def warnings(self) -> list[str]:
@@ -67,9 +81,14 @@ class Plausibility:
                 f"{share:.1%} of the spans were given by no annotator with these ends and this "
                 "type: look at some of them"
             )
+        if self.drift > DRIFT:
+            found.append(
+                f"{self.drifted_share:.0%} of the items are labelled {self.drifted!r}, which "
+                f"{self.given_share:.0%} of the answers say: compare with another method"
+            )
         return found
 
-    def to_dict(self) -> dict[str, int | float]:
+    def to_dict(self) -> dict[str, int | float | str]:
         """Return the counts by name."""
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
@@ -100,7 +119,10 @@ def check_plausibility(crowd: Crowd, codes: NDArray[np.int16]) -> Plausibility:
     unanimous = (count >= ENOUGH) & (count * square == total * total) & (codes >= 0)
     overruled = unanimous & (codes * count != total)
     ours = theirs = np.empty((0, 3), np.int64)
-    if not crowd.is_classification:
+    drift: tuple[float, str, float, float] = (0.0, "", 0.0, 0.0)
+    if crowd.is_classification:
+        drift = _drift(crowd, token, code, codes)
+    else:
         shift = crowd.offsets[answers.item] - answers.offset[:-1]
         ours = _rows(find_spans(Tagged(codes, crowd.offsets), crowd.tagset))
         theirs = _rows(find_spans(Tagged(answers.codes, answers.offset), crowd.tagset), shift)
@@ -112,7 +134,28 @@ def check_plausibility(crowd: Crowd, codes: NDArray[np.int16]) -> Plausibility:
         longest_span=int(ours[:, 1].max(initial=0)),
         longest_answer=int(theirs[:, 1].max(initial=0)),
         answers_per_item=len(answers) / max(1, len(np.unique(answers.item))),
-    )
+        drift=drift[0], drifted=drift[1], drifted_share=drift[2], given_share=drift[3],
+    )  # fmt: skip
+
+
+def _drift(
+    crowd: Crowd, item: NDArray[np.integer], code: NDArray[np.int64], codes: NDArray[np.int16]
+) -> tuple[float, str, float, float]:
+    """Return the divergence of shares of labels, which grew most, and its two shares."""
+    n_labels = len(crowd.tagset.tags)
+    count = np.bincount(item, minlength=crowd.n_items)
+    there = (count > 0) & (codes >= 0)
+    if not there.any():
+        return 0.0, "", 0.0, 0.0
+    counted = there[item]
+    given = np.bincount(code[counted], 1 / count[item[counted]], n_labels)
+    own = np.bincount(codes[there], minlength=n_labels).astype(np.float64)
+    most = int((own - given).argmax())
+    n, (p, q) = there.sum(), ((one + 1) / (one + 1).sum() for one in (own, given))
+    return (
+        float((p * np.log(p / q)).sum()), crowd.tagset.tags[most], float(own[most] / n),
+        float(given[most] / n),
+    )  # fmt: skip
 
 
 def _rows(spans: SpanArray, shift: NDArray[np.int64] | None = None) -> NDArray[np.int64]:
