@@ -124,7 +124,7 @@ def test_single_labels_have_no_spans_but_can_be_overruled():
 
 
 def test_single_labels_spread_otherwise_than_the_answers_are_named():
-    """Eight of twenty always say one of five labels: one coin believes them and gives up the rest."""
+    """Eight of twenty always say one of five labels; one coin believes them, nobody else."""
     rng = np.random.default_rng(0)
     truth, rows = rng.integers(5, size=300), []
     for item, label in enumerate(truth.tolist()):

@@ -150,3 +150,50 @@ def test_a_character_that_xml_cannot_hold_is_named(char, tmp_path):
     assert not (tmp_path / "x").exists()
     write_crowd(crowd, tmp_path / "x", format="cas-json")
     assert read_crowd(tmp_path / "x").texts.to_pylist() == [f"Ann{char} sang"]
+
+
+def _made(folder, text, sentences, spans):
+    system, made = types()
+    cas = cassis.Cas(typesystem=system)
+    cas.sofa_string = text
+    for begin, end, name in sentences:
+        cas.add(made["Sentence"](begin=begin, end=end, id=name))
+    for kind, begin, end, features in spans:
+        cas.add(made[kind](begin=begin, end=end, **features))
+    folder.mkdir(exist_ok=True)
+    return cas, system
+
+
+@pytest.mark.parametrize("ending", ["xmi", "json"])
+def test_files_with_spans_in_different_layers_are_rejected_until_one_is_named(ending, tmp_path):
+    """One annotator's parts of speech are no answers to another's question."""
+    for who, spans in {
+        "ana": [("NamedEntity", 0, 3, {"value": "PER"}), ("Pos", 0, 3, {"tag": "N"})],
+        "ben": [("Pos", 0, 3, {"tag": "V"})],
+    }.items():
+        cas, system = _made(tmp_path / "d", "Ann ran", [(0, 7, "s1")], spans)
+        if ending == "xmi":
+            cas.to_xmi(tmp_path / "d" / f"{who}.xmi")
+            system.to_xml(tmp_path / "TypeSystem.xml")
+        else:
+            cas.to_json(tmp_path / "d" / f"{who}.json")
+    form = "xmi" if ending == "xmi" else "cas-json"
+    with pytest.raises(FormatError, match=r"webanno\.custom\.Pos.*those of .*ana.*NamedEntity"):
+        read_crowd(tmp_path, format=form)
+    crowd = read_crowd(tmp_path, format=form, columns={"label": ENTITY})
+    assert crowd.answers_of("s1") == {"ana": ["B-PER", "O"], "ben": ["O", "O"]}
+
+
+@pytest.mark.parametrize("ending", ["xmi", "json"])
+def test_equal_ids_of_two_documents_begin_with_their_document(ending, tmp_path):
+    for document, text in {"d1": "Ann ran", "d2": "Bob sat"}.items():
+        spans = [("NamedEntity", 0, 3, {"value": "PER"})]
+        cas, system = _made(tmp_path / document, text, [(0, 7, "1")], spans)
+        if ending == "xmi":
+            cas.to_xmi(tmp_path / document / "ana.xmi")
+            system.to_xml(tmp_path / "TypeSystem.xml")
+        else:
+            cas.to_json(tmp_path / document / "ana.json")
+    crowd = read_crowd(tmp_path, format="xmi" if ending == "xmi" else "cas-json")
+    assert crowd.item_ids.to_pylist() == ["d1-1", "d2-1"]
+    assert "begins with its document" in " ".join(crowd.import_report.notes)

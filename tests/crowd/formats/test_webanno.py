@@ -160,3 +160,15 @@ def test_equal_ids_in_one_file_are_an_error():
     data += rows("Ann", ("Ann", "_\t_"), head="#Sentence.id=s1\n", number=2, at=4)
     message = "the sentence id appears twice in this file (first in line 5)"
     refusal((HEAD + data).encode(), "line 9, item s1", message, format="webanno")
+
+
+def test_files_with_spans_in_different_layers_are_rejected_until_one_is_named(tmp_path):
+    entity = "de.tudarmstadt.ukp.dkpro.core.api.ner.type.NamedEntity"
+    other = HEAD.replace(entity, "webanno.custom.Pos")
+    assert other != HEAD
+    (tmp_path / "one").mkdir()
+    for worker, start in (("ann", HEAD), ("bob", other)):
+        data = start + rows("Ann", ("Ann", "*\tPER"))
+        (tmp_path / "one" / f"{worker}.tsv").write_text(data, encoding="utf-8")
+    with pytest.raises(FormatError, match=r"webanno\.custom\.Pos.*ann.*NamedEntity"):
+        read_crowd(tmp_path)

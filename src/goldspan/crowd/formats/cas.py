@@ -11,22 +11,31 @@ It reads `NamedEntity`, else the first type of `webanno.custom` that has a featu
 `columns={"label": "webanno.custom.Layer"}` names another. A document without sentences is one item.
 Offsets become code points, whatever `offsets` says; one outside the text is an error. Spans across
 sentences, outside all of them or without a label are left out and listed; annotations of other
-types, text outside the sentences and confidences are counted and not read.
+types, text outside the sentences and confidences are counted and not read. Files whose spans are in
+different layers are an error until one layer is named. If sentences of several documents have the
+same id, every id begins with its document.
 """
 
 from __future__ import annotations
 
 import io
+import json
 import re
 import warnings
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from goldspan.crowd.formats.char_spans import CharSpan, cut_text
-from goldspan.crowd.formats.documents import File, Said, listed_files, write_documents
+from goldspan.crowd.formats.documents import (
+    File,
+    Said,
+    listed_files,
+    share_ids,
+    write_documents,
+)
 from goldspan.crowd.formats.json_records import Record, collect
 from goldspan.crowd.formats.span_crowd import Item, Labels, SpanCrowd
 from goldspan.crowd.formats.span_exports import SoftLabels
@@ -48,6 +57,7 @@ _STRUCTURE = (
 )
 """Beginnings of types that nobody annotates."""
 _UNMAPPED = re.compile(r"Not mapping external offset \[(-?\d+)\]")
+_SENTENCE_ID = re.compile(rb"<\w+:Sentence\s(?:[^>]*?\s)?id=\"([^\"]*)\"")
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
@@ -72,10 +82,23 @@ def read_documents(source: Source, name: str, ending: str, options: ReadOptions)
     crowd = SpanCrowd(replace(source, data=b""), name, given)
     files = listed_files(source, ending)
     types = _types(cassis, source) if ending == ".xmi" else None
+    is_shared = share_ids(crowd, files, _sentence_ids)
     for file in counted(files, options.progress):
         with collect(crowd.faults):
-            _read_file(crowd, cassis, file, types)
+            _read_file(crowd, cassis, file, types, is_shared=is_shared)
     return crowd.build()
+
+
+def _sentence_ids(file: File) -> Iterable[str]:
+    """List the ids of the sentences of a file, without building its CAS."""
+    data = file.source.data
+    if data.lstrip()[:1] != b"{":
+        return [found.decode("utf-8", "replace") for found in _SENTENCE_ID.findall(data)]
+    try:
+        listed = json.loads(data)["%FEATURE_STRUCTURES"]
+        return [str(one["id"]) for one in listed if one.get("%TYPE") == SENTENCE and "id" in one]
+    except (ValueError, TypeError, KeyError, AttributeError):
+        return []  # it is told when the file is read
 
 
 def _types(cassis: Any, source: Source) -> Any:
@@ -91,7 +114,7 @@ def _types(cassis: Any, source: Source) -> Any:
     return None
 
 
-def _read_file(crowd: SpanCrowd, cassis: Any, file: File, types: Any) -> None:
+def _read_file(crowd: SpanCrowd, cassis: Any, file: File, types: Any, *, is_shared: bool) -> None:
     record = Record({}, file.source.name, 1, worker=file.worker)
     is_json = file.source.data.lstrip()[:1] == b"{"
     if not is_json and types is None:
@@ -113,10 +136,12 @@ def _read_file(crowd: SpanCrowd, cassis: Any, file: File, types: Any) -> None:
     if within:
         message = f"offset {within[0]} is within a character: do the offsets count UTF-16 units?"
         raise record.error(message, "out-of-range")
-    _read_cas(crowd, cas, file, record, n_units)
+    _read_cas(crowd, cas, file, record, n_units, is_shared=is_shared)
 
 
-def _read_cas(crowd: SpanCrowd, cas: Any, file: File, record: Record, n_units: int) -> None:
+def _read_cas(
+    crowd: SpanCrowd, cas: Any, file: File, record: Record, n_units: int, *, is_shared: bool
+) -> None:
     text, document = cas.sofa_string or "", file.document
     kind, feature = _kind(crowd, cas, record)
     sentences, tokens = _select(cas, SENTENCE), _select(cas, TOKEN)
@@ -129,7 +154,9 @@ def _read_cas(crowd: SpanCrowd, cas: Any, file: File, record: Record, n_units: i
     for number, (first, last, name) in enumerate(places, start=1):
         if not text[first:last].strip():
             continue
-        here = record.at(item=name or (f"{document}-{number}" if document else str(number)))
+        is_whole = bool(name) and not (document and is_shared)
+        own_id = name or str(number)
+        here = record.at(item=own_id if is_whole or not document else f"{document}-{own_id}")
         inside = [one for one in rest if first <= one.begin and one.end <= last]
         rest = [one for one in rest if one.begin < first or one.end > last]
         with collect(crowd.faults):
@@ -224,6 +251,8 @@ def _kind(crowd: SpanCrowd, cas: Any, record: Record) -> tuple[str | None, str]:
         }
         strings = [one for one, kind in features.items() if kind == _STRING]
         if strings:
+            if not wanted:
+                crowd.check_layer(name, record)
             return name, "value" if "value" in strings else strings[0]
         if wanted:
             message = f"the type {wanted!r} has no feature of strings, which could be the label"

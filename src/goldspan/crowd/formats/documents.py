@@ -8,14 +8,14 @@ taken for "nothing there". What cannot stand in a file name is percent-encoded.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 from urllib.parse import quote, unquote
 
 from goldspan.crowd.atomic import write_folder
 from goldspan.crowd.formats.char_spans import CharSpan
-from goldspan.crowd.formats.span_crowd import GOLD
+from goldspan.crowd.formats.span_crowd import GOLD, SpanCrowd
 from goldspan.crowd.formats.span_exports import (
     ItemRow,
     SoftLabels,
@@ -32,6 +32,7 @@ CURATED = "CURATION_USER"
 _NO_DOCUMENT = "_"
 _INITIAL = "INITIAL_CAS"
 """What INCEpTION calls a document before anybody annotated it."""
+_SHARED = "sentences of several documents have the same id: every id begins with its document"
 
 
 class Said(NamedTuple):
@@ -141,3 +142,16 @@ def _flat(source: Source, above: str = "") -> Iterator[tuple[str, Source]]:
             yield from _flat(file, f"{above}{path}/")
         else:
             yield above + path, file
+
+
+def share_ids(
+    crowd: SpanCrowd, files: Sequence[File], ids_of: Callable[[File], Iterable[str]]
+) -> bool:
+    """Return whether sentences of several documents have the same id, and note it if so."""
+    found: dict[str, str | None] = {}
+    for file in files:
+        for name in ids_of(file):
+            if found.setdefault(name, file.document) != file.document:
+                crowd.builder.notes.append(_SHARED)
+                return True
+    return False

@@ -149,6 +149,7 @@ class SpanCrowd:
         self._n_differing = 0
         self._has_single = False
         self._trimmed: list[str] = []
+        self._layer: tuple[str, str] | None = None
 
     def item(
         self,
@@ -176,6 +177,19 @@ class SpanCrowd:
             raise record.error(message, "text")
         self._n_differing += bool(attributes) and dict(attributes or {}) != known.attributes
         return known
+
+    def check_layer(self, layer: str, record: Record) -> None:
+        """Reject a file whose spans are in another layer than those of the files before it.
+
+        One annotator's chunks beside another's names are no answers to the same question.
+        """
+        known, file = self._layer = self._layer or (layer, record.file)
+        if layer != known:
+            message = (
+                f"its spans are in the layer {layer!r}, those of {file} in {known!r}: name the "
+            )
+            message += f"one that is meant with columns={{'label': {known!r}}} "
+            raise record.error(f"{message}(--columns label={known})", "layer")
 
     def place(self, item: Item, record: Record, spans: Sequence[CharSpan]) -> list[CharSpan]:
         """Turn spans into code points of the item's text; what cannot be placed is listed."""

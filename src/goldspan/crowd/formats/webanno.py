@@ -11,21 +11,27 @@ It reads spans of any layer: of several layers that have annotations, `NamedEnti
 the layer's first). Spans of sub-tokens are exact. Relations, chains and other layers are counted;
 spans across sentences, or without a label, are left out and listed. A token that the text does not
 have at its offsets, and a row or sentence that was cut off, is an error. If sentences of several
-documents have the same id, every id begins with its document.
+documents have the same id, every id begins with its document. Files whose spans are in different
+layers are an error until one layer is named.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
 from goldspan.crowd.formats.char_spans import CharSpan, cut_text, same_words
-from goldspan.crowd.formats.documents import File, Said, listed_files, write_documents
+from goldspan.crowd.formats.documents import (
+    File,
+    Said,
+    listed_files,
+    share_ids,
+    write_documents,
+)
 from goldspan.crowd.formats.json_records import Record, collect
 from goldspan.crowd.formats.span_crowd import Labels, SpanCrowd
 from goldspan.crowd.model import Crowd
@@ -67,25 +73,19 @@ def read(source: Source, options: ReadOptions) -> Crowd:
     """Read a file, a folder or an archive."""
     crowd = SpanCrowd(source, "webanno", replace(options, offsets="codepoint"))
     files = listed_files(source, ".tsv")
-    is_shared = _share_ids(files)
-    if is_shared:
-        note = "sentences of several documents have the same id: every id begins with its document"
-        crowd.builder.notes.append(note)
+    is_shared = share_ids(crowd, files, _sentence_ids)
     for file in counted(files, options.progress):
         with collect(crowd.faults):
             _read_file(crowd, file, is_shared=is_shared)
     return crowd.build()
 
 
-def _share_ids(files: Sequence[File]) -> bool:
-    """Return whether sentences of several documents have the same id."""
-    found: dict[str, str | None] = {}
-    for file in files:
-        with suppress(GoldspanError):  # it is told when the file is read
-            for name in _ID.findall(file.source.text.value):
-                if found.setdefault(name, file.document) != file.document:
-                    return True
-    return False
+def _sentence_ids(file: File) -> Iterable[str]:
+    """List the ids of the sentences of a file."""
+    try:
+        return _ID.findall(file.source.text.value)
+    except GoldspanError:
+        return []  # it is told when the file is read
 
 
 class _Row(NamedTuple):
@@ -274,6 +274,8 @@ def _chosen(
             crowd.leave_unread(f"annotations of the layer {layer[-60:]!r}", place, n)
     if best is None:
         return None
+    if not named:
+        crowd.check_layer(best[0], place)
     features = best[1]
     name = wanted if wanted in features else "value" if "value" in features else features[0]
     return best[2] + features.index(name)
