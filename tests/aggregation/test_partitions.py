@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from itertools import pairwise
+
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
@@ -11,6 +14,7 @@ import goldspan
 from goldspan.aggregation import get_aggregator, partitions
 from goldspan.aggregation.partitions import aggregate_partitions
 from goldspan.cli import app
+from goldspan.crowd.formats.parquet import write
 from goldspan.crowd.partitions import is_partitioned, partitions_of, write_partitions
 from goldspan.errors import FormatError, InputError
 from goldspan.runners import FileCheckpoint, Threads
@@ -107,7 +111,7 @@ def test_a_run_goes_on_from_its_checkpoint(folder, tmp_path):
         folder, tmp_path / "out", "bsc-seq", checkpoint=keep,
         progress=lambda done, *_: heard.append(done),
     )  # fmt: skip
-    aggregate_partitions(folder, tmp_path / "whole", "bsc-seq")
+    aggregate_partitions(folder, tmp_path / "whole", "bsc-seq", checkpoint=keep)  # any name
     assert heard[0] == 3
     assert contents(tmp_path / "out") == contents(tmp_path / "whole")
 
@@ -115,10 +119,9 @@ def test_a_run_goes_on_from_its_checkpoint(folder, tmp_path):
 def test_a_changed_partition_is_another_run(crowd, folder, tmp_path):
     keep = FileCheckpoint(tmp_path / "run.ckpt")
     aggregate_partitions(folder, tmp_path / "out", "ds", checkpoint=keep)
-    small = crowd.select_items(np.arange(40))
+    small = crowd.select_items(np.arange(20))
     path = partitions_of(folder)[0]
-    path.unlink()
-    goldspan.write_crowd(small, path)
+    write(small, path, {"partition": [0, 5]})
     with pytest.raises(InputError, match="another run"):
         aggregate_partitions(folder, tmp_path / "other", "ds", checkpoint=keep)
 
@@ -197,3 +200,118 @@ def test_the_commands_write_and_aggregate_partitions(root, tmp_path):
         assert call(app, words).exit_code == 2
     assert call(app, ["aggregate", str(folder), "-m", "ds"]).exit_code == 2
     assert call(app, ["convert", str(source), "--partitions", "3"]).exit_code == 2
+
+
+def test_what_belongs_to_the_reader_or_the_plain_command_is_refused(folder, tmp_path):
+    """Ignored, these options would give other labels without a word."""
+    for wrong in (
+        ["--repeated", "first"],
+        ["--workers", "A1,A2"],
+        ["--label", "PER=ORG"],
+        ["--rename-worker", "A1=B"],
+        ["--format", "conll"],
+        ["--to-format", "csv"],
+        ["--split", "80,10,10"],
+        ["--coverage", "0.9"],
+        ["--no-text"],
+        ["--policy", "strict"],
+        ["--raw-csv"],
+    ):
+        words = ["aggregate", str(folder), "-m", "ds", "-o", str(tmp_path / "x"), *wrong]
+        done = CliRunner().invoke(app, words)
+        assert done.exit_code == 2, (wrong, done.output)
+        assert wrong[0] in done.output
+    done = CliRunner().invoke(app, ["aggregate", str(folder), "-o", str(tmp_path / "x.conll")])
+    assert done.exit_code == 2
+    assert not list(tmp_path.glob("x*"))
+
+
+def test_an_item_in_two_partitions_is_an_error(crowd, tmp_path):
+    for name, items in {"part-1": range(60), "part-2": range(59, 100), "part-3": [120]}.items():
+        some = crowd.select_items(np.array(items))
+        (tmp_path / "a").mkdir(exist_ok=True)
+        goldspan.write_crowd(some, tmp_path / "a" / f"{name}.parquet")
+    item = crowd.item_ids[59].as_py()
+    with pytest.raises(InputError, match=f"part-1.*part-2.*have the same item, {item}:"):
+        aggregate_partitions(tmp_path / "a", tmp_path / "out", "ds")
+    goldspan.write_crowd(crowd.select_items(np.arange(60, 100)), tmp_path / "a" / "part-4.parquet")
+    (tmp_path / "a" / "part-2.parquet").unlink()
+    assert aggregate_partitions(tmp_path / "a", tmp_path / "out", "ds").n_items == 101
+
+
+@pytest.mark.parametrize("n", [1, 2, 7])
+def test_hashes_are_compared_over_the_whole_range(n, tmp_path):
+    """The smallest and the largest hash, and those where ranges meet."""
+    keys = np.unique(np.concatenate([
+        np.array([0, 1, 2**63, 2**64 - 1], np.uint64),
+        np.array([2**64 * k // n for k in range(n)], np.uint64),
+    ]))  # fmt: skip
+    for key in keys:
+        parts = []
+        for k in range(n):
+            part = partitions._Part(tmp_path / f"p{k}", tmp_path / f"{k}.raw", tmp_path, "")
+            own = [key] if k in {0, n - 1} else []
+            np.save(part.scratch.with_suffix(".ids.npy"), np.array(own, np.uint64))
+            parts.append(part)
+        edges = [2**64 * k // n for k in range(n + 1)]
+        pairs = [partitions._in_two((a, b), tuple(parts)) for a, b in pairwise(edges)]
+        found = [pair for pair in pairs if pair]
+        assert len(found) == (n > 1), key
+        if found:
+            assert set(found[0]) == {parts[0].path, parts[-1].path}
+
+
+def test_a_missing_partition_is_named(folder, crowd, tmp_path):
+    partitions_of(folder)[-1].unlink()
+    with pytest.raises(InputError, match="of 5 partitions 1 are missing: 5"):
+        aggregate_partitions(folder, tmp_path / "out")
+    goldspan.write_crowd(crowd.select_items(np.arange(2)), folder / "part-9.parquet")
+    with pytest.raises(InputError, match="not written together"):
+        aggregate_partitions(folder, tmp_path / "out")
+
+
+def test_families_that_the_crowd_tells_are_not_passed_over(crowd, tmp_path):
+    facts = {name: {"family": "gpt"} for name in crowd.worker_ids.to_pylist()[:3]}
+    write_partitions(replace(crowd, worker_facts=facts), tmp_path / "answers", 3)
+    for method in ("ds", "auto"):
+        with pytest.raises(InputError, match=r"err together.*--families none"):
+            aggregate_partitions(tmp_path / "answers", tmp_path / "out", method)
+        aggregate_partitions(tmp_path / "answers", tmp_path / method, method, families="none")
+
+
+def test_a_folder_that_is_in_the_way_or_worked_in_is_left_alone(folder, tmp_path):
+    other = tmp_path / ".out.work"
+    other.mkdir()
+    (other / "notes.txt").write_text("x")
+    with pytest.raises(InputError, match="in the way"):
+        aggregate_partitions(folder, tmp_path / "out")
+    assert (other / "notes.txt").read_text() == "x"
+    (other / "notes.txt").unlink()
+    (other / partitions.MARK).touch()
+    (other / "part-0").mkdir()  # of a run that was killed
+
+    def again(*_):
+        with pytest.raises(InputError, match="another run writes"):
+            aggregate_partitions(folder, tmp_path / "out")
+
+    aggregate_partitions(folder, tmp_path / "out", progress=again)
+    assert {path.name for path in tmp_path.iterdir()} == {"answers", "out"}
+
+
+@pytest.mark.parametrize("error", [OSError("8 requested and 1 written"), OSError(28, "No space")])
+def test_a_full_disk_is_said(folder, tmp_path, monkeypatch, error):
+    def full(*_):
+        raise error
+
+    monkeypatch.setattr(partitions, "store", full)
+    with pytest.raises(InputError, match="make room on the disk; nothing was changed"):
+        aggregate_partitions(folder, tmp_path / "out")
+    assert {path.name for path in tmp_path.iterdir()} == {"answers"}
+
+
+def test_other_commands_say_what_reads_a_folder_of_partitions(folder):
+    with pytest.raises(FormatError, match="only `goldspan aggregate` reads it as a whole"):
+        goldspan.read_crowd(folder)
+    (folder / "part-00009.parquet").mkdir()
+    with pytest.raises(InputError, match="is no file"):
+        partitions_of(folder)

@@ -78,3 +78,8 @@ def test_a_command_takes_a_runner(root):
     assert one.exit_code == other.exit_code == 0
     refused = CliRunner().invoke(app, [*words, "--runner", "gpu"])
     assert isinstance(refused.exception, UnknownNameError)
+
+
+def test_two_numbers_of_threads_are_refused():
+    with pytest.raises(InputError, match="leave out --threads 1"), working("threads(2)", 1):
+        pass

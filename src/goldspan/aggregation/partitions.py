@@ -7,11 +7,14 @@ end, to write its labels. The caller holds the workers' parameters, and never an
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import shutil
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
@@ -21,7 +24,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from goldspan._draws import hash64
+from goldspan._draws import hash64, keys_of
 from goldspan.aggregation import get_aggregator
 from goldspan.aggregation.auto import Auto
 from goldspan.aggregation.base import FitContext
@@ -30,9 +33,10 @@ from goldspan.aggregation.bsc.evidence import Evidence, Stored, Sums, compress, 
 from goldspan.aggregation.bsc.family import ZERO, Variational
 from goldspan.aggregation.bsc.posterior import Posterior, consensus_of
 from goldspan.aggregation.bsc.priors import given_prior, trusted_ids
+from goldspan.aggregation.families import families_told_by
 from goldspan.aggregation.workermodels import Rows
 from goldspan.crowd import Crowd
-from goldspan.crowd.atomic import write_folder
+from goldspan.crowd.atomic import FULL, write_folder
 from goldspan.crowd.formats.parquet import about_of
 from goldspan.crowd.io import read_crowd
 from goldspan.crowd.model import Answers
@@ -84,6 +88,8 @@ class _Found(NamedTuple):
     tags: tuple[str, ...]
     encoding: str
     digests: tuple[str, ...]
+    facts: dict[str, dict[str, str]]
+    places: tuple[tuple[int, int] | None, ...]
 
 
 class _Counts(NamedTuple):
@@ -132,8 +138,9 @@ def aggregate_partitions(
         params: Parameters of the method.
 
     Raises:
-        InputError: The method or a parameter does not work on partitions, partitions have other
-            tags than others, or a folder is not there or cannot be written.
+        InputError: The method or a parameter does not work on partitions; partitions have other
+            tags than others, or the same item; one is missing; the crowd itself tells families; a
+            folder is not there or cannot be written, or another run writes it.
     """
     begin = time.perf_counter()
     given = FitContext(runner=runner or Serial(), progress=progress, checkpoint=checkpoint)
@@ -142,21 +149,17 @@ def aggregate_partitions(
         judge = _judge(params)
     else:
         made = _estimator(method, params)
-    target = Path(output)
+    target, paths = Path(output), partitions_of(source)
     if target.exists():
         raise InputError(f"{target} exists already: remove it or choose another name")
-    work = target.with_name(f".{target.name}.work")
-    shutil.rmtree(work, ignore_errors=True)  # of a run that was killed
-    parts = [
-        _Part(path, work / f"{path.stem}.raw", work / path.stem, path.name)
-        for path in partitions_of(source)
-    ]
-    try:
-        work.mkdir()
-    except OSError as error:
-        raise InputError(f"cannot write {target}: {error.strerror}") from None
-    try:
+    with _working_beside(target) as work:
+        parts = [
+            _Part(path, work / f"{path.stem}.raw", work / path.stem, path.name) for path in paths
+        ]
         found = given.runner.map_reduce(_describe, parts, None, _together)
+        _check_whole(paths, found)
+        if "families" not in params:
+            _reject_told(found)
         if method == "auto":
             made, notes = _chosen(judge, parts, found)
         inputs = _prepare(made, parts, found, given)
@@ -170,8 +173,6 @@ def aggregate_partitions(
             counts.extend(given.runner.map(_label, jobs, last))
 
         write_folder(target, fill)
-    finally:
-        shutil.rmtree(work, ignore_errors=True)
     every = _Counts(*(sum(column) for column in zip(*counts, strict=True)))
     n_labelled = every.n_items - every.n_open
     return PartitionedResult(
@@ -179,6 +180,77 @@ def aggregate_partitions(
         inputs.crowd.n_workers, every.confidence / max(1, n_labelled), fit.trace, fit.converged,
         fit.stop_reason, time.perf_counter() - begin, notes,
     )  # fmt: skip
+
+
+MARK = ".goldspan"
+"""File of a folder that a run works in, which it holds."""
+
+
+@contextmanager
+def _working_beside(target: Path) -> Iterator[Path]:
+    """Give a folder beside the output to work in, for one run at a time, and remove it at the end.
+
+    Raises:
+        InputError: It cannot be made, is somebody else's, or another run holds it; or the disk is
+            full.
+    """
+    work = target.with_name(f".{target.name}.work")
+    mark = work / MARK
+    try:
+        if work.exists() and not mark.exists():
+            raise InputError(
+                f"{work} is in the way: remove it, or choose another name than {target}"
+            )
+        work.mkdir(exist_ok=True)
+        held = mark.open("ab")
+    except OSError as error:
+        raise InputError(f"cannot write {target}: {error.strerror}") from None
+    with held:
+        try:
+            fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise InputError(f"another run writes {target}: wait, or choose another name") from None
+        for old in set(work.iterdir()) - {mark}:  # of a run that was killed
+            shutil.rmtree(old) if old.is_dir() else old.unlink()
+        try:
+            yield work
+        except OSError as error:
+            why = error.strerror or str(error)
+            if error.errno is None or error.errno in FULL:  # NumPy says only what it did not write
+                why = f"{why}: make room on the disk; nothing was changed"
+                raise InputError(f"cannot write {target}: {why}") from error
+            raise InputError(f"{error.filename or target}: {why}") from error
+        finally:
+            shutil.rmtree(work, ignore_errors=True)
+
+
+def _check_whole(paths: Sequence[Path], found: _Found) -> None:
+    """Raise `InputError` if a partition is missing, or is one of another crowd.
+
+    Files of other programs do not say which of how many they are, and are taken as they are.
+    """
+    said = {place for place in found.places if place is not None}
+    if not said:
+        return
+    folder, every = paths[0].parent, {total for _, total in said}
+    if None in found.places or len(every) > 1 or len(said) < len(paths):
+        raise InputError(f"{folder}: the partitions were not written together")
+    (total,) = every
+    missing = sorted(set(range(total)) - {number for number, _ in said})
+    if missing:
+        named = ", ".join(f"{number + 1}" for number in missing[:8])
+        raise InputError(f"{folder}: of {total} partitions {len(missing)} are missing: {named}")
+
+
+def _reject_told(found: _Found) -> None:
+    """Reject families that the crowd itself tells, which would count in the plain command."""
+    told = families_told_by(found.facts)
+    if told:
+        raise InputError(
+            f"the file of the answers tells that {', '.join(sorted(told)[:8])} err together, which "
+            "is not heeded on partitions: pass families='none' (--families none) if they are to "
+            "count in full"
+        )
 
 
 def _estimator(method: str, params: dict[str, Any]) -> Variational:
@@ -212,10 +284,12 @@ SAMPLE, SAMPLED = 20_000, 8
 """Answers by which methods are judged, and partitions that they are taken from."""
 JUDGE = ("share", "random_state")
 """Parameters of `auto` that have an effect on partitions."""
+NO_FAMILIES = ("families", "none")
 
 
 def _judge(params: dict[str, Any]) -> Auto:
     """Return `auto` as it judges what works on partitions: without words, CRFs and families."""
+    params = {name: value for name, value in params.items() if (name, value) != NO_FAMILIES}
     wrong = sorted(set(params) - set(JUDGE))
     if wrong:
         raise InputError(
@@ -308,6 +382,7 @@ def _prepare(
     workers = made._worker_model()  # noqa: SLF001 - of one family
     layout = (found.workers, workers.has_memory, made.at_start, made.after_skip)
     keys = runner.map_reduce(_lay_out, parts, layout, np.union1d)
+    _check_unique(parts, runner)
     n_labels, n_previous = len(found.tags), _n_previous(crowd, layout)
     worker, rest = np.divmod(keys, n_previous * n_labels)
     previous, label = np.divmod(rest, n_labels)
@@ -338,7 +413,9 @@ def _describe(part: _Part, _: None) -> _Found:
         digest = hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=16)).hexdigest()
     about = about_of(part.path)
     workers = pa.array(sorted(about["workers"]), pa.string())
-    return _Found(workers, tuple(about["tags"]), about["encoding"], (digest,))
+    facts = dict(about.get("worker_facts") or {})
+    place = tuple(about["partition"]) if "partition" in about else None
+    return _Found(workers, tuple(about["tags"]), about["encoding"], (digest,), facts, (place,))
 
 
 def _together(one: _Found, other: _Found) -> _Found:
@@ -349,7 +426,8 @@ def _together(one: _Found, other: _Found) -> _Found:
             f"{' '.join(other.tags)} ({other.encoding}): write them together"
         )
     workers = pc.unique(pa.concat_arrays([one.workers, other.workers])).sort()
-    return _Found(workers, one.tags, one.encoding, one.digests + other.digests)
+    digests, facts = one.digests + other.digests, {**one.facts, **other.facts}
+    return _Found(workers, one.tags, one.encoding, digests, facts, one.places + other.places)
 
 
 def _nothing(found: _Found) -> Crowd:
@@ -396,12 +474,52 @@ def _keys(rows: Rows) -> Keys:
 
 def _lay_out(part: _Part, layout: _Layout) -> Keys:
     """Lay out the answers of a partition in its own rows; return these, sorted."""
-    evidence, rows = _laid_out(_read(part, layout[0]), layout)
+    crowd = _read(part, layout[0])
+    evidence, rows = _laid_out(crowd, layout)
     keys = _keys(rows)
     shutil.rmtree(part.scratch, ignore_errors=True)  # of a task that was lost
     store(evidence, part.scratch)
     np.save(part.scratch.with_suffix(".keys.npy"), keys)
+    np.save(part.scratch.with_suffix(".ids.npy"), np.sort(keys_of(crowd.item_ids)))
     return np.sort(keys)
+
+
+def _check_unique(parts: Sequence[_Part], runner: Runner) -> None:
+    """Raise `InputError` if two partitions have the same item.
+
+    The hashes of the ids are compared by ranges, so that nobody holds all of them.
+    """
+    ranges = list(pairwise(2**64 * n // len(parts) for n in range(len(parts) + 1)))
+    for pair in runner.map(_in_two, ranges, tuple(parts)):
+        if pair is None:
+            continue
+        one, other = (read_crowd(path, format="parquet").item_ids for path in pair)
+        both = one.filter(pc.is_in(one, value_set=other))
+        if len(both):  # and not two ids with the same hash
+            raise InputError(
+                f"{pair[0]} and {pair[1]} have the same item, {both[0].as_py()}: all answers to an "
+                "item belong in one partition; are these files of two exports?"
+            )
+
+
+def _in_two(bounds: tuple[int, int], parts: tuple[_Part, ...]) -> tuple[Path, Path] | None:
+    """Return two partitions that have an id whose hash is in a range in common, if there are."""
+    found, owner = [], []
+    for number, part in enumerate(parts):
+        every = np.load(part.scratch.with_suffix(".ids.npy"), mmap_mode="r")
+        last = np.uint64(min(bounds[1], 2**64 - 1))
+        first, end = np.searchsorted(every, [np.uint64(bounds[0]), last])
+        end = len(every) if bounds[1] == 2**64 else end
+        found.append(np.asarray(every[first:end]))
+        owner.append(np.full(end - first, number))
+    keys, numbers = np.concatenate(found), np.concatenate(owner)
+    order = np.argsort(keys, kind="stable")
+    same = np.flatnonzero(keys[order][1:] == keys[order][:-1])
+    for place in same.tolist():
+        one, other = numbers[order[place]], numbers[order[place + 1]]
+        if one != other:
+            return parts[one].path, parts[other].path
+    return None
 
 
 def _number(part: _Part, params: tuple[Keys, Model]) -> Sums:

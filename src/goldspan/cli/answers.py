@@ -172,6 +172,9 @@ def aggregate(
         others = {
             "--gold": reading.gold, "--known": known, "--calibrate": calibrate, "--report": report,
             "--workers-table": workers_table, "--tagger": tagger, "--overwrite": overwrite,
+            "--to-format": to_format, "--split": split, "--coverage": coverage is not None,
+            "--no-text": no_text, "--policy": policy != "conlleval", "--raw-csv": raw_csv,
+            **{word: True for word in reading.words() if word.startswith("--")},
         }  # fmt: skip
         _check_partitions(output, others)
         own = method_params(method, param, ties=ties, raw=raw, seed=seed, families=families)
@@ -274,6 +277,12 @@ def _check_partitions(output: str | None, others: dict[str, Any]) -> None:
     """Reject what cannot be done out of core, before any work is done."""
     if output in {None, "-"}:
         raise typer.BadParameter("the labels of partitions are a folder: name it with -o")
+    from goldspan.aggregation.consensus import format_of
+
+    if form := format_of(str(output)):
+        raise typer.BadParameter(
+            f"the labels of partitions are a folder of Parquet files, not {form}: name a folder"
+        )
     for name, value in others.items():
         if value:
             raise typer.BadParameter(f"{name} is not for folders of partitions: leave it out")

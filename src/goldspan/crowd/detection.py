@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import warnings
 from collections.abc import Mapping
 from dataclasses import replace
@@ -55,6 +56,9 @@ def _check_texts(options: ReadOptions, what: str) -> None:
         )
 
 
+_PARTITION = re.compile(r"(?:.*/)?part-.*\.parquet")
+
+
 def guess_format(source: Source, columns: Mapping[str, str] | None = None) -> str:
     """Guess the format of a source from its content, and from the columns that the user named.
 
@@ -70,6 +74,12 @@ def guess_format(source: Source, columns: Mapping[str, str] | None = None) -> st
     for name in of_kind("records"):
         if source.suffix in FORMATS[name].endings:
             return name
+    if source.is_folder and any(_PARTITION.fullmatch(path) for path, _ in source.sorted_files()):
+        message = (
+            "a folder of partitions: only `goldspan aggregate` reads it as a whole; others read "
+        )
+        message += "one of its files"
+        raise FormatError([Fault(message, file=source.name, kind="format")])
     message = f"the format is not recognised: pass format=… ({', '.join(formats())})"
     raise FormatError([Fault(message, file=source.name, kind="format")])
 

@@ -31,9 +31,12 @@ def partitions_of(path: str | Path) -> list[Path]:
     """List the partitions of a folder in their order.
 
     Raises:
-        InputError: There is none.
+        InputError: There is none, or one is no file.
     """
     found = sorted(Path(path).glob(PATTERN))
+    for one in found:
+        if not one.is_file():
+            raise InputError(f"{one} is no file: partitions are files")
     if not found:
         raise InputError(
             f"{path}: there is no partition ({PATTERN}); `goldspan convert` makes them"
@@ -74,7 +77,8 @@ def write_partitions(crowd: Crowd, path: str | Path, n: int) -> int:
         for number, (first, last) in enumerate(pairwise(edges)):
             part = crowd.select_items(np.arange(first, last))
             there = np.bincount(part.answers.worker, minlength=crowd.n_workers) > 0
-            write(part.select_workers(there), folder / f"part-{number:05}.parquet")
+            place = {"partition": [number, len(edges) - 1]}  # so that a lost one is missed
+            write(part.select_workers(there), folder / f"part-{number:05}.parquet", place)
 
     write_folder(path, fill)
     return len(edges) - 1

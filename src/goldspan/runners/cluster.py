@@ -71,9 +71,9 @@ class Ray:
         InputError: A number makes no sense.
         MissingExtraError: Ray is not installed.
 
-    A local cluster listens on this machine alone, asks for a token that is drawn for it, and
-    reports no usage. The token of a cluster that is joined is in the environment: in
-    RAY_AUTH_TOKEN, or in the file RAY_AUTH_TOKEN_PATH.
+    A local cluster asks for a token that is drawn for it, and reports no usage; Ray's processes
+    listen on the machine's network addresses too. The token of a cluster that is joined is in the
+    environment: in RAY_AUTH_TOKEN, or in the file RAY_AUTH_TOKEN_PATH.
     """
 
     def __init__(
@@ -81,9 +81,11 @@ class Ray:
         retries: int = 3, dashboard: bool = False,
     ) -> None:  # fmt: skip
         if n_workers is not None and (not isinstance(n_workers, int) or n_workers < 1):
-            raise InputError(f"the number of workers must be at least 1, not {n_workers!r}")
+            raise InputError(f"the number of processes must be at least 1, not {n_workers!r}")
         if n_workers is not None and address != LOCAL:
-            raise InputError("the number of workers is for a local cluster; others have theirs")
+            raise InputError(
+                f"the number of processes (--threads) is for a local cluster: {address} has its own"
+            )
         if not isinstance(retries, int) or retries < 0:
             raise InputError(f"the number of retries must be at least 0, not {retries!r}")
         if memory is not None and memory < LEAST_MEMORY:
@@ -261,6 +263,8 @@ def working(name: str | None = None, n_workers: int | None = None) -> Iterator[T
             "runner", name or "", ("threads", "threads(2)", "ray", "ray(ADDRESS)")
         )
     if found[0].startswith("threads"):
+        if found["n"] and n_workers is not None:
+            raise InputError(f"{name} says how many threads: leave out --threads {n_workers}")
         yield Threads(int(found["n"]) if found["n"] else n_workers)
         return
     with Ray(found["address"] or LOCAL, n_workers=n_workers) as runner:
@@ -549,7 +553,7 @@ def _connect(
     if address == LOCAL:
         settings |= {
             "num_cpus": n_workers or usable_cores(), "object_store_memory": memory,
-            "include_dashboard": dashboard, "_node_ip_address": "127.0.0.1",
+            "include_dashboard": dashboard,
         }  # fmt: skip
         # Ray lets its processes wait for all others: on a busy machine they would hardly run.
         quiet["RAY_worker_niceness"] = "0"

@@ -386,12 +386,14 @@ def export_partitions(
             if not len(numbers):
                 raise InputError("there are no answers to export")
             labels = Labels.of(connection)
-            for place, part in enumerate(np.array_split(numbers, min(n, len(numbers)))):
+            parts = np.array_split(numbers, min(n, len(numbers)))
+            for place, part in enumerate(parts):
                 ends = {"first": int(part[0]), "last": int(part[-1])}
                 found = Items.of(connection.execute(_ITEMS_OF, ends).all())
                 given = answers_of(connection.execute(_ANSWERS_OF, ends).all(), labels)
                 crowd = shown(crowd_of(connection, found, given, labels.tagset))
-                write(crowd, path / f"part-{place:05}.parquet")
+                more = {"partition": [place, len(parts)]}
+                write(crowd, path / f"part-{place:05}.parquet", more)
                 written.append(place)
 
     write_folder(folder, fill)

@@ -542,7 +542,12 @@ class EngineInputs:
         codec = self.crowd.tagset
         named = (method, sorted(params.items()), codec.encoding, codec.tags)
         digest = hashlib.blake2b(repr(named).encode(), digest_size=16)
-        parts: list[Any] = [getattr(s, field.name) for s in self.shards for field in fields(s)]
+        parts: list[Any] = [
+            getattr(shard, field.name)
+            for shard in self.shards
+            for field in fields(shard)
+            if field.name != "folder"  # of stored evidence, whose digest says what it is
+        ]
         rows, prior = self.model.rows, self.model.prior
         parts += [rows.worker, rows.previous, rows.label, prior.bonus]
         parts += [] if prior.history is None else [prior.history]

@@ -93,7 +93,12 @@ def told_families(crowd: Crowd) -> dict[str, str]:
     >>> told_families(replace(crowd, worker_facts=facts))
     {'a': 'gpt', 'b': 'gpt'}
     """
-    names = {worker: facts.get("family", "").strip() for worker, facts in crowd.known_facts.items()}
+    return families_told_by(crowd.known_facts)
+
+
+def families_told_by(facts_of: Mapping[str, Mapping[str, str]]) -> dict[str, str]:
+    """Return the families of two workers or more that facts tell, by worker id."""
+    names = {worker: facts.get("family", "").strip() for worker, facts in facts_of.items()}
     size = Counter(names.values())
     return {worker: name for worker, name in names.items() if name and size[name] > 1}
 

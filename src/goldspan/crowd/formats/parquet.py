@@ -12,6 +12,7 @@ read as items with gold. Any other Parquet file is a long table, a table of span
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -88,10 +89,16 @@ def read(source: Source, options: ReadOptions) -> Crowd:
     return keep_workers(found, options)
 
 
-def write(crowd: Crowd, path: Path) -> None:
-    """Write goldspan's layout; DELTA_BINARY_PACKED integers under zstd."""
+def write(crowd: Crowd, path: Path, more: Mapping[str, Any] | None = None) -> None:
+    """Write goldspan's layout; DELTA_BINARY_PACKED integers under zstd.
+
+    Args:
+        crowd: The crowd.
+        path: The file.
+        more: What the footer says too.
+    """
     items, answers = _item_rows(crowd), _answer_rows(crowd)
-    about = {
+    about: dict[str, Any] = {
         "version": VERSION,
         "encoding": crowd.tagset.encoding,
         "tags": list(crowd.tagset.tags),
@@ -103,6 +110,7 @@ def write(crowd: Crowd, path: Path) -> None:
     }
     if crowd.known_facts:
         about["worker_facts"] = crowd.known_facts
+    about |= more or {}
     table = pa.concat_tables([items, answers], promote_options="default")
     table = table.replace_schema_metadata({_KEY: json.dumps(about)})
     packed = {"item": "DELTA_BINARY_PACKED", "labels.list.element": "DELTA_BINARY_PACKED"}
