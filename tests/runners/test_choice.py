@@ -56,7 +56,7 @@ def test_numbers_that_make_no_sense_are_refused():
     for wrong in ({"n_workers": 0}, {"n_workers": 1.5}, {"retries": -1}, {"memory": 1000}):
         with pytest.raises(InputError, match="at least"):
             Ray(**wrong)
-    with pytest.raises(InputError, match="others have theirs"):
+    with pytest.raises(InputError, match="auto has its own"):
         Ray("auto", n_workers=2)
 
 
