@@ -300,13 +300,15 @@ def test_the_loop_ends_with_a_killed_server_and_the_next_one_begins(tmp_path, st
 
 @pytest.mark.skipif(not Path("/proc").is_dir(), reason="needs Linux")
 def test_a_loop_that_dies_before_it_begins_is_started_again(tmp_path, start):
-    """And the server may end while it begins."""
+    """And the server need not wait for one that begins."""
     process, _ = start(plan_file(tmp_path), tmp_path / "out")
     (first,) = started_by(process)
     os.kill(first, signal.SIGKILL)
     wait_until(lambda: [one for one in children(process.pid) if one != first], 120)
+    begin = time.monotonic()
     process.send_signal(signal.SIGTERM)
     _, log = process.communicate(timeout=60)
+    assert time.monotonic() - begin < 10  # loading and opening take as long, on a busy machine
     assert process.returncode == 130
     assert "has ended (signal SIGKILL) and is started again" in log
     assert "Traceback" not in log
@@ -322,17 +324,17 @@ def test_a_loop_that_begins_ends_with_a_killed_server(tmp_path, start):
     process.communicate()
     begin = time.monotonic()
     wait_until(lambda: not is_alive(loop))
-    assert time.monotonic() - begin < 2
+    assert time.monotonic() - begin < 4  # two seconds, and some more where others compute
 
 
 def test_a_process_that_ends_by_itself_ends_in_order(capfd):
-    """Although one of its threads waits for the server's word."""
+    """No thread of it may read from what Python takes apart at the end."""
     assert Child("the loop of weather", EndsSoon())._live() == "exit code 7"
     assert "Fatal" not in capfd.readouterr().err
 
 
 class EndsSoon:
-    """A part that fails when the thread has had the time to wait."""
+    """A part that fails after a moment."""
 
     def run(self, leaving):
         leaving.wait(0.2)

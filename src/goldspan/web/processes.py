@@ -29,7 +29,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Any, BinaryIO, Protocol
+from typing import Any, Protocol
 
 from fastapi import FastAPI
 
@@ -320,30 +320,20 @@ def _pass_on(leaving: threading.Event) -> None:
 
 
 def work(at_work: threading.Event, leaving: threading.Event) -> int:
-    """Do the part that standard input tells, until it tells to leave; return the exit code.
+    """Do the part that standard input tells, until SIGTERM; return the exit code.
 
     Args:
         at_work: Set when the part begins.
-        leaving: Set when the server says so, or was killed.
+        leaving: Set when the part is to end.
     """
-    # A reader of its own: when Python ends it takes `sys.stdin` apart, and aborts if a thread still
-    # reads from that.
-    told = os.fdopen(0, "rb", closefd=False)
     try:
-        begun: _Begun = pickle.load(told)  # noqa: S301 - the server has written it
+        begun: _Begun = pickle.load(sys.stdin.buffer)  # noqa: S301 - the server has written it
     except (EOFError, pickle.UnpicklingError):  # the server has ended
         return 1
     open_log(begun.log_format, begun.log_level)
     signal.signal(signal.SIGTERM, lambda *_: leaving.set())
-    threading.Thread(target=_hear, args=(told, leaving), daemon=True).start()
     at_work.set()
     return begun.part.run(leaving)
-
-
-def _hear(told: BinaryIO, leaving: threading.Event) -> None:
-    """Wait for the server's word to end, or for its death."""
-    told.read(1)
-    leaving.set()
 
 
 @dataclass(frozen=True)
@@ -390,7 +380,6 @@ class Child:
         self._halt, self._turn = threading.Event(), threading.Lock()
         self._thread = threading.Thread(target=self._run, name=f"goldspan {name}", daemon=True)
         self.process: subprocess.Popen[bytes] | None = None
-        self._has_begun = False
 
     def start(self) -> None:
         """Begin."""
@@ -400,13 +389,10 @@ class Child:
         """End it, and start it no more."""
         with self._turn:
             self._halt.set()
-            process, has_begun = self.process, self._has_begun
+            process = self.process
         if process is not None:
-            with suppress(OSError, ValueError):  # it has ended
-                if has_begun:
-                    os.write(_pipe(process), b".")
-                else:  # it does not know yet what it is to do
-                    process.kill()
+            # What is at work ends in order; what still loads has nothing to end, and dies of it.
+            process.terminate()
             try:
                 process.wait(STOPPING)
             except subprocess.TimeoutExpired:
@@ -435,7 +421,7 @@ class Child:
     def _live(self) -> str:
         """Start it, unless it is to end, and wait for its end; return how it has ended."""
         with self._turn:
-            self._has_begun, self.process = False, None
+            self.process = None
             if self._halt.is_set():
                 return "not started"
             try:
@@ -444,12 +430,7 @@ class Child:
                 return f"it cannot be started: {error.strerror}"
             self.process = process
         self._send(process)
-        code = process.wait()
-        assert process.stdin is not None
-        # Closing writes what is left in the buffer, which nobody reads if it has ended early.
-        with suppress(OSError):
-            process.stdin.close()
-        return _how(code)
+        return _how(process.wait())
 
     def _start(self) -> subprocess.Popen[bytes]:
         """Start it in a group of its own: Ctrl-C is for the server, which says what ends when."""
@@ -464,18 +445,10 @@ class Child:
     def _send(self, process: subprocess.Popen[bytes]) -> None:
         assert process.stdin is not None
         try:
-            pickle.dump(self._begun, process.stdin, protocol=pickle.HIGHEST_PROTOCOL)
-            process.stdin.flush()
+            with process.stdin as to:  # what it ends without reading fails in `close` too
+                pickle.dump(self._begun, to, protocol=pickle.HIGHEST_PROTOCOL)
         except (OSError, MemoryError):  # it has ended already, or would wait for the rest for ever
             process.kill()
-            return
-        with self._turn:
-            self._has_begun = True
-
-
-def _pipe(process: subprocess.Popen[bytes]) -> int:
-    assert process.stdin is not None
-    return process.stdin.fileno()
 
 
 def _how(code: int) -> str:
