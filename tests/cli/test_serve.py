@@ -121,6 +121,13 @@ def test_a_port_that_is_taken_is_said_so(tmp_path):
         assert f"port {port} is taken" in invoke(plan, "--port", str(port))
 
 
+def test_the_metrics_ports_of_all_web_processes_are_looked_at_first(tmp_path):
+    words = ["--processes", "2", "--store", "postgresql://nowhere/x", "--metrics-port", "65535"]
+    told = invoke(write_plan(tmp_path), "--port", "0", *words)
+    assert "cannot offer metrics on port 65536: the last port is 65535 (the 2 web" in told
+    assert not (tmp_path / "out").exists()
+
+
 def test_a_second_server_of_a_campaign_is_refused_until_the_first_has_ended(tmp_path, monkeypatch):
     plan, told = write_plan(tmp_path), []
 

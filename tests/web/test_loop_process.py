@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import errno
 import inspect
 import os
 import pickle
 import random
 import re
 import signal
+import subprocess
+import sys
 import threading
 import time
 from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -20,11 +24,11 @@ from goldspan.campaign import Decision
 from goldspan.campaign.protocols import Waiting
 from goldspan.errors import InputError
 from goldspan.store import open_ledger
-from goldspan.web import open_service, processes
+from goldspan.web import ServerSettings, open_service, processes
 from goldspan.web.desk import Desk
 from goldspan.web.engine import Live
 from goldspan.web.errors import Refused
-from goldspan.web.processes import Child, DeskServer, Hosted, LoopPart, opened_room
+from goldspan.web.processes import Child, DeskServer, Hosted, LoopPart, WebPart, opened_room
 from goldspan.web.watching import Room
 from web.desk.conftest import worked
 from web.desks import as_json
@@ -294,6 +298,118 @@ def test_the_loop_ends_with_a_killed_server_and_the_next_one_begins(tmp_path, st
     assert "Traceback" not in log
 
 
+@pytest.mark.skipif(not Path("/proc").is_dir(), reason="needs Linux")
+def test_a_loop_that_dies_before_it_begins_is_started_again(tmp_path, start):
+    """And the server need not wait for one that begins."""
+    process, _ = start(plan_file(tmp_path), tmp_path / "out")
+    (first,) = started_by(process)
+    os.kill(first, signal.SIGKILL)
+    wait_until(lambda: [one for one in children(process.pid) if one != first], 120)
+    begin = time.monotonic()
+    process.send_signal(signal.SIGTERM)
+    _, log = process.communicate(timeout=60)
+    assert time.monotonic() - begin < 10  # loading and opening take as long, on a busy machine
+    assert process.returncode == 130
+    assert "has ended (signal SIGKILL) and is started again" in log
+    assert "Traceback" not in log
+
+
+@pytest.mark.skipif(not Path("/proc").is_dir(), reason="needs Linux")
+def test_a_loop_that_begins_ends_with_a_killed_server(tmp_path, start):
+    """What it loads takes longer."""
+    process, _ = start(plan_file(tmp_path), tmp_path / "out")
+    (loop,) = started_by(process)
+    process.kill()
+    process.communicate()
+    begin = time.monotonic()
+    wait_until(lambda: not is_alive(loop))
+    assert time.monotonic() - begin < 4  # two seconds, and some more where others compute
+
+
+LOADS_FOR_LONG = """
+import sys, time
+from goldspan.web.beginning import main
+
+class Slow:
+    def find_spec(self, name, *_):
+        if name == "goldspan.web.processes":
+            time.sleep(120)
+
+sys.meta_path.insert(0, Slow())
+main()
+"""
+
+
+def test_what_loads_hears_that_its_server_is_gone():
+    gone = subprocess.Popen([sys.executable, "-S", "-c", ""])
+    gone.wait()
+    words = [sys.executable, "-c", LOADS_FOR_LONG, str(gone.pid)]
+    done = subprocess.run(words, capture_output=True, timeout=60, check=False)
+    assert (done.returncode, done.stderr) == (1, b"")
+
+
+def test_a_process_that_ends_by_itself_ends_in_order(capfd):
+    """No thread of it may read from what Python takes apart at the end."""
+    assert Child("the loop of weather", EndsSoon())._live() == "exit code 7"
+    assert "Fatal" not in capfd.readouterr().err
+
+
+class EndsSoon:
+    """A part that fails after a moment."""
+
+    def run(self, leaving):
+        leaving.wait(0.2)
+        return 7
+
+
+def test_a_web_process_leaves_while_it_opens_what_it_serves(tmp_path):
+    hosted = OpensForLong(tmp_path / "opening")
+    part = WebPart({"": hosted}, {}, ServerSettings(KEYS), None, 0, None)
+    child = Child("web process 1", part)
+    child.start()
+    wait_until(hosted.mark.exists, 60)
+    child.stop()
+    assert child.process.returncode == 0
+
+
+@dataclass
+class OpensForLong:
+    """A campaign whose opening takes longer than a process has to end."""
+
+    mark: Path
+    keys = KEYS
+    room = SimpleNamespace(watcher=None)
+
+    def open(self, _):
+        self.mark.touch()
+        time.sleep(120)
+
+
+def test_a_child_that_has_ended_before_it_was_told_what_to_do_is_started_again(monkeypatch):
+    monkeypatch.setattr(processes, "FIRST", 0.02)
+    monkeypatch.setattr(Child, "_start", lambda _: _ended())
+    said = []
+    child = Child("the loop of weather", SimpleNamespace(run=None), failed=said.append)
+    child.start()
+    wait_until(lambda: len(said) >= 2)
+    child.stop()
+    assert said[0] == "the loop of weather has ended (exit code 3) and is started again"
+
+
+def test_a_child_that_cannot_be_started_is_tried_again(monkeypatch):
+    def fail(_):
+        raise OSError(errno.ENOMEM, os.strerror(errno.ENOMEM))
+
+    monkeypatch.setattr(processes, "FIRST", 0.02)
+    monkeypatch.setattr(Child, "_start", fail)
+    said = []
+    child = Child("the loop of weather", SimpleNamespace(run=None), failed=said.append)
+    child.start()
+    wait_until(lambda: len(said) >= 2)
+    child.stop()
+    assert "it cannot be started: Cannot allocate memory" in said[1]
+
+
 def test_a_child_that_fails_again_and_again_waits_longer(monkeypatch, caplog):
     monkeypatch.setattr(processes, "FIRST", 0.02)
     monkeypatch.setattr(processes, "MOST", 0.08)
@@ -320,8 +436,11 @@ def test_a_child_that_has_hardly_begun_is_ended_at_once():
 
 
 def _short():
-    import subprocess
-    import sys
-
     return subprocess.Popen([sys.executable, "-S", "-c", "import os; os._exit(3)"],
                             stdin=subprocess.PIPE)  # fmt: skip
+
+
+def _ended():
+    process = _short()
+    os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+    return process

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import socket
 import sys
 import threading
 import time
@@ -111,6 +112,7 @@ def serve(
     """
     check_part("server")
     from goldspan.web.logs import open_log
+    from goldspan.web.metrics import listen_for_metrics
     from goldspan.web.processes import CAN_SPLIT, opened_room
     from goldspan.web.running import check_exposure, listen, read_proxies
     from goldspan.web.settings import ServerSettings
@@ -133,6 +135,12 @@ def serve(
     if lacks:
         warn(f"goldspan: there will be no report: {lacks}")
     with _ended(), listen(host, port) as listening, ExitStack() as stack:
+        # Each web process has its own; all are opened here, where one that is taken ends the start.
+        scraped: list[socket.socket] = []
+        if metrics_port is not None:
+            scraped = listen_for_metrics(metrics_port, processes)
+        for one in scraped:
+            stack.enter_context(one)
         url = public_url or _url(host, listening.getsockname()[1])
         settings = ServerSettings(_no_keys(), url, processes=processes)
         rooms = stack.enter_context(opened_room()) if asked.apart else None
@@ -146,11 +154,7 @@ def serve(
         server = _Server(opened, broken, settings, asked)
         if places.is_several:
             server.open_list(places.out, stack)
-        address = None
-        if metrics_port is not None and processes == 1:
-            address = server.offer_metrics(metrics_port, stack)
-        elif metrics_port is not None:
-            address = f"http://127.0.0.1:{metrics_port}/metrics"
+        address = server.offer_metrics(scraped, stack) if scraped else None
         facts = server.facts(address)
         print_result(facts, server.greeting(facts), as_json=json)
         sys.stdout.flush()  # links must be seen now, also where the output is a file
@@ -159,7 +163,7 @@ def serve(
         if processes == 1:
             server.serve(listening)
         else:
-            server.watch(processes, listening.fileno(), metrics_port, stack)
+            server.watch(processes, listening.fileno(), scraped, stack)
 
 
 @dataclass(frozen=True)
@@ -306,12 +310,14 @@ class _Server:
         made = _account(self.listed.auth, self.settings, reset=self.asked.reset)
         self.setup = made["setup"]
 
-    def offer_metrics(self, port: int, stack: ExitStack) -> str:
-        """Offer the metrics of this process."""
-        from goldspan.web.metrics import offer_metrics
+    def offer_metrics(self, scraped: Sequence[socket.socket], stack: ExitStack) -> str:
+        """Offer the metrics of this process; return the address, or the first of several."""
+        from goldspan.web.metrics import address_of, offer_metrics
 
-        metrics = {one.name: one.context.metrics for one in self.opened}
-        return stack.enter_context(offer_metrics(metrics, port))
+        if len(scraped) == 1:
+            metrics = {one.name: one.context.metrics for one in self.opened}
+            stack.enter_context(offer_metrics(metrics, scraped[0]))
+        return address_of(scraped[0])
 
     def facts(self, metrics: str | None) -> dict[str, Any]:
         """Return what a program is told: address, links, and what is not served."""
@@ -382,7 +388,9 @@ class _Server:
             app = create_list(self.listed, found)
         run(app, listening, self.asked.proxies)
 
-    def watch(self, n: int, listening: int, metrics: int | None, stack: ExitStack) -> None:
+    def watch(
+        self, n: int, listening: int, scraped: Sequence[socket.socket], stack: ExitStack
+    ) -> None:
         """Let n other processes answer requests, until this one is told to end."""
         from goldspan.web.processes import Child, WebPart
 
@@ -390,14 +398,16 @@ class _Server:
             signal.signal(signal.SIGTERM, signal.default_int_handler)
         hosted = {one.name: one.hosted for one in self.opened}
         for k in range(n):
-            port = None if metrics is None else metrics + k if metrics else 0
+            metrics = scraped[k].fileno() if scraped else None
             part = WebPart(
-                hosted, self.broken, self.settings, self._list, listening, port, self.asked.proxies
-            )
+                hosted, self.broken, self.settings, self._list, listening, metrics,
+                self.asked.proxies,
+            )  # fmt: skip
             form, level = self.asked.log_format, self.asked.log_level
             child = Child(
-                f"web process {k + 1}", part, log_format=form, log_level=level, fds=[listening]
-            )
+                f"web process {k + 1}", part, log_format=form, log_level=level,
+                fds=[listening] if metrics is None else [listening, metrics],
+            )  # fmt: skip
             self._add(child, stack)
         while all(one.context.held.lost is None for one in self.opened):
             time.sleep(0.5)

@@ -8,14 +8,16 @@ the proxy, whatever a request says.
 
 from __future__ import annotations
 
+import socket
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from decimal import Decimal
+from errno import EINVAL
 from socketserver import ThreadingMixIn
 from typing import TYPE_CHECKING, Any
-from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
+from wsgiref.simple_server import WSGIRequestHandler, WSGIServer
 
 import pyarrow.compute as pc
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
@@ -37,6 +39,10 @@ SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
 """Upper bounds of the histograms' buckets."""
 PATIENCE = 10
 """Seconds that a scrape may take to send its request."""
+LAST = 65535
+"""The last port that there is."""
+TRIES = 20
+"""How often free ports next to each other are looked for."""
 
 
 class Metrics:
@@ -182,7 +188,18 @@ class _CampaignCollector(Collector):
 
 
 class _Server(ThreadingMixIn, WSGIServer):
+    """Answers at a socket that listens already."""
+
     daemon_threads = True
+
+    def __init__(self, listening: socket.socket, app: Callable[..., list[bytes]]) -> None:
+        address = listening.getsockname()
+        super().__init__(address, _Handler, bind_and_activate=False)
+        self.socket.close()  # the base class has made one
+        self.socket, self.server_address = listening, address
+        self.server_name, self.server_port = address
+        self.setup_environ()
+        self.set_app(app)
 
 
 class _Handler(WSGIRequestHandler):
@@ -192,23 +209,62 @@ class _Handler(WSGIRequestHandler):
         """Write nothing: a scrape comes every few seconds."""
 
 
+def listen_for_metrics(port: int, n: int = 1) -> list[socket.socket]:
+    """Open the sockets of n processes, at a port and the next ones.
+
+    Args:
+        port: The first one; 0 is any with free ones after it.
+        n: How many.
+
+    Raises:
+        InputError: One of the ports does not exist or cannot be used.
+    """
+    for _ in range(0 if port else TRIES):
+        with suppress(InputError):  # what follows a free port may be taken
+            return _listen(port, n)
+    return _listen(port, n)
+
+
+def _listen(port: int, n: int) -> list[socket.socket]:
+    made: list[socket.socket] = []
+    with ExitStack() as stack:
+        for _ in range(n):
+            at = made[0].getsockname()[1] + len(made) if made else port
+            try:
+                made.append(stack.enter_context(_listen_at(at)))
+            except OSError as error:
+                told = f"cannot offer metrics on port {at}: {error.strerror}"
+                if made:
+                    told += f" (the {n} web processes have a port each, from {port} on)"
+                raise InputError(f"{told}; choose another with --metrics-port") from None
+        stack.pop_all()
+    return made
+
+
+def _listen_at(port: int) -> socket.socket:
+    if port > LAST:
+        raise OSError(EINVAL, f"the last port is {LAST}")
+    return socket.create_server((HOST, port))
+
+
+def address_of(listening: socket.socket) -> str:
+    """Return the address of the metrics that are offered at a socket."""
+    return f"http://{HOST}:{listening.getsockname()[1]}/metrics"
+
+
 @contextmanager
-def offer_metrics(metrics: Mapping[str, Metrics], port: int) -> Iterator[str]:
+def offer_metrics(metrics: Mapping[str, Metrics], listening: socket.socket) -> Iterator[str]:
     """Offer metrics to this machine meanwhile; yields their address.
 
     Args:
         metrics: Those of a campaign that is alone under the name "", at /metrics; those of several
             at /metrics/NAME.
-        port: Where; 0 is any free one.
+        listening: One of those that `listen_for_metrics` gives; it is closed at the end.
     """
-    try:
-        server = make_server(HOST, port, _app(metrics), _Server, _Handler)
-    except (OSError, OverflowError) as error:
-        told = f"cannot offer metrics on port {port}: {error}; choose another with --metrics-port"
-        raise InputError(told) from None
+    server = _Server(listening, _app(metrics))
     threading.Thread(target=server.serve_forever, name="goldspan metrics", daemon=True).start()
     try:
-        yield f"http://{HOST}:{server.server_port}/metrics"
+        yield address_of(listening)
     finally:
         server.shutdown()
         server.server_close()

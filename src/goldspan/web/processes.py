@@ -9,7 +9,7 @@ processes share the store. Besides it there are, in a folder that lives as long 
   has them (both: `goldspan.web.watching`).
 
 The process of `goldspan serve` starts the others (`Child`), starts again what ends, and ends them
-with itself: also when it is killed, for they listen to a pipe that ends with it.
+with itself: also when it is killed, for they look whether it lives (`goldspan.web.beginning`).
 """
 
 from __future__ import annotations
@@ -169,8 +169,6 @@ def opened_room() -> Iterator[Path]:
 
 EVERY = 0.25
 """Seconds between two looks of the loop's process at what others have written."""
-GRACE = 1.5
-"""Seconds that a loop gets to end whose server was killed; the next server waits longer."""
 
 
 class Part(Protocol):
@@ -258,7 +256,7 @@ class WebPart:
         settings: The server's, without the secret of a campaign.
         listed: The list of several campaigns: its folder, and the moment of its clock.
         listening: Number of the socket, which all of them share.
-        metrics_port: Where this process offers its metrics.
+        metrics: Number of the socket at which this process offers its metrics.
         proxies: Who is believed in X-Forwarded-For.
     """
 
@@ -267,13 +265,15 @@ class WebPart:
     settings: ServerSettings
     listed: tuple[Path, tuple[int, int]] | None
     listening: int
-    metrics_port: int | None
+    metrics: int | None
     proxies: tuple[str, ...] = HERE
 
     def run(self, leaving: threading.Event) -> int:
         """Serve."""
-        threading.Thread(target=_pass_on, args=(leaving,), daemon=True).start()
         try:
+            # It may be told to leave while it opens what it serves.
+            signal.signal(signal.SIGTERM, signal.default_int_handler)
+            threading.Thread(target=_pass_on, args=(leaving,), daemon=True).start()
             with ExitStack() as stack:
                 opened = {
                     name: stack.enter_context(self._opened(one, name))
@@ -286,9 +286,10 @@ class WebPart:
                     folder, moment = self.listed
                     ledger = stack.enter_context(open_list(folder))
                     app = create_list(list_context(ledger, self.settings, moment), found)
-                if self.metrics_port is not None:
+                if self.metrics is not None:
                     metrics = {one.name: one.context.metrics for one in found if one.app}
-                    stack.enter_context(offer_metrics(metrics, self.metrics_port))
+                    at = socket.socket(fileno=self.metrics)
+                    stack.enter_context(offer_metrics(metrics, at))
                 serve(app, socket.socket(fileno=self.listening), self.proxies)
         except KeyboardInterrupt:
             return 0
@@ -318,28 +319,21 @@ def _pass_on(leaving: threading.Event) -> None:
     os.kill(os.getpid(), signal.SIGTERM)
 
 
-def main() -> None:
-    """Be a process of a server: standard input says which, and ends with the server."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all; the server says what ends
+def work(at_work: threading.Event, leaving: threading.Event) -> int:
+    """Do the part that standard input tells, until SIGTERM; return the exit code.
+
+    Args:
+        at_work: Set when the part begins.
+        leaving: Set when the part is to end.
+    """
     try:
         begun: _Begun = pickle.load(sys.stdin.buffer)  # noqa: S301 - the server has written it
     except (EOFError, pickle.UnpicklingError):  # the server has ended
-        sys.exit(1)
+        return 1
     open_log(begun.log_format, begun.log_level)
-    leaving = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: leaving.set())
-    threading.Thread(target=_hear, args=(leaving,), daemon=True).start()
-    sys.exit(begun.part.run(leaving))
-
-
-def _hear(leaving: threading.Event) -> None:
-    """End with the server: after its word in order, after its death at once."""
-    if sys.stdin.buffer.read(1):
-        leaving.set()
-        return
-    leaving.set()
-    time.sleep(GRACE)
-    os._exit(1)
+    at_work.set()
+    return begun.part.run(leaving)
 
 
 @dataclass(frozen=True)
@@ -386,7 +380,6 @@ class Child:
         self._halt, self._turn = threading.Event(), threading.Lock()
         self._thread = threading.Thread(target=self._run, name=f"goldspan {name}", daemon=True)
         self.process: subprocess.Popen[bytes] | None = None
-        self._has_begun = False
 
     def start(self) -> None:
         """Begin."""
@@ -396,13 +389,10 @@ class Child:
         """End it, and start it no more."""
         with self._turn:
             self._halt.set()
-            process, has_begun = self.process, self._has_begun
+            process = self.process
         if process is not None:
-            with suppress(OSError, ValueError):  # it has ended
-                if has_begun:
-                    os.write(_pipe(process), b".")
-                else:  # it does not know yet what it is to do
-                    process.kill()
+            # What is at work ends in order; what still loads has nothing to end, and dies of it.
+            process.terminate()
             try:
                 process.wait(STOPPING)
             except subprocess.TimeoutExpired:
@@ -415,29 +405,37 @@ class Child:
         wait = FIRST
         while True:
             begin = time.monotonic()
-            with self._turn:
-                if self._halt.is_set():
-                    return
-                self._has_begun, process = False, self._start()
-                self.process = process
-            with process:
-                self._send(process)
-                code = process.wait()
+            how = self._live()
             if time.monotonic() - begin > STEADY:
                 wait = FIRST
             # Whoever ends all processes of a service at once is about to end this one.
             if self._halt.wait(min(wait, FIRST) / 2):
                 return
-            said = f"{self.name} has ended ({_how(code)}) and is started again"
+            said = f"{self.name} has ended ({how}) and is started again"
             log.error("%s in %g seconds", said, wait)
             self._failed(said)
             if self._halt.wait(wait):
                 return
             wait = min(2 * wait, MOST)
 
+    def _live(self) -> str:
+        """Start it, unless it is to end, and wait for its end; return how it has ended."""
+        with self._turn:
+            self.process = None
+            if self._halt.is_set():
+                return "not started"
+            try:
+                process = self._start()
+            except OSError as error:  # the machine has no memory or no process left: try again
+                return f"it cannot be started: {error.strerror}"
+            self.process = process
+        self._send(process)
+        return _how(process.wait())
+
     def _start(self) -> subprocess.Popen[bytes]:
         """Start it in a group of its own: Ctrl-C is for the server, which says what ends when."""
-        words = [sys.executable, "-P", "-c", "from goldspan.web.processes import main; main()"]
+        code = "from goldspan.web.beginning import main; main()"
+        words = [sys.executable, "-P", "-c", code, str(os.getpid())]
         where = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
         return subprocess.Popen(  # noqa: S603 - its own words
             words, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, env=where,
@@ -445,17 +443,12 @@ class Child:
         )  # fmt: skip
 
     def _send(self, process: subprocess.Popen[bytes]) -> None:
-        with suppress(OSError):  # it has ended already
-            assert process.stdin is not None
-            pickle.dump(self._begun, process.stdin, protocol=pickle.HIGHEST_PROTOCOL)
-            process.stdin.flush()
-            with self._turn:
-                self._has_begun = True
-
-
-def _pipe(process: subprocess.Popen[bytes]) -> int:
-    assert process.stdin is not None
-    return process.stdin.fileno()
+        assert process.stdin is not None
+        try:
+            with process.stdin as to:  # what it ends without reading fails in `close` too
+                pickle.dump(self._begun, to, protocol=pickle.HIGHEST_PROTOCOL)
+        except (OSError, MemoryError):  # it has ended already, or would wait for the rest for ever
+            process.kill()
 
 
 def _how(code: int) -> str:
