@@ -161,8 +161,11 @@ def _fit(pairs: Pairs, n_workers: int, allowed: NDArray[np.bool_], start: float)
         variance = (pairs.blocks * pairs.variance + BELIEF * usual * rest) / (pairs.blocks + BELIEF)
         sampling = np.sqrt(variance / pairs.blocks + 1e-6) / rest
         doubt = np.maximum(spread, _doubt(pairs, keep, factor, variance / pairs.blocks + 1e-6))
-        by_left, by_right = doubt[pairs.left], doubt[pairs.right]
-        unsure = one**2 * by_right + two**2 * by_left + by_left * by_right  # of the product
+        unsure = _of_product(spread, one, two, pairs)
+        # Who never disagree may be copies whatever their factors: rho is 1 with all of them.
+        disagreements = np.maximum(pairs.blocks * (1 - pairs.agreement), 0.0)
+        more = _of_product(doubt, one, two, pairs) - unsure
+        unsure += more * disagreements / (1 + disagreements)
         error = np.sqrt(sampling**2 + unsure / rest**2)
         rho = (pairs.agreement - common) / rest
         scatter = _scatter(rho[keep], error[keep])
@@ -176,6 +179,12 @@ def _fit(pairs: Pairs, n_workers: int, allowed: NDArray[np.bool_], start: float)
         keep, quantile = now, 0.5
     left = np.minimum(np.abs(rho[allowed] / sampling[allowed]), OUTLYING).sum()
     return _Fit(rho, error, z, keep, float(left))
+
+
+def _of_product(variance: Floats, one: Floats, two: Floats, pairs: Pairs) -> Floats:
+    """Return the variance of the pairs' products of factors, float64 [n_pairs]."""
+    left, right = variance[pairs.left], variance[pairs.right]
+    return np.asarray(one**2 * right + two**2 * left + left * right)
 
 
 def _as_normal(t: Floats, free: Floats | float) -> Floats:
