@@ -20,7 +20,7 @@ from goldspan.tagger import crf as module
 from goldspan.tagger.base import potentials_of
 from goldspan.tagger.crf import Clamp, Masks, Targets, train
 from goldspan.tagger.features import FeatureMap, Features, Merged, read_templates
-from goldspan.tagger.kernels import exp_lanes, expected_lanes, expected_step, unary_step
+from goldspan.tagger.kernels import expected_lanes, expected_step, unary_step
 from goldspan.tagger.parameters import Weights
 from tagger.corpora import example, random_items
 from tagger.enumeration import distribution
@@ -169,20 +169,6 @@ def test_items_alone_are_taken_where_the_chain_itself_is_too_far_apart():
     assert expected_lanes(order, *words, np.ones(2), weights.state, *chain, *out, left) == 0
     assert left.all()
     assert not counts.vector.any()
-
-
-def test_exponentials_of_lanes_are_those_of_numpy():
-    one = numba.njit(exp_lanes.py_func, error_model="numpy")
-    far = np.linspace(-700, 700, LANES * 500)
-    near = np.random.default_rng(6).uniform(-40, 0, LANES * 500)
-    edges = np.resize([0.0, -0.0, 1.0, -1.0, np.log(2), -np.log(2), 1e-300, -1e-17], LANES)
-    for values in np.concatenate([far, near, edges]).reshape(-1, LANES):
-        found, room = values.copy(), np.empty(LANES, np.int64)
-        one(found, room)
-        np.testing.assert_allclose(found, np.exp(values), rtol=4.5e-16)
-    found = np.zeros(LANES)
-    one(found, room)
-    assert (found == 1).all()
 
 
 @pytest.mark.parametrize("bias", [True, False])

@@ -305,19 +305,23 @@ def _again(crowd: Crowd, found: SpanArray) -> Iterator[tuple[int, int, int, int,
     longest: dict[tuple[int, int], int] = {}
     for doc, part in known:
         longest[doc, part[0]] = max(longest.get((doc, part[0]), 0), len(part))
-    offsets = crowd.offsets.tolist()
-    for item, doc in enumerate(document.tolist()):
-        own = words[offsets[item] : offsets[item + 1]].tolist()
-        for at, word in enumerate(own):
-            for length in range(1, min(longest.get((doc, word), 0), len(own) - at) + 1):
-                first = offsets[item] + at
-                by_type = known.get((doc, tuple(own[at : at + length])), {})
-                for (kind, what), where in by_type.items():
-                    # The part of a span counts where the whole span was not found by itself.
-                    if (what == WHOLE or (kind, WHOLE) not in by_type) and (
-                        len(where) > 1 or first not in where
-                    ):
-                        yield item, first, first + length, kind, what
+    # Most tokens begin nothing that is known: only the others are looked at one by one.
+    item_of = np.repeat(np.arange(crowd.n_items), np.diff(crowd.offsets))
+    vocabulary = int(words.max(initial=0)) + 1
+    begins = np.array([doc * vocabulary + word for doc, word in longest], np.int64)
+    starts = np.isin(document[item_of].astype(np.int64) * vocabulary + words, begins)
+    for first in np.flatnonzero(starts).tolist():
+        item = int(item_of[first])
+        doc, end = int(document[item]), int(crowd.offsets[item + 1])
+        own = words[first : min(end, first + LONGEST)].tolist()
+        for length in range(1, min(longest[doc, own[0]], len(own)) + 1):
+            by_type = known.get((doc, tuple(own[:length])), {})
+            for (kind, what), where in by_type.items():
+                # The part of a span counts where the whole span was not found by itself.
+                if (what == WHOLE or (kind, WHOLE) not in by_type) and (
+                    len(where) > 1 or first not in where
+                ):
+                    yield item, first, first + length, kind, what
 
 
 def _apart(spans: Ints) -> Ints:

@@ -16,6 +16,7 @@ from __future__ import annotations
 import numpy as np
 
 from goldspan._kernel import inlined, inner, kernel
+from goldspan._vectors import SIZE, larger8, load8, spread8, store8
 
 # --------------------------------------------------------------------------------------------------
 # One item, scaled at every token.
@@ -438,6 +439,8 @@ def expect_items(
 LANES = 32
 MAX_LENGTH = 1024
 """Longer items would fill too much memory side by side."""
+ENDED = 1e-300
+"""Far below the sums of an item, which are about 1, and above those behind its end, which are 0."""
 ROOM = 2
 """Arrays [J, LANES] that `run_lanes` needs beside its arguments."""
 
@@ -467,7 +470,7 @@ def run_lanes(lengths, evidence, start, step, end, forward, room, log_z, lane_st
             for j in range(n_labels):
                 evidence[t, j, w] = 0.0
     for t in range(longest):
-        _forward_token(t, evidence, forward, start, step, room[0], total)
+        _forward_token(t, evidence, forward, start, step, total)
         for w in range(LANES):
             if t >= lengths[w]:
                 total[w] = 1.0
@@ -478,12 +481,11 @@ def run_lanes(lengths, evidence, start, step, end, forward, room, log_z, lane_st
             if not 1e-40 <= product[w] <= 1e40:
                 log_z[w] += np.log(product[w])
                 product[w] = 1.0
-            total[w] = 1.0 / total[w]
-        here = room[0]
-        for j in range(n_labels):
-            for w in range(LANES):
-                forward[t, j, w] = here[j, w] * total[w]
-                evidence[t, j, w] *= total[w]
+        for w in range(0, LANES, SIZE):
+            scale = 1.0 / load8(total, w)
+            for j in range(n_labels):
+                store8(forward, (t, j, w), load8(forward, (t, j, w)) * scale)
+                store8(evidence, (t, j, w), load8(evidence, (t, j, w)) * scale)
     last = total
     for w in range(LANES):
         last[w] = 0.0
@@ -508,69 +510,61 @@ def run_lanes(lengths, evidence, start, step, end, forward, room, log_z, lane_st
             if lengths[w] - 1 == t:
                 for j in range(n_labels):
                     backward[j, w] = end[j] / last[w]
-        _marginals_token(forward[t], backward, product)
+        _marginals_token(t, forward, backward)
         if t:
-            _backward_token(evidence[t], forward[t - 1], step, backward, room[1], lane_steps)
+            _backward_token(t, evidence, forward, step, backward, room[1], lane_steps)
 
 
 @inner
-def _forward_token(t, evidence, forward, start, step, here, total):
-    """Write f_t of all lanes, not scaled yet, into `here`, [J, LANES], and its sums into `total`.
-
-    `here` is no part of `forward`: compilers make vectors of loops whose arrays are not one.
-    """
+def _forward_token(t, evidence, forward, start, step, total):
+    """Write f_t of all lanes, not scaled yet, into `forward`, and its sums into `total`."""
     n_labels = len(start)
-    for j in range(n_labels):
-        for w in range(LANES):
-            here[j, w] = start[j] if t == 0 else 0.0
-    if t:
-        before = forward[t - 1]
+    for w in range(0, LANES, SIZE):
+        every = spread8(0.0)
         for j in range(n_labels):
-            for i in range(n_labels):
-                weight = step[i, j]
-                if weight != 0.0:
-                    for w in range(LANES):
-                        here[j, w] += before[i, w] * weight
-    for w in range(LANES):
-        total[w] = 0.0
-    for j in range(n_labels):
-        for w in range(LANES):
-            here[j, w] *= evidence[t, j, w]
-            total[w] += here[j, w]
+            here = spread8(start[j] if t == 0 else 0.0)
+            if t:
+                for i in range(n_labels):
+                    weight = step[i, j]
+                    if weight != 0.0:
+                        here = here + load8(forward, (t - 1, i, w)) * weight
+            here = here * load8(evidence, (t, j, w))
+            store8(forward, (t, j, w), here)
+            every = every + here
+        store8(total, w, every)
 
 
 @inner
-def _marginals_token(here, backward, total):
-    """Make f_t of all lanes, [J, LANES], their marginals; `total` is room, float64 [LANES]."""
-    for w in range(LANES):
-        total[w] = 0.0
-    for j in range(len(here)):
-        for w in range(LANES):
-            here[j, w] *= backward[j, w]
-            total[w] += here[j, w]
-    for w in range(LANES):
-        total[w] = 1.0 / total[w] if total[w] > 0.0 else 0.0  # 0: behind the item's end
-    for j in range(len(here)):
-        for w in range(LANES):
-            here[j, w] *= total[w]
+def _marginals_token(t, forward, backward):
+    """Make f_t of all lanes their marginals."""
+    for w in range(0, LANES, SIZE):
+        every = spread8(0.0)
+        for j in range(len(backward)):
+            both = load8(forward, (t, j, w)) * load8(backward, (j, w))
+            store8(forward, (t, j, w), both)
+            every = every + both
+        scale = 1.0 / larger8(every, spread8(ENDED))  # behind an item's end all is 0
+        for j in range(len(backward)):
+            store8(forward, (t, j, w), load8(forward, (t, j, w)) * scale)
 
 
 @inner
-def _backward_token(evidence, before, step, backward, after, lane_steps):
-    """Make `backward` b_{t-1} of all lanes, and add to the expected steps; `before` is f_{t-1}."""
+def _backward_token(t, evidence, forward, step, backward, after, lane_steps):
+    """Make `backward` b_{t-1} of all lanes, and add to the expected steps."""
     n_labels = len(step)
-    for j in range(n_labels):
-        for w in range(LANES):
-            after[j, w] = evidence[j, w] * backward[j, w]
-    for i in range(n_labels):
-        for w in range(LANES):
-            backward[i, w] = 0.0
+    for w in range(0, LANES, SIZE):
         for j in range(n_labels):
-            chance = step[i, j]
-            if chance != 0.0:
-                for w in range(LANES):
-                    backward[i, w] += chance * after[j, w]
-                    lane_steps[i, j, w] += before[i, w] * after[j, w]
+            store8(after, (j, w), load8(evidence, (t, j, w)) * load8(backward, (j, w)))
+        for i in range(n_labels):
+            before, sums = load8(forward, (t - 1, i, w)), spread8(0.0)
+            for j in range(n_labels):
+                chance = step[i, j]
+                if chance != 0.0:
+                    own = load8(after, (j, w))
+                    sums = sums + own * chance
+                    steps = load8(lane_steps, (i, j, w))
+                    store8(lane_steps, (i, j, w), steps + before * own)
+            store8(backward, (i, w), sums)
 
 
 @inner

@@ -8,6 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from goldspan._kernel import inner, kernel
+from goldspan._vectors import SIZE, exp8, larger8, load8, smaller8, spread8, store8
 from goldspan.chains.forward_backward import (
     LANES,
     ROOM,
@@ -92,7 +93,7 @@ def expected_lanes(
             for t in range(length):
                 for j in range(n_labels):
                     evidence[t, j, w] = score[t, j]
-        _exponentiate_lanes(lengths, evidence, log_item)
+        _exponentiate_lanes(lengths, evidence, log_item, room[0, 0])
         run_lanes(lengths, evidence, start, step, end, forward, room, log_item, lane_steps)
         add_lane_steps(lane_weight, lane_steps, outer)
         for w in range(n_lanes):
@@ -201,28 +202,68 @@ def _even(start, step, end):
 @inner
 def scores(first, length, bounds, ids, values, base, state, score):
     """Sum the weights of every token's features into score[:length]."""
-    n_labels = state.shape[1]
-    weighted, is_dense = len(values) > 0, len(base) > 0
     for t in range(length):
-        here = score[t]
-        for j in range(n_labels):
-            here[j] = base[first + t, j] if is_dense else 0.0
         begin, stop = bounds[first + t] - bounds[0], bounds[first + t + 1] - bounds[0]
-        if weighted:
+        sum_rows(ids, begin, stop, values, state, score[t])
+        if len(base):
+            for j in range(state.shape[1]):
+                score[t, j] += base[first + t, j]
+
+
+@inner
+def sum_rows(rows, begin, stop, values, table, out):
+    """Sum some rows of a table, each times its value, into out [J].
+
+    Args:
+        rows: int32 [n_entries], rows of the table; those from begin to stop are summed.
+        values: float64 [n_entries], or empty if all are 1.
+        table: float64 [n_rows, J].
+        out: float64 [J], written.
+    """
+    n = len(out)
+    if n < SIZE:
+        _sum_short_rows(rows, begin, stop, values, table, out)
+    for first in range(0, n if n >= SIZE else 0, 2 * SIZE):  # the last eight may overlap others
+        left, right = min(first, n - SIZE), min(first + SIZE, n - SIZE)
+        x, y = spread8(0.0), spread8(0.0)
+        if len(values):
             for entry in range(begin, stop):
-                own, value = state[ids[entry]], values[entry]
-                for j in range(n_labels):
-                    here[j] += value * own[j]
+                row, value = rows[entry], values[entry]
+                x = x + load8(table, (row, left)) * value
+                y = y + load8(table, (row, right)) * value
         else:
-            for entry in range(begin, stop - 3, 4):  # four rows at once: `here` is stored less
-                a, b = state[ids[entry]], state[ids[entry + 1]]
-                c, d = state[ids[entry + 2]], state[ids[entry + 3]]
-                for j in range(n_labels):
-                    here[j] += (a[j] + b[j]) + (c[j] + d[j])
+            for entry in range(begin, stop - 3, 4):
+                a, b, c, d = rows[entry], rows[entry + 1], rows[entry + 2], rows[entry + 3]
+                ab = load8(table, (a, left)) + load8(table, (b, left))
+                x = x + (ab + (load8(table, (c, left)) + load8(table, (d, left))))
+                ab = load8(table, (a, right)) + load8(table, (b, right))
+                y = y + (ab + (load8(table, (c, right)) + load8(table, (d, right))))
             for entry in range(stop - (stop - begin) % 4, stop):
-                own = state[ids[entry]]
-                for j in range(n_labels):
-                    here[j] += own[j]
+                x = x + load8(table, (rows[entry], left))
+                y = y + load8(table, (rows[entry], right))
+        store8(out, left, x)
+        store8(out, right, y)
+
+
+@inner
+def _sum_short_rows(rows, begin, stop, values, table, out):
+    for j in range(len(out)):
+        out[j] = 0.0
+    if len(values):
+        for entry in range(begin, stop):
+            own, value = table[rows[entry]], values[entry]
+            for j in range(len(out)):
+                out[j] += value * own[j]
+    else:
+        for entry in range(begin, stop - 3, 4):  # four rows at once: `out` is stored less
+            a, b = table[rows[entry]], table[rows[entry + 1]]
+            c, d = table[rows[entry + 2]], table[rows[entry + 3]]
+            for j in range(len(out)):
+                out[j] += (a[j] + b[j]) + (c[j] + d[j])
+        for entry in range(stop - (stop - begin) % 4, stop):
+            own = table[rows[entry]]
+            for j in range(len(out)):
+                out[j] += own[j]
 
 
 @inner
@@ -279,10 +320,10 @@ def _exponentiate(length, score):
 
 
 @inner
-def _exponentiate_lanes(lengths, score, log_scale):
+def _exponentiate_lanes(lengths, score, log_scale, room):
     """Exponentiate scores [.., J, LANES], the largest of a token 1; add what was taken out.
 
-    Items whose scores are too far apart get the length 0.
+    Items whose scores are too far apart get the length 0. `room` is float64 [LANES].
     """
     n_labels = score.shape[1]
     longest = 0
@@ -292,68 +333,23 @@ def _exponentiate_lanes(lengths, score, log_scale):
         for t in range(lengths[w], longest):
             for j in range(n_labels):
                 score[t, j, w] = 0.0
-    most, least, widest = np.empty(LANES), np.empty(LANES), np.empty(LANES)
-    bits = np.empty(LANES, np.int64)
+    for first in range(0, LANES, SIZE):
+        widest, taken = spread8(0.0), load8(log_scale, first)
+        for t in range(longest):
+            most = load8(score, (t, 0, first))
+            least = most
+            for j in range(1, n_labels):
+                most = larger8(load8(score, (t, j, first)), most)
+                least = smaller8(load8(score, (t, j, first)), least)
+            taken = taken + most
+            widest = larger8(most - least, widest)
+            for j in range(n_labels):
+                store8(score, (t, j, first), exp8(load8(score, (t, j, first)) - most))
+        store8(log_scale, first, taken)
+        store8(room, first, widest)
     for w in range(LANES):
-        widest[w] = 0.0
-    for t in range(longest):
-        here = score[t]
-        for w in range(LANES):
-            most[w] = least[w] = here[0, w]
-        for j in range(1, n_labels):
-            for w in range(LANES):
-                most[w] = max(most[w], here[j, w])
-                least[w] = min(least[w], here[j, w])
-        for w in range(LANES):
-            log_scale[w] += most[w]
-            widest[w] = max(widest[w], most[w] - least[w])
-        for j in range(n_labels):
-            for w in range(LANES):
-                here[j, w] -= most[w]
-            exp_lanes(here[j], bits)
-    for w in range(LANES):
-        if not widest[w] < -np.log(SAFE_RATIO):
+        if not room[w] < -np.log(SAFE_RATIO):
             lengths[w] = 0
-
-
-LOG2_E = 1.4426950408889634
-LN2_HIGH, LN2_LOW = 0.6931471803691238, 1.9082149292705877e-10
-"""ln 2 in two parts, the first of 33 bits: whole multiples of it are exact."""
-WHOLE = 6755399441055744.0
-"""3 * 2**51: what is added to it is rounded to a whole number, in the last bits."""
-
-
-@inner
-def exp_lanes(values, bits):
-    """Replace values, float64 [LANES] in [-700, 700], by their exponentials; `bits` is room.
-
-    exp x = 2**k exp r with |r| <= ln 2 / 2 and a Taylor series for exp r, off by about the last
-    bit. Unlike `np.exp` it has no call and no branch, so that the compiler makes vectors of it.
-    """
-    power = bits.view(np.float64)
-    for w in range(LANES):
-        x = values[w]
-        shifted = x * LOG2_E + WHOLE
-        k = shifted - WHOLE
-        r = (x - k * LN2_HIGH) - k * LN2_LOW
-        tail = 1.6059043836821613e-10
-        tail = tail * r + 2.08767569878681e-09
-        tail = tail * r + 2.505210838544172e-08
-        tail = tail * r + 2.755731922398589e-07
-        tail = tail * r + 2.7557319223985893e-06
-        tail = tail * r + 2.48015873015873e-05
-        tail = tail * r + 0.0001984126984126984
-        tail = tail * r + 0.001388888888888889
-        tail = tail * r + 0.008333333333333333
-        tail = tail * r + 0.041666666666666664
-        tail = tail * r + 0.16666666666666666
-        tail = tail * r + 0.5
-        values[w] = 1.0 + (r + r * r * tail)
-        power[w] = k + 4503599627371519.0  # 2**52 + 1023: the last bits are k + 1023
-    for w in range(LANES):
-        bits[w] <<= 52
-    for w in range(LANES):
-        values[w] *= power[w]
 
 
 @kernel
@@ -498,23 +494,7 @@ def gradient_step(starts, tokens, values, root, share, target, weights, c2, grad
     row, terms = np.empty(n_labels), np.zeros(n_labels)
     for feature in range(len(root)):
         begin, stop = starts[feature] - starts[0], starts[feature + 1] - starts[0]
-        for j in range(n_labels):
-            row[j] = 0.0
-        if len(values):
-            for entry in range(begin, stop):
-                own, value = share[tokens[entry]], values[entry]
-                for j in range(n_labels):
-                    row[j] += value * own[j]
-        else:
-            for entry in range(begin, stop - 3, 4):
-                a, b = share[tokens[entry]], share[tokens[entry + 1]]
-                c, d = share[tokens[entry + 2]], share[tokens[entry + 3]]
-                for j in range(n_labels):
-                    row[j] += (a[j] + b[j]) + (c[j] + d[j])
-            for entry in range(stop - (stop - begin) % 4, stop):
-                own = share[tokens[entry]]
-                for j in range(n_labels):
-                    row[j] += own[j]
+        sum_rows(tokens, begin, stop, values, share, row)
         here, wanted, out = weights[feature], target[feature], gradient[feature]
         for j in range(n_labels):
             pull = c2 * here[j]

@@ -1,0 +1,88 @@
+"""Eight numbers at a time: the same bits as one by one."""
+
+from __future__ import annotations
+
+import numba
+import numpy as np
+import pytest
+
+from goldspan._kernel import _called, kernel
+from goldspan._vectors import (
+    SIZE,
+    exp8,
+    larger8,
+    load8,
+    smaller8,
+    spread8,
+    store8,
+    sum8,
+)
+
+
+@numba.njit(error_model="numpy")
+def mixed(left, right, factor, out):
+    """All of the arithmetic, on places in the middle of arrays of one, two and three axes."""
+    a, b = load8(left, 3), load8(right, (1, 2))
+    both = (a * b + factor) / (b - 2.0 * a)
+    store8(out, (1, 0, 1), larger8(both, a) - smaller8(both, b))
+    return sum8(both)
+
+
+@numba.njit(error_model="numpy")
+def exponentials(values, out):
+    for at in range(0, len(values), SIZE):
+        store8(out, at, exp8(load8(values, at)))
+
+
+def test_arithmetic_has_the_bits_of_numpy():
+    rng = np.random.default_rng(0)
+    left, right, out = rng.normal(size=12), rng.normal(size=(3, 11)), np.zeros((2, 2, 10))
+    total = mixed(left, right, 0.7, out)
+    a, b = left[3:11], right[1, 2:10]
+    both = (a * b + 0.7) / (b - 2.0 * a)
+    np.testing.assert_array_equal(out[1, 0, 1:9], np.maximum(both, a) - np.minimum(both, b))
+    assert np.count_nonzero(out) == SIZE
+    fours = both[:4] + both[4:]
+    assert total == (fours[0] + fours[2]) + (fours[1] + fours[3])
+
+
+def test_places_may_be_of_any_whole_type():
+    @numba.njit
+    def row(table, rows):
+        total = spread8(0.0)
+        for n in rows:
+            total = total + load8(table, (n, 0))
+        return sum8(total)
+
+    table = np.arange(24.0).reshape(3, 8)
+    for kind in (np.int32, np.int64, np.uint8):
+        assert row(table, np.array([0, 2], kind)) == table[[0, 2]].sum()
+
+
+def test_exponentials_are_those_of_numpy():
+    far = np.linspace(-700, 700, 16_000)
+    near = np.random.default_rng(6).uniform(-40, 0, 16_000)
+    edges = np.array([0.0, -0.0, 1.0, -1.0, np.log(2), -np.log(2), 1e-300, -1e-17])
+    values = np.concatenate([far, near, edges])
+    found = np.empty_like(values)
+    exponentials(values, found)
+    np.testing.assert_allclose(found, np.exp(values), rtol=4.5e-16)
+    assert found[-8] == found[-7] == 1
+
+
+@pytest.mark.parametrize("array", [np.zeros((8, 8), np.float32), np.zeros((8, 8)).T[:, :]])
+def test_other_arrays_are_refused_when_compiled(array):
+    @numba.njit
+    def first(table):
+        return sum8(load8(table, (0, 0)))
+
+    with pytest.raises(TypeError, match="C order and float64"):
+        first(array)
+
+
+def test_machine_code_depends_on_the_vectors_source():
+    """A change of an intrinsic leaves no old machine code in force."""
+    assert _called(load8).__code__.co_filename.endswith("_vectors.py")
+    assert _called(larger8).__code__.co_filename.endswith("_vectors.py")
+    assert _called(kernel(lambda: 0)).__code__.co_filename == __file__
+    assert _called(1.0) is None
