@@ -19,13 +19,17 @@ from goldspan.tagger.base import FeatureTagger, carry, potentials_of, score_tags
 from goldspan.tagger.decoding import best_path
 from goldspan.tagger.features import Columns, Features, Merged
 from goldspan.tagger.kernels import (
-    add_and_dot,
+    add_counts,
     add_multiple,
+    combine,
+    count_step,
     dense_counts,
     dot,
     expected_lanes,
     expected_step,
     gradient_step,
+    products,
+    take_step,
 )
 from goldspan.tagger.parameters import Floats, Weights
 from goldspan.tagger.targets import Clamp, Masks, Targets
@@ -109,32 +113,30 @@ def minimise(
 
 
 class _Search:
-    """Where the search is, and what it remembers."""
+    """Where the search is."""
 
     def __init__(self, objective: Function, start: Floats, memory: int) -> None:
-        self._objective, self._memory = objective, memory
+        self._objective = objective
         self.x = start.copy()
         value, gradient = objective(self.x)
         self.trace, self._n_evaluations = [value], 1
-        self._gradient = gradient.copy()
+        self._past = _Past(gradient, memory)
         self._direction, self._at = np.empty_like(start), np.empty_like(start)
-        if not np.isfinite([value, dot(gradient, gradient)]).all():
+        if not np.isfinite([value, self._past.square]).all():
             raise InputError(
                 "training: the objective is not finite at the start: values of features, weights "
                 "of items or the weights to begin with are too large"
             )
-        self._past: list[tuple[Floats, Floats, float]] = []
-        self._spare = np.empty_like(start), np.empty_like(start)
 
     def step(self, tol: float) -> str | None:
         """Take a step; return why there is none, None if there is one."""
-        slope = _direction(self._gradient, self._past, self._direction)
+        slope = self._past.direction(self._direction)
         if not slope < 0:  # the memory is of no use any more
-            self._past.clear()
-            slope = _direction(self._gradient, self._past, self._direction)
+            self._past.forget()
+            slope = self._past.direction(self._direction)
             if slope == 0:
                 return "tol"
-        first = 1.0 if self._past else min(1.0, 1.0 / np.sqrt(-slope))
+        first = 1.0 if self._past.pairs else min(1.0, 1.0 / np.sqrt(-slope))
         found = _line_search(
             self._objective, self.x, self.trace[-1], slope, self._direction, first, self._at
         )
@@ -142,23 +144,9 @@ class _Search:
         if found.length == 0:  # at the optimum only the last digits move
             promised = -slope * first / max(1.0, abs(self.trace[-1]))
             return "tol" if promised <= max(tol, EPSILON) else "line search"
-        self._go(found)
-        return None
-
-    def _go(self, found: _Found) -> None:
-        step, change = self._spare
-        np.multiply(self._direction, found.length, out=step)
-        np.subtract(found.gradient, self._gradient, out=change)
-        curvature = dot(step, change)
-        self.x += step
+        self._past.go(self.x, self._direction, found.length, found.gradient)
         self.trace.append(found.value)
-        self._gradient[:] = found.gradient
-        if curvature > 1e-300:
-            self._past.append((step, change, curvature))
-            if len(self._past) > self._memory:
-                self._spare = self._past.pop(0)[:2]
-            else:
-                self._spare = np.empty_like(step), np.empty_like(step)
+        return None
 
     def is_still(self, tol: float) -> bool:
         """Return whether the last ten steps moved the objective little."""
@@ -170,33 +158,67 @@ class _Search:
         return Minimum(self.x, tuple(self.trace), converged, reason, self._n_evaluations)
 
 
-def _direction(
-    gradient: Floats, past: Sequence[tuple[Floats, Floats, float]], out: Floats
-) -> float:
-    """Set `out` to minus the approximate inverse Hessian times the gradient; return the slope.
+class _Past:
+    """The last steps, how each changed the gradient, and the inner products of all these vectors.
 
-    Every addition goes together with the inner product that comes next, so that `out` is read once
-    for both.
+    The direction of L-BFGS is a weighted sum of them, whose weights the products alone decide
+    (Chen, Wang and Zhou 2014): every vector is read once for the products and once for the sum,
+    where the usual two loops read and write the direction after every vector.
+
+    Args:
+        gradient: float64 [n], at the start.
+        most: Number of steps that are kept.
+
+    Attributes:
+        pairs: The places of the kept steps, the oldest first.
     """
-    np.negative(gradient, out=out)
-    if not past:
-        return float(dot(out, gradient))
-    alphas = []
-    product = dot(past[-1][0], out)
-    for n in range(len(past) - 1, -1, -1):
-        _, change, curvature = past[n]
-        alphas.append(product / curvature)
-        if n:
-            product = add_and_dot(out, -alphas[-1], change, past[n - 1][0])
-        else:
-            add_multiple(out, -alphas[-1], change)
-    _, change, curvature = past[-1]
-    out *= curvature / dot(change, change)
-    product = dot(past[0][1], out)
-    for n, (step, _, curvature) in enumerate(past):
-        after = past[n + 1][1] if n + 1 < len(past) else gradient
-        product = add_and_dot(out, alphas.pop() - product / curvature, step, after)
-    return float(product)
+
+    def __init__(self, gradient: Floats, most: int) -> None:
+        self._most, self._places = most, most + 1  # one place for the step that comes next
+        self._gradient = 2 * self._places
+        self._table = np.empty((2 * self._places + 1, len(gradient)))
+        self._table[self._gradient] = gradient
+        self._product = np.zeros((len(self._table), len(self._table)))
+        self.square = self._product[self._gradient, self._gradient] = dot(gradient, gradient)
+        self.pairs: list[int] = []
+
+    def forget(self) -> None:
+        """Keep the gradient alone."""
+        self.pairs.clear()
+
+    def direction(self, out: Floats) -> float:
+        """Set `out` to the direction to go, float64 [n]; return the slope along it."""
+        rows, kept = self._rows(), len(self.pairs)
+        product = self._product[np.ix_(rows, rows)]  # of steps, then changes, then the gradient
+        weight, alpha = np.zeros(len(rows)), np.zeros(kept)
+        weight[-1] = -1.0
+        for n in reversed(range(kept)):
+            alpha[n] = product[n] @ weight / product[n, kept + n]
+            weight[kept + n] -= alpha[n]
+        if kept:
+            last = 2 * kept - 1
+            weight *= product[kept - 1, last] / product[last, last]
+        for n in range(kept):
+            weight[n] += alpha[n] - product[kept + n] @ weight / product[n, kept + n]
+        return float(combine(self._table, rows, weight, out))
+
+    def go(self, x: Floats, direction: Floats, length: float, gradient: Floats) -> None:
+        """Add a step to x, float64 [n], and remember it."""
+        step = next(place for place in range(self._places) if place not in self.pairs)
+        three = np.array([step, step + self._places, self._gradient])
+        there = self._gradient, step, step + self._places
+        curvature = take_step(x, self._table, *there, direction, length, gradient)
+        if curvature > 1e-300:
+            self.pairs = [*self.pairs, step][-self._most :]
+        rows = self._rows()
+        found = np.empty((len(rows), 3))
+        products(self._table, rows, three, found)
+        self._product[np.ix_(rows, three)] = found
+        self._product[np.ix_(three, rows)] = found.T
+
+    def _rows(self) -> NDArray[np.int64]:
+        """Return the rows of the table that count, the gradient's last."""
+        return np.array([*self.pairs, *(p + self._places for p in self.pairs), self._gradient])
 
 
 @dataclass(frozen=True, eq=False)
@@ -224,8 +246,7 @@ def _line_search(
     high: float = np.inf
     best: Any = _Found(0.0, value, direction, 0)
     for trial in range(1, MAX_TRIALS + 1):
-        np.multiply(direction, length, out=at)
-        np.add(x, at, out=at)
+        add_multiple(x, length, direction, at)
         new, gradient = objective(at)
         steep = dot(gradient, direction) if np.isfinite(new) else np.inf
         enough = np.isfinite(new) and new <= value + DECREASE * length * slope
@@ -270,31 +291,43 @@ class Part(NamedTuple):
     """A shard of items and the passes over them, each with its weights and allowed tags.
 
     Attributes:
-        features: Of its tokens.
+        features: Of its tokens, with numbers of their own: in those of all, the weights that the
+            shard reads lie far apart.
+        used: int64, ascending, the numbers that they have among all; those of dense ones the last.
+        columns: Its sparse features by their columns.
         passes: Whose `allowed` is empty where all tags are.
         by_length: int32 [n_items], items that have tokens, the longest first.
     """
 
     features: Features
+    used: NDArray[np.int64]
+    columns: Columns
     passes: tuple[Clamp, ...]
     by_length: NDArray[np.int32]
 
 
-def cut(features: Features, passes: Sequence[Clamp]) -> list[Part]:
+def cut(features: Features, n_features: int, passes: Sequence[Clamp]) -> list[Part]:
     """Cut items into shards of about equal work; depends on the input only."""
     n_items = len(features.offsets) - 1
     n_shards = min(_n_shards(features), max(1, n_items))
     work = features.bounds[features.offsets - features.offsets[0]] - features.bounds[0]
     edges = np.searchsorted(work, work[-1] * np.arange(1, n_shards) // n_shards)
     edges = np.unique(np.concatenate([[0], edges, [n_items]]))
+    dense = np.arange(n_features - features.n_dense, n_features)
     parts = []
     for a, b in pairwise(edges.tolist()):
         tokens = slice(*(features.offsets[[a, b]] - features.offsets[0]))
-        own = (Clamp(one.allowed[tokens], one.weight[a:b]) for one in passes)
-        kept = tuple(one for one in own if one.weight.any())
+        passed = (Clamp(one.allowed[tokens], one.weight[a:b]) for one in passes)
+        kept = tuple(one for one in passed if one.weight.any())
         lengths = np.diff(features.offsets[a : b + 1])
         by_length = np.argsort(-lengths, kind="stable")[: np.count_nonzero(lengths)]
-        parts.append(Part(features.items(a, b).compact(), kept, by_length.astype(np.int32)))
+        every = features.items(a, b).compact()
+        is_used = np.zeros(n_features, np.bool_)
+        is_used[every.ids] = True
+        used, number = np.flatnonzero(is_used), np.cumsum(is_used, dtype=np.int32) - np.int32(1)
+        own = replace(every, ids=number[every.ids])
+        columns, every_used = Columns.of(own, len(used)), np.concatenate([used, dense])
+        parts.append(Part(own, every_used, columns, kept, by_length.astype(np.int32)))
     return parts
 
 
@@ -303,26 +336,24 @@ class Expected(NamedTuple):
 
     Attributes:
         log_z: The weighted sum of ln Z over items and passes.
-        share: float64 [n_tokens, J], of the tokens.
+        counts: float64 [n_used, J], of the features that it uses.
         chain: float64 [J + J * J + J], of first tags, steps and last tags.
-        dense: float64 [D, J], of the dense features.
     """
 
     log_z: float
-    share: Floats
+    counts: Floats
     chain: Floats
-    dense: Floats
 
 
 def expect(part: Part, params: tuple[Floats, ...]) -> Expected:
     """Do the forward-backward of some items."""
-    state, start, step, end = params
+    every, start, step, end = params
     f, n_labels = part.features, len(start)
-    share = np.zeros((f.n_tokens, n_labels))
-    counts = Weights.zeros(0, n_labels)
+    state, share = every[part.used], np.zeros((f.n_tokens, n_labels))
+    ends = Weights.zeros(0, n_labels)
     log_z = 0.0
     words = (f.offsets, f.bounds, f.ids, f.values, f.dense_scores(state))
-    chain, out = (state, start, step, end), (share, counts.start, counts.step, counts.end)
+    chain, out = (state, start, step, end), (share, ends.start, ends.step, ends.end)
     for allowed, weight in part.passes:
         rest = weight
         if not len(allowed):
@@ -331,21 +362,37 @@ def expect(part: Part, params: tuple[Floats, ...]) -> Expected:
             rest = np.where(left, weight, 0.0)
         if rest.any():
             log_z += expected_step(*words, rest, allowed, *chain, *out)
-    dense = np.zeros((f.n_dense, n_labels))
+    counts = np.empty_like(state)
+    count_step(*part.columns, share, counts)
     if f.n_dense:
+        dense = counts[len(counts) - f.n_dense :]
+        dense[:] = 0.0
         dense_counts(f.vectors, f.rows, share, dense)
-    return Expected(log_z, share, counts.vector, dense)
+    return Expected(log_z, counts, ends.vector)
 
 
 @dataclass(frozen=True, eq=False)
 class _Slice:
-    """A shard of features, from the first to the one before the last."""
+    """A shard of features, from the first to the one before the last.
 
-    columns: Columns
+    `places` has for every shard of items which of its features they are, and `rows` which of these
+    features each of them is.
+    """
+
     root: Floats
     target: Floats
     first: int
     last: int
+    places: tuple[slice, ...]
+    rows: tuple[NDArray[np.int64], ...]
+
+    @classmethod
+    def of(cls, first: int, last: int, root: Floats, target: Floats, parts: list[Part]) -> _Slice:
+        """Cut it out of all features."""
+        edges = (np.searchsorted(part.used, [first, last]).tolist() for part in parts)
+        places = tuple(slice(a, b) for a, b in edges)
+        rows = tuple(part.used[own] - first for part, own in zip(parts, places, strict=True))
+        return cls(root[first:last], target[first:last], first, last, places, rows)
 
 
 class Objective:
@@ -354,17 +401,19 @@ class Objective:
     def __init__(
         self, merged: Merged, targets: Targets, masks: Masks, c2: float, runner: Runner, bias: bool
     ) -> None:
-        self._shape = len(merged.root), targets.counts.n_labels
-        self._root, self._masks, self._n_dense = merged.root, masks, merged.features.n_dense
-        self._c2, self._runner, self._bias = c2, runner, bias
+        n_features = len(merged.root)
+        self._shape = n_features, targets.counts.n_labels
+        self._root, self._masks, self._c2 = merged.root, masks, c2
+        self._runner, self._bias = runner, bias
         known = [Clamp(one.allowed, -one.weight) for one in targets.clamps]
-        self._parts = cut(merged.features, [Clamp(ALL, targets.weight), *known])
+        self._parts = cut(merged.features, n_features, [Clamp(ALL, targets.weight), *known])
         target = merged.join(targets.counts)
         state = Weights.of_vector(target, *self._shape).state
         self._chain_target = target[state.size :]
+        n_slices = min(_n_shards(merged.features), n_features)
+        edges = n_features * np.arange(n_slices + 1) // max(1, n_slices)
         self._slices = [
-            _Slice(merged.columns.between(a, b), merged.root[a:b], state[a:b], a, b)
-            for a, b in merged.columns.cut(_n_shards(merged.features))
+            _Slice.of(a, b, merged.root, state, self._parts) for a, b in pairwise(edges.tolist())
         ]
         self._gradient = np.empty_like(target)
 
@@ -374,15 +423,12 @@ class Objective:
         state = weights.state * self._root[:, None]
         params = (state, *self._masks.exponentials(weights))
         found = self._runner.map(expect, self._parts, params)
-        share = np.concatenate([one.share for one in found])
-        rows = self._runner.map(_gradient, self._slices, (share, weights.state, self._c2))
+        counts = [one.counts for one in found]
+        rows = self._runner.map(_gradient, self._slices, (counts, weights.state, self._c2))
         value = sum(one.log_z for one in found) + sum(terms for terms, _ in rows)
+        out = Weights.of_vector(self._gradient, *self._shape).state
         for one, (_, row) in zip(self._slices, rows, strict=True):
-            out = Weights.of_vector(self._gradient, *self._shape).state
             out[one.first : one.last] = row
-        if self._n_dense:  # their columns are empty: the rows have the penalty and the targets
-            out = Weights.of_vector(self._gradient, *self._shape).state[-self._n_dense :]
-            out += sum(one.dense for one in found)
         return value + self._of_chain(vector, found), self._gradient
 
     def _of_chain(self, vector: Floats, found: Sequence[Expected]) -> float:
@@ -398,11 +444,12 @@ class Objective:
         return float(self._c2 * dot(own, own) - dot(self._chain_target, own))
 
 
-def _gradient(one: _Slice, params: tuple[Floats, Floats, float]) -> tuple[float, Floats]:
-    share, weights, c2 = params
+def _gradient(one: _Slice, params: tuple[list[Floats], Floats, float]) -> tuple[float, Floats]:
+    counts, weights, c2 = params
     out = np.empty_like(one.target)
-    own = weights[one.first : one.last]
-    terms = gradient_step(*one.columns, one.root, share, one.target, own, c2, out)
+    terms = gradient_step(one.target, weights[one.first : one.last], c2, out)
+    for rows, place, expected in zip(one.rows, one.places, counts, strict=True):
+        add_counts(rows, one.root, expected[place], out)
     return float(terms), out
 
 

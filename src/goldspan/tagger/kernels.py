@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from goldspan._kernel import inner, kernel
-from goldspan._vectors import SIZE, exp8, larger8, load8, smaller8, spread8, store8
+from goldspan._kernel import inlined, inner, kernel
+from goldspan._vectors import SIZE, exp8, larger8, load8, smaller8, spread8, store8, sum8
 from goldspan.chains.forward_backward import (
     LANES,
     ROOM,
@@ -210,7 +210,7 @@ def scores(first, length, bounds, ids, values, base, state, score):
                 score[t, j] += base[first + t, j]
 
 
-@inner
+@inlined
 def sum_rows(rows, begin, stop, values, table, out):
     """Sum some rows of a table, each times its value, into out [J].
 
@@ -477,28 +477,36 @@ def _equal(starts, tokens, values, left, right):
 
 
 @kernel
-def gradient_step(starts, tokens, values, root, share, target, weights, c2, gradient):
-    """Write the gradient of -L(w) for some features; return c2 |w|^2 - target . w, its terms in w.
+def count_step(starts, tokens, values, share, counts):
+    """Sum the shares of every feature's tokens.
 
     Args:
-        starts: int64 [n_features + 1], entries of `tokens`; the first may be any number.
+        starts: int64 [n_features + 1], entries of `tokens`.
         tokens: int32 [n_entries], tokens of the features.
         values: float64 [n_entries], or empty if all are 1.
-        root: float64 [n_features], factor of all values of a feature.
-        share: float64 [n_tokens, J], what is expected of a token.
+        share: float64 [n_tokens, J].
+        counts: float64 [>= n_features, J], written.
+    """
+    for feature in range(len(starts) - 1):
+        sum_rows(tokens, starts[feature], starts[feature + 1], values, share, counts[feature])
+
+
+@kernel
+def gradient_step(target, weights, c2, gradient):
+    """Begin the gradient of -L(w) with its terms in w; return them: c2 |w|^2 - target . w.
+
+    Args:
         target: float64 [n_features, J].
         weights: float64 [n_features, J].
         gradient: float64 [n_features, J], written.
     """
-    n_labels = share.shape[1]
-    row, terms = np.empty(n_labels), np.zeros(n_labels)
-    for feature in range(len(root)):
-        begin, stop = starts[feature] - starts[0], starts[feature + 1] - starts[0]
-        sum_rows(tokens, begin, stop, values, share, row)
+    n_labels = target.shape[1]
+    terms = np.zeros(n_labels)
+    for feature in range(len(target)):
         here, wanted, out = weights[feature], target[feature], gradient[feature]
         for j in range(n_labels):
             pull = c2 * here[j]
-            out[j] = root[feature] * row[j] - wanted[j] + 2.0 * pull
+            out[j] = 2.0 * pull - wanted[j]
             terms[j] += (pull - wanted[j]) * here[j]
     total = 0.0
     for j in range(n_labels):
@@ -506,55 +514,126 @@ def gradient_step(starts, tokens, values, root, share, target, weights, c2, grad
     return total
 
 
+@kernel
+def add_counts(rows, factor, counts, gradient):
+    """Add what some items expect of their features, each times its factor, to the gradient.
+
+    Args:
+        rows: int64 [n], rows of `factor` and `gradient`.
+        factor: float64 [n_features].
+        counts: float64 [n, J].
+        gradient: float64 [n_features, J], added to.
+    """
+    for k in range(len(rows)):
+        row = rows[k]
+        for j in range(counts.shape[1]):
+            gradient[row, j] += factor[row] * counts[k, j]
+
+
 # --------------------------------------------------------------------------------------------------
-# Sums over long vectors, always in the same order: BLAS's depend on its number of threads.
+# Long vectors: every one is read as few times as possible, and sums always have the same order
+# (BLAS's depends on its number of threads).
+
+CHUNK = 256
+"""Numbers of several vectors that stay near the processor together."""
 
 
 @kernel
 def dot(left, right):
     """Return the inner product of two vectors, float64 [n]; eight sums side by side."""
-    n = len(left) - len(left) % 8
-    a0 = a1 = a2 = a3 = a4 = a5 = a6 = a7 = 0.0
-    for i in range(0, n, 8):
-        a0 += left[i] * right[i]
-        a1 += left[i + 1] * right[i + 1]
-        a2 += left[i + 2] * right[i + 2]
-        a3 += left[i + 3] * right[i + 3]
-        a4 += left[i + 4] * right[i + 4]
-        a5 += left[i + 5] * right[i + 5]
-        a6 += left[i + 6] * right[i + 6]
-        a7 += left[i + 7] * right[i + 7]
-    total = ((a0 + a4) + (a1 + a5)) + ((a2 + a6) + (a3 + a7))
-    for i in range(n, len(left)):
-        total += left[i] * right[i]
+    whole = len(left) - len(left) % SIZE
+    sums = spread8(0.0)
+    for at in range(0, whole, SIZE):
+        sums = sums + load8(left, at) * load8(right, at)
+    total = sum8(sums)
+    for at in range(whole, len(left)):
+        total += left[at] * right[at]
     return total
 
 
 @kernel
-def add_multiple(target, factor, values):
-    """Add factor * values to target, float64 [n], in place."""
-    for i in range(len(target)):
-        target[i] += factor * values[i]
+def add_multiple(values, factor, others, out):
+    """Write values + factor * others, float64 [n], into out."""
+    whole = len(out) - len(out) % SIZE
+    for at in range(0, whole, SIZE):
+        store8(out, at, load8(values, at) + load8(others, at) * factor)
+    for at in range(whole, len(out)):
+        out[at] = values[at] + others[at] * factor
 
 
 @kernel
-def add_and_dot(target, factor, values, other):
-    """Add factor * values to target in place; return its inner product with another vector."""
-    n = len(target) - len(target) % 8
-    a0 = a1 = a2 = a3 = a4 = a5 = a6 = a7 = 0.0
-    for i in range(0, n, 8):
-        for k in range(8):
-            target[i + k] += factor * values[i + k]
-        a0 += target[i] * other[i]
-        a1 += target[i + 1] * other[i + 1]
-        a2 += target[i + 2] * other[i + 2]
-        a3 += target[i + 3] * other[i + 3]
-        a4 += target[i + 4] * other[i + 4]
-        a5 += target[i + 5] * other[i + 5]
-        a6 += target[i + 6] * other[i + 6]
-        a7 += target[i + 7] * other[i + 7]
-    total = ((a0 + a4) + (a1 + a5)) + ((a2 + a6) + (a3 + a7))
-    for i in range(n, len(target)):
-        target[i] += factor * values[i]
-        total += target[i] * other[i]
+def take_step(x, table, gradient, step, change, direction, length, new):
+    """Go from x into a direction, and note it in rows of a table; return step . change.
+
+    Args:
+        x: float64 [n]; length * direction is added.
+        table: float64 [n_rows, n].
+        gradient: Its row with the gradient, which becomes the new one.
+        step, change: Its rows for what was added to x, and to the gradient.
+        direction: float64 [n].
+        length: Of the step, in directions.
+        new: float64 [n], the gradient there.
+    """
+    whole = len(x) - len(x) % SIZE
+    sums = spread8(0.0)
+    for at in range(0, whole, SIZE):
+        moved, there = load8(direction, at) * length, load8(new, at)
+        changed = there - load8(table, (gradient, at))
+        store8(x, at, load8(x, at) + moved)
+        store8(table, (step, at), moved)
+        store8(table, (change, at), changed)
+        store8(table, (gradient, at), there)
+        sums = sums + moved * changed
+    total = sum8(sums)
+    for at in range(whole, len(x)):
+        table[step, at] = direction[at] * length
+        table[change, at] = new[at] - table[gradient, at]
+        table[gradient, at] = new[at]
+        x[at] += table[step, at]
+        total += table[step, at] * table[change, at]
+    return total
+
+
+@kernel
+def products(table, rows, three, out):
+    """Write the inner products of some rows of a table with three of them into out [n_rows, 3]."""
+    n = table.shape[1]
+    for k in range(len(rows)):
+        out[k, 0] = out[k, 1] = out[k, 2] = 0.0
+    for first in range(0, n, CHUNK):
+        stop = min(first + CHUNK, n)
+        whole = stop - (stop - first) % SIZE
+        for k in range(len(rows)):
+            a, b, c = spread8(0.0), spread8(0.0), spread8(0.0)
+            for at in range(first, whole, SIZE):
+                own = load8(table, (rows[k], at))
+                a = a + own * load8(table, (three[0], at))
+                b = b + own * load8(table, (three[1], at))
+                c = c + own * load8(table, (three[2], at))
+            out[k, 0] += sum8(a)
+            out[k, 1] += sum8(b)
+            out[k, 2] += sum8(c)
+            for at in range(whole, stop):
+                for m in range(3):
+                    out[k, m] += table[rows[k], at] * table[three[m], at]
+
+
+@kernel
+def combine(table, rows, weights, out):
+    """Write the weighted sum of some rows of a table; return its product with the last row."""
+    whole = len(out) - len(out) % SIZE
+    sums = spread8(0.0)
+    for at in range(0, whole, SIZE):
+        here, own = spread8(0.0), spread8(0.0)
+        for k in range(len(rows)):
+            own = load8(table, (rows[k], at))
+            here = here + own * weights[k]
+        store8(out, at, here)
+        sums = sums + here * own
+    total = sum8(sums)
+    for at in range(whole, len(out)):
+        out[at] = 0.0
+        for k in range(len(rows)):
+            out[at] += table[rows[k], at] * weights[k]
+        total += out[at] * table[rows[len(rows) - 1], at]
     return total
