@@ -19,10 +19,8 @@ from goldspan.tagger.base import FeatureTagger, carry, potentials_of, score_tags
 from goldspan.tagger.decoding import best_path
 from goldspan.tagger.features import Columns, Features, Merged
 from goldspan.tagger.kernels import (
-    add_counts,
     add_multiple,
     combine,
-    count_step,
     dense_counts,
     dot,
     expected_lanes,
@@ -291,43 +289,31 @@ class Part(NamedTuple):
     """A shard of items and the passes over them, each with its weights and allowed tags.
 
     Attributes:
-        features: Of its tokens, with numbers of their own: in those of all, the weights that the
-            shard reads lie far apart.
-        used: int64, ascending, the numbers that they have among all; those of dense ones the last.
-        columns: Its sparse features by their columns.
+        features: Of its tokens.
         passes: Whose `allowed` is empty where all tags are.
         by_length: int32 [n_items], items that have tokens, the longest first.
     """
 
     features: Features
-    used: NDArray[np.int64]
-    columns: Columns
     passes: tuple[Clamp, ...]
     by_length: NDArray[np.int32]
 
 
-def cut(features: Features, n_features: int, passes: Sequence[Clamp]) -> list[Part]:
+def cut(features: Features, passes: Sequence[Clamp]) -> list[Part]:
     """Cut items into shards of about equal work; depends on the input only."""
     n_items = len(features.offsets) - 1
     n_shards = min(_n_shards(features), max(1, n_items))
     work = features.bounds[features.offsets - features.offsets[0]] - features.bounds[0]
     edges = np.searchsorted(work, work[-1] * np.arange(1, n_shards) // n_shards)
     edges = np.unique(np.concatenate([[0], edges, [n_items]]))
-    dense = np.arange(n_features - features.n_dense, n_features)
     parts = []
     for a, b in pairwise(edges.tolist()):
         tokens = slice(*(features.offsets[[a, b]] - features.offsets[0]))
-        passed = (Clamp(one.allowed[tokens], one.weight[a:b]) for one in passes)
-        kept = tuple(one for one in passed if one.weight.any())
+        own = (Clamp(one.allowed[tokens], one.weight[a:b]) for one in passes)
+        kept = tuple(one for one in own if one.weight.any())
         lengths = np.diff(features.offsets[a : b + 1])
         by_length = np.argsort(-lengths, kind="stable")[: np.count_nonzero(lengths)]
-        every = features.items(a, b).compact()
-        is_used = np.zeros(n_features, np.bool_)
-        is_used[every.ids] = True
-        used, number = np.flatnonzero(is_used), np.cumsum(is_used, dtype=np.int32) - np.int32(1)
-        own = replace(every, ids=number[every.ids])
-        columns, every_used = Columns.of(own, len(used)), np.concatenate([used, dense])
-        parts.append(Part(own, every_used, columns, kept, by_length.astype(np.int32)))
+        parts.append(Part(features.items(a, b).compact(), kept, by_length.astype(np.int32)))
     return parts
 
 
@@ -336,24 +322,26 @@ class Expected(NamedTuple):
 
     Attributes:
         log_z: The weighted sum of ln Z over items and passes.
-        counts: float64 [n_used, J], of the features that it uses.
+        share: float64 [n_tokens, J], of the tokens.
         chain: float64 [J + J * J + J], of first tags, steps and last tags.
+        dense: float64 [D, J], of the dense features.
     """
 
     log_z: float
-    counts: Floats
+    share: Floats
     chain: Floats
+    dense: Floats
 
 
 def expect(part: Part, params: tuple[Floats, ...]) -> Expected:
     """Do the forward-backward of some items."""
-    every, start, step, end = params
+    state, start, step, end = params
     f, n_labels = part.features, len(start)
-    state, share = every[part.used], np.zeros((f.n_tokens, n_labels))
-    ends = Weights.zeros(0, n_labels)
+    share = np.zeros((f.n_tokens, n_labels))
+    counts = Weights.zeros(0, n_labels)
     log_z = 0.0
     words = (f.offsets, f.bounds, f.ids, f.values, f.dense_scores(state))
-    chain, out = (state, start, step, end), (share, ends.start, ends.step, ends.end)
+    chain, out = (state, start, step, end), (share, counts.start, counts.step, counts.end)
     for allowed, weight in part.passes:
         rest = weight
         if not len(allowed):
@@ -362,37 +350,21 @@ def expect(part: Part, params: tuple[Floats, ...]) -> Expected:
             rest = np.where(left, weight, 0.0)
         if rest.any():
             log_z += expected_step(*words, rest, allowed, *chain, *out)
-    counts = np.empty_like(state)
-    count_step(*part.columns, share, counts)
+    dense = np.zeros((f.n_dense, n_labels))
     if f.n_dense:
-        dense = counts[len(counts) - f.n_dense :]
-        dense[:] = 0.0
         dense_counts(f.vectors, f.rows, share, dense)
-    return Expected(log_z, counts, ends.vector)
+    return Expected(log_z, share, counts.vector, dense)
 
 
 @dataclass(frozen=True, eq=False)
 class _Slice:
-    """A shard of features, from the first to the one before the last.
+    """A shard of features, from the first to the one before the last."""
 
-    `places` has for every shard of items which of its features they are, and `rows` which of these
-    features each of them is.
-    """
-
+    columns: Columns
     root: Floats
     target: Floats
     first: int
     last: int
-    places: tuple[slice, ...]
-    rows: tuple[NDArray[np.int64], ...]
-
-    @classmethod
-    def of(cls, first: int, last: int, root: Floats, target: Floats, parts: list[Part]) -> _Slice:
-        """Cut it out of all features."""
-        edges = (np.searchsorted(part.used, [first, last]).tolist() for part in parts)
-        places = tuple(slice(a, b) for a, b in edges)
-        rows = tuple(part.used[own] - first for part, own in zip(parts, places, strict=True))
-        return cls(root[first:last], target[first:last], first, last, places, rows)
 
 
 class Objective:
@@ -401,19 +373,17 @@ class Objective:
     def __init__(
         self, merged: Merged, targets: Targets, masks: Masks, c2: float, runner: Runner, bias: bool
     ) -> None:
-        n_features = len(merged.root)
-        self._shape = n_features, targets.counts.n_labels
-        self._root, self._masks, self._c2 = merged.root, masks, c2
-        self._runner, self._bias = runner, bias
+        self._shape = len(merged.root), targets.counts.n_labels
+        self._root, self._masks, self._n_dense = merged.root, masks, merged.features.n_dense
+        self._c2, self._runner, self._bias = c2, runner, bias
         known = [Clamp(one.allowed, -one.weight) for one in targets.clamps]
-        self._parts = cut(merged.features, n_features, [Clamp(ALL, targets.weight), *known])
+        self._parts = cut(merged.features, [Clamp(ALL, targets.weight), *known])
         target = merged.join(targets.counts)
         state = Weights.of_vector(target, *self._shape).state
         self._chain_target = target[state.size :]
-        n_slices = min(_n_shards(merged.features), n_features)
-        edges = n_features * np.arange(n_slices + 1) // max(1, n_slices)
         self._slices = [
-            _Slice.of(a, b, merged.root, state, self._parts) for a, b in pairwise(edges.tolist())
+            _Slice(merged.columns.between(a, b), merged.root[a:b], state[a:b], a, b)
+            for a, b in merged.columns.cut(_n_shards(merged.features))
         ]
         self._gradient = np.empty_like(target)
 
@@ -423,12 +393,15 @@ class Objective:
         state = weights.state * self._root[:, None]
         params = (state, *self._masks.exponentials(weights))
         found = self._runner.map(expect, self._parts, params)
-        counts = [one.counts for one in found]
-        rows = self._runner.map(_gradient, self._slices, (counts, weights.state, self._c2))
+        share = np.concatenate([one.share for one in found])
+        rows = self._runner.map(_gradient, self._slices, (share, weights.state, self._c2))
         value = sum(one.log_z for one in found) + sum(terms for terms, _ in rows)
-        out = Weights.of_vector(self._gradient, *self._shape).state
         for one, (_, row) in zip(self._slices, rows, strict=True):
+            out = Weights.of_vector(self._gradient, *self._shape).state
             out[one.first : one.last] = row
+        if self._n_dense:  # their columns are empty: the rows have the penalty and the targets
+            out = Weights.of_vector(self._gradient, *self._shape).state[-self._n_dense :]
+            out += sum(one.dense for one in found)
         return value + self._of_chain(vector, found), self._gradient
 
     def _of_chain(self, vector: Floats, found: Sequence[Expected]) -> float:
@@ -444,12 +417,11 @@ class Objective:
         return float(self._c2 * dot(own, own) - dot(self._chain_target, own))
 
 
-def _gradient(one: _Slice, params: tuple[list[Floats], Floats, float]) -> tuple[float, Floats]:
-    counts, weights, c2 = params
+def _gradient(one: _Slice, params: tuple[Floats, Floats, float]) -> tuple[float, Floats]:
+    share, weights, c2 = params
     out = np.empty_like(one.target)
-    terms = gradient_step(one.target, weights[one.first : one.last], c2, out)
-    for rows, place, expected in zip(one.rows, one.places, counts, strict=True):
-        add_counts(rows, one.root, expected[place], out)
+    own = weights[one.first : one.last]
+    terms = gradient_step(*one.columns, one.root, share, one.target, own, c2, out)
     return float(terms), out
 
 

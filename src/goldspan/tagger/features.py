@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache, partial
-from itertools import groupby
+from itertools import groupby, pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -664,6 +664,20 @@ class Columns(NamedTuple):
         fill_columns(features.bounds, features.ids, features.values, starts, tokens, values)
         return cls(starts, tokens, values)
 
+    def between(self, first: int, last: int) -> Columns:
+        """Return a slice of features as views; starts keep their origin."""
+        starts = self.starts[first : last + 1]
+        own = slice(starts[0] - self.starts[0], starts[-1] - self.starts[0])
+        values = self.values[own] if len(self.values) else self.values
+        return Columns(starts, self.tokens[own], values)
+
+    def cut(self, n_parts: int) -> list[tuple[int, int]]:
+        """Return ranges of features with about as many entries each."""
+        n_features = len(self.starts) - 1
+        work = self.starts - self.starts[0] + np.arange(n_features + 1)
+        edges = np.searchsorted(work, work[-1] * np.arange(1, n_parts) // n_parts)
+        return list(pairwise(np.unique(np.concatenate([[0], edges, [n_features]])).tolist()))
+
 
 @dataclass(frozen=True, eq=False)
 class Merged:
@@ -673,11 +687,13 @@ class Merged:
         group: int32 [n_features], the number of a feature after merging, -1 for none.
         root: float64 [n_groups], the square root of how many a group has.
         features: The merged features of the tokens; their values are without `root`.
+        columns: The same by their columns; those of dense features, the last ones, are empty.
     """
 
     group: NDArray[np.int32]
     root: Floats
     features: Features
+    columns: Columns
 
     @classmethod
     def of(cls, features: Features, n_features: int) -> Merged:
@@ -695,7 +711,7 @@ class Merged:
         new[head] = np.arange(n_groups)
         merged = _renumbered(features, new)
         root = np.sqrt(np.bincount(group[known], minlength=n_groups))
-        return cls(group, root, merged)
+        return cls(group, root, merged, Columns.of(merged, n_groups))
 
     def join(self, weights: Weights) -> Floats:
         """Return the vector of the merged weights; differences within a group are lost."""

@@ -22,7 +22,7 @@ from goldspan.errors import InputError
 from goldspan.params import MOST, Number, Rounds
 from goldspan.protocols import Progress, Runner, Serial
 from goldspan.tagger.base import FeatureTagger
-from goldspan.tagger.crf import Expected, Masks, Part, Targets, check_paths, cut, expect
+from goldspan.tagger.crf import Expected, Masks, Targets, check_paths, cut, expect
 from goldspan.tagger.features import FeatureMap, Features
 from goldspan.tagger.kernels import dot
 from goldspan.tagger.parameters import Floats, Weights
@@ -103,14 +103,14 @@ class HMM(FeatureTagger):
         progress: Progress | None,
     ) -> None:
         """Count what is expected given what is known, until that changes little (EM)."""
-        parts, known = cut(features, len(targets.counts.state), targets.clamps), targets.counts
+        parts, known = cut(features, targets.clamps), targets.counts
         begin, self.converged_, self.stop_reason_ = time.monotonic(), False, "max_iter"
         weights = Weights.zeros(*known.state.shape)  # at first all that is allowed is as likely
         for done in range(self.max_iter + 1):
             params = (weights.state, *masks.exponentials(weights))
             found = runner.map(expect, parts, params)
             value = sum(one.log_z for one in found) + float(dot(known.vector, weights.vector))
-            self.weights_ = weights = self._weights_of(_total(known, parts, found), masks)
+            self.weights_ = weights = self._weights_of(_total(features, known, found), masks)
             if not done:
                 continue
             self.trace_ += (value,)
@@ -150,12 +150,13 @@ class HMM(FeatureTagger):
         return [slice(0, self.features_.n_features)]
 
 
-def _total(counts: Weights, parts: Sequence[Part], found: Sequence[Expected]) -> Weights:
+def _total(features: Features, counts: Weights, found: Sequence[Expected]) -> Weights:
     """Add what is expected to what was counted."""
     n_features, n_labels = counts.state.shape
     total = Weights.of_vector(counts.vector, n_features, n_labels)
-    for part, one in zip(parts, found, strict=True):
-        total.state[part.used] += one.counts
+    share = np.concatenate([one.share for one in found])
+    features.count(share, total.state)
+    for one in found:
         chain = Weights.of_vector(one.chain, 0, n_labels)
         total.start[:] += chain.start
         total.step[:] += chain.step

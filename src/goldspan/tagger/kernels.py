@@ -477,57 +477,33 @@ def _equal(starts, tokens, values, left, right):
 
 
 @kernel
-def count_step(starts, tokens, values, share, counts):
-    """Sum the shares of every feature's tokens.
+def gradient_step(starts, tokens, values, root, share, target, weights, c2, gradient):
+    """Write the gradient of -L(w) for some features; return c2 |w|^2 - target . w, its terms in w.
 
     Args:
-        starts: int64 [n_features + 1], entries of `tokens`.
+        starts: int64 [n_features + 1], entries of `tokens`; the first may be any number.
         tokens: int32 [n_entries], tokens of the features.
         values: float64 [n_entries], or empty if all are 1.
-        share: float64 [n_tokens, J].
-        counts: float64 [>= n_features, J], written.
-    """
-    for feature in range(len(starts) - 1):
-        sum_rows(tokens, starts[feature], starts[feature + 1], values, share, counts[feature])
-
-
-@kernel
-def gradient_step(target, weights, c2, gradient):
-    """Begin the gradient of -L(w) with its terms in w; return them: c2 |w|^2 - target . w.
-
-    Args:
+        root: float64 [n_features], factor of all values of a feature.
+        share: float64 [n_tokens, J], what is expected of a token.
         target: float64 [n_features, J].
         weights: float64 [n_features, J].
         gradient: float64 [n_features, J], written.
     """
-    n_labels = target.shape[1]
-    terms = np.zeros(n_labels)
-    for feature in range(len(target)):
+    n_labels = share.shape[1]
+    row, terms = np.empty(n_labels), np.zeros(n_labels)
+    for feature in range(len(root)):
+        begin, stop = starts[feature] - starts[0], starts[feature + 1] - starts[0]
+        sum_rows(tokens, begin, stop, values, share, row)
         here, wanted, out = weights[feature], target[feature], gradient[feature]
         for j in range(n_labels):
             pull = c2 * here[j]
-            out[j] = 2.0 * pull - wanted[j]
+            out[j] = root[feature] * row[j] - wanted[j] + 2.0 * pull
             terms[j] += (pull - wanted[j]) * here[j]
     total = 0.0
     for j in range(n_labels):
         total += terms[j]
     return total
-
-
-@kernel
-def add_counts(rows, factor, counts, gradient):
-    """Add what some items expect of their features, each times its factor, to the gradient.
-
-    Args:
-        rows: int64 [n], rows of `factor` and `gradient`.
-        factor: float64 [n_features].
-        counts: float64 [n, J].
-        gradient: float64 [n_features, J], added to.
-    """
-    for k in range(len(rows)):
-        row = rows[k]
-        for j in range(counts.shape[1]):
-            gradient[row, j] += factor[row] * counts[k, j]
 
 
 # --------------------------------------------------------------------------------------------------
