@@ -309,6 +309,12 @@ def test_a_full_disk_is_said(folder, tmp_path, monkeypatch, error):
     assert {path.name for path in tmp_path.iterdir()} == {"answers"}
 
 
+def test_labels_are_not_aggregated_again(folder, tmp_path):
+    aggregate_partitions(folder, tmp_path / "labels")
+    with pytest.raises(FormatError, match="holds labels that were aggregated, not answers"):
+        aggregate_partitions(tmp_path / "labels", tmp_path / "again")
+
+
 def test_other_commands_say_what_reads_a_folder_of_partitions(folder):
     with pytest.raises(FormatError, match="only `goldspan aggregate` reads it as a whole"):
         goldspan.read_crowd(folder)

@@ -22,6 +22,7 @@ from goldspan.crowd import Crowd, write_crowd
 from goldspan.crowd.atomic import new_file, write_text
 from goldspan.crowd.cells import any_formula, guard, marked
 from goldspan.crowd.formats.conll import conll_lines
+from goldspan.crowd.formats.parquet import METHOD
 from goldspan.crowd.formats.span_exports import SoftLabels
 from goldspan.crowd.losses import UNUSED, lost_in_gold
 from goldspan.crowd.model import ItemText, item_texts, known_texts, list_array
@@ -447,7 +448,7 @@ class Consensus:
         meta = {
             "goldspan.tags": json.dumps(self.tagset.tags),
             "goldspan.encoding": self.tagset.encoding,
-            "goldspan.method": self.method,
+            METHOD: self.method,
         }
         return pa.table(columns).replace_schema_metadata(meta)
 

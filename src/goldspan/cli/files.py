@@ -88,6 +88,7 @@ def inspect(
 
 def _as_pool(source: str, reading: Reading, named: dict[str, Any]) -> tuple[PoolFile | None, Any]:
     """Read a file as a pool if it is one, and else open it, once, to be read as a crowd."""
+    from goldspan.crowd.partitions import is_partitioned
     from goldspan.crowd.source import open_source
     from goldspan.selection.reading import (
         ATTRIBUTES,
@@ -103,7 +104,7 @@ def _as_pool(source: str, reading: Reading, named: dict[str, Any]) -> tuple[Pool
     own = [one for one in FORMATS if one not in {CROWD, CONLL, ATTRIBUTES}]
     is_about_crowds = any(given[name] for name in ("gold", "columns", "workers", "labels"))
     kind = given["format"]
-    if kind is None and not is_about_crowds:
+    if kind is None and not is_about_crowds and not is_partitioned(source):
         kind = _guess(lambda: pool_format(opened, named["text"]), opened)
     if kind not in own:
         return None, opened

@@ -76,9 +76,9 @@ def guess_format(source: Source, columns: Mapping[str, str] | None = None) -> st
             return name
     if source.is_folder and any(_PARTITION.fullmatch(path) for path, _ in source.sorted_files()):
         message = (
-            "a folder of partitions: only `goldspan aggregate` reads it as a whole; others read "
+            "a folder of partitions: only `goldspan aggregate` reads it as a whole, where it holds "
+            "answers; others read one of its files"
         )
-        message += "one of its files"
         raise FormatError([Fault(message, file=source.name, kind="format")])
     message = f"the format is not recognised: pass format=… ({', '.join(formats())})"
     raise FormatError([Fault(message, file=source.name, kind="format")])

@@ -38,6 +38,8 @@ from goldspan.spans import Codec
 VERSION = 1
 
 _KEY, _OLD_KEY = b"goldspan", OLD_NAME.encode()
+METHOD = "goldspan.method"
+"""What the footer of a table of labels has, and that of answers has not."""
 """Of the metadata: what is written, and what was."""
 _TAGS, _ENCODING = b"goldspan.tags", b"goldspan.encoding"
 _LAYOUT_ERRORS = (
@@ -133,6 +135,7 @@ def about_of(path: Path) -> dict[str, Any]:
     Raises:
         FormatError: It has another layout, or is damaged.
     """
+    known: dict[bytes, bytes] = {}
     try:
         known = pq.read_schema(path).metadata or {}
         about = json.loads(known.get(_KEY, known.get(_OLD_KEY, b"null")))
@@ -143,6 +146,8 @@ def about_of(path: Path) -> dict[str, Any]:
         not isinstance(about.get(name), kind) for name, kind in names.items()
     ):
         message = "it is not in goldspan's layout, or damaged: write it by goldspan convert"
+        if METHOD.encode() in known:
+            message = "it holds labels that were aggregated, not answers: name a file of answers"
         raise FormatError([Fault(message, file=str(path), kind="parquet")])
     return about
 
