@@ -32,6 +32,8 @@ from goldspan._compiling import tell
 
 DAY = 24 * 3600.0
 OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
+MAKERS = frozenset({"arange", "copy", "empty", "full", "ones", "zeros"})
+"""Names by which a kernel makes arrays."""
 UNUSED = 90 * DAY
 """Seconds after which machine code that no process asked for is removed."""
 
@@ -56,7 +58,7 @@ def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
 
     An installation without any writable folder compiles anew in every process.
     """
-    return _cached(numba.njit(function, **OPTIONS), function)
+    return _cached(numba.njit(function, **_options(function)), function)
 
 
 def inner(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -64,7 +66,7 @@ def inner(function: Callable[..., Any]) -> Callable[..., Any]:
 
     What turns Python's arguments into arrays takes as long to compile as a small kernel itself.
     """
-    return _cached(_Inner(function, targetoptions={**_INNER}), function)
+    return _cached(_Inner(function, targetoptions={**_options(function), **_INNER}), function)
 
 
 def inlined(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -72,10 +74,20 @@ def inlined(function: Callable[..., Any]) -> Callable[..., Any]:
 
     A call passes seven words for every array, which costs more than a loop over a few labels.
     """
-    return _cached(_Inner(function, targetoptions={**_INNER, "forceinline": True}), function)
+    options = {**_options(function), **_INNER, "forceinline": True}
+    return _cached(_Inner(function, targetoptions=options), function)
 
 
-_INNER = {**OPTIONS, "no_cpython_wrapper": True, "nopython": True, "boundscheck": None}
+_INNER = {"no_cpython_wrapper": True, "nopython": True, "boundscheck": None}
+
+
+def _options(function: Callable[..., Any]) -> dict[str, Any]:
+    """Return the options: a function that makes no array need not count who refers to one.
+
+    Numba counts every row that a loop looks at, with instructions that all processors wait for.
+    """
+    makes = bool(MAKERS.intersection(function.__code__.co_names))
+    return {**OPTIONS, "_nrt": makes}
 
 
 class _Inner(CPUDispatcher):
