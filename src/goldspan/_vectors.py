@@ -75,6 +75,33 @@ def store8(typing: Any, array: Any, place: Any, values: Any) -> Any:
 
 
 @intrinsic
+def load8_apart(typing: Any, array: Any, place: Any, stride: Any) -> Any:
+    """Return eight numbers from a place on, `stride` numbers apart."""
+    del typing, stride
+
+    def build(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        found = ir.Constant(_DOUBLES, ir.Undefined)
+        for k, address in enumerate(_addresses(context, builder, signature.args, args, 2)):
+            found = builder.insert_element(found, builder.load(address), _index(k))
+        return found
+
+    return EIGHT(array, place, types.intp), build
+
+
+@intrinsic
+def store8_apart(typing: Any, array: Any, place: Any, stride: Any, values: Any) -> Any:
+    """Write eight numbers from a place on, `stride` numbers apart."""
+    del typing, stride
+
+    def build(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        for k, address in enumerate(_addresses(context, builder, signature.args, args, 2)):
+            builder.store(builder.extract_element(args[3], _index(k)), address)
+        return context.get_dummy_value()
+
+    return types.void(array, place, types.intp, values), build
+
+
+@intrinsic
 def spread8(typing: Any, value: Any) -> Any:
     """Return a number eight times."""
     del typing, value
@@ -86,8 +113,20 @@ def spread8(typing: Any, value: Any) -> Any:
     return EIGHT(types.float64), build
 
 
+def _addresses(context: Any, builder: Any, kinds: Any, args: Any, stride: int) -> list[Any]:
+    """Return where eight numbers of an array are that do not stand side by side."""
+    first = _first(context, builder, kinds, args)
+    steps = (builder.mul(args[stride], ir.Constant(ir.IntType(64), k)) for k in range(SIZE))
+    return [builder.gep(first, [step]) for step in steps]
+
+
 def _address(context: Any, builder: Any, kinds: Any, args: Any) -> Any:
     """Return where eight numbers of an array begin."""
+    return builder.bitcast(_first(context, builder, kinds, args), _DOUBLES.as_pointer())
+
+
+def _first(context: Any, builder: Any, kinds: Any, args: Any) -> Any:
+    """Return where a number of an array is."""
     if kinds[0].layout != "C" or kinds[0].dtype != types.float64:
         raise TypeError(f"eight numbers of an array in C order and float64, not of {kinds[0]}")
     array = context.make_array(kinds[0])(context, builder, args[0])
@@ -100,7 +139,11 @@ def _address(context: Any, builder: Any, kinds: Any, args: Any) -> Any:
     flat = index[0]
     for size, own in zip(shape[1:], index[1:], strict=True):
         flat = builder.add(builder.mul(flat, size), own)
-    return builder.bitcast(builder.gep(array.data, [flat]), _DOUBLES.as_pointer())
+    return builder.gep(array.data, [flat])
+
+
+def _index(k: int) -> Any:
+    return ir.Constant(ir.IntType(32), k)
 
 
 def _unpacked(builder: Any, values: Any) -> list[Any]:
@@ -109,7 +152,7 @@ def _unpacked(builder: Any, values: Any) -> list[Any]:
 
 def _spread(builder: Any, value: Any) -> Any:
     none = ir.Constant(_DOUBLES, ir.Undefined)
-    first = builder.insert_element(none, value, ir.Constant(ir.IntType(32), 0))
+    first = builder.insert_element(none, value, _index(0))
     return builder.shuffle_vector(first, none, ir.Constant(_PLACES, [0] * SIZE))
 
 
@@ -152,7 +195,7 @@ def _choice(sign: str) -> Callable[..., Any]:
 
         def build(context: Any, builder: Any, signature: Any, args: Any) -> Any:
             del context, signature
-            return builder.select(builder.fcmp_ordered(sign, *args), *args)
+            return _chosen(sign)(builder, *args)
 
         return EIGHT(left, right), build
 
@@ -162,20 +205,35 @@ def _choice(sign: str) -> Callable[..., Any]:
 larger8, smaller8 = intrinsic(_choice(">")), intrinsic(_choice("<"))
 
 
-@intrinsic
-def sum8(typing: Any, values: Any) -> Any:
-    """Return the sum: of the fours apart, then the pairs, then the two."""
-    del typing
+def _fold(merge: Callable[[Any, Any, Any], Any]) -> Callable[..., Any]:
+    """Return a function that makes one number of a vector: of the fours, the pairs, the two."""
 
-    def build(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        del context, signature
-        one = [builder.extract_element(args[0], ir.Constant(ir.IntType(32), k)) for k in range(8)]
-        while len(one) > 1:
-            half = len(one) // 2
-            one = [builder.fadd(a, b) for a, b in zip(one[:half], one[half:], strict=True)]
-        return one[0]
+    def fold(typing: Any, values: Any) -> Any:
+        del typing
 
-    return types.float64(values), build
+        def build(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            del context, signature
+            one = [builder.extract_element(args[0], _index(k)) for k in range(SIZE)]
+            while len(one) > 1:
+                half = len(one) // 2
+                pairs = zip(one[:half], one[half:], strict=True)
+                one = [merge(builder, left, right) for left, right in pairs]
+            return one[0]
+
+        return types.float64(values), build
+
+    return fold
+
+
+def _chosen(sign: str) -> Callable[[Any, Any, Any], Any]:
+    def merge(builder: Any, left: Any, right: Any) -> Any:
+        return builder.select(builder.fcmp_ordered(sign, left, right), left, right)
+
+    return merge
+
+
+sum8 = intrinsic(_fold(lambda builder, left, right: builder.fadd(left, right)))
+largest8, smallest8 = intrinsic(_fold(_chosen(">"))), intrinsic(_fold(_chosen("<")))
 
 
 LOG2_E = 1.4426950408889634

@@ -11,10 +11,14 @@ from goldspan._vectors import (
     SIZE,
     exp8,
     larger8,
+    largest8,
     load8,
+    load8_apart,
     smaller8,
+    smallest8,
     spread8,
     store8,
+    store8_apart,
     sum8,
 )
 
@@ -57,6 +61,22 @@ def test_places_may_be_of_any_whole_type():
     table = np.arange(24.0).reshape(3, 8)
     for kind in (np.int32, np.int64, np.uint8):
         assert row(table, np.array([0, 2], kind)) == table[[0, 2]].sum()
+
+
+def test_numbers_that_stand_apart_are_read_and_written():
+    @numba.njit
+    def turned(table, out):
+        for column in range(3):
+            own = load8_apart(table, (1, 0, column), 3)
+            store8(out, (column, 0), own)
+            store8_apart(out, (4, column), 8, own)
+        return largest8(load8(out, (1, 0))), smallest8(load8(out, (1, 0)))
+
+    table, out = np.random.default_rng(3).normal(size=(2, 8, 3)), np.zeros((12, 8))
+    high, low = turned(table, out)
+    np.testing.assert_array_equal(out[:3], table[1].T)
+    np.testing.assert_array_equal(out[4:, :3], table[1])
+    assert (high, low) == (table[1, :, 1].max(), table[1, :, 1].min())
 
 
 def test_exponentials_are_those_of_numpy():

@@ -16,7 +16,17 @@ from __future__ import annotations
 import numpy as np
 
 from goldspan._kernel import inlined, inner, kernel
-from goldspan._vectors import SIZE, larger8, load8, spread8, store8
+from goldspan._vectors import (
+    SIZE,
+    larger8,
+    largest8,
+    load8,
+    load8_apart,
+    smallest8,
+    spread8,
+    store8,
+    store8_apart,
+)
 
 # --------------------------------------------------------------------------------------------------
 # One item, scaled at every token.
@@ -302,27 +312,15 @@ def gather(first, length, bounds, row, gold, unary, table, evidence):
         begin, stop = bounds[token] - bounds[0], bounds[token + 1] - bounds[0]
         if stop - begin > MAX_PRODUCT:
             return 0.0, False
-        here = evidence[t]
-        for j in range(n_labels):
-            here[j] = 1.0
-        for entry in range(begin, stop):
-            at = row[entry]
-            for j in range(n_labels):
-                here[j] *= table[at, j]
+        _multiply(t, begin, stop, row, table, evidence)
         if len(unary):
-            most = unary[token, 0]
-            for j in range(1, n_labels):
-                most = max(most, unary[token, j])
+            most, _ = _range(unary, token)
             if not np.isfinite(most):
                 return 0.0, False
             log_scale += most
             for j in range(n_labels):
-                here[j] *= np.exp(unary[token, j] - most)
-        most = here[0]
-        least = here[0]
-        for j in range(1, n_labels):
-            most = max(most, here[j])
-            least = min(least, here[j])
+                evidence[t, j] *= np.exp(unary[token, j] - most)
+        most, least = _range(evidence, t)
         if most < 1e-280 or least < SAFE_RATIO * most:
             safe = False
         if not safe:
@@ -330,15 +328,51 @@ def gather(first, length, bounds, row, gold, unary, table, evidence):
         if len(gold) and gold[token] >= 0:
             for j in range(n_labels):
                 if j != gold[token]:
-                    here[j] = 0.0
+                    evidence[t, j] = 0.0
         scale = 1.0 / most
         product *= most
-        for j in range(n_labels):
-            here[j] *= scale
+        done = 0
+        for j in range(0, n_labels - SIZE + 1, SIZE):
+            store8(evidence, (t, j), load8(evidence, (t, j)) * scale)
+            done = j + SIZE
+        for j in range(done, n_labels):
+            evidence[t, j] *= scale
         if product < 1e-200:
             log_scale += np.log(product)
             product = 1.0
     return log_scale + np.log(product), safe
+
+
+@inlined
+def _multiply(t, begin, stop, row, table, evidence):
+    """Write the product of some rows of a table, those from begin to stop, into evidence[t]."""
+    n_labels = table.shape[1]
+    done = 0
+    for j in range(0, n_labels - SIZE + 1, SIZE):
+        own = spread8(1.0)
+        for entry in range(begin, stop):
+            own = own * load8(table, (row[entry], j))
+        store8(evidence, (t, j), own)
+        done = j + SIZE
+    for j in range(done, n_labels):
+        evidence[t, j] = 1.0
+        for entry in range(begin, stop):
+            evidence[t, j] *= table[row[entry], j]
+
+
+@inlined
+def _range(values, t):
+    """Return the largest and the smallest number of a row."""
+    n_labels = values.shape[1]
+    most = least = values[t, 0]
+    done = 0
+    for j in range(0, n_labels - SIZE + 1, SIZE):
+        own = load8(values, (t, j))
+        most, least = max(most, largest8(own)), min(least, smallest8(own))
+        done = j + SIZE
+    for j in range(done, n_labels):
+        most, least = max(most, values[t, j]), min(least, values[t, j])
+    return most, least
 
 
 @inner
@@ -568,6 +602,34 @@ def _backward_token(t, evidence, forward, step, backward, after, lane_steps):
 
 
 @inner
+def to_lane(rows, length, w, lanes):
+    """Copy an item's rows, [length, J], into lane w of `lanes`, [>= length, J, LANES]."""
+    n_labels = rows.shape[1]
+    for t in range(length):
+        for j in range(0, n_labels - SIZE + 1, SIZE):
+            store8_apart(lanes, (t, j, w), LANES, load8(rows, (t, j)))
+        if n_labels >= SIZE:  # the last eight may overlap others
+            last = n_labels - SIZE
+            store8_apart(lanes, (t, last, w), LANES, load8(rows, (t, last)))
+        else:
+            for j in range(n_labels):
+                lanes[t, j, w] = rows[t, j]
+
+
+@inner
+def add_lane(lanes, t, w, weight, table, row):
+    """Add a token's numbers, in lane w of `lanes`, to a row of a table, each times a weight."""
+    n_labels = table.shape[1]
+    done = 0
+    for j in range(0, n_labels - SIZE + 1, SIZE):
+        own = load8_apart(lanes, (t, j, w), LANES) * weight
+        store8(table, (row, j), load8(table, (row, j)) + own)
+        done = j + SIZE
+    for j in range(done, n_labels):
+        table[row, j] += lanes[t, j, w] * weight
+
+
+@inner
 def add_lane_steps(weight, lane_steps, outer):
     """Move steps of `run_lanes` to outer, float64 [J, J], each lane with its weight."""
     for i in range(len(outer)):
@@ -617,7 +679,7 @@ def expect_lanes(
     longest = offsets[order[begin] + 1] - offsets[order[begin]]
     evidence = np.empty((longest, n_labels, LANES))
     forward = np.empty((longest, n_labels, LANES))
-    scratch, one = np.empty((longest, n_labels)), np.empty(n_labels)
+    scratch = np.empty((longest, n_labels))
     room, lane_steps = np.empty((ROOM, n_labels, LANES)), np.empty((n_labels, n_labels, LANES))
     log_item, weight, outer = np.empty(LANES), np.empty(LANES), np.empty((n_labels, n_labels))
     lengths, firsts = np.empty(LANES, np.int64), np.empty(LANES, np.int64)
@@ -638,9 +700,7 @@ def expect_lanes(
             log_scale, safe = gather(firsts[w], length, bounds, row, gold, unary, table, scratch)
             if safe:
                 lengths[w], log_item[w] = length, log_scale
-                for t in range(length):
-                    for j in range(n_labels):
-                        evidence[t, j, w] = scratch[t, j]
+                to_lane(scratch, length, w, evidence)
         run_lanes(lengths, evidence, start, step, end, forward, room, log_item, lane_steps)
         for w in range(n_lanes):
             if lengths[w] == 0:
@@ -652,9 +712,9 @@ def expect_lanes(
         for t in range(max(lengths)):
             for w in range(n_lanes):
                 if t < lengths[w]:
-                    for j in range(n_labels):
-                        one[j] = forward[t, j, w]
-                    scatter(firsts[w] + t, one, bounds, row, counts)
+                    token = firsts[w] + t
+                    for entry in range(bounds[token] - bounds[0], bounds[token + 1] - bounds[0]):
+                        add_lane(forward, t, w, 1.0, counts, row[entry])
     for w in range(LANES):
         weight[w] = 1.0
     add_lane_steps(weight, lane_steps, outer)

@@ -12,6 +12,7 @@ from goldspan._vectors import SIZE, exp8, larger8, load8, smaller8, spread8, sto
 from goldspan.chains.forward_backward import (
     LANES,
     ROOM,
+    add_lane,
     add_lane_steps,
     add_steps,
     expect_log,
@@ -20,6 +21,7 @@ from goldspan.chains.forward_backward import (
     forward_scaled,
     run_lanes,
     skip_long,
+    to_lane,
 )
 
 # --------------------------------------------------------------------------------------------------
@@ -90,9 +92,7 @@ def expected_lanes(
             firsts[w], lane_weight[w] = offsets[item] - offsets[0], weight[item]
             scores(firsts[w], length, bounds, ids, values, base, state, score)
             lengths[w] = length
-            for t in range(length):
-                for j in range(n_labels):
-                    evidence[t, j, w] = score[t, j]
+            to_lane(score, length, w, evidence)
         _exponentiate_lanes(lengths, evidence, log_item, room[0, 0])
         run_lanes(lengths, evidence, start, step, end, forward, room, log_item, lane_steps)
         add_lane_steps(lane_weight, lane_steps, outer)
@@ -108,9 +108,7 @@ def expected_lanes(
         for t in range(max(lengths)):
             for w in range(n_lanes):
                 if t < lengths[w]:
-                    here = share[firsts[w] + t]
-                    for j in range(n_labels):
-                        here[j] += lane_weight[w] * forward[t, j, w]
+                    add_lane(forward, t, w, lane_weight[w], share, firsts[w] + t)
     add_steps(outer, step, step_counts)
     return total_log_z
 
@@ -495,11 +493,11 @@ def gradient_step(starts, tokens, values, root, share, target, weights, c2, grad
     for feature in range(len(root)):
         begin, stop = starts[feature] - starts[0], starts[feature + 1] - starts[0]
         sum_rows(tokens, begin, stop, values, share, row)
-        here, wanted, out = weights[feature], target[feature], gradient[feature]
         for j in range(n_labels):
-            pull = c2 * here[j]
-            out[j] = root[feature] * row[j] - wanted[j] + 2.0 * pull
-            terms[j] += (pull - wanted[j]) * here[j]
+            weight, wanted = weights[feature, j], target[feature, j]
+            pull = c2 * weight
+            gradient[feature, j] = root[feature] * row[j] - wanted + 2.0 * pull
+            terms[j] += (pull - wanted) * weight
     total = 0.0
     for j in range(n_labels):
         total += terms[j]
