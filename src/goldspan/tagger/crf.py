@@ -160,7 +160,7 @@ class _Past:
     """The last steps, how each changed the gradient, and the inner products of all these vectors.
 
     The direction of L-BFGS is a weighted sum of them, whose weights the products alone decide
-    (Chen, Wang and Zhou 2014): every vector is read once for the products and once for the sum,
+    (Chen et al. 2014): every vector is read once for the products and once for the sum,
     where the usual two loops read and write the direction after every vector.
 
     Args:
