@@ -153,10 +153,10 @@ _stamps: dict[str, str] = {}
 def _stamp(file: str, names: Mapping[str, Any]) -> str:
     """Return a hash of all that the kernels of a file are compiled from.
 
-    These are the file, the options, the files of the kernels that it imports, and its constants.
+    These are the file and this one, the files of the kernels that it imports, and its constants.
     """
     if file not in _stamps:
-        found = hashlib.sha256(Path(file).read_bytes() + repr(OPTIONS).encode())
+        found = hashlib.sha256(Path(file).read_bytes() + Path(__file__).read_bytes())
         for name, value in sorted(names.items(), key=lambda pair: pair[0]):
             called = _called(value)
             if called and called.__code__.co_filename != file:

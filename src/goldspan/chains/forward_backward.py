@@ -605,15 +605,13 @@ def _backward_token(t, evidence, forward, step, backward, after, lane_steps):
 def to_lane(rows, length, w, lanes):
     """Copy an item's rows, [length, J], into lane w of `lanes`, [>= length, J, LANES]."""
     n_labels = rows.shape[1]
+    done = 0
     for t in range(length):
         for j in range(0, n_labels - SIZE + 1, SIZE):
             store8_apart(lanes, (t, j, w), LANES, load8(rows, (t, j)))
-        if n_labels >= SIZE:  # the last eight may overlap others
-            last = n_labels - SIZE
-            store8_apart(lanes, (t, last, w), LANES, load8(rows, (t, last)))
-        else:
-            for j in range(n_labels):
-                lanes[t, j, w] = rows[t, j]
+            done = j + SIZE
+        for j in range(done, n_labels):
+            lanes[t, j, w] = rows[t, j]
 
 
 @inner
