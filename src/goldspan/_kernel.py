@@ -22,6 +22,7 @@ from types import FunctionType
 from typing import Any, ClassVar, cast
 
 import numba
+import numpy as np
 from numba.core import caching, event
 from numba.core.dispatcher import Dispatcher
 from numba.core.extending import _Intrinsic
@@ -32,8 +33,11 @@ from goldspan._compiling import tell
 
 DAY = 24 * 3600.0
 OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
-MAKERS = frozenset({"arange", "copy", "empty", "full", "ones", "zeros"})
-"""Names by which a kernel makes arrays."""
+PLAIN = frozenset(
+    {"abs", "bool", "bool_", "exp", "inf", "int16", "int32", "int64", "isfinite", "log", "log2"}
+    | {"max", "min", "nan", "shape", "size", "sqrt", "uint64"}
+)
+"""What kernels use of NumPy that makes no array."""
 UNUSED = 90 * DAY
 """Seconds after which machine code that no process asked for is removed."""
 
@@ -86,8 +90,8 @@ def _options(function: Callable[..., Any]) -> dict[str, Any]:
 
     Numba counts every row that a loop looks at, with instructions that all processors wait for.
     """
-    makes = bool(MAKERS.intersection(function.__code__.co_names))
-    return {**OPTIONS, "_nrt": makes}
+    names = function.__code__.co_names
+    return {**OPTIONS, "_nrt": any(hasattr(np, name) and name not in PLAIN for name in names)}
 
 
 class _Inner(CPUDispatcher):
@@ -133,9 +137,20 @@ class _Locator(caching.UserWideCacheLocator):
         return self._stamp
 
 
+class _Named(caching.UserProvidedCacheLocator):
+    """The folder that NUMBA_CACHE_DIR names, with the same stamp."""
+
+    def __init__(self, function: Callable[..., Any], file: str) -> None:
+        super().__init__(function, file)  # type: ignore[no-untyped-call]
+        self._stamp = _stamp(file, function.__globals__)
+
+    def get_source_stamp(self) -> str:
+        return self._stamp
+
+
 class _Impl(caching.CompileResultCacheImpl):
     _locator_classes: ClassVar[list[Any]] = [  # type: ignore[misc]
-        caching.UserProvidedCacheLocator, _Locator, caching.InTreeCacheLocator,
+        _Named, _Locator, caching.InTreeCacheLocator,
     ]  # fmt: skip
 
 

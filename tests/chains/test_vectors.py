@@ -6,7 +6,7 @@ import numba
 import numpy as np
 import pytest
 
-from goldspan._kernel import _called, kernel
+from goldspan._kernel import _called, _options, _stamp, kernel
 from goldspan._vectors import (
     SIZE,
     exp8,
@@ -21,6 +21,7 @@ from goldspan._vectors import (
     store8_apart,
     sum8,
 )
+from goldspan.aggregation.kernels import weighted_quantiles
 
 
 @numba.njit(error_model="numpy")
@@ -98,6 +99,30 @@ def test_other_arrays_are_refused_when_compiled(array):
 
     with pytest.raises(TypeError, match="C order and float64"):
         first(array)
+
+
+def test_kernels_that_make_arrays_count_references_and_others_do_not():
+    def makes(function):
+        return _options(function)["_nrt"]
+
+    assert makes(lambda x: np.argsort(x))  # noqa: PLW0108 - the name is what counts
+    assert makes(lambda x: x.copy())
+    assert makes(lambda n: np.zeros(n))  # noqa: PLW0108
+    assert not makes(lambda x: np.log(max(x[0], 1.0)) * x.shape[0])
+    out = np.zeros(1)
+    weighted_quantiles(np.array([3.0, 1.0, 2.0]), np.ones(3), np.array([0, 3]), 0.5, out)
+    assert out == 2
+
+
+def test_a_named_cache_folder_has_the_same_stamp(tmp_path, monkeypatch):
+    monkeypatch.setattr("numba.core.config.CACHE_DIR", str(tmp_path))
+    one = kernel(load8_row)
+    assert one._cache._impl.locator.get_source_stamp() == _stamp(__file__, globals())
+    assert len(_stamp(__file__, globals())) == 64
+
+
+def load8_row(table):
+    return sum8(load8(table, 0))
 
 
 def test_machine_code_depends_on_the_vectors_source():

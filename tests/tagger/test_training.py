@@ -20,7 +20,7 @@ from goldspan.tagger import crf as module
 from goldspan.tagger.base import potentials_of
 from goldspan.tagger.crf import Clamp, Masks, Targets, train
 from goldspan.tagger.features import FeatureMap, Features, Merged, read_templates
-from goldspan.tagger.kernels import expected_lanes, expected_step, unary_step
+from goldspan.tagger.kernels import expected_lanes, expected_step, products, unary_step
 from goldspan.tagger.parameters import Weights
 from tagger.corpora import example, random_items
 from tagger.enumeration import distribution
@@ -360,6 +360,24 @@ def test_the_minimiser_finds_the_valley_of_rosenbrock():
     found = minimise(rosenbrock, np.array([-1.2, 1.0]), tol=0.0)
     np.testing.assert_allclose(found.x, [1, 1], atol=1e-5)
     assert found.n_evaluations < 100
+
+
+def test_ctrl_c_leaves_a_point_and_its_value(monkeypatch):
+    calls = iter(range(3))
+
+    def stopped(*args):
+        if next(calls) == 2:
+            raise KeyboardInterrupt
+        return products(*args)
+
+    def bowl(x):
+        return float(x**2 @ np.arange(1, 6)), 2 * np.arange(1, 6) * x
+
+    monkeypatch.setattr(module, "products", stopped)
+    with pytest.raises(module.Interrupted) as stop:
+        module.minimise(bowl, np.ones(5), tol=0.0)
+    assert len(stop.value.found.trace) == 4
+    assert bowl(stop.value.found.x)[0] == pytest.approx(stop.value.found.trace[-1], rel=1e-12)
 
 
 def test_the_minimiser_stops_at_a_minimum_and_when_told():

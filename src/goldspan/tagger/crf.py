@@ -142,8 +142,9 @@ class _Search:
         if found.length == 0:  # at the optimum only the last digits move
             promised = -slope * first / max(1.0, abs(self.trace[-1]))
             return "tol" if promised <= max(tol, EPSILON) else "line search"
-        self._past.go(self.x, self._direction, found.length, found.gradient)
+        step = self._past.go(self.x, self._direction, found.length, found.gradient)
         self.trace.append(found.value)
+        self._past.remember(step)
         return None
 
     def is_still(self, tol: float) -> bool:
@@ -200,14 +201,18 @@ class _Past:
             weight[n] += alpha[n] - product[kept + n] @ weight / product[n, kept + n]
         return float(combine(self._table, rows, weight, out))
 
-    def go(self, x: Floats, direction: Floats, length: float, gradient: Floats) -> None:
-        """Add a step to x, float64 [n], and remember it."""
+    def go(self, x: Floats, direction: Floats, length: float, gradient: Floats) -> int:
+        """Add a step to x, float64 [n]; return the place where it is noted."""
         step = next(place for place in range(self._places) if place not in self.pairs)
-        three = np.array([step, step + self._places, self._gradient])
         there = self._gradient, step, step + self._places
         curvature = take_step(x, self._table, *there, direction, length, gradient)
         if curvature > 1e-300:
             self.pairs = [*self.pairs, step][-self._most :]
+        return step
+
+    def remember(self, step: int) -> None:
+        """Compute the products of what a step has changed."""
+        three = np.array([step, step + self._places, self._gradient])
         rows = self._rows()
         found = np.empty((len(rows), 3))
         products(self._table, rows, three, found)

@@ -359,6 +359,7 @@ class Features:
         Where:
             state: float64 [n_features, J].
         """
+        state = np.ascontiguousarray(state, np.float64)
         unary = np.empty((self.n_tokens, state.shape[1]))
         unary_step(self.bounds, self.ids, self.values, self.dense_scores(state), state, unary)
         return unary

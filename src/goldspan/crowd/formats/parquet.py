@@ -38,9 +38,9 @@ from goldspan.spans import Codec
 VERSION = 1
 
 _KEY, _OLD_KEY = b"goldspan", OLD_NAME.encode()
+"""Of the metadata: what is written, and what was."""
 METHOD = "goldspan.method"
 """What the footer of a table of labels has, and that of answers has not."""
-"""Of the metadata: what is written, and what was."""
 _TAGS, _ENCODING = b"goldspan.tags", b"goldspan.encoding"
 _LAYOUT_ERRORS = (
     pa.ArrowException,
