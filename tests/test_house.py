@@ -47,6 +47,7 @@ SHARED = {
     "_lazy",
     "_notebook",
     "_prefetch",
+    "_vectors",
     "__version__",
 }
 HEAVY = ("numba", "scipy", "pandas", "pyarrow", "matplotlib", "sqlalchemy", "fastapi")
