@@ -151,6 +151,11 @@ def test_a_method_and_its_result_survive_pickling(method):
     np.testing.assert_array_equal(twin.result_.token_probs, one.result_.token_probs)
 
 
+def test_the_name_of_a_runner_is_no_runner():
+    with pytest.raises(InputError, match=r"object, .*Threads\(2\), not 'threads:2'"):
+        aggregate(TINY["labels"], "mv-token", runner="threads:2")
+
+
 @every_method
 def test_a_crowd_without_an_answer_is_refused(method):
     crowd = goldspan.crowd.CrowdBuilder()

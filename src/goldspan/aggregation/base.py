@@ -103,6 +103,10 @@ class Aggregator(Estimator, ABC):
                 was set later makes no sense.
         """
         self._check()
+        if runner is not None and not hasattr(runner, "map_reduce"):
+            raise InputError(
+                f"runner must be an object, for example goldspan.runners.Threads(2), not {runner!r}"
+            )
         found = as_crowd(crowd)
         make = _Make.of(rows_as_table(crowd))
         known = None
