@@ -536,11 +536,12 @@ def add_multiple(values, factor, others, out):
 
 
 @kernel
-def take_step(x, table, gradient, step, change, direction, length, new):
+def take_step(x, scale, table, gradient, step, change, direction, length, new):
     """Go from x into a direction, and note it in rows of a table; return step . change.
 
     Args:
         x: float64 [n]; length * direction is added.
+        scale: float64 [n]; the table is in coordinates that are this many times as large.
         table: float64 [n_rows, n].
         gradient: Its row with the gradient, which becomes the new one.
         step, change: Its rows for what was added to x, and to the gradient.
@@ -551,19 +552,20 @@ def take_step(x, table, gradient, step, change, direction, length, new):
     whole = len(x) - len(x) % SIZE
     sums = spread8(0.0)
     for at in range(0, whole, SIZE):
-        moved, there = load8(direction, at) * length, load8(new, at)
-        changed = there - load8(table, (gradient, at))
+        moved, larger = load8(direction, at) * length, load8(scale, at)
         store8(x, at, load8(x, at) + moved)
+        moved, there = moved * larger, load8(new, at) / larger
+        changed = there - load8(table, (gradient, at))
         store8(table, (step, at), moved)
         store8(table, (change, at), changed)
         store8(table, (gradient, at), there)
         sums = sums + moved * changed
     total = sum8(sums)
     for at in range(whole, len(x)):
-        table[step, at] = direction[at] * length
-        table[change, at] = new[at] - table[gradient, at]
-        table[gradient, at] = new[at]
-        x[at] += table[step, at]
+        x[at] += direction[at] * length
+        table[step, at] = direction[at] * length * scale[at]
+        table[change, at] = new[at] / scale[at] - table[gradient, at]
+        table[gradient, at] = new[at] / scale[at]
         total += table[step, at] * table[change, at]
     return total
 
@@ -593,8 +595,16 @@ def products(table, rows, three, out):
 
 
 @kernel
-def combine(table, rows, weights, out):
-    """Write the weighted sum of some rows of a table; return its product with the last row."""
+def combine(table, rows, weights, scale, out):
+    """Write the weighted sum of some rows of a table; return its product with the last row.
+
+    Args:
+        table: float64 [n_rows, n].
+        rows: int64 [n_kept], which.
+        weights: float64 [n_kept].
+        scale: float64 [n]; the sum is divided by it before it is written.
+        out: float64 [n], written.
+    """
     whole = len(out) - len(out) % SIZE
     sums = spread8(0.0)
     for at in range(0, whole, SIZE):
@@ -602,12 +612,13 @@ def combine(table, rows, weights, out):
         for k in range(len(rows)):
             own = load8(table, (rows[k], at))
             here = here + own * weights[k]
-        store8(out, at, here)
+        store8(out, at, here / load8(scale, at))
         sums = sums + here * own
     total = sum8(sums)
     for at in range(whole, len(out)):
-        out[at] = 0.0
+        own = 0.0
         for k in range(len(rows)):
-            out[at] += table[rows[k], at] * weights[k]
-        total += out[at] * table[rows[len(rows) - 1], at]
+            own += table[rows[k], at] * weights[k]
+        total += own * table[rows[len(rows) - 1], at]
+        out[at] = own / scale[at]
     return total

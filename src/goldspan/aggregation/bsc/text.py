@@ -89,9 +89,9 @@ def seen_dependence(crowd: Crowd, probs: NDArray[np.floating]) -> float:
 
 
 Floats = NDArray[np.float64]
-FIRST_STEPS, NEXT_STEPS = 30, 12
+FIRST_STEPS, NEXT_STEPS = 16, 6
 """Steps of L-BFGS in the first round and in later ones."""
-LAST_STEPS = 100
+LAST_STEPS = 50
 """Steps of L-BFGS for the tagger that is kept."""
 SHARPER, LOOSER = 2.0, 0.25
 """For that tagger labels are raised to a power and the penalty is smaller: it need not leave room
