@@ -118,16 +118,14 @@ def minimise(
 class _Search:
     """Where the search is."""
 
-    def __init__(
-        self, objective: Function, start: Floats, scale: Floats, memory: int
-    ) -> None:
+    def __init__(self, objective: Function, start: Floats, scale: Floats, memory: int) -> None:
         self._objective = objective
         self.x = start.copy()
         value, gradient = objective(self.x)
         self.trace, self._n_evaluations = [value], 1
         self._past = _Past(gradient, scale, memory)
         self._direction, self._at = np.empty_like(start), np.empty_like(start)
-        if not np.isfinite([value, self._past.square]).all():
+        if not np.isfinite([value, self._past.square, scale.max(initial=1.0)]).all():
             raise InputError(
                 "training: the objective is not finite at the start: values of features, weights "
                 "of items or the weights to begin with are too large"
@@ -142,13 +140,15 @@ class _Search:
             if slope == 0:
                 return "tol"
         first = 1.0 if self._past.pairs else min(1.0, 1.0 / np.sqrt(-slope))
+        promised = -slope * first / max(1.0, abs(self.trace[-1]))
+        if promised <= EPSILON:  # at the optimum only the last digits move
+            return "tol"
         found = _line_search(
             self._objective, self.x, self.trace[-1], slope, self._direction, first, self._at
         )
         self._n_evaluations += found.n_evaluations
-        if found.length == 0:  # at the optimum only the last digits move
-            promised = -slope * first / max(1.0, abs(self.trace[-1]))
-            return "tol" if promised <= max(tol, EPSILON) else "line search"
+        if found.length == 0:
+            return "tol" if promised <= tol else "line search"
         step = self._past.go(self.x, self._direction, found.length, found.gradient)
         self.trace.append(found.value)
         self._past.remember(step)
@@ -383,7 +383,11 @@ class _Slice:
 
 
 class Objective:
-    """Computes -L(w) and its gradient for the merged weights."""
+    """Computes -L(w) and its gradient for the merged weights.
+
+    Attributes:
+        scale: float64 [n], coordinates for the search.
+    """
 
     def __init__(
         self, merged: Merged, targets: Targets, masks: Masks, c2: float, runner: Runner, bias: bool
@@ -394,18 +398,19 @@ class Objective:
         known = [Clamp(one.allowed, -one.weight) for one in targets.clamps]
         self._parts = cut(merged.features, [Clamp(ALL, targets.weight), *known])
         target = merged.join(targets.counts)
+        self.scale = _scale(merged, targets, target, c2)
         state = Weights.of_vector(target, *self._shape).state
         self._chain_target = target[state.size :]
         self._slices = [
             _Slice(merged.columns.between(a, b), merged.root[a:b], state[a:b], a, b)
             for a, b in merged.columns.cut(_n_shards(merged.features))
         ]
-        self._gradient = np.empty_like(target)
+        self._gradient, self._state = np.empty_like(target), np.empty_like(state)
 
     def __call__(self, vector: Floats) -> tuple[float, Floats]:
         """Return value and gradient at a point; the gradient is overwritten by the next call."""
         weights = Weights.of_vector(vector, *self._shape)
-        state = weights.state * self._root[:, None]
+        state = np.multiply(weights.state, self._root[:, None], out=self._state)
         params = (state, *self._masks.exponentials(weights))
         found = self._runner.map(expect, self._parts, params)
         share = np.concatenate([one.share for one in found])
@@ -444,41 +449,43 @@ LEAST_VARIANCE = 0.003
 """Of a tag among the tokens of a feature; between .001 and .01 it made no difference."""
 
 
-def scale_of(merged: Merged, targets: Targets, c2: float) -> Floats:
-    """Return coordinates for the search: the fourth root of the second derivatives, float64 [n].
+def _scale(merged: Merged, targets: Targets, joined: Floats, c2: float) -> Floats:
+    """Return the fourth root of the second derivatives of the objective, about, float64 [n].
 
-    Along the weight of feature f and tag j the derivative is about
-    2 c2 + Σ_τ φ_f(τ)² max(p_fj (1 − p_fj), `LEAST_VARIANCE`), with p_fj the share of j among the
-    targets of the tokens that have f and one token more that has the shares of all; where values
-    of features may be negative, the shares of all.
+    Along the weight of feature f and tag j that is 2 c2 + Σ_τ φ_f(τ)² max(p (1 − p),
+    `LEAST_VARIANCE`), with p the share of j among the targets of the tokens that have f and one
+    token more that has the shares of all; where values may be negative, p is the share of all.
 
-    The square root, which makes all derivatives 1, is best for the first ten steps, and no scale
-    for the last digits, since features that often stand together then count as one; the fourth
-    root is close to the better of the two everywhere (docs/math.md, section 5).
+    In coordinates scaled by the square root, all second derivatives are 1. That is best for the
+    first ten steps, but as features stand together on tokens, no scale is best for the last digits.
+    The fourth root is close to the better of the two everywhere (docs/math.md, section 5).
     """
     features, counts = merged.features, targets.counts
-    weight = np.repeat(targets.weight, np.diff(features.offsets))
-    whole = targets.weight - sum(one.weight for one in targets.clamps)  # of items known as a whole
-    known = np.repeat(whole, np.diff(features.offsets))
+    known = targets.weight - sum(one.weight for one in targets.clamps)  # of items known as a whole
+    weight, known = (np.repeat(w, np.diff(features.offsets)) for w in (targets.weight, known))
     tags = counts.start + counts.step.sum(axis=0) + 1.0
     shares = tags / tags.sum()
-
-    scale = merged.join(counts)
+    scale = joined.copy()
     own = Weights.of_vector(scale, len(merged.root), len(tags))
-    n_sparse = len(own.state) - features.n_dense
-    size, n_known = np.zeros((2, len(own.state), 1))
-    target_step(features.bounds, features.ids, features.values**2, weight[:, None], size)
+    n_sparse = len(merged.root) - features.n_dense
+
+    size, n_known = np.zeros((2, len(merged.root), 1))
+    with np.errstate(over="ignore"):  # the search refuses what is not finite
+        squares = features.values**2
+    target_step(features.bounds, features.ids, squares, weight[:, None], size)
     if features.n_dense:
         rows = np.bincount(features.rows, weight, len(features.vectors))
         size[n_sparse:, 0] = np.einsum("r,rd,rd->d", rows, features.vectors, features.vectors)
     n_positive = n_sparse if features.values.min(initial=0.0) >= 0 else 0
     target_step(features.bounds, features.ids, features.values, known[:, None], n_known)
     n_known[n_positive:] = own.state[n_positive:] = 0.0
-    p = (own.state / merged.root[:, None] + shares) / (n_known + 1.0)
-    own.state[:] = size * merged.root[:, None] ** 2 * np.maximum(p * (1.0 - p), LEAST_VARIANCE)
-    for chain, prior in (own.start, shares), (own.step, np.outer(shares, shares)), (own.end, shares):
-        p = (chain + prior) / (known.sum() + 1.0)
-        chain[:] = 1.0 + weight.sum() * p * (1.0 - p)
+
+    root = merged.root[:, None]
+    p = (own.state / root + shares) / (n_known + 1.0)
+    own.state[:] = size * root**2 * np.maximum(p * (1.0 - p), LEAST_VARIANCE)
+    for part, prior in (own.start, shares), (own.step, np.outer(shares, shares)), (own.end, shares):
+        p = (part + prior) / (known.sum() + 1.0)
+        part[:] = 1.0 + weight.sum() * p * (1.0 - p)
     scale += 2.0 * c2
     scale[scale <= 0] = 1.0
     return np.asarray(np.sqrt(np.sqrt(scale)))
@@ -531,8 +538,9 @@ def train(
 
     objective = Objective(merged, targets, masks, c2, runner, bias)
     try:
-        scale = scale_of(merged, targets, c2)
-        found = minimise(objective, begin, scale=scale, max_iter=max_iter, tol=tol, callback=report)
+        found = minimise(
+            objective, begin, scale=objective.scale, max_iter=max_iter, tol=tol, callback=report
+        )
     except Interrupted as stop:
         weights = expand(stop.found.x)
         raise Interrupted(replace(stop.found, x=weights.vector)) from None

@@ -10,6 +10,7 @@ from aggregation.bsc import oracle
 from goldspan.aggregation import aggregate, get_aggregator
 from goldspan.aggregation.crf.methods import CrfMa
 from goldspan.errors import InputError, UnknownNameError
+from goldspan.simulation import measure_workers
 from goldspan.spans import Codec
 from goldspan.tagger import CRF, HMM, load_tagger
 
@@ -74,7 +75,7 @@ def test_the_weights_are_those_of_all_paths_of_the_hmm(small):
 
 def test_it_knows_who_is_good_and_labels_text(crowd, tmp_path):
     result = aggregate(crowd, "crf-ma", model="hmm", templates="hmm")
-    true = [one.f1 for one in goldspan.simulation.measure_workers(crowd)]
+    true = [one.f1 for one in measure_workers(crowd)]
     assert goldspan.score(crowd, result).f1 > np.mean(true) + 0.1
     assert np.corrcoef(true, result.memory.pi[-1])[0, 1] > 0.8
     assert isinstance(result.tagger, HMM)
