@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 
 import numba
@@ -360,6 +361,103 @@ def test_the_minimiser_finds_the_valley_of_rosenbrock():
     found = minimise(rosenbrock, np.array([-1.2, 1.0]), tol=0.0)
     np.testing.assert_allclose(found.x, [1, 1], atol=1e-5)
     assert found.n_evaluations < 100
+
+
+def test_scaled_coordinates_make_a_narrow_valley_round():
+    def bowl(x):
+        return float(x**2 @ curvature) / 2, curvature * x
+
+    curvature, start = np.geomspace(1e-3, 1e5, 40), np.ones(40)
+    plain = module.minimise(bowl, start, tol=0.0, max_iter=30)
+    scaled = module.minimise(bowl, start, scale=np.sqrt(curvature), tol=0.0, max_iter=30)
+    assert scaled.converged
+    assert len(scaled.trace) <= 4
+    np.testing.assert_allclose(scaled.x, 0.0, atol=1e-9)
+    assert plain.trace[-1] > 1e-4
+
+
+@pytest.mark.parametrize("values", ["ones", "positive", "signed"])
+def test_the_scale_is_the_fourth_root_of_what_the_docstring_says(values):
+    rng = np.random.default_rng(5)
+    n_items, n_features, c2 = 30, 8, 0.3
+    features = random_features(rng, rng.integers(0, 6, n_items), n_features)
+    if values != "ones":
+        sizes = rng.uniform(0.5, 2.0, len(features.ids))
+        sizes *= rng.choice([-1, 1], len(sizes)) if values == "signed" else 1
+        features = replace(features, values=sizes)
+    weight = rng.uniform(0, 2, n_items)
+    clamp = np.where(np.arange(n_items) < 10, weight, 0.0)
+    per_token, clamped = (np.repeat(w, np.diff(features.offsets)) for w in (weight, clamp))
+    probs = rng.dirichlet(np.full(J, 0.2), features.n_tokens) * (per_token - clamped)[:, None]
+    steps = rng.uniform(0, 3, (J, J))
+    soft = Targets.of_marginals(features, n_features, probs, steps, weight)
+    known = Clamp(np.ones((features.n_tokens, J), np.bool_), clamp)
+    targets = Targets(soft.counts, weight, (known,))
+
+    merged = Merged.of(features, n_features)
+    matrix = np.zeros((features.n_tokens, len(merged.root)))
+    token = np.repeat(np.arange(features.n_tokens), np.diff(merged.features.bounds))
+    entries = merged.features.values if values != "ones" else 1.0
+    np.add.at(matrix, (token, merged.features.ids), entries)
+    prior = soft.counts.start + steps.sum(axis=0) + 1
+    prior /= prior.sum()
+    wanted = Weights.zeros(len(merged.root), J)
+    n, n_known = per_token.sum(), (per_token - clamped).sum()
+    for j in range(J):
+        share = (matrix.T @ probs[:, j] + prior[j]) / (matrix.T @ (per_token - clamped) + 1)
+        share = np.full(len(share), prior[j]) if values == "signed" else share
+        variance = np.maximum(share * (1 - share), module.LEAST_VARIANCE)
+        moment = np.zeros(len(share))
+        np.add.at(moment, merged.features.ids, per_token[token] * np.square(entries))
+        wanted.state[:, j] = moment * merged.root**2 * variance
+    for part, counts, own in [
+        (wanted.start, soft.counts.start, prior),
+        (wanted.step, steps, np.outer(prior, prior)),
+        (wanted.end, soft.counts.end, prior),
+    ]:
+        share = (counts + own) / (n_known + 1)
+        part[:] = 1 + n * share * (1 - share)
+    masks = Masks.of(BIO, hard=False)
+    scale = module.Objective(merged, targets, masks, c2, Serial(), bias=True).scale
+    np.testing.assert_allclose(scale**4, wanted.vector + 2 * c2, rtol=1e-9)
+
+
+def test_where_tokens_stand_alone_the_scale_is_the_curvature_at_the_shares():
+    # One feature per token, one token per item, no penalty: at the optimum the second derivative
+    # along a weight is n p (1 - p) with the shares p of the targets.
+    ids = np.repeat([0, 1], [4000, 1000]).astype(np.int32)
+    features = Features(np.arange(5001), np.arange(5001), ids, np.zeros(0))
+    probs = np.random.default_rng(2).dirichlet(np.ones(J), 5000)
+    targets = Targets.of_marginals(features, 2, probs, np.zeros((J, J)), np.ones(5000))
+    masks, merged = Masks.of(BIO, hard=False), Merged.of(features, 2)
+    weights, _ = train(features, targets, masks, c2=1e-9, runner=Serial(), tol=0.0, bias=False)
+    objective = module.Objective(merged, targets, masks, 1e-9, Serial(), bias=False)
+    at, step = merged.join(weights), 1e-4
+    for place in range(2 * J):
+        moved = np.zeros(len(at))
+        moved[place] = step
+        (_, ahead), (_, back) = (
+            (value, gradient.copy()) for value, gradient in map(objective, (at + moved, at - moved))
+        )
+        curvature = (ahead[place] - back[place]) / (2 * step)
+        assert objective.scale[place] ** 4 == pytest.approx(curvature, rel=0.01)
+
+
+def test_six_steps_come_nearer_than_ten_without_a_scale(monkeypatch):
+    X, y = random_items(2000)
+    features_of, features = FeatureMap.fit(Text.of(X), read_templates(["word", "word[-1]"]))
+    targets = Targets.of_codes(features, features_of.n_features, BIO.encode(y).codes, J)
+
+    def reach(max_iter):
+        masks, rest = Masks.of(BIO, hard=False), {"c2": 0.5, "runner": Serial(), "tol": 0.0}
+        return train(features, targets, masks, max_iter=max_iter, **rest)[1].trace[-1]
+
+    best, scaled, minimise = reach(300), reach(6), module.minimise
+    monkeypatch.setattr(
+        module, "minimise", lambda *args, **rest: minimise(*args, **{**rest, "scale": None})
+    )
+    assert best < scaled < reach(10)
+    assert reach(300) == pytest.approx(best, rel=1e-6)
 
 
 def test_ctrl_c_leaves_a_point_and_its_value(monkeypatch):
