@@ -364,7 +364,7 @@ def plain_name(name: str) -> str:
     >>> plain_name(" “Yes” ") == plain_name("yes"), plain_name("1.0")
     (True, '1')
     """
-    name = ReadOptions().stripped(name)
+    name = ReadOptions.stripped(name)
     whole = _WHOLE.fullmatch(name)
     return " ".join((whole[1] if whole else name).casefold().split())
 
@@ -377,13 +377,11 @@ def _groups(what: str, names: Sequence[str], remedy: str, crowd: Crowd) -> Itera
     alike = [group for group in groups.values() if len(group) > 1]
     file = crowd.import_report.source
     for group in alike[:MAX_GROUPS]:
-        best = min(
-            group, key=lambda name: (name != ReadOptions().stripped(name), group.index(name))
-        )
+        best = min(group, key=lambda name: (name != ReadOptions.stripped(name), group.index(name)))
         others = [name for name in group if name != best]
         hint = remedy.format(others[0], best)
         strip = ""
-        if any(ReadOptions().stripped(name) == ReadOptions().stripped(best) for name in others):
+        if any(ReadOptions.stripped(name) == ReadOptions.stripped(best) for name in others):
             strip = ", or strip=True (--strip) where only white space and quotes differ"
         message = (
             f"{what}s {', '.join(map(repr, group))} differ only in case, white space, quotes or "
@@ -397,7 +395,7 @@ def _groups(what: str, names: Sequence[str], remedy: str, crowd: Crowd) -> Itera
     quoted = [
         name
         for name in names
-        if name not in grouped and name != ReadOptions().stripped(name) and _is_quoted(name)
+        if name not in grouped and name != ReadOptions.stripped(name) and _is_quoted(name)
     ]
     if quoted:
         message = (
@@ -421,7 +419,7 @@ def _item_groups(crowd: Crowd) -> Iterable[Fault]:
     there = set(ids.to_pylist())
     pairs = []
     for name in odd:
-        stripped = ReadOptions().stripped(name)
+        stripped = ReadOptions.stripped(name)
         whole = _WHOLE.fullmatch(stripped)
         other = whole[1] if whole else stripped
         if other != name and other in there:

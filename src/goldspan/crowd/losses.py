@@ -96,7 +96,7 @@ UNUSED = "tags that nobody used"
 
 
 def _never_missing(crowd: Crowd) -> tuple[str, ...]:
-    return tuple(word for word in ReadOptions().missing if word not in crowd.tagset.tags)
+    return tuple(word for word in ReadOptions.missing if word not in crowd.tagset.tags)
 
 
 def _text_column(path: Path, crowd: Crowd) -> pa.Array | None:

@@ -298,10 +298,11 @@ class ReadOptions:
             if role not in ROLES:
                 raise UnknownNameError("role of a column", role, ROLES)
 
-    def stripped(self, name: str) -> str:
+    @staticmethod
+    def stripped(name: str) -> str:
         """Return a name without white space and quotation marks at its ends, and without `="…"`.
 
-        >>> ReadOptions().stripped(' “PER” '), ReadOptions().stripped('="007"')
+        >>> ReadOptions.stripped(' “PER” '), ReadOptions.stripped('="007"')
         ('PER', '007')
         """
         name = name.strip()

@@ -506,7 +506,7 @@ def _asked(crowd: Crowd) -> NDArray[np.int32]:
         item, codes = answers.item[first : first + size], answers.codes[offset[0] : offset[-1]]
         shift = crowd.offsets[item] - offset[:-1]
         token = np.repeat(shift, np.diff(offset)) + np.arange(offset[0], offset[-1])
-        np.add.at(found, token[codes >= 0], 1)
+        np.add.at(found, token[codes >= 0], np.int32(1))  # a plain 1 takes fifty times as long
     return found
 
 

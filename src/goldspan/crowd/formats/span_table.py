@@ -189,7 +189,7 @@ def _cells(crowd: Crowd, row: ItemRow) -> Iterator[dict[str, Any]]:
 
 def _name(what: str, name: str) -> str:
     """Return a name; reject one that would be read as none."""
-    if name.strip() in ReadOptions().missing:
+    if name.strip() in ReadOptions.missing:
         raise InputError(
             f"{what} {name!r} would be read as no {what} from a table of spans: rename it, or "
             "write another format, such as spans"
