@@ -90,7 +90,7 @@ def seen_dependence(crowd: Crowd, probs: NDArray[np.floating]) -> float:
 
 Floats = NDArray[np.float64]
 FIRST_STEPS, NEXT_STEPS = 16, 6
-"""Steps of L-BFGS in the first round and in later ones: as near as 30 and 12 in plain coordinates."""
+"""Steps of L-BFGS in the first round and in later ones; without a scale it would take 30 and 12."""
 LAST_STEPS = 50
 """Steps of L-BFGS for the tagger that is kept."""
 SHARPER, LOOSER = 2.0, 0.25

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
@@ -114,10 +115,12 @@ class Rows:
 
 def rows_of_table(table: pa.Table, name: str, found: dict[str, str]) -> Rows:
     """Take the columns that play a role out of an Arrow table."""
-    columns = {
-        role: (as_strings if role in NUMBERS else numbered)(table.column(at), at, name)
-        for role, at in found.items()
-    }
+
+    def read_column(role: str, at: str) -> pa.Array:
+        return (as_strings if role in NUMBERS else numbered)(table.column(at), at, name)
+
+    with ThreadPoolExecutor(pa.cpu_count()) as pool:  # Arrow hashes without the interpreter lock
+        columns = dict(zip(found, pool.map(read_column, found, found.values()), strict=True))
     return Rows(name, columns, range(1, len(table) + 1))
 
 
