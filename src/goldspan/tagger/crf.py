@@ -140,15 +140,13 @@ class _Search:
             if slope == 0:
                 return "tol"
         first = 1.0 if self._past.pairs else min(1.0, 1.0 / np.sqrt(-slope))
-        promised = -slope * first / max(1.0, abs(self.trace[-1]))
-        if promised <= EPSILON:  # at the optimum only the last digits move
-            return "tol"
         found = _line_search(
             self._objective, self.x, self.trace[-1], slope, self._direction, first, self._at
         )
         self._n_evaluations += found.n_evaluations
-        if found.length == 0:
-            return "tol" if promised <= tol else "line search"
+        if found.length == 0:  # at the optimum only the last digits move
+            promised = -slope * first / max(1.0, abs(self.trace[-1]))
+            return "tol" if promised <= max(tol, EPSILON) else "line search"
         step = self._past.go(self.x, self._direction, found.length, found.gradient)
         self.trace.append(found.value)
         self._past.remember(step)
@@ -398,7 +396,8 @@ class Objective:
         known = [Clamp(one.allowed, -one.weight) for one in targets.clamps]
         self._parts = cut(merged.features, [Clamp(ALL, targets.weight), *known])
         target = merged.join(targets.counts)
-        self.scale = _scale(merged, targets, target, c2)
+        with np.errstate(over="ignore", invalid="ignore"):  # the search refuses what is not finite
+            self.scale = _scale(merged, targets, target, c2)
         state = Weights.of_vector(target, *self._shape).state
         self._chain_target = target[state.size :]
         self._slices = [
@@ -452,26 +451,30 @@ LEAST_VARIANCE = 0.003
 def _scale(merged: Merged, targets: Targets, joined: Floats, c2: float) -> Floats:
     """Return the fourth root of the second derivatives of the objective, about, float64 [n].
 
-    Along the weight of feature f and tag j that is 2 c2 + Σ_τ φ_f(τ)² max(p (1 − p),
-    `LEAST_VARIANCE`), with p the share of j among the targets of the tokens that have f and one
-    token more that has the shares of all; where values may be negative, p is the share of all.
+    Along the weight of feature f and tag j that is 2 c2 + Σ_τ ω_τ φ_f(τ)² max(p (1 − p),
+    `LEAST_VARIANCE`), with the weights ω of the items and the share p of j among the targets of the
+    tokens that have f and one token more that has the shares of all tokens; where values may be
+    negative, p is the share among all. Along the weights of steps it is 2 c2 + one token + Σ_τ ω_τ
+    p (1 − p), p the share of the step.
 
     In coordinates scaled by the square root, all second derivatives are 1. That is best for the
     first ten steps, but as features stand together on tokens, no scale is best for the last digits.
-    The fourth root is close to the better of the two everywhere (docs/math.md, section 5).
+    The fourth root is close to the better of the two until 1 % (docs/math.md, section 5).
     """
     features, counts = merged.features, targets.counts
     known = targets.weight - sum(one.weight for one in targets.clamps)  # of items known as a whole
     weight, known = (np.repeat(w, np.diff(features.offsets)) for w in (targets.weight, known))
-    tags = counts.start + counts.step.sum(axis=0) + 1.0
+    one = weight.sum() / max(1, np.count_nonzero(weight)) or 1.0  # the weight of one token more
+    tags = counts.start + counts.step.sum(axis=0) + one
     shares = tags / tags.sum()
     scale = joined.copy()
     own = Weights.of_vector(scale, len(merged.root), len(tags))
     n_sparse = len(merged.root) - features.n_dense
 
     size, n_known = np.zeros((2, len(merged.root), 1))
-    with np.errstate(over="ignore"):  # the search refuses what is not finite
-        squares = features.values**2
+    squares = features.values**2
+    if len(squares):
+        squares[np.repeat(weight == 0, np.diff(features.bounds))] = 0.0
     target_step(features.bounds, features.ids, squares, weight[:, None], size)
     if features.n_dense:
         rows = np.bincount(features.rows, weight, len(features.vectors))
@@ -481,11 +484,11 @@ def _scale(merged: Merged, targets: Targets, joined: Floats, c2: float) -> Float
     n_known[n_positive:] = own.state[n_positive:] = 0.0
 
     root = merged.root[:, None]
-    p = (own.state / root + shares) / (n_known + 1.0)
+    p = (own.state / root + one * shares) / (n_known + one)
     own.state[:] = size * root**2 * np.maximum(p * (1.0 - p), LEAST_VARIANCE)
     for part, prior in (own.start, shares), (own.step, np.outer(shares, shares)), (own.end, shares):
-        p = (part + prior) / (known.sum() + 1.0)
-        part[:] = 1.0 + weight.sum() * p * (1.0 - p)
+        p = (part + one * prior) / (known.sum() + one)
+        part[:] = one + weight.sum() * p * (1.0 - p)
     scale += 2.0 * c2
     scale[scale <= 0] = 1.0
     return np.asarray(np.sqrt(np.sqrt(scale)))
@@ -526,6 +529,9 @@ def train(
     n_labels = targets.counts.n_labels
     first = Weights.zeros(len(merged.root), n_labels)
     begin = first.vector if start is None else merged.join(start)
+    if n_labels == 1:  # there is nothing to learn
+        nothing = Weights.zeros(*targets.counts.state.shape)
+        return nothing, Minimum(nothing.vector, (0.0,), True, "tol", 0)  # noqa: FBT003
     if not bias:
         ends = Weights.of_vector(begin, len(merged.root), n_labels)
         ends.start[:] = ends.end[:] = 0.0
