@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-WIDTH, ROW = 2.3, 0.21
-"""Inches of a panel and of a method's row."""
+WIDTH, ROW, LETTER = 2.3, 0.21, 0.07
+"""Inches of a panel, of a method's row and of a letter of its name."""
 
 
 def score_figure(runs: Runs, first: str, scattered: str | None = None) -> Figure:
@@ -44,10 +44,11 @@ def score_figure(runs: Runs, first: str, scattered: str | None = None) -> Figure
     names = list(next(iter(runs.values())).scores)
     n_panels = len(names) + (scattered in methods)
     height = max(0.75 + ROW * len(methods), 3.0 if scattered in methods else 0.0)
-    figure = new_figure(1.2 + WIDTH * n_panels, height)
+    margin = max(1.2, 0.15 + LETTER * max(map(len, methods)))
+    figure = new_figure(margin + WIDTH * n_panels, height)
     with own_settings():
         axes = figure.subplots(1, n_panels, squeeze=False)[0]
-        side = 1.2 / figure.get_figwidth()
+        side = margin / figure.get_figwidth()
         figure.subplots_adjust(left=side, right=0.98, top=1 - 0.35 / height, bottom=0.42 / height)
         for ax, items in zip(axes, names, strict=False):
             values = {label: rates_of(own, items)[:, 2] for label, own in methods.items()}
