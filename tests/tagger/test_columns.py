@@ -7,7 +7,7 @@ import pytest
 
 from goldspan.protocols import Serial
 from goldspan.tagger import CRF
-from goldspan.tagger.crf import Masks, Targets, train
+from goldspan.tagger.crf import Masks, Targets, go_on, train
 from goldspan.tagger.features import Columns, Features, Merged
 from goldspan.tagger.parameters import Weights
 from tagger.corpora import random_items
@@ -103,12 +103,19 @@ def test_a_start_is_evened_out_and_forgets_what_no_token_has():
     np.testing.assert_allclose(weights.state[:, 0], [2.0, 2.0, 0.0], rtol=1e-12)
 
 
-def test_merged_features_may_be_given_to_train_on_them_again():
+def test_a_search_goes_on_where_another_stopped_with_other_targets():
     rng = np.random.default_rng(1)
     features = random_features(rng, 30, 20, weighted=True)
-    targets = Targets.of_codes(features, 20, rng.integers(J, size=30).astype(np.int16), J)
     masks = Masks(np.ones(J), np.ones((J, J)), np.ones(J))
-    options = {"c2": 0.1, "runner": Serial()}
-    one, _ = train(features, targets, masks, **options)
-    other, _ = train(features, targets, masks, **options, merged=Merged.of(features, 20))
-    np.testing.assert_array_equal(one.vector, other.vector)
+    merged, options = Merged.of(features, 20), {"c2": 0.1, "runner": Serial()}
+    codes = rng.integers(J, size=(2, 30)).astype(np.int16)
+    one, other = (Targets.of_codes(features, 20, own, J) for own in codes)
+    first = go_on(merged, one.merged(merged), masks, None, **options, steps=7)
+    weights, found = train(features, one, masks, **options, max_iter=7, tol=0.0)
+    np.testing.assert_array_equal(merged.split(first.weights, J).vector, weights.vector)
+    second = go_on(merged, other.merged(merged), masks, first, **options, steps=5)
+    again, found = train(features, other, masks, **options, max_iter=5, tol=0.0, start=weights)
+    np.testing.assert_allclose(merged.split(second.weights, J).vector, again.vector, rtol=1e-9)
+    assert second.value - merged.join(other.counts) @ second.weights == pytest.approx(
+        found.trace[-1], rel=1e-12
+    )

@@ -82,7 +82,9 @@ def test_the_objective_is_that_of_the_enumeration(hard, scale):
     targets = Targets.of_allowed(features, 6, allowed_tags(KNOWN, BIO), WEIGHT)
     merged = Merged.of(features, 6)
     vector, weights = random_point(merged, scale, rng)
-    value, gradient = Objective(merged, targets, masks, 0.0, Serial(), bias=True)(vector)
+    value, gradient = Objective(merged, targets.merged(merged), masks, 0.0, Serial(), bias=True)(
+        vector
+    )
     p, total = potentials_of(features, weights, masks), 0.0
     expected = np.zeros_like(weights.vector)
     for n, item in enumerate(KNOWN):
@@ -106,7 +108,7 @@ def test_the_gradient_agrees_with_finite_differences():
     targets = Targets.of_allowed(features, 6, allowed_tags(KNOWN, BIO), WEIGHT)
     merged, masks = Merged.of(features, 6), Masks.of(BIO, hard=True)
     vector, _ = random_point(merged, 0.5, rng)
-    objective = Objective(merged, targets, masks, 0.3, Serial(), bias=True)
+    objective = Objective(merged, targets.merged(merged), masks, 0.3, Serial(), bias=True)
     gradient = objective(vector)[1].copy()
     for i in range(len(vector)):
         step = 1e-5 * (np.arange(len(vector)) == i)
@@ -125,7 +127,9 @@ def test_known_tokens_far_from_what_the_model_believes_are_done_with_logarithms(
     vector = np.zeros_like(Weights.zeros(1, 2).vector)
     Weights.of_vector(vector, 1, 2).state[:] = [[10.0, 0.0]]
     targets = Targets.of_allowed(one, 1, known)
-    value, gradient = Objective(merged, targets, masks, 0.0, Serial(), bias=True)(vector)
+    value, gradient = Objective(merged, targets.merged(merged), masks, 0.0, Serial(), bias=True)(
+        vector
+    )
     assert value == pytest.approx(10.0 * n, rel=1e-12)
     np.testing.assert_allclose(gradient[:2], [n, -n], rtol=1e-12)
 
@@ -178,7 +182,9 @@ def test_label_sets_known_in_part_add_up():
     sets = [Targets.of_allowed(features, 6, allowed_tags(k, BIO)) for k in (KNOWN, other)]
 
     def at(targets):
-        value, gradient = Objective(merged, targets, masks, 0.0, Serial(), bias=True)(vector)
+        value, gradient = Objective(
+            merged, targets.merged(merged), masks, 0.0, Serial(), bias=True
+        )(vector)
         return value, gradient.copy()
 
     (one, first), (two, second), (both, sums) = map(at, (*sets, sets[0].add(sets[1])))

@@ -48,7 +48,7 @@ def random_features(rng, lengths, n_features, *, weighted=False):
 def objective(features, targets, masks, vector, *, c2=0.3, bias=True):
     """Value and gradient in the places of the merged weights."""
     merged = Merged.of(features, len(targets.counts.state))
-    return module.Objective(merged, targets, masks, c2, Serial(), bias)(vector)
+    return module.Objective(merged, targets.merged(merged), masks, c2, Serial(), bias)(vector)
 
 
 def merged_weights(features, n_features, scale, rng):
@@ -419,7 +419,7 @@ def test_the_scale_is_the_fourth_root_of_what_the_docstring_says(values):
         share = (counts + one * own) / (n_known + one)
         part[:] = one + n * share * (1 - share)
     masks = Masks.of(BIO, hard=False)
-    scale = module.Objective(merged, targets, masks, c2, Serial(), bias=True).scale
+    scale = module.Objective(merged, targets.merged(merged), masks, c2, Serial(), bias=True).scale
     np.testing.assert_allclose(scale**4, wanted.vector + 2 * c2, rtol=1e-9)
 
 
@@ -432,7 +432,7 @@ def test_where_tokens_stand_alone_the_scale_is_the_curvature_at_the_shares():
     targets = Targets.of_marginals(features, 2, probs, np.zeros((J, J)), np.ones(5000))
     masks, merged = Masks.of(BIO, hard=False), Merged.of(features, 2)
     weights, _ = train(features, targets, masks, c2=1e-9, runner=Serial(), tol=0.0, bias=False)
-    objective = module.Objective(merged, targets, masks, 1e-9, Serial(), bias=False)
+    objective = module.Objective(merged, targets.merged(merged), masks, 1e-9, Serial(), bias=False)
     at, step = merged.join(weights), 1e-4
     for place in range(2 * J):
         moved = np.zeros(len(at))

@@ -70,7 +70,7 @@ def random_targets(rng, features):
 
 def objective(features, targets, masks, vector, *, bias=True, c2=0.3):
     merged = Merged.of(features, SPARSE + D)
-    return module.Objective(merged, targets, masks, c2, Serial(), bias)(vector)
+    return module.Objective(merged, targets.merged(merged), masks, c2, Serial(), bias)(vector)
 
 
 def n_merged(features):

@@ -17,9 +17,8 @@ n0 large and p small; workers who hardly miss anything make f1 small against f2,
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 import pyarrow.compute as pc
@@ -225,10 +224,9 @@ def _chao(marks: Ints, answers: NDArray[np.float64], mistake: NDArray[np.float64
 
 def _places(crowd: Crowd, found: SpanArray) -> _Places | None:
     """List the places where the words of a found span stand again."""
-    spans = list(_again(crowd, found))
-    if not spans:
+    rows = _again(crowd, found)
+    if not len(rows):
         return None
-    rows = np.array(spans, np.int64)
     start, end = rows[:, 1], rows[:, 2]
     answers = crowd.latest
     given = answers.codes >= 0
@@ -265,63 +263,100 @@ def _marks(
     start = given.start + (crowd.offsets[answers.item] - answers.offset[:-1])[given.item]
     theirs = np.column_stack([start, given.end - given.start, given.type])
     ours = np.column_stack([rows[:, 1], rows[:, 2] - rows[:, 1], rows[:, 3]])
-    every, number = np.unique(np.concatenate([ours, theirs]), axis=0, return_inverse=True)
-    number = number.ravel()
+    both = np.concatenate([ours, theirs]).astype(np.int64)
+    sizes = both.max(axis=0) + 1
+    every, number = np.unique(np.ravel_multi_index(both.T, sizes), return_inverse=True)
+    first, length, kind = np.unravel_index(every, sizes)
     counts = np.bincount(number[len(ours) :], minlength=len(every))
     # By length and type, those that one worker gave where nothing was found.
-    forms, form = np.unique(every[:, 1:], axis=0, return_inverse=True)
-    alone = (counts == 1) & elsewhere[every[:, 0]]
-    rate = np.bincount(form.ravel()[alone], minlength=len(forms)) / max(1, elsewhere.sum())
+    form = length * sizes[2] + kind
+    alone = (counts == 1) & elsewhere[first]
+    rate = np.bincount(form[alone], minlength=sizes[1] * sizes[2]) / max(1, elsewhere.sum())
     place = number[: len(ours)]
-    return counts[place].astype(np.int64), rate[form.ravel()[place]]
+    return counts[place].astype(np.int64), rate[form[place]]
 
 
-Known = dict[tuple[int, tuple[int, ...]], dict[tuple[int, int], set[int]]]
-"""By document and words: by type and kind, where they begin."""
+def _again(crowd: Crowd, found: SpanArray) -> Ints:
+    """List the places of the words of found spans, and of their first or last word alone.
 
-
-def _known(found: SpanArray, words: NDArray[Any], document: NDArray[Any]) -> Known:
-    """Collect the words of the spans that were found."""
-    known: Known = {}
-    columns = (found.start, found.end, found.type, found.item)
-    for start, end, kind, item in zip(*(one.tolist() for one in columns), strict=True):
-        if end - start > LONGEST:
-            continue
-        own = tuple(words[start:end].tolist())
-        parts = [(own, WHOLE)] + ([(own[:1], FIRST), (own[-1:], LAST)] if len(own) > 1 else [])
-        for part, what in parts:
-            by_type = known.setdefault((int(document[item]), part), {})
-            by_type.setdefault((kind, what), set()).add(start)
-    return known
-
-
-def _again(crowd: Crowd, found: SpanArray) -> Iterator[tuple[int, int, int, int, int]]:
-    """Yield item, first token, one past the last, type and kind of every place."""
-    words = np.asarray(crowd.tokens.flatten().dictionary_encode().indices)
+    Returns:
+        int64 [n_places, 5]: item, first token, one past the last, type and kind.
+    """
+    words = np.asarray(crowd.tokens.flatten().dictionary_encode().indices).astype(np.int64)
+    n_words = int(words.max(initial=0)) + 1
     # An item without a document is one of its own.
     names = crowd.item_ids if crowd.groups is None else pc.coalesce(crowd.groups, crowd.item_ids)
-    document = np.asarray(names.dictionary_encode().indices)
-    known = _known(found, words, document)
-    longest: dict[tuple[int, int], int] = {}
-    for doc, part in known:
-        longest[doc, part[0]] = max(longest.get((doc, part[0]), 0), len(part))
-    # Most tokens begin nothing that is known: only the others are looked at one by one.
-    item_of = np.repeat(np.arange(crowd.n_items), np.diff(crowd.offsets))
-    vocabulary = int(words.max(initial=0)) + 1
-    begins = np.array([doc * vocabulary + word for doc, word in longest], np.int64)
-    starts = np.isin(document[item_of].astype(np.int64) * vocabulary + words, begins)
-    for first in np.flatnonzero(starts).tolist():
-        item = int(item_of[first])
-        doc, end = int(document[item]), int(crowd.offsets[item + 1])
-        own = words[first : min(end, first + LONGEST)].tolist()
-        for length in range(1, min(longest[doc, own[0]], len(own)) + 1):
-            by_type = known.get((doc, tuple(own[:length])), {})
-            for (kind, what), where in by_type.items():
-                # The part of a span counts where the whole span was not found by itself.
-                if (what == WHOLE or (kind, WHOLE) not in by_type) and (
-                    len(where) > 1 or first not in where
-                ):
-                    yield item, first, first + length, kind, what
+    document = np.asarray(names.dictionary_encode().indices).astype(np.int64)
+    item = np.repeat(np.arange(crowd.n_items), np.diff(crowd.offsets))
+    known = _parts(found)
+    # Words one after the other: what is known, and what stands in the text, has a number for its
+    # document and its first words; who has no known one drops out.
+    ours, at, theirs = document[item[known[:, 0]]], np.arange(crowd.n_tokens), document[item]
+    rows = [np.zeros((0, 4), np.int64)]
+    for length in range(1, LONGEST + 1):
+        longer = known[:, 1] >= length
+        known, ours = known[longer], ours[longer]
+        if not len(known):
+            break
+        ends = crowd.offsets[1:][item[at]]
+        at, theirs = at[at + length <= ends], theirs[at + length <= ends]
+        begun, ours = np.unique(
+            ours * n_words + words[known[:, 0] + length - 1], return_inverse=True
+        )
+        key = theirs * n_words + words[at + length - 1]
+        theirs = np.minimum(np.searchsorted(begun, key), len(begun) - 1)
+        at, theirs = at[begun[theirs] == key], theirs[begun[theirs] == key]
+        whole = known[:, 1] == length
+        rows.append(_pairs(ours[whole], known[whole, 2:], length, theirs, at))
+    every = np.concatenate(rows)
+    return np.column_stack([item[every[:, 0]], every])
+
+
+def _parts(found: SpanArray) -> Ints:
+    """List what is looked for, int64 [n, 5]: first token, length, type, kind, begin of the span."""
+    length = found.end - found.start
+    parts = []
+    for kind, least, start, size in (
+        (WHOLE, 1, found.start, length),
+        (FIRST, 2, found.start, np.ones_like(length)),
+        (LAST, 2, found.end - 1, np.ones_like(length)),
+    ):
+        own = (length >= least) & (length <= LONGEST)
+        columns = (start, size, found.type, np.full(len(length), kind), found.start)
+        parts.append(np.column_stack([column[own] for column in columns]))
+    return np.concatenate(parts).astype(np.int64)
+
+
+def _pairs(ours: Ints, known: Ints, length: int, theirs: Ints, at: Ints) -> Ints:
+    """Pair words that are known with the places where they stand.
+
+    Args:
+        ours: int64 [n_known], the number of known words.
+        known: int64 [n_known, 3]: type, kind, first token of the span that they are of.
+        length: How many words.
+        theirs: int64 [n_places], the number of the words at a place.
+        at: int64 [n_places], first token of the place.
+
+    Returns:
+        int64 [n_pairs, 4]: first token, one past the last, type and kind.
+    """
+    every = np.unique(np.column_stack([ours, known]), axis=0)
+    _, first, size = np.unique(every[:, :3], axis=0, return_index=True, return_counts=True)
+    words, kind = every[first, 0], every[first, 2]
+    # The part of a span counts where the whole span was not found by itself.
+    form = words * (int(every[:, 1].max(initial=0)) + 1) + every[first, 1]
+    counts = (kind == WHOLE) | ~np.isin(form, form[kind == WHOLE])
+    words, first, size = words[counts], first[counts], size[counts]
+    begin, stop = np.searchsorted(words, theirs), np.searchsorted(words, theirs, side="right")
+    place = np.repeat(np.arange(len(at)), stop - begin)
+    within = np.arange(len(place)) - np.repeat(
+        np.cumsum(stop - begin) - (stop - begin), stop - begin
+    )
+    row = begin[place] + within
+    # Words that were found but once stand again at other places only.
+    again = (size[row] > 1) | (every[first[row], 3] != at[place])
+    row, place = first[row[again]], place[again]
+    return np.column_stack([at[place], at[place] + length, every[row, 1:3]])
 
 
 def _apart(spans: Ints) -> Ints:

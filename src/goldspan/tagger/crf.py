@@ -11,6 +11,7 @@ from typing import Annotated, Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from goldspan._arrays import longest_first
 from goldspan.chains.decoding import first_without_path
 from goldspan.errors import InputError
 from goldspan.params import MOST, Number, Rounds, Whole, check_number
@@ -48,7 +49,8 @@ class Minimum:
     """Where the search stopped.
 
     Attributes:
-        x: float64, the best point.
+        x: float64 [n], the best point.
+        gradient: float64, there; after `train` that of the merged weights.
         trace: The objective before the first step and after every step.
         converged: Whether it converged.
         stop_reason: "tol", "max_iter", "line search" (no better point was found, though the slope
@@ -57,6 +59,7 @@ class Minimum:
     """
 
     x: Floats
+    gradient: Floats
     trace: tuple[float, ...]
     converged: bool
     stop_reason: str
@@ -79,6 +82,7 @@ def minimise(
     objective: Function,
     start: Floats,
     *,
+    known: tuple[float, Floats] | None = None,
     scale: Floats | None = None,
     max_iter: int = 200,
     tol: float = 1e-5,
@@ -89,11 +93,13 @@ def minimise(
 
     Where:
         start: float64 [n], where to begin.
+        known: The objective and its gradient there; None: they are computed.
         scale: float64 [n], larger than 0: the search goes by coordinates that are this many times
             as large. With the square root of the second derivatives, all of them become 1. By
             default 1.
     """
-    search = _Search(objective, start, np.ones_like(start) if scale is None else scale, memory)
+    scale = np.ones_like(start) if scale is None else scale
+    search = _Search(objective, start, known, scale, memory)
     reason, converged = "max_iter", False
     try:
         for iteration in range(1, max_iter + 1):
@@ -118,11 +124,18 @@ def minimise(
 class _Search:
     """Where the search is."""
 
-    def __init__(self, objective: Function, start: Floats, scale: Floats, memory: int) -> None:
+    def __init__(
+        self,
+        objective: Function,
+        start: Floats,
+        known: tuple[float, Floats] | None,
+        scale: Floats,
+        memory: int,
+    ) -> None:
         self._objective = objective
         self.x = start.copy()
-        value, gradient = objective(self.x)
-        self.trace, self._n_evaluations = [value], 1
+        value, gradient = known or objective(self.x)
+        self.trace, self._n_evaluations = [value], int(known is None)
         self._past = _Past(gradient, scale, memory)
         self._direction, self._at = np.empty_like(start), np.empty_like(start)
         if not np.isfinite([value, self._past.square, scale.max(initial=1.0)]).all():
@@ -159,7 +172,8 @@ class _Search:
 
     def minimum(self, reason: str, *, converged: bool) -> Minimum:
         """Return the result."""
-        return Minimum(self.x, tuple(self.trace), converged, reason, self._n_evaluations)
+        trace = tuple(self.trace)
+        return Minimum(self.x, self._past.gradient, trace, converged, reason, self._n_evaluations)
 
 
 class _Past:
@@ -188,6 +202,11 @@ class _Past:
         self._product = np.zeros((len(self._table), len(self._table)))
         self.square = self._product[self._gradient, self._gradient] = dot(first, first)
         self.pairs: list[int] = []
+
+    @property
+    def gradient(self) -> Floats:
+        """The gradient at the last point, float64 [n]; a copy."""
+        return np.asarray(self._table[self._gradient] * self._scale)
 
     def forget(self) -> None:
         """Keep the gradient alone."""
@@ -324,9 +343,8 @@ def cut(features: Features, passes: Sequence[Clamp]) -> list[Part]:
         tokens = slice(*(features.offsets[[a, b]] - features.offsets[0]))
         own = (Clamp(one.allowed[tokens], one.weight[a:b]) for one in passes)
         kept = tuple(one for one in own if one.weight.any())
-        lengths = np.diff(features.offsets[a : b + 1])
-        by_length = np.argsort(-lengths, kind="stable")[: np.count_nonzero(lengths)]
-        parts.append(Part(features.items(a, b).compact(), kept, by_length.astype(np.int32)))
+        by_length = longest_first(np.diff(features.offsets[a : b + 1]))
+        parts.append(Part(features.items(a, b).compact(), kept, by_length))
     return parts
 
 
@@ -383,7 +401,16 @@ class _Slice:
 class Objective:
     """Computes -L(w) and its gradient for the merged weights.
 
+    Args:
+        merged: The features.
+        targets: Their targets.
+        masks: What a sequence may do.
+        c2: The penalty.
+        runner: Where to work.
+        bias: Whether the first and the last tag have weights of their own.
+
     Attributes:
+        target: float64 [n], the target counts.
         scale: float64 [n], coordinates for the search.
     """
 
@@ -395,16 +422,16 @@ class Objective:
         self._c2, self._runner, self._bias = c2, runner, bias
         known = [Clamp(one.allowed, -one.weight) for one in targets.clamps]
         self._parts = cut(merged.features, [Clamp(ALL, targets.weight), *known])
-        target = merged.join(targets.counts)
+        self.target = targets.counts.vector
         with np.errstate(over="ignore", invalid="ignore"):  # the search refuses what is not finite
-            self.scale = _scale(merged, targets, target, c2)
-        state = Weights.of_vector(target, *self._shape).state
-        self._chain_target = target[state.size :]
+            self.scale = _scale(merged, targets, c2)
+        state = Weights.of_vector(self.target, *self._shape).state
+        self._chain_target = self.target[state.size :]
         self._slices = [
             _Slice(merged.columns.between(a, b), merged.root[a:b], state[a:b], a, b)
             for a, b in merged.columns.cut(_n_shards(merged.features))
         ]
-        self._gradient, self._state = np.empty_like(target), np.empty_like(state)
+        self._gradient, self._state = np.empty_like(self.target), np.empty_like(state)
 
     def __call__(self, vector: Floats) -> tuple[float, Floats]:
         """Return value and gradient at a point; the gradient is overwritten by the next call."""
@@ -448,7 +475,7 @@ LEAST_VARIANCE = 0.003
 """Of a tag among the tokens of a feature; between .001 and .01 it made no difference."""
 
 
-def _scale(merged: Merged, targets: Targets, joined: Floats, c2: float) -> Floats:
+def _scale(merged: Merged, targets: Targets, c2: float) -> Floats:
     """Return the fourth root of the second derivatives of the objective, about, float64 [n].
 
     Along the weight of feature f and tag j that is 2 c2 + Σ_τ ω_τ φ_f(τ)² max(p (1 − p),
@@ -467,31 +494,55 @@ def _scale(merged: Merged, targets: Targets, joined: Floats, c2: float) -> Float
     one = weight.sum() / max(1, np.count_nonzero(weight)) or 1.0  # the weight of one token more
     tags = counts.start + counts.step.sum(axis=0) + one
     shares = tags / tags.sum()
-    scale = joined.copy()
-    own = Weights.of_vector(scale, len(merged.root), len(tags))
-    n_sparse = len(merged.root) - features.n_dense
+    scale = Weights.of_vector(counts.vector, len(merged.root), len(tags))
 
-    size, n_known = np.zeros((2, len(merged.root), 1))
-    squares = features.values**2
-    if len(squares):
-        squares[np.repeat(weight == 0, np.diff(features.bounds))] = 0.0
-    target_step(features.bounds, features.ids, squares, weight[:, None], size)
-    if features.n_dense:
-        rows = np.bincount(features.rows, weight, len(features.vectors))
-        size[n_sparse:, 0] = np.einsum("r,rd,rd->d", rows, features.vectors, features.vectors)
-    n_positive = n_sparse if features.values.min(initial=0.0) >= 0 else 0
-    target_step(features.bounds, features.ids, features.values, known[:, None], n_known)
-    n_known[n_positive:] = own.state[n_positive:] = 0.0
-
-    root = merged.root[:, None]
-    p = (own.state / root + one * shares) / (n_known + one)
-    own.state[:] = size * root**2 * np.maximum(p * (1.0 - p), LEAST_VARIANCE)
-    for part, prior in (own.start, shares), (own.step, np.outer(shares, shares)), (own.end, shares):
+    size, n_known = _sizes(merged, weight, 2), _sizes(merged, known, 1)
+    if features.values.min(initial=0.0) < 0:
+        n_known[:] = scale.state[:] = 0.0
+    elif features.n_dense:
+        n_known[-features.n_dense :] = scale.state[-features.n_dense :] = 0.0
+    p, root = scale.state, merged.root[:, None]
+    p /= root
+    p += one * shares
+    p /= n_known + one
+    p *= 1.0 - p
+    np.maximum(p, LEAST_VARIANCE, out=p)
+    p *= size * root**2
+    for part, prior in (
+        (scale.start, shares), (scale.step, np.outer(shares, shares)), (scale.end, shares)
+    ):  # fmt: skip
         p = (part + one * prior) / (known.sum() + one)
         part[:] = one + weight.sum() * p * (1.0 - p)
-    scale += 2.0 * c2
-    scale[scale <= 0] = 1.0
-    return np.asarray(np.sqrt(np.sqrt(scale)))
+    found = scale.vector
+    found += 2.0 * c2
+    found[found <= 0] = 1.0
+    return np.asarray(np.sqrt(np.sqrt(found, out=found), out=found))
+
+
+def _sizes(merged: Merged, weight: Floats, power: int) -> Floats:
+    """Sum a power of the features' values over their tokens, float64 [n_groups, 1].
+
+    Dense features have theirs for squares only.
+
+    Args:
+        merged: The features.
+        weight: float64 [n_tokens].
+        power: 1 or 2.
+    """
+    features = merged.features
+    if not len(features.values) and (weight == 1).all():
+        sizes = np.diff(merged.columns.starts)[:, None].astype(np.float64)
+    else:
+        sizes = np.zeros((len(merged.root), 1))
+        values = features.values**power
+        if len(values):  # what does not count may be anything, infinite squares too
+            values[np.repeat(weight == 0, np.diff(features.bounds))] = 0.0
+        target_step(features.bounds, features.ids, values, weight[:, None], sizes)
+    if features.n_dense and power == 2:
+        rows = np.bincount(features.rows, weight, len(features.vectors))
+        squares = np.einsum("r,rd,rd->d", rows, features.vectors, features.vectors)
+        sizes[-features.n_dense :, 0] = squares
+    return sizes
 
 
 def _n_shards(features: Features) -> int:
@@ -520,18 +571,18 @@ def train(
     tol: float = 1e-5,
     callback: Callback | None = None,
     bias: bool = True,
-    merged: Merged | None = None,
 ) -> tuple[Weights, Minimum]:
     """Find the weights of largest penalised likelihood."""
     check_number("c2", c2, 0, MOST)
     check_paths(features, targets, masks)
-    merged = merged or Merged.of(features, len(targets.counts.state))
+    merged = Merged.of(features, len(targets.counts.state))
     n_labels = targets.counts.n_labels
-    first = Weights.zeros(len(merged.root), n_labels)
-    begin = first.vector if start is None else merged.join(start)
     if n_labels == 1:  # there is nothing to learn
         nothing = Weights.zeros(*targets.counts.state.shape)
-        return nothing, Minimum(nothing.vector, (0.0,), True, "tol", 0)  # noqa: FBT003
+        zeros = nothing.vector
+        return nothing, Minimum(zeros, zeros, (0.0,), True, "tol", 0)  # noqa: FBT003
+    first = Weights.zeros(len(merged.root), n_labels)
+    begin = first.vector if start is None else merged.join(start)
     if not bias:
         ends = Weights.of_vector(begin, len(merged.root), n_labels)
         ends.start[:] = ends.end[:] = 0.0
@@ -542,7 +593,7 @@ def train(
     def report(step: int, value: float, vector: Floats) -> str | None:
         return callback(step, value, lambda: expand(vector)) if callback else None
 
-    objective = Objective(merged, targets, masks, c2, runner, bias)
+    objective = Objective(merged, targets.merged(merged), masks, c2, runner, bias)
     try:
         found = minimise(
             objective, begin, scale=objective.scale, max_iter=max_iter, tol=tol, callback=report
@@ -552,6 +603,44 @@ def train(
         raise Interrupted(replace(stop.found, x=weights.vector)) from None
     weights = expand(found.x)
     return weights, replace(found, x=weights.vector)
+
+
+class Point(NamedTuple):
+    """Where the search of a CRF stopped, to go on from with other targets.
+
+    Attributes:
+        weights: float64 [n], of the merged features.
+        value: -L(w) there, without what the targets add.
+        gradient: float64 [n], likewise.
+    """
+
+    weights: Floats
+    value: float
+    gradient: Floats
+
+
+def go_on(
+    merged: Merged, targets: Targets, masks: Masks, before: Point | None,
+    *, c2: float, runner: Runner, steps: int,
+) -> Point:  # fmt: skip
+    """Do some steps from where an earlier search stopped: -L(w) is linear in the targets.
+
+    Args:
+        merged: The features, the same as before.
+        targets: Their targets.
+        masks: What a sequence may do.
+        before: Where to begin; None: all weights are 0.
+        c2: The penalty.
+        runner: Where to work.
+        steps: Most steps.
+    """
+    objective = Objective(merged, targets, masks, c2, runner, bias=True)
+    target, known = objective.target, None
+    begin = np.zeros_like(target) if before is None else before.weights
+    if before is not None:
+        known = before.value - dot(target, begin), before.gradient - target
+    found = minimise(objective, begin, known=known, scale=objective.scale, max_iter=steps, tol=0.0)
+    return Point(found.x, found.trace[-1] + dot(target, found.x), found.gradient + target)
 
 
 def check_paths(features: Features, targets: Targets, masks: Masks) -> None:

@@ -718,10 +718,9 @@ class Merged:
         """Return the vector of the merged weights; differences within a group are lost."""
         merged = Weights.zeros(len(self.root), weights.n_labels)
         known = np.flatnonzero(self.group >= 0)
-        group = self.group[known]
-        for j in range(weights.n_labels):
-            sums = np.bincount(group, weights.state[known, j], len(self.root))
-            merged.state[:, j] = sums / self.root
+        places = np.arange(len(known) + 1)
+        target_step(places, self.group[known], np.zeros(0), weights.state[known], merged.state)
+        merged.state[:] /= self.root[:, None]
         merged.start[:], merged.step[:], merged.end[:] = weights.start, weights.step, weights.end
         return merged.vector
 

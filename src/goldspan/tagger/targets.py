@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any, NamedTuple
 
@@ -15,7 +15,7 @@ from goldspan.errors import InputError
 from goldspan.params import MOST
 from goldspan.spans import Codec, Tagged, find_spans
 from goldspan.spans.corpus import write_codes
-from goldspan.tagger.features import Features, Text
+from goldspan.tagger.features import Features, Merged, Text
 from goldspan.tagger.parameters import Floats, Weights
 
 # --------------------------------------------------------------------------------------------------
@@ -211,6 +211,12 @@ class Targets:
             return targets
         partly = np.where(whole | nothing, 0.0, each)
         return cls(targets.counts, known + partly, (Clamp(allowed, partly),))
+
+    def merged(self, merged: Merged) -> Targets:
+        """Return the targets of the merged features."""
+        joined = merged.join(self.counts)
+        counts = Weights.of_vector(joined, len(merged.root), self.counts.n_labels)
+        return replace(self, counts=counts)
 
     def add(self, other: Targets) -> Targets:
         """Return the sum with the targets of another label set of the same items."""

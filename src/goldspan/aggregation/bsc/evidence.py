@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from goldspan._arrays import count_in_rows
+from goldspan._arrays import count_in_rows, longest_first
 from goldspan.aggregation.bsc import few
 from goldspan.aggregation.bsc.kernels import (
     count_plain,
@@ -119,9 +119,7 @@ class Evidence:
     @cached_property
     def by_length(self) -> NDArray[np.int32]:
         """The active items that have tokens, the longest first."""
-        lengths = np.diff(self.offsets)
-        order = np.argsort(-lengths, kind="stable")
-        return order[(self.active & (lengths > 0))[order]].astype(np.int32)
+        return longest_first(np.diff(self.offsets) * self.active)
 
     def localise(self, tables: Tables) -> tuple[Tables, float]:
         """Return the tables that `row` refers to, and the logarithm taken out of them all."""

@@ -24,7 +24,7 @@ from goldspan.crowd import Crowd
 from goldspan.errors import InputError
 from goldspan.protocols import Runner, Serial
 from goldspan.tagger.base import Tagger, potentials_of
-from goldspan.tagger.crf import CRF, Masks, Targets, train
+from goldspan.tagger.crf import CRF, Masks, Point, Targets, go_on
 from goldspan.tagger.features import FeatureMap, Features, Merged, Template, read_templates
 from goldspan.tagger.parameters import Weights
 
@@ -297,35 +297,38 @@ class Folds(TextModel):
         self.parts = [_Part(self.features, self.fold, k, active, size) for k in range(self.n_folds)]
 
     def train(
-        self, labels: SoftLabels, before: Sequence[Weights | None], given: FitContext
-    ) -> list[Weights]:
+        self, labels: SoftLabels, before: Sequence[FoldCRF | None], given: FitContext
+    ) -> list[FoldCRF]:
         """Train the CRF of every fold: many steps at first, fewer from the weights that were."""
         others = labels.steps.sum(axis=0) - labels.steps
         jobs = list(zip(self.parts, before, others, strict=True))
         return given.runner.map(_train, jobs, (self, labels.probs))
 
-    def scores(self, learned: Sequence[Weights], labels: SoftLabels) -> TextScores:
+    def scores(self, learned: Sequence[FoldCRF], labels: SoftLabels) -> TextScores:
         """Score all tokens; steps have the mean weights of the folds, by the tokens they score.
 
         The weights of steps are right beside the words' weights that they were learned with: a
         fold that scores next to nothing has next to no say.
         """
         del labels
-        unary = np.empty((self.crowd.n_tokens, learned[0].n_labels))
+        unary = np.empty((self.crowd.n_tokens, len(self.masks.start)))
         for part, own in zip(self.parts, learned, strict=True):
-            unary[part.own_tokens] = potentials_of(part.own, own, self.masks).unary
+            unary[part.own_tokens] = potentials_of(part.own, own.weights, self.masks).unary
         sizes = [len(part.own_tokens) for part in self.parts]
         return TextScores(unary, _mean(learned, sizes), self.masks)
 
-    def tagger(self, labels: SoftLabels, learned: Sequence[Weights], given: FitContext) -> CRF:
+    def tagger(self, labels: SoftLabels, learned: Sequence[FoldCRF], given: FitContext) -> CRF:
         """Train the CRF that the user keeps on all items, from the mean of the folds'."""
         start, crf = self.untrained(learned), self.untrained(learned)
         items = np.flatnonzero(self.active)
         every = self.features.select(items)
-        targets = self.targets(every, items, labels.probs, labels.steps.sum(axis=0))
+        probs = self.probs_of(items, labels.probs)
+        targets = Targets.of_marginals(
+            every, self.numbers.n_features, probs, labels.steps.sum(axis=0), np.ones(len(items))
+        )
         return crf.fit_targets(every, targets, start=start, runner=given.runner)
 
-    def untrained(self, learned: Sequence[Weights]) -> CRF:
+    def untrained(self, learned: Sequence[FoldCRF]) -> CRF:
         """Return a CRF with the mean weights of the folds."""
         settings, codec = self.settings, self.crowd.tagset
         crf = CRF(
@@ -338,21 +341,25 @@ class Folds(TextModel):
         crf.converged_, crf.stop_reason_ = False, "interrupted"
         return crf
 
-    def targets(
-        self,
-        features: Features,
-        items: NDArray[np.int64],
-        probs: NDArray[np.float32],
-        steps: Floats,
-    ) -> Targets:
-        """Take marginals of tokens, and the steps of the items together, as soft targets."""
-        own = probs[rows_of(self.features.offsets, items)[1]].astype(np.float64)
-        n_features, weight = self.numbers.n_features, np.ones(len(items))
-        return Targets.of_marginals(features, n_features, own, steps, weight)
+    def probs_of(self, items: NDArray[np.int64], probs: NDArray[np.float32]) -> Floats:
+        """Return the marginals of the tokens of some items, float64."""
+        return probs[rows_of(self.features.offsets, items)[1]].astype(np.float64)
+
+
+class FoldCRF(NamedTuple):
+    """The CRF of a fold.
+
+    Attributes:
+        weights: Of all features.
+        point: Where its search stopped.
+    """
+
+    weights: Weights
+    point: Point
 
 
 class _Part:
-    """The features of a fold's own items, and of all others, which train its CRF."""
+    """The features of a fold's own items, and merged those of all others, which train its CRF."""
 
     def __init__(
         self, features: Features, fold: NDArray[np.int64], k: int, active: NDArray[np.bool_],
@@ -361,21 +368,22 @@ class _Part:
         own = np.flatnonzero(fold == k)
         self.own, self.own_tokens = features.select(own), rows_of(features.offsets, own)[1]
         self.items = np.flatnonzero((fold != k) & active)
-        self.others = features.select(self.items)
-        self.merged = Merged.of(self.others, n_features)
+        self.merged = Merged.of(features.select(self.items), n_features)
 
 
 def _train(
-    job: tuple[_Part, Weights | None, Floats], params: tuple[Folds, NDArray[np.float32]]
-) -> Weights:
-    (part, start, steps), (folds, probs) = job, params
-    max_iter = FIRST_STEPS if start is None else NEXT_STEPS
-    targets = folds.targets(part.others, part.items, probs, steps)
-    weights, _ = train(
-        part.others, targets, folds.masks, c2=folds.settings.c2, runner=Serial(), start=start,
-        max_iter=max_iter, tol=0.0, merged=part.merged,
+    job: tuple[_Part, FoldCRF | None, Floats], params: tuple[Folds, NDArray[np.float32]]
+) -> FoldCRF:
+    (part, before, steps), (folds, probs) = job, params
+    merged, own = part.merged, folds.probs_of(part.items, probs)
+    size = len(merged.root)
+    targets = Targets.of_marginals(merged.features, size, own, steps, np.ones(len(part.items)))
+    targets.counts.state[:] *= merged.root[:, None]
+    point = go_on(
+        merged, targets, folds.masks, before.point if before else None, c2=folds.settings.c2,
+        runner=Serial(), steps=NEXT_STEPS if before else FIRST_STEPS,
     )  # fmt: skip
-    return weights
+    return FoldCRF(merged.split(point.weights, own.shape[1]), point)
 
 
 def deal(
@@ -417,9 +425,9 @@ def _ranks(names: pa.Array) -> NDArray[np.int64]:
     return np.unique(words, return_inverse=True)[1].ravel()
 
 
-def _mean(weights: Sequence[Weights], sizes: Sequence[int] | None = None) -> Weights:
+def _mean(learned: Sequence[FoldCRF], sizes: Sequence[int] | None = None) -> Weights:
     names = ("state", "start", "step", "end")
-    every = ([getattr(w, name) for w in weights] for name in names)
+    every = ([getattr(one.weights, name) for one in learned] for name in names)
     return Weights(*(np.average(values, axis=0, weights=sizes) for values in every))
 
 
