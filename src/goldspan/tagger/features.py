@@ -6,7 +6,7 @@ import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property, lru_cache, partial
+from functools import cached_property, partial
 from itertools import groupby, pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -163,12 +163,6 @@ ATTRIBUTES: dict[str, Callable[[str], str]] = {
     **{f"suffix{n}": partial(_affix, length=-n) for n in range(1, MAX_AFFIX + 1)},
 }
 """The attributes by name."""
-
-
-@lru_cache(maxsize=1 << 15)
-def _attribute(name: str, word: str) -> str:
-    """Return an attribute of a word: cross-validation asks for those of the same words again."""
-    return ATTRIBUTES[name](word)
 
 
 # --------------------------------------------------------------------------------------------------
@@ -535,20 +529,20 @@ class FeatureMap:
                     )
                 found[name] = text.columns[column]
             else:
-                values = pa.array([self._value(name, word) or None for word in words], STRING)
+                value_of = self._listed(name) if name.startswith(GAZETTEER) else ATTRIBUTES[name]
+                values = pa.array([value_of(word) or None for word in words], STRING)
                 found[name] = values.take(code)
         return found
 
-    def _value(self, name: str, word: str) -> str:
-        if not name.startswith(GAZETTEER):
-            return _attribute(name, word)
+    def _listed(self, name: str) -> Callable[[str], str]:
+        """Return the attribute of a gazetteer."""
         listed = name.removeprefix(GAZETTEER)
         if listed not in self.gazetteers:
             raise InputError(
                 f"template {name} needs a gazetteer {listed!r}; given: "
                 f"{', '.join(self.gazetteers) or 'none'}"
             )
-        return "1" if word.lower() in self.gazetteers[listed] else ""
+        return lambda word: "1" if word.lower() in self.gazetteers[listed] else ""
 
     def _codes(self, text: Text, raw: Mapping[str, pa.Array]) -> list[NDArray[np.int64]]:
         """Return the code of every template at every token, int64 [n_tokens]; 0 for none."""
