@@ -25,7 +25,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from goldspan._arrays import count_between, count_in_rows
-from goldspan.aggregation.bsc.posterior import Posterior, decode_spans, spans_of
+from goldspan.aggregation.bsc.posterior import Marginals, Posterior
 from goldspan.aggregation.families import Families
 from goldspan.aggregation.legal import has_words
 from goldspan.aggregation.mixture import Mixture
@@ -112,7 +112,10 @@ class _Places:
 
 
 def find_missed(
-    crowd: Crowd, posterior: Posterior | Mixture, families: Families | None
+    crowd: Crowd,
+    posterior: Posterior | Mixture,
+    families: Families | None,
+    last: Marginals | None = None,
 ) -> Missed | None:
     """Find what all workers of an item missed.
 
@@ -121,16 +124,20 @@ def find_missed(
         posterior: Of the labels. Its part with the largest weight that knows the words says what
             they make of places that nobody marked; without one only whole spans are looked for.
         families: Workers who err together, of whom one says how many miss a span; None: nobody.
+        last: The posterior's marginals, where they are at hand.
 
     Returns:
         None if nothing was.
     """
     if crowd.tagset.rules.is_plain or not has_words(crowd):
         return None
-    last = posterior.marginals()
-    spans = spans_of(decode_spans(last, crowd.offsets, crowd.tagset), crowd.offsets, crowd.tagset)
-    _, confidence = posterior.confidences(last.codes, spans, crowd.offsets, last.probs)
-    sure = spans.take(np.asarray(confidence >= LIKELY))
+    last = last or posterior.marginals()
+    likely = last.mass >= LIKELY
+    item, base = last.item[likely], crowd.offsets[last.item[likely]]
+    sure = SpanArray(
+        base + last.begin[likely], base + last.stop[likely], last.kind[likely].astype(np.int16),
+        item.astype(np.int32), np.zeros(len(item), np.int32),
+    )  # fmt: skip
     places = _places(families.thin(crowd) if families else crowd, sure)
     if places is None:
         return None

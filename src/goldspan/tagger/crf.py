@@ -496,11 +496,12 @@ def _scale(merged: Merged, targets: Targets, c2: float) -> Floats:
     shares = tags / tags.sum()
     scale = Weights.of_vector(counts.vector, len(merged.root), len(tags))
 
-    size, n_known = _sizes(merged, weight, 2), _sizes(merged, known, 1)
-    if features.values.min(initial=0.0) < 0:
-        n_known[:] = scale.state[:] = 0.0
-    elif features.n_dense:
-        n_known[-features.n_dense :] = scale.state[-features.n_dense :] = 0.0
+    size = n_known = _sizes(merged, weight, 2)
+    if targets.clamps or len(features.values) or features.n_dense:
+        n_known = _sizes(merged, known, 1)
+        n_sparse = len(merged.root) - features.n_dense
+        n_positive = n_sparse if features.values.min(initial=0) >= 0 else 0
+        n_known[n_positive:] = scale.state[n_positive:] = 0.0
     p, root = scale.state, merged.root[:, None]
     p /= root
     p += one * shares
@@ -530,14 +531,11 @@ def _sizes(merged: Merged, weight: Floats, power: int) -> Floats:
         power: 1 or 2.
     """
     features = merged.features
-    if not len(features.values) and (weight == 1).all():
-        sizes = np.diff(merged.columns.starts)[:, None].astype(np.float64)
-    else:
-        sizes = np.zeros((len(merged.root), 1))
-        values = features.values**power
-        if len(values):  # what does not count may be anything, infinite squares too
-            values[np.repeat(weight == 0, np.diff(features.bounds))] = 0.0
-        target_step(features.bounds, features.ids, values, weight[:, None], sizes)
+    values = features.values**power
+    if len(values):  # what does not count may be anything, infinite squares too
+        values[np.repeat(weight == 0, np.diff(features.bounds))] = 0.0
+    sizes = np.zeros((len(merged.root), 1))
+    target_step(features.bounds, features.ids, values, weight[:, None], sizes)
     if features.n_dense and power == 2:
         rows = np.bincount(features.rows, weight, len(features.vectors))
         squares = np.einsum("r,rd,rd->d", rows, features.vectors, features.vectors)

@@ -708,6 +708,20 @@ class Merged:
         root = np.sqrt(np.bincount(group[known], minlength=n_groups))
         return cls(group, root, merged, Columns.of(merged, n_groups))
 
+    def count(self, share: Floats) -> Floats:
+        """Sum up what falls to every token by its features, float64 [n_groups, J].
+
+        Where:
+            share: float64 [n_tokens, J].
+        """
+        counts, none = np.empty((len(self.root), share.shape[1])), np.zeros((0, share.shape[1]))
+        columns = self.columns
+        unary_step(columns.starts, columns.tokens, columns.values, none, share, counts)
+        if self.features.n_dense:
+            own = counts[-self.features.n_dense :]
+            dense_counts(self.features.vectors, self.features.rows, share, own)
+        return counts
+
     def join(self, weights: Weights) -> Floats:
         """Return the vector of the merged weights; differences within a group are lost."""
         merged = Weights.zeros(len(self.root), weights.n_labels)

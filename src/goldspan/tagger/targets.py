@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -144,15 +144,15 @@ class Targets:
             steps: float64 [J, J], expected numbers of steps, weighted and summed.
             weight: float64 [n_items].
         """
-        n_labels = probs.shape[1]
-        counts = Weights.zeros(n_features, n_labels)
-        features.count(probs, counts.state)
-        counts.step[:] = steps
-        filled = np.flatnonzero(np.diff(features.offsets))
-        origin = features.offsets[0]
-        counts.start[:] = probs[features.offsets[:-1][filled] - origin].sum(axis=0)
-        counts.end[:] = probs[features.offsets[1:][filled] - origin - 1].sum(axis=0)
-        return cls(counts, weight)
+        state = np.zeros((n_features, probs.shape[1]))
+        features.count(probs, state)
+        return cls(Weights(state, *_of_chain(features.offsets, probs, steps)), weight)
+
+    @classmethod
+    def of_merged(cls, merged: Merged, probs: Floats, steps: Floats, weight: Floats) -> Self:
+        """Sum up soft targets of merged features; arguments as for `of_marginals`."""
+        state = merged.count(probs) * merged.root[:, None]
+        return cls(Weights(state, *_of_chain(merged.features.offsets, probs, steps)), weight)
 
     @classmethod
     def of_codes(
@@ -224,6 +224,16 @@ class Targets:
         total += other.counts.vector
         counts = Weights.of_vector(total, *self.counts.state.shape)
         return Targets(counts, self.weight + other.weight, self.clamps + other.clamps)
+
+
+def _of_chain(
+    offsets: NDArray[np.int64], probs: NDArray[Any], steps: Floats
+) -> tuple[Floats, Floats, Floats]:
+    """Return the target counts of first tags, steps and last tags."""
+    filled = np.flatnonzero(np.diff(offsets))
+    start = probs[offsets[:-1][filled] - offsets[0]].sum(axis=0)
+    end = probs[offsets[1:][filled] - offsets[0] - 1].sum(axis=0)
+    return start, steps, end
 
 
 @dataclass(frozen=True, eq=False)

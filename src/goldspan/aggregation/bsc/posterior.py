@@ -426,11 +426,6 @@ def workers_of(result: Consensus) -> pa.Table:
     return worker_table(result.crowd, result.codes, result.token_probs)
 
 
-def decode_spans(found: Marginals, offsets: NDArray[np.int64], codec: Codec) -> NDArray[np.int16]:
-    """Return the labels with the largest expected span F1, int16 [n_tokens] (see `best_spans`)."""
-    return _written(_chosen(found, offsets), found.codes, offsets, codec)
-
-
 def _chosen(found: Marginals, offsets: NDArray[np.int64]) -> SpanArray:
     chosen, _ = best_spans(found.item, found.begin, found.stop, found.mass)
     item = found.item[chosen]

@@ -16,7 +16,7 @@ from goldspan._arrays import rows_of
 from goldspan.aggregation.base import FitContext
 from goldspan.aggregation.bsc.engine import EngineInputs, Fit, e_step
 from goldspan.aggregation.bsc.evidence import Evidence, Sums, Tables, discounted
-from goldspan.aggregation.bsc.posterior import Posterior
+from goldspan.aggregation.bsc.posterior import Marginals, Posterior
 from goldspan.aggregation.documents import Missed, find_missed
 from goldspan.aggregation.legal import check_words, text_of
 from goldspan.aggregation.mixture import Mixture
@@ -255,15 +255,23 @@ class TextModel(ABC):
     def untrained(self, learned: Sequence[Any]) -> Tagger:
         """Return a tagger of what the folds have learned, after Ctrl-C."""
 
-    def soft_labels(self, posterior: Posterior | Mixture) -> SoftLabels:
-        """Return what the items are believed to be: marginals of tokens, and steps by fold."""
+    def soft_labels(
+        self, posterior: Posterior | Mixture, last: Marginals | None = None
+    ) -> SoftLabels:
+        """Return what the items are believed to be: marginals of tokens, and steps by fold.
+
+        Args:
+            posterior: Of the items.
+            last: Its marginals, or those of the first part of a mixture, where they are at hand.
+        """
         if isinstance(posterior, Mixture):
-            parts = [self.soft_labels(part) for part in posterior.parts]
+            first, *others = posterior.parts
+            parts = [self.soft_labels(first, last), *map(self.soft_labels, others)]
             weighted = list(zip(posterior.weights, parts, strict=True))
             probs = sum((np.float32(w) * part.probs for w, part in weighted), np.float32(0))
             return SoftLabels(np.asarray(probs), sum(w * part.steps for w, part in weighted))
         shards, tables, runner = posterior.shards, posterior.tables, posterior.runner
-        probs = posterior.marginals(np.inf).probs
+        probs = (last or posterior.marginals(np.inf)).probs
         steps = np.stack(
             [
                 runner.map_reduce(e_step, self._of_fold(shards, k), tables, Sums.add).truth[1:]
@@ -376,9 +384,7 @@ def _train(
 ) -> FoldCRF:
     (part, before, steps), (folds, probs) = job, params
     merged, own = part.merged, folds.probs_of(part.items, probs)
-    size = len(merged.root)
-    targets = Targets.of_marginals(merged.features, size, own, steps, np.ones(len(part.items)))
-    targets.counts.state[:] *= merged.root[:, None]
+    targets = Targets.of_merged(merged, own, steps, np.ones(len(part.items)))
     point = go_on(
         merged, targets, folds.masks, before.point if before else None, c2=folds.settings.c2,
         runner=Serial(), steps=NEXT_STEPS if before else FIRST_STEPS,
@@ -519,9 +525,12 @@ def _round(inputs: EngineInputs, folds: TextModel, last: _Round, given: FitConte
     beside = beside_text(inputs, last.sums, last.posterior, scores, given.runner)
     shards, sums, posterior, tables = beside
     found = Posterior(shards, tables, inputs.crowd.tagset, given.runner)
-    wanted = folds.settings.documents == "auto"
-    missed = find_missed(inputs.crowd, found, inputs.families) if wanted else None
-    labels = folds.soft_labels(missed.beside(found) if missed else found)
+    if folds.settings.documents == "auto":
+        marginals = found.marginals()
+        missed = find_missed(inputs.crowd, found, inputs.families, marginals)
+        labels = folds.soft_labels(missed.beside(found) if missed else found, marginals)
+    else:
+        missed, labels = None, folds.soft_labels(found)
     return _Round(learned, shards, sums, posterior, tables, labels, missed)
 
 
