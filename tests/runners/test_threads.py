@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import os
+import pickle
 import threading
 import time
 
@@ -61,16 +63,65 @@ def test_only_a_few_results_wait():
     assert most <= 2 * 2 + 2 + 10
 
 
-@pytest.mark.parametrize("n_threads", [1, 2])
-def test_an_error_of_a_shard_is_the_error_of_the_whole(n_threads):
+@pytest.mark.parametrize("n_threads", [1, 2, 4])
+@pytest.mark.parametrize("kind", [InputError, KeyboardInterrupt])
+def test_an_error_of_a_shard_is_the_error_of_the_whole_and_nothing_goes_on(n_threads, kind):
+    begun, ended = [], []
+
     def work(shard, _):
+        begun.append(shard)
+        time.sleep(0.001)
         if shard == 3:
-            raise InputError("shard 3")
+            ended.append(shard)
+            raise kind("shard 3")
+        ended.append(shard)
         return shard
 
-    with pytest.raises(InputError, match="shard 3"):
-        Threads(n_threads).map_reduce(work, list(range(9)), None, lambda a, b: a + b)
-    assert threading.active_count() == 1
+    with pytest.raises(kind, match="shard 3"):
+        Threads(n_threads).map_reduce(work, list(range(99)), None, lambda a, b: a + b)
+    assert sorted(begun) == sorted(ended)
+    assert len(begun) < 20
+
+
+def test_of_several_errors_the_first_in_order_is_told():
+    def work(shard, _):
+        time.sleep(0.002 if shard == 2 else 0)
+        if shard >= 2:
+            raise InputError(f"shard {shard}")
+        return shard
+
+    for _ in range(5):
+        with pytest.raises(InputError, match="shard 2"):
+            Threads(2).map(work, list(range(9)), None)
+
+
+def test_a_call_within_a_call_of_the_same_runner_ends():
+    runner = Threads(2)
+
+    def inner(shard, base):
+        time.sleep(0.001)
+        return base + shard
+
+    def work(shard, _):
+        return sum(runner.map(inner, [1, 2, 3], shard))
+
+    assert runner.map(work, list(range(8)), None) == [3 * n + 6 for n in range(8)]
+
+
+def test_a_runner_may_be_sent_and_its_threads_end_with_it():
+    before = threading.active_count()
+    runner = Threads(2)
+    assert runner.map(lambda s, _: s, [1, 2, 3], None) == [1, 2, 3]
+    assert threading.active_count() > before
+    other = pickle.loads(pickle.dumps(runner))
+    assert other.n_threads == 2
+    assert other.map(lambda s, _: s, [1, 2, 3], None) == [1, 2, 3]
+    del runner, other
+    deadline = time.monotonic() + 20
+    while threading.active_count() > before and time.monotonic() < deadline:
+        gc.collect()
+        time.sleep(0.01)
+    assert threading.active_count() <= before
 
 
 @pytest.mark.parametrize("n", [0, -1, 1.5, "2"])

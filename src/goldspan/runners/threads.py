@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
-from typing import TypeVar
+from concurrent.futures import ThreadPoolExecutor
+from typing import Generic, TypeVar
 
 from goldspan.errors import InputError
 from goldspan.protocols import Serial, merge_in_order
@@ -29,6 +30,7 @@ class Threads(Serial):
         if n_threads is not None and (not isinstance(n_threads, int) or n_threads < 1):
             raise InputError(f"the number of threads must be at least 1, not {n_threads!r}")
         self.n_threads = n_threads or usable_cores()
+        self._helpers: ThreadPoolExecutor | None = None
 
     def map(
         self, fn: Callable[[Shard, Params], Statistics], shards: Sequence[Shard], params: Params
@@ -54,18 +56,112 @@ class Threads(Serial):
         if n_threads <= 1:
             yield from (fn(shard, params) for shard in shards)
             return
-        with ThreadPoolExecutor(n_threads, thread_name_prefix="goldspan") as pool:
-            waiting: list[Future[Statistics]] = []
-            for shard in shards:
-                waiting.append(pool.submit(fn, shard, params))
-                if len(waiting) > n_threads + 1:
-                    yield waiting.pop(0).result()
-            for future in waiting:
-                yield future.result()
+        if self._helpers is None:
+            self._helpers = ThreadPoolExecutor(self.n_threads - 1, "goldspan")
+        work = _Work(fn, shards, params, n_threads + 1)
+        helping = [self._helpers.submit(work.help) for _ in range(n_threads - 1)]
+        try:
+            for place in range(len(shards)):
+                yield work.result(place)
+        finally:
+            work.stop()
+            for one in helping:
+                if not one.cancel():
+                    one.result()
+
+    def __reduce__(self) -> tuple[type[Threads], tuple[int]]:
+        """Leave the threads behind: who takes it up has others."""
+        return Threads, (self.n_threads,)
 
     def __repr__(self) -> str:
         """Return how many."""
         return f"Threads({self.n_threads})"
+
+
+class _Work(Generic[Shard, Params, Statistics]):
+    """What the threads of a call share: whoever is free takes the next shard.
+
+    The thread that wants the results works, too: to be woken for every shard would cost more than
+    many a shard takes, and so nobody waits for helpers that are busy elsewhere.
+
+    Args:
+        fn: What is called.
+        shards: On what.
+        params: And what else it is given.
+        most: Results that may wait, at most.
+    """
+
+    def __init__(
+        self,
+        fn: Callable[[Shard, Params], Statistics],
+        shards: Sequence[Shard],
+        params: Params,
+        most: int,
+    ) -> None:
+        self._fn, self._shards, self._params, self._most = fn, shards, params, most
+        self._changed = threading.Condition()
+        self._results: dict[int, Statistics | BaseException] = {}
+        self._next, self._wanted = 0, 0
+
+    def result(self, place: int) -> Statistics:
+        """Return the result for a shard; they are asked for in order."""
+        with self._changed:
+            self._wanted = place
+            self._changed.notify_all()
+        while place not in self._results:
+            own = self._take()
+            if own is not None:
+                self._do(own, Exception)
+                continue
+            with self._changed:
+                self._changed.wait_for(lambda: place in self._results)
+        found = self._results.pop(place)
+        if isinstance(found, BaseException):
+            raise found
+        return found
+
+    def help(self) -> None:
+        """Do shards until there are none left."""
+        while True:
+            with self._changed:
+                self._changed.wait_for(lambda: self._is_over or self._may_go_on)
+            own = self._take()
+            if own is not None:
+                self._do(own, BaseException)
+            elif self._is_over:
+                return
+
+    def stop(self) -> None:
+        """Begin no other shard."""
+        with self._changed:
+            self._next = len(self._shards)
+            self._changed.notify_all()
+
+    @property
+    def _is_over(self) -> bool:
+        return self._next >= len(self._shards)
+
+    @property
+    def _may_go_on(self) -> bool:
+        return self._next < self._wanted + self._most
+
+    def _take(self) -> int | None:
+        """Take the next shard, if there is one and not too many results wait."""
+        with self._changed:
+            if self._is_over or not self._may_go_on:
+                return None
+            self._next += 1
+            return self._next - 1
+
+    def _do(self, place: int, caught: type[BaseException]) -> None:
+        """Do a shard; an error is its result."""
+        try:
+            found: Statistics | BaseException = self._fn(self._shards[place], self._params)
+        except caught as error:
+            found = error
+        with self._changed:
+            self._results[place] = found
+            self._changed.notify_all()
 
 
 def usable_cores() -> int:
