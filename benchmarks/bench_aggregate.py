@@ -56,9 +56,10 @@ def run() -> list[Row]:
 def dawid_skene(n_labels: int, rounds: int) -> list[Row]:
     """Compare with crowd-kit; both sides in turn, every run in a fresh process."""
     little, much = (20_000 // PER_TASK, our_tol()), (n_labels // PER_TASK, our_tol())
-    ours, peer = [], []
+    ours, two, peer = [], [], []
     for _ in range(rounds):
         ours.append(measured(OURS, little, much))
+        two.append(measured(OURS_ON_TWO, little, much))
         peer.append(measured(PEER, little, much, LIMIT))
     mine, theirs = ours[0], peer[0]
     ratio = statistics.median(b.seconds / a.seconds for a, b in zip(ours, peer, strict=True))
@@ -77,6 +78,17 @@ def dawid_skene(n_labels: int, rounds: int) -> list[Row]:
         theirs.added_mb,
         _account(mine, theirs),
     )
+    seconds = statistics.median(o.seconds for o in two)
+    on_two = Row(
+        f"ds, {n_labels:,} labels, DataFrame to Series, 2 threads (crowd-kit, which has one)",
+        seconds,
+        whole.peer,
+        statistics.median(b.seconds / a.seconds for a, b in zip(two, peer, strict=True)),
+        "-",
+        ok=True,
+        ours_mb=two[0].added_mb,
+        peer_mb=theirs.added_mb,
+    )
     alone = Row(
         f"ds, {n_labels:,} labels, fit of a ready Crowd (crowd-kit from a DataFrame)",
         fit,
@@ -87,7 +99,7 @@ def dawid_skene(n_labels: int, rounds: int) -> list[Row]:
         ours_mb=mine.value["fit_mb"],
         peer_mb=theirs.added_mb,
     )
-    return [whole, alone]
+    return [whole, on_two, alone]
 
 
 def _account(mine: Outcome, theirs: Outcome) -> str:
@@ -124,6 +136,11 @@ def _labels(size: tuple[int, float]) -> tuple[Any, Labels, float]:
 
 def _ours(data: Any, _: Tell) -> Any:
     return get_aggregator("ds", tol=data[2], max_iter=1000).fit_predict(data[0])
+
+
+def _ours_on_two(data: Any, _: Tell) -> Any:
+    method = get_aggregator("ds", tol=data[2], max_iter=1000)
+    return method.fit(data[0], runner=Threads(2)).labels_
 
 
 def _judge_ours(data: Any, labels: Any) -> dict[str, float]:
@@ -167,6 +184,7 @@ def _judge_peer(data: Any, labels: Any) -> float:
 
 
 OURS = Work(_labels, _ours, _judge_ours)
+OURS_ON_TWO = Work(_labels, _ours_on_two, _judge_ours)
 PEER = Work(_labels, _peer, _judge_peer)
 
 
