@@ -262,8 +262,11 @@ def _cut(
         for n in np.flatnonzero(lines.comment).tolist():
             keep[lines.starts[n] : lines.ends[n]] = False
         kept = data[keep]
-    if not lines.is_row.all():
-        cell_ends = cell_ends[np.repeat(lines.is_row, lines.n_marks + 1)]
+    if not lines.is_row.all():  # runs of rows, of which there are few, are copied as they are
+        first = np.concatenate([[0], np.cumsum(lines.n_marks + 1)])
+        runs = first[np.flatnonzero(np.diff(lines.is_row, prepend=False, append=False))]
+        pairs = zip(runs[::2].tolist(), runs[1::2].tolist(), strict=True)
+        cell_ends = np.concatenate([cell_ends[a:b] for a, b in pairs])
     return cell_ends, kept
 
 

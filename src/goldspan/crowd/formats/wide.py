@@ -358,23 +358,26 @@ def _answers(
     item_of: NDArray[np.int64],
     offsets: NDArray[np.int64],
 ) -> tuple[NDArray[np.int16] | None, Answers]:
-    given = codes >= 0
-    rows, place, codes = rows[given], place[given], codes[given]
-    gold = None
+    gold, theirs = None, codes >= 0
     if columns.gold is not None:
         gold = np.full(int(offsets[-1]), -1, np.int16)
-        gold[rows[place == 0]] = codes[place == 0]
-    theirs = place > 0
-    rows, worker, codes = rows[theirs], place[theirs] - 1, codes[theirs]
-    item = item_of[rows]
-    answered = np.zeros((len(offsets) - 1, len(columns.workers)), np.bool_)
-    answered[item, worker] = True
-    answer_item, answer_worker = np.nonzero(answered)
-    number = np.cumsum(answered.ravel()).reshape(answered.shape) - 1
+        known = theirs & (place == 0)
+        gold[rows[known]] = codes[known]
+        theirs &= place > 0
+    if not theirs.all():
+        rows, place, codes = rows[theirs], place[theirs], codes[theirs]
+    n_workers = max(1, len(columns.workers))
+    answer = item_of[rows] * n_workers + place - 1
+    answered = np.zeros((len(offsets) - 1) * n_workers, np.bool_)
+    answered[answer] = True
+    given = np.flatnonzero(answered)
+    answer_item, answer_worker = np.divmod(given, n_workers)
     lengths = np.diff(offsets)[answer_item]
     offset = np.concatenate([[0], np.cumsum(lengths)])
+    moved = np.zeros(len(answered), np.int64)  # from a token's row to its place in the answer
+    moved[given] = offset[:-1] - offsets[answer_item]
     flat = np.full(int(offset[-1]), -1, np.int16)
-    flat[offset[number[item, worker]] + rows - offsets[item]] = codes
+    flat[moved[answer] + rows] = codes
     attempt = np.zeros(len(answer_item), np.int16)
     answers = Answers(
         answer_item.astype(np.int32), answer_worker.astype(np.int32), offset, flat, attempt
