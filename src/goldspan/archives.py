@@ -138,11 +138,11 @@ def gunzip(data: bytes, allowance: Allowance) -> bytes:
 
 def read_all(file: IO[bytes] | gzip.GzipFile, allowance: Allowance) -> bytes:
     """Read to the end, and take what is read from an allowance."""
-    found = bytearray()
+    found = []
     while chunk := file.read(_CHUNK):
         allowance.take(len(chunk))
-        found += chunk
-    return bytes(found)
+        found.append(chunk)
+    return b"".join(found)
 
 
 def members(archive: zipfile.ZipFile) -> dict[str, zipfile.ZipInfo]:
