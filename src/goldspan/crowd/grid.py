@@ -169,10 +169,11 @@ def delimiter_of(source: Source) -> str:
 
 def _without_declaration(source: Source) -> Source:
     """Blank a first line `sep=;`, so that the other lines keep their numbers."""
+    if _DECLARED.match(source.text.value) is None:
+        return source
     value = source.exact_text.value
     declared = _DECLARED.match(value)
-    if declared is None:
-        return source
+    assert declared is not None
     rest = "\n" + value[declared.end() :]
     return replace(source, data=rest.encode("utf-8", "surrogatepass"), text_encoding="utf-8")
 

@@ -282,8 +282,8 @@ def _item_starts(grid: Grid, columns: Columns) -> NDArray[np.int64]:
     new = np.diff(grid.block, prepend=-1) != 0
     for column in (columns.item, columns.doc, columns.sent):
         if column is not None:
-            codes = grid.at(np.arange(grid.n_rows), column).dictionary_encode().indices.to_numpy()
-            new[1:] |= codes[1:] != codes[:-1]
+            cells = grid.at(np.arange(grid.n_rows), column)
+            new[1:] |= pc.not_equal(cells[1:], cells[:-1]).to_numpy(zero_copy_only=False)
     return np.flatnonzero(new)
 
 
