@@ -124,7 +124,8 @@ def find_missed(
         posterior: Of the labels. Its part with the largest weight that knows the words says what
             they make of places that nobody marked; without one only whole spans are looked for.
         families: Workers who err together, of whom one says how many miss a span; None: nobody.
-        last: The posterior's marginals, where they are at hand.
+        last: The posterior's marginals, where they are at hand. Spans whose mass is at least
+            `LIKELY` count as found; that of a mixture leaves out what single parts hardly believe.
 
     Returns:
         None if nothing was.

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Generator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing
 from typing import Generic, TypeVar
 
 from goldspan.errors import InputError
@@ -31,12 +32,14 @@ class Threads(Serial):
             raise InputError(f"the number of threads must be at least 1, not {n_threads!r}")
         self.n_threads = n_threads or usable_cores()
         self._helpers: ThreadPoolExecutor | None = None
+        self._process = 0
 
     def map(
         self, fn: Callable[[Shard, Params], Statistics], shards: Sequence[Shard], params: Params
     ) -> list[Statistics]:
         """Call `fn` on every shard, several at a time."""
-        return list(self._in_order(fn, shards, params))
+        with closing(self._in_order(fn, shards, params)) as results:
+            return list(results)
 
     def map_reduce(
         self,
@@ -46,21 +49,24 @@ class Threads(Serial):
         merge: Callable[[Statistics, Statistics], Statistics],
     ) -> Statistics:
         """Call `fn` on every shard, several at a time, and merge in the fixed tree."""
-        return merge_in_order(self._in_order(fn, shards, params), merge)
+        with closing(self._in_order(fn, shards, params)) as results:  # helpers wait for its end
+            return merge_in_order(results, merge)
 
     def _in_order(
         self, fn: Callable[[Shard, Params], Statistics], shards: Sequence[Shard], params: Params
-    ) -> Iterator[Statistics]:
+    ) -> Generator[Statistics]:
         """Yield the results in order, of which only a few wait to be merged."""
         n_threads = min(self.n_threads, len(shards))
         if n_threads <= 1:
             yield from (fn(shard, params) for shard in shards)
             return
-        if self._helpers is None:
+        if self._helpers is None or self._process != os.getpid():  # a fork has no threads
             self._helpers = ThreadPoolExecutor(self.n_threads - 1, "goldspan")
+            self._process = os.getpid()
         work = _Work(fn, shards, params, n_threads + 1)
-        helping = [self._helpers.submit(work.help) for _ in range(n_threads - 1)]
+        helping: list[Future[None]] = []
         try:
+            helping.extend(self._helpers.submit(work.help) for _ in range(n_threads - 1))
             for place in range(len(shards)):
                 yield work.result(place)
         finally:
@@ -68,10 +74,11 @@ class Threads(Serial):
             for one in helping:
                 if not one.cancel():
                     one.result()
+            work.forget()
 
     def __reduce__(self) -> tuple[type[Threads], tuple[int]]:
         """Leave the threads behind: who takes it up has others."""
-        return Threads, (self.n_threads,)
+        return type(self), (self.n_threads,)
 
     def __repr__(self) -> str:
         """Return how many."""
@@ -100,7 +107,7 @@ class _Work(Generic[Shard, Params, Statistics]):
     ) -> None:
         self._fn, self._shards, self._params, self._most = fn, shards, params, most
         self._changed = threading.Condition()
-        self._results: dict[int, Statistics | BaseException] = {}
+        self._results: dict[int, Statistics | _Failed] = {}
         self._next, self._wanted = 0, 0
 
     def result(self, place: int) -> Statistics:
@@ -116,8 +123,8 @@ class _Work(Generic[Shard, Params, Statistics]):
             with self._changed:
                 self._changed.wait_for(lambda: place in self._results)
         found = self._results.pop(place)
-        if isinstance(found, BaseException):
-            raise found
+        if isinstance(found, _Failed):
+            raise found.take()
         return found
 
     def help(self) -> None:
@@ -136,6 +143,10 @@ class _Work(Generic[Shard, Params, Statistics]):
         with self._changed:
             self._next = len(self._shards)
             self._changed.notify_all()
+
+    def forget(self) -> None:
+        """Drop results that nobody asked for: errors among them know this object."""
+        self._results.clear()
 
     @property
     def _is_over(self) -> bool:
@@ -156,12 +167,28 @@ class _Work(Generic[Shard, Params, Statistics]):
     def _do(self, place: int, caught: type[BaseException]) -> None:
         """Do a shard; an error is its result."""
         try:
-            found: Statistics | BaseException = self._fn(self._shards[place], self._params)
-        except caught as error:
-            found = error
+            self._keep(place, self._fn(self._shards[place], self._params))
+        except caught as error:  # a name of it here would be known by the error's own frames
+            self._keep(place, _Failed(error))
+
+    def _keep(self, place: int, found: Statistics | _Failed) -> None:
+        """Keep a result, and wake who waits for it."""
         with self._changed:
             self._results[place] = found
             self._changed.notify_all()
+
+
+class _Failed:
+    """The error of a shard."""
+
+    def __init__(self, error: BaseException) -> None:
+        self._error: BaseException | None = error
+
+    def take(self) -> BaseException:
+        """Return the error, once: who raises it would keep its frames, and they it."""
+        error, self._error = self._error, None
+        assert error is not None
+        return error
 
 
 def usable_cores() -> int:

@@ -64,7 +64,7 @@ _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 def is_xmi(source: Source) -> bool:
     """Return whether a file, or the first .xmi of a folder, is XMI of UIMA."""
     files = listed_files(source, ".xmi")
-    if not files or b"<" not in files[0].source.data[:99]:
+    if not files or b"<" not in files[0].source.data[:9999]:
         return False
     return b"http:///uima/cas.ecore" in files[0].source.data
 
