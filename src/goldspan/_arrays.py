@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,6 +15,20 @@ def fixed(values: NDArray[Any], kind: Any) -> NDArray[Any]:
     view = np.ascontiguousarray(values, kind).view()
     view.flags.writeable = False
     return view
+
+
+_HEADER = threading.Lock()
+
+
+def load_array(path: Path, *, mapped: bool = False) -> NDArray[Any]:
+    """Read an array that this program wrote, or see it in its file; threads may do so at a time.
+
+    NumPy reads the header by Python's parser, which in Python 3.11 may fail with a SystemError
+    where two threads are in it.
+    """
+    with _HEADER:
+        found = np.load(path, mmap_mode="r", allow_pickle=False)
+    return np.asarray(found) if mapped else np.array(found)
 
 
 def longest_first(lengths: NDArray[np.integer]) -> NDArray[np.int32]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from itertools import pairwise
 
@@ -11,6 +13,7 @@ import pytest
 from typer.testing import CliRunner
 
 import goldspan
+from goldspan._arrays import load_array
 from goldspan.aggregation import get_aggregator, partitions
 from goldspan.aggregation.partitions import aggregate_partitions
 from goldspan.cli import app
@@ -321,3 +324,21 @@ def test_other_commands_say_what_reads_a_folder_of_partitions(folder):
     (folder / "part-00009.parquet").mkdir()
     with pytest.raises(InputError, match="is no file"):
         partitions_of(folder)
+
+
+def test_threads_at_different_depths_load_arrays_at_the_same_time(tmp_path):
+    np.save(tmp_path / "a.npy", np.arange(5))
+
+    def load(depth):
+        if depth:
+            return load(depth - 1)
+        return [load_array(tmp_path / "a.npy", mapped=True).sum() for _ in range(300)]
+
+    usual = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor(4) as pool:
+            every = list(pool.map(load, [0, 40, 90, 150]))
+    finally:
+        sys.setswitchinterval(usual)
+    assert all(sums == [10] * 300 for sums in every)

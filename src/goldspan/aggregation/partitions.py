@@ -24,6 +24,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from goldspan._arrays import load_array
 from goldspan._draws import hash64, keys_of
 from goldspan.aggregation import get_aggregator
 from goldspan.aggregation.auto import Auto
@@ -506,7 +507,7 @@ def _in_two(bounds: tuple[int, int], parts: tuple[_Part, ...]) -> tuple[Path, Pa
     """Return two partitions that have an id whose hash is in a range in common, if there are."""
     found, owner = [], []
     for number, part in enumerate(parts):
-        every = np.load(part.scratch.with_suffix(".ids.npy"), mmap_mode="r")
+        every = load_array(part.scratch.with_suffix(".ids.npy"), mapped=True)
         last = np.uint64(min(bounds[1], 2**64 - 1))
         first, end = np.searchsorted(every, [np.uint64(bounds[0]), last])
         end = len(every) if bounds[1] == 2**64 else end
@@ -525,7 +526,7 @@ def _in_two(bounds: tuple[int, int], parts: tuple[_Part, ...]) -> tuple[Path, Pa
 def _number(part: _Part, params: tuple[Keys, Model]) -> Sums:
     """Number the rows of a partition as all do, write its evidence, and count votes."""
     every, model = params
-    number = np.searchsorted(every, np.load(part.scratch.with_suffix(".keys.npy")))
+    number = np.searchsorted(every, load_array(part.scratch.with_suffix(".keys.npy")))
     own = Stored(str(part.scratch), "").loaded()
     evidence = replace(own, row=number[own.row].astype(np.int32))
     shutil.rmtree(part.evidence, ignore_errors=True)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from goldspan._arrays import count_in_rows, longest_first
+from goldspan._arrays import count_in_rows, load_array, longest_first
 from goldspan.aggregation.bsc import few
 from goldspan.aggregation.bsc.kernels import (
     count_plain,
@@ -476,7 +476,7 @@ class Stored:
     def loaded(self) -> Evidence:
         """Map the arrays: what is used of them is read."""
         arrays = {
-            path.stem: np.asarray(np.load(path, mmap_mode="r"))
+            path.stem: load_array(path, mapped=True)
             for path in sorted(Path(self.folder).glob("*.npy"))
         }
         if NUMBER not in arrays:

@@ -353,6 +353,10 @@ def _shares(token, begin, stop, row, gold, weight, label, share):
 # The E-step without a chain: r_t(j) ~ exp(E ln p_j + sum_k E ln A^k(j, ., c^k_t)).
 
 
+FEW_COLUMNS = 4
+"""Labels whose probabilities `token_step` keeps in registers."""
+
+
 @kernel
 def token_step(
     offsets, bounds, row, active, gold, unary, table, log_table, share, counts, share_counts
@@ -374,6 +378,7 @@ def token_step(
     for j in range(n_labels):
         log_share[j] = np.log(share[j])
     log_z, product = 0.0, 1.0
+    is_short = 2 <= n_labels <= FEW_COLUMNS and not len(unary)
     for n in range(len(active)):
         if not active[n]:
             continue
@@ -382,6 +387,14 @@ def token_step(
             announce(table, row, begin, stop)
             announce(counts, row, begin, stop)
             total = 0.0
+            if is_short and stop - begin <= MAX_PRODUCT and (not len(gold) or gold[token] < 0):
+                total = _few_labels(begin, stop, row, table, share, counts, share_counts)
+                if total > 1e-250:
+                    product *= total
+                    if product < 1e-40:
+                        log_z += np.log(product)
+                        product = 1.0
+                    continue
             if stop - begin <= MAX_PRODUCT and not len(unary):
                 total = _multiply(token, begin, stop, row, gold, table, share, truth)
             if total > 1e-250:
@@ -399,6 +412,90 @@ def token_step(
                 share_counts[j] += truth[j]
             scatter(token, truth, bounds, row, counts)
     return log_z + np.log(product)
+
+
+@inlined
+def _few_labels(begin, stop, row, table, share, counts, share_counts):
+    """Do a token with two to four labels, which stay in registers; return the sum.
+
+    Loops over so few labels take longer to begin than to do, and questions in them cost as much. If
+    the sum is too small, nothing is added. The bits are those of `_multiply` and `scatter`.
+    """
+    given = (begin, stop, row, table, share, counts, share_counts)
+    if len(share) == 2:
+        return _two_labels(*given)
+    if len(share) == 3:
+        return _three_labels(*given)
+    return _four_labels(*given)
+
+
+@inlined
+def _two_labels(begin, stop, row, table, share, counts, share_counts):
+    """Do a token with two labels, as `_few_labels`."""
+    a, b = share[0], share[1]
+    for entry in range(begin, stop):
+        at = row[entry]
+        a *= table[at, 0]
+        b *= table[at, 1]
+    total = a + b
+    if total > 1e-250:
+        a, b = a / total, b / total
+        share_counts[0] += a
+        share_counts[1] += b
+        for entry in range(begin, stop):
+            at = row[entry]
+            counts[at, 0] += a
+            counts[at, 1] += b
+    return total
+
+
+@inlined
+def _three_labels(begin, stop, row, table, share, counts, share_counts):
+    """Do a token with three labels, as `_few_labels`."""
+    a, b, c = share[0], share[1], share[2]
+    for entry in range(begin, stop):
+        at = row[entry]
+        a *= table[at, 0]
+        b *= table[at, 1]
+        c *= table[at, 2]
+    total = a + b + c
+    if total > 1e-250:
+        a, b, c = a / total, b / total, c / total
+        share_counts[0] += a
+        share_counts[1] += b
+        share_counts[2] += c
+        for entry in range(begin, stop):
+            at = row[entry]
+            counts[at, 0] += a
+            counts[at, 1] += b
+            counts[at, 2] += c
+    return total
+
+
+@inlined
+def _four_labels(begin, stop, row, table, share, counts, share_counts):
+    """Do a token with four labels, as `_few_labels`."""
+    a, b, c, d = share[0], share[1], share[2], share[3]
+    for entry in range(begin, stop):
+        at = row[entry]
+        a *= table[at, 0]
+        b *= table[at, 1]
+        c *= table[at, 2]
+        d *= table[at, 3]
+    total = a + b + c + d
+    if total > 1e-250:
+        a, b, c, d = a / total, b / total, c / total, d / total
+        share_counts[0] += a
+        share_counts[1] += b
+        share_counts[2] += c
+        share_counts[3] += d
+        for entry in range(begin, stop):
+            at = row[entry]
+            counts[at, 0] += a
+            counts[at, 1] += b
+            counts[at, 2] += c
+            counts[at, 3] += d
+    return total
 
 
 @inlined
