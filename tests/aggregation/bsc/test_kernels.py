@@ -403,7 +403,7 @@ class Large:
         return np.arange(n + 1), self.bounds, self.row, active, np.zeros(0, np.int16)
 
 
-@pytest.mark.parametrize("n_labels", [2, 9, 20])
+@pytest.mark.parametrize("n_labels", [2, 3, 4, 5, 9, 20])
 def test_an_e_step_over_a_large_table_is_right(n_labels):
     case = Large.drawn(n_labels)
     counts, shares, none = np.zeros_like(case.table), np.zeros(n_labels), np.zeros((0, n_labels))
