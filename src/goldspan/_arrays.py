@@ -20,15 +20,14 @@ def fixed(values: NDArray[Any], kind: Any) -> NDArray[Any]:
 _HEADER = threading.Lock()
 
 
-def load_array(path: Path, *, mapped: bool = False) -> NDArray[Any]:
-    """Read an array that this program wrote, or see it in its file; threads may do so at a time.
+def load_array(path: Path) -> NDArray[Any]:
+    """See an array that this program wrote in its file; threads may do so at the same time.
 
     NumPy reads the header by Python's parser, which in Python 3.11 may fail with a SystemError
     where two threads are in it.
     """
     with _HEADER:
-        found = np.load(path, mmap_mode="r", allow_pickle=False)
-    return np.asarray(found) if mapped else np.array(found)
+        return np.asarray(np.load(path, mmap_mode="r", allow_pickle=False))
 
 
 def longest_first(lengths: NDArray[np.integer]) -> NDArray[np.int32]:

@@ -333,7 +333,7 @@ def test_threads_at_different_depths_load_arrays_at_the_same_time(tmp_path):
     def load(depth):
         if depth:
             return load(depth - 1)
-        return [load_array(tmp_path / "a.npy", mapped=True).sum() for _ in range(100)]
+        return [load_array(tmp_path / "a.npy").sum() for _ in range(100)]
 
     def give_way(*_):
         time.sleep(1e-6)

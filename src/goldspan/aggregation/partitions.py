@@ -507,7 +507,7 @@ def _in_two(bounds: tuple[int, int], parts: tuple[_Part, ...]) -> tuple[Path, Pa
     """Return two partitions that have an id whose hash is in a range in common, if there are."""
     found, owner = [], []
     for number, part in enumerate(parts):
-        every = load_array(part.scratch.with_suffix(".ids.npy"), mapped=True)
+        every = load_array(part.scratch.with_suffix(".ids.npy"))
         last = np.uint64(min(bounds[1], 2**64 - 1))
         first, end = np.searchsorted(every, [np.uint64(bounds[0]), last])
         end = len(every) if bounds[1] == 2**64 else end

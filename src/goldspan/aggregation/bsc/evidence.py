@@ -475,10 +475,7 @@ class Stored:
 
     def loaded(self) -> Evidence:
         """Map the arrays: what is used of them is read."""
-        arrays = {
-            path.stem: load_array(path, mapped=True)
-            for path in sorted(Path(self.folder).glob("*.npy"))
-        }
+        arrays = {path.stem: load_array(path) for path in sorted(Path(self.folder).glob("*.npy"))}
         if NUMBER not in arrays:
             return Evidence(**arrays)
         n_rows = int(arrays.pop(NUMBER))
