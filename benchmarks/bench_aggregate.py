@@ -30,6 +30,7 @@ from simulated import Labels, single_labels, tagged_crowd
 
 DATA = Path(variable("GOLDSPAN_DATA") or Path(__file__).parents[2] / "shared" / "data")
 REAL = DATA / "ner_mturk" / "crowd_6056.tsv.gz"
+WHOLE = DATA / "ner_mturk" / "crowd.tsv.gz"
 
 N_WORKERS, PER_TASK = 1000, 5
 TOL = 1e-5
@@ -40,12 +41,16 @@ MANY = (500_000, 5_000_000)
 GROWTH = (100_000, 1_000_000, 10_000_000)
 BYTES = 12.0
 LINEAR = 1.5
+TEXT = 20.0
+"""Seconds that `bsc-seq+crf` may take on crowd.tsv."""
+COMPILING = 8.0
+"""Seconds of compiling before the first result of `bsc-seq`."""
 
 
 def run() -> list[Row]:
     """Run all of them."""
     rows = [row for n in MANY for row in dawid_skene(n, rounds=3 if n == MANY[0] else 1)]
-    rows += real_crowd()
+    rows += real_crowd() + with_text()
     rows += growth()
     return rows + cold_start()
 
@@ -72,8 +77,8 @@ def dawid_skene(n_labels: int, rounds: int) -> list[Row]:
         statistics.median(o.seconds for o in ours),
         statistics.median(o.seconds for o in peer),
         ratio,
-        "≥ 50×, ≤ ¼ of the memory, accuracy not lower",
-        ratio >= 50 and saves and accuracy >= their_accuracy,
+        "≥ 60×, ≤ ¼ of the memory, accuracy not lower",
+        ratio >= 60 and saves and accuracy >= their_accuracy,
         mine.added_mb,
         theirs.added_mb,
         _account(mine, theirs),
@@ -200,7 +205,7 @@ def real_crowd() -> list[Row]:
     rows = []
     # Small matrix products are slower on several threads: the peer gets the better of both.
     with threadpool_limits(1):
-        for runner, promise in ((Serial(), 2.0), (Threads(2), 3.5)):
+        for runner, promise in ((Serial(), 2.0), (Threads(2), 4.0)):
             name = "1 thread" if promise == 2.0 else "2 threads"
             rows.append(
                 compare(
@@ -231,6 +236,35 @@ def real_crowd() -> list[Row]:
             )
         )
     return rows
+
+
+def with_text() -> list[Row]:
+    """Time `bsc-seq+crf` on all of crowd.tsv with two threads, if the data exist.
+
+    Of four runs the first is left out, which may compile.
+    """
+    if not WHOLE.exists():
+        print(f"left out: bsc-seq+crf on the real crowd (no file {WHOLE})")
+        return []
+    crowd, seconds = read_crowd(WHOLE), []
+    for _ in range(4):
+        begin = time.perf_counter()
+        goldspan.aggregate(crowd, "bsc-seq+crf", runner=Threads(2))
+        seconds.append(time.perf_counter() - begin)
+    ours = statistics.median(seconds[1:])
+    return [
+        Row(
+            "bsc-seq+crf, all of aggregate() on crowd.tsv.gz, 2 threads",
+            ours,
+            float("nan"),
+            float("nan"),
+            f"≤ {TEXT:g} s",
+            ok=ours <= TEXT,
+            ours_mb=float("nan"),
+            peer_mb=float("nan"),
+            note=f"three runs, {min(seconds[1:]):.1f} to {max(seconds[1:]):.1f} s",
+        )
+    ]
 
 
 @cache
@@ -339,35 +373,38 @@ GROW = Work(_grown, _aggregate, _judge_growth)
 
 # Cold start: kernels compiled, and read from the cache.
 
-FIRST_FIT = """
-import sys, time
-import goldspan
-crowd = goldspan.read_crowd(sys.argv[2])
-begin = time.perf_counter()
-goldspan.aggregate(crowd, sys.argv[1])
-print(time.perf_counter() - begin)
-"""
 EXAMPLE = Path(__file__).parents[1] / "examples" / "crowd.tsv"
 
 
 def cold_start() -> list[Row]:
-    """Time the first fit of a process with a filled cache and with an empty one."""
+    """Time the whole command with a filled cache and with an empty one."""
     rows = []
-    for method in ("ds", "bsc-seq"):
+    for method, promise in (("ds", 0.0), ("bsc-seq", COMPILING)):
         with tempfile.TemporaryDirectory() as folder:
-            empty = _first_fit(method, folder)
-            filled = statistics.median(_first_fit(method, folder) for _ in range(3))
-        name = f"{method}, first fit of a process, kernels cached (not yet cached)"
-        rows.append(Row(name, filled, empty, empty / filled, "-", ok=True, ours_mb=0, peer_mb=0))
+            empty = _command(method, folder)
+            filled = statistics.median(_command(method, folder) for _ in range(3))
+        rows.append(
+            Row(
+                f"goldspan aggregate -m {method}, kernels cached (not yet cached)",
+                filled,
+                empty,
+                empty / filled,
+                f"≤ {promise:g} s of compiling" if promise else "-",
+                ok=not promise or empty - filled <= promise,
+                ours_mb=0,
+                peer_mb=0,
+                note=f"compiling takes {empty - filled:.1f} s",
+            )
+        )
     return rows
 
 
-def _first_fit(method: str, cache_folder: str) -> float:
-    done = subprocess.run(
-        [sys.executable, "-c", FIRST_FIT, method, str(EXAMPLE)],
+def _command(method: str, cache_folder: str) -> float:
+    begin = time.perf_counter()
+    subprocess.run(
+        [sys.executable, "-m", "goldspan", "aggregate", str(EXAMPLE), "-m", method],
         check=True,
         capture_output=True,
-        text=True,
         env={**os.environ, "NUMBA_CACHE_DIR": cache_folder},
     )
-    return float(done.stdout)
+    return time.perf_counter() - begin

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import ctypes
 import gc
+import math
 import multiprocessing
-import resource
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -21,6 +21,8 @@ from typing import Any
 import pyarrow as pa
 
 Tell = Callable[[Any], None]
+LOOK = 0.05
+"""Seconds between looks at the clock and at the memory of the process."""
 
 
 @dataclass(frozen=True)
@@ -69,8 +71,8 @@ def measured(
         little: Argument of `prepare` for the run that warms up.
         much: Argument of `prepare` for the run that counts.
         limit: Seconds that the run may take.
-        memory: Bytes that the process may use after the warm-up; what needs more, or is killed,
-            has failed.
+        memory: Bytes that may be resident in the process; what needs more, or is killed, has
+            failed.
 
     Raises:
         ChildProcessError: The work raised an error, which the process has printed; or the process
@@ -90,28 +92,44 @@ def measured(
 
 
 def _heard(here: Any, process: Any, limit: float, memory: int | None) -> Outcome:
-    """Hear what the process tells until it ends, or its time is over."""
-    nothing, told, begin = float("nan"), None, 0.0
+    """Hear what the process tells until it ends, or is ended."""
+    nothing, told, end = float("nan"), None, math.inf
     while True:
-        left = begin + limit - time.perf_counter() if begin else None
-        if left is not None and (left <= 0 or not here.poll(left)):
-            return Outcome(limit, nothing, None, told, finished=False)
-        try:
-            kind, value = here.recv()
-        except EOFError:
-            kind, value = "failed", _death(process, memory)
+        kind, value = _next(here, process, end, memory)
         if kind == "begin":
-            begin = time.perf_counter()
+            end = time.perf_counter() + limit
         elif kind == "ran":
-            begin = 0.0
+            end = math.inf
         elif kind == "told":
             told = value
+        elif kind == "late":
+            return Outcome(limit, nothing, None, told, finished=False)
         elif kind == "failed":
             return Outcome(nothing, nothing, None, told, finished=False, failed=value)
         elif kind == "end":
             process.join()
             seconds, added, found = value
             return Outcome(seconds, added, found, told, finished=True)
+
+
+def _next(here: Any, process: Any, end: float, memory: int | None) -> tuple[str, Any]:
+    """Wait for what the process tells next; or for the end of its time, memory or life."""
+    is_told = False
+    while not is_told:
+        is_told = here.poll(LOOK)
+        if time.perf_counter() > end:
+            return "late", None
+        if memory is not None and _status("VmRSS", process.pid) * 2**20 > memory:
+            return "failed", _large(memory)
+    try:
+        kind, value = here.recv()
+    except EOFError:
+        return "failed", _death(process, memory)
+    return kind, value
+
+
+def _large(memory: int) -> str:
+    return f"it needs more than {memory / 1e9:.1f} GB"
 
 
 def _death(process: Any, memory: int | None) -> str:
@@ -128,15 +146,12 @@ def _death(process: Any, memory: int | None) -> str:
 def _child(there: Any, work: Work, little: Any, much: Any, memory: int | None) -> None:
     small = work.prepare(little)
     work.judge(small, work.run(small, lambda _: None))
-    if memory is None:
-        _measure(there, work, much)
-        return
-    # Not before: a library that is loaded without enough memory may try again for ever.
-    resource.setrlimit(resource.RLIMIT_DATA, (memory, memory))
     try:
         _measure(there, work, much)
-    except MemoryError:
-        there.send(("failed", f"it needs more than {memory / 1e9:.1f} GB"))
+    except MemoryError:  # the system did not even promise so much
+        if memory is None:
+            raise
+        there.send(("failed", _large(memory)))
 
 
 def _measure(there: Any, work: Work, much: Any) -> None:
@@ -165,7 +180,8 @@ def peak_memory() -> float:
     return _status("VmHWM")
 
 
-def _status(name: str) -> float:
-    lines = Path("/proc/self/status").read_text(encoding="ascii").splitlines()
-    line = next(line for line in lines if line.startswith(name))
-    return int(line.split()[1]) / 1024
+def _status(name: str, process: int | str = "self") -> float:
+    """Return a figure of a process in MiB; 0 of one that has ended."""
+    lines = Path(f"/proc/{process}/status").read_text(encoding="ascii").splitlines()
+    found = (int(line.split()[1]) for line in lines if line.startswith(name))
+    return next(found, 0) / 1024

@@ -12,6 +12,7 @@ import datetime as dt
 import importlib
 import os
 import platform
+import re
 import sys
 import traceback
 from importlib.metadata import PackageNotFoundError, version
@@ -49,7 +50,8 @@ def main() -> int:
     print(text, flush=True)
     kept = True
     for name in chosen:
-        section, is_kept = _section(name)
+        began, load = dt.datetime.now(tz=dt.UTC), os.getloadavg()[0]
+        section, is_kept = _section(name, f"Began at {began:%H:%M} UTC, at a load of {load:.1f}.")
         print(section, flush=True)
         text += f"\n{section}" if section else ""
         kept &= is_kept
@@ -58,7 +60,7 @@ def main() -> int:
     return 0 if kept else 1
 
 
-def _section(name: str) -> tuple[str, bool]:
+def _section(name: str, when: str) -> tuple[str, bool]:
     """Run one benchmark: its part of the page, and whether it kept its promises."""
     title = f"## {name}"
     try:
@@ -71,7 +73,7 @@ def _section(name: str) -> tuple[str, bool]:
     except Exception as error:  # noqa: BLE001 - an hour's other results are kept
         traceback.print_exc()
         return f"{title}\n\nFAILED: {type(error).__name__}: {error}\n", False
-    return "\n".join([title, "", *body, ""]), all(row.ok for row in rows)
+    return "\n".join([title, "", when, "", *body, ""]), all(row.ok for row in rows)
 
 
 def _about() -> list[str]:
@@ -83,9 +85,20 @@ def _about() -> list[str]:
         "process of its own. Absolute times are of a shared machine and mean little; ratios are",
         "to be quoted.",
         "",
-        f"{today}, {platform.machine()}, {os.cpu_count()} cores, {platform.system()},",
+        f"{today}, {_processor()}, {os.cpu_count()} cores, {platform.system()},",
         f"Python {platform.python_version()}, {versions}.",
     ]
+
+
+def _processor() -> str:
+    """Return the processor's name and family, where the system tells."""
+    told = Path("/proc/cpuinfo")
+    lines = told.read_text(encoding="utf-8").splitlines() if told.exists() else []
+    facts = dict(re.split(r"\s*: ?", line, maxsplit=1) for line in lines if ":" in line)
+    name = facts.get("model name", platform.machine())
+    return name + "".join(
+        f", {key} {facts[key]}" for key in ("cpu family", "model") if key in facts
+    )
 
 
 def _with_version(name: str) -> str:

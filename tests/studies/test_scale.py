@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+import time
 
 import numpy as np
 import pytest
@@ -50,11 +51,17 @@ def test_an_aggregation_is_measured(kind, method, tmp_path):
     assert 0 < facts["step"] <= facts["seconds"]
 
 
-def test_a_measurement_that_needs_too_much_memory_is_told_as_such():
-    takes = Work(np.ones, operator.is_, operator.is_)
-    found = study._direct(takes, 10, 10**10, 2_000_000_000)
-    assert found.failed == "it needs more than 2.0 GB"
+@pytest.mark.parametrize(("n", "limit"), [(10**14, 2.0), (10**8, 0.5)])  # refused, and used
+def test_a_measurement_that_needs_too_much_memory_is_told_as_such(n, limit):
+    takes = Work(np.ones, _slowly, operator.is_)
+    found = study._direct(takes, 10, n, int(limit * 1e9))
+    assert found.failed == f"it needs more than {limit} GB"
     assert found.facts == {}
+
+
+def test_memory_that_is_promised_but_not_used_is_not_counted():
+    takes = Work(np.zeros, _slowly, _first)
+    assert not study._direct(takes, 10, 10**8, 500_000_000).failed
 
 
 def test_an_error_of_a_measurement_is_not_taken_for_a_lack_of_memory():
@@ -66,6 +73,16 @@ def test_a_pool_that_is_served_is_measured():
     facts = points.SERVE.run(200, print)
     assert {name for _, name, _ in study.POOL_ROWS} <= facts.keys()
     assert all(value >= 0 for value in facts.values())
+
+
+def _slowly(given, _):
+    """Take long enough to be looked at."""
+    time.sleep(0.3)
+    return given
+
+
+def _first(given, _):
+    return {"length": float(len(given))}
 
 
 @pytest.fixture
