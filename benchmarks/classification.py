@@ -1,6 +1,6 @@
 """Accuracy on crowds of single labels: ours and crowd-kit's methods on sixteen public sets.
 
-Our default was named before the run: `ds` with its defaults. Both sides get the same answers: of
+Our default is named before the run, and every method has its defaults. Both sides get the same answers: of
 several answers of a worker to a task the last. Accuracy is over the tasks with known truth; a task
 without an answer counts as wrong for everybody. Also a simulation of workers with few labels each.
 """
@@ -31,8 +31,8 @@ DATA = Path(variable("GOLDSPAN_DATA") or Path(__file__).parents[2] / "shared" / 
 FOLDER = DATA / "classification"
 LIMIT = 300.0
 """Seconds that a method may take for a set."""
-DEFAULT = "ds"
-OURS = ("mv-token", DEFAULT, "one-coin", "ibcc", "mace")
+DEFAULT = "auto"
+OURS = (DEFAULT, "mv-token", "ds", "one-coin", "ibcc", "mace")
 PEERS = (
     "MajorityVote", "DawidSkene", "OneCoinDawidSkene", "MACE", "GLAD", "Wawa", "ZeroBasedSkill",
     "MMSR",

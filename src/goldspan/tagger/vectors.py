@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from goldspan._arrays import load_array
 from goldspan.errors import InputError
 
 if TYPE_CHECKING:
@@ -260,7 +261,7 @@ def _from_disk(name: str, n_tokens: int) -> Vector | None:
     if not folder or not path.is_file():
         return None
     try:
-        found = np.load(path, allow_pickle=False)
+        found = load_array(path)
     except (OSError, ValueError, EOFError):  # damaged: read the text again
         return None
     is_right = found.dtype == np.float32 and found.ndim == 2 and len(found) == n_tokens
