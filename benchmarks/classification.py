@@ -1,8 +1,9 @@
 """Accuracy on crowds of single labels: ours and crowd-kit's methods on sixteen public sets.
 
-Our default is named before the run, and every method has its defaults. Both sides get the same answers: of
-several answers of a worker to a task the last. Accuracy is over the tasks with known truth; a task
-without an answer counts as wrong for everybody. Also a simulation of workers with few labels each.
+Our default is named before the run, and every method has its defaults. Both sides get the same
+answers: of several answers of a worker to a task the last. Accuracy is over the tasks with known
+truth; a task without an answer counts as wrong for everybody. Also a simulation of workers with few
+labels each.
 """
 
 from __future__ import annotations

@@ -13,8 +13,9 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
+from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
@@ -307,7 +308,8 @@ class Fit:
     Attributes:
         sums: The statistics of the last E-step but one, which made the parameters.
         posterior: The workers' posterior.
-        tables: The tables of the last E-step.
+        source: The tables of the last E-step, or the model that makes them: those of many workers
+            are large, and of several runs only one's are needed.
         trace: The objective after every step.
         converged: Whether it converged.
         stop_reason: Why it stopped.
@@ -315,10 +317,17 @@ class Fit:
 
     sums: Sums
     posterior: Any
-    tables: Tables
+    source: Tables | Model
     trace: tuple[float, ...]
     converged: bool
     stop_reason: str
+
+    @cached_property
+    def tables(self) -> Tables:
+        """The tables of the last E-step."""
+        if isinstance(self.source, Tables):
+            return self.source
+        return self.source.tables(self.posterior, self.sums)
 
 
 @dataclass(frozen=True)
@@ -456,9 +465,7 @@ def run(
         if last is None:
             raise
         reason = INTERRUPTED
-    sums, posterior = last
-    tables = model.tables(posterior, sums)
-    return Fit(sums, posterior, tables, tuple(trace), reason == "tol", reason)
+    return Fit(*last, model, tuple(trace), reason == "tol", reason)
 
 
 def _step(
@@ -573,26 +580,15 @@ def interrupted(fit: Fit) -> Fit:
     return replace(fit, converged=False, stop_reason=INTERRUPTED)
 
 
-def attempt(
-    best: Fit | None,
-    model: Model,
-    shards: Sequence[Evidence],
-    sums: Sums,
-    stopping: Stopping,
-    context: RunContext,
-) -> Fit:
+def attempt(best: Fit | None, again: Callable[[], Fit]) -> Fit:
     """Run after an earlier run, which is what is left if Ctrl-C comes before the first step.
 
     Args:
         best: The best of the earlier runs, or None.
-        model: As for `run`, like the rest.
-        shards: The evidence.
-        sums: The statistics to begin with.
-        stopping: When to stop.
-        context: Runner, progress, checkpoint.
+        again: Runs.
     """
     try:
-        return run(model, shards, sums, stopping, context)
+        return again()
     except KeyboardInterrupt:
         if best is None:
             raise
@@ -631,16 +627,23 @@ def best_start(
     names = np.asarray(worker_ids.to_pylist(), object).astype(str)
     rank = np.argsort(np.argsort(names))
     order = np.argsort(rank[model.rows.worker], kind="stable")
-    for _ in range(1, n_starts):
-        if is_interrupted(best):
-            break
+
+    def other() -> Sums:
         # Every row of every worker is weighted anew: the starts really differ.
         counts = sums.counts.copy()
         counts[order] *= rng.gamma(0.3, 1 / 0.3, size=(len(order), 1))
-        other = Sums(counts, sums.truth)
-        fit = attempt(best, model, shards, other, stopping, RunContext(context.runner))
-        if fit.trace[-1] > best.trace[-1]:
-            best = fit
-        if is_interrupted(fit):
-            best = interrupted(best)
+        return Sums(counts, sums.truth)
+
+    def again() -> Fit:  # no name for what it begins with, which is large: the run lets go of it
+        return run(model, shards, other(), stopping, RunContext(context.runner))
+
+    for _ in range(1, n_starts):
+        if not is_interrupted(best):
+            best = _better(best, attempt(best, again))
     return best
+
+
+def _better(best: Fit, fit: Fit) -> Fit:
+    """Return the run with the larger objective, the earlier one of equals."""
+    found = fit if fit.trace[-1] > best.trace[-1] else best
+    return interrupted(found) if is_interrupted(fit) else found

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Annotated, Any, NamedTuple
 
 import numpy as np
@@ -19,6 +20,7 @@ from goldspan.aggregation.bsc.engine import (
     attempt,
     interrupted,
     is_interrupted,
+    run,
 )
 from goldspan.aggregation.bsc.evidence import Evidence, Sums, previous_mask
 from goldspan.aggregation.families import Families
@@ -146,8 +148,8 @@ def best_of_grid(
     quick = Stopping(max(stopping.tol, 1e-4), min(stopping.max_iter, 20))
     for off, right in GRID:
         tried = replace(model, prior=replace(model.prior, off=off, bonus=right + extra))
-        kept = best.fit if best else None
-        fit = attempt(kept, tried, shards, sums, quick, RunContext(runner))
+        again = partial(run, tried, shards, sums, quick, RunContext(runner))
+        fit = attempt(best.fit if best else None, again)
         sums = fit.sums
         if best is None or fit.trace[-1] > best.fit.trace[-1]:
             best = Best(tried, fit, off, right)
