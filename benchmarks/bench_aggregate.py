@@ -112,6 +112,8 @@ def _account(mine: Outcome, theirs: Outcome) -> str:
     steps, reached = theirs.told or (0, theirs.seconds)
     if theirs.finished:
         found = f"accuracy {value['accuracy']:.4f} against {theirs.value:.4f}"
+        if 0 < theirs.value - value["accuracy"] < 1e-4:
+            found += ", ours lower in a later digit"
     else:
         found = (
             f"accuracy {value['accuracy']:.4f}; crowd-kit was ended after {LIMIT:.0f} s without a "

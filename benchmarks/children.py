@@ -87,7 +87,7 @@ def measured(
         return _heard(here, process, limit, memory)
     finally:
         if process.is_alive():
-            process.terminate()
+            process.kill()
         process.join()
 
 
@@ -119,7 +119,7 @@ def _next(here: Any, process: Any, end: float, memory: int | None) -> tuple[str,
         is_told = here.poll(LOOK)
         if time.perf_counter() > end:
             return "late", None
-        if memory is not None and _status("VmRSS", process.pid) * 2**20 > memory:
+        if memory is not None and _status("VmHWM", process.pid) * 2**20 > memory:
             return "failed", _large(memory)
     try:
         kind, value = here.recv()

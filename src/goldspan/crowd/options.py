@@ -291,7 +291,7 @@ class ReadOptions:
         given = MISSING if self.missing is None else tuple(self.missing)
         object.__setattr__(self, "missing", given)
         if self.workers is not None:
-            object.__setattr__(self, "workers", tuple(self.workers))
+            object.__setattr__(self, "workers", tuple(dict.fromkeys(self.workers)))
         if self.encoding is not None:
             get_encoding(self.encoding)
         for role in self.columns:

@@ -261,7 +261,7 @@ def _from_disk(name: str, n_tokens: int) -> Vector | None:
     if not folder or not path.is_file():
         return None
     try:
-        found = load_array(path)
+        found = np.array(load_array(path))  # a copy: the file may be written anew
     except (OSError, ValueError, EOFError):  # damaged: read the text again
         return None
     is_right = found.dtype == np.float32 and found.ndim == 2 and len(found) == n_tokens

@@ -488,6 +488,27 @@ def test_ctrl_c_in_a_later_start_leaves_the_best_so_far(at):
     assert result.trace[-1] >= best.trace[-1]
 
 
+def test_ctrl_c_while_another_start_is_drawn_leaves_the_best_so_far(monkeypatch):
+    class Hand:
+        def gamma(self, *_args, **_words):
+            raise KeyboardInterrupt
+
+    crowd, options = crowd_of(3), {"max_iter": 4, "tol": 0, "random_state": 1}
+    first = goldspan.aggregate(crowd, "mace", n_starts=1, **options)
+    monkeypatch.setattr(engine.np.random, "default_rng", lambda _: Hand())
+    result = is_defined(goldspan.aggregate(crowd, "mace", n_starts=3, **options))
+    assert (result.stop_reason, result.converged) == ("interrupted", False)
+    assert result.trace == first.trace
+
+
+def test_of_several_starts_only_the_best_has_its_tables_made(monkeypatch):
+    """Once for every step, and once for the labels: tables of many workers are large."""
+    made, real = [], engine.Model.tables
+    monkeypatch.setattr(engine.Model, "tables", lambda *given: made.append(given) or real(*given))
+    goldspan.aggregate(crowd_of(3), "mace", n_starts=3, max_iter=4, tol=0)
+    assert len(made) == 3 * 4 + 1
+
+
 @pytest.mark.parametrize("at", [2, 4, 5, 30])
 def test_ctrl_c_ends_the_search_for_a_prior(at):
     crowd, runner = crowd_of(), Pressed(at)

@@ -15,7 +15,7 @@ import hashlib
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from functools import cached_property
+from functools import cache, cached_property
 from itertools import pairwise
 from typing import Any
 
@@ -623,15 +623,18 @@ def best_start(
     """
     best = run(model, shards, sums, stopping, context)
     rng = np.random.default_rng(random_state)
-    # Workers are drawn in the order of their ids: that in which they came does not matter.
-    names = np.asarray(worker_ids.to_pylist(), object).astype(str)
-    rank = np.argsort(np.argsort(names))
-    order = np.argsort(rank[model.rows.worker], kind="stable")
+
+    @cache
+    def order() -> NDArray[np.int64]:
+        # Workers are drawn in the order of their ids: that in which they came does not matter.
+        names = np.asarray(worker_ids.to_pylist(), object).astype(str)
+        rank = np.argsort(np.argsort(names))
+        return np.argsort(rank[model.rows.worker], kind="stable")
 
     def other() -> Sums:
         # Every row of every worker is weighted anew: the starts really differ.
         counts = sums.counts.copy()
-        counts[order] *= rng.gamma(0.3, 1 / 0.3, size=(len(order), 1))
+        counts[order()] *= rng.gamma(0.3, 1 / 0.3, size=(len(order()), 1))
         return Sums(counts, sums.truth)
 
     def again() -> Fit:  # no name for what it begins with, which is large: the run lets go of it

@@ -92,7 +92,7 @@ def find_columns(grid: Grid, options: ReadOptions) -> Columns:
         if absent:
             message = f"there is no worker column {absent[0]!r}"
             raise FormatError([Fault(message, file=grid.name, line=1, kind="header")])
-        workers = tuple(grid.header.index(name) for name in dict.fromkeys(options.workers))
+        workers = tuple(grid.header.index(name) for name in options.workers)
     found = (find("item", _ITEM), find("doc", _DOC), find("sent", _SENT))
     item, doc, sent = (None if c in workers else c for c in found)
     used = {token, gold, item, doc, sent, *workers}
