@@ -47,16 +47,10 @@ def rows_of(
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Take some rows of a flat array and put them one behind another.
 
-    Args:
-        bounds: int64 [n_rows + 1]; row n is from bounds[n] to bounds[n + 1].
-        which: The rows to take.
-
-    Returns:
-        The bounds of the rows that were taken, and the place of every element in the flat array.
-
     >>> rows_of(np.array([0, 2, 5]), np.array([1, 0]))
     (array([0, 3, 5]), array([2, 3, 4, 0, 1]))
     """
+    # bounds int64 [n_rows + 1]
     lengths = np.diff(bounds)[which]
     taken = np.concatenate([[0], np.cumsum(lengths)])
     return taken, np.repeat(bounds[which] - taken[:-1], lengths) + np.arange(taken[-1])

@@ -38,16 +38,12 @@ def keys_of(ids: Sequence[str] | pa.Array) -> Keys:
 def draws(seed: object, purpose: str, *keys: Keys) -> NDArray[np.float64]:
     """Draw numbers from [0, 1), each a function of seed, purpose and its keys.
 
-    Args:
-        seed: Of the draw.
-        purpose: What for: draws of other purposes are independent.
-        keys: uint64 [n] each, of ids; their order counts.
-
     >>> one = keys_of(["x", "y"])
     >>> both = draws(0, "pair", one, one[::-1])
     >>> bool((both == draws(0, "pair", one[::-1], one)[::-1]).all()), bool(both[0] == both[1])
     (True, False)
     """
+    # keys uint64 [n] each, of ids; their order counts
     state = keys_of([f"{seed} {purpose}"])
     for key in keys:
         state = scattered((state ^ key) + STEP)

@@ -12,23 +12,16 @@ from goldspan.errors import MissingExtraError, UnavailableError
 
 def lazy(
     package: str,
-    home: Mapping[str, str],
+    home: Mapping[str, str],  # The module that each public name lives in
     *,
-    extra: str = "",
-    needs: Collection[str] = (),
-    purpose: str = "",
+    extra: str = "",  # The extra of goldspan that the names need, if they need one
+    needs: Collection[str] = (),  # Names of the modules that this extra installs
+    purpose: str = "",  # What is not available without it, for the message
 ) -> Callable[[str], Any]:
     """Make a module `__getattr__`.
 
     Where an optional package is missing, `from package import name` raises `MissingExtraError`,
     and access as an attribute an AttributeError with the same message, so that `hasattr` is False.
-
-    Args:
-        package: `__name__` of the package.
-        home: The module that each public name lives in.
-        extra: The extra of goldspan that the names need, if they need one.
-        needs: Names of the modules that this extra installs.
-        purpose: What is not available without it, for the message.
 
     >>> get = lazy("goldspan", {"Span": "goldspan.spans"})
     >>> get("Span").__name__

@@ -40,21 +40,13 @@ _LABEL = (
 
 
 class MarkedSpan(NamedTuple):
-    """A span of a text that is shown.
-
-    Attributes:
-        start: First character.
-        end: One past the last character.
-        label: Its label.
-        hue: Of its colour, 0 to 359.
-        confidence: From 0 to 1, None where there is none.
-    """
+    """A span of a text that is shown."""
 
     start: int
-    end: int
+    end: int  # One past the last character
     label: str
-    hue: int
-    confidence: float | None = None
+    hue: int  # Of its colour, 0 to 359
+    confidence: float | None = None  # From 0 to 1, None where there is none
 
 
 class Html(str):
@@ -67,9 +59,6 @@ def data_frame(table: pa.Table) -> pd.DataFrame:
     """Return an Arrow table as a pandas DataFrame.
 
     Whole numbers and truth values stay what they are where some are missing, as Int64 and boolean.
-
-    Raises:
-        MissingExtraError: pandas is not installed.
     """
     import pyarrow as pa
 
@@ -109,20 +98,12 @@ def block(title: str, facts: Sequence[str], *parts: str) -> str:
 
 def table(
     head: Sequence[str],
-    rows: Iterable[Sequence[Any]],
-    n_rows: int,
-    what: str,
-    most: int = MOST_ITEMS,
+    rows: Iterable[Sequence[Any]],  # Cells: text, numbers, None, or `Html`
+    n_rows: int,  # How many rows there are in all
+    what: str,  # What the rows are, for the note
+    most: int = MOST_ITEMS,  # How many are shown
 ) -> str:
-    """Return an HTML table of the first rows, with a note how many more there are.
-
-    Args:
-        head: Names of the columns.
-        rows: Cells: text, numbers, None, or `Html`.
-        n_rows: How many rows there are in all.
-        what: What the rows are, for the note.
-        most: How many are shown.
-    """
+    """Return an HTML table of the first rows, with a note how many more there are."""
     shown = [row for _, row in zip(range(most), rows, strict=False)]
     right = [
         any(isinstance(row[n], int | float) for row in shown) and head[n] != "item"
@@ -151,10 +132,6 @@ def marked(text: str, spans: Iterable[MarkedSpan]) -> Html:
     """Return a text with its spans marked in colour, each with its label and confidence.
 
     A long text ends after `MOST_CHARACTERS`, or after the span that holds that place.
-
-    Args:
-        text: The text.
-        spans: Spans in order that do not overlap.
 
     >>> "<i>" in marked("<i>", [MarkedSpan(0, 3, "X", 0)])
     False

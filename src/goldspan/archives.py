@@ -43,9 +43,6 @@ _SIZE = re.compile(r"\s*(\d{1,15}(?:\.\d{1,9})?)\s*([a-z]*)\s*", re.IGNORECASE)
 def parse_size(size: int | str) -> int:
     """Return a number of bytes, given as such or as text.
 
-    Raises:
-        InputError: It is not a size, or is not above 0.
-
     >>> parse_size("4GiB"), parse_size("1.5 MB"), parse_size(100)
     (4294967296, 1500000, 100)
     """
@@ -81,14 +78,6 @@ class TooLargeError(InputError):
 class Allowance:
     """How many bytes a compressed file, with all that is nested in it, may still grow by.
 
-    Args:
-        packed: Its own size in bytes.
-        most: Most bytes that it may grow to; by default `MAX_DECOMPRESSED`, and beyond `FREE` no
-            more than `RATIO` times its own size.
-
-    Attributes:
-        left: Bytes that are left.
-
     >>> Allowance(1000, "2KiB").left, Allowance(1000).left == FREE
     (2048, True)
     """
@@ -99,11 +88,7 @@ class Allowance:
         self.packed, self.left = packed, self.most
 
     def take(self, n_bytes: int) -> None:
-        """Take bytes.
-
-        Raises:
-            TooLargeError: There are not as many left.
-        """
+        """Take bytes."""
         self.left -= n_bytes
         if self.left < 0:
             raise self._rejected()
@@ -125,10 +110,6 @@ class Allowance:
 def gunzip(data: bytes, allowance: Allowance) -> bytes:
     """Return the content of a gzip file.
 
-    Raises:
-        TooLargeError: It is larger than allowed.
-        EOFError, OSError, zlib.error: It is damaged.
-
     >>> gunzip(gzip.compress(b"Rome"), Allowance(24))
     b'Rome'
     """
@@ -146,11 +127,7 @@ def read_all(file: IO[bytes] | gzip.GzipFile, allowance: Allowance) -> bytes:
 
 
 def members(archive: zipfile.ZipFile) -> dict[str, zipfile.ZipInfo]:
-    """Return the files of a zip archive by name, without folders.
-
-    Raises:
-        InputError: A name appears twice, or leads out of the archive.
-    """
+    """Return the files of a zip archive by name, without folders."""
     found: dict[str, zipfile.ZipInfo] = {}
     for info in archive.infolist():
         name = info.filename
@@ -169,13 +146,7 @@ def _leads_out(name: str) -> bool:
 
 
 def read_member(archive: zipfile.ZipFile, info: zipfile.ZipInfo, allowance: Allowance) -> bytes:
-    """Read a file of a zip archive.
-
-    Raises:
-        TooLargeError: It is larger than allowed, by what the archive says or in fact.
-        NotImplementedError: It is compressed in a way that cannot be bounded.
-        RuntimeError, ValueError, OSError, zipfile.BadZipFile, zlib.error: As `zipfile` does.
-    """
+    """Read a file of a zip archive."""
     if info.compress_type not in {zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED}:
         raise NotImplementedError(
             f"the compression method of {info.filename} is not the usual one, deflate"
@@ -190,12 +161,6 @@ class StoredArchive:
 
     A context manager. All members together are not larger than the file, so that reading takes
     memory in proportion to the file's size. Members that nobody asks for are not read.
-
-    Args:
-        file: Path, or an open binary file.
-
-    Raises:
-        ValueError: A name appears twice or leads out of it; or what `zipfile` raises.
     """
 
     def __init__(self, file: str | Path | BinaryIO) -> None:
@@ -227,12 +192,7 @@ class StoredArchive:
         return iter(self._members)
 
     def read(self, name: str) -> bytes:
-        """Return the bytes of a member, whose checksum was compared.
-
-        Raises:
-            KeyError: There is no such member.
-            ValueError: It is compressed, or larger than the file; or what `zipfile` raises.
-        """
+        """Return the bytes of a member, whose checksum was compared."""
         info = self._members[name]
         if info.compress_type != zipfile.ZIP_STORED or info.compress_size != info.file_size:
             raise ValueError(f"{name} is compressed, which goldspan's own files are not")
@@ -261,9 +221,6 @@ def read_array(data: bytes) -> NDArray[np.generic]:
 
     The header is compared with what NumPy writes and not evaluated; the array's size must be that
     of the bytes that follow, so that no header can ask for more memory than the file takes.
-
-    Raises:
-        ValueError: It is damaged, or holds something else.
 
     >>> stream = io.BytesIO()
     >>> np.save(stream, np.eye(2))

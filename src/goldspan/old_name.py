@@ -20,9 +20,6 @@ class OldNameWarning(FutureWarning):
 def variable(name: str) -> str | None:
     """Return the value of an environment variable, or that of its old name with a warning.
 
-    Args:
-        name: The variable's name now, `GOLDSPAN_…`.
-
     >>> variable("GOLDSPAN_NO_SUCH_VARIABLE") is None
     True
     """

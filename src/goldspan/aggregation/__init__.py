@@ -136,12 +136,7 @@ def aggregate(
 
 
 def heed_told_families(aggregator: Aggregator, crowd: Crowd) -> None:
-    """Give a method the families that the crowd's own facts tell, if it looks for none by itself.
-
-    Args:
-        aggregator: A method whose `families` nobody has set.
-        crowd: The crowd that it is for.
-    """
+    """Set the families that the crowd's own facts name, if a method looks for none by itself."""
     if aggregator.get_params().get("families") == "none" and crowd.known_facts:
         from goldspan.aggregation.families import told_families
 

@@ -143,12 +143,6 @@ class Auto(Aggregator):
 
         Where the choice does not suit the crowd – a CRF was chosen, and there are no words – all
         methods are judged.
-
-        Args:
-            crowd: As for `fit`.
-            choice: `result_.memory` of an earlier fit.
-            gold: As for `fit`.
-            runner: As for `fit`.
         """
         self._choice = choice
         try:

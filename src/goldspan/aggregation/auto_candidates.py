@@ -62,25 +62,15 @@ LAST = 2
 
 @dataclass(frozen=True, eq=False)
 class Case:
-    """A crowd, what is known of it, and the methods that suit it.
-
-    Attributes:
-        crowd: The answers.
-        given: Known truth, legal, and where to work.
-        kin: Workers who err together; None: everybody errs alone.
-        folds: Features of the words; None without text.
-        models: The methods of the engine that are tried.
-        looks_for_missed: Whether spans are looked for that all workers of an item missed.
-        others: Answers of models, which teach nobody (`machines`); None: nobody is a model.
-    """
+    """A crowd, what is known of it, and the methods that suit it."""
 
     crowd: Crowd
-    given: FitContext
-    kin: Families | None
-    folds: TextModel | None
-    models: Sequence[str]
-    looks_for_missed: bool
-    others: Crowd | None = None
+    given: FitContext  # Known truth, legal, and where to work
+    kin: Families | None  # Workers who err together; None: everybody errs alone
+    folds: TextModel | None  # Features of the words; None without text
+    models: Sequence[str]  # The methods of the engine that are tried
+    looks_for_missed: bool  # Whether spans are looked for that all workers of an item missed
+    others: Crowd | None = None  # Answers of models, which teach nobody (`machines`)
 
     def suits(self, choice: Choice) -> bool:
         """Return whether all that was chosen can be fitted."""
@@ -134,17 +124,10 @@ class Case:
 
 @dataclass(frozen=True, eq=False)
 class Fit:
-    """A method of the engine, fitted.
+    """A method of the engine, fitted."""
 
-    Attributes:
-        inputs: The crowd and its evidence.
-        sums: The statistics of the last step.
-        memory: The workers' posterior.
-        posterior: Of the labels.
-    """
-
-    inputs: EngineInputs
-    sums: Sums
+    inputs: EngineInputs  # The crowd and its evidence
+    sums: Sums  # The statistics of the last step
     memory: Any
     posterior: Posterior
 
@@ -156,24 +139,15 @@ class Fit:
 
 @dataclass(frozen=True, eq=False)
 class Beside:
-    """A worker model beside a CRF.
+    """A worker model beside a CRF."""
 
-    Attributes:
-        inputs: The crowd and its evidence.
-        sums: The statistics of the last step.
-        memory: The workers' posterior.
-        teaching: Power of the text and dependence of the workers, for labels that teach a CRF.
-        settings: The same for the labels of the result.
-        lesson: Posterior of the labels that teach a CRF, None before the first update.
-        posterior: Of the labels.
-    """
-
-    inputs: EngineInputs
-    sums: Sums
+    inputs: EngineInputs  # The crowd and its evidence
+    sums: Sums  # The statistics of the last step
     memory: Any
+    # Power of the text and dependence of the workers, for labels that teach a CRF
     teaching: Settings = (1.0, 0.1)
-    settings: Settings = (1.0, 0.1)
-    lesson: Any = None
+    settings: Settings = (1.0, 0.1)  # The same for the labels of the result
+    lesson: Any = None  # Posterior of the labels that teach a CRF, None before the first update
     posterior: Any = None
 
     @classmethod
@@ -221,15 +195,10 @@ class Beside:
 
 @dataclass(frozen=True, eq=False)
 class Learned:
-    """Cross-fitted text models.
-
-    Attributes:
-        models: Of every fold.
-        text: What they say of the items.
-    """
+    """Cross-fitted text models."""
 
     models: Sequence[Any]
-    text: TextScores
+    text: TextScores  # What they say of the items
 
 
 def _sharpest(tried: Sequence[Settings], scores: Sequence[float]) -> Settings:
@@ -264,15 +233,7 @@ def probs_of(posterior: Posterior) -> NDArray[np.float32]:
 def fit_chosen(
     case: Case, choice: Choice, learned: Learned | None, rounds: int, progress: Steps
 ) -> dict[str, Posterior]:
-    """Fit the candidates that are part of the result with all answers.
-
-    Args:
-        case: The crowd with all answers.
-        choice: Which candidates, with which settings.
-        learned: The CRFs to go on from; None: they are trained by the teacher's labels.
-        rounds: How often workers and CRFs are updated in turn, at most.
-        progress: Is told of every round.
-    """
+    """Fit the candidates that are part of the result with all answers."""
     names = {one.name for one in choice.chosen}
     beside_text = [name for name in BESIDE_TEXT if case.beside_name(name) in names]
     if beside_text:

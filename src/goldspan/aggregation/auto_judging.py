@@ -55,18 +55,7 @@ SETTLED = 0.002
 def choose(
     case: Case, share: float, rounds: int, seed: int, progress: Steps
 ) -> tuple[Choice, Learned | None]:
-    """Judge all candidates by hidden answers.
-
-    Args:
-        case: The crowd.
-        share: Of the answers, that is hidden.
-        rounds: How often workers and CRFs are updated in turn, at most.
-        seed: Of the answers that are hidden.
-        progress: Is told of every round.
-
-    Returns:
-        The choice, and the CRFs of the last cut.
-    """
+    """Judge all candidates by hidden answers."""
     n_cuts = _n_cuts(case.crowd, share)
     every = [_cut(case, share, rounds, seed + n, progress) for n in range(n_cuts)]
     cuts = [cut for cut in every if len(cut.items)] or every  # where nothing is hidden: nothing
@@ -109,25 +98,15 @@ def _n_cuts(crowd: Crowd, share: float) -> int:
 
 @dataclass(frozen=True, eq=False)
 class _Cut:
-    """What came of one choice of hidden answers.
-
-    Attributes:
-        judged: The candidates by name.
-        items: int32 [n_hidden], the item of every hidden label.
-        n_marked: How many of them are of tokens that anybody marked.
-        beside: The worker models beside the text; none without text.
-        best: The best of them.
-        learned: The CRFs.
-        models_power: Power of what models say.
-    """
+    """What came of one choice of hidden answers."""
 
     judged: dict[str, Judged]
-    items: NDArray[np.int32]
-    n_marked: int
-    beside: Mapping[str, Beside] = field(default_factory=dict)
+    items: NDArray[np.int32]  # [n_hidden], the item of every hidden label
+    n_marked: int  # How many of them are of tokens that anybody marked
+    beside: Mapping[str, Beside] = field(default_factory=dict)  # The worker models beside the text
     best: str = ""
     learned: Learned | None = None
-    models_power: float = 0.0
+    models_power: float = 0.0  # Power of what models say
 
 
 def _cut(case: Case, share: float, rounds: int, seed: int, progress: Steps) -> _Cut:

@@ -74,21 +74,13 @@ HABIT = 10.0
 
 @dataclass(frozen=True, eq=False)
 class AutoLabels:
-    """What `combine_labels` found.
+    """What `combine_labels` found."""
 
-    Attributes:
-        probs: float64 [n_items, J], probabilities of the labels; 0 where nothing is known.
-        candidates: The methods, the heaviest first; what their drift costs shows in their weights.
-        reasons: How sure the choice is, and what was left out, in sentences.
-        is_bold: Whether the first of two opinions of who errs together was believed.
-        models_power: Power of what models say beside people; 0 without models.
-    """
-
-    probs: Floats
-    candidates: list[Candidate]
-    reasons: tuple[str, ...]
-    is_bold: bool = False
-    models_power: float = 0.0
+    probs: Floats  # [n_items, J], probabilities of the labels; 0 where nothing is known
+    candidates: list[Candidate]  # The methods, the heaviest first
+    reasons: tuple[str, ...]  # How sure the choice is, and what was left out, in sentences
+    is_bold: bool = False  # Whether the first of two opinions of who errs together was believed
+    models_power: float = 0.0  # Power of what models say beside people; 0 without models
 
     @property
     def certainty(self) -> str:
@@ -97,30 +89,17 @@ class AutoLabels:
 
 
 def combine_labels(
-    crowd: Crowd,
-    given: FitContext,
-    random_state: int,
-    kins: Sequence[Families | None] = (None,),
-    choice: Choice | None = None,
-    models: Crowd | None = None,
+    crowd: Crowd,  # A crowd of single labels with at least one answer; its gold is not looked at
+    given: FitContext,  # Known truth is clamped; the runner is used
+    random_state: int,  # Seed of the answers that are hidden
+    kins: Sequence[Families | None] = (None,),  # Workers who err together
+    choice: Choice | None = None,  # An earlier one
+    models: Crowd | None = None,  # Answers of models, which are not in the crowd
 ) -> AutoLabels:
     r"""Combine methods for single labels by how well they predict hidden answers.
 
     Where every item has one answer nothing can be hidden, and votes decide alone: no method could
     know better.
-
-    Args:
-        crowd: A crowd of single labels with at least one answer; its gold is not looked at.
-        given: Known truth is clamped; the runner is used.
-        random_state: Seed of the answers that are hidden.
-        kins: Workers who err together: they count as fewer in all methods; None: everybody errs
-            alone. The first of two opinions is believed only if the methods predict the hidden
-            answers better under it by `PATIENCE`; its families are hidden together.
-        choice: An earlier one: its weights and temperatures are taken, and nothing is judged.
-        models: Answers of models, which are not in the crowd: they are added as evidence.
-
-    Returns:
-        Probabilities, the methods with their weights, and how sure the choice is.
 
     >>> from goldspan import read_crowd
     >>> crowd = read_crowd(b"task,worker,label\n1,a,x\n1,b,x\n1,c,y\n2,a,y\n2,b,y\n2,c,x\n")
@@ -184,27 +163,15 @@ def _nothing_to_hide(crowd: Crowd, kin: Families | None) -> str:
 
 @dataclass(frozen=True, eq=False)
 class _Tried:
-    """All candidates under one opinion of who errs together.
-
-    Attributes:
-        kin: The opinion.
-        whole: The candidates' probabilities from all answers.
-        judged: What the hidden answers say of each, fold by fold.
-        scores: float64 [n_candidates], mean log-probability of the hidden labels.
-        merits: float64 [n_candidates], the means over the folds less what drift costs: weights
-            come of them.
-        items: int32 [n_hidden], the item of every hidden label.
-        beside: Of every candidate, fold by fold, float64 [n_powers, n_hidden]: how probable hidden
-            labels are beside the models' evidence; empty without models.
-    """
+    """All candidates under one opinion of who errs together."""
 
     kin: Families | None
-    whole: list[Floats]
-    judged: list[list[Judged]]
-    scores: Floats
-    merits: Floats
-    items: NDArray[np.int32]
-    beside: list[list[Floats]]
+    whole: list[Floats]  # The candidates' probabilities from all answers
+    judged: list[list[Judged]]  # What the hidden answers say of each, fold by fold
+    scores: Floats  # [n_candidates], mean log-probability of the hidden labels
+    merits: Floats  # [n_candidates], the means over the folds less what drift costs
+    items: NDArray[np.int32]  # [n_hidden], the item of every hidden label
+    beside: list[list[Floats]]  # Of every candidate, fold by fold, float64 [n_powers, n_hidden]
 
     def power(self, weights: Sequence[float]) -> float:
         """Return the power of the models' evidence, by the candidates' weights."""
@@ -351,13 +318,8 @@ def _divergence(shares: Floats, reference: Floats) -> float:
 
 
 def _unexcused(logs: Floats, drift: Floats, items: NDArray[np.int32]) -> Floats:
-    """Return which share of every candidate's drift counts, float64 [n_candidates].
-
-    Args:
-        logs: float64 [n_candidates, n_hidden], log-probabilities of the hidden labels.
-        drift: float64 [n_candidates].
-        items: int32 [n_hidden].
-    """
+    """Return which share of every candidate's drift counts, float64 [n_candidates]."""
+    # logs float64 [n_candidates, n_hidden]; drift float64 [n_candidates]; items int32 [n_hidden]
     found, means = np.ones(len(drift)), logs.sum(axis=1) / max(len(items), 1)
     place = np.unique(items, return_inverse=True)[1].ravel()
     for m in range(len(drift)):

@@ -23,21 +23,13 @@ from goldspan.protocols import Checkpoint, Progress, Runner, Serial
 
 @dataclass(frozen=True, eq=False)
 class FitContext:
-    """What an aggregator is given beside the crowd.
+    """What an aggregator is given beside the crowd."""
 
-    Attributes:
-        known: int16 [n_tokens], truth to learn from, -1 unknown; or None.
-        start: An earlier result to go on from, or None.
-        runner: Where to work.
-        progress: Who is told of every step, or None.
-        checkpoint: Where the state is kept, or None.
-    """
-
-    known: NDArray[np.int16] | None = None
-    start: Consensus | None = None
+    known: NDArray[np.int16] | None = None  # [n_tokens], truth to learn from, -1 unknown; or None
+    start: Consensus | None = None  # An earlier result to go on from, or None
     runner: Runner = field(default_factory=Serial)
-    progress: Progress | None = None
-    checkpoint: Checkpoint | None = None
+    progress: Progress | None = None  # Who is told of every step, or None
+    checkpoint: Checkpoint | None = None  # Where the state is kept, or None
 
 
 class Aggregator(Estimator, ABC):
@@ -233,17 +225,11 @@ class Aggregator(Estimator, ABC):
 
 @dataclass(frozen=True)
 class _Make:
-    """In which form answers came, and so labels go back.
+    """In which form answers came, and so labels go back."""
 
-    Attributes:
-        frame: The library of a DataFrame, as narwhals names it; None for anything else.
-        item: Name of the column of items.
-        is_whole: Whether its ids are whole numbers.
-    """
-
-    frame: Any = None
-    item: str = "task"
-    is_whole: bool = False
+    frame: Any = None  # The library of a DataFrame, as narwhals names it; None for anything else
+    item: str = "task"  # Name of the column of items
+    is_whole: bool = False  # Whether its ids are whole numbers
 
     @classmethod
     def of(cls, crowd: Any) -> _Make:

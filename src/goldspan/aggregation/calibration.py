@@ -45,37 +45,20 @@ FEW_SPANS = 50
 
 @dataclass(frozen=True)
 class Calibration:
-    """How well calibrated confidences are, against gold.
+    """How well calibrated confidences are, against gold."""
 
-    Attributes:
-        cross_entropy: Mean of -ln P(gold tag) in nats.
-        token_error: Expected calibration error of tokens: the mean distance of confidence and
-            accuracy over ten bins of equal width, weighted by their size.
-        span_error: The same of spans, NaN without spans.
-        n_tokens: Tokens with gold and a label.
-        n_spans: Spans of the result in items whose gold is known throughout.
-    """
-
-    cross_entropy: float
-    token_error: float
-    span_error: float
-    n_tokens: int
-    n_spans: int
+    cross_entropy: float  # Mean of -ln P(gold tag) in nats
+    token_error: float  # Expected calibration error of tokens
+    span_error: float  # The same of spans, NaN without spans
+    n_tokens: int  # Tokens with gold and a label
+    n_spans: int  # Spans of the result in items whose gold is known throughout
 
 
 def measure_calibration(
     result: Consensus, gold: NDArray[np.int16], items: NDArray[np.bool_] | None = None
 ) -> Calibration:
-    """Measure how well calibrated the confidences of a result are.
-
-    Args:
-        result: The result.
-        gold: int16 [n_tokens], -1 unknown.
-        items: bool [n_items], which items to look at; all by default.
-
-    Raises:
-        InputError: No token has both gold and a label.
-    """
+    """Measure how well calibrated the confidences of a result are."""
+    # gold int16 [n_tokens], -1 unknown; items bool [n_items]
     offsets = result.crowd.offsets
     chosen = np.ones(len(offsets) - 1, np.bool_) if items is None else items
     truth = np.where(np.repeat(chosen, np.diff(offsets)), gold, np.int16(-1)).astype(np.int16)
@@ -233,11 +216,7 @@ def _cool_shares(
 
 
 def at_temperature(result: Consensus, temperature: float) -> Consensus:
-    """Return a result with the confidences of a temperature; 1 changes nothing.
-
-    Raises:
-        InputError: The temperature is no positive number, or the method has no posterior.
-    """
+    """Return a result with the confidences of a temperature; 1 changes nothing."""
     if not isinstance(result.posterior, Posterior | Mixture):
         raise InputError(
             f"{result.method} has no posterior: use auto, ds, ibcc, mace or a bsc method"
@@ -282,11 +261,7 @@ def _cooled(posterior: Posterior | Mixture, temperature: float) -> Posterior | M
 
 
 def _not_given(result: Consensus, codes: NDArray[np.int16]) -> tuple[NDArray[np.int16], int]:
-    """Return the known labels without those that `fit` was given, and the number of these.
-
-    Raises:
-        InputError: There are no others.
-    """
+    """Return the known labels without those that `fit` was given, and the number of these."""
     if result.known is None:
         return codes, 0
     given = (result.known >= 0) & (codes >= 0)

@@ -16,25 +16,17 @@ from goldspan.spans.scoring import align_by_id, item_keys, right_spans
 
 
 def measure_confidence(
-    crowd: Crowd,
-    token_probs: NDArray[np.float32] | None,
-    token_confidence: NDArray[np.float32],
-    span_confidence: NDArray[np.float32],
-    truth: Any,
+    crowd: Crowd,  # With the labels of the result as its gold
+    token_probs: NDArray[np.float32] | None,  # [n_tokens, J]
+    token_confidence: NDArray[np.float32],  # [n_tokens], used for plain labels only
+    span_confidence: NDArray[np.float32],  # [n_spans]
+    truth: Any,  # What `goldspan.spans.score` takes as the truth
     encoding: str | None,
 ) -> ConfidenceScore:
     """Measure confidences; see `ConfidenceScore`.
 
     Only items on both sides count, and spans whose truth is known throughout. Crowds of plain
     labels have no spans: there the labels count.
-
-    Args:
-        crowd: With the labels of the result as its gold.
-        token_probs: float32 [n_tokens, J]; without them there is no cross-entropy.
-        token_confidence: float32 [n_tokens], used for plain labels only.
-        span_confidence: float32 [n_spans].
-        truth: What `goldspan.spans.score` takes as the truth.
-        encoding: As there.
     """
     codes = crowd.gold_tagged.codes
     gold, _, codec = align_by_id(truth, crowd, encoding)

@@ -45,22 +45,13 @@ NONE, OTHER = -1, -2
 
 
 class Member(NamedTuple):
-    """What the truth may be.
-
-    Attributes:
-        kind: "span", "none" (no span overlaps the written one), "other" (a span that is not
-            listed), or "label".
-        start: First token in the item; None but for spans.
-        end: One past the last.
-        type: Of the span, or the label; None for "none" and "other".
-        confidence: Its probability, before the known labels were seen.
-    """
+    """What the truth may be."""
 
     kind: str
-    start: int | None
-    end: int | None
-    type: str | None
-    confidence: float
+    start: int | None  # First token in the item; None but for spans
+    end: int | None  # One past the last
+    type: str | None  # Of the span, or the label; None for "none" and "other"
+    confidence: float  # Its probability, before the known labels were seen
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,27 +88,16 @@ class Options:
 
 @dataclass(frozen=True, eq=False)
 class ConformalSets:
-    """A set of alternatives for every written span.
+    """A set of alternatives for every written span."""
 
-    Attributes:
-        coverage: The probability that was asked for.
-        threshold: The λ of the module's text: options with a probability of at least 1 − λ.
-        n_documents: Known documents that it was chosen on.
-        missed: Share of their true spans that no written span overlaps; NaN without any.
-        unit: "span", "item" or "token".
-        options: All that the truth of every unit may be.
-        codec: The tags.
-        offsets: int64 [n_items + 1], of the items' tokens.
-    """
-
-    coverage: float
-    threshold: float
-    n_documents: int
-    missed: float
-    unit: str
-    options: Options
+    coverage: float  # The probability that was asked for
+    threshold: float  # The λ of the module's text: options with a probability of at least 1 − λ
+    n_documents: int  # Known documents that it was chosen on
+    missed: float  # Share of their true spans that no written span overlaps; NaN without any
+    unit: str  # "span", "item" or "token"
+    options: Options  # All that the truth of every unit may be
     codec: Codec
-    offsets: NDArray[np.int64]
+    offsets: NDArray[np.int64]  # [n_items + 1], of the items' tokens
 
     def __len__(self) -> int:
         """Count the units."""
@@ -149,11 +129,8 @@ class ConformalSets:
         return [self._member(int(n)) for n in [*own[:1], *rest] if self.chosen[n]]
 
     def holds(self, truth: NDArray[np.int16]) -> NDArray[np.bool_]:
-        """Say which sets hold the truth, bool [n_units].
-
-        Args:
-            truth: int16 [n_tokens], codes of the result's tags, known everywhere that counts.
-        """
+        """Say which sets hold the truth, bool [n_units]."""
+        # truth int16 [n_tokens]
         at = true_options(self.options, Tagged(truth, self.offsets), self.codec)
         return np.asarray(self.options.scores[at] <= self.threshold)
 
@@ -200,26 +177,14 @@ class ConformalSets:
 
 
 def conformal_sets(
-    result: Consensus,
-    truth: NDArray[np.int16],
-    coverage: float,
-    foreign: NDArray[np.bool_] | None = None,
+    result: Consensus,  # Of any method but numeric ones
+    truth: NDArray[np.int16],  # [n_tokens], codes of the result's tags, -1 where unknown
+    coverage: float,  # Between 0 and 1
+    foreign: NDArray[np.bool_] | None = None,  # [n_tokens]
 ) -> ConformalSets:
     """Choose sets of alternatives by known documents.
 
     The confidences are taken as they come: they must not have been fitted to the known labels.
-
-    Args:
-        result: Of any method but numeric ones.
-        truth: int16 [n_tokens], codes of the result's tags, -1 where unknown. Items count that are
-            known throughout.
-        coverage: Between 0 and 1.
-        foreign: bool [n_tokens], where the truth is known to be a tag that the result lacks (-1 in
-            `truth`): "other" of spans, and of labels in no set.
-
-    Raises:
-        InputError: `coverage` is no such number, there are too few known documents for it, or too
-            many known labels are tags that the result lacks.
     """
     if not _is_share(coverage):
         raise InputError(f"coverage is a number between 0 and 1, not {coverage!r}")
@@ -256,17 +221,10 @@ def choose_threshold(
 ) -> tuple[float, int]:
     """Return the smallest threshold that covers, and the number of documents.
 
-    Args:
-        scores: float64 [n_units], of the truth of every known unit.
-        document: int [n_units].
-        coverage: Between 0 and 1.
-
-    Raises:
-        InputError: There are too few documents.
-
     >>> choose_threshold(np.array([0.0, 0.2, 0.4, 0.9]), np.array([0, 0, 1, 2]), 0.5)
     (0.4, 3)
     """
+    # scores float64 [n_units]; document int [n_units]
     place = np.unique(document, return_inverse=True)[1].ravel()
     sizes = np.bincount(place)
     n_documents, risk = len(sizes), 1 - coverage
@@ -329,13 +287,8 @@ def label_options(result: Consensus) -> Options:
 
 
 def true_options(options: Options, truth: Tagged, codec: Codec) -> NDArray[np.int64]:
-    """Return which option is the truth of every unit, int64 [n_units], index of an option.
-
-    Args:
-        options: What the truth may be.
-        truth: int16 [n_tokens], codes and offsets.
-        codec: The tags.
-    """
+    """Return which option is the truth of every unit, int64 [n_units], index of an option."""
+    # truth int16 [n_tokens], codes and offsets
     first, unit = options.bounds[:-1], options.unit
     if codec.rules.is_plain:
         return first + _first_where(options.kind == truth.codes[options.start], options)

@@ -48,17 +48,11 @@ WHOLE, FIRST, LAST = range(3)
 
 @dataclass(frozen=True, eq=False)
 class Missed:
-    """Places that nobody marked, but that hold the words of a span of the same document.
+    """Places that nobody marked, but that hold the words of a span of the same document."""
 
-    Attributes:
-        codes: int16 [n_tokens], their labels, -1 elsewhere.
-        probability: That such a place holds the span.
-        n_places: How many there are.
-    """
-
-    codes: NDArray[np.int16]
-    probability: float
-    n_places: int
+    codes: NDArray[np.int16]  # [n_tokens], their labels, -1 elsewhere
+    probability: float  # That such a place holds the span
+    n_places: int  # How many there are
 
     @property
     def note(self) -> str:
@@ -89,47 +83,24 @@ class Missed:
 
 @dataclass(frozen=True, eq=False)
 class _Places:
-    """Places that hold the words of a span that was found elsewhere in the document.
+    """Places that hold the words of a span that was found elsewhere in the document."""
 
-    Attributes:
-        spans: int64 [n_places, 4]: item, first token and one past the last in the crowd, type.
-        kind: int64 [n_places], what is found again.
-        marks: int64 [n_places], workers who marked exactly the span.
-        others: int64 [n_places], the most who marked any of its tokens.
-        answers: float64 [n_places], workers who labelled its tokens, on average.
-        is_taken: bool [n_places], whether it touches a span that was found.
-        mistake: float64 [n_places], how often one worker marks so many tokens where nothing was
-            found, and no words of anything that was.
-    """
-
-    spans: Ints
-    kind: Ints
-    marks: Ints
-    others: Ints
-    answers: NDArray[np.float64]
-    is_taken: NDArray[np.bool_]
-    mistake: NDArray[np.float64]
+    spans: Ints  # int64 [n_places, 4]: item, first token and one past the last in the crowd, type
+    kind: Ints  # int64 [n_places], what is found again
+    marks: Ints  # int64 [n_places], workers who marked exactly the span
+    others: Ints  # int64 [n_places], the most who marked any of its tokens
+    answers: NDArray[np.float64]  # [n_places], workers who labelled its tokens, on average
+    is_taken: NDArray[np.bool_]  # [n_places], whether it touches a span that was found
+    mistake: NDArray[np.float64]  # [n_places]
 
 
 def find_missed(
     crowd: Crowd,
     posterior: Posterior | Mixture,
-    families: Families | None,
-    last: Marginals | None = None,
+    families: Families | None,  # Workers who err together, of whom one says how many miss a span
+    last: Marginals | None = None,  # The posterior's marginals, where they are at hand
 ) -> Missed | None:
-    """Find what all workers of an item missed.
-
-    Args:
-        crowd: The answers.
-        posterior: Of the labels. Its part with the largest weight that knows the words says what
-            they make of places that nobody marked; without one only whole spans are looked for.
-        families: Workers who err together, of whom one says how many miss a span; None: nobody.
-        last: The posterior's marginals, where they are at hand. Spans whose mass is at least
-            `LIKELY` count as found; that of a mixture leaves out what single parts hardly believe.
-
-    Returns:
-        None if nothing was.
-    """
+    """Find what all workers of an item missed."""
     if crowd.tagset.rules.is_plain or not has_words(crowd):
         return None
     last = last or posterior.marginals()
@@ -285,11 +256,8 @@ def _marks(
 
 
 def _again(crowd: Crowd, found: SpanArray) -> Ints:
-    """List the places of the words of found spans, and of their first or last word alone.
-
-    Returns:
-        int64 [n_places, 5]: item, first token, one past the last, type and kind.
-    """
+    """List the places of the words of found spans, and of their first or last word alone."""
+    # returns int64 [n_places, 5]
     words = np.asarray(crowd.tokens.flatten().dictionary_encode().indices).astype(np.int64)
     n_words = int(words.max(initial=0)) + 1
     # An item without a document is one of its own.
@@ -336,18 +304,10 @@ def _parts(found: SpanArray) -> Ints:
 
 
 def _pairs(ours: Ints, known: Ints, length: int, theirs: Ints, at: Ints) -> Ints:
-    """Pair words that are known with the places where they stand.
-
-    Args:
-        ours: int64 [n_known], the number of known words.
-        known: int64 [n_known, 3]: type, kind, first token of the span that they are of.
-        length: How many words.
-        theirs: int64 [n_places], the number of the words at a place.
-        at: int64 [n_places], first token of the place.
-
-    Returns:
-        int64 [n_pairs, 4]: first token, one past the last, type and kind.
-    """
+    """Pair words that are known with the places where they stand."""
+    # ours int64 [n_known], the number of known words; known int64 [n_known, 3]
+    # theirs int64 [n_places]; at int64 [n_places], first token of the place
+    # returns int64 [n_pairs, 4]
     every = np.unique(np.column_stack([ours, known]), axis=0)
     _, first, size = np.unique(every[:, :3], axis=0, return_index=True, return_counts=True)
     words, kind = every[first, 0], every[first, 2]

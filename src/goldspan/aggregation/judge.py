@@ -57,18 +57,8 @@ def hold_out(
     """Hide some answers: at most one worker's (with all of his family) on an item.
 
     Items with a single worker or family keep it: nothing would be left to predict from.
-
-    Args:
-        crowd: The answers; of repeated ones the latest counts.
-        share: Of all answers, about, that are hidden.
-        family: int64 [n_workers], number of every worker's family; by default each is his own.
-        seed: Of the choice, which is a function of it and of the ids of items and workers: their
-            order does not matter.
-
-    Returns:
-        The crowd without the hidden answers, and these; of a family's answers to an item one, drawn
-        at random.
     """
+    # family int64 [n_workers]
     answers = crowd.latest
     kin = np.arange(crowd.n_workers) if family is None else family
     n_kin = int(kin.max(initial=0)) + 1
@@ -101,36 +91,21 @@ def hold_out(
 
 @dataclass(frozen=True, eq=False)
 class Judged:
-    """What the hidden answers say of a candidate.
+    """What the hidden answers say of a candidate."""
 
-    Attributes:
-        score: Mean log-probability of a hidden label at the best temperature, in nats.
-        temperature: Under which the hidden labels are likeliest; above 1 the candidate was too
-            sure.
-        likelihood: float64 [n_hidden], of every hidden label at that temperature.
-    """
-
-    score: float
-    temperature: float
-    likelihood: Floats
+    score: float  # Mean log-probability of a hidden label at the best temperature, in nats
+    temperature: float  # Under which the hidden labels are likeliest
+    likelihood: Floats  # [n_hidden], of every hidden label at that temperature
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """A method that was tried, and what the hidden answers say of it.
-
-    Attributes:
-        name: Of the method.
-        score: Mean log-probability of a hidden label, in nats; 0 where nothing could be hidden.
-        temperature: Above 1 it was too sure, and its evidence is discounted.
-        weight: Its share of the result; of single labels a method that gives labels up has less
-            than its score earns.
-    """
+    """A method that was tried, and what the hidden answers say of it."""
 
     name: str
-    score: float
-    temperature: float
-    weight: float
+    score: float  # Mean log-probability of a hidden label, in nats; 0 where nothing could be hidden
+    temperature: float  # Above 1 it was too sure, and its evidence is discounted
+    weight: float  # Its share of the result
 
     @property
     def is_judged(self) -> bool:
@@ -140,29 +115,16 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Choice:
-    """What judging came to: enough to fit the chosen candidates again without judging them.
+    """What judging came to: enough to fit the chosen candidates again without judging them."""
 
-    Attributes:
-        candidates: All that were tried, the largest weight first.
-        n_answers: Of the crowd by which they were judged.
-        reasons: By what they were chosen, and how sure that is, in sentences.
-        beside_text: By the name of the worker model beside a CRF, power of the text and dependence
-            of the workers, for labels that a CRF learns from and for those of the result; empty
-            without text.
-        teacher: The one of them whose labels the CRF learns from; "" without text.
-        is_bold: Whether doubtful families of workers were believed (single labels).
-        models_power: Power of what models among the workers say, beside people and text.
-        models: Their ids; empty where nobody is one, or everybody teaches.
-    """
-
-    candidates: tuple[Candidate, ...]
-    n_answers: int
-    reasons: tuple[str, ...] = ()
+    candidates: tuple[Candidate, ...]  # All that were tried, the largest weight first
+    n_answers: int  # Of the crowd by which they were judged
+    reasons: tuple[str, ...] = ()  # By what they were chosen, and how sure that is, in sentences
     beside_text: Mapping[str, tuple[Settings, Settings]] = field(default_factory=dict)
-    teacher: str = ""
-    is_bold: bool = True
-    models_power: float = 0.0
-    models: tuple[str, ...] = ()
+    teacher: str = ""  # The one of them whose labels the CRF learns from; "" without text
+    is_bold: bool = True  # Whether doubtful families of workers were believed (single labels)
+    models_power: float = 0.0  # Power of what models among the workers say, beside people and text
+    models: tuple[str, ...] = ()  # Their ids; empty where nobody is one, or everybody teaches
 
     @property
     def chosen(self) -> list[Candidate]:
@@ -232,17 +194,7 @@ def how_sure(name: str, gain: float, error: float, n_hidden: int, n_items: int) 
 
 
 class Judge:
-    """Scores candidates by hidden answers.
-
-    Args:
-        crowd: The crowd without the hidden answers.
-        hidden: The hidden answers.
-
-    Attributes:
-        item: int32 [n_hidden], the item of every hidden label.
-        n_inside: Hidden labels inside of spans.
-        n_marked: Hidden labels of tokens that anybody marked.
-    """
+    """Scores candidates by hidden answers."""
 
     def __init__(self, crowd: Crowd, hidden: Answers) -> None:
         shown, self.n_labels = crowd.latest, len(crowd.tagset.tags)
@@ -271,11 +223,8 @@ class Judge:
         return len(self.token)
 
     def judge(self, probs: NDArray[Any]) -> Judged:
-        """Score a candidate.
-
-        Args:
-            probs: float [n_tokens, J], its probabilities of the labels, from the other answers.
-        """
+        """Score a candidate."""
+        # probs float [n_tokens, J]
         matrices = self._matrices(probs)[self._row]
         logs = np.log(np.maximum(probs[self.token].astype(np.float64), LEAST_PROB))
         best: Judged | None = None
@@ -330,18 +279,13 @@ def weigh(likelihoods: Sequence[Floats], items: NDArray[np.integer], prior: Floa
     answer are no independent evidence, and methods that predict about as well make different
     mistakes, so that their mean is better than the best.
 
-    Args:
-        likelihoods: float64 [n_hidden] of every candidate.
-        items: int [n_hidden], the item of every hidden label.
-        prior: float64 [n_candidates], weights for crowds in which nothing was hidden.
-
-    Returns:
-        float64 [n_candidates], at least 0, sum 1.
-
     >>> good, bad = np.array([0.9, 0.8, 0.7]), np.array([0.1, 0.2, 0.3])
     >>> weigh([good, bad], np.arange(3), np.array([0.5, 0.5])).round(2).tolist()
     [0.98, 0.02]
     """
+    # likelihoods float64 [n_hidden] of every candidate
+    # items int [n_hidden], the item of every hidden label; prior float64 [n_candidates]
+    # returns float64 [n_candidates], at least 0, sum 1
     logs = np.log(np.array(likelihoods))
     if not logs.size:
         return np.asarray(prior / prior.sum())
@@ -355,12 +299,7 @@ def weigh(likelihoods: Sequence[Floats], items: NDArray[np.integer], prior: Floa
 
 
 def error_of_mean(values: Floats, place: NDArray[np.integer]) -> float:
-    """Return the standard error of the mean of values that are independent between places only.
-
-    Args:
-        values: float64 [n].
-        place: int [n], numbers from 0 without gaps; where there is one only, every value counts as
-            independent: its neighbours are all that can tell how far the mean may be off.
-    """
+    """Return the standard error of the mean of values that are independent between places only."""
+    # values float64 [n]; place int [n]
     each = np.bincount(place, values) if place.max(initial=0) else values
     return float(np.sqrt(len(each) * each.var(ddof=1)) / len(place)) if len(each) > 1 else 0.0

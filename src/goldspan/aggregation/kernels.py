@@ -9,19 +9,10 @@ from goldspan._kernel import kernel
 
 @kernel
 def list_pairs(order, bounds, items, worker, lengths, n_workers, block, pair, both, blocks):
-    """List the pairs of answers to some items, the lower worker first.
-
-    Args:
-        order, bounds: The answers of item n are order[bounds[n]:bounds[n + 1]].
-        items: int64 [n], which items.
-        worker: int64 [n_answers].
-        lengths: int64 [n_items].
-        n_workers: Their number.
-        block: Most tokens of a block.
-        pair: int64 [n_records], written: left * n_workers + right.
-        both: int64 [n_records, 2], written: the two answers.
-        blocks: int64 [n_records], written: blocks of the item.
-    """
+    """List the pairs of answers to some items, the lower worker first."""
+    # items int64 [n], which items; worker int64 [n_answers]; lengths int64 [n_items]
+    # pair int64 [n_records]; both int64 [n_records, 2], written: the two answers
+    # blocks int64 [n_records], written: blocks of the item
     at = 0
     for n in items:
         for i in range(bounds[n], bounds[n + 1]):
@@ -37,15 +28,10 @@ def list_pairs(order, bounds, items, worker, lengths, n_workers, block, pair, bo
 
 @kernel
 def count_agreements(number, both, offset, codes, counts, agreed):
-    """Count labels in common.
-
-    Args:
-        number: int64 [n_records], index of the pair, -1 to pass over.
-        both: int64 [n_records, 2], the two answers.
-        codes: int64 [n_labels], -1 missing.
-        counts: float64 [n_pairs, J, 2], added to: how often each of them gave which label.
-        agreed: float64 [n_pairs, 2], added to: the same labels, and all.
-    """
+    """Count labels in common."""
+    # number int64 [n_records]; both int64 [n_records, 2], the two answers
+    # codes int64 [n_labels], -1 missing; counts float64 [n_pairs, J, 2]
+    # agreed float64 [n_pairs, 2]
     n_labels = counts.shape[1]
     for r in range(len(number)):
         p = number[r]
@@ -69,20 +55,11 @@ def count_agreements(number, both, offset, codes, counts, agreed):
 def scatter_of_blocks(
     number, both, offset, codes, block, shares, own, chance, scale, spread, same, agreement, sums
 ):
-    """Sum the squared influence of every block of tokens on the agreement of its pair.
-
-    Args:
-        number, both, offset, codes: As for `count_agreements`.
-        block: Most tokens of a block.
-        shares: float64 [n_pairs, J, 2].
-        own: float64 [n_pairs, 2], sums of squared shares.
-        chance: float64 [n_pairs], sums of products of shares.
-        scale: float64 [n_pairs], what the covariance was divided by.
-        spread: float64 [n_pairs, 2], 1 - own.
-        same: float64 [n_pairs], share of the same labels.
-        agreement: float64 [n_pairs].
-        sums: float64 [n_pairs, 2], added to: squares, and blocks.
-    """
+    """Sum the squared influence of every block of tokens on the agreement of its pair."""
+    # shares float64 [n_pairs, J, 2]; own float64 [n_pairs, 2], sums of squared shares
+    # chance float64 [n_pairs], sums of products of shares; scale float64 [n_pairs]
+    # spread float64 [n_pairs, 2], 1 - own; same float64 [n_pairs], share of the same labels
+    # agreement float64 [n_pairs]; sums float64 [n_pairs, 2]
     n_labels = shares.shape[1]
     for r in range(len(number)):
         p = number[r]
@@ -112,15 +89,9 @@ def scatter_of_blocks(
 
 @kernel
 def weighted_quantiles(values, weight, bounds, quantile, out):
-    """Compute the lower weighted quantile of every group that is not empty.
-
-    Args:
-        values: float64 [n_values].
-        weight: float64 [n_values], above 0.
-        bounds: int64 [n_groups + 1].
-        quantile: 0 to 1; 0.5 for medians.
-        out: float64 [n_groups], written.
-    """
+    """Compute the lower weighted quantile of every group that is not empty."""
+    # values float64 [n_values]; weight float64 [n_values], above 0; bounds int64 [n_groups + 1]
+    # out float64 [n_groups], written
     for g in range(len(bounds) - 1):
         begin, stop = bounds[g], bounds[g + 1]
         total = 0.0

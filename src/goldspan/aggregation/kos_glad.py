@@ -241,13 +241,7 @@ class _Model:
 
 
 def _likelihood(right: NDArray[np.float64], power: NDArray[np.float64], by: Any) -> Terms:
-    """Return the terms of labels: expected log-likelihood, slope, and Fisher information.
-
-    Args:
-        right: Probability of being right.
-        power: alpha beta.
-        by: Derivative of `power` by the parameter.
-    """
+    """Return the terms of labels: expected log-likelihood, slope, and Fisher information."""
     hit = expit(power)
     value = right * power + log_expit(-power)
     return value, (right - hit) * by, hit * (1 - hit) * by**2

@@ -41,11 +41,7 @@ def has_words(crowd: Crowd) -> bool:
 
 
 def check_words(crowd: Crowd) -> None:
-    """Reject a crowd of single labels without text, whose only words are the items' names.
-
-    Raises:
-        InputError: It is one.
-    """
+    """Reject a crowd of single labels without text, whose only words are the items' names."""
     if not has_words(crowd):
         raise InputError(
             "a CRF learns from words, and these single labels have none but their items' names: "
@@ -73,29 +69,19 @@ TieRule = Annotated[str, OneOf(TIES)]
 
 
 def winners(
-    counts: NDArray[Any],
-    voted: NDArray[np.bool_],
+    counts: NDArray[Any],  # Whole numbers [n_tokens, n_labels]; negative votes are allowed
+    voted: NDArray[np.bool_],  # [n_tokens], whether a token has a vote at all; it is `O` otherwise
     crowd: Crowd,
     codec: Codec,
-    rule: tuple[str, int | None],
+    rule: tuple[str, int | None],  # The tie rule and its seed
     *,
-    legal: bool = True,
+    legal: bool = True,  # Whether to make items well-formed
 ) -> NDArray[np.int16]:
     """Take the label with most votes at every token, then make items legal if asked to.
 
     Legal means: the legal sequence with most votes in all; ties by the rule, as for a token.
-
-    Args:
-        counts: Whole numbers [n_tokens, n_labels]; negative votes are allowed.
-        voted: bool [n_tokens], whether a token has a vote at all; it is `O` otherwise.
-        crowd: The items.
-        codec: The tags of the columns.
-        rule: The tie rule and its seed.
-        legal: Whether to make items well-formed.
-
-    Returns:
-        int16 [n_tokens].
     """
+    # returns int16 [n_tokens]
     order = preference(counts, crowd, codec, *rule)
     scores = counts * np.int64(order.max(initial=0) + 1) + order
     codes: NDArray[np.int16] = scores.argmax(axis=1).astype(np.int16)
@@ -110,11 +96,8 @@ def winners(
 def preference(
     counts: NDArray[Any], crowd: Crowd, codec: Codec, ties: str, random_state: int | None
 ) -> NDArray[np.int64]:
-    """Rank the labels of every token by the tie rule, the largest first.
-
-    Returns:
-        int64 [n_tokens, n_labels] in 0 … n_labels - 1.
-    """
+    """Rank the labels of every token by the tie rule, the largest first."""
+    # returns int64 [n_tokens, n_labels] in 0 … n_labels - 1
     n_labels = len(codec.tags)
     order = np.arange(n_labels - 1, -1, -1, dtype=np.int64)
     if ties == "inside" and codec.outside >= 0:
@@ -132,23 +115,14 @@ def preference(
 
 
 def repair(
-    codes: NDArray[np.int16],
-    first: NDArray[Any],
-    second: NDArray[Any],
+    codes: NDArray[np.int16],  # [n_tokens], the present tags
+    first: NDArray[Any],  # [n_tokens, n_labels], what counts first
+    second: NDArray[Any],  # [n_tokens, n_labels], what decides among equals; not negative
     items: NDArray[np.int64],
-    offsets: NDArray[np.int64],
+    offsets: NDArray[np.int64],  # [n_items + 1]
     codec: Codec,
 ) -> NDArray[np.int16]:
-    """Return some items the legal sequence with the largest sum of `first`, then of `second`.
-
-    Args:
-        codes: int16 [n_tokens], the present tags.
-        first: [n_tokens, n_labels], what counts first.
-        second: [n_tokens, n_labels], what decides among equals; not negative.
-        items: The items to repair.
-        offsets: int64 [n_items + 1].
-        codec: The tag set.
-    """
+    """Return some items the legal sequence with the largest sum of `first`, then of `second`."""
     if not len(items):
         return codes
     bounds, flat = rows_of(offsets, items)
@@ -176,17 +150,8 @@ def legal_known(known: NDArray[np.int16], crowd: Crowd) -> tuple[NDArray[np.int1
 
     Items of which every tag is known are read as conlleval reads them and written well-formed (an
     I that opens a span becomes B). Items of which some tags are known are left as they are.
-
-    Args:
-        known: int16 [n_tokens], -1 unknown.
-        crowd: The items.
-
-    Returns:
-        The truth, and notes on how much of it there is.
-
-    Raises:
-        InputError: No legal sequence agrees with what is known of an item.
     """
+    # known int16 [n_tokens], -1 unknown
     codec = crowd.tagset
     if codec.rules.is_plain:
         return known, _notes(known, 0)
@@ -220,34 +185,23 @@ def _notes(known: NDArray[np.int16], changed: int) -> list[str]:
 def read_known(
     known: NDArray[np.int16] | None, crowd: Crowd, *, legal: bool
 ) -> tuple[NDArray[np.int16] | None, list[str]]:
-    """Make known truth well-formed if asked to, and note how much of it there is.
-
-    Raises:
-        InputError: No legal sequence agrees with what is known of an item.
-    """
+    """Make known truth well-formed if asked to, and note how much of it there is."""
     if known is None or not (known >= 0).any():
         return None, []
     return legal_known(known, crowd) if legal else (known, _notes(known, 0))
 
 
 def with_known(
-    codes: NDArray[np.int16],
-    known: NDArray[np.int16],
-    votes: NDArray[Any],
+    codes: NDArray[np.int16],  # [n_tokens], what was decided
+    known: NDArray[np.int16],  # [n_tokens], -1 unknown
+    votes: NDArray[Any],  # Whole numbers [n_tokens, n_labels]
     crowd: Crowd,
     *,
-    legal: bool,
+    legal: bool,  # Whether items shall be well-formed
 ) -> NDArray[np.int16]:
     """Put known labels in place, and repair items that are no longer well-formed.
 
     A repaired item keeps every known tag, then as many of the others as it can, then most votes.
-
-    Args:
-        codes: int16 [n_tokens], what was decided.
-        known: int16 [n_tokens], -1 unknown.
-        votes: Whole numbers [n_tokens, n_labels].
-        crowd: The items.
-        legal: Whether items shall be well-formed.
     """
     codec, offsets = crowd.tagset, crowd.offsets
     found = np.where(known >= 0, known, codes).astype(np.int16)
@@ -261,19 +215,12 @@ def with_known(
 
 
 def leave_open(
-    codes: NDArray[np.int16],
-    asked: NDArray[np.bool_],
-    known: NDArray[np.int16] | None,
+    codes: NDArray[np.int16],  # [n_tokens]
+    asked: NDArray[np.bool_],  # [n_items], whether anybody answered
+    known: NDArray[np.int16] | None,  # [n_tokens], -1 unknown; or None
     crowd: Crowd,
 ) -> tuple[NDArray[np.int16], int]:
-    """Open the items that nobody answered and of which nothing is known; also count them.
-
-    Args:
-        codes: int16 [n_tokens].
-        asked: bool [n_items], whether anybody answered.
-        known: int16 [n_tokens], -1 unknown; or None.
-        crowd: The items.
-    """
+    """Open the items that nobody answered and of which nothing is known; also count them."""
     stays = asked if known is None else asked | (count_in_rows(known >= 0, crowd.offsets) > 0)
     kept = np.repeat(stays, np.diff(crowd.offsets))
     return np.where(kept, codes, np.int16(-1)), int((~stays).sum())

@@ -59,11 +59,7 @@ def check_models(value: Any) -> Any:
 
 
 def models_of(crowd: Crowd, given: Collection[str] | str | None) -> list[str]:
-    """Return which workers are models: those that are given, else by the facts of the crowd.
-
-    Raises:
-        InputError: The crowd has no such worker.
-    """
+    """Return which workers are models: those that are given, else by the facts of the crowd."""
     if isinstance(given, str):
         given = [name.strip() for name in given.split(",") if name.strip()]
     if given is not None:
@@ -110,12 +106,8 @@ def describe(models: Crowd, power: float) -> str:
 
 
 def evidence(models: Crowd, probs: NDArray[np.floating]) -> Floats:
-    """Return what the answers of models say of every token, float64 [n_tokens, J], log.
-
-    Args:
-        models: Their answers.
-        probs: float [n_tokens, J], the labels by people and text; the models had no say in them.
-    """
+    """Return what the answers of models say of every token, float64 [n_tokens, J], log."""
+    # probs float [n_tokens, J]
     codes, token, worker = models.latest.codes, models.token_of, models.worker_of
     n_labels = probs.shape[1]
     outside = max(0, models.tagset.outside)  # single labels have no label before
@@ -140,13 +132,8 @@ def evidence(models: Crowd, probs: NDArray[np.floating]) -> Floats:
 
 
 def beside(posterior: P, models: Crowd, said: Floats) -> P:
-    """Add evidence to a posterior.
-
-    Args:
-        posterior: By people and text.
-        models: Whose answers they are.
-        said: float64 [n_tokens, J], log.
-    """
+    """Add evidence to a posterior."""
+    # said float64 [n_tokens, J], log
     if isinstance(posterior, Mixture):
         return replace(posterior, parts=[beside(part, models, said) for part in posterior.parts])
     told = np.diff(models.by_item.bounds) > 0
@@ -165,12 +152,8 @@ def beside_labels(probs: Floats, said: Floats, power: float) -> Floats:
 
     Where no people answered there is no mistake that models could share with them: the evidence
     counts in full, beside the shares of the labels among the other items.
-
-    Args:
-        probs: float64 [n_items, J], by people; rows of 0 where none answered.
-        said: float64 [n_items, J], log; rows of 0 where no model answered.
-        power: Of the evidence beside people.
     """
+    # probs float64 [n_items, J]; said float64 [n_items, J]
     told, known = (said != 0).any(axis=1), probs.sum(axis=1) > 0
     shares = probs[known].sum(axis=0) + 1
     before = np.where(known[:, None], probs, shares / shares.sum())
@@ -186,38 +169,24 @@ def with_models(probs: Floats, models: Crowd | None, power: float) -> Floats:
 
 
 def judged_power(posterior: Posterior, models: Crowd, judge: Judge) -> float:
-    """Return the power of the models' evidence with which people's hidden answers are likeliest.
-
-    Args:
-        posterior: By people and text, of the answers that are shown.
-        models: The models' answers.
-        judge: Knows the hidden ones.
-    """
+    """Return the power of the models' evidence with which people's hidden answers are likeliest."""
     said = evidence(models, posterior.marginals(np.inf).probs)
     tried = [beside(posterior, models, power * said).marginals(np.inf).probs for power in POWERS]
     return mean_power([judge.judge(probs).likelihood for probs in tried], judge.item)
 
 
 def likelihoods_beside(probs: Floats, models: Crowd, judge: Judge) -> Floats:
-    """Return how probable hidden answers are with every power, float64 [n_powers, n_hidden].
-
-    Args:
-        probs: float64 [n_items, J], of single labels, by the people's answers that are shown.
-        models: The models' answers.
-        judge: Knows the hidden ones.
-    """
+    """Return how probable hidden answers are with every power, float64 [n_powers, n_hidden]."""
+    # probs float64 [n_items, J]
     said = evidence(models, probs)
     tried = [beside_labels(probs, said, power) for power in POWERS]
     return np.stack([judge.judge(one).likelihood for one in tried])
 
 
 def mean_power(likelihoods: Sequence[Floats], items: NDArray[np.integer]) -> float:
-    """Return the mean of the powers, weighted like candidates; of all where nothing is hidden.
-
-    Args:
-        likelihoods: float64 [n_hidden] of every power.
-        items: int [n_hidden], the item of every hidden label.
-    """
+    """Return the mean of the powers, weighted like candidates; of all where nothing is hidden."""
+    # likelihoods float64 [n_hidden] of every power
+    # items int [n_hidden], the item of every hidden label
     if not len(items):
         return float(np.mean(POWERS))
     return float(np.average(POWERS, weights=weigh(likelihoods, items, np.ones(len(POWERS)))))

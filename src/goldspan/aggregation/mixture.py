@@ -35,17 +35,10 @@ RARE = 0.2
 
 @dataclass(frozen=True, eq=False)
 class Mixture:
-    """Several posteriors of the same items, each right with a probability.
-
-    Attributes:
-        parts: The posteriors.
-        weights: float64 [n_parts], sum 1.
-        codec: The tag set.
-        span_scale: As of `Posterior`.
-    """
+    """Several posteriors of the same items, each right with a probability."""
 
     parts: Sequence[Posterior]
-    weights: Floats
+    weights: Floats  # [n_parts], sum 1
     codec: Codec
     span_scale: SpanScale | None = None
 
@@ -146,14 +139,8 @@ class Mixture:
 def posterior_of_labels(
     crowd: Crowd, codes: NDArray[np.int16], runner: Runner, known: NDArray[np.int16] | None = None
 ) -> Posterior:
-    """Return labels as a posterior that believes each with `CERTAIN`, in legal sequences.
-
-    Args:
-        crowd: The items.
-        codes: int16 [n_tokens], -1 where nothing is known.
-        runner: Where to work.
-        known: int16 [n_tokens], known truth, legal, -1 unknown: it is certain.
-    """
+    """Return labels as a posterior that believes each with `CERTAIN`, in legal sequences."""
+    # codes int16 [n_tokens], -1 where nothing is known; known int16 [n_tokens]
     n_labels = len(crowd.tagset.tags)
     table = np.full((n_labels, n_labels), (1 - CERTAIN) / max(1, n_labels - 1))
     np.fill_diagonal(table, CERTAIN)
@@ -161,13 +148,8 @@ def posterior_of_labels(
 
 
 def posterior_of_probs(crowd: Crowd, probs: Floats, runner: Runner) -> Posterior:
-    """Return probabilities of single labels as a posterior.
-
-    Args:
-        crowd: The items.
-        probs: float64 [n_items, J], rows of 0 where nothing is known.
-        runner: Where to work.
-    """
+    """Return probabilities of single labels as a posterior."""
+    # probs float64 [n_items, J]
     known = probs.sum(axis=1) > 0
     rows = np.where(known, np.cumsum(known) - 1, -1).astype(np.int64)
     return _of_table(crowd, np.maximum(probs[known], LEAST_PROB), rows, runner)

@@ -28,15 +28,9 @@ from goldspan.spans import Codec
 
 @kernel
 def running_sums(values: NDArray[np.float64], bounds: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Sum up every group from its first number on.
-
-    Args:
-        values: float64 [n_numbers], group after group.
-        bounds: int64 [n_groups + 1], where groups begin, and the end of the last.
-
-    Returns:
-        float64 [n_numbers], the sum of the group's numbers up to and with this one.
-    """
+    """Sum up every group from its first number on."""
+    # values float64 [n_numbers], group after group; bounds int64 [n_groups + 1]
+    # returns float64 [n_numbers]
     found = np.empty(len(values))
     for group in range(len(bounds) - 1):
         total = 0.0
@@ -56,17 +50,11 @@ SHOWN = 5
 
 @dataclass(frozen=True, eq=False)
 class Groups:
-    """Numbers in groups: the answers of items.
+    """Numbers in groups: the answers of items."""
 
-    Attributes:
-        group: int64 [n_numbers].
-        number: float64 [n_numbers].
-        n_groups: Number of groups; some may be empty.
-    """
-
-    group: NDArray[np.int64]
-    number: NDArray[np.float64]
-    n_groups: int
+    group: NDArray[np.int64]  # [n_numbers]
+    number: NDArray[np.float64]  # [n_numbers]
+    n_groups: int  # Number of groups; some may be empty
 
     def total(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
         """Sum values over every group, float64 [n_groups]."""
@@ -88,14 +76,8 @@ class Groups:
         return np.concatenate([[0], np.cumsum(self.size)])
 
     def ranks(self, weight: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return where numbers begin and end in the weight of their group, from 0 to 1.
-
-        Args:
-            weight: float64 [n_numbers], positive.
-
-        Returns:
-            Two arrays, float64 [n_numbers], in the order of `order`.
-        """
+        """Return where numbers begin and end in the weight of their group, from 0 to 1."""
+        # weight float64 [n_numbers], positive
         sorted_weight = weight[self.order]
         whole = self.total(weight)[self.group[self.order]]
         end = running_sums(sorted_weight, self.bounds) / whole
@@ -103,11 +85,7 @@ class Groups:
 
 
 def label_numbers(codec: Codec, method: str) -> NDArray[np.float64]:
-    """Read labels as numbers, float64 [n_labels].
-
-    Raises:
-        InputError: Some are no finite numbers.
-    """
+    """Read labels as numbers, float64 [n_labels]."""
     numbers = np.array([_number(tag) for tag in codec.tags])
     bad = [repr(codec.tags[i]) for i in np.flatnonzero(~np.isfinite(numbers)).tolist()]
     if bad:
@@ -120,25 +98,14 @@ def label_numbers(codec: Codec, method: str) -> NDArray[np.float64]:
 
 
 def check_single(crowd: Crowd, method: str) -> None:
-    """Reject tagged tokens.
-
-    Raises:
-        InputError: The crowd does not consist of single labels.
-    """
+    """Reject tagged tokens."""
     if not crowd.is_classification:
         raise InputError(f"{method} is for single labels that are numbers, not for tagged tokens")
 
 
 def nearest_label(values: NDArray[np.float64], numbers: NDArray[np.float64]) -> NDArray[np.int16]:
-    """Return the label nearest to each value, the smaller of two; -1 for NaN.
-
-    Args:
-        values: float64 [n_items].
-        numbers: float64 [n_labels].
-
-    Returns:
-        int16 [n_items].
-    """
+    """Return the label nearest to each value, the smaller of two; -1 for NaN."""
+    # values float64 [n_items]; numbers float64 [n_labels]; returns int16 [n_items]
     order = np.argsort(numbers, kind="stable")
     middles = (numbers[order][1:] + numbers[order][:-1]) / 2
     found = order[np.searchsorted(middles, np.nan_to_num(values), side="left")]
@@ -148,14 +115,8 @@ def nearest_label(values: NDArray[np.float64], numbers: NDArray[np.float64]) -> 
 def weighted_mean(
     groups: Groups, weight: NDArray[np.float64], trim: float = 0.0
 ) -> NDArray[np.float64]:
-    """Return the mean of every group without its outer parts, float64 [n_groups]; NaN if empty.
-
-    Args:
-        groups: The numbers.
-        weight: float64 [n_numbers], positive.
-        trim: Share of a group's weight that is cut off at either end, below 0.5; a number on the
-            edge counts with the part that is left of it.
-    """
+    """Return the mean of every group without its outer parts, float64 [n_groups]; NaN if empty."""
+    # weight float64 [n_numbers], positive
     number = groups.number
     if trim > 0:
         start, end = groups.ranks(weight)
@@ -197,18 +158,12 @@ SHRINKAGE = 2.0
 
 @dataclass(frozen=True, eq=False)
 class Answers:
-    """The numbers that were answered.
+    """The numbers that were answered."""
 
-    Attributes:
-        ballots: Who gave which label to which item.
-        groups: The same as numbers by item.
-        known: float64 [n_items], known values, NaN unknown.
-        past: Sums of squared errors and counts of an earlier result, float64 [2, n_workers].
-    """
-
-    ballots: Ballots
-    groups: Groups
-    known: NDArray[np.float64]
+    ballots: Ballots  # Who gave which label to which item
+    groups: Groups  # The same as numbers by item
+    known: NDArray[np.float64]  # [n_items], known values, NaN unknown
+    # Sums of squared errors and counts of an earlier result, float64 [2, n_workers]
     past: NDArray[np.float64]
 
     def errors(self, values: NDArray[np.float64]) -> tuple[NDArray[Any], NDArray[np.bool_]]:

@@ -51,35 +51,20 @@ Keys = NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class PartitionedResult:
-    """What became of partitions; the labels are in the files.
-
-    Attributes:
-        method: Name of the method.
-        n_partitions: Number of partitions.
-        n_items: Number of items.
-        n_open: Items that nobody answered.
-        n_answers: Number of answers.
-        n_workers: Number of workers.
-        confidence: Mean confidence of the items with answers.
-        trace: The objective after every step.
-        converged: Whether it converged.
-        stop_reason: Why it stopped.
-        seconds: How long it took.
-        notes: How `auto` chose the method.
-    """
+    """What became of partitions; the labels are in the files."""
 
     method: str
     n_partitions: int
     n_items: int
-    n_open: int
+    n_open: int  # Items that nobody answered
     n_answers: int
     n_workers: int
-    confidence: float
-    trace: tuple[float, ...]
-    converged: bool
-    stop_reason: str
-    seconds: float
-    notes: tuple[str, ...] = ()
+    confidence: float  # Mean confidence of the items with answers
+    trace: tuple[float, ...]  # The objective after every step
+    converged: bool  # Whether it converged
+    stop_reason: str  # Why it stopped
+    seconds: float  # How long it took
+    notes: tuple[str, ...] = ()  # How `auto` chose the method
 
 
 class _Found(NamedTuple):
@@ -113,12 +98,12 @@ class _Part:
 
 
 def aggregate_partitions(
-    source: str | Path,
-    output: str | Path,
-    method: str = "ds",
+    source: str | Path,  # The folder, as `goldspan convert --partitions` writes it
+    output: str | Path,  # A folder that does not exist; files of labels are named as the partitions
+    method: str = "ds",  # ds, one-coin, ibcc, mace, or a bsc method without words and CRF
     *,
-    runner: Runner | None = None,
-    progress: Progress | None = None,
+    runner: Runner | None = None,  # Where to work; by default in this thread
+    progress: Progress | None = None,  # Who is told of every step
     checkpoint: Checkpoint | None = None,
     **params: Any,
 ) -> PartitionedResult:
@@ -127,21 +112,6 @@ def aggregate_partitions(
     The labels are those that `aggregate` gives to the whole crowd, but for the last bits of sums
     that are added in another order: a partition is a shard. Same partitions, same bits, wherever
     it runs. Gold in the partitions is not used. On a cluster all machines must see both folders.
-
-    Args:
-        source: The folder, as `goldspan convert --partitions` writes it.
-        output: A folder that does not exist; files of labels are named as the partitions.
-        method: ds, one-coin, ibcc, mace, or a bsc method without words and CRF; "auto" is the one
-            of them that predicts hidden answers best in a sample of the items.
-        runner: Where to work; by default in this thread.
-        progress: Who is told of every step.
-        checkpoint: Where the state is kept after every step, to resume from.
-        params: Parameters of the method.
-
-    Raises:
-        InputError: The method or a parameter does not work on partitions; partitions have other
-            tags than others, or the same item; one is missing; the crowd itself tells families; a
-            folder is not there or cannot be written, or another run writes it.
     """
     begin = time.perf_counter()
     given = FitContext(runner=runner or Serial(), progress=progress, checkpoint=checkpoint)
@@ -189,12 +159,7 @@ MARK = ".goldspan"
 
 @contextmanager
 def _working_beside(target: Path) -> Iterator[Path]:
-    """Give a folder beside the output to work in, for one run at a time, and remove it at the end.
-
-    Raises:
-        InputError: It cannot be made, is somebody else's, or another run holds it; or the disk is
-            full.
-    """
+    """Yield a working folder beside the output, for one run at a time, and remove it at the end."""
     work = target.with_name(f".{target.name}.work")
     mark = work / MARK
     try:

@@ -31,34 +31,19 @@ than votes are beyond it, and 3 of the 1,527 that were level or better."""
 
 @dataclass(frozen=True)
 class Plausibility:
-    """How far a consensus is from the answers.
+    """How far a consensus is from the answers."""
 
-    Attributes:
-        n_unanimous: Tokens to which at least three annotators all gave the same tag.
-        n_overruled: Those of them that have another tag in the consensus.
-        n_spans: Spans of the consensus.
-        n_unsupported: Those of them that no annotator gave with these ends and this type.
-        longest_span: Tokens of the longest span of the consensus, 0 without any.
-        longest_answer: Tokens of the longest span that an annotator gave, 0 without any.
-        answers_per_item: Mean number of annotators per item that has an answer.
-        drift: Divergence of the shares of single labels from those of the answers, in nats, each
-            label counted one item more; 0 for spans.
-        drifted: The single label whose share grew most, "" for spans.
-        drifted_share: Its share of the items.
-        given_share: Its share of the answers, every item counted once.
-    """
-
-    n_unanimous: int
-    n_overruled: int
+    n_unanimous: int  # Tokens to which at least three annotators all gave the same tag
+    n_overruled: int  # Those of them that have another tag in the consensus
     n_spans: int
-    n_unsupported: int
-    longest_span: int
-    longest_answer: int
-    answers_per_item: float
+    n_unsupported: int  # Those of them that no annotator gave with these ends and this type
+    longest_span: int  # Tokens of the longest span of the consensus, 0 without any
+    longest_answer: int  # Tokens of the longest span that an annotator gave, 0 without any
+    answers_per_item: float  # Mean number of annotators per item that has an answer
     drift: float = 0.0
-    drifted: str = ""
+    drifted: str = ""  # The single label whose share grew most, "" for spans
     drifted_share: float = 0.0
-    given_share: float = 0.0
+    given_share: float = 0.0  # Its share of the answers, every item counted once
 
     @property
     def warnings(self) -> list[str]:
@@ -96,19 +81,13 @@ class Plausibility:
 def check_plausibility(crowd: Crowd, codes: NDArray[np.int16]) -> Plausibility:
     r"""Compare a consensus with the answers that it was made of.
 
-    Args:
-        crowd: The answers; the latest of every annotator and item count.
-        codes: int16 [n_tokens], the tags of the consensus, -1 where there is none.
-
-    Returns:
-        The counts; their `warnings` are sentences.
-
     >>> import goldspan
     >>> crowd = goldspan.read_crowd(b"token\tann\tbob\tcy\nAnn\tB-PER\tB-PER\tB-PER\n")
     >>> outside = crowd.tagset.index["O"]
     >>> check_plausibility(crowd, np.array([outside], np.int16)).n_overruled
     1
     """
+    # codes int16 [n_tokens]
     answers = crowd.latest
     given = answers.codes >= 0
     token, code = crowd.token_of[given], answers.codes[given].astype(np.int64)

@@ -27,32 +27,15 @@ DEV = 0.1
 
 
 def write_project(
-    crowd: Crowd,
-    path: str | Path,
-    kind: str,
+    crowd: Crowd,  # Items with gold
+    path: str | Path,  # The folder, which must not exist
+    kind: str,  # "spacy" or "gliner"
     *,
-    dev: Crowd | None = None,
-    language: str = "en",
-    seed: int = 1,
+    dev: Crowd | None = None,  # Items with gold to evaluate on
+    language: str = "en",  # Of the texts, as spaCy names it: "en", "de", or "xx" for any
+    seed: int = 1,  # Of the documents that go to dev
 ) -> dict[str, int]:
     """Write a folder that another library trains on.
-
-    Args:
-        crowd: Items with gold. Those of which some tag is not known are left out.
-        path: The folder, which must not exist.
-        kind: "spacy" or "gliner".
-        dev: Items with gold to evaluate on; by default a tenth of the items, by document.
-        language: Of the texts, as spaCy names it: "en", "de", or "xx" for any.
-        seed: Of the documents that go to dev.
-
-    Returns:
-        How many items are in train and dev, and how many were left out.
-
-    Raises:
-        UnknownNameError: There is no such kind.
-        InputError: No item is labelled completely, there are fewer than two documents, or the
-            folder exists.
-        MissingExtraError: spaCy is not installed.
 
     >>> import json, tempfile, goldspan
     >>> crowd = goldspan.aggregate("examples/crowd.tsv", "mv-token").as_gold()

@@ -25,23 +25,14 @@ NO_GOLD = "the crowd has no gold to compare the confidence with; pass gold="
 
 @dataclass(frozen=True, eq=False)
 class Reliability:
-    """Confidence and truth, bin by bin.
+    """Confidence and truth, bin by bin."""
 
-    Attributes:
-        edges: float64 [n_bins + 1], from 0 to 1; a bin holds its upper edge.
-        counts: int64 [n_bins].
-        confidence: float64 [n_bins], mean confidence, NaN in empty bins.
-        right: float64 [n_bins], the share that is right, NaN in empty bins.
-        low: float64 [n_bins], lower end of its 95 % credible interval (Jeffreys), NaN if empty.
-        high: float64 [n_bins], upper end.
-    """
-
-    edges: NDArray[np.float64]
-    counts: NDArray[np.int64]
-    confidence: NDArray[np.float64]
-    right: NDArray[np.float64]
-    low: NDArray[np.float64]
-    high: NDArray[np.float64]
+    edges: NDArray[np.float64]  # [n_bins + 1], from 0 to 1; a bin holds its upper edge
+    counts: NDArray[np.int64]  # [n_bins]
+    confidence: NDArray[np.float64]  # [n_bins], mean confidence, NaN in empty bins
+    right: NDArray[np.float64]  # [n_bins], the share that is right, NaN in empty bins
+    low: NDArray[np.float64]  # [n_bins]
+    high: NDArray[np.float64]  # [n_bins], upper end
 
     @property
     def n(self) -> int:
@@ -70,17 +61,13 @@ class Reliability:
 def reliability(confidence: ArrayLike, is_right: ArrayLike, n_bins: int = N_BINS) -> Reliability:
     """Compare confidence and truth.
 
-    Args:
-        confidence: float [n], between 0 and 1.
-        is_right: bool [n].
-        n_bins: Number of bins of equal width.
-
     >>> found = reliability([0.9, 0.9, 0.9, 0.9, 0.2], [True, True, True, False, False])
     >>> found.counts.tolist()
     [0, 1, 0, 0, 0, 0, 0, 0, 4, 0]
     >>> round(found.ece, 3)  # (4 * |0.9 - 0.75| + 1 * |0.2 - 0|) / 5
     0.16
     """
+    # confidence float [n], between 0 and 1; is_right bool [n]
     given = np.asarray(np.round(np.asarray(confidence, np.float64), 6), np.float64)
     edges = np.linspace(0, 1, n_bins + 1)
     bins = bins_of(given, n_bins)
@@ -140,14 +127,8 @@ def span_reliability(
 def judged_spans(
     consensus: Consensus, truth: NDArray[np.int16], foreign: NDArray[np.bool_] | None = None
 ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Return which spans of a result are right, and of which all gold is known; bool [n_spans].
-
-    Args:
-        consensus: The result.
-        truth: int16 [n_tokens], -1 where unknown.
-        foreign: bool [n_tokens], where the truth is known to be a tag that the result lacks (-1 in
-            `truth`), so that a span there is wrong.
-    """
+    """Return which spans of a result are right, and of which all gold is known; bool [n_spans]."""
+    # truth int16 [n_tokens], -1 where unknown; foreign bool [n_tokens]
     found = consensus.span_array
     true = find_spans(Tagged(truth, consensus.crowd.offsets), consensus.tagset)
     unknown = truth < 0 if foreign is None else (truth < 0) & ~foreign

@@ -31,15 +31,9 @@ SURE = 1e-3
 def fit_span_scale(
     mass: Floats, spans: SpanArray, right: NDArray[np.bool_], kept: NDArray[np.bool_], crowd: Crowd
 ) -> SpanScale:
-    """Fit a scale by penalised likelihood, towards confidences as they are (Platt 1999).
-
-    Args:
-        mass: float64 [n_spans], confidences of the written spans.
-        spans: The written spans.
-        right: bool [n_spans], which of them are right.
-        kept: bool [n_spans], of which this is known.
-        crowd: Their items.
-    """
+    """Fit a scale by penalised likelihood, towards confidences as they are (Platt 1999)."""
+    # mass float64 [n_spans]; right bool [n_spans], which of them are right
+    # kept bool [n_spans], of which this is known
     n_types = len(crowd.tagset.types)
     document = documents_of(crowd)
     features = _standard(item_features(crowd, document), spans.item)
@@ -103,13 +97,8 @@ def fit_logistic(
     """Fit a logistic regression with normal priors: at 1 for the second column, else at 0.
 
     The second column's weight, a logit's, is not below 0.
-
-    Args:
-        x: float64 [n, k].
-        right: bool [n].
-        precision: float64 [k], of the priors.
-        weights: float64 [n], how much every row counts; 1 by default.
     """
+    # x float64 [n, k]; right bool [n]; precision float64 [k], of the priors; weights float64 [n]
     from scipy.optimize import minimize
 
     sign = np.where(right, 1.0, -1.0)

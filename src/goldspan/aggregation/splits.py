@@ -45,24 +45,12 @@ def assign_splits(
 ) -> NDArray[np.intp]:
     """Assign every item to a split, all items of a document to the same.
 
-    Args:
-        crowd: The crowd; an item without a document is one of its own.
-        shares: Of the items that go to train, dev and test; 0 leaves a split empty. A split with
-            a share gets at least one document.
-        seed: Of the order in which documents are drawn.
-
-    Returns:
-        int [n_items], 0 train, 1 dev, 2 test.
-
-    Raises:
-        InputError: The shares are none (`checked_shares`), or there are fewer documents than
-            splits.
-
     >>> import goldspan
     >>> crowd = goldspan.read_crowd([{"item": n, "worker": "w", "label": "x"} for n in range(10)])
     >>> np.bincount(assign_splits(crowd)).tolist()
     [8, 1, 1]
     """
+    # returns int [n_items], 0 train, 1 dev, 2 test
     wanted = checked_shares(shares)
     names = _documents(crowd)
     numbers = {name: n for n, name in enumerate(dict.fromkeys(names))}
@@ -85,9 +73,6 @@ def assign_splits(
 
 def checked_shares(shares: Sequence[float]) -> NDArray[np.float64]:
     """Return the shares of train, dev and test, float64 [3], which add up to 1.
-
-    Raises:
-        InputError: They are not three numbers from 0 on that add up to 1 or to 100.
 
     >>> checked_shares([80, 10, 10]).tolist()
     [0.8, 0.1, 0.1]
@@ -112,30 +97,14 @@ def _documents(crowd: Crowd) -> list[str]:
 
 def write_splits(
     result: Consensus,
-    path: str | Path,
+    path: str | Path,  # The folder, which must not exist
     *,
-    shares: Sequence[float] = (0.8, 0.1, 0.1),
+    shares: Sequence[float] = (0.8, 0.1, 0.1),  # As for `assign_splits`
     format: str = "datasets",  # noqa: A002 - the word users know
-    seed: int = 1,
-    date: datetime | None = None,
+    seed: int = 1,  # As for `assign_splits`
+    date: datetime | None = None,  # Of the card; now by default
 ) -> list[str]:
-    """Write labels as a folder of train, dev and test with a dataset card, README.md.
-
-    Args:
-        result: The labels. Items that nobody labelled are left out; the card counts them.
-        path: The folder, which must not exist.
-        shares: As for `assign_splits`.
-        format: "datasets" (a DatasetDict, whose dev is called validation) or another that
-            `write_crowd` writes: then `train.ENDING` and so on.
-        seed: As for `assign_splits`.
-        date: Of the card; now by default.
-
-    Returns:
-        What does not come back from the files, in words.
-
-    Raises:
-        InputError: As for `assign_splits`; or the format does not fit.
-    """
+    """Write labels as a folder of train, dev and test with a dataset card, README.md."""
     labelled = np.array([bool((row >= 0).all()) for row in _rows(result.codes, result.crowd)])
     kept = np.flatnonzero(labelled)
     if not len(kept):
@@ -175,23 +144,14 @@ def write_splits(
 
 def make_card(
     result: Consensus,
-    crowd: Crowd,
+    crowd: Crowd,  # The items that are written
     parts: dict[str, NDArray[np.intp]],
     *,
     seed: int,
     format: str,  # noqa: A002 - as above
     date: datetime,
 ) -> str:
-    """Return the card of a data set in Markdown, with the header that Hugging Face reads.
-
-    Args:
-        result: The labels.
-        crowd: The items that are written.
-        parts: Their indices by split.
-        seed: Of the splits.
-        format: Of the files.
-        date: Of the card.
-    """
+    """Return the card of a data set in Markdown, with the header that Hugging Face reads."""
     task = "text-classification" if crowd.is_classification else "token-classification"
     origin = (
         f"Written {date:%Y-%m-%d} by goldspan {__version__}. The labels are an aggregation of "

@@ -182,15 +182,7 @@ class _Votes(Aggregator):
         return result if known is None else sure_of(result, known)
 
     def predict(self, crowd: Any, *, runner: Any = None) -> Consensus:  # noqa: ARG002 - others' face
-        """Vote on other items; nothing that was learned counts, for votes learn nothing.
-
-        Args:
-            crowd: Other items with their answers.
-            runner: Accepted as by every method.
-
-        Raises:
-            NotFittedError: `fit` was not called.
-        """
+        """Vote on other items; nothing that was learned counts, for votes learn nothing."""
         if "result_" not in vars(self):
             raise NotFittedError(f"{type(self).__name__}: call fit before predict")
         return type(self)(**self.get_params()).fit(crowd).result_

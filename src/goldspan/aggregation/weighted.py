@@ -44,37 +44,22 @@ GRAINS = 1 << 24
 
 @dataclass(frozen=True, eq=False)
 class Ballots:
-    """Who gave which label to which token.
+    """Who gave which label to which token."""
 
-    Attributes:
-        token: int64 [n_ballots], flat token of the crowd.
-        worker: int32 [n_ballots].
-        label: int16 [n_ballots], code.
-        shape: n_tokens, n_workers, n_labels.
-        share: float64 [n_ballots], what every label counts at its token where members of families
-            err together; None: 1. Sums over workers do not heed it.
-    """
-
-    token: NDArray[np.int64]
-    worker: NDArray[np.int32]
-    label: NDArray[np.int16]
-    shape: tuple[int, int, int]
-    share: NDArray[np.float64] | None = None
+    token: NDArray[np.int64]  # [n_ballots], flat token of the crowd
+    worker: NDArray[np.int32]  # [n_ballots]
+    label: NDArray[np.int16]  # [n_ballots], code
+    shape: tuple[int, int, int]  # n_tokens, n_workers, n_labels
+    share: NDArray[np.float64] | None = None  # [n_ballots]
 
     @classmethod
     def of(
         cls,
         crowd: Crowd,
-        voters: NDArray[np.bool_] | None = None,
-        families: Families | None = None,
+        voters: NDArray[np.bool_] | None = None,  # [n_workers], who votes; None: everybody
+        families: Families | None = None,  # Workers who err together; None: everybody errs alone
     ) -> Ballots:
-        """Take the labels of a crowd's latest answers, of some workers only if asked to.
-
-        Args:
-            crowd: The crowd.
-            voters: bool [n_workers], who votes; None: everybody.
-            families: Workers who err together; None: everybody errs alone.
-        """
+        """Take the labels of a crowd's latest answers, of some workers only if asked to."""
         codes, worker = crowd.latest.codes, crowd.worker_of
         counts = codes >= 0
         if voters is not None:
@@ -101,11 +86,8 @@ class Ballots:
         return self.token * self.shape[2] + self.label
 
     def sums(self, weight: NDArray[np.float64] | None = None) -> NDArray[np.float64]:
-        """Sum weights per token and label, float64 [n_tokens, n_labels].
-
-        Args:
-            weight: float64 [n_ballots]; None: 1 each.
-        """
+        """Sum weights per token and label, float64 [n_tokens, n_labels]."""
+        # weight float64 [n_ballots]; None: 1 each
         n_tokens, _, n_labels = self.shape
         found = np.bincount(self.cell, self.shared(weight), n_tokens * n_labels)
         return found.reshape(n_tokens, n_labels).astype(np.float64, copy=False)
@@ -146,17 +128,11 @@ def in_grains(scores: NDArray[np.float64]) -> NDArray[np.int64]:
 
 @dataclass(frozen=True)
 class RoundTrace:
-    """How the rounds went.
+    """How the rounds went."""
 
-    Attributes:
-        trace: The objective after every round.
-        converged: Whether it came to its end.
-        stop_reason: "tol", "max_iter" or "interrupted".
-    """
-
-    trace: tuple[float, ...]
-    converged: bool
-    stop_reason: str
+    trace: tuple[float, ...]  # The objective after every round
+    converged: bool  # Whether it came to its end
+    stop_reason: str  # "tol", "max_iter" or "interrupted"
 
 
 AT_ONCE = RoundTrace((), converged=True, stop_reason="weighted votes need no iteration")
@@ -169,11 +145,6 @@ def run_rounds(
     """Do rounds until one says that it is the last, or there are enough of them.
 
     Ctrl-C ends them as well, but for the first.
-
-    Args:
-        step: Does a round, numbered from 0; gives the objective and whether it has converged.
-        max_iter: Most rounds.
-        progress: Who is told of every round, or None.
     """
     trace: list[float] = []
     begin = time.perf_counter()
@@ -198,21 +169,8 @@ def run_rounds(
 
 
 def given_shares(reliability: Any, crowd: Crowd, prior: tuple[float, float]) -> NDArray[np.float64]:
-    """Return the probability of being right of every worker of a crowd.
-
-    Args:
-        reliability: With `worker_ids`, `mean` and `prior`, such as `goldspan.workers.Reliability`;
-        or
-            a mapping from ids to shares.
-        crowd: The crowd.
-        prior: Pseudo-counts; their mean is for workers who are not in a mapping.
-
-    Returns:
-        float64 [n_workers]; NaN for unknown workers if the prior is (0, 0).
-
-    Raises:
-        InputError: A share does not lie in 0 … 1.
-    """
+    """Return the probability of being right of every worker of a crowd."""
+    # returns float64 [n_workers]
     if isinstance(reliability, Mapping):
         ids = pa.array([str(name) for name in reliability], pa.string())
         shares = np.array(list(reliability.values()), np.float64)
@@ -240,15 +198,10 @@ UNITS = ("token", "span")
 
 @dataclass(frozen=True, eq=False)
 class Judged:
-    """Judged labels of the workers; where the truth is only inferred, expected ones.
+    """Judged labels of the workers; where the truth is only inferred, expected ones."""
 
-    Attributes:
-        right: float64 [n_workers].
-        total: float64 [n_workers].
-    """
-
-    right: NDArray[np.float64]
-    total: NDArray[np.float64]
+    right: NDArray[np.float64]  # [n_workers]
+    total: NDArray[np.float64]  # [n_workers]
 
     @classmethod
     def nothing(cls, n_workers: int) -> Judged:
@@ -269,15 +222,8 @@ class Judged:
 def by_truth(
     crowd: Crowd, truth: NDArray[np.int16], ballots: Ballots, unit: str = "token"
 ) -> Judged:
-    """Compare workers with what is known.
-
-    Args:
-        crowd: The crowd.
-        truth: int16 [n_tokens], -1 unknown.
-        ballots: The labels that count.
-        unit: "token": labels; "span": right = TP and total = TP + (FP + FN) / 2, so that their
-            ratio is the F1 of spans.
-    """
+    """Compare workers with what is known."""
+    # truth int16 [n_tokens], -1 unknown
     if unit == "span":
         rates = worker_rates(crowd, truth)
         right = np.array([rate.n_right for rate in rates], np.float64)
@@ -289,12 +235,7 @@ def by_truth(
 
 
 def by_result(result: Consensus, unit: str = "token") -> Judged:
-    """Return the expected right labels under a result's probabilities; spans by its spans.
-
-    Args:
-        result: Of any method.
-        unit: As for `by_truth`.
-    """
+    """Return the expected right labels under a result's probabilities; spans by its spans."""
     ballots = Ballots.of(result.crowd)
     if unit == "span":
         return by_truth(result.crowd, result.codes, ballots, unit)
@@ -319,48 +260,28 @@ def remembered(history: Consensus | None, crowd: Crowd, unit: str = "token") -> 
 
 @dataclass(frozen=True, eq=False)
 class VoteInputs:
-    """What there is to decide from.
-
-    Attributes:
-        crowd: The crowd.
-        ballots: The labels that count.
-        known: int16 [n_tokens], known truth, -1 unknown; or None.
-        past: What an earlier result knows of the workers.
-        given: What else the aggregator was given.
-        families: Workers who err together; None: everybody errs alone.
-    """
+    """What there is to decide from."""
 
     crowd: Crowd
-    ballots: Ballots
-    known: NDArray[np.int16] | None
-    past: Judged
-    given: FitContext
-    families: Families | None = None
+    ballots: Ballots  # The labels that count
+    known: NDArray[np.int16] | None  # [n_tokens], known truth, -1 unknown; or None
+    past: Judged  # What an earlier result knows of the workers
+    given: FitContext  # What else the aggregator was given
+    families: Families | None = None  # Workers who err together; None: everybody errs alone
 
 
 @dataclass(frozen=True, eq=False)
 class WeightedScores:
-    """What a method found.
+    """What a method found."""
 
-    Attributes:
-        weight: float64 [n_workers], shown in the table of workers.
-        scores: float64 [n_tokens, n_labels], the largest wins; None: sums of `weight`.
-        probs: float64 [n_tokens, n_labels]; None: shares of weight.
-        is_posterior: Whether `probs` are probabilities, by which workers can be judged.
-        n_absent: Labels that may be right but that the crowd does not have; their part of the
-            confidence is missing from its rows.
-        rounds: How its rounds went.
-        notes: Decisions and warnings.
-        item_columns: What it found out about items.
-    """
-
-    weight: NDArray[np.float64]
-    scores: NDArray[np.float64] | None = None
-    probs: NDArray[np.float64] | None = None
-    is_posterior: bool = False
-    n_absent: int = 0
-    rounds: RoundTrace = AT_ONCE
-    notes: tuple[str, ...] = ()
+    weight: NDArray[np.float64]  # [n_workers], shown in the table of workers
+    scores: NDArray[np.float64] | None = None  # [n_tokens, n_labels], the largest wins
+    probs: NDArray[np.float64] | None = None  # [n_tokens, n_labels]; None: shares of weight
+    is_posterior: bool = False  # Whether `probs` are probabilities, by which workers can be judged
+    n_absent: int = 0  # Labels that may be right but that the crowd does not have
+    rounds: RoundTrace = AT_ONCE  # How its rounds went
+    notes: tuple[str, ...] = ()  # Decisions and warnings
+    # What it found out about items
     item_columns: dict[str, NDArray[np.float64]] = field(default_factory=dict)
 
 
@@ -462,16 +383,9 @@ def weight_shares(
 
     A negative weight counts, in equal parts, for the labels that its worker did not give: this
     changes no order of labels. Where nobody has a weight all labels have the same share.
-
-    Args:
-        ballots: The labels.
-        scores: float64 [n_tokens, n_labels], sums of weights.
-        weight: float64 [n_workers].
-        n_absent: Labels beyond these that a negative weight speaks for as well.
-
-    Returns:
-        float64 [n_tokens, n_labels]; rows sum to 1, or less by the share of the absent labels.
     """
+    # scores float64 [n_tokens, n_labels], sums of weights; weight float64 [n_workers]
+    # returns float64 [n_tokens, n_labels]
     against = np.maximum(-weight, 0)
     mass, elsewhere = scores, np.zeros((len(scores), 1))
     if against.any():
@@ -483,12 +397,8 @@ def weight_shares(
 
 
 def softmax(scores: NDArray[np.float64], n_absent: int = 0) -> NDArray[np.float64]:
-    """Turn log probabilities up to a constant into probabilities, row by row.
-
-    Args:
-        scores: float64 [n_tokens, n_labels].
-        n_absent: Labels beyond these, with a score of 0 each.
-    """
+    """Turn log probabilities up to a constant into probabilities, row by row."""
+    # scores float64 [n_tokens, n_labels]
     top = scores.max(axis=1, keepdims=True, initial=0.0 if n_absent else -np.inf)
     found = np.exp(scores - top)
     absent = n_absent * np.exp(-top) if n_absent else 0.0
@@ -543,9 +453,6 @@ BELOW = ("negative", "zero")
 
 def read_pair(prior: Any) -> tuple[float, float]:
     """Read pseudo-counts, given as a pair or as one string with a comma (on the command line).
-
-    Raises:
-        InputError: It is neither, or a number is negative or not finite.
 
     >>> read_pair((1, 1)), read_pair("0, 0.5")
     ((1.0, 1.0), (0.0, 0.5))
@@ -736,17 +643,7 @@ class _Skilled(WeightedVote):
         return codes if inputs.known is None else np.where(inputs.known >= 0, inputs.known, codes)
 
     def predict(self, crowd: Any, *, runner: Any = None) -> Consensus:
-        """Vote on other items with the skills of the workers as `fit` left them.
-
-        Args:
-            crowd: Other items with their answers; workers are found by id, and those whom the fit
-                did not see have no weight.
-            runner: Where to work.
-
-        Raises:
-            NotFittedError: `fit` was not called.
-            InputError: The crowd has no answer.
-        """
+        """Vote on other items with the skills of the workers as `fit` left them."""
         if "result_" not in vars(self):
             raise NotFittedError(f"{type(self).__name__}: call fit before predict")
         found = as_crowd(crowd)

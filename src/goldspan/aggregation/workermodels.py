@@ -34,24 +34,14 @@ class Block(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """What the rows of a table stand for.
+    """What the rows of a table stand for."""
 
-    Attributes:
-        worker: int32 [n_rows].
-        previous: int16 [n_rows], the label that the worker gave to the token before, in
-            0 … n_previous - 1; 0 everywhere without memory.
-        label: int16 [n_rows], the label that was given.
-        n_workers: Number of workers.
-        n_previous: Number of previous labels, 1 without memory.
-        n_labels: Number of labels, J.
-    """
-
-    worker: NDArray[np.int32]
-    previous: NDArray[np.int16]
-    label: NDArray[np.int16]
+    worker: NDArray[np.int32]  # [n_rows]
+    previous: NDArray[np.int16]  # [n_rows]
+    label: NDArray[np.int16]  # [n_rows], the label that was given
     n_workers: int
-    n_previous: int
-    n_labels: int
+    n_previous: int  # Number of previous labels, 1 without memory
+    n_labels: int  # Number of labels, J
 
     def __len__(self) -> int:
         """Count the rows."""
@@ -144,15 +134,7 @@ def expected_log(alpha: Floats, total: Floats) -> Floats:
 def divergence(
     alpha: Floats, beta: Floats, alpha_total: Floats, beta_total: Floats, expected: Floats
 ) -> float:
-    """Sum KL(Dir(alpha) || Dir(beta)) over many Dirichlets.
-
-    Args:
-        alpha: Parameters, any shape; components that agree with `beta` may be left out.
-        beta: The prior's, the same shape.
-        alpha_total: Sums of the complete parameter vectors, one per Dirichlet.
-        beta_total: The same of the prior.
-        expected: E ln p of every component, the shape of `alpha`.
-    """
+    """Sum KL(Dir(alpha) || Dir(beta)) over many Dirichlets."""
     totals = gammaln(alpha_total) - gammaln(beta_total)
     # In place: tables of many workers are large.
     parts = np.asarray(gammaln(beta))
@@ -174,24 +156,14 @@ LEAST_FORBIDDEN = 1e-3
 
 @dataclass(frozen=True, eq=False)
 class Prior:
-    """Pseudo-counts of a worker model.
+    """Pseudo-counts of a worker model."""
 
-    Attributes:
-        off: alpha0, of every label for every truth; at least 0.1.
-        bonus: epsilon0, what the right label has beyond it: a number, or float64 [n_workers].
-        mask: bool [n_previous, J], which label may follow which; None if all may.
-        forbidden: Pseudo-count where `mask` is False; at least 0.001, or 0 where no row is such.
-        base: float64 [n_previous, J, J] in place of `off` and `bonus`, indexed by previous label,
-            truth, label given: the population's habits, for a hierarchical prior. Or None.
-        history: float64 [n_rows, J], counts from earlier work, or None.
-    """
-
-    off: float = 1.25
-    bonus: float | Floats = 18.75
-    mask: NDArray[np.bool_] | None = field(default=None, repr=False)
-    forbidden: float = 0.1
-    base: Floats | None = field(default=None, repr=False)
-    history: Floats | None = field(default=None, repr=False)
+    off: float = 1.25  # alpha0, of every label for every truth; at least 0.1
+    bonus: float | Floats = 18.75  # epsilon0, what the right label has beyond it
+    mask: NDArray[np.bool_] | None = field(default=None, repr=False)  # [n_previous, J]
+    forbidden: float = 0.1  # Pseudo-count where `mask` is False
+    base: Floats | None = field(default=None, repr=False)  # [n_previous, J, J]
+    history: Floats | None = field(default=None, repr=False)  # [n_rows, J]
 
     def __post_init__(self) -> None:
         for name, value, least in (
@@ -214,11 +186,7 @@ class Prior:
         return replace(self, bonus=bonus, history=None if history is None else history[block.row])
 
     def right_bonus(self, n_workers: int) -> Floats:
-        """Return the bonus of every worker, float64 [n_workers].
-
-        Raises:
-            InputError: There is not one bonus per worker.
-        """
+        """Return the bonus of every worker, float64 [n_workers]."""
         array = np.asarray(self.bonus, np.float64)
         if array.shape not in {(), (n_workers,)}:
             raise InputError(
@@ -262,12 +230,8 @@ class Prior:
         return np.asarray(total if self.history is None else total + rows.sum_groups(self.history))
 
     def right_and_wrong(self, n_workers: int, n_labels: int) -> tuple[Floats, float]:
-        """Return the Beta prior of being right, of the same two numbers (docs/math.md, section 3).
-
-        Returns:
-            float64 [n_workers] for right, and (J-1) alpha0 for wrong (alpha0 if J is 1, so that
-            the distribution exists).
-        """
+        """Return the Beta prior of being right from the same two numbers (math.md, section 3)."""
+        # returns float64 [n_workers]
         return self.off + self.right_bonus(n_workers), max(1, n_labels - 1) * self.off
 
     def _check_base(self, rows: Rows) -> None:
@@ -285,28 +249,16 @@ P = TypeVar("P")
 
 
 class WorkerModel(ABC, Generic[P]):
-    """Base of the worker models; `P` is the model's posterior, a frozen bundle of arrays.
-
-    Attributes:
-        name: In the registry.
-        has_memory: Whether the label before counts, so that rows hold it.
-        axes: What the first axis of every array of a posterior is: a field of `Block`.
-    """
+    """Base of the worker models; `P` is the model's posterior, a frozen bundle of arrays."""
 
     name: ClassVar[str]
-    has_memory: ClassVar[bool] = False
-    axes: ClassVar[Mapping[str, str]]
+    has_memory: ClassVar[bool] = False  # Whether the label before counts, so that rows hold it
+    axes: ClassVar[Mapping[str, str]]  # What the first axis of every array of a posterior is
 
     @abstractmethod
     def posterior(self, counts: Floats, rows: Rows, prior: Prior, last: P | None = None) -> P:
-        """Update the parameters.
-
-        Args:
-            counts: float64 [n_rows, J], expected counts by truth.
-            rows: What the rows stand for.
-            prior: The pseudo-counts.
-            last: The posterior under which `counts` were expected, None at the start.
-        """
+        """Update the parameters."""
+        # counts float64 [n_rows, J], expected counts by truth
 
     @abstractmethod
     def log_table(self, posterior: P, rows: Rows) -> Floats:
@@ -314,14 +266,7 @@ class WorkerModel(ABC, Generic[P]):
 
     @abstractmethod
     def divergence(self, posterior: P, rows: Rows, prior: Prior, logs: Floats) -> float:
-        """Return KL(posterior || prior), summed over workers.
-
-        Args:
-            posterior: The parameters.
-            rows: What the rows stand for.
-            prior: The pseudo-counts.
-            logs: What `log_table` gave for the same.
-        """
+        """Return KL(posterior || prior), summed over workers."""
 
     def of_block(self, posterior: P, block: Block) -> P:
         """Return the posterior of a block of workers."""
@@ -331,18 +276,8 @@ class WorkerModel(ABC, Generic[P]):
     def carry(
         self, posterior: P, old: Rows, new: Rows, worker: NDArray[np.int64], prior: Prior
     ) -> P | None:
-        """Carry a posterior over to other rows, if counts alone do not say what it is.
-
-        Args:
-            posterior: On the old rows.
-            old: The old rows.
-            new: The new ones, which hold the old ones of the workers that are kept.
-            worker: int64 [old.n_workers], the new index of every worker, -1 for those left out.
-            prior: For who and what is new.
-
-        Returns:
-            None, unless the model has hidden variables of its own.
-        """
+        """Carry a posterior over to other rows, if counts alone do not say what it is."""
+        # worker int64 [old.n_workers]
         del posterior, old, new, worker, prior
         return None
 
@@ -369,28 +304,16 @@ class WorkerModel(ABC, Generic[P]):
 
 
 def dense(values: Floats, rows: Rows, worker: int, empty: Floats) -> Floats:
-    """Spread the rows of a worker over a dense table, float64 [n_previous, J, J].
-
-    Args:
-        values: float64 [n_rows, J] by truth.
-        rows: What the rows stand for.
-        worker: Whose.
-        empty: float64 [n_previous, J, J] to begin with; it is changed and given back.
-    """
+    """Spread the rows of a worker over a dense table, float64 [n_previous, J, J]."""
+    # values float64 [n_rows, J] by truth; empty float64 [n_previous, J, J]
     own = rows.of_worker(worker)
     empty[rows.previous[own], :, rows.label[own]] = values[own]
     return empty
 
 
 def right_or_wrong(right: Floats) -> Floats:
-    """Make confusion matrices of which all wrong labels are equally likely.
-
-    Args:
-        right: float64 [J], probability of the right label by truth.
-
-    Returns:
-        float64 [1, J, J].
-    """
+    """Make confusion matrices of which all wrong labels are equally likely."""
+    # right float64 [J]; returns float64 [1, J, J]
     n = len(right)
     table = np.repeat(((1 - right) / max(1, n - 1))[:, None], n, axis=1)
     np.fill_diagonal(table, right if n > 1 else 1.0)
@@ -403,14 +326,9 @@ def right_or_wrong(right: Floats) -> Floats:
 
 @dataclass(frozen=True, eq=False)
 class Betas:
-    """Posterior of being right, Beta(right, wrong).
+    """Posterior of being right, Beta(right, wrong)."""
 
-    Attributes:
-        right: float64 [n_workers, J], or [n_workers, 1] for all labels together.
-        wrong: The same.
-    """
-
-    right: Floats
+    right: Floats  # [n_workers, J], or [n_workers, 1] for all labels together
     wrong: Floats
 
     @property
@@ -511,15 +429,10 @@ class Accuracy(ConfusionVector):
 
 @dataclass(frozen=True, eq=False)
 class RowDirichlets:
-    """Posterior of a Dirichlet per group and truth.
+    """Posterior of a Dirichlet per group and truth."""
 
-    Attributes:
-        alpha: float64 [n_rows, J], parameters of the labels that occur.
-        total: float64 [n_groups, J], sum over all labels.
-    """
-
-    alpha: Floats
-    total: Floats
+    alpha: Floats  # [n_rows, J], parameters of the labels that occur
+    total: Floats  # [n_groups, J], sum over all labels
 
 
 class ConfusionMatrix(WorkerModel[RowDirichlets]):
@@ -641,19 +554,12 @@ class PointAccuracy(Accuracy):
 
 @dataclass(frozen=True, eq=False)
 class KnowsOrGuesses:
-    """Posterior of knowing and of the habit.
+    """Posterior of knowing and of the habit."""
 
-    Attributes:
-        knows: float64 [n_workers], Beta parameter of knowing.
-        guesses: float64 [n_workers], Beta parameter of not knowing.
-        habit: float64 [n_rows], Dirichlet parameters of labels that occur.
-        habit_total: float64 [n_workers], sum over all labels.
-    """
-
-    knows: Floats
-    guesses: Floats
-    habit: Floats
-    habit_total: Floats
+    knows: Floats  # [n_workers], Beta parameter of knowing
+    guesses: Floats  # [n_workers], Beta parameter of not knowing
+    habit: Floats  # [n_rows], Dirichlet parameters of labels that occur
+    habit_total: Floats  # [n_workers], sum over all labels
 
 
 class Mace(WorkerModel[KnowsOrGuesses]):
@@ -805,11 +711,7 @@ MODELS: dict[str, type[WorkerModel[Any]]] = {
 
 
 def get_worker_model(name: str) -> WorkerModel[Any]:
-    """Return a worker model by its name.
-
-    Raises:
-        UnknownNameError: There is no such model.
-    """
+    """Return a worker model by its name."""
     if name not in MODELS:
         raise UnknownNameError("worker model", name, MODELS)
     return MODELS[name]()

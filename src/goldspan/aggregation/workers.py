@@ -65,17 +65,8 @@ class Habit:
 
 
 def habits(crowd: Crowd, codes: NDArray[np.int16], worker: int) -> list[Habit]:
-    """Find the habits of a worker, the most frequent first.
-
-    Args:
-        crowd: Who gave what.
-        codes: int16 [n_tokens], the labels to compare with, -1 open.
-        worker: Index of the worker.
-
-    Returns:
-        What happens in at least 5 % of the spans of a type, and at least three times. Spans that
-        touch a token which the worker skipped do not count.
-    """
+    """Find the habits of a worker, the most frequent first."""
+    # codes int16 [n_tokens]
     answers = crowd.latest.take(crowd.by_worker[worker])
     bounds, flat = rows_of(crowd.offsets, answers.item)
     truth = np.where(answers.codes >= 0, codes[flat], np.int16(-1))
@@ -109,10 +100,6 @@ def count_errors(gold: SpanArray, own: SpanArray) -> Counter[Error]:
 
     A span whose start and end are both elsewhere counts as "starts" and as "ends"; every other one
     is of one kind. Spans of one side do not overlap.
-
-    Args:
-        gold: The true spans, sorted by place.
-        own: Those that are compared with them.
     """
     true, given = _rows(gold), _rows(own)
     found: Counter[Error] = Counter()
@@ -196,20 +183,9 @@ JEFFREYS = 0.5
 
 
 def worker_table(crowd: Crowd, codes: NDArray[np.int16], probs: NDArray[np.float32]) -> pa.Table:
-    """Put together the table of a result's workers, one row per worker.
-
-    Args:
-        crowd: Who gave what.
-        codes: int16 [n_tokens], the result's labels, -1 open.
-        probs: float32 [n_tokens, J], their probabilities.
-
-    Returns:
-        worker, answers, labels; accuracy: expected share of right labels, with the 95 % credible
-        interval low … high (Beta with Jeffreys' prior, the truth's uncertainty averaged);
-        information: bits that one label of the worker tells about the truth, less what
-        chance alone seems to tell (Miller and Madow 1955) – near 0 for
-        spammers; span_agreement: F1 against the result's spans (tagged tokens only).
-    """
+    """Put together the table of a result's workers, one row per worker."""
+    # codes int16 [n_tokens], the result's labels, -1 open
+    # probs float32 [n_tokens, J], their probabilities
     answers, view = crowd.latest, crowd.by_worker
     right, bits = np.zeros(crowd.n_workers), np.zeros(crowd.n_workers)
     total = np.zeros(crowd.n_workers, np.int64)

@@ -28,34 +28,15 @@ Bounds = tuple[dict[int, int], dict[int, int]] | None
 
 
 class Written(NamedTuple):
-    """Confidences that a file holds.
+    """Confidences that a file holds."""
 
-    Attributes:
-        token_probs: float32 [n_tokens, J], None where the file has none.
-        token_confidence: float32 [n_tokens]; of files without them NaN.
-        span_confidence: float32 [n_spans].
-    """
-
-    token_probs: NDArray[np.float32] | None
-    token_confidence: NDArray[np.float32]
-    span_confidence: NDArray[np.float32]
+    token_probs: NDArray[np.float32] | None  # [n_tokens, J], None where the file has none
+    token_confidence: NDArray[np.float32]  # [n_tokens]; of files without them NaN
+    span_confidence: NDArray[np.float32]  # [n_spans]
 
 
 def read_confidences(path: str, labels: Crowd) -> Written | None:
-    """Read the confidences of a file that `Consensus.write` made as .parquet, .jsonl or .csv.
-
-    Args:
-        path: The file.
-        labels: What `read_crowd` makes of it.
-
-    Returns:
-        The confidences, or None where the file has none of all that is labelled: CoNLL holds those
-        of tokens alone.
-
-    Raises:
-        FaultsError: The file has confidences, and some are missing, no numbers from 0 to 1, or more
-            than there are labels; all of them are listed.
-    """
+    """Read the confidences of a file that `Consensus.write` made as .parquet, .jsonl or .csv."""
     if labels.gold is None:
         return None
     read = _Reading(path, labels)
@@ -72,20 +53,7 @@ def read_confidences(path: str, labels: Crowd) -> Written | None:
 
 
 def read_sets(path: str, labels: Crowd) -> list[list[Member]] | None:
-    """Read the sets of alternatives of a file that `Consensus.write` made.
-
-    Args:
-        path: The file; `.jsonl`, `.parquet` and `.csv` hold sets.
-        labels: What `read_crowd` makes of it.
-
-    Returns:
-        The set of every written span (single labels: of every labelled item; other plain labels: of
-        every labelled token), in order, as `ConformalSets.of` gives it; None where the file has
-        none. Members of single labels in text files have no confidence (NaN).
-
-    Raises:
-        FaultsError: There are not as many sets as spans, or labels.
-    """
+    """Read the sets of alternatives of a file that `Consensus.write` made."""
     if labels.gold is None:
         return None
     table, rows = _parquet(path), _json_rows(path)
@@ -195,13 +163,7 @@ def _csv_rows(path: str) -> list[Rows] | None:
 
 @dataclass(eq=False)
 class _Reading:
-    """Reads confidences, and collects what is wrong with them.
-
-    Attributes:
-        path: The file.
-        labels: Its labels.
-        faults: What is wrong.
-    """
+    """Reads confidences, and collects what is wrong with them."""
 
     path: str
     labels: Crowd

@@ -28,20 +28,12 @@ from goldspan.spans import Codec, Span, parse, write
 
 @dataclass(frozen=True)
 class Usage:
-    """Calls of a model and the tokens of the model that they took.
+    """Calls of a model and the tokens of the model that they took."""
 
-    Attributes:
-        calls: Calls that were, or may have been, paid.
-        input_tokens: Tokens that were sent.
-        output_tokens: Tokens that came back.
-        assumed: Calls among them of which the endpoint did not say what they used: they count with
-            the most that they can have used.
-    """
-
-    calls: int = 0
-    input_tokens: int = 0
-    output_tokens: int = 0
-    assumed: int = 0
+    calls: int = 0  # Calls that were, or may have been, paid
+    input_tokens: int = 0  # Tokens that were sent
+    output_tokens: int = 0  # Tokens that came back
+    assumed: int = 0  # Calls among them of which the endpoint did not say what they used
 
     def __add__(self, other: Usage) -> Usage:
         """Add what was used."""
@@ -57,30 +49,19 @@ class Usage:
 class Tariff:
     """What an annotator is paid: per answer, per token of the item, per token of a model.
 
-    Attributes:
-        answer_micro: For an answer, in millionths of the currency unit.
-        token_micro: For a token of the item, in millionths.
-        input_micro: For a million tokens that are sent to a model, in millionths.
-        output_micro: For a million tokens that a model writes, in millionths.
-
     >>> tariff = Tariff.read({"per_thousand_input": 0.00015, "per_thousand_output": "0.0006"})
     >>> tariff.cost(12, Usage(1, input_tokens=400, output_tokens=50))
     90
     """
 
-    answer_micro: int = 0
-    token_micro: int = 0
-    input_micro: int = 0
-    output_micro: int = 0
+    answer_micro: int = 0  # For an answer, in millionths of the currency unit
+    token_micro: int = 0  # For a token of the item, in millionths
+    input_micro: int = 0  # For a million tokens that are sent to a model, in millionths
+    output_micro: int = 0  # For a million tokens that a model writes, in millionths
 
     @classmethod
     def read(cls, given: Mapping[str, Any]) -> Tariff:
-        """Read `per_answer`, `per_token`, `per_thousand_input` and `per_thousand_output`.
-
-        Raises:
-            InputError: One of them is not an amount of money.
-            UnknownNameError: There is another key.
-        """
+        """Read `per_answer`, `per_token`, `per_thousand_input` and `per_thousand_output`."""
         if not isinstance(given, Mapping):
             raise InputError(f"prices must be a table such as {{ per_answer = 0.02 }}, not {given}")
         for name in given:
@@ -99,13 +80,7 @@ class Tariff:
         return cls(*(found.get(name, 0) for name in _PRICES))
 
     def cost(self, n_tokens: int, usage: Usage = Usage(), *, answered: bool = True) -> int:
-        """Return what an answer costs, in millionths; parts of them are rounded up once.
-
-        Args:
-            n_tokens: Tokens of the item.
-            usage: What the model used.
-            answered: Whether there is an answer: without one only the model is paid.
-        """
+        """Return what an answer costs, in millionths; parts of them are rounded up once."""
         model = usage.input_tokens * self.input_micro + usage.output_tokens * self.output_micro
         own = self.answer_micro + self.token_micro * n_tokens if answered else 0
         return own + -(-model // MICRO)

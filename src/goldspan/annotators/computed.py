@@ -84,11 +84,7 @@ class Batched(Annotator):
 
 
 class _Answers:
-    """Answers by their keys, in a file.
-
-    Raises:
-        InputError: The folder cannot be made, or holds something else.
-    """
+    """Answers by their keys, in a file."""
 
     def __init__(self, folder: Path) -> None:
         self._file = folder / FILE

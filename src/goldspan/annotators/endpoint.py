@@ -34,11 +34,7 @@ _PATH = "/chat/completions"
 
 
 class NotServedError(Exception):
-    """A call was not served, and is not paid.
-
-    Attributes:
-        is_final: Whether it makes no sense to ask about other items now.
-    """
+    """A call was not served, and is not paid."""
 
     def __init__(self, why: str, *, is_final: bool = False) -> None:
         super().__init__(why)
@@ -50,11 +46,7 @@ class MaybePaidError(Exception):
 
 
 class NotTakenError(Exception):
-    """The endpoint does not take a call.
-
-    Attributes:
-        status: Of HTTP.
-    """
+    """The endpoint does not take a call."""
 
     def __init__(self, status: int, why: str) -> None:
         super().__init__(f"the endpoint answered {status}: {why}")
@@ -62,16 +54,7 @@ class NotTakenError(Exception):
 
 
 class Endpoint:
-    """An endpoint.
-
-    Args:
-        base_url: Its address, such as "http://localhost:11434/v1".
-        key: What it knows its customer by, or None. It is sent, and shown nowhere.
-        seconds: That a whole reply may take.
-        tries: How often a call is sent that is not served.
-        client: Sends requests; by default one that follows no redirections.
-        first_wait: Seconds until the second try; they double from try to try.
-    """
+    """An endpoint."""
 
     def __init__(
         self,
@@ -93,19 +76,7 @@ class Endpoint:
         self._client.close()
 
     def ask(self, body: Mapping[str, Any], name: str, stop: Event) -> dict[str, Any]:
-        """Send a call and return the reply.
-
-        Args:
-            body: The call.
-            name: The same for the same call: endpoints that know it answer and bill a call once.
-            stop: Ends waiting; a call that was sent is waited for.
-
-        Raises:
-            NotServedError: It was not served after all tries.
-            MaybePaidError: No whole reply came.
-            NotTakenError: The endpoint does not take it.
-            StoppedError: `stop` was set before it was sent.
-        """
+        """Send a call and return the reply."""
         why, not_before = "", 0.0
         for n in range(self._tries):
             self._wait(not_before, stop)
@@ -230,11 +201,7 @@ def _client(base_url: str, seconds: float) -> httpx2.Client:
 
 
 def check_address(base_url: str) -> None:
-    """Reject an address that is none, or that holds a key.
-
-    Raises:
-        InputError: It is not one that begins with http:// or https://, or holds a secret.
-    """
+    """Reject an address that is none, or that holds a key."""
     try:
         parts = urlsplit(base_url)
         host, _ = parts.hostname, parts.port

@@ -38,23 +38,14 @@ def items_of(crowd: Crowd) -> list[PoolItem]:
 
 @dataclass(frozen=True)
 class LabelledBy:
-    """What an annotator answered.
+    """What an annotator answered."""
 
-    Attributes:
-        id: Its name among the workers.
-        kind: Its kind.
-        family: Its family; "" for none.
-        answers: One per item that it was asked about.
-        estimate: What was estimated before.
-        facts: What belongs into the log.
-    """
-
-    id: str
+    id: str  # Its name among the workers
     kind: str
-    family: str
-    answers: Sequence[ItemAnswer] = ()
-    estimate: Estimate = field(default_factory=Estimate)
-    facts: dict[str, Any] = field(default_factory=dict)
+    family: str  # Its family; "" for none
+    answers: Sequence[ItemAnswer] = ()  # One per item that it was asked about
+    estimate: Estimate = field(default_factory=Estimate)  # What was estimated before
+    facts: dict[str, Any] = field(default_factory=dict)  # What belongs into the log
 
     @property
     def missing(self) -> list[ItemAnswer]:
@@ -80,18 +71,9 @@ class LabelledBy:
 def label_with(
     annotator: Annotator,
     items: Sequence[PoolItem],
-    progress: Callable[[int, int], None] = lambda _, __: None,
+    progress: Callable[[int, int], None] = lambda _, __: None,  # Hears how many of them are done
 ) -> LabelledBy:
-    """Let an annotator label items.
-
-    Args:
-        annotator: The annotator.
-        items: The items.
-        progress: Hears how many of them are done.
-
-    Raises:
-        InputError: It cannot work.
-    """
+    """Let an annotator label items."""
     asked = items if annotator.entry.limit is None else items[: annotator.entry.limit]
     estimate, answers = annotator.estimate(asked), []
     for answer in annotator.label(asked):
@@ -103,16 +85,7 @@ def label_with(
 
 
 def with_answers(crowd: Crowd, codec: Codec, given: Sequence[LabelledBy]) -> Crowd:
-    """Return a crowd with the answers of more workers; missing ones are not there.
-
-    Args:
-        crowd: The items, and answers that are there.
-        codec: The tags of the answers; it has all tags of the crowd.
-        given: The answers, by workers that the crowd has not.
-
-    Raises:
-        InputError: The crowd has a worker of the same id.
-    """
+    """Return a crowd with the answers of more workers; missing ones are not there."""
     crowd = recode(crowd, codec)
     place = {name: n for n, name in enumerate(crowd.item_ids.to_pylist())}
     names = crowd.worker_ids.to_pylist()

@@ -137,11 +137,7 @@ def _check_variable(name: Any) -> None:
 def draw_examples(
     known: Sequence[tuple[PoolItem, tuple[str, ...]]], n: int, seed: int
 ) -> tuple[tuple[PoolItem, tuple[str, ...]], ...]:
-    """Draw items with known labels for a prompt: first such that show every label.
-
-    Raises:
-        InputError: There are fewer.
-    """
+    """Draw items with known labels for a prompt: first such that show every label."""
     if n > len(known):
         raise InputError(
             f"{n} examples are wanted, and {len(known)} items with known labels are set aside"
@@ -172,15 +168,10 @@ _SCHEMA = "labels"
 
 @dataclass(frozen=True)
 class _Asked:
-    """What became of an item: its answer, and whether it could be asked about at all.
-
-    Attributes:
-        answer: The answer.
-        is_served: Whether the endpoint served it; None where nothing was sent.
-    """
+    """What became of an item: its answer, and whether it could be asked about at all."""
 
     answer: ItemAnswer
-    is_served: bool | None = None
+    is_served: bool | None = None  # Whether the endpoint served it; None where nothing was sent
 
 
 class LanguageModel(Annotator):
@@ -190,13 +181,6 @@ class LanguageModel(Annotator):
     an annotator that is asked again, or after a kill, replies the same and pays nothing twice. A
     call that was cut off by the end of the process may have been paid: it is sent again under the
     same `Idempotency-Key`, and counted in `facts()` as not settled.
-
-    Args:
-        entry: Its entry in the plan.
-        task: What is asked; texts are sent only if it says `send_text`. Without it the annotator
-            answers from the replies that are stored, if all are.
-        client: Sends requests; by default one of its own.
-        first_wait: Seconds until a call that was not served is sent again; they double.
     """
 
     Options = ModelOptions
@@ -374,10 +358,6 @@ class LanguageModel(Annotator):
         """Yield the answers; calls are made at once, as many as `concurrency` says.
 
         A caller that stops listening ends it: calls that were sent are waited for and kept.
-
-        Raises:
-            InputError: Texts may not be sent; the endpoint does not know the model or the key, or
-                cannot be reached. What was answered before is kept.
         """
         if not self.task.send_text and not all(self._is_known(self.key_of(i)) for i in items):
             raise self._may_not_send()
@@ -614,11 +594,7 @@ def pooled(item: PoolItem, readings: Sequence[Reading]) -> ItemAnswer:
 
 
 def _content(found: Mapping[str, Any]) -> tuple[str, Sequence[Any]]:
-    """Return the text of a reply and its tokens.
-
-    Raises:
-        InvalidReplyError: It was refused or cut, calls a tool, or has no text.
-    """
+    """Return the text of a reply and its tokens."""
     choices = found.get("choices")
     choice = choices[0] if isinstance(choices, list) and choices else None
     message = choice.get("message") if isinstance(choice, Mapping) else None

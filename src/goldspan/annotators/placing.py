@@ -41,34 +41,22 @@ def with_text(item: PoolItem) -> PoolItem:
 
 
 class Said(NamedTuple):
-    """A span as it was said; what was not said is None.
-
-    Attributes:
-        label: Its type.
-        quote: The words of the span.
-        first: Number of its first token.
-        last: Number of its last token.
-        probability: How sure the annotator is.
-    """
+    """A span as it was said; what was not said is None."""
 
     label: str
     quote: str | None = None
-    first: int | None = None
-    last: int | None = None
-    probability: float = 1.0
+    first: int | None = None  # Number of its first token
+    last: int | None = None  # Number of its last token
+    probability: float = 1.0  # How sure the annotator is
 
 
 @dataclass
 class Placed:
-    """What was placed, and what could not be.
+    """What was placed, and what could not be."""
 
-    Attributes:
-        spans: Spans of tokens in order, none of which overlap.
-        unplaced: The others, in words.
-    """
-
+    # Spans of tokens in order, none of which overlap
     spans: list[SoftSpan] = field(default_factory=list)
-    unplaced: list[str] = field(default_factory=list)
+    unplaced: list[str] = field(default_factory=list)  # The others, in words
 
     def settle(self) -> Placed:
         """Return it without repeated spans, and with those that overlap among the unplaced."""
@@ -89,11 +77,6 @@ def place_characters(
     """Place spans that were said in characters: type, start, end, probability.
 
     A span that cuts a token takes the whole of it.
-
-    Args:
-        item: The item.
-        spans: What was said.
-        names: The types that there are.
 
     >>> place_characters(PoolItem("1", ("Ann", "sang")), [("PER", 0, 2, 0.9)], ["PER"]).spans
     [SoftSpan(type='PER', start=0, end=1, probability=0.9)]
@@ -120,11 +103,6 @@ def place_said(item: PoolItem, said: Sequence[Said], names: Collection[str]) -> 
     one that is nearest to the numbers. Without numbers the nth mention of the same words is their
     nth place in the text that is not within other words that were said. White space and, if need
     be, capitals, the spelling of accents and typographic signs are passed over.
-
-    Args:
-        item: The item.
-        said: What was said, in its order.
-        names: The types that there are.
 
     >>> item = PoolItem("1", ("Ann", "met", "Ann"))
     >>> place_said(item, [Said("PER", "Ann"), Said("PER", "ann"), Said("PER", "Bob")], ["PER"])

@@ -66,34 +66,22 @@ class InvalidReplyError(Exception):
 
 @dataclass(frozen=True)
 class Reading:
-    """What a reply says.
+    """What a reply says."""
 
-    Attributes:
-        spans: Spans of tokens; None for single labels.
-        classes: Probabilities of labels; None for spans.
-        unplaced: What could not be placed, in words.
-    """
-
-    spans: tuple[SoftSpan, ...] | None = None
-    classes: Mapping[str, float] | None = None
-    unplaced: tuple[str, ...] = ()
+    spans: tuple[SoftSpan, ...] | None = None  # Spans of tokens; None for single labels
+    classes: Mapping[str, float] | None = None  # Probabilities of labels; None for spans
+    unplaced: tuple[str, ...] = ()  # What could not be placed, in words
 
 
 @dataclass(frozen=True, eq=False)
 class Prompt:
-    """A prompt: everything that is sent but the item.
-
-    Attributes:
-        task: What is asked.
-        form: "tokens" or "quotes", for spans.
-        examples: Items with their tags that are shown.
-        more: Words after the instructions.
-    """
+    """A prompt: everything that is sent but the item."""
 
     task: AnnotationTask
-    form: str = "tokens"
+    form: str = "tokens"  # "tokens" or "quotes", for spans
+    # Items with their tags that are shown
     examples: tuple[tuple[PoolItem, tuple[str, ...]], ...] = ()
-    more: str = ""
+    more: str = ""  # Words after the instructions
 
     @cached_property
     def beginning(self) -> list[dict[str, str]]:
@@ -138,17 +126,7 @@ class Prompt:
         return _object(item={"type": "string"}, spans={"type": "array", "items": span})
 
     def read(self, content: str, item: PoolItem, tokens: Sequence[Any] = ()) -> Reading:
-        """Read a reply.
-
-        Args:
-            content: Its text.
-            item: The item that was asked about.
-            tokens: The tokens of the reply with their logarithms of probabilities, as the protocol
-                has them; none where the endpoint does not give them.
-
-        Raises:
-            InvalidReplyError: It does not have the form of the schema, or is about another item.
-        """
+        """Read a reply."""
         start, found = _object_in(content)
         if found.get("item") != code_of(item):
             raise InvalidReplyError(
@@ -259,14 +237,10 @@ def _object_in(content: str) -> tuple[int, dict[str, Any]]:
 
 @dataclass(frozen=True)
 class _Places:
-    """The tokens of a reply and where they are in it; none where they are not known.
-
-    Attributes:
-        content: The reply.
-        tokens: First character, one past the last, and the token with its probabilities.
-    """
+    """The tokens of a reply and where they are in it; none where they are not known."""
 
     content: str
+    # First character, one past the last, and the token with its probabilities
     tokens: tuple[tuple[int, int, Mapping[str, Any]], ...] = ()
 
     @classmethod

@@ -76,11 +76,7 @@ class PythonCallable(Batched):
 
 
 def answer_of(item: PoolItem, value: Any, task: AnnotationTask, who: str) -> ItemAnswer:
-    """Read what a function returned for an item.
-
-    Raises:
-        InputError: It is nothing that an answer can be.
-    """
+    """Read what a function returned for an item."""
     if value is None:
         return ItemAnswer(item.id, missing="none was given")
     if task.is_single:

@@ -46,28 +46,15 @@ class StoppedError(Exception):
 
 @dataclass(frozen=True)
 class Call:
-    """A call and what became of it.
+    """A call and what became of it."""
 
-    Attributes:
-        attempt: Its number, from 0.
-        state: "sent", "done", "lost" or "old".
-        reply: What the model replied; empty if nothing came.
-    """
-
-    attempt: int
-    state: str
-    reply: Mapping[str, Any]
+    attempt: int  # Its number, from 0
+    state: str  # "sent", "done", "lost" or "old"
+    reply: Mapping[str, Any]  # What the model replied; empty if nothing came
 
 
 class Replies:
-    """The calls of models and their replies.
-
-    Args:
-        folder: Where they are kept; None: in memory, until it is closed.
-
-    Raises:
-        InputError: The folder cannot be made, or holds something else.
-    """
+    """The calls of models and their replies."""
 
     def __init__(self, folder: Path | None) -> None:
         self._turn, self._threads = Lock(), [Lock() for _ in range(SHARDS)]
@@ -106,11 +93,7 @@ class Replies:
 
     @contextmanager
     def lock(self, key: str, stop: Event) -> Iterator[None]:
-        """Hold the lock of a key, against other threads and other processes.
-
-        Raises:
-            StoppedError: `stop` was set while another held it.
-        """
+        """Hold the lock of a key, against other threads and other processes."""
         shard = int(key[:8], 16) % SHARDS
         while not self._threads[shard].acquire(timeout=0.1):
             if stop.is_set():
@@ -185,12 +168,7 @@ class Replies:
         return bool(self._read("SELECT 1 FROM calls WHERE key = ? LIMIT 1", (key,)))
 
     def models(self, prompt: str, before: str) -> list[tuple[str, str, int]]:
-        """Return the models that replied to a prompt: id, fingerprint, number of replies.
-
-        Args:
-            prompt: What calls were begun with.
-            before: What they were begun with until version 0.2.
-        """
+        """Return the models that replied to a prompt: id, fingerprint, number of replies."""
         return self._read(
             "SELECT model, fingerprint, count(*) FROM calls "
             "WHERE prompt IN (?, ?) AND state = 'done' "

@@ -61,14 +61,7 @@ class AskingByGain:
     ledger: Ledger
 
     def ask(self, crowd: Crowd, result: Consensus, label: Label, left: int) -> Picks:
-        """Choose the answers that promise most for their price.
-
-        Args:
-            crowd: The whole pool, with the answers so far.
-            result: What they say.
-            label: Who asks.
-            left: Money, in millionths.
-        """
+        """Choose the answers that promise most for their price."""
         habits = learn_habits(result)
         probs = posterior_of(result, habits)
         promised = item_gain(probs, crowd.offsets, habits.mean)
@@ -94,14 +87,7 @@ class AskingByGain:
     def _cheapest(
         self, offers: Offers, gain: Floats, counts: Mapping[str, int], left: int
     ) -> Picks:
-        """Take the answers of largest gain per price as far as money reaches.
-
-        Args:
-            offers: What can be bought.
-            gain: What each is expected to gain.
-            counts: Answers of the items so far.
-            left: Money, in millionths.
-        """
+        """Take the answers of largest gain per price as far as money reaches."""
         batch, most = self.inputs.plan.select.batch, self.inputs.plan.redundancy.max
         room, whom, models = dict(offers.room), dict[str, str](), dict[str, str]()
         is_dear = False

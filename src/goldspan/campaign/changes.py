@@ -124,12 +124,7 @@ VERSION = "version"
 
 
 def describe_guideline(plan: Plan, text: str | None) -> dict[str, Any]:
-    """Return the label set and guideline of a plan, with a hash of both.
-
-    Args:
-        plan: The plan.
-        text: The guideline; None if it is not known.
-    """
+    """Return the label set and guideline of a plan, with a hash of both."""
     found = {"labels": list(plan.task.labels or plan.task.types), "text": text}
     words = json.dumps(found, sort_keys=True, ensure_ascii=False)
     return {**found, "hash": sha256(words.encode()).hexdigest()}
@@ -179,11 +174,7 @@ def _what_changed(old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
 
 
 def guideline_versions(ledger: Ledger, crowd: Crowd) -> list[dict[str, Any]]:
-    """Return the versions of label set and guideline, the first one first.
-
-    Returns:
-        Plain values: `version`, `labels`, `hash`, `time` (milliseconds since 1970) and `answers`.
-    """
+    """Return the versions of label set and guideline, the first one first."""
     wall, given = WallTimes(ledger), crowd.latest.guideline
     rows = list(ledger.records(VERSION).values())
     counts = np.zeros(len(rows) + 1, int)

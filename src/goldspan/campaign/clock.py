@@ -64,14 +64,6 @@ def wall_of(clock: Callable[[], int]) -> Callable[[], int]:
 class CampaignClock:
     """The clock of a campaign, from the moment at which this process opened it.
 
-    Args:
-        ledger: Where the campaign is kept.
-        downtime: How many milliseconds since the last event count at most; None: all that the wall
-            clock has gone forward. That is for commands that run now and then and hold no leases.
-        wall: Milliseconds since 1970, as the machine says.
-        monotone: Milliseconds since some moment, the same in all processes of the machine.
-        moment: `moment` of the clock of another process of this machine, which then shows the same.
-
     >>> from types import SimpleNamespace
     >>> ledger = SimpleNamespace(
     ...     n_events=1, events=lambda after: iter([SimpleNamespace(time=1_000)]),
@@ -109,11 +101,7 @@ class CampaignClock:
             self._ahead = int(noted[-1]["wall"] - noted[-1]["time"])
 
     def note(self, idle: int | None = None) -> None:
-        """Keep how far the wall clock is ahead, if that has changed.
-
-        Args:
-            idle: Keep it too if there was no event for so many milliseconds.
-        """
+        """Keep how far the wall clock is ahead, if that has changed."""
         now = self()
         wall = self.wall()
         is_same = abs(wall - now - self._ahead) < STEP
@@ -138,11 +126,7 @@ def open_clock(ledger: Ledger, downtime: int | None = DOWNTIME) -> CampaignClock
 
 
 class Keeper:
-    """A thread of the server that keeps how far the wall clock is ahead.
-
-    Args:
-        clock: The campaign's; nothing is to be kept of any other.
-    """
+    """A thread of the server that keeps how far the wall clock is ahead."""
 
     def __init__(self, clock: Callable[[], int]) -> None:
         self._clock, self._halt = clock, threading.Event()

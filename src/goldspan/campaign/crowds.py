@@ -62,15 +62,7 @@ def missing_answers(ledger: Ledger, items: Sequence[str]) -> dict[str, int]:
 def still_awaited(
     inputs: CampaignInputs, ledger: Ledger, missing: Mapping[str, int], now: int, where: str
 ) -> Waiting | None:
-    """Return what is still awaited; nothing where the money or the time is used up.
-
-    Args:
-        inputs: The campaign.
-        ledger: Where it is kept.
-        missing: Answers that are missing, by item.
-        now: The campaign's time, in milliseconds.
-        where: What to do, in words.
-    """
+    """Return what is still awaited; nothing where the money or the time is used up."""
     totals, place = ledger.totals(), inputs.pool.place
     # What is reserved now pays for answers that are being given.
     left = totals.left + totals.reserved
@@ -164,13 +156,7 @@ TAKEN, FULL, MONEY, BARRED = "taken", "full", "money", "barred"
 
 
 class OpenPlaces:
-    """What is free and what was answered, read once and kept while answers are sent.
-
-    Args:
-        inputs: The campaign.
-        ledger: Where it is kept.
-        on_event: Hears of the answers that count.
-    """
+    """What is free and what was answered, read once and kept while answers are sent."""
 
     def __init__(self, inputs: CampaignInputs, ledger: Ledger, on_event: OnEvent) -> None:
         self.inputs, self.ledger, self._left = inputs, ledger, ledger.totals().left
@@ -227,11 +213,7 @@ class AnswerReader:
         self.key, self.codec, self.lengths = key, codec, lengths
 
     def read(self, file: Path, data: bytes) -> list[dict[str, Any]]:
-        """Return the answers of a file.
-
-        Raises:
-            FaultsError: Lines are faulty; all are listed, with their numbers.
-        """
+        """Return the answers of a file."""
         rows, faults = [], []
         lines = data.removeprefix(b"\xef\xbb\xbf").split(b"\n")
         for number, line in enumerate(lines, start=1):
@@ -331,10 +313,6 @@ class AnsweringCrowd:
 
     A subclass says who can be asked about an item, and what a worker answers; both must follow from
     the plan and its files alone, as a campaign that was interrupted asks again.
-
-    Args:
-        inputs: The campaign.
-        ledger: Where it is kept.
     """
 
     def __init__(self, inputs: CampaignInputs, ledger: Ledger) -> None:
@@ -786,13 +764,7 @@ def _whole(row: Mapping[str, Any]) -> str:
 
 
 class Web:
-    """People in a browser.
-
-    Args:
-        inputs: The campaign.
-        ledger: Where it is kept.
-        now: The campaign's clock; opened when it is first asked by default.
-    """
+    """People in a browser."""
 
     def __init__(
         self, inputs: CampaignInputs, ledger: Ledger, now: Callable[[], int] | None = None

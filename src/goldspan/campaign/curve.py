@@ -27,21 +27,13 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Curve:
-    """A fitted learning curve with its uncertainty.
+    """A fitted learning curve with its uncertainty."""
 
-    Attributes:
-        a: Where it ends.
-        b: How much is missing at one item.
-        c: How fast it comes.
-        draws: float64 [n_draws, 3], curves through redrawn points.
-        last: Items of the last point.
-    """
-
-    a: float
-    b: float
-    c: float
-    draws: Floats
-    last: float
+    a: float  # Where it ends
+    b: float  # How much is missing at one item
+    c: float  # How fast it comes
+    draws: Floats  # [n_draws, 3], curves through redrawn points
+    last: float  # Items of the last point
 
     def at(self, n: float) -> float:
         """Return the score with n items."""
@@ -71,18 +63,6 @@ def fit_curve(
 ) -> Curve | None:
     """Fit a learning curve.
 
-    Args:
-        n: Items learned from, at every point.
-        score: The scores.
-        error: Their standard errors.
-        seed: Of the draws.
-
-    Returns:
-        The curve; None for fewer than four different numbers of items.
-
-    Raises:
-        InputError: Lists of different lengths, or numbers that are not positive.
-
     >>> n = [10, 20, 40, 80, 160]
     >>> curve = fit_curve(n, [0.9 - 2 * x**-0.7 for x in n], [0.01] * 5)
     >>> round(curve.at(1000), 3), curve.items_to(0.95)
@@ -107,13 +87,6 @@ def pool_gain(curve: Curve, pool: int, labelled: int, right: float, more: int) -
     A labelled item has the crowd's label, any other one the model's. So the new ones exchange the
     model's accuracy for the crowd's, and the model gets better on the rest.
 
-    Args:
-        curve: The model's accuracy.
-        pool: Items in all.
-        labelled: Those of them that are labelled.
-        right: Share of the crowd's labels that are right.
-        more: Items to label; no more than there are.
-
     >>> n = [10, 20, 40, 80]
     >>> flat = fit_curve(n, [0.7] * 4, [0.01] * 4)
     >>> round(pool_gain(flat, pool=1000, labelled=80, right=0.9, more=100), 3)
@@ -127,13 +100,8 @@ def pool_gain(curve: Curve, pool: int, labelled: int, right: float, more: int) -
 
 
 def _fit(x: Floats, y: Floats, spread: Floats) -> Floats:
-    """Return the best a, b, c with a at most 1 and b at least 0, float64 [n_curves, 3].
-
-    Args:
-        x: float64 [n_points].
-        y: float64 [n_curves, n_points].
-        spread: float64 [n_points].
-    """
+    """Return the best a, b, c with a at most 1 and b at least 0, float64 [n_curves, 3]."""
+    # x float64 [n_points]; y float64 [n_curves, n_points]; spread float64 [n_points]
     weight = 1 / spread**2
     z = x ** -POWERS[:, None]
     a, b = _lines(z, y, weight)

@@ -63,13 +63,7 @@ def score_test(truth: Given, given: Given) -> TestScore:
 
 
 def why_failed(truth: Given, given: Given, least: float) -> str:
-    """Return why a test is failed, "" if it is passed.
-
-    Args:
-        truth: Known labels of the items.
-        given: A worker's.
-        least: Share that must be right.
-    """
+    """Return why a test is failed, "" if it is passed."""
     found = score_test(truth, given)
     return "" if found.share >= least else f"{found.right} of {found.total} right in the test"
 
@@ -87,12 +81,7 @@ SEEN = "last_answer"
 
 
 def method_of(plan: Plan, ledger: Ledger) -> str:
-    """Return how a campaign's answers become labels: by the default that it began with, if by one.
-
-    Args:
-        plan: The plan.
-        ledger: Where the campaign is kept; until version 0.2 no default was.
-    """
+    """Return how a campaign aggregates: a default is the one that it began with."""
     begun = ledger.records("plan").get("plan")
     if plan.aggregate.method or begun is None:
         return plan.method
@@ -115,16 +104,11 @@ class Aggregating:
     `auto` judges its candidates when that is due (`choose`) and at the end (`choose_at_end`), and
     is fitted by the last choice that was kept in between: labels depend on the answers and on what
     the ledger holds alone.
-
-    Attributes:
-        plan: The plan.
-        ledger: Where the campaign is kept.
-        runner: Where to work; by default in this thread.
     """
 
     plan: Plan
-    ledger: Ledger
-    runner: Runner | None = None
+    ledger: Ledger  # Where the campaign is kept
+    runner: Runner | None = None  # Where to work; by default in this thread
 
     def labels(self, crowd: Crowd) -> Consensus:
         """Aggregate; answers that were given with a suggestion count for the suggester, too."""
@@ -155,12 +139,7 @@ class Aggregating:
         return self._chosen(crowd)
 
     def choose_at_end(self, crowd: Crowd, last_answer: int) -> dict[str, Any] | None:
-        """Judge the candidates of `auto` by all answers, unless the last choice has seen them.
-
-        Args:
-            crowd: The answers that count.
-            last_answer: Number of the last of them (`Ledger.last_answer`).
-        """
+        """Judge the candidates of `auto` by all answers, unless the last choice has seen them."""
         kept = list(self.ledger.records(CHOICE).values())
         return None if kept and kept[-1].get(SEEN) == last_answer else self._chosen(crowd)
 
@@ -223,15 +202,10 @@ def _known(crowd: Crowd) -> Crowd | None:
 
 
 class MoreAnswers(NamedTuple):
-    """What more answers to the least certain items are worth.
+    """What more answers to the least certain items are worth."""
 
-    Attributes:
-        answers: How many there can be, at most as many as were asked for.
-        right: Tokens that they are expected to set right, if labels are drawn by their
-            probabilities.
-    """
-
-    answers: int
+    answers: int  # How many there can be, at most as many as were asked for
+    # Tokens that they are expected to set right, if labels are drawn by their probabilities
     right: float
 
 
@@ -262,12 +236,7 @@ def right_share(result: Consensus) -> float | None:
 
 
 def gold_free_warnings(result: Consensus, gold: NDArray[np.int16] | None) -> list[str]:
-    """Return what should be known before the labels are trusted; known labels may run away.
-
-    Args:
-        result: The labels.
-        gold: Known labels of the same tokens, int16 [n_tokens], -1 where there is none.
-    """
+    """Return what should be known before the labels are trusted; known labels may run away."""
     codes = result.codes if gold is None else np.where(gold >= 0, np.int16(-1), result.codes)
     return [*check_plausibility(result.crowd, codes).warnings, *result.cautions]
 
@@ -293,10 +262,6 @@ def families_of(plan: Plan, judged: Mapping[str, Mapping[str, Any]]) -> dict[str
 
     Families are found by the method that makes the labels; `families = "none"` of the plan finds
     none.
-
-    Args:
-        plan: The plan.
-        judged: The records of kind `VERDICTS`, by round.
     """
     families = plan.aggregate.families
     if isinstance(families, Mapping):
@@ -309,24 +274,7 @@ def judge(
     plan: Plan, crowd: Crowd, result: Consensus, barred: set[str], n_workers: int,
     probes: Crowd | None = None,
 ) -> Any:  # fmt: skip
-    """Judge all workers by the gold questions and by the crowd.
-
-    Args:
-        plan: The plan.
-        crowd: All answers; its gold is that of the gold questions.
-        result: Of the same crowd.
-        barred: Workers who are asked nothing more already.
-        n_workers: Workers in all; at least as many as an item may need are kept.
-        probes: What models answered silently.
-
-    Returns:
-        Plain values: `workers`, each with the `verdict` of the rules and why, and what may be said
-        of them and what it rests on (`goldspan.workers.verdicts`): `by`, `measure`, `mean` with
-        its interval, `judged`, `known`, `opinion`, `said`, how many `more` known labels would
-        settle it, the `family` of who errs together with others, and what it counts as, and
-        `signs`, the quality flags of people who repeat a probe's mistakes; and `drop`, those who go
-        now, the worst first.
-    """
+    """Judge all workers by the gold questions and by the crowd."""
     gold = crowd if crowd.gold is not None and (crowd.gold >= 0).any() else None
     known = crowd.with_gold(None) if gold is None else crowd
     reliability = measure_reliability(known, gold=gold, result=result)
@@ -376,12 +324,7 @@ def _signs(plan: Plan, crowd: Crowd, result: Consensus, probes: Crowd | None) ->
 
 
 class QualificationTest:
-    """Who has taken the test, and who failed it; where there is none, everybody is admitted.
-
-    Args:
-        inputs: The campaign; the test is its first gold questions.
-        ledger: Where it is kept.
-    """
+    """Who has taken the test, and who failed it; where there is none, everybody is admitted."""
 
     def __init__(self, inputs: CampaignInputs, ledger: Ledger) -> None:
         self.inputs, self.ledger = inputs, ledger

@@ -217,12 +217,7 @@ class CampaignState:
         return {item for item, rule in chain(*pairs) if rule == RANDOM}
 
     def against_truth(self) -> dict[str, float] | None:
-        """Compare labels and model with the truth of a simulation; nothing else ever looks at it.
-
-        Returns:
-            `labels`: the score of the labels; `model`: of the model on the rest of the pool, None
-            where there is no model or no rest. None without truth.
-        """
+        """Compare labels and model with the truth of a simulation, which nothing else uses."""
         truth = self.inputs.truth
         if truth is None or not len(self.labelled.items):
             return None

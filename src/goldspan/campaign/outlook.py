@@ -41,17 +41,7 @@ def ended(rule: str, why: str, facts: Mapping[str, Any]) -> Decision:
 
 
 def outlook(plan: Plan, rounds: Sequence[Round]) -> dict[str, Any]:
-    """Return what more labels would bring, beside more answers about the labels that there are.
-
-    Returns:
-        Plain values: `curve` (None while there are too few points), `next` (of the next 100 items
-        the score, its interval, gain, cost and answers), `ask_again` (of 100 answers to uncertain
-        items the tokens they set right, and the cost), `per_money` (both in one unit: the rise of
-        the share of right labels in the whole pool per unit of money; None where it is not known),
-        and `to_target`: what the curve says, and as `end` what it takes until the rule of the
-        target ends the campaign, with its interval (`reaching.WayToTarget`, in millionths, or
-        answers where nobody is paid; None where it is not known).
-    """
+    """Return what more labels would bring, beside more answers about the labels that there are."""
     last, curve = rounds[-1], curve_of(rounds, plan.seed)
     each = last["spent"] / max(1, last["items"])
     answers = last["answers"] / max(1, last["items"])  # gold questions among them

@@ -27,11 +27,7 @@ Check = Callable[[Any], Iterator[str]]
 
 
 class Sections:
-    """The sections of a plan without those that are faulty themselves.
-
-    Args:
-        whole: Those that are whole, by name; None for an optional one that the plan leaves out.
-    """
+    """The sections of a plan without those that are faulty themselves."""
 
     def __init__(self, whole: Mapping[str, Any]) -> None:
         self._whole = whole

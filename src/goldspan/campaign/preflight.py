@@ -51,14 +51,6 @@ def try_method(
 ) -> None:  # fmt: skip
     """Aggregate a made-up crowd and ask the rule about it.
 
-    Args:
-        labels: Single labels, or none.
-        types: Types of spans, or none.
-        encoding: Of their tags.
-        method: Name of the method.
-        params: Its parameters.
-        rule: The stopping rule.
-
     >>> try_method(["no", "yes"], [], "", "mv-token", {}, "confident(0.9)")
     Traceback (most recent call last):
     ...
@@ -74,16 +66,7 @@ def try_method(
 
 
 def model_faults(plan: Plan, pool: Pool, test: tuple[Pool, Labels] | None) -> Iterator[str]:
-    """Train the model of a plan on items of its pool with made-up labels, and ask it as it will be.
-
-    Args:
-        plan: The plan.
-        pool: Its items.
-        test: Items and labels that the model is to be measured on, or None.
-
-    Yields:
-        What does not suit; every message begins with a key.
-    """
+    """Train a plan's model on items of its pool with made-up labels, and ask it as it will be."""
     if _is_known_to_suit(plan):
         return
     items = _some(plan, pool)

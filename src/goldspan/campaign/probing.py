@@ -29,14 +29,7 @@ AT_ONCE = 200
 
 
 class Probes:
-    """The probes of a plan, asked about the items of a round before anybody else.
-
-    Args:
-        inputs: The campaign.
-        ledger: Where it is kept.
-        task: What annotators are asked.
-        stack: Closes what they hold.
-    """
+    """The probes of a plan, asked about the items of a round before anybody else."""
 
     def __init__(
         self, inputs: CampaignInputs, ledger: Ledger, task: AnnotationTask, stack: ExitStack
@@ -55,11 +48,6 @@ class Probes:
         """Ask about items that were not asked about, gold questions before them, and pay.
 
         Asked again after a break, nothing is paid twice.
-
-        Args:
-            items: Their ids.
-            pool: Returns all items by id.
-            now: The campaign's time in milliseconds.
         """
         if not self.models:
             return
@@ -126,12 +114,7 @@ class Probes:
 
 
 def probes_of(ledger: Ledger, crowd: Crowd) -> Crowd | None:
-    """Return the answers of probes to the items of a crowd, as a crowd; None without any.
-
-    Args:
-        ledger: Where the campaign is kept.
-        crowd: Answers of the campaign; its items and tags are those of the result.
-    """
+    """Return the answers of probes to the items of a crowd, as a crowd; None without any."""
     rows = list(ledger.records(PROBED).values())
     if not rows:
         return None

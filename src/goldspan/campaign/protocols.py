@@ -27,72 +27,47 @@ Labels = Sequence[Sequence[str]]
 
 @dataclass(frozen=True)
 class Picks:
-    """The items of a round.
+    """The items of a round."""
 
-    Attributes:
-        items: Their ids, in order of priority.
-        rules: The rule that picked each.
-        stopped: Why there are no more, in a word.
-        more: Items of earlier rounds that get more answers, and how many they then want in all.
-        whom: The worker whom to ask about an item, where that is chosen too; "" for whoever comes.
-        models: The model that is asked about an item besides, or alone.
-    """
-
-    items: tuple[str, ...]
-    rules: tuple[str, ...]
-    stopped: str = ""
+    items: tuple[str, ...]  # Their ids, in order of priority
+    rules: tuple[str, ...]  # The rule that picked each
+    stopped: str = ""  # Why there are no more, in a word
+    # Items of earlier rounds that get more answers, and how many they then want in all
     more: Mapping[str, int] = field(default_factory=dict)
+    # The worker whom to ask about an item, where that is chosen too; "" for whoever comes
     whom: Mapping[str, str] = field(default_factory=dict)
+    # The model that is asked about an item besides, or alone
     models: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class Measure:
-    """How good a model is.
+    """How good a model is."""
 
-    Attributes:
-        value: F1 of spans, or accuracy.
-        low: Lower bound of its 95 % interval.
-        high: Upper bound.
-        n: Items that it was measured on.
-    """
-
-    value: float
-    low: float
+    value: float  # F1 of spans, or accuracy
+    low: float  # Lower bound of its 95 % interval
     high: float
-    n: int
+    n: int  # Items that it was measured on
 
 
 @dataclass(frozen=True)
 class Evaluation:
-    """What an evaluation found.
+    """What an evaluation found."""
 
-    Attributes:
-        score: On all items that it looks at, None if the model could not be measured.
-        control: On those of them that were drawn at random, which no rule has bent; None if there
-            are too few.
-        wrong: Of every labelled item whether the model, which had not learned from it, labels it
-            otherwise than the crowd; None where that is not known. Empty if it was not looked at.
-    """
-
+    # On all items that it looks at, None if the model could not be measured
     score: Measure | None = None
+    # On those of them that were drawn at random, which no rule has bent; None if there are too few
     control: Measure | None = None
     wrong: Sequence[bool | None] = ()
 
 
 @dataclass(frozen=True)
 class Labelled:
-    """What is labelled so far.
+    """What is labelled so far."""
 
-    Attributes:
-        items: int64 [n], indexes in the pool, in a random order.
-        labels: Of each.
-        is_random: bool [n], drawn at random.
-    """
-
-    items: NDArray[np.int64]
+    items: NDArray[np.int64]  # [n], indexes in the pool, in a random order
     labels: Labels
-    is_random: NDArray[np.bool_]
+    is_random: NDArray[np.bool_]  # [n], drawn at random
 
 
 SOMEBODY = ""
@@ -101,22 +76,15 @@ SOMEBODY = ""
 
 @dataclass(frozen=True)
 class Offers:
-    """Answers that can be bought.
+    """Answers that can be bought."""
 
-    Attributes:
-        items: Ids of the items, one per answer.
-        workers: Ids of the workers, `SOMEBODY` for whoever comes.
-        prices: The most that each costs, in millionths.
-        room: How many answers may still be asked of a worker; who is missing has no limit.
-        models: Workers who are models: their answers take nobody's time, and are not counted
-            among those of a round, and an item may get one of them and one of people.
-    """
-
-    items: list[str] = field(default_factory=list)
+    items: list[str] = field(default_factory=list)  # Ids of the items, one per answer
+    # Ids of the workers, `SOMEBODY` for whoever comes
     workers: list[str] = field(default_factory=list)
-    prices: list[int] = field(default_factory=list)
+    prices: list[int] = field(default_factory=list)  # The most that each costs, in millionths
+    # How many answers may still be asked of a worker; who is missing has no limit
     room: dict[str, int] = field(default_factory=dict)
-    models: set[str] = field(default_factory=set)
+    models: set[str] = field(default_factory=set)  # Workers who are models
 
     def add(self, item: str, worker: str, price: int) -> None:
         """Add one."""
@@ -127,17 +95,11 @@ class Offers:
 
 @dataclass(frozen=True)
 class Waiting:
-    """Answers are awaited from outside.
-
-    Attributes:
-        answers: How many.
-        items: Of how many items.
-        where: What to do, in words.
-    """
+    """Answers are awaited from outside."""
 
     answers: int
-    items: int
-    where: str
+    items: int  # Of how many items
+    where: str  # What to do, in words
 
 
 @dataclass(frozen=True)
@@ -218,11 +180,7 @@ class Model(Protocol):
     """What is trained on the labels."""
 
     def train(self, items: NDArray[np.int64], labels: Labels) -> Trained | None:
-        """Train on items of the pool; None where there is too little to learn from.
-
-        Raises:
-            InputError: It cannot learn from them; the campaign tells it and goes on without.
-        """
+        """Train on items of the pool; None where there is too little to learn from."""
         ...
 
 

@@ -57,20 +57,12 @@ Bools = NDArray[np.bool_]
 
 @dataclass(frozen=True)
 class WayToTarget:
-    """What it takes, beyond what was spent, until the rule `stop.target` ends a campaign.
+    """What it takes, beyond what was spent, until the rule `stop.target` ends a campaign."""
 
-    Attributes:
-        low: With a probability of 5 % it takes no more; 0 if the rule holds already. None: it is
-            not reached with the items that there are, or only by more than 20 times what was spent.
-        middle: As likely less as more.
-        high: With a probability of 5 % it takes more; None as for `low`.
-        chance: Probability that it is reached at all.
-    """
-
-    low: float | None
-    middle: float | None
-    high: float | None
-    chance: float
+    low: float | None  # With a probability of 5 % it takes no more; 0 if the rule holds already
+    middle: float | None  # As likely less as more
+    high: float | None  # With a probability of 5 % it takes more; None as for `low`
+    chance: float  # Probability that it is reached at all
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values, for JSON."""
@@ -78,25 +70,14 @@ class WayToTarget:
 
 
 def way_to_target(
-    rounds: Sequence[Round],
-    target: float,
+    rounds: Sequence[Round],  # The facts of all rounds so far
+    target: float,  # The target, 0 to 1
     *,
-    in_a_row: int = 1,
-    unit: str = "spent",
+    in_a_row: int = 1,  # Rounds that the lower bound must hold
+    unit: str = "spent",  # What is forecast: "spent" (millionths) or "answers"
     seed: int = 0,
 ) -> WayToTarget | None:
     """Forecast what it takes until the measured score's lower bound has reached a target.
-
-    Args:
-        rounds: The facts of all rounds so far: `items`, `pool`, `control` (a score on items that
-            were drawn at random, with `value`, `low`, `high` and `n`), and what `unit` names.
-        target: The target, 0 to 1.
-        in_a_row: Rounds that the lower bound must hold.
-        unit: What is forecast: "spent" (millionths) or "answers".
-        seed: Of the draws.
-
-    Returns:
-        The forecast; None before there are four rounds with a score on items drawn at random.
 
     >>> control = [0.9 - 0.4 * n**-0.7 for n in range(1, 9)]
     >>> rounds = [
@@ -135,19 +116,12 @@ def way_to_target(
 
 @dataclass(frozen=True)
 class _Measured:
-    """Rounds that were measured, or will be.
+    """Rounds that were measured, or will be."""
 
-    Attributes:
-        spent: float64 [n_rounds], so far.
-        score: float64 [n_rounds]; nan for rounds to come.
-        variance: float64 [n_rounds], squared standard errors of the scores.
-        below: float64 [n_rounds], from the score down to its lower bound.
-    """
-
-    spent: Floats
-    score: Floats
-    variance: Floats
-    below: Floats
+    spent: Floats  # [n_rounds], so far
+    score: Floats  # [n_rounds]; nan for rounds to come
+    variance: Floats  # [n_rounds], squared standard errors of the scores
+    below: Floats  # [n_rounds], from the score down to its lower bound
 
     @classmethod
     def of(cls, rounds: Sequence[Round], spent: Floats) -> _Measured:
@@ -215,12 +189,7 @@ def _bends(seen: Floats, spent: Floats) -> Floats:
 
 
 def _fit(bend: Floats, score: Floats, covariance: Floats) -> tuple[Floats, Floats, Floats]:
-    """Return what scores say of curves under a noise.
-
-    Returns:
-        The log-likelihood of shapes and a, float64 [n_shapes, n_ends], where s_1 is integrated out;
-        of s_1 the mean, float64 [n_shapes, n_ends], and the standard deviation, float64 [n_shapes].
-    """
+    """Return what scores say of curves under a noise."""
     root = np.linalg.cholesky(covariance)
     z = np.linalg.solve(root, bend.T).T  # whitened, [n_shapes, n_rounds]
     one, y = (np.linalg.solve(root, v) for v in (np.ones(len(score)), score))

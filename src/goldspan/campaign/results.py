@@ -44,17 +44,7 @@ MOST_TOKENS = 2_000_000
 
 
 def coverage_of(pool: Crowd, rounds: Sequence[Sequence[str]]) -> dict[str, Any] | None:
-    """Work out how much of a pool is covered after every round.
-
-    Args:
-        pool: The items; answers are not looked at.
-        rounds: The ids of the items that every round picked.
-
-    Returns:
-        Plain values: `pairs` of at least two items, and per round `items`, `covered` and what is
-        expected of items at random, both shares of the pairs. None for a pool without words or
-        attributes, one of more than two million tokens, and one whose items have nothing in common.
-    """
+    """Work out how much of a pool is covered after every round."""
     if pool.n_tokens > MOST_TOKENS:
         return None
     try:
@@ -441,22 +431,12 @@ REVIEWED = "the reviewed items, which were the least certain ones"
 
 @dataclass(frozen=True, eq=False)
 class ReportData:
-    """A campaign as its report tells it; made by `ReportData.of`.
-
-    Attributes:
-        record: The numbers.
-        result: The labels, None without answers.
-        tested: Labels in whose crowd stands gold that their method has not seen: that of a
-            simulation, the gold questions aside; else the gold questions themselves, else
-            the items that the requester decided on, and labels made without knowing them. None
-            where there is none of it.
-        against: What that gold is, in words; "" for none.
-    """
+    """A campaign as its report tells it; made by `ReportData.of`."""
 
     record: CampaignRecord
-    result: Consensus | None
-    tested: Consensus | None
-    against: str
+    result: Consensus | None  # The labels, None without answers
+    tested: Consensus | None  # Labels in whose crowd stands gold that their method has not seen
+    against: str  # What that gold is, in words; "" for none
 
     @classmethod
     def of(cls, ledger: Ledger, result: Consensus | None = None) -> ReportData:

@@ -45,12 +45,7 @@ class StopSection(Section):
         return [rule(limit) for rule, limit in limits if limit is not None]
 
     def shown(self, rounds: Sequence[Round], forecast: Mapping[str, Any]) -> list[dict[str, str]]:
-        """Return the rules as rows of a table: `rule`, its `limit`, and how near it is `now`.
-
-        Args:
-            rounds: The facts of all rounds so far.
-            forecast: Where the learning curve leads, as the last round saw it; empty for none.
-        """
+        """Return the rules as rows of a table: `rule`, its `limit`, and how near it is `now`."""
         often = f", {self.rounds:,} round{'' if self.rounds == 1 else 's'} in a row"
         return [
             {
@@ -64,24 +59,15 @@ class StopSection(Section):
 
 @dataclass(frozen=True)
 class StopRule:
-    """A rule that ends a campaign; the base class of those below.
+    """A rule that ends a campaign; the base class of those below."""
 
-    Attributes:
-        key: In the section `[stop]`.
-        name: In decisions and reports.
-        is_hard: Whether it ends the campaign at once; a soft one must hold some rounds in a row.
-        needs_model: Whether it looks at how good a model is.
-        per_money: What it measures per unit of money, in words; "" if it measures nothing of it.
-        limit: What the plan says.
-    """
+    key: ClassVar[str]  # In the section `[stop]`
+    name: ClassVar[str]  # In decisions and reports
+    is_hard: ClassVar[bool] = False  # Whether it ends the campaign at once
+    needs_model: ClassVar[bool] = True  # Whether it looks at how good a model is
+    per_money: ClassVar[str] = ""  # What it measures per unit of money, in words
 
-    key: ClassVar[str]
-    name: ClassVar[str]
-    is_hard: ClassVar[bool] = False
-    needs_model: ClassVar[bool] = True
-    per_money: ClassVar[str] = ""
-
-    limit: float
+    limit: float  # What the plan says
 
     def holds(self, rounds: Sequence[Round], seed: int) -> str:
         """Return why it holds after the last of some rounds, "" if it does not."""

@@ -47,14 +47,7 @@ def is_drawn(plan: Plan, item: str, worker: str) -> bool:
 def suggestion_for(
     plan: Plan, item: str, worker: str, given: Mapping[str, Labels]
 ) -> Suggestion | None:
-    """Decide what a worker sees of an item; None where the plan has no suggestions.
-
-    Args:
-        plan: The plan.
-        item: The item; never a gold question.
-        worker: Who is to answer.
-        given: By worker, the answers of others to the item that were given without a suggestion.
-    """
+    """Decide what a worker sees of an item; None where the plan has no suggestions."""
     by = plan.page.suggest
     if by is None:
         return None
@@ -93,19 +86,12 @@ def spans_of(labels: Labels, codec: Codec) -> list[Span]:
 
 
 class Difference(NamedTuple):
-    """What an answer makes of a suggestion, in spans.
+    """What an answer makes of a suggestion, in spans."""
 
-    Attributes:
-        kept: They are in both.
-        changed: Suggested, and the answer has others in their place.
-        removed: Suggested, and the answer has nothing there.
-        added: The answer's, where nothing was suggested.
-    """
-
-    kept: int
-    changed: int
-    removed: int
-    added: int
+    kept: int  # They are in both
+    changed: int  # Suggested, and the answer has others in their place
+    removed: int  # Suggested, and the answer has nothing there
+    added: int  # The answer's, where nothing was suggested
 
 
 def difference(suggested: Sequence[Span], given: Sequence[Span]) -> Difference:
@@ -136,21 +122,12 @@ def _overlap(one: Span, other: Span) -> bool:
 
 
 class SuggestedAnswer(NamedTuple):
-    """An answer for which there was a suggestion, shown or not.
-
-    Attributes:
-        item: Index of the item.
-        worker: Index of the worker.
-        by: Whose suggestion it was.
-        shown: Whether it was shown.
-        suggested: Its spans.
-        given: Those of the answer.
-    """
+    """An answer for which there was a suggestion, shown or not."""
 
     item: int
     worker: int
-    by: str
-    shown: bool
+    by: str  # Whose suggestion it was
+    shown: bool  # Whether it was shown
     suggested: list[Span]
     given: list[Span]
 
@@ -248,20 +225,13 @@ class Apart:
     One worker has one rate of reliability and one family. So "ann after m1" is somebody else than
     ann: what she follows is no evidence of what she knows. That is an approximation of an answer
     that is partly hers and partly the suggester's.
-
-    Attributes:
-        crowd: This crowd: first the workers there are, then those who were shown something.
-        base: int32 [n_workers], whose answers these are, by the number of the worker there is.
-        blind: The crowd without answers that were given with a suggestion.
-        rho: By suggester, how far the answers after it are its own.
-        after: str per worker beyond those there are: whose suggestion it was.
     """
 
-    crowd: Crowd
-    base: NDArray[np.int32]
-    blind: Crowd
-    rho: Mapping[str, float]
-    after: tuple[str, ...]
+    crowd: Crowd  # This crowd: first the workers there are, then those who were shown something
+    base: NDArray[np.int32]  # [n_workers]
+    blind: Crowd  # The crowd without answers that were given with a suggestion
+    rho: Mapping[str, float]  # By suggester, how far the answers after it are its own
+    after: tuple[str, ...]  # str per worker beyond those there are: whose suggestion it was
 
     @classmethod
     def of(cls, ledger: Ledger, crowd: Crowd) -> Apart | None:
@@ -292,9 +262,6 @@ class Apart:
 
         Families that are found are found by blind answers. Who answered after a suggestion is of
         the suggester's family, and of no other.
-
-        Args:
-            given: As for an aggregator: "auto", "none", or names by worker.
         """
         known, own = self.blind.gold, self.blind.with_gold(None)
         kin = families_for(given, own, known) if len(own.latest) else None
@@ -315,10 +282,6 @@ class Apart:
         """Return a result of this crowd as one of the crowd that there is.
 
         What it says of workers is what it says of their blind answers.
-
-        Args:
-            result: Labels of this crowd.
-            aggregator: With the parameters of the plan.
         """
         n, made = self.blind.n_workers, result.crowd
         answers = replace(made.answers, worker=self.base[made.answers.worker])

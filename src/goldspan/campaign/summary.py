@@ -12,17 +12,7 @@ from goldspan.money import from_micro
 
 
 def cost_range(inputs: CampaignInputs) -> dict[str, Any]:
-    """Return the numbers of a plan.
-
-    Returns:
-        `items` to label; `cheapest` and `dearest`, millionths for all of them with the fewest
-        answers of the cheapest workers and the most of the dearest; `cap`; `pays_least` and
-        `pays_most`, the items that the cap pays for; `opening`, what practice and test of a worker
-        cost, on average over the gold questions; `bears`, the workers whose openings the cap pays
-        beside the minimum, and `bears_most`, those whose openings alone use it up; None where there
-        is no opening. Where nobody is paid, in place of the money `fewest` and `most`, the fewest
-        and the most answers.
-    """
+    """Return the numbers of a plan."""
     plan = inputs.plan
     own = [n for n, name in enumerate(inputs.ids) if name not in inputs.control]
     low, high = plan.redundancy.min, plan.redundancy.max

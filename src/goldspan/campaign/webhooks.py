@@ -21,11 +21,7 @@ _VARIABLE = re.compile(r"[A-Z][A-Z0-9_]{0,99}")
 
 
 def check_variable(value: str) -> str:
-    """Return the name of a variable.
-
-    Raises:
-        InputError: It cannot be one.
-    """
+    """Return the name of a variable."""
     if not _VARIABLE.fullmatch(value):
         raise InputError(
             "must be the name of a variable of the environment in capitals, which holds the "

@@ -55,12 +55,7 @@ MODEL = "annotator"
 
 
 def task_of(inputs: CampaignInputs, *, send_text: bool) -> AnnotationTask:
-    """Return what the annotators of a campaign are asked.
-
-    Args:
-        inputs: The campaign. Its gold questions are the examples that models may be shown.
-        send_text: Whether texts may be sent.
-    """
+    """Return what the annotators of a campaign are asked."""
     items = {item.id: item for item in inputs.items() if item.id in inputs.control}
     replies = inputs.folder / inputs.plan.crowd.replies
     return AnnotationTask(
@@ -75,21 +70,13 @@ def task_of(inputs: CampaignInputs, *, send_text: bool) -> AnnotationTask:
 
 
 class Expected(NamedTuple):
-    """What an annotator would do and cost if it were asked about everything.
+    """What an annotator would do and cost if it were asked about everything."""
 
-    Attributes:
-        id: Its name among the workers.
-        kind: Its kind.
-        family: Its family; "" for none.
-        estimate: Answers, tokens and money.
-        probe: Whether its answers count for nothing.
-    """
-
-    id: str
+    id: str  # Its name among the workers
     kind: str
-    family: str
-    estimate: Estimate
-    probe: bool = False
+    family: str  # Its family; "" for none
+    estimate: Estimate  # Answers, tokens and money
+    probe: bool = False  # Whether its answers count for nothing
 
 
 def expected(inputs: CampaignInputs) -> list[Expected]:
@@ -127,13 +114,7 @@ def dearest_first(inputs: CampaignInputs, items: Sequence[PoolItem]) -> NDArray[
 
 
 class Workforce(AnsweringCrowd):
-    """Annotators that answer at once, and people in a browser if the plan has any.
-
-    Args:
-        inputs: The campaign.
-        ledger: Where it is kept.
-        now: The campaign's clock, where people answer; opened when it is first asked by default.
-    """
+    """Annotators that answer at once, and people in a browser if the plan has any."""
 
     def __init__(
         self, inputs: CampaignInputs, ledger: Ledger, now: Callable[[], int] | None = None

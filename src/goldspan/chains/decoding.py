@@ -14,18 +14,11 @@ from goldspan.spans import Codec
 def best_paths(offsets, scores, start, step, end, codes):
     """Write the best path of every item (Viterbi 1967); among equals the lowest tag wins.
 
-        v_t(j) = s_t(j) + max_i (v_{t-1}(i) + step[i, j])
-
-    Args:
-        offsets: int64 [n_items + 1], from 0.
-        scores: float64 [n_tokens, J], log scores, -inf where forbidden.
-        start, step, end: float64 [J], [J, J], [J], likewise.
-        codes: int16 [n_tokens], written.
-
-    Returns:
-        The number of the first item without any possible path, -1 if there is none. Its codes
-        and those after it are not written then.
+    v_t(j) = s_t(j) + max_i (v_{t-1}(i) + step[i, j])
     """
+    # offsets int64 [n_items + 1], from 0; scores float64 [n_tokens, J]
+    # start float64 [J], [J, J], [J], likewise; step float64 [J], [J, J], [J], likewise
+    # end float64 [J], [J, J], [J], likewise; codes int16 [n_tokens], written
     n_labels, longest = len(start), 0
     for n in range(len(offsets) - 1):
         longest = max(longest, offsets[n + 1] - offsets[n])
@@ -74,15 +67,8 @@ def best_paths_of_votes(
     The recursion of `best_paths` in NumPy: items go on together, token by token, and drop out
     when they end. It is as fast as the compiled one on the few items that votes leave malformed,
     and a majority vote need not wait for a compiler.
-
-    Args:
-        scores: int64 [n_tokens, J].
-        offsets: int64 [n_items + 1].
-        codec: The tag set; its transition, start and end masks are hard.
-
-    Returns:
-        int16 [n_tokens]; among equal sums the lowest last tag, then the lowest before it.
     """
+    # scores int64 [n_tokens, J]; offsets int64 [n_items + 1]; returns int16 [n_tokens]
     codes = np.zeros(len(scores), np.int16)
     lengths = np.diff(offsets)
     order = np.argsort(-lengths, kind="stable")
@@ -116,19 +102,10 @@ def best_paths_of_votes(
 
 @kernel
 def n_best_paths(unary, start, step, end, paths, log_probs):
-    """Write the n best paths of one item: every tag keeps its n best ways to it.
-
-    Args:
-        unary: float64 [length, J], log scores.
-        start: float64 [J], log; -inf where forbidden.
-        step: float64 [J, J], log.
-        end: float64 [J], log.
-        paths: int16 [n, length], written, the best first.
-        log_probs: float64 [n], ln P(path), written.
-
-    Returns:
-        How many there are, at most n.
-    """
+    """Write the n best paths of one item: every tag keeps its n best ways to it."""
+    # unary float64 [length, J], log scores; start float64 [J], log; -inf where forbidden
+    # step float64 [J, J], log; end float64 [J], log
+    # paths int16 [n, length], written, the best first; log_probs float64 [n], ln P(path), written
     length, n_labels = unary.shape
     n = len(log_probs)
     if length == 0:
@@ -182,14 +159,11 @@ def n_best_paths(unary, start, step, end, paths, log_probs):
 
 @kernel
 def first_without_path(offsets, weight, allowed, start, step, end):
-    """Return the first item that no possible path goes through, -1 if there is none.
-
-    Args:
-        offsets: int64 [n_items + 1], tokens; the first may be any number.
-        weight: [n_items]; items of weight 0 are passed over.
-        allowed: bool [n_tokens, J], tags that a token may have.
-        start, step, end: [J], [J, J], [J], 0 where forbidden.
-    """
+    """Return the first item that no possible path goes through, -1 if there is none."""
+    # offsets int64 [n_items + 1]; weight [n_items]; items of weight 0 are passed over
+    # allowed bool [n_tokens, J], tags that a token may have
+    # start [J], [J, J], [J], 0 where forbidden; step [J], [J, J], [J], 0 where forbidden
+    # end [J], [J, J], [J], 0 where forbidden
     n_labels = len(start)
     here, before = np.zeros(n_labels, np.bool_), np.zeros(n_labels, np.bool_)
     for n in range(len(weight)):

@@ -191,15 +191,7 @@ def masses_of(
 
 
 class _Walk:
-    """Paths that are within spans.
-
-    Attributes:
-        item: int64 [n_spans].
-        begin: int64 [n_spans], first token.
-        kind: int64 [n_spans], type.
-        token: int64 [n_spans], where the paths are.
-        inside: float64 [n_spans, J], ln of their mass.
-    """
+    """Paths that are within spans."""
 
     def __init__(
         self, lattice: Lattice, steps: Spans, item: Indexes, token: Indexes, kind: Indexes

@@ -37,19 +37,10 @@ LEAST, MOST = 1e-250, 1e250
 
 @inner
 def forward_scaled(length, evidence, start, step, end, forward):
-    """Run forward, scaled by z_t at every token: f_t sums to 1, and Z is the product of the z_t.
-
-    Args:
-        length: Number of tokens, at least 1.
-        evidence: float64 [>= length, J], e_t; afterwards divided by z_t.
-        start: float64 [J], 0 where forbidden.
-        step: float64 [J, J], likewise.
-        end: float64 [J], likewise.
-        forward: float64 [>= length, J], f_t; written.
-
-    Returns:
-        ln Z; -inf where a sum leaves the safe range: then use logarithms.
-    """
+    """Run forward, scaled by z_t at every token: f_t sums to 1, and Z is the product of the z_t."""
+    # evidence float64 [>= length, J]; start float64 [J], 0 where forbidden
+    # step float64 [J, J], likewise; end float64 [J], likewise
+    # forward float64 [>= length, J], f_t; written
     n_labels = len(start)
     log_z, product = 0.0, 1.0
     for t in range(length):
@@ -88,14 +79,8 @@ def forward_scaled(length, evidence, start, step, end, forward):
 
 @inner
 def expect_scaled(length, evidence, step, end, weight, forward, outer):
-    """Run backward after `forward_scaled`; `forward` becomes the marginals times the weight.
-
-    Args:
-        length, evidence, step, end: As `forward_scaled` left them.
-        weight: How much the item counts.
-        forward: float64 [>= length, J], f_t; afterwards weight * p(y_t = j).
-        outer: float64 [J, J], added to: the weighted expected steps divided by `step`.
-    """
+    """Run backward after `forward_scaled`; `forward` becomes the marginals times the weight."""
+    # forward float64 [>= length, J]; outer float64 [J, J]
     n_labels = len(end)
     backward, after = np.empty(n_labels), np.empty(n_labels)
     last = 0.0
@@ -146,14 +131,9 @@ DENORMAL = 1e-300
 
 @inner
 def forward_log(length, evidence, start, step, end, forward):
-    """Run forward with logarithms; return ln Z, -inf if there is no path.
-
-    Args:
-        length: Number of tokens, at least 1.
-        evidence: float64 [>= length, J], ln e_t; -inf where forbidden.
-        start, step, end: float64 [J], [J, J], [J]; no logarithms; 0 where forbidden.
-        forward: float64 [>= length, J], ln f_t; written.
-    """
+    """Run forward with logarithms; return ln Z, -inf if there is no path."""
+    # evidence float64 [>= length, J]; start float64 [J]; step float64 [J]; end float64 [J]
+    # forward float64 [>= length, J], ln f_t; written
     n_labels = len(start)
     work = np.empty(n_labels)
     for t in range(length):
@@ -184,15 +164,8 @@ def backward_log(length, evidence, step, end, backward):
 
 @inner
 def expect_log(length, evidence, step, end, weight, log_z, forward, steps):
-    """Run backward after `forward_log`; `forward` becomes the marginals times the weight.
-
-    Args:
-        length, evidence, step, end: As for `forward_log`.
-        weight: How much the item counts.
-        log_z: What `forward_log` returned; finite.
-        forward: float64 [>= length, J], ln f_t; afterwards weight * p(y_t = j).
-        steps: float64 [J, J], added to: the weighted expected steps.
-    """
+    """Run backward after `forward_log`; `forward` becomes the marginals times the weight."""
+    # forward float64 [>= length, J]; steps float64 [J, J]
     n_labels = len(end)
     backward, after, work = np.log(end), np.empty(n_labels), np.empty(n_labels)
     for t in range(length - 1, -1, -1):
@@ -294,16 +267,8 @@ def gather(first, length, bounds, row, gold, unary, table, evidence):
 
     Where that could lose digits – a token whose likeliest and least likely tag are more than 1e87
     apart, or with very many rows – the item needs logarithms.
-
-    Args:
-        first: The item's first token.
-        length: Number of tokens.
-        bounds, row, gold, unary, table: As for `expect_items`.
-        evidence: float64 [>= length, J], written.
-
-    Returns:
-        The sum of the logarithms taken out, and whether the evidence is safe.
     """
+    # evidence float64 [>= length, J], written
     n_labels = table.shape[1]
     log_scale, safe = 0.0, True
     product = 1.0
@@ -412,27 +377,13 @@ def expect_items(
     offsets, bounds, row, active, gold, unary, table, log_table, start, step, end,
     counts, start_counts, step_counts,
 ):  # fmt: skip
-    """Add the expected statistics of some items, scaled where that is safe, else with logarithms.
-
-    Args:
-        offsets: int64 [n_items + 1], tokens; the first may be any number.
-        bounds: int64 [n_tokens + 1], entries of `row`; the first may be any number.
-        row: int32 [n_entries], rows of the table.
-        active: bool [n_items]; others are passed over.
-        gold: int16 [n_tokens], known tags, -1 unknown; or empty.
-        unary: float64 [n_tokens, J], more log evidence; or empty.
-        table: float64 [n_rows, J].
-        log_table: float64 [n_rows, J], its logarithm.
-        start: float64 [J], 0 where forbidden; likewise `step`, float64 [J, J].
-        end: float64 [J], 1 where an item may end, else 0.
-        counts: float64 [n_rows, J], added to: marginals of the tokens that a row belongs to.
-        start_counts: float64 [J], added to: marginals of first tokens.
-        step_counts: float64 [J, J], added to: expected steps.
-
-    Returns:
-        Sum of ln Z over the items, and the number of the first item without any possible path (its
-        gold contradicts the encoding), -1 if there is none.
-    """
+    """Add the expected statistics of some items, scaled where safe, else with logarithms."""
+    # offsets int64 [n_items + 1]; bounds int64 [n_tokens + 1]
+    # row int32 [n_entries], rows of the table; active bool [n_items]; others are passed over
+    # gold int16 [n_tokens]; unary float64 [n_tokens, J]; table float64 [n_rows, J]
+    # log_table float64 [n_rows, J], its logarithm; start float64 [J]
+    # end float64 [J], 1 where an item may end, else 0; counts float64 [n_rows, J]
+    # start_counts float64 [J]; step_counts float64 [J, J], added to: expected steps
     n_labels = len(start)
     longest = 0
     for n in range(len(active)):
@@ -481,18 +432,11 @@ ROOM = 2
 
 @inner
 def run_lanes(lengths, evidence, start, step, end, forward, room, log_z, lane_steps):
-    """Do the forward-backward of up to `LANES` items, scaled at every token.
-
-    Args:
-        lengths: int64 [LANES], tokens of the items. Set to 0 where a sum leaves the safe range:
-            that item needs logarithms, and adds nothing here.
-        evidence: float64 [>= longest, J, LANES], e_t; used up. Behind an item's end: anything.
-        start, step, end: As for `forward_scaled`.
-        forward: float64 [>= longest, J, LANES]; written: the marginals p(y_t = j).
-        room: float64 [ROOM, J, LANES], used up.
-        log_z: float64 [LANES], ln Z is added.
-        lane_steps: float64 [J, J, LANES], the expected steps divided by `step` are added.
-    """
+    """Do the forward-backward of up to `LANES` items, scaled at every token."""
+    # lengths int64 [LANES], tokens of the items
+    # evidence float64 [>= longest, J, LANES], e_t; used up; forward float64 [>= longest, J, LANES]
+    # room float64 [ROOM, J, LANES], used up; log_z float64 [LANES], ln Z is added
+    # lane_steps float64 [J, J, LANES]
     n_labels = len(start)
     total, product = np.empty(LANES), np.empty(LANES)
     longest = 0
@@ -660,16 +604,9 @@ def expect_lanes(
     """Add the expected statistics of some items, as `expect_items` does it but 32 at a time.
 
     It is more than twice as fast; items that need logarithms, or are very long, are left out.
-
-    Args:
-        order: int32 [n], items to do, the longest first.
-        offsets, bounds, row, gold, unary, table, start, step, end: As for `expect_items`.
-        counts, start_counts, step_counts: As for `expect_items`.
-        left: bool [n_items], set where an item was left out.
-
-    Returns:
-        Sum of ln Z over the items that were done.
     """
+    # order int32 [n], items to do, the longest first
+    # left bool [n_items], set where an item was left out
     n_labels = len(start)
     begin = skip_long(order, offsets, left)
     if begin == len(order):

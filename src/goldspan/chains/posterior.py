@@ -121,12 +121,8 @@ def _fill(
 
 
 def marginals(lattice: Lattice) -> tuple[Floats, Floats]:
-    """Return the marginals and the entropy of every item's path, in nats.
-
-    Returns:
-        float64 [n_tokens, J] and float64 [n_items]; 0 in items that are not active, NaN in items
-        without any path.
-    """
+    """Return the marginals and the entropy of every item's path, in nats."""
+    # returns float64 [n_tokens, J]
     if _is_few(lattice):
         return few.marginals(lattice)
     probs, entropy = np.zeros_like(lattice.evidence), np.zeros_like(lattice.log_z)
@@ -141,13 +137,8 @@ def best_codes(lattice: Lattice, start: Floats, step: Floats, end: Floats) -> ND
     """Return the best path of every item, int16 [n_tokens].
 
     It is -1 in items that are not active, and tag 0 where there is no path.
-
-    Args:
-        lattice: The items.
-        start: float64 [J], logarithms, -inf where a path must not go.
-        step: float64 [J, J], likewise.
-        end: float64 [J], likewise.
     """
+    # start float64 [J]; step float64 [J, J], likewise; end float64 [J], likewise
     if _is_few(lattice):
         return few.best_codes(lattice, start, step, end)
     codes = np.zeros(len(lattice.evidence), np.int16)
@@ -214,17 +205,8 @@ def _marginals(
 def likely_spans(
     lattice: Lattice, steps: Spans, probs: Floats, least: float
 ) -> tuple[NDArray[np.int64], Floats]:
-    """List the spans with at least some posterior mass.
-
-    Args:
-        lattice: The items.
-        steps: Its steps.
-        probs: float64 [n_tokens, J], the marginals.
-        least: Spans with less posterior mass are not listed.
-
-    Returns:
-        int64 [n_spans, 4]: item, first token, last token + 1, type; and float64 [n_spans].
-    """
+    """List the spans with at least some posterior mass."""
+    # probs float64 [n_tokens, J], the marginals; returns int64 [n_spans, 4]
     if _is_few(lattice):
         return few.likely_spans(lattice, steps, probs, least)
     room = len(probs) // 4 + 1000
@@ -243,17 +225,8 @@ def likely_spans(
 def masses_of(
     lattice: Lattice, steps: Spans, codes: NDArray[np.int16], spans: NDArray[np.int64]
 ) -> tuple[Floats, Floats]:
-    """Return the posteriors of given paths and of given spans.
-
-    Args:
-        lattice: The items.
-        steps: Its steps.
-        codes: int16 [n_tokens], the paths; an item with a -1 is passed over.
-        spans: int64 [n_spans, 4]: item, first token, last + 1, type; sorted by item.
-
-    Returns:
-        float64 [n_items], P(path), and float64 [n_spans], P(span); 0 where nothing is known.
-    """
+    """Return the posteriors of given paths and of given spans."""
+    # codes int16 [n_tokens]; spans int64 [n_spans, 4]; returns float64 [n_items]
     if _is_few(lattice):
         return few.masses_of(lattice, steps, codes, spans)
     paths, masses = np.zeros(len(lattice.active)), np.zeros(len(spans))

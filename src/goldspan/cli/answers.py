@@ -719,13 +719,7 @@ def method_params(
     method: str, param: list[str] | None, *, ties: str | None, raw: bool, seed: int | None,
     families: str | None = None,
 ) -> dict[str, Any]:  # fmt: skip
-    """Put together the parameters of a method.
-
-    Raises:
-        typer.BadParameter: A parameter is given twice, or does not look like NAME=VALUE.
-        InputError: An option is for other methods.
-        UnknownNameError: There is no such method.
-    """
+    """Put together the parameters of a method."""
     words = _parameters_of_words(method)
     params = {
         name: text if name in words and text.lower() == "none" else read_value(text)

@@ -286,11 +286,7 @@ def without_names(ledger: SqlLedger, what: Any) -> Any:
 
 
 def open_campaign(out: str, store: str | None) -> SqlLedger:
-    """Open the ledger of a folder.
-
-    Raises:
-        InputError: It holds none, or one over which no campaign was run.
-    """
+    """Open the ledger of a folder."""
     from goldspan.errors import InputError
     from goldspan.store import open_ledger
 
@@ -337,12 +333,7 @@ def write_findings(findings: ReportData, path: Path) -> None:
 
 
 def write_page(findings: ReportData, out: str) -> str:
-    """Write the report of a campaign into its folder, and give its path.
-
-    Raises:
-        InputError: The folder cannot be made, or the file not written.
-        MissingExtraError: What pictures and pages take is not installed.
-    """
+    """Write the report of a campaign into its folder, and give its path."""
     from goldspan.errors import InputError
 
     try:

@@ -55,25 +55,15 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True)
 class Campaign:
-    """The facts that a plan is written from.
+    """The facts that a plan is written from."""
 
-    Attributes:
-        file: The texts, as the plan names them.
-        labels: What annotators choose from.
-        kind: Whether they mark spans or give one label to each item.
-        columns: Names of columns by role, "text" and "id"; those that the plan shall name.
-        n_items: Items of the file.
-        annotators: Who labels.
-        overlap: Answers per item.
-    """
-
-    file: str
-    labels: list[str]
-    kind: Kind
-    columns: dict[str, str]
+    file: str  # The texts, as the plan names them
+    labels: list[str]  # What annotators choose from
+    kind: Kind  # Whether they mark spans or give one label to each item
+    columns: dict[str, str]  # Names of columns by role, "text" and "id"
     n_items: int
     annotators: list[str]
-    overlap: int
+    overlap: int  # Answers per item
 
 
 def init(

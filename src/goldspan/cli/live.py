@@ -52,37 +52,21 @@ def interruptible() -> Iterator[Callable[[], bool]]:
 
 @dataclass
 class Status:
-    """How far a campaign is, kept up to date by its events.
-
-    Attributes:
-        name: Of the campaign.
-        measure: What its scores are.
-        currency: Of its money.
-        pool: Items in all, without the gold questions.
-        cap: What may be spent, in millionths; None where nobody is paid.
-        round: The number of the round, 0 before the first.
-        items: Items picked so far.
-        answers: Answers that count.
-        spent: Millionths.
-        uncertain: Items of the round that are asked about again; None while it is not known.
-        facts: Of the last round that is done.
-        decision: The last decision, in words.
-        now: What goes on.
-    """
+    """How far a campaign is, kept up to date by its events."""
 
     name: str
-    measure: str
+    measure: str  # What its scores are
     currency: str
-    pool: int
-    cap: int | None
-    round: int = 0
-    items: int = 0
-    answers: int = 0
+    pool: int  # Items in all, without the gold questions
+    cap: int | None  # What may be spent, in millionths; None where nobody is paid
+    round: int = 0  # The number of the round, 0 before the first
+    items: int = 0  # Items picked so far
+    answers: int = 0  # Answers that count
     spent: int = 0
-    uncertain: int | None = None
-    facts: Mapping[str, Any] = field(default_factory=dict)
-    decision: str = ""
-    now: str = ""
+    uncertain: int | None = None  # Items of the round that are asked about again
+    facts: Mapping[str, Any] = field(default_factory=dict)  # Of the last round that is done
+    decision: str = ""  # The last decision, in words
+    now: str = ""  # What goes on
 
     @classmethod
     def of(cls, inputs: CampaignInputs, ledger: Ledger) -> Status:

@@ -17,20 +17,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Family:
-    """Methods of one kind.
+    """Methods of one kind."""
 
-    Attributes:
-        kind: What one of them is.
-        use: A command that uses one, with `{name}` in it.
-        names: Their names, each with its place, "module:class", and what it does.
-        parameters: Returns what can be set of a class.
-        suffixes: What may follow bsc methods after a plus.
-    """
-
-    kind: str
-    use: str
+    kind: str  # What one of them is
+    use: str  # A command that uses one, with `{name}` in it
+    # Their names, each with its place, "module:class", and what it does
     names: Mapping[str, tuple[str, str]]
-    parameters: Callable[[Any], Iterable[Parameter]]
+    parameters: Callable[[Any], Iterable[Parameter]]  # Returns what can be set of a class
+    # What may follow bsc methods after a plus
     suffixes: Mapping[str, str] = field(default_factory=dict)
 
     def shown(self, name: str) -> dict[str, Any]:

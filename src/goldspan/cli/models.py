@@ -190,20 +190,12 @@ def _named_output(output: str | None) -> str:
 
 def _params_of(
     model: str,
-    chosen: dict[str, Any],
-    counted: dict[str, int],
+    chosen: dict[str, Any],  # Parameters of models with features; None where the user named none
+    counted: dict[str, int],  # Numbers of such models, which have defaults
     own: dict[str, Any],
-    start: str | None,
+    start: str | None,  # A tagger to begin with
 ) -> dict[str, Any]:
-    """Return the parameters of a tagger, and reject options that are for another model.
-
-    Args:
-        model: Its name.
-        chosen: Parameters of models with features; None where the user named none.
-        counted: Numbers of such models, which have defaults.
-        own: Options of encoders.
-        start: A tagger to begin with.
-    """
+    """Return the parameters of a tagger, and reject options that are for another model."""
     params = {name: value for name, value in chosen.items() if value is not None}
     if model == "encoder":
         differ = {"--min-count": counted["min_count"] > 1, "--hash-bits": counted["hash_bits"]}

@@ -186,13 +186,7 @@ MaxDecompressed = Annotated[
 def adds(
     name: str, options: Sequence[Parameter], make: Callable[[dict[str, Any]], Any]
 ) -> Callable[[Function], Function]:
-    """Return a decorator that puts options in the place of a function's parameter.
-
-    Args:
-        name: The parameter.
-        options: The options, as parameters of a function for Typer.
-        make: Makes the parameter's value from those of the options, by their names.
-    """
+    """Return a decorator that puts options in the place of a function's parameter."""
 
     def decorate(function: Function) -> Function:
         own = signature(function, eval_str=True).parameters
@@ -220,15 +214,11 @@ def _parameter(name: str, annotation: Any, default: Any) -> Parameter:
 
 @dataclass(frozen=True)
 class Reading:
-    """How a command reads a crowd.
+    """How a command reads a crowd."""
 
-    Attributes:
-        given: Options by the names of `ReadOptions`, as they were given on the command line.
-        fixed: Those that the command itself sets.
-    """
-
+    # Options by the names of `ReadOptions`, as they were given on the command line
     given: Mapping[str, Any]
-    fixed: Mapping[str, Any]
+    fixed: Mapping[str, Any]  # Those that the command itself sets
 
     @property
     def gold(self) -> str | None:
@@ -270,12 +260,7 @@ class Reading:
 
 
 def reads_crowd(*, without: Collection[str] = (), **fixed: Any) -> Callable[[Function], Function]:
-    """Add the options with which a crowd is read, for a parameter `reading`.
-
-    Args:
-        without: Fields of `ReadOptions` that are no options of the command.
-        fixed: Fields that the command itself sets.
-    """
+    """Add the options with which a crowd is read, for a parameter `reading`."""
     from goldspan.crowd.options import ReadOptions, reading_options
 
     usual = _defaults(ReadOptions)
@@ -359,17 +344,11 @@ reads_pool = adds(
 
 @dataclass(frozen=True)
 class Place:
-    """A campaign: its plan, and where it is stored.
-
-    Attributes:
-        plan: The file of its plan.
-        out: Its folder.
-        store: Address of its store, if that is not in the folder.
-    """
+    """A campaign: its plan, and where it is stored."""
 
     plan: str
     out: str
-    store: str | None
+    store: str | None  # Address of its store, if that is not in the folder
 
     @property
     def address(self) -> str | Path:
@@ -381,10 +360,6 @@ class Place:
 
         Every command begins so: what `goldspan run` rejects is therefore rejected by `goldspan
         serve` in the same words, before it listens.
-
-        Raises:
-            InputError: The plan or its files are faulty.
-            MissingExtraError: What the plan takes is not installed.
         """
         from goldspan.campaign import read_inputs, read_plan
 
@@ -396,11 +371,7 @@ class Place:
         return read_inputs(plan, folder)
 
     def check_served(self) -> None:
-        """Reject a place without a campaign or without the server's secret; create nothing.
-
-        Raises:
-            InputError: There is none.
-        """
+        """Reject a place without a campaign or without the server's secret; create nothing."""
         from goldspan.errors import InputError
         from goldspan.old_name import variable
         from goldspan.store import open_ledger
@@ -461,17 +432,11 @@ at_campaign = adds(
 
 @dataclass(frozen=True)
 class Places:
-    """The campaigns that a server serves.
+    """The campaigns that a server serves."""
 
-    Attributes:
-        sources: Files of plans, or folders of them.
-        out: The folder of what comes out; of several campaigns each has its own in it.
-        store: Address of the store; of several campaigns with {name} in it.
-    """
-
-    sources: list[str]
-    out: str
-    store: str | None
+    sources: list[str]  # Files of plans, or folders of them
+    out: str  # The folder of what comes out; of several campaigns each has its own in it
+    store: str | None  # Address of the store; of several campaigns with {name} in it
 
     @property
     def is_several(self) -> bool:
@@ -484,11 +449,7 @@ class Places:
         return (self.store or "").startswith("postgres")
 
     def named(self) -> dict[str, Place]:
-        """Return the campaigns by name; one that is alone has the name "".
-
-        Raises:
-            InputError: There is none, or the store is not one for each.
-        """
+        """Return the campaigns by name; one that is alone has the name ""."""
         from goldspan.errors import InputError
 
         if not self.is_several:

@@ -113,11 +113,7 @@ def read_value(text: str) -> Any:
 
 
 def key_values(pairs: list[str] | None, what: str) -> dict[str, str]:
-    """Read repeated options such as `--columns item=question`.
-
-    Raises:
-        typer.BadParameter: One of them holds no `=`, or two have the same name.
-    """
+    """Read repeated options such as `--columns item=question`."""
     found: dict[str, str] = {}
     for pair in pairs or []:
         key, equals, value = pair.partition("=")
@@ -133,9 +129,6 @@ def key_values(pairs: list[str] | None, what: str) -> dict[str, str]:
 
 def listed(lists: list[str] | None, option: str) -> list[str] | None:
     """Read a repeated option such as `--workers a,b`: rows of CSV, so that quotes hold a comma.
-
-    Raises:
-        typer.BadParameter: A quote is not closed, or is within a value.
 
     >>> listed(['ann,bob', '"Lee, Ann"'], "--workers")
     ['ann', 'bob', 'Lee, Ann']
@@ -155,24 +148,14 @@ def listed(lists: list[str] | None, option: str) -> list[str] | None:
 
 
 def check_outputs(
-    *outputs: str | None,
-    inputs: Iterable[str | None] = (),
-    overwrite: bool,
-    as_json: bool = False,
+    *outputs: str | None,  # Names of files; None and "-" (standard output) are left out
+    inputs: Iterable[str | None] = (),  # Files that the command reads
+    overwrite: bool,  # Whether files that exist may be replaced; folders never are
+    as_json: bool = False,  # Whether standard output is taken by JSON
 ) -> None:
     """Reject outputs that cannot or must not be written, before any work is done.
 
     Every command that writes a file which the user names calls it first.
-
-    Args:
-        outputs: Names of files; None and "-" (standard output) are left out.
-        inputs: Files that the command reads.
-        overwrite: Whether files that exist may be replaced; folders never are.
-        as_json: Whether standard output is taken by JSON.
-
-    Raises:
-        typer.BadParameter: JSON and a file would both go to standard output.
-        InputError: An output is named twice, is an input, exists, or has no folder to be in.
     """
     from goldspan.errors import InputError
 
@@ -203,11 +186,7 @@ def check_outputs(
 
 
 def check_files(**outputs: str | None) -> None:
-    """Reject `-` for outputs that cannot go to standard output, by the names of their options.
-
-    Raises:
-        typer.BadParameter: One of them is `-`.
-    """
+    """Reject `-` for outputs that cannot go to standard output, by the names of their options."""
     for option, path in outputs.items():
         if path == "-":
             name = option.replace("_", "-")
@@ -215,21 +194,13 @@ def check_files(**outputs: str | None) -> None:
 
 
 def check_ending(option: str, path: str | None, *endings: str) -> None:
-    """Reject a name of an output whose ending says nothing.
-
-    Raises:
-        typer.BadParameter: It is none of the endings.
-    """
+    """Reject a name of an output whose ending says nothing."""
     if path and path != "-" and not path.lower().endswith(endings):
         raise typer.BadParameter(f"{option}: the name must end in {' or '.join(endings)}")
 
 
 def check_there(*inputs: str | None) -> None:
-    """Reject inputs that are not there, before any work is done.
-
-    Raises:
-        InputError: One of them is not there.
-    """
+    """Reject inputs that are not there, before any work is done."""
     from goldspan.errors import InputError
 
     for path in inputs:
@@ -254,14 +225,7 @@ _PARTS = {
 
 
 def check_part(name: str) -> None:
-    """Reject an optional part of which a package is missing, before any work is done.
-
-    Args:
-        name: One of `_PARTS`.
-
-    Raises:
-        MissingExtraError: A package is not installed.
-    """
+    """Reject an optional part of which a package is missing, before any work is done."""
     from importlib.util import find_spec
 
     from goldspan.errors import MissingExtraError

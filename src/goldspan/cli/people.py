@@ -614,12 +614,7 @@ _COLUMNS = {"worker", "price"}
 
 
 def read_prices(text: str | None) -> dict[str, str] | str | None:
-    """Read one amount, or a table of workers and prices; it may price more workers than there are.
-
-    Raises:
-        InputError: It is neither.
-        FormatError: The table lacks a column, a price is not an amount, or a worker has two.
-    """
+    """Read one amount, or a table of workers and prices, of which some may be unknown."""
     if text is None:
         return None
     if Path(text).is_file():

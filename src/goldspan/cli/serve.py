@@ -183,25 +183,15 @@ class _Asked:
 
 @dataclass(frozen=True)
 class _Opened:
-    """A campaign that is open.
+    """A campaign that is open."""
 
-    Attributes:
-        name: In addresses; "" alone.
-        place: Where it is.
-        settings: How it is served.
-        app: Its application.
-        people: The annotators of the plan who have links.
-        made: Links that were made now.
-        room: Where its loop is asked, in a process of its own.
-    """
-
-    name: str
+    name: str  # In addresses; "" alone
     place: Place
-    settings: ServerSettings
+    settings: ServerSettings  # How it is served
     app: FastAPI
-    people: list[str]
-    made: dict[str, Any]
-    room: Room | None
+    people: list[str]  # The annotators of the plan who have links
+    made: dict[str, Any]  # Links that were made now
+    room: Room | None  # Where its loop is asked, in a process of its own
 
     @property
     def context(self) -> ServerContext:

@@ -24,19 +24,12 @@ from goldspan.errors import InputError, UnknownNameError
 
 
 class AnswerToken(NamedTuple):
-    """One line of an answer file.
+    """One line of an answer file."""
 
-    Attributes:
-        token: The token as the file shows it; "" where the line holds only a label.
-        label: The label; "" where the line holds only a token.
-        line: Line in the file, counted from 1.
-        sentence: Sentence of the file, counted from 0.
-    """
-
-    token: str
-    label: str
-    line: int
-    sentence: int
+    token: str  # The token as the file shows it; "" where the line holds only a label
+    label: str  # The label; "" where the line holds only a token
+    line: int  # Line in the file, counted from 1
+    sentence: int  # Sentence of the file, counted from 0
 
 
 class Kind(IntEnum):
@@ -101,48 +94,26 @@ FAULT_KINDS: Mapping[str, str] = MappingProxyType(
 
 
 class Fault(NamedTuple):
-    """One thing that was not as it should be.
-
-    Attributes:
-        kind: One of `FAULT_KINDS`.
-        line: Line in the answer file; for what is missing the line it should follow, 0 the top.
-        sentence: Reference sentence, counted from 0; -1 unknown.
-        position: Token within that sentence, counted from 0; for a line that belongs to no token,
-            the token it follows; -1 none.
-        token: What the answer shows.
-        label: The label on that line.
-        reference: What the reference has there.
-    """
+    """One thing that was not as it should be."""
 
     kind: str
-    line: int
-    sentence: int
-    position: int
-    token: str
-    label: str
-    reference: str
+    line: int  # Line in the answer file; for what is missing the line it should follow, 0 the top
+    sentence: int  # Reference sentence, counted from 0; -1 unknown
+    position: int  # Token within that sentence, counted from 0
+    token: str  # What the answer shows
+    label: str  # The label on that line
+    reference: str  # What the reference has there
 
 
 @dataclass(frozen=True, eq=False)
 class Alignment:
-    """Where the lines of one answer belong among the tokens of the reference.
+    """Where the lines of one answer belong among the tokens of the reference."""
 
-    Attributes:
-        source: int32 [n_tokens], index of the line whose label stands for the token, -1 none. Of
-            several parts the first that is not outside, else the first.
-        altered: bool [n_tokens], whether the answer shows the token cut, merged, changed, or
-            leaves it out of a sentence that it has. A purely glued label does not count.
-        target: int32 [n_lines], reference token in which the line begins, -1 none; never falls.
-        kind: int8 [n_lines], a code of `Kind`.
-        faults: Everything that is not as in the reference, by line. A token cut in three gives
-            three faults, one for every line, so that every label can be found.
-    """
-
-    source: NDArray[np.int32]
-    altered: NDArray[np.bool_]
-    target: NDArray[np.int32]
-    kind: NDArray[np.int8]
-    faults: tuple[Fault, ...]
+    source: NDArray[np.int32]  # [n_tokens]
+    altered: NDArray[np.bool_]  # [n_tokens]
+    target: NDArray[np.int32]  # [n_lines], reference token in which the line begins, -1 none
+    kind: NDArray[np.int8]  # [n_lines], a code of `Kind`
+    faults: tuple[Fault, ...]  # Everything that is not as in the reference, by line
 
 
 # --------------------------------------------------------------------------------------------------
@@ -157,19 +128,12 @@ _MAX_PASSES = 8
 
 @dataclass(frozen=True)
 class LabelRepair:
-    """The glued labels of one document.
+    """The glued labels of one document."""
 
-    Attributes:
-        types: Types that may be glued.
-        labels: Labels of the answer.
-        both: Tokens that both sides have; a bare type at their end belongs to them.
-        pattern: Matches a glued label anywhere in a text.
-    """
-
-    types: frozenset[str]
+    types: frozenset[str]  # Types that may be glued
     labels: frozenset[str]
-    both: frozenset[str]
-    pattern: re.Pattern[str]
+    both: frozenset[str]  # Tokens that both sides have; a bare type at their end belongs to them
+    pattern: re.Pattern[str]  # Matches a glued label anywhere in a text
 
     @classmethod
     def learn(
@@ -217,11 +181,7 @@ class LabelRepair:
         return token
 
     def clean(self, text: str, owner: Sequence[int]) -> tuple[str, list[int]]:
-        """Take glued labels out of a text wherever they are, also labels inside labels.
-
-        Returns:
-            The characters that remain and their lines.
-        """
+        """Take glued labels out of a text wherever they are, also labels inside labels."""
         owners = list(owner)
         for _ in range(_MAX_PASSES):
             spans = [found.span() for found in self.pattern.finditer(text)]
@@ -360,19 +320,12 @@ _REACH = 8
 
 @dataclass(frozen=True)
 class Trace:
-    """Where lines begin, filled in while tracing.
+    """Where lines begin, filled in while tracing."""
 
-    Attributes:
-        target: int32 [n_lines], reference token in which the line begins, -1 none.
-        kind: int8 [n_lines], a code of `Kind`.
-        touched: bool [n_tokens], whether the answer shows something of the token.
-        altered: bool [n_tokens], whether the answer shows the token cut, merged or changed.
-    """
-
-    target: NDArray[np.int32]
-    kind: NDArray[np.int8]
-    touched: NDArray[np.bool_]
-    altered: NDArray[np.bool_]
+    target: NDArray[np.int32]  # [n_lines], reference token in which the line begins, -1 none
+    kind: NDArray[np.int8]  # [n_lines], a code of `Kind`
+    touched: NDArray[np.bool_]  # [n_tokens], whether the answer shows something of the token
+    altered: NDArray[np.bool_]  # [n_tokens]
 
     def note(self, line: int, tokens: Sequence[int], kind: Kind) -> None:
         """Write down which tokens a line shows and how; it belongs to the first of them."""
@@ -423,19 +376,12 @@ class _Gap:
 
 @dataclass(frozen=True)
 class _CharacterAlignment:
-    """The characters of some tokens and of some lines, glued labels taken out.
+    """The characters of some tokens and of some lines, glued labels taken out."""
 
-    Attributes:
-        tokens: Characters of the tokens, joined.
-        lines: Characters of the lines, joined.
-        in_token: Number of characters of every token.
-        in_line: Number of characters of every line.
-    """
-
-    tokens: str
-    lines: str
-    in_token: Sequence[int]
-    in_line: Sequence[int]
+    tokens: str  # Characters of the tokens, joined
+    lines: str  # Characters of the lines, joined
+    in_token: Sequence[int]  # Number of characters of every token
+    in_line: Sequence[int]  # Number of characters of every line
 
     @classmethod
     def of(
@@ -636,16 +582,10 @@ _STRAYS = {
 
 @dataclass(frozen=True, eq=False)
 class Placed:
-    """Which label counts for every token, and what became of every line.
+    """Which label counts for every token, and what became of every line."""
 
-    Attributes:
-        source: int32 [n_tokens], index of the line whose label counts, -1 missing.
-        placement: int8 [n_lines], a code of `Placement`; one line is placed per token with a
-            source.
-    """
-
-    source: NDArray[np.int32]
-    placement: NDArray[np.int8]
+    source: NDArray[np.int32]  # [n_tokens], index of the line whose label counts, -1 missing
+    placement: NDArray[np.int8]  # [n_lines], a code of `Placement`
 
     def reasons(self) -> dict[str, int]:
         """Count the labels that are not placed, by reason; with those placed, all lines."""
@@ -765,16 +705,7 @@ def speakers(
 
 
 class FaultFinder:
-    """Knows where tokens and lines stand, and lists what is not as in the reference.
-
-    Attributes:
-        reference: Tokens of every sentence.
-        answer: Lines of the answer.
-        found: Where the lines belong.
-        starts: int64 [n_sentences + 1], first token of every sentence.
-        sentence: int64 [n_tokens], sentence of every token.
-        placed: int64 [n_placed], lines that belong to a token; their tokens never fall.
-    """
+    """Knows where tokens and lines stand, and lists what is not as in the reference."""
 
     def __init__(
         self, reference: Sequence[Sequence[str]], answer: Sequence[AnswerToken], found: Trace

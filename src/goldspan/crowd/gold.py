@@ -60,9 +60,6 @@ def attach_gold(crowd: Crowd, gold: Any, options: ReadOptions, *, refine: bool =
 def rows_of_mapping(gold: Mapping[Any, Any]) -> list[dict[str, Any]]:
     """Return single labels by item id, several in a list or set, as rows; None is not known.
 
-    Raises:
-        InputError: It names nothing.
-
     >>> rows_of_mapping({1: "x", "2": ["y", "z"]})[1:]
     [{'item': '2', 'label': 'y'}, {'item': '2', 'label': 'z'}]
     """
@@ -83,9 +80,6 @@ def rows_of_mapping(gold: Mapping[Any, Any]) -> list[dict[str, Any]]:
 
 def tags_of_mapping(gold: Mapping[Any, Any]) -> dict[str, list[Any]]:
     """Return tags in order by item id; an item of which nothing is known (None) is left out.
-
-    Raises:
-        InputError: The tags of an item are no list.
 
     >>> tags_of_mapping({1: ("B-PER", "O"), "2": None})
     {'1': ['B-PER', 'O']}
@@ -108,11 +102,7 @@ def _from_tags(crowd: Crowd, gold: Mapping[Any, Any], options: ReadOptions) -> C
 
 
 def check_items(crowd: Crowd, known: Mapping[str, Any], name: str) -> int:
-    """Return how many of the crowd's items are named.
-
-    Raises:
-        InputError: None is.
-    """
+    """Return how many of the crowd's items are named."""
     hit = sum(key in known for key in crowd.item_ids.to_pylist())
     if not hit:
         first = next(iter(known), "")
@@ -125,9 +115,6 @@ def flat_tags(crowd: Crowd, known: Mapping[str, Any]) -> list[str | None]:
 
     Where:
         known: By item id its tags in order, or a label.
-
-    Raises:
-        InputError: An item has another number of tokens.
     """
     flat: list[str | None] = []
     lengths = np.diff(crowd.offsets).tolist()

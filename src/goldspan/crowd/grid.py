@@ -35,23 +35,14 @@ _NO_CELL = dict.fromkeys(map(ord, "\t\n\r\0"), " ")
 
 @dataclass(frozen=True, eq=False)
 class Grid:
-    """A table of strings.
-
-    Attributes:
-        name: Name of the file.
-        header: Column names.
-        cells: Arrow string array [n_rows * n_columns], row after row.
-        line: int64 [n_rows], line of every row in the file, from 1.
-        block: int64 [n_rows], how many runs of blank lines stand before the row.
-        notes: What was found out about the table.
-    """
+    """A table of strings."""
 
     name: str
     header: tuple[str, ...]
-    cells: pa.Array = field(repr=False)
-    line: NDArray[np.int64] = field(repr=False)
-    block: NDArray[np.int64] = field(repr=False)
-    notes: tuple[str, ...] = ()
+    cells: pa.Array = field(repr=False)  # Arrow string array [n_rows * n_columns], row after row
+    line: NDArray[np.int64] = field(repr=False)  # [n_rows], line of every row in the file, from 1
+    block: NDArray[np.int64] = field(repr=False)  # [n_rows]
+    notes: tuple[str, ...] = ()  # What was found out about the table
 
     @property
     def n_rows(self) -> int:
@@ -180,21 +171,13 @@ def _without_declaration(source: Source) -> Source:
 
 @dataclass(frozen=True, eq=False)
 class _Lines:
-    """The lines of a table and what they are.
+    """The lines of a table and what they are."""
 
-    Attributes:
-        starts: int64 [n_lines], first byte of every line.
-        ends: int64 [n_lines], its line feed.
-        n_marks: int64 [n_lines], delimiters in it.
-        comment: bool [n_lines], whether it is a comment.
-        is_row: bool [n_lines], whether it is the header or a row.
-    """
-
-    starts: NDArray[np.int64]
-    ends: NDArray[np.int64]
-    n_marks: NDArray[np.int64]
-    comment: NDArray[np.bool_]
-    is_row: NDArray[np.bool_]
+    starts: NDArray[np.int64]  # [n_lines], first byte of every line
+    ends: NDArray[np.int64]  # [n_lines], its line feed
+    n_marks: NDArray[np.int64]  # [n_lines], delimiters in it
+    comment: NDArray[np.bool_]  # [n_lines], whether it is a comment
+    is_row: NDArray[np.bool_]  # [n_lines], whether it is the header or a row
 
 
 def _find_lines(
@@ -250,9 +233,6 @@ def _cut(
 
     Separators go, and lines that are not rows go as a whole; a cell ends where its separator
     stood, less all that went before it.
-
-    Returns:
-        The end of every cell, and the bytes; None if these are all but the separators.
     """
     cell_ends = separators - np.arange(len(separators), dtype=separators.dtype)
     kept = None

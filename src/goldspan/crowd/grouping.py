@@ -26,10 +26,6 @@ def sorted_by(
     Where:
         key: int32 [n_answers], the group of every answer, from 0 to n_groups - 1.
 
-    Returns:
-        order: int32 or int64 [n_answers], the answers sorted.
-        bounds: int64 [n_groups + 1]; group g holds order[bounds[g]:bounds[g + 1]].
-
     >>> order, bounds = sorted_by(np.array([1, 0, 1], np.int32), 2)
     >>> order.tolist(), bounds.tolist()
     ([1, 0, 2], [0, 1, 3])
@@ -62,12 +58,10 @@ def number_attempts(
         item: int32 [n_answers], indices from 0.
         worker: int32 [n_answers], indices from 0.
 
-    Returns:
-        int16 [n_answers], from 0; all 0 where nothing is repeated.
-
     >>> number_attempts(np.array([0, 0, 0]), np.array([1, 1, 2])).tolist()
     [0, 1, 0]
     """
+    # returns int16 [n_answers], from 0; all 0 where nothing is repeated
     attempt = np.zeros(len(item), np.int16)
     fill = _fill_sorting if len(item) < LARGE else _fill_linear
     most = fill(item, worker, repeated == "first", attempt)

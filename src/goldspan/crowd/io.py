@@ -72,15 +72,6 @@ def _check_options(names: Iterable[str]) -> None:
 def to_crowd(data: Any, argument: str = "crowd", **reading: Any) -> Crowd:
     r"""Return whatever a public function was given as a `Crowd`.
 
-    Args:
-        data: A `Crowd`, a `Consensus` (its crowd, with the consensus in the place of the gold), or
-            anything that `read_crowd` reads.
-        argument: Name of the argument, for messages.
-        reading: Options of `read_crowd`; of a crowd that is there already only `gold` can be set.
-
-    Raises:
-        InputError: It cannot be read, or there is nothing to read that options could be for.
-
     >>> to_crowd(b"task,worker,label\n1,a,x\n").n_workers
     1
     """

@@ -15,13 +15,8 @@ from goldspan._kernel import kernel
 
 @kernel
 def fill_groups(key, bounds, order):
-    """Sort answers by group, within a group as they stand.
-
-    Args:
-        key: int32 [n_answers], the group of every answer.
-        bounds: int64 [n_groups + 1], zeros; becomes the bounds of the groups in `order`.
-        order: int32 or int64 [n_answers], written.
-    """
+    """Sort answers by group, within a group as they stand."""
+    # key int32 [n_answers], the group of every answer; bounds int64 [n_groups + 1]
     for a in range(len(key)):
         bounds[key[a] + 1] += 1
     for g in range(1, len(bounds)):
@@ -42,15 +37,10 @@ def fill_groups(key, bounds, order):
 
 @kernel
 def fill_attempts(order, bounds, worker, n_workers, backwards, attempt):
-    """Number the answers of every worker to every item, and give the highest number.
-
-    Args:
-        order: int32 [n_answers], the answers sorted by item.
-        bounds: int64 [n_items + 1], of the items in `order`.
-        worker: int32 [n_answers].
-        attempt: int16 [n_answers], zeros; written where it is not 0, so that the pages of a crowd
-            without repeats stay untouched.
-    """
+    """Number the answers of every worker to every item, and give the highest number."""
+    # order int32 [n_answers], the answers sorted by item
+    # bounds int64 [n_items + 1], of the items in `order`; worker int32 [n_answers]
+    # attempt int16 [n_answers]
     stamp = np.full(n_workers, -1, np.int32)
     count = np.zeros(n_workers, np.int64)
     most = 0
@@ -71,15 +61,10 @@ def fill_attempts(order, bounds, worker, n_workers, backwards, attempt):
 
 @kernel
 def fill_latest(order, bounds, worker, attempt, n_workers, keep):
-    """Mark, of every worker's answers to an item, the one of the highest attempt.
-
-    Args:
-        order: int32 [n_answers], the answers sorted by item.
-        bounds: int64 [n_items + 1], of the items in `order`.
-        worker: int32 [n_answers].
-        attempt: int16 [n_answers]; of two equal ones the later answer counts.
-        keep: bool [n_answers], all False; written.
-    """
+    """Mark, of every worker's answers to an item, the one of the highest attempt."""
+    # order int32 [n_answers], the answers sorted by item
+    # bounds int64 [n_items + 1], of the items in `order`; worker int32 [n_answers]
+    # attempt int16 [n_answers]; keep bool [n_answers], all False; written
     stamp = np.full(n_workers, -1, np.int32)
     best = np.zeros(n_workers, np.int64)
     for i in range(len(bounds) - 1):

@@ -39,18 +39,11 @@ _TRIED = ("BIO", "IOBES", "BILOU", "BMEWO")
 
 @dataclass(frozen=True)
 class Labels:
-    """The distinct label strings of an input, read.
+    """The distinct label strings of an input, read."""
 
-    Attributes:
-        tagset: The complete tag set of their types.
-        codes: int16 [n_labels], code of every distinct string; -1 for missing ones, and for bad
-            ones unless they count as outside.
-        bad: Why a string is not a tag, by its place in the list.
-    """
-
-    tagset: Codec
-    codes: NDArray[np.int16]
-    bad: dict[int, str]
+    tagset: Codec  # The complete tag set of their types
+    codes: NDArray[np.int16]  # [n_labels], code of every distinct string
+    bad: dict[int, str]  # Why a string is not a tag, by its place in the list
 
 
 def read_labels(raw: Sequence[str], options: ReadOptions, *, single: bool = False) -> Labels:

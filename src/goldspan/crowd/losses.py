@@ -37,16 +37,6 @@ _MAX_SHOWN = 60
 def losses(crowd: Crowd, format: str) -> list[str]:  # noqa: A002 - the word users know
     r"""Name what of a crowd a format cannot hold, by writing it to a temporary place.
 
-    Args:
-        crowd: The crowd.
-        format: Name of a format that can be written.
-
-    Returns:
-        What does not come back, in words, with counts and first examples; empty if everything does.
-
-    Raises:
-        InputError: The format cannot be written, or not with this crowd.
-
     >>> import goldspan
     >>> crowd = goldspan.read_crowd(b"item,worker,label\n1,ann,x\n")
     >>> losses(crowd, "parquet")
@@ -155,19 +145,12 @@ def differences(crowd: Crowd, back: Crowd) -> list[str]:
 
 @dataclass(frozen=True, eq=False)
 class _Compared:
-    """Two crowds, and which items of them are the same.
+    """Two crowds, and which items of them are the same."""
 
-    Attributes:
-        mine: What was written.
-        back: What was read.
-        pairs: int64 [n_pairs, 2], indices of items that are the same.
-        same: bool [n_pairs], whether their tokens have the same number.
-    """
-
-    mine: Crowd
-    back: Crowd
-    pairs: NDArray[np.int64]
-    same: NDArray[np.bool_]
+    mine: Crowd  # What was written
+    back: Crowd  # What was read
+    pairs: NDArray[np.int64]  # [n_pairs, 2], indices of items that are the same
+    same: NDArray[np.bool_]  # [n_pairs], whether their tokens have the same number
 
     @classmethod
     def of(cls, mine: Crowd, back: Crowd) -> _Compared:
@@ -400,11 +383,7 @@ class _Compared:
     def _labels(
         self, one: Tagged, other: Tagged, rows: Sequence[tuple[int, int, int, int, bool]]
     ) -> list[tuple[int, str]]:
-        """Compare sequences of labels; items of other tokens by the characters of their spans.
-
-        Returns:
-            Our sequences that differ, with what differs first.
-        """
+        """Compare sequences of labels; items of other tokens by the characters of their spans."""
         words = [*self.mine.tagset.tags, None]
         table = _translation(self.back.tagset, self.mine.tagset)
         wrong: list[tuple[int, str]] = []

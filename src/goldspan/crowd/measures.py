@@ -321,9 +321,6 @@ def worker_rates(crowd: Crowd, truth: NDArray[np.int16], policy: str = "conlleva
 
     Where:
         truth: int16 [n_tokens], -1 where unknown.
-
-    Returns:
-        Rates by worker index.
     """
     answers, codec = crowd.latest, crowd.tagset
     theirs = truth[crowd.token_of]

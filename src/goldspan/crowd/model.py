@@ -107,15 +107,10 @@ class Answers:
 
 @dataclass(frozen=True, eq=False)
 class View:
-    """Answers grouped by item or by worker.
+    """Answers grouped by item or by worker."""
 
-    Attributes:
-        order: int64 [n_answers], the answers sorted by group, within a group as they stand.
-        bounds: int64 [n_groups + 1]; group g holds order[bounds[g]:bounds[g + 1]].
-    """
-
-    order: NDArray[np.int64]
-    bounds: NDArray[np.int64]
+    order: NDArray[np.int64]  # [n_answers]
+    bounds: NDArray[np.int64]  # [n_groups + 1]; group g holds order[bounds[g]:bounds[g + 1]]
 
     @classmethod
     def of(cls, key: NDArray[np.int32], n_groups: int) -> View:
@@ -495,17 +490,11 @@ def _find(place: Mapping[str, int], name: str, what: str) -> int:
 
 
 class ItemText(NamedTuple):
-    """The text that a tool shows for an item.
-
-    Attributes:
-        value: The text.
-        bounds: First character of every token and one past its last.
-        is_own: Whether it is the item's text, and not its tokens with blanks between.
-    """
+    """The text that a tool shows for an item."""
 
     value: str
-    bounds: list[tuple[int, int]]
-    is_own: bool
+    bounds: list[tuple[int, int]]  # First character of every token and one past its last
+    is_own: bool  # Whether it is the item's text, and not its tokens with blanks between
 
 
 def item_texts(crowd: Crowd) -> Iterator[ItemText]:

@@ -37,26 +37,15 @@ Shape = Literal["text", "choice", "flag", "pairs", "list", "repeat"]
 
 @dataclass(frozen=True)
 class Option:
-    """How an option of a reader is explained, checked and spelled.
+    """How an option of a reader is explained, checked and spelled."""
 
-    Attributes:
-        help: One sentence, the same in Python and on the command line.
-        what: What the option is, for messages: "rule for cut tokens".
-        shape: How the command line reads it: a "text", one of the `choices`, a "flag", "pairs"
-            (OLD=NEW, repeatable), a "list" (a,b,c, repeatable), or "repeat" (one value each time).
-        choices: The values that it may have; empty for any.
-        is_open: Whether other values are allowed too: `choices` are proposals then.
-        flags: Its names on the command line; none for options of the library alone.
-        metavar: What its value is called in help texts.
-    """
-
-    help: str
-    what: str = ""
-    shape: Shape = "text"
-    choices: tuple[str, ...] = ()
-    is_open: bool = False
-    flags: tuple[str, ...] = ()
-    metavar: str = ""
+    help: str  # One sentence, the same in Python and on the command line
+    what: str = ""  # What the option is, for messages: "rule for cut tokens"
+    shape: Shape = "text"  # How the command line reads it
+    choices: tuple[str, ...] = ()  # The values that it may have; empty for any
+    is_open: bool = False  # Whether other values are allowed too: `choices` are proposals then
+    flags: tuple[str, ...] = ()  # Its names on the command line
+    metavar: str = ""  # What its value is called in help texts
 
 
 def option(

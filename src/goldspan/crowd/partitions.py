@@ -28,11 +28,7 @@ def is_partitioned(path: str | Path) -> bool:
 
 
 def partitions_of(path: str | Path) -> list[Path]:
-    """List the partitions of a folder in their order.
-
-    Raises:
-        InputError: There is none, or one is no file.
-    """
+    """List the partitions of a folder in their order."""
     found = sorted(Path(path).glob(PATTERN))
     for one in found:
         if not one.is_file():
@@ -46,17 +42,6 @@ def partitions_of(path: str | Path) -> list[Path]:
 
 def write_partitions(crowd: Crowd, path: str | Path, n: int) -> int:
     r"""Write a crowd as partitions of about equal work, items in their order.
-
-    Args:
-        crowd: The crowd.
-        path: A folder that does not exist.
-        n: How many; fewer where items are few, or long.
-
-    Returns:
-        How many were written.
-
-    Raises:
-        InputError: `n` makes no sense, or the folder exists or cannot be made.
 
     >>> import goldspan, tempfile
     >>> crowd = goldspan.read_crowd(b"task,worker,label\n1,a,x\n2,a,y\n3,b,x\n")

@@ -48,14 +48,6 @@ def vote_tokens(
 
     Where all files of a document show the same tokens, these are the result.
 
-    Args:
-        documents: Lines of every file of every document; lines without tokens are passed over, and
-            documents may have no file.
-        types: Types of labels that may be glued onto tokens.
-
-    Returns:
-        Tokens of the sentences of every document.
-
     >>> from goldspan.crowd.alignment import AnswerToken
     >>> cut = [AnswerToken("Russia", "B-LOC", 1, 0), AnswerToken("n", "O", 2, 0)]
     >>> vote_tokens([[cut, cut, [AnswerToken("Russian", "O", 1, 0)]]], {"LOC"})
@@ -95,20 +87,13 @@ def _sentences(lines: Sequence[AnswerToken]) -> list[list[str]]:
 
 @dataclass(frozen=True, eq=False)
 class _File:
-    """One file as characters.
+    """One file as characters."""
 
-    Attributes:
-        tokens: Its tokens without glued labels.
-        text: Their characters, joined.
-        places: int8 [n_chars + 1], a `_Place` before every character and one at the end.
-        sentence: int64 [n_chars], sentence of every character.
-        glued: Tokens that have labels glued on, by their first and last character.
-    """
-
-    tokens: list[str]
+    tokens: list[str]  # Its tokens without glued labels
     text: str
-    places: NDArray[np.int8]
-    sentence: NDArray[np.int64]
+    places: NDArray[np.int8]  # [n_chars + 1], a `_Place` before every character and one at the end
+    sentence: NDArray[np.int64]  # [n_chars], sentence of every character
+    # Tokens that have labels glued on, by their first and last character
     glued: dict[tuple[int, int], str]
 
     @classmethod
@@ -173,9 +158,6 @@ def _vote_text(files: Sequence[_File]) -> tuple[str, NDArray[np.int64]]:
     """Vote the characters: in parts between those that all files show, by the files' versions.
 
     Who has nothing of a sentence of the first draft has no say there: unfinished files, mostly.
-
-    Returns:
-        The text, and where every file shows its characters, int64 [n_files, n_chars], -1 nowhere.
     """
     draft = _draft(files)
     at = np.stack([_chars_in(draft, file) for file in files])
@@ -215,20 +197,13 @@ def _vote_text(files: Sequence[_File]) -> tuple[str, NDArray[np.int64]]:
 
 @dataclass(frozen=True, eq=False)
 class _Document:
-    """A document whose files differ.
+    """A document whose files differ."""
 
-    Attributes:
-        text: Its characters, as voted.
-        ends: int64 [n_places], places before which some file ends a token, the edges left out.
-        counts: int64 [n_places, 3], how many files show them joined, ended and relabelled.
-        breaks: bool [n_places], whether a sentence ends where a token does.
-        glued: Tokens onto which all files have glued the same, as they are shown.
-    """
-
-    text: str
-    ends: NDArray[np.int64]
-    counts: NDArray[np.int64]
-    breaks: NDArray[np.bool_]
+    text: str  # Its characters, as voted
+    ends: NDArray[np.int64]  # [n_places]
+    counts: NDArray[np.int64]  # [n_places, 3]
+    breaks: NDArray[np.bool_]  # [n_places], whether a sentence ends where a token does
+    # Tokens onto which all files have glued the same, as they are shown
     glued: dict[tuple[int, int], str]
 
     @classmethod

@@ -39,26 +39,17 @@ from goldspan.plugins import plugins
 
 
 class Format(NamedTuple):
-    """What is known of a format without importing it.
+    """What is known of a format without importing it."""
 
-    Attributes:
-        module: Where `sniff`, `read` and `write` are.
-        summary: One line for help texts.
-        kind: "file", also a folder; "table", which may come as a DataFrame too; or "records", whose
-            JSON objects may come as a list of dicts too.
-        endings: Of file names that are written in this format by default; "" for a folder.
-        holds_pools: Whether items that nobody labelled are read without `unlabelled="keep"`.
-        hint: What to do about a file without labels.
-        extra: The extra of goldspan that it needs, "" if none.
-    """
-
-    module: str
-    summary: str
-    kind: Literal["file", "table", "records"] = "file"
-    endings: tuple[str, ...] = ()
+    module: str  # Where `sniff`, `read` and `write` are
+    summary: str  # One line for help texts
+    kind: Literal["file", "table", "records"] = "file"  # "file", also a folder
+    endings: tuple[str, ...] = ()  # Of file names that are written in this format by default
+    # Whether items that nobody labelled are read without `unlabelled="keep"`
     holds_pools: bool = False
+    # What to do about a file without labels
     hint: str = "export the annotations too, not the texts alone"
-    extra: str = ""
+    extra: str = ""  # The extra of goldspan that it needs, "" if none
 
 
 _IN = "goldspan.crowd.formats"

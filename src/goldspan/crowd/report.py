@@ -60,26 +60,16 @@ AS_NAMED = "workers left out, because others were named"
 
 @dataclass(frozen=True)
 class ImportReport:
-    """What was read, what was decided, and what could not be used.
+    """What was read, what was decided, and what could not be used."""
 
-    Attributes:
-        source: Name of the file or folder.
-        format: Its format.
-        n_labels: Labels that workers gave, in all files.
-        n_placed: Labels that are in the crowd.
-        reasons: Why the other labels are not, with counts; with `n_placed` they add up to
-            `n_labels`.
-        faults: Every fault with its place: altered tokens, labels that were not placed, repeats.
-        notes: Decisions of the reader in sentences.
-    """
-
-    source: str = ""
+    source: str = ""  # Name of the file or folder
     format: str = ""
-    n_labels: int = 0
-    n_placed: int = 0
+    n_labels: int = 0  # Labels that workers gave, in all files
+    n_placed: int = 0  # Labels that are in the crowd
+    # Why the other labels are not, with counts; with `n_placed` they add up to `n_labels`
     reasons: Mapping[str, int] = field(default_factory=dict)
-    faults: tuple[Fault, ...] = ()
-    notes: tuple[str, ...] = ()
+    faults: tuple[Fault, ...] = ()  # Every fault with its place
+    notes: tuple[str, ...] = ()  # Decisions of the reader in sentences
 
     @property
     def adds_up(self) -> bool:

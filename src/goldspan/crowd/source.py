@@ -160,18 +160,12 @@ class Source:
 
 @dataclass(frozen=True)
 class Text:
-    """Decoded text.
+    """Decoded text."""
 
-    Attributes:
-        value: The text, without a byte order mark, and with line feeds only but for
-            `Source.exact_text`.
-        encoding: What the bytes were in: "utf-8", "utf-16" or "cp1252".
-        notes: What was changed on the way.
-    """
-
+    # The text, without a byte order mark, and with line feeds only but for `Source.exact_text`
     value: str = field(repr=False)
-    encoding: str = "utf-8"
-    notes: tuple[str, ...] = ()
+    encoding: str = "utf-8"  # What the bytes were in: "utf-8", "utf-16" or "cp1252"
+    notes: tuple[str, ...] = ()  # What was changed on the way
 
     @cached_property
     def data(self) -> bytes:
@@ -182,21 +176,7 @@ class Text:
 def open_source(
     source: Any, text_encoding: str | None = None, max_decompressed: int | str | None = None
 ) -> Source:
-    """Open a path, "-" (standard input), bytes or a binary file.
-
-    Args:
-        source: A file (plain or gzip), a folder, a zip archive, "-", bytes or a binary file.
-        text_encoding: The encoding of the text; by default UTF-8 (or UTF-16 with a byte order
-            mark), and cp1252 where the bytes can only be that.
-        max_decompressed: Most bytes that a compressed file or an archive, with all that is nested
-            in it, may decompress to, as a number or as text such as "20GiB"; by default 4 GiB, and
-            beyond 256 MiB no more than 100 times its size.
-
-    Raises:
-        InputError: There is no such file, it cannot be read, it decompresses to more than is
-            allowed, or it is an office document, a picture or another file that holds no table
-            and no text.
-    """
+    """Open a path, "-" (standard input), bytes or a binary file."""
     if isinstance(source, Source):
         return source
     opened = _open(source, _How(text_encoding, max_decompressed))
@@ -210,12 +190,6 @@ def document_kind(data: bytes) -> tuple[str, str] | None:
 
     Recognised by content, whatever the name says: Excel (.xlsx, .xlsb, .xls), OpenDocument, Word,
     PDF and other office documents, pictures, audio, video, and archives that are not unpacked here.
-
-    Args:
-        data: The bytes, as `open_source` returns them.
-
-    Returns:
-        What it is and the remedy, None for everything that may be readable.
 
     >>> document_kind(b"%PDF-1.7 ...")[0]
     'a PDF document'

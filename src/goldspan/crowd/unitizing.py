@@ -48,17 +48,11 @@ LEVEL = 0.95
 
 
 class Units(NamedTuple):
-    """Spans of one annotator on a continuum, in order.
+    """Spans of one annotator on a continuum, in order."""
 
-    Attributes:
-        start: int64 [n], first position.
-        end: int64 [n], one past the last.
-        type: int64 [n].
-    """
-
-    start: NDArray[np.int64]
-    end: NDArray[np.int64]
-    type: NDArray[np.int64]
+    start: NDArray[np.int64]  # [n], first position
+    end: NDArray[np.int64]  # [n], one past the last
+    type: NDArray[np.int64]  # [n]
 
     @classmethod
     def of(cls, rows: Sequence[tuple[int, int, int]]) -> Units:
@@ -98,15 +92,7 @@ def disorder_cost(one: Units, other: Units) -> float:
 def expected_disorder(
     one: Units, other: Units, length: int, rng: np.random.Generator, n_samples: int = N_SAMPLES
 ) -> float:
-    """Return the mean disorder of two annotators by chance; 0 if neither has a span.
-
-    Args:
-        one: Spans of an annotator.
-        other: Of the other.
-        length: Positions of the continuum.
-        rng: Draws.
-        n_samples: How many continua are drawn.
-    """
+    """Return the mean disorder of two annotators by chance; 0 if neither has a span."""
     both = (one, other)
     n = len(one.start) + len(other.start)
     if not n:
@@ -140,12 +126,6 @@ def category_disagreement(one: Units, other: Units, length: int, kind: int) -> t
 
         2/L * sum_l [(N-1)/3 * (2 l^3 - 3 l^2 + l) + l^2 * sum_(g >= l) (g - l + 1)]
             / (m L (m L - 1) - sum_l l (l - 1))
-
-    Args:
-        one: Spans of an annotator.
-        other: Of the other.
-        length: Positions of the continuum, L.
-        kind: The type.
     """
     mine, theirs = (
         np.stack([units.start, units.end], 1)[units.type == kind] for units in (one, other)
@@ -175,26 +155,15 @@ def _gaps(spans: NDArray[np.int64], length: int) -> NDArray[np.float64]:
 
 @dataclass(frozen=True)
 class UnitAgreement:
-    """What `unit_agreement` found; NaN where nothing can be said.
+    """What `unit_agreement` found; NaN where nothing can be said."""
 
-    Attributes:
-        gamma: Of all pairs and documents; 1 is perfect, 0 is chance.
-        gamma_interval: Of 95 %, by a bootstrap over documents.
-        alpha_u: The same of alpha_u.
-        alpha_u_interval: Its interval.
-        pairs: Arrow table: left, right, documents, spans (of both), gamma, alpha_u.
-        documents: Arrow table: document, annotators, spans, gamma, alpha_u.
-        n_samples: Continua by chance, per pair and document.
-        n_resamples: Of the bootstrap.
-    """
-
-    gamma: float
-    gamma_interval: tuple[float, float]
+    gamma: float  # Of all pairs and documents; 1 is perfect, 0 is chance
+    gamma_interval: tuple[float, float]  # Of 95 %, by a bootstrap over documents
     alpha_u: float
     alpha_u_interval: tuple[float, float]
-    pairs: pa.Table = field(repr=False)
-    documents: pa.Table = field(repr=False)
-    n_samples: int = N_SAMPLES
+    pairs: pa.Table = field(repr=False)  # Arrow table
+    documents: pa.Table = field(repr=False)  # Arrow table
+    n_samples: int = N_SAMPLES  # Continua by chance, per pair and document
     n_resamples: int = N_RESAMPLES
 
     def to_dict(self) -> dict[str, Any]:
@@ -234,24 +203,14 @@ class UnitAgreement:
 
 
 def unit_agreement(
-    crowd: Any,
+    crowd: Any,  # A `Crowd`, or anything that `read_crowd` reads, with spans
     *,
-    policy: str = "conlleval",
-    n_samples: int = N_SAMPLES,
-    n_resamples: int = N_RESAMPLES,
+    policy: str = "conlleval",  # How malformed tags are read
+    n_samples: int = N_SAMPLES,  # Continua by chance, per pair of annotators and document
+    n_resamples: int = N_RESAMPLES,  # Of documents, for the intervals
     seed: int = 0,
 ) -> UnitAgreement:
     """Measure how far annotators agree on spans, by gamma and alpha_u.
-
-    Args:
-        crowd: A `Crowd`, or anything that `read_crowd` reads, with spans.
-        policy: How malformed tags are read; a skipped token counts as outside of spans.
-        n_samples: Continua by chance, per pair of annotators and document.
-        n_resamples: Of documents, for the intervals.
-        seed: Of both.
-
-    Raises:
-        InputError: The labels are no spans.
 
     >>> rows = [{"item": 1, "text": "Ann sang in Rome", "worker": w, "spans": [[0, 3, "PER"]]}
     ...         for w in ("ann", "bob")]
@@ -304,22 +263,13 @@ def unit_agreement(
 
 
 class _Pair(NamedTuple):
-    """Two annotators on one document.
-
-    Attributes:
-        document: Its name.
-        left: An annotator.
-        right: The other.
-        spans: How many they gave together.
-        sums: float64 [4], observed and expected cost of gamma, and disagreement of alpha_u times
-            the tokens.
-    """
+    """Two annotators on one document."""
 
     document: str
     left: int
     right: int
-    spans: int
-    sums: NDArray[np.float64]
+    spans: int  # How many they gave together
+    sums: NDArray[np.float64]  # [4]
 
 
 def _pairs(crowd: Crowd, policy: str, rng: np.random.Generator, n_samples: int) -> Iterator[_Pair]:

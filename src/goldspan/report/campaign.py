@@ -54,33 +54,19 @@ ORDER = ("drop", "look at", "test more", "keep", "")
 
 @dataclass(frozen=True)
 class Person:
-    """A worker as a row of the table.
-
-    Attributes:
-        worker: The id.
-        answers: How many.
-        reliability: Posterior mean in per cent, "–" if never judged.
-        bounds: Its 95 % interval, "" if never judged.
-        mean: The mean, 0 to 1, or None.
-        low: Lower bound, 0 to 1.
-        high: Upper bound, 0 to 1.
-        judged: Answers that it rests on.
-        verdict: What is thought of the worker; in campaigns of before, the last verdict.
-        why: What may be said of the worker and what it rests on.
-        barred: Why the worker is asked no more, "" if not.
-    """
+    """A worker as a row of the table."""
 
     worker: str
     answers: str
-    reliability: str
-    bounds: str
-    mean: float | None
-    low: float
-    high: float
-    judged: str
-    verdict: str
-    why: str
-    barred: str
+    reliability: str  # Posterior mean in per cent, "–" if never judged
+    bounds: str  # Its 95 % interval, "" if never judged
+    mean: float | None  # The mean, 0 to 1, or None
+    low: float  # Lower bound, 0 to 1
+    high: float  # Upper bound, 0 to 1
+    judged: str  # Answers that it rests on
+    verdict: str  # What is thought of the worker; in campaigns of before, the last verdict
+    why: str  # What may be said of the worker and what it rests on
+    barred: str  # Why the worker is asked no more, "" if not
 
 
 def people(record: CampaignRecord) -> list[Person]:
@@ -163,12 +149,7 @@ CHANGED = "changed since"
 
 
 def plan_rows(record: CampaignRecord) -> list[tuple[str, list[tuple[str, list[str]]]]]:
-    """Return the plan in force by section; what was left open is left out, defaults are told.
-
-    Returns:
-        The section, and its keys with lines of values: "campaign" for what stands outside of all,
-        and "changed since" for what changed while the campaign ran.
-    """
+    """Return the plan in force by section; what was left open is left out, defaults are told."""
     plain = [(k, _lines(v)) for k, v in record.plan.items() if not isinstance(v, Mapping)]
     found = [("campaign", [*plain, ("id", [record.id])])]
     for name in [*PLANNED_ORDER, *(key for key in record.plan if key not in PLANNED_ORDER)]:
@@ -213,19 +194,12 @@ def _lines(value: Any) -> list[str]:
 
 @dataclass(frozen=True)
 class Limit:
-    """A rule as a row of the table.
-
-    Attributes:
-        rule: Its name.
-        limit: When it stops the campaign, in words.
-        now: How far it is, "–" while it is not known.
-        fired: Whether it stopped the campaign.
-    """
+    """A rule as a row of the table."""
 
     rule: str
-    limit: str
-    now: str
-    fired: bool
+    limit: str  # When it stops the campaign, in words
+    now: str  # How far it is, "–" while it is not known
+    fired: bool  # Whether it stopped the campaign
 
 
 def limits(record: CampaignRecord) -> list[Limit]:
@@ -256,17 +230,11 @@ def _hard(record: CampaignRecord) -> Iterator[tuple[str, str, str]]:
 
 @dataclass(frozen=True)
 class Status:
-    """How far the campaign is.
-
-    Attributes:
-        word: In a word.
-        why: In a sentence.
-        is_over: Whether it has stopped.
-    """
+    """How far the campaign is."""
 
     word: str
     why: str
-    is_over: bool
+    is_over: bool  # Whether it has stopped
 
 
 def status(record: CampaignRecord) -> Status:
@@ -366,24 +334,17 @@ RESAMPLES = 200
 
 
 def write_campaign_report(
-    record: CampaignRecord,
-    path: str | Path,
+    record: CampaignRecord,  # The numbers, a `goldspan.campaign.CampaignRecord`
+    path: str | Path,  # Where to; what stands there is replaced when the report is complete
     *,
     result: Consensus | None = None,
     tested: Consensus | None = None,
-    against: str = "",
+    against: str = "",  # What that gold is, in words such as "the hidden gold"
 ) -> None:
     """Write the report of a campaign as one HTML file.
 
     The file needs no network and no script. What is not known is left out, so that it can be made
     at any time of a campaign. It holds no time of day: the same arguments give the same bytes.
-
-    Args:
-        record: The numbers, a `goldspan.campaign.CampaignRecord`.
-        path: Where to; what stands there is replaced when the report is complete.
-        result: The labels.
-        tested: Labels in whose crowd stands gold that their method has not seen.
-        against: What that gold is, in words such as "the hidden gold".
     """
     write_text(path, [render(record, result=result, tested=tested, against=against)])
 

@@ -215,12 +215,7 @@ def count_ticks(axis: Any) -> None:
 
 
 def fill_template(name: str, /, **values: Any) -> str:
-    """Return a page.
-
-    Args:
-        name: Of the template; the parts that it includes lie beside it.
-        values: What stands in its places; a name without a value is an error.
-    """
+    """Return a page."""
     try:
         from jinja2 import Environment, FunctionLoader, StrictUndefined
     except ImportError:
@@ -256,19 +251,12 @@ WHOLE = 0.8
 
 @dataclass(frozen=True, eq=False)
 class Distribution:
-    """One box plot.
+    """One box plot."""
 
-    Attributes:
-        what: What is counted or measured, the first line of its title.
-        per: Of what, the second line.
-        values: float64 [n], finite.
-        is_rate: Whether the values are shares between 0 and 1.
-    """
-
-    what: str
-    per: str
-    values: NDArray[np.float64]
-    is_rate: bool = False
+    what: str  # What is counted or measured, the first line of its title
+    per: str  # Of what, the second line
+    values: NDArray[np.float64]  # [n], finite
+    is_rate: bool = False  # Whether the values are shares between 0 and 1
 
     @property
     def title(self) -> str:

@@ -45,17 +45,11 @@ RARE = 0.5
 
 @dataclass(frozen=True, eq=False)
 class Confusions:
-    """Expected confusions of one worker, of several or of all.
+    """Expected confusions of one worker, of several or of all."""
 
-    Attributes:
-        labels: Names of rows and columns; the last stands for all others if there were too many.
-        counts: float64 [n_labels, n_labels], expected: truth, label given.
-        n_merged: Labels that the last row stands for; 0 if every label has its own.
-    """
-
-    labels: tuple[str, ...]
-    counts: NDArray[np.float64]
-    n_merged: int = 0
+    labels: tuple[str, ...]  # Names of rows and columns
+    counts: NDArray[np.float64]  # [n_labels, n_labels], expected: truth, label given
+    n_merged: int = 0  # Labels that the last row stands for; 0 if every label has its own
 
     @property
     def totals(self) -> NDArray[np.float64]:
@@ -97,28 +91,16 @@ class Confusions:
 
 @dataclass(frozen=True)
 class Mistake:
-    """A frequent confusion.
-
-    Attributes:
-        truth: The likely truth.
-        given: What was said instead.
-        share: P(given | truth).
-        count: How often, expected.
-    """
+    """A frequent confusion."""
 
     truth: str
-    given: str
-    share: float
-    count: float
+    given: str  # What was said instead
+    share: float  # P(given | truth)
+    count: float  # How often, expected
 
 
 def confusions(consensus: Consensus, worker: str | None = None) -> Confusions:
-    """Count the expected confusions of a worker, or of all together.
-
-    Args:
-        consensus: The result.
-        worker: Id, or None for all.
-    """
+    """Count the expected confusions of a worker, or of all together."""
     crowd, probs = consensus.crowd, consensus.token_probs
     if worker is None:
         counts = probs.T.astype(np.float64) @ vote_counts(crowd)
@@ -153,11 +135,6 @@ def unlike_the_others(
 
     The difference is the total variation between the rows of a worker and of all, each row
     counting alike: rare labels matter as much as frequent ones.
-
-    Args:
-        consensus: The result.
-        workers: Ids among which to choose; those without labels are left out.
-        n: How many.
     """
     whole = confusions(consensus)
     compared = whole.totals >= RARE

@@ -425,11 +425,7 @@ def coverage_picture(record: CampaignRecord) -> dict[str, Any] | None:
 
 
 def pick_rows(record: CampaignRecord) -> dict[str, Any]:
-    """Return which rule picked how many items in every round, and what they cover.
-
-    Returns:
-        `rules`, their names in the order in which they first picked, and `rows`.
-    """
+    """Return which rule picked how many items in every round, and what they cover."""
     picks = [one for one in record.picks.values() if one]
     rules = list(dict.fromkeys(rule for one in picks for rule in sorted(one)))
     covered = [] if record.coverage is None else record.coverage["rounds"]

@@ -83,19 +83,12 @@ SCHEME_MEANING = {
 
 @dataclass(frozen=True)
 class Fact:
-    """A number at the top of the report.
-
-    Attributes:
-        name: What it is.
-        value: The number, written out.
-        detail: What to know about it, "" for nothing.
-        share: Of a whole, drawn as a bar, or None.
-    """
+    """A number at the top of the report."""
 
     name: str
-    value: str
-    detail: str = ""
-    share: float | None = None
+    value: str  # The number, written out
+    detail: str = ""  # What to know about it, "" for nothing
+    share: float | None = None  # Of a whole, drawn as a bar, or None
 
 
 @dataclass(frozen=True)
@@ -234,11 +227,7 @@ def _equal_meaning(unit: str, *, plain: bool) -> str:
 
 
 def workers_lead(table: WorkerTable) -> tuple[str, tuple[str, ...], str]:
-    """Return how the workers are sorted and who is far below the others.
-
-    Returns:
-        The words before the names, the names, and the words after them.
-    """
+    """Return how the workers are sorted and who is far below the others."""
     if not table.ranked_by:
         return "There is nothing to compare them by.", (), ""
     order = f"Sorted by “{table.ranked_by}”, the worst first."
@@ -254,11 +243,7 @@ def workers_lead(table: WorkerTable) -> tuple[str, tuple[str, ...], str]:
 
 
 def spammers_lead(table: WorkerTable) -> tuple[str, tuple[str, ...], str]:
-    """Say whose labels tell next to nothing.
-
-    Returns:
-        The words before the names, the names, and the words after them; all empty if nobody's.
-    """
+    """Say whose labels tell next to nothing."""
     if not table.spammers:
         return "", (), ""
     more = len(table.spammers) - MAX_FLAGGED

@@ -31,57 +31,33 @@ _NONE, _SKIPPED = "no span here", "skipped"
 
 @dataclass(frozen=True)
 class GivenAnswer:
-    """One answer and who gave it.
+    """One answer and who gave it."""
 
-    Attributes:
-        spans: (type, words) of the spans; for PLAIN labels one (label, "").
-        note: What stands in place of spans: "no span here" or "skipped"; else "".
-        workers: Ids, at most `MAX_NAMES`.
-        n_workers: All who gave it.
-        is_result: Whether the result says the same.
-        is_gold: Whether the gold says the same.
-    """
-
-    spans: tuple[tuple[str, str], ...]
-    note: str
-    workers: tuple[str, ...]
-    n_workers: int
-    is_result: bool
-    is_gold: bool
+    spans: tuple[tuple[str, str], ...]  # (type, words) of the spans
+    note: str  # What stands in place of spans: "no span here" or "skipped"; else ""
+    workers: tuple[str, ...]  # Ids, at most `MAX_NAMES`
+    n_workers: int  # All who gave it
+    is_result: bool  # Whether the result says the same
+    is_gold: bool  # Whether the gold says the same
 
 
 @dataclass(frozen=True)
 class Place:
-    """An uncertain place.
-
-    Attributes:
-        item: Id of the item.
-        group: Its document, "" if unknown.
-        label: Type of the span, or the label.
-        confidence: Of this span or label; of a rejected span its posterior.
-        is_rejected: Whether the span is not in the result.
-        rivals: Rejected spans that overlap it, the likeliest first: (type, words, posterior).
-        before: Words before it, shortened.
-        words: Its own words; "" where the token is no text of its own.
-        after: Words after it, shortened.
-        answers: What workers said, the most frequent first.
-        n_answers: Workers who answered the item.
-        gold: (type, words) of the gold here; None without gold or where it is unknown.
-        is_gold: Whether the result is the gold.
-    """
+    """An uncertain place."""
 
     item: str
-    group: str
-    label: str
-    confidence: float
-    before: str
-    words: str
-    after: str
-    answers: tuple[GivenAnswer, ...]
-    n_answers: int
-    gold: tuple[tuple[str, str], ...] | None
-    is_gold: bool
-    is_rejected: bool = False
+    group: str  # Its document, "" if unknown
+    label: str  # Type of the span, or the label
+    confidence: float  # Of this span or label; of a rejected span its posterior
+    before: str  # Words before it, shortened
+    words: str  # Its own words; "" where the token is no text of its own
+    after: str  # Words after it, shortened
+    answers: tuple[GivenAnswer, ...]  # What workers said, the most frequent first
+    n_answers: int  # Workers who answered the item
+    gold: tuple[tuple[str, str], ...] | None  # (type, words) of the gold here
+    is_gold: bool  # Whether the result is the gold
+    is_rejected: bool = False  # Whether the span is not in the result
+    # Rejected spans that overlap it, the likeliest first: (type, words, posterior)
     rivals: tuple[tuple[str, str, float], ...] = ()
 
 
@@ -108,18 +84,11 @@ def uncertain_places(consensus: Consensus) -> list[Place]:
 
 
 class Candidate(NamedTuple):
-    """A span that the truth may hold.
+    """A span that the truth may hold."""
 
-    Attributes:
-        start: First token, of all tokens of the crowd.
-        end: One past the last.
-        type: Its type, "" for what the result has there.
-        confidence: Its posterior.
-    """
-
-    start: int
-    end: int
-    type: str
+    start: int  # First token, of all tokens of the crowd
+    end: int  # One past the last
+    type: str  # Its type, "" for what the result has there
     confidence: float
 
     @property

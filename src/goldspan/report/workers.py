@@ -191,51 +191,32 @@ _MAX_EXTRA = 3
 
 @dataclass(frozen=True)
 class WorkerRow:
-    """One worker.
-
-    Attributes:
-        worker: The id.
-        answers: Answers that count.
-        labels: Labels in them.
-        rates: One value per column of the table, None where there is none.
-        remark: What to know, in words; "" for nothing.
-        is_far_below: Whether the worker is far below the others.
-        is_spammer: Whether the labels tell next to nothing about the truth.
-        bounds: The 95 % credible interval of the expected accuracy, None if unknown.
-    """
+    """One worker."""
 
     worker: str
-    answers: int
-    labels: int
-    rates: tuple[float | None, ...]
-    remark: str
-    is_far_below: bool
-    is_spammer: bool = False
+    answers: int  # Answers that count
+    labels: int  # Labels in them
+    rates: tuple[float | None, ...]  # One value per column of the table, None where there is none
+    remark: str  # What to know, in words; "" for nothing
+    is_far_below: bool  # Whether the worker is far below the others
+    is_spammer: bool = False  # Whether the labels tell next to nothing about the truth
+    # The 95 % credible interval of the expected accuracy, None if unknown
     bounds: tuple[float, float] | None = None
 
 
 @dataclass(frozen=True)
 class WorkerTable:
-    """The workers, the worst first.
-
-    Attributes:
-        columns: Headings of the rates.
-        is_rate: For every column whether it holds shares between 0 and 1.
-        ranked_by: The heading that the rows are ordered by, "" if by nothing.
-        rows: At most `MAX_WORKERS`.
-        n_workers: All workers.
-        far_below: Ids of the workers who are far below the others, of all workers.
-        spammers: Ids of the workers whose labels tell next to nothing, of all workers.
-        bounded: Index of the column that `bounds` belong to, None if there are none.
-    """
+    """The workers, the worst first."""
 
     columns: tuple[str, ...]
-    is_rate: tuple[bool, ...]
-    ranked_by: str
-    rows: tuple[WorkerRow, ...]
+    is_rate: tuple[bool, ...]  # For every column whether it holds shares between 0 and 1
+    ranked_by: str  # The heading that the rows are ordered by, "" if by nothing
+    rows: tuple[WorkerRow, ...]  # At most `MAX_WORKERS`
     n_workers: int
-    far_below: tuple[str, ...]
+    far_below: tuple[str, ...]  # Ids of the workers who are far below the others, of all workers
+    # Ids of the workers whose labels tell next to nothing, of all workers
     spammers: tuple[str, ...] = ()
+    # Index of the column that `bounds` belong to, None if there are none
     bounded: int | None = None
 
 
@@ -287,12 +268,10 @@ def far_below(values: NDArray[np.float64]) -> NDArray[np.bool_]:
     Outliers alone do not do: in a crowd of very different workers the box is so high that nobody
     is one. Of less than three values none is far below.
 
-    Args:
-        values: float64 [n_workers], between 0 and 1, NaN where unknown.
-
     >>> far_below(np.array([0.9, 0.85, 0.8, 0.88, 0.1, np.nan])).tolist()
     [False, False, False, False, True, False]
     """
+    # values float64 [n_workers]
     known = values[~np.isnan(values)]
     if len(known) < 3:
         return np.zeros(len(values), np.bool_)
@@ -416,15 +395,7 @@ MAX_HABITS = 5
 
 
 def worker_habits(consensus: Consensus, table: WorkerTable) -> list[tuple[str, list[str]]]:
-    """List workers with their most frequent habits, in the order of the table of workers.
-
-    Args:
-        consensus: The result that habits are seen against; votes have none in the report.
-        table: The workers to look at; at most 60 of them.
-
-    Returns:
-        Ids and sentences; workers without a habit are left out.
-    """
+    """List workers with their most frequent habits, in the order of the table of workers."""
     if not consensus.trace or consensus.tagset.rules.is_plain:
         return []
     found = []
@@ -453,27 +424,17 @@ MARKS = {"keep": "o", "look at": "s", "test more": "D", "drop": "X"}
 
 @dataclass(frozen=True, eq=False)
 class CostCurve:
-    """What accuracy teams of growing size promise, and what they cost.
+    """What accuracy teams of growing size promise, and what they cost."""
 
-    Attributes:
-        cost: float64 [n_sizes], per item: workers, or money.
-        accuracy: float64 [n_sizes], expected.
-        low: float64 [n_sizes], lower end of its 95 % interval.
-        high: float64 [n_sizes], upper end.
-        unit: What cost counts.
-        title: What is drawn, and where it is from.
-        chosen: Cost and accuracy of the team that was chosen, None for nobody.
-        target: Accuracy that is asked for, or None.
-    """
-
-    cost: NDArray[np.float64]
-    accuracy: NDArray[np.float64]
-    low: NDArray[np.float64]
-    high: NDArray[np.float64]
-    unit: str = "workers per item"
-    title: str = "Accuracy of a team, % (model)"
+    cost: NDArray[np.float64]  # [n_sizes], per item: workers, or money
+    accuracy: NDArray[np.float64]  # [n_sizes], expected
+    low: NDArray[np.float64]  # [n_sizes], lower end of its 95 % interval
+    high: NDArray[np.float64]  # [n_sizes], upper end
+    unit: str = "workers per item"  # What cost counts
+    title: str = "Accuracy of a team, % (model)"  # What is drawn, and where it is from
+    # Cost and accuracy of the team that was chosen, None for nobody
     chosen: tuple[float, float] | None = None
-    target: float | None = None
+    target: float | None = None  # Accuracy that is asked for, or None
 
 
 def cost_curve(review: Review, target: float | None = None) -> CostCurve | None:
@@ -504,11 +465,6 @@ def selection_figure(
     to keep on top; mark and colour are the verdict, the dotted line is its threshold. Right, what
     the votes of the best teams of growing cost are worth, with a 95 % interval; the ring is the
     team that was chosen, the dotted line the target.
-
-    Args:
-        verdicts: From `goldspan.workers.judge_workers`.
-        threshold: That they were judged by.
-        curve: The cost curve; without one there is one panel.
 
     >>> from goldspan.workers import Reliability, judge_workers
     >>> verdicts = judge_workers(Reliability.from_counts([19, 8, 3], [20, 10, 20]))

@@ -39,58 +39,33 @@ NOT_KNOWN = "\u2013"
 
 @dataclass(frozen=True)
 class WorkforceRow:
-    """A worker, or all of a kind, as a row of the table.
+    """A worker, or all of a kind, as a row of the table."""
 
-    Attributes:
-        name: The id, or what they are called together.
-        about: Kind and family of a worker; how many they are of a kind.
-        is_kind: Whether it is a kind.
-        right: How often right, or how well in agreement, in per cent; a dash if never judged.
-        bounds: Its 95 % interval; "" if never judged.
-        answers: How many.
-        marked: Spans or labels expected to be right, of those given.
-        cost: What they were paid.
-        each: What a span, or label, cost that is expected to be right.
-        lost: Points of F1, or accuracy, that the labels are expected to lose without.
-        more: Labels that one more answer is expected to set right.
-        buys: The same of what a unit of money pays for.
-    """
-
-    name: str
-    about: str
-    is_kind: bool
-    right: str
-    bounds: str
+    name: str  # The id, or what they are called together
+    about: str  # Kind and family of a worker; how many they are of a kind
+    is_kind: bool  # Whether it is a kind
+    right: str  # How often right, or how well in agreement, in per cent; a dash if never judged
+    bounds: str  # Its 95 % interval; "" if never judged
     answers: str
-    marked: str
-    cost: str
-    each: str
-    lost: str
-    more: str
-    buys: str
+    marked: str  # Spans or labels expected to be right, of those given
+    cost: str  # What they were paid
+    each: str  # What a span, or label, cost that is expected to be right
+    lost: str  # Points of F1, or accuracy, that the labels are expected to lose without
+    more: str  # Labels that one more answer is expected to set right
+    buys: str  # The same of what a unit of money pays for
 
 
 @dataclass(frozen=True)
 class Workforce:
-    """What is said of people and models.
+    """What is said of people and models."""
 
-    Attributes:
-        rows: Every kind, and after it its workers; those without whom most is lost first.
-        n_left_out: Workers who are not listed.
-        unit: What is counted: "span" or "label".
-        measure: "F1" or "accuracy".
-        money: The unit of money, "" where nobody is paid.
-        buy: What the next money should buy, in a sentence; "" where nothing can be said.
-        probes: What was labelled silently, a sentence each.
-    """
-
-    rows: tuple[WorkforceRow, ...]
-    n_left_out: int
-    unit: str
-    measure: str
-    money: str
-    buy: str
-    probes: tuple[str, ...]
+    rows: tuple[WorkforceRow, ...]  # Every kind, and after it its workers
+    n_left_out: int  # Workers who are not listed
+    unit: str  # What is counted: "span" or "label"
+    measure: str  # "F1" or "accuracy"
+    money: str  # The unit of money, "" where nobody is paid
+    buy: str  # What the next money should buy, in a sentence; "" where nothing can be said
+    probes: tuple[str, ...]  # What was labelled silently, a sentence each
 
 
 def workforce(record: CampaignRecord) -> Workforce | None:

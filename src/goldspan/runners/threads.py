@@ -90,12 +90,6 @@ class _Work(Generic[Shard, Params, Statistics]):
 
     The thread that wants the results works, too: to be woken for every shard would cost more than
     many a shard takes, and so nobody waits for helpers that are busy elsewhere.
-
-    Args:
-        fn: What is called.
-        shards: On what.
-        params: And what else it is given.
-        most: Results that may wait, at most.
     """
 
     def __init__(

@@ -30,11 +30,7 @@ from goldspan.selection.pool import Pool
 
 
 def as_seed(random_state: int | np.random.Generator | None) -> int:
-    """Take a seed, or draw one.
-
-    Raises:
-        InputError: It is no whole number, no generator and not None.
-    """
+    """Take a seed, or draw one."""
     if isinstance(random_state, np.random.Generator):
         return int(random_state.integers(2**31))
     if random_state is None:
@@ -49,16 +45,12 @@ def as_seed(random_state: int | np.random.Generator | None) -> int:
 def order_of(keys: NDArray[np.uint64], seed: int, use: str) -> NDArray[np.int64]:
     """Return items in a random order, int64 [n_items]; of ties the first comes first.
 
-    Args:
-        keys: uint64 [n_items], a number per id, as in `Pool.keys`.
-        seed: Of the order.
-        use: What it is for; other uses have other orders.
-
     >>> keys = np.array([7, 3, 9], np.uint64)
     >>> order, other = order_of(keys, 0, "ties"), order_of(keys[::-1], 0, "ties")
     >>> keys[order].tolist() == keys[::-1][other].tolist()
     True
     """
+    # keys uint64 [n_items]
     mixed = (keys ^ np.uint64(hash64(f"{seed}\0{use}"))) * STEP
     mixed = (mixed ^ (mixed >> np.uint64(31))) * STEP
     return np.argsort(mixed ^ (mixed >> np.uint64(29)), kind="stable")
@@ -123,9 +115,6 @@ class Budget:
     def parse(cls, budget: Any) -> Budget:
         """Read a budget: a number, or text such as "5000tokens".
 
-        Raises:
-            InputError: It is neither, not positive, or its unit is unknown.
-
         >>> Budget.parse("5000tokens")
         Budget(amount=Decimal('5000'), unit='tokens')
         """
@@ -149,35 +138,16 @@ class Budget:
 
 @dataclass(frozen=True, eq=False)
 class Limits:
-    """What the items of a pool cost, and what may be spent.
+    """What the items of a pool cost, and what may be spent."""
 
-    Attributes:
-        spending: Limits in arrays; its `shares` are the costs that gains are divided by.
-        cost: [n_items], int64 or float64.
-        unit: Of `cost`: "items", "tokens", "micro" (millionths of money) or "cost".
-        spent_in: Unit of the budget: "items", "tokens", "micro" or "cost".
-    """
-
-    spending: Spending
-    cost: NDArray[Any]
-    unit: str
-    spent_in: str
+    spending: Spending  # Limits in arrays; its `shares` are the costs that gains are divided by
+    cost: NDArray[Any]  # [n_items], int64 or float64
+    unit: str  # Of `cost`: "items", "tokens", "micro" (millionths of money) or "cost"
+    spent_in: str  # Unit of the budget: "items", "tokens", "micro" or "cost"
 
     @classmethod
     def of(cls, pool: Pool, budget: Any, n: int | None, costs: Any) -> Limits:
-        """Work out what may be spent.
-
-        Args:
-            pool: The items.
-            budget: None, a number or text as for `Budget.parse`. A number alone is in the unit
-                of the costs if these are numbers, otherwise it counts items.
-            n: Most items, or None.
-            costs: None: one each, or with a budget of tokens their tokens; a `Cost`; or a
-                positive number per item.
-
-        Raises:
-            InputError: Costs and budget do not fit each other or the pool.
-        """
+        """Work out what may be spent."""
         given = None if budget is None else Budget.parse(budget)
         if n is not None:
             check_whole("n", n, 0)
@@ -251,57 +221,31 @@ CONTROL = "random"
 
 @dataclass(frozen=True, eq=False)
 class Picked:
-    """What a rule picked, in order.
+    """What a rule picked, in order."""
 
-    Attributes:
-        item: int64 [n_picks], indexes in the pool.
-        gain: float64 [n_picks].
-        level: int64 [n_picks], cover that was being finished; 0 for rules without levels.
-        rule: The name of the rule that picked each.
-        why: A few words per pick.
-        stopped: "budget", "saturated" or "exhausted".
-        facts: Numbers about the whole.
-    """
-
-    item: NDArray[np.int64]
-    gain: NDArray[np.float64]
-    level: NDArray[np.int64]
-    rule: tuple[str, ...]
-    why: tuple[str, ...]
-    stopped: str
-    facts: dict[str, Any] = field(default_factory=dict)
+    item: NDArray[np.int64]  # [n_picks], indexes in the pool
+    gain: NDArray[np.float64]  # [n_picks]
+    level: NDArray[np.int64]  # [n_picks], cover that was being finished; 0 for rules without levels
+    rule: tuple[str, ...]  # The name of the rule that picked each
+    why: tuple[str, ...]  # A few words per pick
+    stopped: str  # "budget", "saturated" or "exhausted"
+    facts: dict[str, Any] = field(default_factory=dict)  # Numbers about the whole
 
 
 @dataclass(frozen=True, eq=False)
 class Selection:
-    """Items to label, the first picked first.
+    """Items to label, the first picked first."""
 
-    Attributes:
-        pool: What they were chosen from.
-        item: int64 [n_picks], their indexes in the pool.
-        gain: float64 [n_picks], what each was picked for: weights newly covered, or the score of
-            the rule.
-        cost: [n_picks], int64 or float64.
-        unit: Of the cost: "items", "tokens", "micro" (millionths of money) or "cost".
-        rule: The rule that picked each.
-        level: int64 [n_picks], the cover that was being finished; 0 for rules without levels.
-        why: A few words per pick.
-        stopped: "budget": nothing more fits; "saturated": nothing more is gained; "exhausted":
-            nothing is left.
-        facts: Numbers about the whole, such as how many duplicates were left out.
-        seed: Of everything random.
-    """
-
-    pool: Pool = field(repr=False)
-    item: NDArray[np.int64]
-    gain: NDArray[np.float64]
-    cost: NDArray[Any]
-    unit: str
-    rule: tuple[str, ...] = field(repr=False)
-    level: NDArray[np.int64] = field(repr=False)
-    why: tuple[str, ...] = field(repr=False)
-    stopped: str
-    facts: dict[str, Any]
+    pool: Pool = field(repr=False)  # What they were chosen from
+    item: NDArray[np.int64]  # [n_picks], their indexes in the pool
+    gain: NDArray[np.float64]  # [n_picks], what each was picked for
+    cost: NDArray[Any]  # [n_picks], int64 or float64
+    unit: str  # Of the cost: "items", "tokens", "micro" (millionths of money) or "cost"
+    rule: tuple[str, ...] = field(repr=False)  # The rule that picked each
+    level: NDArray[np.int64] = field(repr=False)  # [n_picks], the cover that was being finished
+    why: tuple[str, ...] = field(repr=False)  # A few words per pick
+    stopped: str  # "budget": nothing more fits
+    facts: dict[str, Any]  # Numbers about the whole, such as how many duplicates were left out
     seed: int = 0
 
     def __len__(self) -> int:
@@ -355,34 +299,15 @@ class Selection:
 
 @dataclass(frozen=True, eq=False)
 class Known:
-    """The labelled items, and where a model is wrong.
+    """The labelled items, and where a model is wrong."""
 
-    Attributes:
-        is_labelled: bool [n_items], of the pool.
-        others: Labelled items outside the pool, or None.
-        errors: By id of a labelled item the share of it that a model got wrong, 0 to 1, or None
-            where that is not known; None if nothing is known.
-    """
-
-    is_labelled: NDArray[np.bool_]
-    others: Pool | None = None
+    is_labelled: NDArray[np.bool_]  # [n_items], of the pool
+    others: Pool | None = None  # Labelled items outside the pool, or None
     errors: Mapping[str, float | None] | None = None
 
     @classmethod
     def of(cls, pool: Pool, labelled: Any = None, errors: Any = None) -> Known:
-        """Take what is known.
-
-        Args:
-            pool: The pool.
-            labelled: None; ids, indexes or bools of items of the pool; or labelled items of any
-                make that a pool can be, which may lie outside it.
-            errors: None; by id the share of the item that is wrong, None where that is not known;
-                or the ids of the items that are wrong. Labelled items that are not named are right.
-                From held-out predictions: on what a model was trained on it errs too rarely.
-
-        Raises:
-            InputError: An item is not in the pool, has other words there, or is not labelled.
-        """
+        """Take what is known."""
         marked, others = _labelled(pool, labelled)
         if errors is None:
             return cls(marked, others)
@@ -413,11 +338,6 @@ class Known:
 
         rate_v = (errors among items with v + strength * mean) / (items with v + strength), over the
         items of which it is known whether they are wrong.
-
-        Args:
-            names: Ids of the labelled items.
-            rows: Their attribute values.
-            strength: How many items with the mean error rate every value begins with.
         """
         found = [(self.errors or {}).get(name, 0.0) for name in names]
         known = np.array([n for n, share in enumerate(found) if share is not None], np.intp)
@@ -570,14 +490,8 @@ def error_rate(task: Task, strength: float = SMOOTHING) -> NDArray[np.float64]:
 
     The mean over an item's attribute–value pairs of their smoothed error rates among the labelled
     items, over the error rate of all of these; 1 where nothing is known.
-
-    Args:
-        task: The items, and what is known.
-        strength: As for `Known.error_rates`.
-
-    Returns:
-        float64 [n_items].
     """
+    # returns float64 [n_items]
     items = task.described.items
     names, rows = task.known.rows(task.pool, items, task.described.features)
     rate, mean = task.known.error_rates(names, rows, strength)

@@ -185,32 +185,17 @@ class PaperCoverage(Coverage):
 
 @kernel
 def sift(
-    bounds: NDArray[np.int64],
-    ids: NDArray[np.int32],
-    weights: NDArray[np.float64],
-    cost: NDArray[np.float64],
-    w: int,
-    density: float,
-    counts: NDArray[np.int32],
-    state: NDArray[np.float64],
-    kept: NDArray[np.int64],
+    bounds: NDArray[np.int64],  # [n_items + 1]
+    ids: NDArray[np.int32],  # [nnz]
+    weights: NDArray[np.float64],  # [n_values]
+    cost: NDArray[np.float64],  # [n_items], positive
+    w: int,  # How often every value is to be covered
+    density: float,  # Least gain per cost
+    counts: NDArray[np.int32],  # [n_values], how often the sieve's items cover every value; changed
+    state: NDArray[np.float64],  # [2], what is left of the budget, and f; changed
+    kept: NDArray[np.int64],  # [n_items], written: the items that stay
 ) -> int:
-    """Let items pass a sieve, one after the other.
-
-    Args:
-        bounds: int64 [n_items + 1].
-        ids: int32 [nnz].
-        weights: float64 [n_values].
-        cost: float64 [n_items], positive.
-        w: How often every value is to be covered.
-        density: Least gain per cost.
-        counts: int32 [n_values], how often the sieve's items cover every value; changed.
-        state: float64 [2], what is left of the budget, and f; changed.
-        kept: int64 [n_items], written: the items that stay.
-
-    Returns:
-        How many stay.
-    """
+    """Let items pass a sieve, one after the other."""
     n = 0
     for item in range(len(bounds) - 1):
         if cost[item] > state[0]:
@@ -235,19 +220,12 @@ def sift(
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """A part of the pool.
+    """A part of the pool."""
 
-    Attributes:
-        index: int64 [n], its items in the pool.
-        items: Which of them has which values.
-        spending: What may be spent; arrays for these items.
-        ranks: int64 [n], the permutation that decides ties.
-    """
-
-    index: NDArray[np.int64]
-    items: Incidence
-    spending: Spending
-    ranks: NDArray[np.int64]
+    index: NDArray[np.int64]  # [n], its items in the pool
+    items: Incidence  # Which of them has which values
+    spending: Spending  # What may be spent; arrays for these items
+    ranks: NDArray[np.int64]  # [n], the permutation that decides ties
 
 
 class PartitionedCoverage(Coverage):
@@ -278,23 +256,14 @@ class PartitionedCoverage(Coverage):
 
 
 def cover_in_parts(
-    items: Incidence,
-    wanted: Wanted,
-    spending: Spending,
-    ranks: NDArray[np.int64],
-    parts: list[NDArray[np.int64]],
+    items: Incidence,  # Which item has which values
+    wanted: Wanted,  # What is to be covered
+    spending: Spending,  # What may be spent
+    ranks: NDArray[np.int64],  # int64, items that can be picked, by rank
+    parts: list[NDArray[np.int64]],  # The items of every part
     runner: Runner,
 ) -> Picks:
-    """Pick greedily within parts, then among their picks.
-
-    Args:
-        items: Which item has which values.
-        wanted: What is to be covered.
-        spending: What may be spent.
-        ranks: int64, items that can be picked, by rank.
-        parts: The items of every part.
-        runner: Where to work.
-    """
+    """Pick greedily within parts, then among their picks."""
     place = np.empty(items.n_items, np.int64)
     place[ranks] = np.arange(len(ranks))
     shards = [_part(items, spending, ranks[np.sort(place[index])]) for index in parts if len(index)]
@@ -334,40 +303,24 @@ Floats = NDArray[np.float64]
 
 @dataclass
 class Sieve:
-    """What a guess has kept.
+    """What a guess has kept."""
 
-    Attributes:
-        counts: int32 [n_values], how often the kept items cover every value.
-        state: float64 [2], what is left of the budget, and f.
-        items: Numbers of the kept items in the stream.
-        item_ids: Their ids.
-    """
-
-    counts: NDArray[np.int32]
-    state: Floats
-    items: list[int] = field(default_factory=list)
+    counts: NDArray[np.int32]  # [n_values], how often the kept items cover every value
+    state: Floats  # [2], what is left of the budget, and f
+    items: list[int] = field(default_factory=list)  # Numbers of the kept items in the stream
     item_ids: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
 class StreamPicks:
-    """What a stream left.
+    """What a stream left."""
 
-    Attributes:
-        items: Numbers of the items in the stream, counted from 0.
-        item_ids: Their ids.
-        value: f of them.
-        cost: What they cost, in the budget's unit (money in millionths).
-        seen: Number of items that went by.
-        sieves: Number of sieves at the end; each takes 4 bytes per attribute–value pair.
-    """
-
-    items: tuple[int, ...]
+    items: tuple[int, ...]  # Numbers of the items in the stream, counted from 0
     item_ids: tuple[str, ...]
     value: float
-    cost: float
-    seen: int
-    sieves: int
+    cost: float  # What they cost, in the budget's unit (money in millionths)
+    seen: int  # Number of items that went by
+    sieves: int  # Number of sieves at the end; each takes 4 bytes per attribute–value pair
 
 
 class StreamingCoverage:

@@ -26,19 +26,12 @@ from goldspan.tagger.features import FeatureMap, Template, read_templates
 
 @kernel
 def turn_over(
-    bounds: NDArray[np.int64],
-    ids: NDArray[np.int32],
-    value_bounds: NDArray[np.int64],
-    value_items: NDArray[np.int32],
+    bounds: NDArray[np.int64],  # [n_items + 1]
+    ids: NDArray[np.int32],  # [nnz]
+    value_bounds: NDArray[np.int64],  # [n_values + 1]
+    value_items: NDArray[np.int32],  # [nnz], written
 ) -> None:
-    """List the items of every value, in the order of the items.
-
-    Args:
-        bounds: int64 [n_items + 1].
-        ids: int32 [nnz].
-        value_bounds: int64 [n_values + 1].
-        value_items: int32 [nnz], written.
-    """
+    """List the items of every value, in the order of the items."""
     at = value_bounds[:-1].copy()
     for item in range(len(bounds) - 1):
         for place in range(bounds[item], bounds[item + 1]):
@@ -51,17 +44,9 @@ def turn_over(
 def only_once(
     bounds: NDArray[np.int64], ids: NDArray[np.int32], n_values: int, kept: NDArray[np.int64]
 ) -> NDArray[np.int32]:
-    """Sort the values of every row and leave out what it holds twice.
-
-    Args:
-        bounds: int64 [n_items + 1].
-        ids: int32 [nnz].
-        n_values: Number of values.
-        kept: int64 [n_items + 1], written: the new bounds.
-
-    Returns:
-        int32 [kept[-1]], the new values.
-    """
+    """Sort the values of every row and leave out what it holds twice."""
+    # bounds int64 [n_items + 1]; ids int32 [nnz]; kept int64 [n_items + 1], written: the new bounds
+    # returns int32 [kept[-1]], the new values
     last = np.full(n_values, -1, np.int64)
     found = np.empty(len(ids), np.int32)
     n = 0
@@ -83,13 +68,9 @@ def only_once(
 def hash_rows(
     bounds: NDArray[np.int64], ids: NDArray[np.int32], hashes: NDArray[np.uint64]
 ) -> None:
-    """Give rows of the same values the same number.
-
-    Args:
-        bounds: int64 [n_items + 1].
-        ids: int32 [nnz], sorted within a row.
-        hashes: uint64 [n_items], written.
-    """
+    """Give rows of the same values the same number."""
+    # bounds int64 [n_items + 1]; ids int32 [nnz], sorted within a row
+    # hashes uint64 [n_items], written
     for item in range(len(bounds) - 1):
         total = np.uint64(0xD1B54A32D192ED03)
         for place in range(bounds[item], bounds[item + 1]):
@@ -100,21 +81,13 @@ def hash_rows(
 
 @kernel
 def same_as_before(
-    bounds: NDArray[np.int64],
-    ids: NDArray[np.int32],
-    order: NDArray[np.int64],
-    hashes: NDArray[np.uint64],
-    repeated: NDArray[np.bool_],
+    bounds: NDArray[np.int64],  # [n_items + 1]
+    ids: NDArray[np.int32],  # [nnz], sorted within a row
+    order: NDArray[np.int64],  # [n], rows sorted by hash and then by what makes one stay
+    hashes: NDArray[np.uint64],  # [n_items]
+    repeated: NDArray[np.bool_],  # [n_items], written
 ) -> None:
-    """Mark every row that equals an earlier one of those with its hash.
-
-    Args:
-        bounds: int64 [n_items + 1].
-        ids: int32 [nnz], sorted within a row.
-        order: int64 [n], rows sorted by hash and then by what makes one stay.
-        hashes: uint64 [n_items].
-        repeated: bool [n_items], written.
-    """
+    """Mark every row that equals an earlier one of those with its hash."""
     first = 0
     for place in range(1, len(order)):
         item = order[place]
@@ -131,19 +104,12 @@ def same_as_before(
 
 @kernel
 def row_sums(
-    bounds: NDArray[np.int64],
-    ids: NDArray[np.int32],
-    weights: NDArray[np.float64],
-    sums: NDArray[np.float64],
+    bounds: NDArray[np.int64],  # [n_items + 1]
+    ids: NDArray[np.int32],  # [nnz]
+    weights: NDArray[np.float64],  # [n_values]
+    sums: NDArray[np.float64],  # [n_items], written
 ) -> None:
-    """Add up the weights of every row, in the order of its values.
-
-    Args:
-        bounds: int64 [n_items + 1].
-        ids: int32 [nnz].
-        weights: float64 [n_values].
-        sums: float64 [n_items], written.
-    """
+    """Add up the weights of every row, in the order of its values."""
     for item in range(len(bounds) - 1):
         total = 0.0
         for place in range(bounds[item], bounds[item + 1]):
@@ -160,27 +126,17 @@ MOST_VALUES = np.iinfo(np.int32).max
 
 @dataclass(frozen=True, eq=False)
 class Incidence:
-    """Items and the attribute–value pairs that each has, every pair once.
+    """Items and the attribute–value pairs that each has, every pair once."""
 
-    Attributes:
-        bounds: int64 [n_items + 1]; item i has the values ids[bounds[i]:bounds[i + 1]].
-        ids: int32 [nnz], sorted within an item.
-        n_values: Number of attribute–value pairs.
-    """
-
-    bounds: NDArray[np.int64]
-    ids: NDArray[np.int32]
-    n_values: int
+    bounds: NDArray[np.int64]  # [n_items + 1]; item i has the values ids[bounds[i]:bounds[i + 1]]
+    ids: NDArray[np.int32]  # [nnz], sorted within an item
+    n_values: int  # Number of attribute–value pairs
 
     @classmethod
     def of(
         cls, bounds: NDArray[np.int64], ids: NDArray[np.integer[Any]], n_values: int
     ) -> Incidence:
-        """Make it of rows in any order, which may hold a value several times.
-
-        Raises:
-            InputError: A value lies outside 0 … n_values - 1.
-        """
+        """Make it of rows in any order, which may hold a value several times."""
         if len(ids) and not (ids.min() >= 0 and ids.max() < n_values <= MOST_VALUES):
             raise InputError(f"attribute values must lie in 0 … {n_values - 1:,}")
         kept = np.empty(len(bounds), np.int64)
@@ -251,13 +207,8 @@ class Incidence:
     def repeated(
         self, keep: NDArray[np.float64], among: NDArray[np.bool_] | None = None
     ) -> NDArray[np.bool_]:
-        """Mark the items whose values another has too, all but one of each.
-
-        Args:
-            keep: float64 [n_items]; of those alike the one with the lowest number stays, and of
-                equals the first.
-            among: bool [n_items], the items that are looked at; None for all.
-        """
+        """Mark the items whose values another has too, all but one of each."""
+        # keep float64 [n_items]; among bool [n_items]
         hashes = np.empty(self.n_items, np.uint64)
         hash_rows(self.bounds, self.ids, hashes)
         items = np.arange(self.n_items) if among is None else np.flatnonzero(among)

@@ -39,14 +39,8 @@ def gain_of(
 
 @inner
 def sink(keys: NDArray[np.float64], ranks: NDArray[np.int32], size: int, at: int) -> None:
-    """Let an entry of a heap sink to its place: the largest key on top, then the lowest rank.
-
-    Args:
-        keys: float64 [size or more]; changed.
-        ranks: int32, the same length; changed.
-        size: Of the heap.
-        at: The entry's place.
-    """
+    """Let an entry of a heap sink to its place: the largest key on top, then the lowest rank."""
+    # keys float64 [size or more]; changed
     key, rank = keys[at], ranks[at]
     while 2 * at + 1 < size:
         child = 2 * at + 1
@@ -65,39 +59,20 @@ def sink(keys: NDArray[np.float64], ranks: NDArray[np.int32], size: int, at: int
 
 @kernel
 def pick_weighted(  # noqa: C901 - one loop for Numba
-    bounds: NDArray[np.int64],
-    ids: NDArray[np.int32],
-    weights: NDArray[np.float64],
-    shares: NDArray[np.float64],
-    spend: NDArray[np.float64],
+    bounds: NDArray[np.int64],  # [n_items + 1]
+    ids: NDArray[np.int32],  # [nnz], the values of every item
+    weights: NDArray[np.float64],  # [n_values], not negative
+    shares: NDArray[np.float64],  # [n_items], what a gain is divided by, positive
+    spend: NDArray[np.float64],  # [n_items], what an item takes from the budget
     left: float,
-    order: NDArray[np.int64],
-    need: NDArray[np.int32],
-    is_out: NDArray[np.bool_],
-    picked: NDArray[np.int64],
-    gains: NDArray[np.float64],
-    why: NDArray[np.int32],
+    order: NDArray[np.int64],  # [n_items], the permutation that decides ties
+    need: NDArray[np.int32],  # How often a value is still needed; changed
+    is_out: NDArray[np.bool_],  # [n_items], items that cannot be picked (any more); changed
+    picked: NDArray[np.int64],  # [most], written
+    gains: NDArray[np.float64],  # [most], written
+    why: NDArray[np.int32],  # [most], the weightiest value that was needed; written
 ) -> tuple[int, float, bool]:
-    """Pick by gain per cost until no item brings anything, fits, or there is no more room.
-
-    Args:
-        bounds: int64 [n_items + 1].
-        ids: int32 [nnz], the values of every item.
-        weights: float64 [n_values], not negative.
-        shares: float64 [n_items], what a gain is divided by, positive.
-        spend: float64 [n_items], what an item takes from the budget.
-        left: Of the budget.
-        order: int64 [n_items], the permutation that decides ties.
-        need: How often a value is still needed; changed.
-        is_out: bool [n_items], items that cannot be picked (any more); changed.
-        picked: int64 [most], written.
-        gains: float64 [most], written.
-        why: int32 [most], the weightiest value that was needed; written.
-
-    Returns:
-        How many were picked, what is left of the budget, and whether an item with a gain did not
-        fit.
-    """
+    """Pick by gain per cost until no item brings anything, fits, or there is no more room."""
     n_items, most = len(bounds) - 1, len(picked)
     keys = np.empty(n_items)
     ranks = np.empty(n_items, np.int32)
@@ -148,34 +123,18 @@ def pick_weighted(  # noqa: C901 - one loop for Numba
 
 @kernel
 def pick_unweighted(  # noqa: C901, PLR0912 - one loop for Numba
-    bounds: NDArray[np.int64],
-    ids: NDArray[np.int32],
-    value_bounds: NDArray[np.int64],
-    value_items: NDArray[np.int32],
-    order: NDArray[np.int64],
-    need: NDArray[np.int32],
-    is_out: NDArray[np.bool_],
-    picked: NDArray[np.int64],
-    gains: NDArray[np.float64],
-    why: NDArray[np.int32],
+    bounds: NDArray[np.int64],  # [n_items + 1]
+    ids: NDArray[np.int32],  # [nnz], the values of every item
+    value_bounds: NDArray[np.int64],  # [n_values + 1]
+    value_items: NDArray[np.int32],  # [nnz], the items of every value
+    order: NDArray[np.int64],  # [n_items], the permutation that decides ties
+    need: NDArray[np.int32],  # How often a value is still needed; changed
+    is_out: NDArray[np.bool_],  # [n_items], items that cannot be picked (any more); changed
+    picked: NDArray[np.int64],  # [most], written
+    gains: NDArray[np.float64],  # [most], written
+    why: NDArray[np.int32],  # [most], the first value that was needed; written
 ) -> int:
-    """Pick until nothing is needed that an item has, or there is no more room.
-
-    Args:
-        bounds: int64 [n_items + 1].
-        ids: int32 [nnz], the values of every item.
-        value_bounds: int64 [n_values + 1].
-        value_items: int32 [nnz], the items of every value.
-        order: int64 [n_items], the permutation that decides ties.
-        need: How often a value is still needed; changed.
-        is_out: bool [n_items], items that cannot be picked (any more); changed.
-        picked: int64 [most], written.
-        gains: float64 [most], written.
-        why: int32 [most], the first value that was needed; written.
-
-    Returns:
-        How many were picked.
-    """
+    """Pick until nothing is needed that an item has, or there is no more room."""
     n_items, most = len(bounds) - 1, len(picked)
     gain, even = np.zeros(n_items, np.int32), np.ones(len(need))
     top = 0
@@ -239,19 +198,12 @@ BUDGET, SATURATED, EXHAUSTED = "budget", "saturated", "exhausted"
 
 @dataclass(frozen=True, eq=False)
 class Wanted:
-    """What is to be covered, and what has been.
+    """What is to be covered, and what has been."""
 
-    Attributes:
-        w: How often every value is to be covered.
-        order: "levels" or "capped".
-        counts: int64 [n_values], how often labelled items have every value; None for never.
-        weights: float64 [n_values], not negative; None: all alike.
-    """
-
-    w: int = 1
-    order: str = "levels"
-    counts: NDArray[np.int64] | None = None
-    weights: Floats | None = None
+    w: int = 1  # How often every value is to be covered
+    order: str = "levels"  # "levels" or "capped"
+    counts: NDArray[np.int64] | None = None  # [n_values], how often labelled items have every value
+    weights: Floats | None = None  # [n_values], not negative; None: all alike
 
     def value(self, counts: NDArray[np.int64]) -> float:
         """Return f, from how often every value is covered."""
@@ -261,56 +213,33 @@ class Wanted:
 
 @dataclass(frozen=True, eq=False)
 class Spending:
-    """What may be spent.
-
-    Attributes:
-        most: Number of items.
-        spend: float64 [n_items], what every item takes from `budget`; None: nothing.
-        budget: In the unit of `spend`.
-        shares: float64 [n_items], positive: gains are divided by it; None: they are not.
-    """
+    """What may be spent."""
 
     most: int
-    spend: Floats | None = None
-    budget: float = np.inf
-    shares: Floats | None = None
+    spend: Floats | None = None  # [n_items], what every item takes from `budget`; None: nothing
+    budget: float = np.inf  # In the unit of `spend`
+    shares: Floats | None = None  # [n_items], positive: gains are divided by it; None: they are not
 
 
 class Picks(NamedTuple):
-    """What was picked, in order.
+    """What was picked, in order."""
 
-    Attributes:
-        item: int64 [n].
-        gain: float64 [n], weights of what was still needed at the pick's level.
-        level: int64 [n], counted from 1; 0 with `order="capped"`.
-        value: int32 [n], the foremost value that was still needed.
-        stopped: "budget", "saturated" or "exhausted".
-        counts: int64 [n_values], how often every value is covered in the end.
-    """
-
-    item: NDArray[np.int64]
-    gain: Floats
-    level: NDArray[np.int64]
-    value: NDArray[np.int32]
-    stopped: str
-    counts: NDArray[np.int64]
+    item: NDArray[np.int64]  # [n]
+    gain: Floats  # [n], weights of what was still needed at the pick's level
+    level: NDArray[np.int64]  # [n], counted from 1; 0 with `order="capped"`
+    value: NDArray[np.int32]  # [n], the foremost value that was still needed
+    stopped: str  # "budget", "saturated" or "exhausted"
+    counts: NDArray[np.int64]  # [n_values], how often every value is covered in the end
 
 
 def cover(
-    items: Incidence,
-    wanted: Wanted,
-    spending: Spending,
-    ranks: NDArray[np.int64],
-    is_out: NDArray[np.bool_] | None = None,
+    items: Incidence,  # Which item has which values
+    wanted: Wanted,  # What is to be covered
+    spending: Spending,  # What may be spent
+    ranks: NDArray[np.int64],  # [n_items], items by rank: of equals the first is picked
+    is_out: NDArray[np.bool_] | None = None,  # [n_items], items that cannot be picked
 ) -> Picks:
     """Pick items greedily.
-
-    Args:
-        items: Which item has which values.
-        wanted: What is to be covered.
-        spending: What may be spent.
-        ranks: int64 [n_items], items by rank: of equals the first is picked.
-        is_out: bool [n_items], items that cannot be picked.
 
     >>> one = Incidence.of_sets([{0, 1}, {1, 2, 3}, {0}])
     >>> cover(one, Wanted(), Spending(most=3), np.arange(3)).item.tolist()

@@ -176,10 +176,6 @@ _WRITTEN = re.compile(r"^\s*(?P<name>[\w-]+)\s*(\(\s*(?P<number>[^()]+?)\s*\))?\
 def read_discretiser(text: Any) -> Discretiser:
     """Read a rule: `nearest(10)`, `quantile(10)`, `log2` or `categorical`.
 
-    Raises:
-        UnknownNameError: There is no such rule.
-        InputError: Its number is none, or it takes none.
-
     >>> read_discretiser("nearest(5)")
     Nearest(step=5.0)
     """
@@ -217,19 +213,12 @@ Cells: TypeAlias = NDArray[np.float64] | pa.Array
 
 @dataclass(frozen=True)
 class Column:
-    """What a column's cells mean.
-
-    Attributes:
-        name: Of the column.
-        rule: Of its numbers; None for words.
-        values: The bins or words that the pool has, sorted.
-        has_missing: Whether a missing cell is a value, the last one.
-    """
+    """What a column's cells mean."""
 
     name: str
-    rule: Discretiser | None
-    values: tuple[float, ...] | tuple[str, ...]
-    has_missing: bool
+    rule: Discretiser | None  # Of its numbers; None for words
+    values: tuple[float, ...] | tuple[str, ...]  # The bins or words that the pool has, sorted
+    has_missing: bool  # Whether a missing cell is a value, the last one
 
     @classmethod
     def fit(cls, name: str, cells: Cells, rule: Discretiser, missing: str) -> Column:
@@ -312,10 +301,6 @@ Made = TypeVar("Made")
 class OnDemand(Sequence[Made], Generic[Made]):
     """A sequence whose members are made when they are asked for: a million of them take no room.
 
-    Args:
-        length: How many there are.
-        make: Makes the one at an index, 0 to length - 1.
-
     >>> OnDemand(3, str)[1:]
     ['1', '2']
     """
@@ -354,10 +339,6 @@ def _string(values: pa.Array, place: int) -> str:
 
 class Places(Mapping[str, int]):
     """The index of every item by its id: sorted hashes, 16 bytes an item.
-
-    Args:
-        item_ids: Arrow string array [n_items].
-        keys: uint64 [n_items], a hash of every id, from `keys_of`.
 
     >>> ids = pa.array(["a", "b"])
     >>> places = Places(ids, keys_of(ids))
@@ -586,16 +567,7 @@ class PoolBuilder:
         self, name: str, words: Sequence[str], starts: Sequence[int], text: str,
         document: str | None = None, attributes: Mapping[str, Any] | None = None,
     ) -> None:  # fmt: skip
-        """Add an item.
-
-        Args:
-            name: Its id.
-            words: Its words.
-            starts: First character of each in the text.
-            text: Its text.
-            document: The name of its document, if it has one.
-            attributes: Other facts about it.
-        """
+        """Add an item."""
         self._words.extend(words)
         self._starts.extend(starts)
         self._lengths.append(len(words))
@@ -608,14 +580,7 @@ class PoolBuilder:
             self._attributes.append(attributes or {})
 
     def build(self, drop: Callable[[int, int], bool] = lambda *_: False) -> Pool:
-        """Return the pool.
-
-        Args:
-            drop: Told the number of documents and of items whether to forget the documents.
-
-        Raises:
-            InputError: An id appears twice.
-        """
+        """Return the pool."""
         documents, group = self._documents.done(), None
         if documents.null_count == len(documents) or drop(len(documents.unique()), len(self)):
             documents = None
@@ -724,13 +689,7 @@ def joined(words: Sequence[str]) -> tuple[str, list[int]]:
 def placed(
     words: Sequence[str], text: str | None, starts: Sequence[int] | None = None
 ) -> tuple[str, list[int]]:
-    """Return a text that holds words, and where each begins: the given one, else one joined.
-
-    Args:
-        words: The words.
-        text: What they were cut from, if that is known.
-        starts: Where each begins, if that is known.
-    """
+    """Return a text that holds words, and where each begins: the given one, else one joined."""
     if text is None:
         return joined(words)
     if starts is not None and len(starts) == len(words):

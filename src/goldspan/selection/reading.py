@@ -61,22 +61,16 @@ _SHOWN = 5
 
 @dataclass(frozen=True, eq=False)
 class PoolFile:
-    """A pool as it was read.
-
-    Attributes:
-        pool: The items.
-        fields: Of every item what its line held besides ids and words; empty for crowds.
-        format: As what it was read.
-        columns: Names of the columns of a table or of JSON by role: text, tokens, id, document.
-        notes: What its requester should know: what was left out, made or read in another way.
-        numbered: Whether items are known by their places in the file, for they have no ids.
-    """
+    """A pool as it was read."""
 
     pool: Pool
+    # Of every item what its line held besides ids and words; empty for crowds
     fields: tuple[Mapping[str, Any], ...] = field(default=(), repr=False)
-    format: str = ""
+    format: str = ""  # As what it was read
+    # Names of the columns of a table or of JSON by role: text, tokens, id, document
     columns: Mapping[str, str] = field(default_factory=dict)
-    notes: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()  # What its requester should know
+    # Whether items are known by their places in the file, for they have no ids
     numbered: bool = False
 
 
@@ -84,40 +78,14 @@ def read_pool(
     source: Any,
     format: str | None = None,  # noqa: A002 - users' word
     *,
-    text: str | None = None,
+    text: str | None = None,  # Name of the column with the texts, where it cannot be told
     id: str | None = None,  # noqa: A002 - users' word
-    document: str | None = None,
-    tokens: str | None = None,
+    document: str | None = None,  # Name of the column with the documents that items are part of
+    tokens: str | None = None,  # How texts are cut into tokens
     otherwise: str = "fine",
     max_decompressed: int | str | None = None,
 ) -> PoolFile:
     r"""Read a pool.
-
-    Args:
-        source: A path, a folder, "-", bytes, a DataFrame of any make or a data set of `datasets`.
-        format: "text" (a line is an item, blank lines separate documents), "folder" (a `.txt` file
-            is an item and a document), "table" (CSV, TSV or Parquet with a column of texts, or of
-            lists of tokens), "jsonl" or "json" (objects with `text` or `tokens`), "conll" (a token
-            per line), "attributes" (a table with a row per item, without texts) or "crowd" (any
-            format of `read_crowd`); by the ending of the name and the content by default.
-        text: Name of the column with the texts, where it cannot be told.
-        id: Name of the column with the items' ids. Items without ids are known by the number of
-            their line, row or object: others can be added at the end only.
-        document: Name of the column with the documents that items are part of.
-        tokens: How texts are cut into tokens: "fine", "space" or "words", see
-            `goldspan.spans.tokenize`; "given": as the pool says. By default given tokens are
-            taken, and other texts are cut by the rule `otherwise`.
-        otherwise: See `tokens`.
-        max_decompressed: Most bytes that compressed input may become, as for `read_crowd`.
-
-    Returns:
-        The pool and how it was read. Items without anything to label are left out and counted in
-        the notes.
-
-    Raises:
-        UnknownNameError: There is no such format or rule.
-        InputError: The file is not there, is not of the format, has no column that is known to hold
-            texts or several of them, a text does not hold its tokens, or an id appears twice.
 
     >>> read_pool(b"Rome is old.\nIt rains.\n", "text").pool.n_tokens.tolist()
     [4, 3]
@@ -153,15 +121,7 @@ def read_pool(
 
 
 def pool_format(file: Source, text: str | None = None) -> str:
-    """Return how a pool is read: by the ending of its name, if the content agrees.
-
-    Args:
-        file: The pool.
-        text: The column of texts, if one was named: then the file is a table or JSON.
-
-    Raises:
-        FormatError: The content is of another format than the name says.
-    """
+    """Return how a pool is read: by the ending of its name, if the content agrees."""
     if file.is_folder:
         return CROWD if _guessed(file) else FOLDER
     if file.is_parquet:
@@ -214,13 +174,6 @@ def not_lines(file: Source) -> tuple[str, str] | None:
 def read_errors(source: Any) -> dict[str, float]:
     r"""Read where a model is wrong: a CSV table with a column item, and one called error.
 
-    Args:
-        source: A path or bytes. Errors are shares, 0 to 1; without that column every item that
-            stands there is wrong.
-
-    Raises:
-        InputError: It is no such table; the line is named.
-
     >>> read_errors(b"item,error\nD1,0.5\nD2,0\n")
     {'D1': 0.5, 'D2': 0.0}
     """
@@ -248,12 +201,7 @@ def read_errors(source: Any) -> dict[str, float]:
 
 
 def selection_lines(selection: Selection, fields: tuple[Mapping[str, Any], ...]) -> Iterator[str]:
-    """Yield a selection as JSON lines: item, words or attributes, and `select` with the reasons.
-
-    Args:
-        selection: The items.
-        fields: Other fields of every item of the pool, as `read_pool` gave them, or empty.
-    """
+    """Yield a selection as JSON lines: item, words or attributes, and `select` with the reasons."""
     rows = selection.to_arrow().to_pylist()
     for rank, (row, at) in enumerate(zip(rows, selection.item.tolist(), strict=True), start=1):
         facts = {"item": row.pop("item"), **_content(selection.pool, at)}
@@ -273,46 +221,27 @@ def _content(pool: Pool, item: int) -> dict[str, Any]:
 
 
 class _Row(NamedTuple):
-    """An item before it is cut.
-
-    Attributes:
-        name: Its id.
-        place: Where it is in the file, for messages.
-        text: Its text, or None.
-        tokens: Its tokens, or None.
-        starts: First character of every token in the text, or None.
-        document: Name of its document, or None.
-        fields: All else.
-        attributes: What of it is kept with the item.
-    """
+    """An item before it is cut."""
 
     name: str
-    place: Fault
-    text: str | None = None
-    tokens: list[str] | None = None
-    starts: list[int] | None = None
-    document: str | None = None
+    place: Fault  # Where it is in the file, for messages
+    text: str | None = None  # Its text, or None
+    tokens: list[str] | None = None  # Its tokens, or None
+    starts: list[int] | None = None  # First character of every token in the text, or None
+    document: str | None = None  # Name of its document, or None
     fields: Mapping[str, Any] = {}
-    attributes: Mapping[str, Any] = {}
+    attributes: Mapping[str, Any] = {}  # What of it is kept with the item
 
 
 class _Rows(NamedTuple):
-    """The items of a file, and how they were found there.
+    """The items of a file, and how they were found there."""
 
-    Attributes:
-        rows: The items, read as they are asked for where the format allows it.
-        format: As what the file was read.
-        columns: Names of the columns by role.
-        notes: What was found out.
-        numbered: Whether items are known by their places; None: if their ids are their numbers.
-        drop: Told the number of documents and of items whether documents say nothing.
-    """
-
-    rows: Iterable[_Row]
-    format: str
-    columns: Mapping[str, str] = {}
-    notes: tuple[str, ...] = ()
-    numbered: bool | None = False
+    rows: Iterable[_Row]  # The items, read as they are asked for where the format allows it
+    format: str  # As what the file was read
+    columns: Mapping[str, str] = {}  # Names of the columns by role
+    notes: tuple[str, ...] = ()  # What was found out
+    numbered: bool | None = False  # Whether items are known by their places
+    # Told the number of documents and of items whether documents say nothing
     drop: Callable[[int, int], bool] = lambda *_: False
 
 
@@ -366,11 +295,7 @@ def _left_out(empty: Sequence[str]) -> Iterator[str]:
 
 
 def _cut(row: _Row, rule: str | None, otherwise: str) -> tuple[str, list[str], list[int]]:
-    """Return an item's text, its tokens and where each begins.
-
-    Raises:
-        InputError: The item lacks what the rule needs, or its text does not hold its tokens.
-    """
+    """Return an item's text, its tokens and where each begins."""
     for name, value in (("text", row.text), ("id", row.name), ("document", row.document)):
         if string_faults({name: value}):
             raise InputError(f"the {name} {half_character(str(value))}")
@@ -510,11 +435,7 @@ def _roles(
 
 
 def _text_role(names: Sequence[str], file: str, kind: str, *, has_tokens: bool) -> dict[str, str]:
-    """Find the column of the texts by its name.
-
-    Raises:
-        FormatError: Several may be meant, or none, and there are no tokens.
-    """
+    """Find the column of the texts by its name."""
     texts = [name for name in names if name.strip().lower() in TEXTS]
     if kind != TABLE and "text" in texts:
         texts = ["text"]

@@ -27,9 +27,6 @@ _HINT = "it must look like mnlp or coverage(w=2, weights=none)"
 def get_selector(name: str, **params: Any) -> Selector:
     """Make a rule by its name.
 
-    Raises:
-        UnknownNameError: There is no such rule, or it has no such parameter.
-
     >>> get_selector("coverage", w=2).get_params()["w"]
     2
     """
@@ -43,10 +40,6 @@ def get_selector(name: str, **params: Any) -> Selector:
 
 def read_selector(text: Any) -> Selector:
     """Read a rule or a schedule.
-
-    Raises:
-        InputError: It is not written like one.
-        UnknownNameError: There is no such rule, or it has no such parameter.
 
     >>> read_selector("coverage, then mnlp, 10% random").name
     'schedule'
@@ -63,10 +56,6 @@ def read_selector(text: Any) -> Selector:
 
 def read_rule(text: str) -> Selector:
     """Read a single rule.
-
-    Raises:
-        InputError: It is not written like one.
-        UnknownNameError: There is no such rule, or it has no such parameter.
 
     >>> read_rule("margin(top=3)").name
     'margin'
@@ -160,14 +149,11 @@ _SCHEDULE_HINT = 'it must look like "coverage, then mnlp, 10% random"'
 
 
 class Plan(NamedTuple):
-    """A schedule as it was read.
+    """A schedule as it was read."""
 
-    Attributes:
-        stages: Rules with the number of rounds that each lasts, the last one for ever.
-        shares: Parts of every batch, 0 to 1, and the rules that pick them.
-    """
-
+    # Rules with the number of rounds that each lasts, the last one for ever
     stages: tuple[tuple[Selector, int], ...]
+    # Parts of every batch, 0 to 1, and the rules that pick them
     shares: tuple[tuple[float, Selector], ...]
 
     def rule(self, number: int) -> Selector:

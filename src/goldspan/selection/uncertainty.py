@@ -38,17 +38,7 @@ def is_tagger(model: Any) -> bool:
 
 
 def class_probs(model: Any, pool: Pool, index: NDArray[np.int64]) -> Floats:
-    """Return the probabilities of the labels of some items, float64 [len(index), n_labels].
-
-    Args:
-        model: Probabilities of all items, float64 [n_items, n_labels], or a classifier with
-            `predict_proba`, which is given the rows of the pool's table, or texts.
-        pool: The items.
-        index: int64, those asked for.
-
-    Raises:
-        InputError: It is neither, or what it gives are no probabilities of the items.
-    """
+    """Return the probabilities of the labels of some items, float64 [len(index), n_labels]."""
     if hasattr(model, "predict_proba"):
         found = [model.predict_proba(pool.rows(block)) for block in row_blocks(index)]
         probs = np.concatenate([np.asarray(one, np.float64) for one in found])
@@ -86,18 +76,7 @@ def _named(model: Any) -> str:
 def by_blocks(
     tagger: Tagger, pool: Pool, index: NDArray[np.int64], measure: Callable[[Text], Floats]
 ) -> Floats:
-    """Measure some items with a tagger, block by block.
-
-    Args:
-        tagger: A trained tagger of words. One that looks at whole documents sees those of the
-            pool whole.
-        pool: Texts.
-        index: int64, items asked for.
-        measure: Gives a number per item of a text, float64 [n_items].
-
-    Raises:
-        InputError: The pool is a table.
-    """
+    """Measure some items with a tagger, block by block."""
     if pool.text is None:
         raise InputError("a tagger reads words, and this pool is a table of attributes")
     if tagger.documents_:
@@ -218,21 +197,13 @@ def fill(order: NDArray[np.int64], spending: Spending) -> NDArray[np.int64]:
 
 
 def diverse(
-    items: Incidence,
-    order: NDArray[np.int64],
-    spending: Spending,
-    top: float,
-    ranks: NDArray[np.int64],
+    items: Incidence,  # Which item has which values
+    order: NDArray[np.int64],  # [n], items, the best first
+    spending: Spending,  # What may be spent
+    top: float,  # The shortlist is so many times as much as the budget holds
+    ranks: NDArray[np.int64],  # [n_items], the permutation that decides ties
 ) -> NDArray[np.int64]:
-    """Choose a batch by coverage from the best of a ranking.
-
-    Args:
-        items: Which item has which values.
-        order: int64 [n], items, the best first.
-        spending: What may be spent.
-        top: The shortlist is so many times as much as the budget holds.
-        ranks: int64 [n_items], the permutation that decides ties.
-    """
+    """Choose a batch by coverage from the best of a ranking."""
     wide = Spending(
         int(min(len(order), np.ceil(top * spending.most))), spending.spend, top * spending.budget
     )
@@ -418,19 +389,11 @@ class SpanChange(Uncertainty):
     by_cost: bool = True
 
     def of_labels(self, probs: Floats) -> Floats:  # noqa: ARG002 - refused whatever they are
-        """Refuse.
-
-        Raises:
-            InputError: Always: labels are no spans.
-        """
+        """Refuse."""
         raise InputError("span-change counts spans: it needs a tagger (mnlp and margin do not)")
 
     def of_sequences(self, tagger: Tagger, text: Text) -> Floats:
-        """Sum over the spans.
-
-        Raises:
-            InputError: The tags are PLAIN: they have no spans.
-        """
+        """Sum over the spans."""
         from goldspan.tagger.decoding import spans_with_confidence
 
         if tagger.codec_.rules.is_plain:
@@ -462,14 +425,8 @@ class Committee(Ranked):
 
     @abstractmethod
     def disagreement(self, probs: Floats) -> Floats:
-        """Return it from probabilities.
-
-        Args:
-            probs: float64 [n_models, n, n_labels].
-
-        Returns:
-            float64 [n], not negative.
-        """
+        """Return it from probabilities."""
+        # probs float64 [n_models, n, n_labels]; returns float64 [n], not negative
 
     def _scores(self, task: Task, index: NDArray[np.int64]) -> Floats:
         models = _models(task.model, self.name)

@@ -36,14 +36,10 @@ LABELS = ("all", "used")
 
 @dataclass(frozen=True)
 class Flip(Habit):
-    """Flips labels of single tokens, whatever stands around them.
+    """Flips labels of single tokens, whatever stands around them."""
 
-    Attributes:
-        p: Probability of a different label.
-        labels: "all" labels of the tag set, or those that are "used" in the truth.
-    """
-
-    p: Probability
+    p: Probability  # Probability of a different label
+    # "all" labels of the tag set, or those that are "used" in the truth
     labels: Annotated[str, OneOf(LABELS)] = "all"
     name = "flip"
 
@@ -168,12 +164,9 @@ class Cm(ModelWorker):
 
 @dataclass(frozen=True)
 class Seq(ModelWorker):
-    """A confusion matrix for every label given before.
+    """A confusion matrix for every label given before."""
 
-    Attributes:
-        forbidden: Pseudo-count of labels that the encoding forbids after the previous one.
-    """
-
+    # Pseudo-count of labels that the encoding forbids after the previous one
     forbidden: Annotated[float, Number(0.001)] = 0.1
     name = "seq"
 
@@ -191,16 +184,10 @@ KINDS = ("constant", "frequent", "random")
 
 @dataclass(frozen=True)
 class Spammer(SimulatedWorker):
-    """Answers without looking.
-
-    Attributes:
-        kind: "constant" (one label everywhere), "frequent" (everywhere the label that is the
-            truth most often: in tags `O`) or "random" (any label, each alike, token by token).
-        label: Of a constant spammer; drawn for the worker by default.
-    """
+    """Answers without looking."""
 
     kind: Annotated[str, OneOf(KINDS)] = "random"
-    label: str | None = None
+    label: str | None = None  # Of a constant spammer; drawn for the worker by default
     name = "spammer"
 
     def __post_init__(self) -> None:
@@ -235,15 +222,10 @@ class Spammer(SimulatedWorker):
 
 @dataclass(frozen=True)
 class Copier(Habit):
-    """Copies some items from another worker and answers the others as the base does.
+    """Copies some items from another worker and answers the others as the base does."""
 
-    Attributes:
-        source: Id of the other worker.
-        p: Probability of copying an item.
-    """
-
-    source: str
-    p: Probability = 1.0
+    source: str  # Id of the other worker
+    p: Probability = 1.0  # Probability of copying an item
     name = "copier"
 
     def prepare(self, context: SimulationContext) -> None:
@@ -340,13 +322,9 @@ def _together(spans: SpanArray, more: SpanArray) -> SpanArray:
 
 @dataclass(frozen=True)
 class Misses(SpanHabit):
-    """Overlooks spans.
+    """Overlooks spans."""
 
-    Attributes:
-        type: Only of this type; by default of all.
-    """
-
-    type: str | None = None
+    type: str | None = None  # Only of this type; by default of all
     name = "misses"
 
     def prepare(self, context: SimulationContext) -> None:
@@ -362,13 +340,9 @@ class Misses(SpanHabit):
 
 @dataclass(frozen=True)
 class Invents(SpanHabit):
-    """Marks tokens that are in no span, each with probability p, as spans of one token.
+    """Marks tokens that are in no span, each with probability p, as spans of one token."""
 
-    Attributes:
-        type: Of the new spans; by default any, each alike.
-    """
-
-    type: str | None = None
+    type: str | None = None  # Of the new spans; by default any, each alike
     name = "invents"
 
     def prepare(self, context: SimulationContext) -> None:
@@ -392,15 +366,10 @@ class Invents(SpanHabit):
 
 @dataclass(frozen=True)
 class WrongType(SpanHabit):
-    """Gives spans another type, any other alike.
+    """Gives spans another type, any other alike."""
 
-    Attributes:
-        type: Only spans of this type; by default all.
-        to: The other type; by default any.
-    """
-
-    type: str | None = None
-    to: str | None = None
+    type: str | None = None  # Only spans of this type; by default all
+    to: str | None = None  # The other type; by default any
     name = "wrong_type"
 
     def prepare(self, context: SimulationContext) -> None:
@@ -434,18 +403,11 @@ def _of_type(spans: SpanArray, kind: str | None, codec: Codec) -> NDArray[np.boo
 
 @dataclass(frozen=True)
 class Drift(SimulatedWorker):
-    """Begins as one worker and ends as another.
+    """Begins as one worker and ends as another."""
 
-    Attributes:
-        first: Who answers at the beginning.
-        last: Who answers at the end.
-        at: None: the probability that `last` answers an item grows evenly from 0 to 1. A number
-            in [0, 1]: the moment of a sudden change.
-    """
-
-    first: SimulatedWorker
-    last: SimulatedWorker
-    at: Probability | None = None
+    first: SimulatedWorker  # Who answers at the beginning
+    last: SimulatedWorker  # Who answers at the end
+    at: Probability | None = None  # None
     name = "drift"
 
     def answer(self, work: Assignment) -> Codes:
@@ -468,16 +430,11 @@ class Sister(SimulatedWorker):
     With probability √rho, for every item, the answer is that of the family: the same mistakes for
     all sisters with the same model. So the mistakes of two of them have the correlation rho, where
     the model errs everywhere alike.
-
-    Attributes:
-        family: Name of the family.
-        model: How a sister answers.
-        rho: Correlation of the mistakes of two sisters: 0 independent, 1 the same answers.
     """
 
     family: str
-    model: SimulatedWorker
-    rho: Probability = 0.7
+    model: SimulatedWorker  # How a sister answers
+    rho: Probability = 0.7  # Correlation of the mistakes of two sisters
     name = "sister"
 
     def answer(self, work: Assignment) -> Codes:
@@ -494,13 +451,9 @@ class Sister(SimulatedWorker):
 
 @dataclass(frozen=True)
 class Early(SpanHabit):
-    """Starts spans early, as far as the tokens before are in the item and in no span.
+    """Starts spans early, as far as the tokens before are in the item and in no span."""
 
-    Attributes:
-        tokens: How many tokens early.
-    """
-
-    tokens: Annotated[int, Whole(1)] = 1
+    tokens: Annotated[int, Whole(1)] = 1  # How many tokens early
     name = "early"
 
     def alter(self, spans: SpanArray, work: Assignment) -> SpanArray:
@@ -512,13 +465,9 @@ class Early(SpanHabit):
 
 @dataclass(frozen=True)
 class Late(SpanHabit):
-    """Ends spans late, as far as the next tokens are in the item and in no span.
+    """Ends spans late, as far as the next tokens are in the item and in no span."""
 
-    Attributes:
-        tokens: How many tokens late.
-    """
-
-    tokens: Annotated[int, Whole(1)] = 1
+    tokens: Annotated[int, Whole(1)] = 1  # How many tokens late
     name = "late"
 
     def alter(self, spans: SpanArray, work: Assignment) -> SpanArray:
@@ -544,12 +493,9 @@ def _next_starts(spans: SpanArray, work: Assignment) -> NDArray[np.int64]:
 
 @dataclass(frozen=True)
 class Merges(SpanHabit):
-    """Joins a span to the one before it; the first one's type stays.
+    """Joins a span to the one before it; the first one's type stays."""
 
-    Attributes:
-        gap: Most tokens between the two, at which they are still neighbours.
-    """
-
+    # Most tokens between the two, at which they are still neighbours
     gap: Annotated[int, Whole(0)] = 1
     name = "merges"
 

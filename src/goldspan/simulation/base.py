@@ -41,19 +41,12 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Draws:
-    """The random numbers of one worker on some items.
-
-    Attributes:
-        seed: Of the whole crowd.
-        name: Whose numbers these are: the worker's id, and the part of the worker.
-        item_keys: uint64 [n_items], from `keys_of`.
-        offsets: int64 [n_items + 1], tokens of the items.
-    """
+    """The random numbers of one worker on some items."""
 
     seed: int
-    name: str
-    item_keys: Keys
-    offsets: NDArray[np.int64]
+    name: str  # Whose numbers these are: the worker's id, and the part of the worker
+    item_keys: Keys  # uint64 [n_items], from `keys_of`
+    offsets: NDArray[np.int64]  # [n_items + 1], tokens of the items
 
     def within(self, part: str) -> Draws:
         """Return the numbers of a part of the worker, independent of all others."""
@@ -87,23 +80,14 @@ class Draws:
 
 @kernel
 def draw_labels(
-    offsets: NDArray[np.int64],
-    truth: NDArray[np.int16],
-    uniform: NDArray[np.float64],
-    cumulative: NDArray[np.float64],
-    begin: int,
-    codes: NDArray[np.int16],
+    offsets: NDArray[np.int64],  # [n_items + 1]
+    truth: NDArray[np.int16],  # [n_tokens]
+    uniform: NDArray[np.float64],  # [n_tokens] in [0, 1)
+    cumulative: NDArray[np.float64],  # [n_previous, J, J]
+    begin: int,  # The previous label at an item's start; 0 without memory
+    codes: NDArray[np.int16],  # [n_tokens], written
 ) -> None:
-    """Draw a label for every token by the inverse of its distribution.
-
-    Args:
-        offsets: int64 [n_items + 1].
-        truth: int16 [n_tokens].
-        uniform: float64 [n_tokens] in [0, 1).
-        cumulative: float64 [n_previous, J, J], P(label <= i) by previous label and truth.
-        begin: The previous label at an item's start; 0 without memory.
-        codes: int16 [n_tokens], written.
-    """
+    """Draw a label for every token by the inverse of its distribution."""
     n_previous, _, n_labels = cumulative.shape
     for item in range(len(offsets) - 1):
         previous = begin
@@ -126,23 +110,15 @@ Codes = NDArray[np.int16]
 
 @dataclass(frozen=True, eq=False)
 class SimulationContext:
-    """What all workers of a simulated crowd share.
+    """What all workers of a simulated crowd share."""
 
-    Attributes:
-        truth: A crowd whose gold is known at every token.
-        seed: Of everything random.
-        workers: All workers by id.
-        taggers: The CRFs trained on the truth, by their templates; "" is the one that was given.
-        runner: Where to work.
-        progress: Who is told of the steps of training, or None.
-    """
-
-    truth: Crowd
+    truth: Crowd  # A crowd whose gold is known at every token
     seed: int
     workers: Mapping[str, SimulatedWorker]
+    # The CRFs trained on the truth, by their templates; "" is the one that was given
     taggers: dict[str, TruthTagger] = field(default_factory=dict)
     runner: Runner = field(default_factory=Serial)
-    progress: Progress | None = None
+    progress: Progress | None = None  # Who is told of the steps of training, or None
 
     @property
     def codec(self) -> Codec:
@@ -176,24 +152,14 @@ class SimulationContext:
 
 @dataclass(frozen=True, eq=False)
 class Assignment:
-    """The items that a worker answers, with their truth.
+    """The items that a worker answers, with their truth."""
 
-    Attributes:
-        context: What all workers share.
-        items: int64 [n_items], indices of items in the context's truth.
-        truth: int16 [n_tokens].
-        offsets: int64 [n_items + 1].
-        draws: The worker's random numbers on these items.
-        moments: float64 [n_items] in [0, 1), when the worker meets every item. This order is drawn
-            item by item: it is not that of the items.
-    """
-
-    context: SimulationContext
-    items: NDArray[np.int64]
-    truth: Codes
-    offsets: NDArray[np.int64]
-    draws: Draws
-    moments: Floats
+    context: SimulationContext  # What all workers share
+    items: NDArray[np.int64]  # [n_items], indices of items in the context's truth
+    truth: Codes  # int16 [n_tokens]
+    offsets: NDArray[np.int64]  # [n_items + 1]
+    draws: Draws  # The worker's random numbers on these items
+    moments: Floats  # [n_items] in [0, 1), when the worker meets every item
 
     @property
     def lengths(self) -> NDArray[np.int64]:
@@ -305,11 +271,7 @@ def _text(value: Any) -> str:
 
 
 def known_truth(truth: Any) -> Crowd:
-    """Take a crowd, or read one, whose gold is known at every token.
-
-    Raises:
-        InputError: It has no gold, or not everywhere; the first such item is named.
-    """
+    """Take a crowd, or read one, whose gold is known at every token."""
     crowd = truth if isinstance(truth, Crowd) else read_crowd(truth)
     open_items = np.flatnonzero(has_unknown(crowd))
     if len(open_items):
@@ -322,11 +284,7 @@ def known_truth(truth: Any) -> Crowd:
 
 
 def has_unknown(crowd: Crowd) -> NDArray[np.bool_]:
-    """Return which items have a token without gold, bool [n_items].
-
-    Raises:
-        InputError: The crowd has no gold at all.
-    """
+    """Return which items have a token without gold, bool [n_items]."""
     return count_in_rows(crowd.gold_tagged.codes < 0, crowd.offsets) > 0
 
 
@@ -499,16 +457,10 @@ class TruthTagger:
 
 @dataclass(frozen=True)
 class CrfNoise(SimulatedWorker):
-    """Answers as a CRF does whose parameters were disturbed.
+    """Answers as a CRF does whose parameters were disturbed."""
 
-    Attributes:
-        variance: Of the noise, at most 1e6; 0 gives the CRF's own answers.
-        templates: Features of the CRF, a named set or a TOML file. By default it is the tagger
-            that was given to `simulate_crowd`, and if none was, one with the set "rodrigues".
-    """
-
-    variance: Variance
-    templates: str | None = None
+    variance: Variance  # Of the noise, at most 1e6; 0 gives the CRF's own answers
+    templates: str | None = None  # Features of the CRF, a named set or a TOML file
     name = "crf_noise"
 
     def prepare(self, context: SimulationContext) -> None:

@@ -45,23 +45,8 @@ _BLOCK = 1 << 20
 def allocate(
     item_keys: Keys, workers: Sequence[str], per_item: int, workload: Workload, seed: int
 ) -> NDArray[np.bool_]:
-    """Choose the workers of every item.
-
-    Args:
-        item_keys: uint64 [n_items].
-        workers: Ids.
-        per_item: k, how many workers every item has.
-        workload: "equal", "zipf" (the r-th worker wants 1/r of the first one's work), or weights by
-            worker id or in the order of the workers.
-        seed: Of the draws.
-
-    Returns:
-        bool [n_items, n_workers], k in every row.
-
-    Raises:
-        InputError: There are not k workers, or the weights are none.
-        UnknownNameError: There is no such workload.
-    """
+    """Choose the workers of every item."""
+    # item_keys uint64 [n_items]; returns bool [n_items, n_workers], k in every row
     weights = weights_of(workload, workers)
     n_able = int((weights > 0).sum())
     if isinstance(per_item, bool) or not 1 <= per_item <= n_able:
@@ -77,12 +62,7 @@ def allocate(
 
 
 def weights_of(workload: Workload, workers: Sequence[str]) -> Floats:
-    """Return how much work every worker wants, float64 [n_workers], in any unit.
-
-    Raises:
-        InputError: The weights do not fit the workers, or are none.
-        UnknownNameError: There is no such workload or worker.
-    """
+    """Return how much work every worker wants, float64 [n_workers], in any unit."""
     if isinstance(workload, str):
         if workload not in WORKLOADS:
             raise UnknownNameError("workload", workload, WORKLOADS, "or give weights")

@@ -42,11 +42,7 @@ def parse_worker(text: str) -> SimulatedWorker:
 
 
 def get_worker(name: str) -> type[SimulatedWorker]:
-    """Import a kind of worker.
-
-    Raises:
-        UnknownNameError: There is no such kind; the message names them all.
-    """
+    """Import a kind of worker."""
     place = WORKERS[name][0] if name in WORKERS else plugins("goldspan.workers").get(name)
     if place is None:
         raise UnknownNameError("kind of worker", name, [*WORKERS, *plugins("goldspan.workers")])

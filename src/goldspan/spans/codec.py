@@ -285,15 +285,12 @@ def transitions(
 def transition_mask(tags: Iterable[str], encoding: str | Encoding) -> NDArray[np.bool_]:
     """Return the legality of transitions as an array, for a CRF.
 
-    Returns:
-        bool [V + 2, V + 2], rows the previous tag and columns the current one in the order of
-        `tags`; V is the start and V + 1 the end.
-
     >>> transition_mask(["O", "B-X", "I-X"], "BIO").astype(int)[:3, :3]
     array([[1, 1, 0],
            [1, 1, 1],
            [1, 1, 1]])
     """
+    # returns bool [V + 2, V + 2]
     codec = Codec(tuple(tags), get_encoding(encoding).name)
     n_tags = len(codec.tags)
     legal = (codec.pairs & FAULTS) == 0

@@ -31,35 +31,20 @@ class ConfidenceScore:
     """Confidences of written spans against the truth; NaN where nothing can be said.
 
     Where there are no spans, single labels count instead.
-
-    Attributes:
-        unit: "span" or "label".
-        n: How many were compared.
-        right: Share of them that is right (a span: bounds and type).
-        mean: Mean confidence.
-        ece: Expected calibration error: mean distance of confidence and share right over ten bins
-            of equal width, weighted by their size.
-        least_sure_ece: The same of the fifth with the smallest confidences.
-        brier: Mean of (confidence − right)².
-        log_loss: Mean of −ln of the confidence if right, of 1 minus it if wrong, in nats.
-        auroc: Probability that a right one has a larger confidence than a wrong one.
-        n_tokens: Tokens with truth and a label.
-        cross_entropy: Their mean −ln P(true tag), in nats.
-        constant: The same measures of a constant confidence that knows the truth's own share
-            `right`. Its ECE is 0, and it tells nothing apart.
     """
 
-    unit: str
-    n: int
-    right: float
+    unit: str  # "span" or "label"
+    n: int  # How many were compared
+    right: float  # Share of them that is right (a span: bounds and type)
     mean: float
-    ece: float
-    least_sure_ece: float
-    brier: float
-    log_loss: float
-    auroc: float
-    n_tokens: int
-    cross_entropy: float
+    ece: float  # Expected calibration error
+    least_sure_ece: float  # The same of the fifth with the smallest confidences
+    brier: float  # Mean of (confidence − right)²
+    log_loss: float  # Mean of −ln of the confidence if right, of 1 minus it if wrong, in nats
+    auroc: float  # Probability that a right one has a larger confidence than a wrong one
+    n_tokens: int  # Tokens with truth and a label
+    cross_entropy: float  # Their mean −ln P(true tag), in nats
+    # The same measures of a constant confidence that knows the truth's own share `right`
     constant: Mapping[str, float] = field(repr=False)
 
     def to_dict(self) -> dict[str, Any]:
@@ -80,22 +65,14 @@ class ConfidenceScore:
 
 
 def score_confidence(
-    unit: str,
-    confidence: ArrayLike,
-    is_right: ArrayLike,
-    true_probs: ArrayLike,
-    written_right: ArrayLike,
-    n_labels: int,
+    unit: str,  # "span" or "label"
+    confidence: ArrayLike,  # float [n], of the written spans or labels
+    is_right: ArrayLike,  # bool [n]
+    true_probs: ArrayLike,  # float [n_tokens], probability of the true tag
+    written_right: ArrayLike,  # bool [n_tokens], whether the written tag is the true one
+    n_labels: int,  # Number of tags: a constant confidence spreads the rest over the others
 ) -> ConfidenceScore:
     """Measure confidences.
-
-    Args:
-        unit: "span" or "label".
-        confidence: float [n], of the written spans or labels.
-        is_right: bool [n].
-        true_probs: float [n_tokens], probability of the true tag.
-        written_right: bool [n_tokens], whether the written tag is the true one.
-        n_labels: Number of tags: a constant confidence spreads the rest over the others.
 
     >>> found = score_confidence("span", [0.9, 0.8, 0.3], [1, 1, 0], [0.9], [True], 2)
     >>> round(found.ece, 3), round(found.brier, 3), found.auroc

@@ -73,14 +73,7 @@ class SpanArray:
 
 
 def token_flags(tagged: Tagged, codec: Codec) -> NDArray[np.uint8]:
-    """Say for every token whether a span starts or ends there and which rule it breaks.
-
-    Returns:
-        uint8, the shape of the codes. `STARTS`: the first token of a span; `ENDED`: the last;
-        `NO_BEGIN`, `TYPE_CHANGE`, `NEEDLESS_BEGIN`: the token breaks that rule; `NOT_CLOSED`:
-        it is the last of a span that has no end tag; `LINKED`: it continues its predecessor
-        under the policy `boundaries`.
-    """
+    """Say for every token whether a span starts or ends there and which rule it breaks."""
     codes, offsets = _checked(tagged, codec)
     pairs = codec.pairs
     width = pairs.shape[0]
@@ -227,10 +220,8 @@ def write_codes(spans: SpanArray, offsets: NDArray[np.int64], codec: Codec) -> N
 
     Where:
         offsets: int64 [n_items + 1].
-
-    Returns:
-        int16 [n_tokens].
     """
+    # returns int16 [n_tokens]
     n_tokens = int(offsets[-1])
     order = np.argsort(spans.start, kind="stable")
     start, end, kind = spans.start[order], spans.end[order], spans.type[order]

@@ -48,19 +48,12 @@ class Span(NamedTuple):
 
 
 class Encoding(NamedTuple):
-    """One way of writing spans as tags.
-
-    Attributes:
-        name: Its canonical name.
-        prefixes: The prefix letter of every role that it has; "" is the tag without a type.
-        summary: One line for help texts.
-        begin_always: Whether every span opens with its begin tag (in IOB only where two spans
-            of one type touch).
-    """
+    """One way of writing spans as tags."""
 
     name: str
-    prefixes: dict[str, Role]
-    summary: str
+    prefixes: dict[str, Role]  # The prefix letter of every role that it has
+    summary: str  # One line for help texts
+    # Whether every span opens with its begin tag (in IOB only where two spans of one type touch)
     begin_always: bool = True
 
     @property
@@ -202,14 +195,8 @@ def pair_table(
     Where:
         roles: int8 [V], the `Role` of every tag.
         types: int16 [V], the index of every tag's type; -1 for `O`.
-
-    Returns:
-        uint8 [V+1, V+1]: bits for (previous, current), 0 being the boundary. A span starts on a
-        change of type, at a begin or single tag, and after an end or single tag or `O`: the
-        reading of conlleval, without the Perl script's merging of `B E B E` and `S S`.
-        `LINKED` says that two tags continue one span when only begin and end tags count (the
-        `boundaries` policy).
     """
+    # returns uint8 [V+1, V+1]
     import numpy as np  # the help texts of the command line name encodings and do without it
 
     role = np.concatenate([[Role.OUTSIDE], roles]).astype(np.int8)

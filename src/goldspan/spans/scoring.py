@@ -32,21 +32,13 @@ SCHEMES = ("strict", "exact", "partial", "type")
 
 @dataclass(frozen=True)
 class SchemeScore:
-    """Counts under one scheme and their rates.
+    """Counts under one scheme and their rates."""
 
-    Attributes:
-        correct: Pairs that the scheme accepts.
-        incorrect: Pairs that it refuses.
-        partial: Pairs that it half accepts (scheme "partial": other bounds, any type).
-        missed: True spans without a pair.
-        spurious: Predicted spans without a pair.
-    """
-
-    correct: int
-    incorrect: int
-    partial: int
-    missed: int
-    spurious: int
+    correct: int  # Pairs that the scheme accepts
+    incorrect: int  # Pairs that it refuses
+    partial: int  # Pairs that it half accepts (scheme "partial": other bounds, any type)
+    missed: int  # True spans without a pair
+    spurious: int  # Predicted spans without a pair
 
     @property
     def precision(self) -> float:
@@ -156,18 +148,11 @@ def _best_pairing(
 
 
 class _Side(NamedTuple):
-    """One side of a comparison, as codes of its own tags.
+    """One side of a comparison, as codes of its own tags."""
 
-    Attributes:
-        place: The number of every item by its id.
-        codes: int [n_tokens], places in `tags`; -1 where a token has none.
-        offsets: int64 [n_items + 1].
-        tags: The tags.
-    """
-
-    place: dict[str, int]
-    codes: NDArray[Any]
-    offsets: NDArray[np.int64]
+    place: dict[str, int]  # The number of every item by its id
+    codes: NDArray[Any]  # [n_tokens], places in `tags`; -1 where a token has none
+    offsets: NDArray[np.int64]  # [n_items + 1]
     tags: Sequence[str]
 
     @classmethod
@@ -259,21 +244,12 @@ MIN_RESAMPLES = 100
 
 
 class Rates(NamedTuple):
-    """Precision, recall and F1 of some counts; 0 where a denominator is 0.
+    """Precision, recall and F1 of some counts; 0 where a denominator is 0."""
 
-    Attributes:
-        precision: Right spans among the predicted.
-        recall: Right spans among the true.
-        f1: Their harmonic mean.
-        n_right: Predicted spans that are exactly right.
-        n_predicted: All predicted spans.
-        n_true: All true spans.
-    """
-
-    precision: float
-    recall: float
+    precision: float  # Right spans among the predicted
+    recall: float  # Right spans among the true
     f1: float
-    n_right: int
+    n_right: int  # Predicted spans that are exactly right
     n_predicted: int
     n_true: int
 
@@ -288,21 +264,13 @@ class Rates(NamedTuple):
 
 
 class WrongSpan(NamedTuple):
-    """A span that is only in one of the two sides.
-
-    Attributes:
-        item: Index of the item.
-        side: "missed" (true but not predicted) or "spurious" (predicted but not true).
-        type: Its type.
-        start: First token in its item.
-        end: One past its last token.
-    """
+    """A span that is only in one of the two sides."""
 
     item: int
-    side: str
+    side: str  # "missed" (true but not predicted) or "spurious" (predicted but not true)
     type: str
-    start: int
-    end: int
+    start: int  # First token in its item
+    end: int  # One past its last token
 
 
 @dataclass(frozen=True)
@@ -560,10 +528,8 @@ def right_spans(gold: SpanArray, found: SpanArray, n_tokens: int) -> NDArray[np.
     """Say for every found span whether it is exactly one of the true ones.
 
     Both sides come from `find_spans`, so that at most one span starts at a token of a worker.
-
-    Returns:
-        bool [len(found)].
     """
+    # returns bool [len(found)]
     width = int(max(gold.worker.max(initial=0), found.worker.max(initial=0))) + 1
     end_at = np.full(n_tokens * width, -1, np.int32)
     type_at = np.full(n_tokens * width, -1, np.int16)

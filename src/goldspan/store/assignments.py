@@ -132,18 +132,12 @@ class Family:
 
     A copy of an answer costs money and adds nothing: of the items with free places he gets one that
     no other member has answered or holds, if there is any.
-
-    Attributes:
-        others: Ids of its other members.
-        most: Members whose answers an item takes, as long as anybody else at work could answer it;
-            None: any number.
-        ahead: Where in the order of items it is looked first: a hint, which is moved, of how far
-            the family has come; -1 where nobody has looked.
     """
 
-    others: tuple[str, ...]
+    others: tuple[str, ...]  # Ids of its other members
+    # Members whose answers an item takes, as long as anybody else at work could answer it
     most: int | None = None
-    ahead: int = -1
+    ahead: int = -1  # Where in the order of items it is looked first
 
 
 NOBODY = Family(())
@@ -340,16 +334,7 @@ def n_left(connection: Connection, worker: str, most: int) -> int:
 def n_coming(
     connection: Connection, worker: str, now: int, most: int, n_items: int, *, endless: bool
 ) -> int:
-    """Count the items that a worker holds or may still get, gold questions aside.
-
-    Args:
-        connection: Where to read.
-        worker: The worker.
-        now: Milliseconds since 1970.
-        most: Where counting free places ends.
-        n_items: The size of the pool: those in no batch yet count too.
-        endless: Whether nobody knows how many of those will come: then it is `most`.
-    """
+    """Count the items that a worker holds or may still get, gold questions aside."""
     about = _about(connection, worker, now)
     later = n_items - int(about.n_slots)
     if later and endless:

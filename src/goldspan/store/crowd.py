@@ -36,17 +36,11 @@ ANSWER = tuple(
 
 @dataclass(frozen=True, eq=False)
 class Items:
-    """Items in the order of the pool.
+    """Items in the order of the pool."""
 
-    Attributes:
-        number: Their numbers, ascending, int64 [n_items].
-        table: Arrow columns `id`, `tokens`, `group`, `text`, `token_start`; null where missing.
-        attributes: A dictionary per item, object [n_items].
-    """
-
-    number: NDArray[np.int64]
-    table: pa.Table
-    attributes: NDArray[np.object_]
+    number: NDArray[np.int64]  # Their numbers, ascending, int64 [n_items]
+    table: pa.Table  # Arrow columns `id`, `tokens`, `group`, `text`, `token_start`
+    attributes: NDArray[np.object_]  # A dictionary per item, object [n_items]
 
     @classmethod
     def of(cls, rows: Sequence[Any]) -> Items:
@@ -80,15 +74,10 @@ class Items:
 
 @dataclass(frozen=True)
 class Labels:
-    """The label set of a campaign and the versions of it and of the guideline.
-
-    Attributes:
-        tagset: The tags.
-        after: The last answer before every version, int64 [n_versions]; the first is 0.
-    """
+    """The label set of a campaign and the versions of it and of the guideline."""
 
     tagset: Codec
-    after: NDArray[np.int64]
+    after: NDArray[np.int64]  # The last answer before every version, int64 [n_versions]
 
     @classmethod
     def of(cls, connection: Connection) -> Labels:
@@ -233,18 +222,12 @@ _ITEMS = (
 
 @dataclass(frozen=True, eq=False)
 class Seen:
-    """What was read so far; the crowd of a look shares these columns.
+    """What was read so far; the crowd of a look shares these columns."""
 
-    Attributes:
-        last: Number of the last answer.
-        labels: The label set and its versions.
-        items: Those that have an answer.
-        answers: By item, then as they came, with the store's numbers of items and workers.
-    """
-
-    last: int
-    labels: Labels = field(repr=False)
-    items: Items = field(repr=False)
+    last: int  # Number of the last answer
+    labels: Labels = field(repr=False)  # The label set and its versions
+    items: Items = field(repr=False)  # Those that have an answer
+    # By item, then as they came, with the store's numbers of items and workers
     answers: Answers = field(repr=False)
 
 

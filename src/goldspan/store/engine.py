@@ -50,12 +50,7 @@ class LostError(HeldError):
 
 
 class BoundError(InputError):
-    """Something was done as often as it may be; nothing was changed.
-
-    Attributes:
-        most: How often it may be.
-        seconds: When it may be done again, 0 if never.
-    """
+    """Something was done as often as it may be; nothing was changed."""
 
     def __init__(self, message: str, most: int, seconds: int = 0) -> None:
         self.most, self.seconds = most, seconds

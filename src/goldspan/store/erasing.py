@@ -106,17 +106,11 @@ class UnsettledError(InputError):
 
 @dataclass(frozen=True)
 class Forgotten:
-    """What forgetting somebody removed, or would remove.
+    """What forgetting somebody removed, or would remove."""
 
-    Attributes:
-        pseudonym: What is left of them.
-        removed: How many of each were deleted: ids, links, flags, …
-        kept: How many of each stay under the pseudonym: answers, payments, …
-    """
-
-    pseudonym: str
-    removed: Mapping[str, int]
-    kept: Mapping[str, int]
+    pseudonym: str  # What is left of them
+    removed: Mapping[str, int]  # How many of each were deleted: ids, links, flags, …
+    kept: Mapping[str, int]  # How many of each stay under the pseudonym: answers, payments, …
 
     @property
     def again(self) -> bool:

@@ -152,9 +152,6 @@ def begin_version(entry: Entry, facts: Mapping[str, Any], tagset: Codec) -> int:
 
     The record names the last answer before it (`after`), so that the version of every answer
     follows from the answer's number. A last version of the same hash and tags goes on.
-
-    Returns:
-        The version's number, from 1.
     """
     connection = entry.connection
     row = connection.execute(select(campaign.c.tags, campaign.c.encoding)).one()
@@ -233,21 +230,12 @@ def _count(dialect: str) -> Executable:
 
 
 class Bound(NamedTuple):
-    """How often something may be done on one day.
+    """How often something may be done on one day."""
 
-    Attributes:
-        kind: What is counted: "writes", "joins", …
-        name: Whose it is.
-        most: How often.
-        now: What the wall clock shows, in milliseconds since 1970: days are those that people
-            have, and the campaign's clock leaves out most of the time in which nobody serves. By
-            default the time of the transaction.
-    """
-
-    kind: str
+    kind: str  # What is counted: "writes", "joins", …
     name: str
     most: int
-    now: int | None = None
+    now: int | None = None  # What the wall clock shows, in milliseconds since 1970
 
 
 def count(entry: Entry, bound: Bound) -> None:
@@ -270,15 +258,7 @@ def count(entry: Entry, bound: Bound) -> None:
 def revise(
     entry: Entry, kind: str, name: str, change: Callable[[int | None], tuple[int, int]]
 ) -> None:
-    """Replace a number that limits something, whatever process asks: see `count`.
-
-    Args:
-        entry: The transaction.
-        kind: What is limited.
-        name: Whose it is; kept as a hash.
-        change: Makes the new number of the old one, None at first, and says until when it is of
-            use, by the wall clock in milliseconds; what it raises leaves the old one.
-    """
+    """Replace a number that limits something, whatever process asks: see `count`."""
     who = {"what": kind, "who": _hash(name)}
     before = entry.connection.execute(_FIND_ANY, who).scalar_one_or_none()
     number, until = change(before)

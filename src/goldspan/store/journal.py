@@ -250,16 +250,7 @@ _DOES = {"loop": "steers", "web": "serves"}
 
 
 class Held:
-    """The roles that this process holds in a campaign, and why it lost them.
-
-    Attributes:
-        process: A random name of this process.
-        roles: Their names.
-        lost: Why nothing is written any more, None while nothing is lost.
-        sure_until: Until when, by this process's own clock, nobody can have taken a role over.
-        told: Who is told when something is lost, once, in any thread.
-        swept: The last day on which this process deleted the counts of past days.
-    """
+    """The roles that this process holds in a campaign, and why it lost them."""
 
     def __init__(self) -> None:
         self.process = secrets.token_hex(8)
@@ -326,41 +317,25 @@ class Held:
 
 @dataclass
 class Entry:
-    """An open transaction.
-
-    Attributes:
-        connection: Its connection.
-        balance: The money, written back at the end.
-        paused: Whether the campaign holds no new places.
-        now: The time that was handed in: leases are due by it.
-        clock: The time that is kept, never before that of the last event.
-        n_events: Number of the last event.
-        head: Its hash.
-        replayed: Whether the events come from a log.
-        private: Whether the log and the tables name workers by pseudonym.
-        pending: Events that are not written yet.
-        held: The roles that must still be this process's, None where it needs none.
-        where: The database, for messages.
-        expired: Whether the leases that are due were ended in this transaction.
-        names: By which name the tables know people, as far as it was looked up.
-        swept: The day whose past counts were deleted in this transaction, -1 if none were.
-    """
+    """An open transaction."""
 
     connection: Connection
-    balance: Balance
-    paused: int
-    now: int
-    clock: int
-    n_events: int
+    balance: Balance  # The money, written back at the end
+    paused: int  # Whether the campaign holds no new places
+    now: int  # The time that was handed in: leases are due by it
+    clock: int  # The time that is kept, never before that of the last event
+    n_events: int  # Number of the last event
     head: str
-    replayed: bool = False
-    private: bool = False
-    pending: list[dict[str, Any]] = field(default_factory=list)
+    replayed: bool = False  # Whether the events come from a log
+    private: bool = False  # Whether the log and the tables name workers by pseudonym
+    pending: list[dict[str, Any]] = field(default_factory=list)  # Events that are not written yet
+    # The roles that must still be this process's, None where it needs none
     held: Held | None = None
-    where: str = ""
-    expired: bool = False
+    where: str = ""  # The database, for messages
+    expired: bool = False  # Whether the leases that are due were ended in this transaction
+    # By which name the tables know people, as far as it was looked up
     names: dict[str, str] = field(default_factory=dict)
-    swept: int = -1
+    swept: int = -1  # The day whose past counts were deleted in this transaction, -1 if none were
 
     def log(self, kind: str, body: Mapping[str, Any], expected: str | None = None) -> None:
         """Append an event and apply its effect."""
@@ -407,20 +382,14 @@ class Entry:
 
 @dataclass(frozen=True)
 class Database:
-    """The engine of a campaign's database, and whose turn it is to write.
-
-    Attributes:
-        engine: SQLAlchemy's.
-        where: Path or address, without a password, for messages.
-        held: The roles that this process holds.
-        lock: Threads of this process wait here in order, and not in SQLite, which lets them sleep.
-        on_write: Called with the seconds of every write transaction that was kept.
-    """
+    """The engine of a campaign's database, and whose turn it is to write."""
 
     engine: Engine
-    where: str
-    held: Held = field(default_factory=Held, repr=False)
+    where: str  # Path or address, without a password, for messages
+    held: Held = field(default_factory=Held, repr=False)  # The roles that this process holds
+    # Threads of this process wait here in order, and not in SQLite, which lets them sleep
     lock: FairLock = field(default_factory=FairLock, repr=False)
+    # Called with the seconds of every write transaction that was kept
     on_write: list[Callable[[float], None]] = field(default_factory=list, repr=False)
 
     def write(

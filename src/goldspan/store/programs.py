@@ -55,35 +55,20 @@ AT_ONCE = 500
 
 @dataclass(frozen=True)
 class Message:
-    """A message to a program, with what became of it.
-
-    Attributes:
-        number: Of the message.
-        name: The same whenever it is sent: the program handles each once.
-        hook: To whom.
-        event: What it is about.
-        body: What is sent, in JSON.
-        state: "waiting", "sent" or "failed".
-        tries: How often it was sent.
-        due: When it is sent next, in milliseconds by the campaign's clock.
-        made: When it was made, by the same clock.
-        changed: When that changed last.
-        status: What the program answered last, 0 if nothing.
-        why: Why it was not taken; "" if it was.
-    """
+    """A message to a program, with what became of it."""
 
     number: int
-    name: str
+    name: str  # The same whenever it is sent: the program handles each once
     hook: str
-    event: str
-    body: str
-    state: str = WAITING
-    tries: int = 0
-    due: int = 0
-    made: int = 0
-    changed: int = 0
-    status: int = 0
-    why: str = ""
+    event: str  # What it is about
+    body: str  # What is sent, in JSON
+    state: str = WAITING  # "waiting", "sent" or "failed"
+    tries: int = 0  # How often it was sent
+    due: int = 0  # When it is sent next, in milliseconds by the campaign's clock
+    made: int = 0  # When it was made, by the same clock
+    changed: int = 0  # When that changed last
+    status: int = 0  # What the program answered last, 0 if nothing
+    why: str = ""  # Why it was not taken; "" if it was
 
 
 @dataclass(frozen=True)
@@ -100,19 +85,12 @@ class CameIn:
 def gather(
     entry: Entry,
     hook: str,
-    event: str,
+    event: str,  # What they are about
     read: Callable[[Connection, int], tuple[int, Iterable[tuple[str, str]]]],
 ) -> int:
     """Make the messages about what the log says since it was last read; count them.
 
     The first time there are none: what happened before a program was named is not told.
-
-    Args:
-        entry: The open transaction.
-        hook: To whom.
-        event: What they are about.
-        read: Returns, for the number up to which the log was read, the new one, and name and body
-            of each message.
     """
     connection, mine = entry.connection, _place(hook, event)
     last = connection.execute(select(gathered.c.number).where(mine)).scalar_one_or_none()

@@ -128,17 +128,11 @@ def count_records(connection: Connection, kind: str) -> int:
 
 
 class News(NamedTuple):
-    """By what it is seen that something came.
+    """By what it is seen that something came."""
 
-    Attributes:
-        last: Number of the last answer.
-        n_decisions: How often a requester decided about a worker.
-        n_judged: How often workers were judged.
-    """
-
-    last: int
-    n_decisions: int
-    n_judged: int
+    last: int  # Number of the last answer
+    n_decisions: int  # How often a requester decided about a worker
+    n_judged: int  # How often workers were judged
 
 
 def news(connection: Connection) -> News:
@@ -229,49 +223,28 @@ _PASSED = (
 
 
 class NewAnswer(NamedTuple):
-    """An answer that came, in short.
+    """An answer that came, in short."""
 
-    Attributes:
-        number: Of the answer; later ones have higher numbers.
-        item: Id of the item.
-        worker: Id of the worker.
-        status: As in `goldspan.protocols.Receipt`; what became of it when it came.
-        counts: Whether it counts.
-        cost: What was paid, in millionths of the currency unit.
-    """
-
-    number: int
+    number: int  # Of the answer; later ones have higher numbers
     item: str
     worker: str
-    status: str
-    counts: int
-    cost: int
+    status: str  # As in `goldspan.protocols.Receipt`; what became of it when it came
+    counts: int  # Whether it counts
+    cost: int  # What was paid, in millionths of the currency unit
 
 
 class AnswerRow(NamedTuple):
-    """An answer as a row, whether it counts or is a draft.
-
-    Attributes:
-        item: Id of the item.
-        worker: Id of the worker.
-        status: As in `goldspan.protocols.Receipt`; what became of it when it came.
-        reason: Why it does not count, "" if it does.
-        counts: Whether it counts and was paid.
-        started: When its place was taken, in milliseconds since 1970; -1 without a lease.
-        submitted: When it came.
-        cost: What was paid, in millionths of the currency unit.
-        labels: One per token; None where they were not asked for.
-    """
+    """An answer as a row, whether it counts or is a draft."""
 
     item: str
     worker: str
-    status: str
-    reason: str
-    counts: bool
-    started: int
-    submitted: int
-    cost: int
-    labels: list[str | None] | None = None
+    status: str  # As in `goldspan.protocols.Receipt`; what became of it when it came
+    reason: str  # Why it does not count, "" if it does
+    counts: bool  # Whether it counts and was paid
+    started: int  # When its place was taken, in milliseconds since 1970; -1 without a lease
+    submitted: int  # When it came
+    cost: int  # What was paid, in millionths of the currency unit
+    labels: list[str | None] | None = None  # One per token; None where they were not asked for
 
     @property
     def is_replaced(self) -> bool:
@@ -280,17 +253,11 @@ class AnswerRow(NamedTuple):
 
 
 class CountedAnswer(NamedTuple):
-    """A worker's own answer that counts.
-
-    Attributes:
-        item: Id of the item.
-        labels: One per token, of the last version.
-        first: When its first version came, in milliseconds since 1970.
-    """
+    """A worker's own answer that counts."""
 
     item: str
-    labels: list[str | None]
-    first: int
+    labels: list[str | None]  # One per token, of the last version
+    first: int  # When its first version came, in milliseconds since 1970
 
 
 class SkippedItem(NamedTuple):
@@ -432,19 +399,12 @@ _COUNTS = select(slots.c.item, *(slots.c[name] for name in SLOTS)).order_by(slot
 
 @dataclass(frozen=True, eq=False)
 class Asked:
-    """The items of all batches, in order.
+    """The items of all batches, in order."""
 
-    Attributes:
-        position: Where they stand, ascending, int64 [n_items].
-        number: Their numbers in the store, int64 [n_items].
-        item: Their ids, Arrow strings [n_items].
-        batch: Names of their batches, Arrow strings [n_items].
-    """
-
-    position: NDArray[np.int64]
-    number: NDArray[np.int64]
-    item: pa.Array = field(repr=False)
-    batch: pa.Array = field(repr=False)
+    position: NDArray[np.int64]  # Where they stand, ascending, int64 [n_items]
+    number: NDArray[np.int64]  # Their numbers in the store, int64 [n_items]
+    item: pa.Array = field(repr=False)  # Their ids, Arrow strings [n_items]
+    batch: pa.Array = field(repr=False)  # Names of their batches, Arrow strings [n_items]
 
     def __len__(self) -> int:
         """Count the items."""
@@ -525,23 +485,14 @@ _COUNT_SLOTS = select(func.count()).select_from(slots)
 
 
 class Slot(NamedTuple):
-    """The places of an item.
-
-    Attributes:
-        item: Its id.
-        batch: Name of its batch.
-        position: Its place in the order of all batches.
-        wanted: Answers that it is to get.
-        leased: Places that are held.
-        filled: Answers that count.
-    """
+    """The places of an item."""
 
     item: str
     batch: str
-    position: int
-    wanted: int
-    leased: int
-    filled: int
+    position: int  # Its place in the order of all batches
+    wanted: int  # Answers that it is to get
+    leased: int  # Places that are held
+    filled: int  # Answers that count
 
 
 def position_of(connection: Connection, item: str) -> int | None:

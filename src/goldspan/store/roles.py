@@ -93,25 +93,16 @@ Rows = dict[str, Mapping[Any, Any]]
 
 @dataclass(frozen=True)
 class Claim:
-    """A role that a process asks for.
-
-    Attributes:
-        database: The campaign's.
-        role: "loop" or "web".
-        who: The process, for messages.
-        refusal: The message to this process if another one holds the role, made from its `who`.
-        patience: Seconds for which the role is asked for while others hold it.
-        deployment: Processes of the same deployment may share the role.
-        shared: Whether this process shares it.
-    """
+    """A role that a process asks for."""
 
     database: Database
-    role: str
-    who: str
+    role: str  # "loop" or "web"
+    who: str  # The process, for messages
+    # The message to this process if another one holds the role, made from its `who`
     refusal: Callable[[str], str]
-    patience: float
-    deployment: str = ""
-    shared: bool = False
+    patience: float  # Seconds for which the role is asked for while others hold it
+    deployment: str = ""  # Processes of the same deployment may share the role
+    shared: bool = False  # Whether this process shares it
 
     @property
     def key(self) -> dict[str, str]:
@@ -192,11 +183,7 @@ def _by_beat(claim: Claim) -> Iterator[_Session]:
 
 
 def _watch(claim: Claim) -> Rows:
-    """Wait until no other process has the role, or those that have it count as gone.
-
-    Returns:
-        The rows of those that are gone.
-    """
+    """Wait until no other process has the role, or those that have it count as gone."""
     begin, rows, quiet, lives = time.monotonic(), _others(claim), 0, False
     while rows:
         if lives and time.monotonic() - begin >= claim.patience:
@@ -440,11 +427,7 @@ def alone(database: Database) -> Iterator[None]:
 
 
 def check_start(database: Database) -> bool:
-    """Reject to steer by sums that are not those of the rows; after an unclean end, check all.
-
-    Returns:
-        Whether all was checked.
-    """
+    """Reject to steer by sums that are not those of the rows; after an unclean end, check all."""
     faults = sums_of(database)
     if faults:
         raise damaged(database.where, "; ".join(faults))

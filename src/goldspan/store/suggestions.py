@@ -35,15 +35,10 @@ _THERE = select(records.c.name, records.c.body).where(
 
 
 class OwnAnswer(NamedTuple):
-    """An answer that was given without seeing a suggestion.
-
-    Attributes:
-        worker: Id of the worker.
-        labels: One per token; None where it was skipped.
-    """
+    """An answer that was given without seeing a suggestion."""
 
     worker: str
-    labels: Sequence[str | None]
+    labels: Sequence[str | None]  # One per token; None where it was skipped
 
 
 def keep_suggestion(entry: Entry, one: Suggestion) -> Suggestion:

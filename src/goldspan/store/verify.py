@@ -59,21 +59,13 @@ Tell = Callable[[str, int, int], None]
 
 @dataclass(frozen=True)
 class Mismatch:
-    """Something in a table that is not what the log says.
-
-    Attributes:
-        table: Name of the table.
-        key: The row's key, "number 17" for example.
-        column: The column; "" where the whole row is missing or too much.
-        log: What the log says; None if it says nothing of the row.
-        stored: What is there; None if there is no row.
-    """
+    """Something in a table that is not what the log says."""
 
     table: str
-    key: str
-    column: str
-    log: str | None
-    stored: str | None
+    key: str  # The row's key, "number 17" for example
+    column: str  # The column; "" where the whole row is missing or too much
+    log: str | None  # What the log says; None if it says nothing of the row
+    stored: str | None  # What is there; None if there is no row
 
     def __str__(self) -> str:
         """Return the mismatch as a sentence."""

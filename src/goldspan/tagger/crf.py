@@ -46,32 +46,18 @@ EPSILON = float(np.finfo(np.float64).eps)
 
 @dataclass(frozen=True, eq=False)
 class Minimum:
-    """Where the search stopped.
+    """Where the search stopped."""
 
-    Attributes:
-        x: float64 [n], the best point.
-        gradient: float64, there; after `train` that of the merged weights.
-        trace: The objective before the first step and after every step.
-        converged: Whether it converged.
-        stop_reason: "tol", "max_iter", "line search" (no better point was found, though the slope
-            promised one), or what `callback` returned.
-        n_evaluations: How often the objective was computed.
-    """
-
-    x: Floats
-    gradient: Floats
-    trace: tuple[float, ...]
-    converged: bool
+    x: Floats  # [n], the best point
+    gradient: Floats  # float64, there; after `train` that of the merged weights
+    trace: tuple[float, ...]  # The objective before the first step and after every step
+    converged: bool  # Whether it converged
     stop_reason: str
-    n_evaluations: int
+    n_evaluations: int  # How often the objective was computed
 
 
 class Interrupted(KeyboardInterrupt):
-    """Ctrl-C during the search, after its first step.
-
-    Attributes:
-        found: Where it was; its `stop_reason` is "interrupted".
-    """
+    """Ctrl-C during the search, after its first step."""
 
     def __init__(self, found: Minimum) -> None:
         super().__init__()
@@ -183,14 +169,6 @@ class _Past:
     (Chen et al. 2014): every vector is read once for the products and once for the sum,
     where the usual two loops read and write the direction after every vector.
     All are kept in the scaled coordinates of `minimise`.
-
-    Args:
-        gradient: float64 [n], at the start.
-        scale: float64 [n], how many times as large the scaled coordinates are.
-        most: Number of steps that are kept.
-
-    Attributes:
-        pairs: The places of the kept steps, the oldest first.
     """
 
     def __init__(self, gradient: Floats, scale: Floats, most: int) -> None:
@@ -318,17 +296,11 @@ ALL = np.zeros((0, 0), np.bool_)
 
 
 class Part(NamedTuple):
-    """A shard of items and the passes over them, each with its weights and allowed tags.
-
-    Attributes:
-        features: Of its tokens.
-        passes: Whose `allowed` is empty where all tags are.
-        by_length: int32 [n_items], items that have tokens, the longest first.
-    """
+    """A shard of items and the passes over them, each with its weights and allowed tags."""
 
     features: Features
-    passes: tuple[Clamp, ...]
-    by_length: NDArray[np.int32]
+    passes: tuple[Clamp, ...]  # Whose `allowed` is empty where all tags are
+    by_length: NDArray[np.int32]  # [n_items], items that have tokens, the longest first
 
 
 def cut(features: Features, passes: Sequence[Clamp]) -> list[Part]:
@@ -349,19 +321,12 @@ def cut(features: Features, passes: Sequence[Clamp]) -> list[Part]:
 
 
 class Expected(NamedTuple):
-    """What a shard of items expects.
+    """What a shard of items expects."""
 
-    Attributes:
-        log_z: The weighted sum of ln Z over items and passes.
-        share: float64 [n_tokens, J], of the tokens.
-        chain: float64 [J + J * J + J], of first tags, steps and last tags.
-        dense: float64 [D, J], of the dense features.
-    """
-
-    log_z: float
-    share: Floats
-    chain: Floats
-    dense: Floats
+    log_z: float  # The weighted sum of ln Z over items and passes
+    share: Floats  # [n_tokens, J], of the tokens
+    chain: Floats  # [J + J * J + J], of first tags, steps and last tags
+    dense: Floats  # [D, J], of the dense features
 
 
 def expect(part: Part, params: tuple[Floats, ...]) -> Expected:
@@ -399,20 +364,7 @@ class _Slice:
 
 
 class Objective:
-    """Computes -L(w) and its gradient for the merged weights.
-
-    Args:
-        merged: The features.
-        targets: Their targets.
-        masks: What a sequence may do.
-        c2: The penalty.
-        runner: Where to work.
-        bias: Whether the first and the last tag have weights of their own.
-
-    Attributes:
-        target: float64 [n], the target counts.
-        scale: float64 [n], coordinates for the search.
-    """
+    """Computes -L(w) and its gradient for the merged weights."""
 
     def __init__(
         self, merged: Merged, targets: Targets, masks: Masks, c2: float, runner: Runner, bias: bool
@@ -524,12 +476,8 @@ def _sizes(merged: Merged, weight: Floats, power: int) -> Floats:
     """Sum a power of the features' values over their tokens, float64 [n_groups, 1].
 
     Dense features have theirs for squares only.
-
-    Args:
-        merged: The features.
-        weight: float64 [n_tokens].
-        power: 1 or 2.
     """
+    # weight float64 [n_tokens]
     features = merged.features
     values = features.values**power
     if len(values):  # what does not count may be anything, infinite squares too
@@ -604,34 +552,18 @@ def train(
 
 
 class Point(NamedTuple):
-    """Where the search of a CRF stopped, to go on from with other targets.
+    """Where the search of a CRF stopped, to go on from with other targets."""
 
-    Attributes:
-        weights: float64 [n], of the merged features.
-        value: -L(w) there, without what the targets add.
-        gradient: float64 [n], likewise.
-    """
-
-    weights: Floats
-    value: float
-    gradient: Floats
+    weights: Floats  # [n], of the merged features
+    value: float  # -L(w) there, without what the targets add
+    gradient: Floats  # [n], likewise
 
 
 def go_on(
     merged: Merged, targets: Targets, masks: Masks, before: Point | None,
     *, c2: float, runner: Runner, steps: int,
 ) -> Point:  # fmt: skip
-    """Do some steps from where an earlier search stopped: -L(w) is linear in the targets.
-
-    Args:
-        merged: The features, the same as before.
-        targets: Their targets.
-        masks: What a sequence may do.
-        before: Where to begin; None: all weights are 0.
-        c2: The penalty.
-        runner: Where to work.
-        steps: Most steps.
-    """
+    """Do some steps from where an earlier search stopped: -L(w) is linear in the targets."""
     objective = Objective(merged, targets, masks, c2, runner, bias=True)
     target, known = objective.target, None
     begin = np.zeros_like(target) if before is None else before.weights

@@ -28,42 +28,25 @@ Floats = NDArray[np.float64]
 
 
 class Potentials(NamedTuple):
-    """Log scores of a chain; -inf where something is forbidden.
+    """Log scores of a chain; -inf where something is forbidden."""
 
-    Attributes:
-        unary: float64 [n_tokens, J].
-        start: float64 [J].
-        step: float64 [J, J], rows previous.
-        end: float64 [J].
-        offsets: int64 [n_items + 1].
-    """
-
-    unary: Floats
-    start: Floats
-    step: Floats
-    end: Floats
-    offsets: NDArray[np.int64]
+    unary: Floats  # [n_tokens, J]
+    start: Floats  # [J]
+    step: Floats  # [J, J], rows previous
+    end: Floats  # [J]
+    offsets: NDArray[np.int64]  # [n_items + 1]
 
 
 @dataclass(frozen=True, eq=False)
 class Tagging:
-    """A tagged text.
+    """A tagged text."""
 
-    Attributes:
-        codes: int16 [n_tokens], the best path.
-        probs: float64 [n_tokens, J], marginals.
-        entropy: float64 [n_items], of the sequence, in nats.
-        spans: The candidate spans, those with at least the posterior asked for.
-        mass: float64 [n_spans], their posteriors.
-        offsets: int64 [n_items + 1].
-    """
-
-    codes: NDArray[np.int16]
-    probs: Floats
-    entropy: Floats
-    spans: SpanArray
-    mass: Floats
-    offsets: NDArray[np.int64]
+    codes: NDArray[np.int16]  # [n_tokens], the best path
+    probs: Floats  # [n_tokens, J], marginals
+    entropy: Floats  # [n_items], of the sequence, in nats
+    spans: SpanArray  # The candidate spans, those with at least the posterior asked for
+    mass: Floats  # [n_spans], their posteriors
+    offsets: NDArray[np.int64]  # [n_items + 1]
 
     @property
     def tagged(self) -> Tagged:

@@ -328,11 +328,7 @@ class Encoder(Tagger):
 
 
 def read_facts(path: str | Path) -> dict[str, Any]:
-    """Read `goldspan.json` of a folder.
-
-    Raises:
-        InputError: It is not there, is damaged, or of another version.
-    """
+    """Read `goldspan.json` of a folder."""
     file = Path(path) / FILE
     try:
         facts = json.loads(file.read_text("utf-8"))
@@ -355,11 +351,7 @@ def read_facts(path: str | Path) -> dict[str, Any]:
 
 @contextmanager
 def new_folder(path: Path) -> Iterator[Path]:
-    """Yield an empty folder that takes the place of `path` when all went well.
-
-    Raises:
-        InputError: It cannot be written, or something that is no tagger is there.
-    """
+    """Yield an empty folder that takes the place of `path` when all went well."""
     if path.exists() and not (path / FILE).is_file() and (not path.is_dir() or any(path.iterdir())):
         raise InputError(f"cannot write {path}: something else is there; name another folder")
     try:

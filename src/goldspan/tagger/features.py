@@ -178,15 +178,10 @@ _PART = re.compile(r"^(?P<name>[\w:.-]+)(\[(?P<place>[+-]?\d+)\])?$")
 
 @dataclass(frozen=True, order=True)
 class Part:
-    """An attribute at a place.
+    """An attribute at a place."""
 
-    Attributes:
-        name: Of the attribute; `column:NAME` for a given column, `gazetteer:NAME` for a list.
-        place: Tokens to the right (negative: left) of the token.
-    """
-
-    name: str
-    place: int = 0
+    name: str  # Of the attribute; `column:NAME` for a given column, `gazetteer:NAME` for a list
+    place: int = 0  # Tokens to the right (negative: left) of the token
 
     def __str__(self) -> str:
         """Write it as it is read."""
@@ -320,22 +315,15 @@ class Features:
 
     Dense features have the last numbers of all: the D columns of `vectors` come after those that
     `ids` may name.
-
-    Attributes:
-        offsets: int64 [n_items + 1], tokens of the items.
-        bounds: int64 [n_tokens + 1]; token t has the features ids[bounds[t]:bounds[t + 1]].
-        ids: int32 [n_features_of_all_tokens].
-        values: float64, the same length; empty if all are 1.
-        vectors: float32 [n_rows, D], shared by all selections of items; D = 0 without any.
-        rows: int64 [n_tokens], the row of every token; empty without vectors.
     """
 
-    offsets: NDArray[np.int64]
-    bounds: NDArray[np.int64]
-    ids: NDArray[np.int32]
-    values: NDArray[np.float64]
+    offsets: NDArray[np.int64]  # [n_items + 1], tokens of the items
+    bounds: NDArray[np.int64]  # [n_tokens + 1]
+    ids: NDArray[np.int32]  # [n_features_of_all_tokens]
+    values: NDArray[np.float64]  # float64, the same length; empty if all are 1
+    # [n_rows, D], shared by all selections of items; D = 0 without any
     vectors: NDArray[np.float32] = field(default_factory=lambda: np.zeros((0, 0), np.float32))
-    rows: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
+    rows: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))  # [n_tokens]
 
     @property
     def n_tokens(self) -> int:
@@ -409,23 +397,15 @@ class FeatureMap:
     """Templates with the values that they took at training.
 
     Made by `FeatureMap.fit`.
-
-    Attributes:
-        templates: The templates.
-        values: By attribute the values seen, Arrow string arrays, sorted.
-        keys: Per template the sorted codes of its features, int64; empty with hashing.
-        gazetteers: Lower-case words by name, for `gazetteer:NAME`.
-        hash_bits: Features are hashed into 2 ** hash_bits numbers; 0: they have numbers of their
-            own.
-        vectors: A frozen encoder whose vectors of words are features, too; or None.
     """
 
     templates: tuple[Template, ...]
-    values: Mapping[str, pa.Array]
-    keys: tuple[NDArray[np.int64], ...]
+    values: Mapping[str, pa.Array]  # By attribute the values seen, Arrow string arrays, sorted
+    keys: tuple[NDArray[np.int64], ...]  # Per template the sorted codes of its features, int64
+    # Lower-case words by name, for `gazetteer:NAME`
     gazetteers: Mapping[str, frozenset[str]] = field(default_factory=dict)
-    hash_bits: int = 0
-    vectors: Vectors | None = None
+    hash_bits: int = 0  # Features are hashed into 2 ** hash_bits numbers
+    vectors: Vectors | None = None  # A frozen encoder whose vectors of words are features, too
 
     @classmethod
     def fit(
@@ -637,17 +617,11 @@ MIX = np.uint64(0x9E3779B97F4A7C15)
 
 
 class Columns(NamedTuple):
-    """A sparse matrix by its columns.
+    """A sparse matrix by its columns."""
 
-    Attributes:
-        starts: int64 [n_features + 1]; feature f has the entries starts[f]:starts[f + 1].
-        tokens: int32 [n_entries], ascending within a feature.
-        values: float64 [n_entries]; empty if all are 1.
-    """
-
-    starts: NDArray[np.int64]
-    tokens: NDArray[np.int32]
-    values: Floats
+    starts: NDArray[np.int64]  # [n_features + 1]; feature f has the entries starts[f]:starts[f + 1]
+    tokens: NDArray[np.int32]  # [n_entries], ascending within a feature
+    values: Floats  # [n_entries]; empty if all are 1
 
     @classmethod
     def of(cls, features: Features, n_features: int) -> Columns:
@@ -676,19 +650,12 @@ class Columns(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Merged:
-    """Features with equal ones made one, and those that no token has left out.
+    """Features with equal ones made one, and those that no token has left out."""
 
-    Attributes:
-        group: int32 [n_features], the number of a feature after merging, -1 for none.
-        root: float64 [n_groups], the square root of how many a group has.
-        features: The merged features of the tokens; their values are without `root`.
-        columns: The same by their columns; those of dense features, the last ones, are empty.
-    """
-
-    group: NDArray[np.int32]
-    root: Floats
-    features: Features
-    columns: Columns
+    group: NDArray[np.int32]  # [n_features], the number of a feature after merging, -1 for none
+    root: Floats  # [n_groups], the square root of how many a group has
+    features: Features  # The merged features of the tokens; their values are without `root`
+    columns: Columns  # The same by their columns; those of dense features, the last ones, are empty
 
     @classmethod
     def of(cls, features: Features, n_features: int) -> Merged:
@@ -783,16 +750,10 @@ def is_dicts(X: Any) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class DictFeatures:
-    """Numbers of named features.
+    """Numbers of named features."""
 
-    Attributes:
-        number: Of every feature seen at training; empty with hashing.
-        hash_bits: Features are hashed into 2 ** hash_bits numbers; 0: they have numbers of their
-            own.
-    """
-
-    number: Mapping[str, int]
-    hash_bits: int = 0
+    number: Mapping[str, int]  # Of every feature seen at training; empty with hashing
+    hash_bits: int = 0  # Features are hashed into 2 ** hash_bits numbers
 
     @classmethod
     def fit(

@@ -53,13 +53,8 @@ def expected_lanes(
     """Add what is expected of the tokens of some items, as `expected_step` does, 32 at a time.
 
     It is faster; items that need logarithms, or are very long, are left out.
-
-    Args:
-        order: int32 [n], items to do, the longest first; none without tokens.
-        offsets, bounds, ids, values, base, weight, state, start, step, end: As `expected_step`.
-        share, start_counts, step_counts, end_counts: As `expected_step`.
-        left: bool [n_items], set where an item was left out.
     """
+    # order int32 [n]; left bool [n_items], set where an item was left out
     n_labels = len(start)
     begin = skip_long(order, offsets, left)
     if not _even(start, step, end):
@@ -118,25 +113,13 @@ def expected_step(
     offsets, bounds, ids, values, base, weight, allowed, state, start, step, end,
     share, start_counts, step_counts, end_counts,
 ):  # fmt: skip
-    """Add what is expected of the tokens of some items; return the weighted sum of ln Z.
-
-    Args:
-        offsets: int64 [n_items + 1], tokens; the first may be any number.
-        bounds: int64 [n_tokens + 1], entries of `ids`; the first may be any number.
-        ids: int32 [n_entries], features.
-        values: float64 [n_entries], or empty if all are 1.
-        base: float64 [n_tokens, J], what dense features add to the scores; or empty.
-        weight: float64 [n_items]; may be negative, 0 leaves an item out.
-        allowed: bool [n_tokens, J], tags that a token may have; or empty.
-        state: float64 [n_features, J].
-        start: float64 [J], exp of the weights, 0 where forbidden.
-        step: float64 [J, J], exp.
-        end: float64 [J], exp.
-        share: float64 [n_tokens, J], marginals times the item's weight, added to.
-        start_counts: float64 [J], added to.
-        step_counts: float64 [J, J], added to.
-        end_counts: float64 [J], added to.
-    """
+    """Add what is expected of the tokens of some items; return the weighted sum of ln Z."""
+    # offsets int64 [n_items + 1]; bounds int64 [n_tokens + 1]; ids int32 [n_entries], features
+    # values float64 [n_entries], or empty if all are 1; base float64 [n_tokens, J]
+    # weight float64 [n_items]; allowed bool [n_tokens, J]; state float64 [n_features, J]
+    # start float64 [J]; step float64 [J, J], exp; end float64 [J], exp; share float64 [n_tokens, J]
+    # start_counts float64 [J], added to; step_counts float64 [J, J], added to
+    # end_counts float64 [J], added to
     n_labels = len(start)
     longest = 0
     for n in range(len(weight)):
@@ -210,14 +193,9 @@ def scores(first, length, bounds, ids, values, base, state, score):
 
 @inlined
 def sum_rows(rows, begin, stop, values, table, out):
-    """Sum some rows of a table, each times its value, into out [J].
-
-    Args:
-        rows: int32 [n_entries], rows of the table; those from begin to stop are summed.
-        values: float64 [n_entries], or empty if all are 1.
-        table: float64 [n_rows, J].
-        out: float64 [J], written.
-    """
+    """Sum some rows of a table, each times its value, into out [J]."""
+    # rows int32 [n_entries]; values float64 [n_entries], or empty if all are 1
+    # table float64 [n_rows, J]; out float64 [J], written
     n = len(out)
     if n < SIZE:
         _sum_short_rows(rows, begin, stop, values, table, out)
@@ -365,14 +343,9 @@ def target_step(bounds, ids, values, probs, counts):
 
 @kernel
 def dense_step(vectors, rows, weights, base):
-    """Add the scores of dense features to base [n_tokens, J].
-
-    Args:
-        vectors: float32 [n_rows, D].
-        rows: int64 [n_tokens], the row of a token.
-        weights: float64 [D, J].
-        base: float64 [n_tokens, J], added to.
-    """
+    """Add the scores of dense features to base [n_tokens, J]."""
+    # vectors float32 [n_rows, D]; rows int64 [n_tokens], the row of a token; weights float64 [D, J]
+    # base float64 [n_tokens, J], added to
     n_labels = weights.shape[1]
     for token in range(len(rows)):
         own, here = vectors[rows[token]], base[token]
@@ -400,16 +373,10 @@ def dense_counts(vectors, rows, share, counts):
 
 @kernel
 def fill_columns(bounds, ids, values, starts, tokens, column_values):
-    """List the tokens of every feature.
-
-    Args:
-        bounds: int64 [n_tokens + 1], entries of `ids`; the first may be any number.
-        ids: int32 [n_entries], features.
-        values: float64 [n_entries], or empty if all are 1.
-        starts: int64 [n_features + 1], where the tokens of a feature begin.
-        tokens: int32 [n_entries], written, ascending within a feature.
-        column_values: float64 [n_entries], written; may be empty.
-    """
+    """List the tokens of every feature."""
+    # bounds int64 [n_tokens + 1]; ids int32 [n_entries], features
+    # values float64 [n_entries], or empty if all are 1; starts int64 [n_features + 1]
+    # tokens int32 [n_entries]; column_values float64 [n_entries], written; may be empty
     place = starts.copy()
     for token in range(len(bounds) - 1):
         for entry in range(bounds[token] - bounds[0], bounds[token + 1] - bounds[0]):
@@ -422,12 +389,8 @@ def fill_columns(bounds, ids, values, starts, tokens, column_values):
 
 @kernel
 def mark_columns(starts, tokens, token_marks, marks):
-    """Write a number for every feature into marks, uint64 [n_features]: the same for equal ones.
-
-    Args:
-        token_marks: uint64 [n_tokens], random.
-        marks: uint64 [n_features].
-    """
+    """Write a number for every feature into marks, uint64 [n_features]: the same for equal ones."""
+    # token_marks uint64 [n_tokens], random; marks uint64 [n_features]
     for feature in range(len(marks)):
         total = np.uint64(0)
         for entry in range(starts[feature], starts[feature + 1]):
@@ -437,13 +400,9 @@ def mark_columns(starts, tokens, token_marks, marks):
 
 @kernel
 def number_groups(order, marks, starts, tokens, values, group):
-    """Number the groups of equal features; return how many there are.
-
-    Args:
-        order: int64 [n_features], features by their marks.
-        marks: uint64 [n_features].
-        group: int32 [n_features], written; -1 for features that no token has.
-    """
+    """Number the groups of equal features; return how many there are."""
+    # order int64 [n_features], features by their marks; marks uint64 [n_features]
+    # group int32 [n_features]
     head, n_groups = -1, 0
     for i in range(len(order)):
         feature = order[i]
@@ -476,18 +435,11 @@ def _equal(starts, tokens, values, left, right):
 
 @kernel
 def gradient_step(starts, tokens, values, root, share, target, weights, c2, gradient):
-    """Write the gradient of -L(w) for some features; return c2 |w|^2 - target . w, its terms in w.
-
-    Args:
-        starts: int64 [n_features + 1], entries of `tokens`; the first may be any number.
-        tokens: int32 [n_entries], tokens of the features.
-        values: float64 [n_entries], or empty if all are 1.
-        root: float64 [n_features], factor of all values of a feature.
-        share: float64 [n_tokens, J], what is expected of a token.
-        target: float64 [n_features, J].
-        weights: float64 [n_features, J].
-        gradient: float64 [n_features, J], written.
-    """
+    """Write the gradient of -L(w) for some features; return its terms c2 |w|^2 - target . w."""
+    # starts int64 [n_features + 1]; tokens int32 [n_entries], tokens of the features
+    # values float64 [n_entries], or empty if all are 1; root float64 [n_features]
+    # share float64 [n_tokens, J]; target float64 [n_features, J]; weights float64 [n_features, J]
+    # gradient float64 [n_features, J], written
     n_labels = share.shape[1]
     row, terms = np.empty(n_labels), np.zeros(n_labels)
     for feature in range(len(root)):
@@ -537,18 +489,9 @@ def add_multiple(values, factor, others, out):
 
 @kernel
 def take_step(x, scale, table, gradient, step, change, direction, length, new):
-    """Go from x into a direction, and note it in rows of a table; return step . change.
-
-    Args:
-        x: float64 [n]; length * direction is added.
-        scale: float64 [n]; the table is in coordinates that are this many times as large.
-        table: float64 [n_rows, n].
-        gradient: Its row with the gradient, which becomes the new one.
-        step, change: Its rows for what was added to x, and to the gradient.
-        direction: float64 [n].
-        length: Of the step, in directions.
-        new: float64 [n], the gradient there.
-    """
+    """Go from x into a direction, and note it in rows of a table; return step . change."""
+    # x float64 [n]; length * direction is added; scale float64 [n]; table float64 [n_rows, n]
+    # direction float64 [n]; new float64 [n], the gradient there
     whole = len(x) - len(x) % SIZE
     sums = spread8(0.0)
     for at in range(0, whole, SIZE):
@@ -596,15 +539,9 @@ def products(table, rows, three, out):
 
 @kernel
 def combine(table, rows, weights, scale, out):
-    """Write the weighted sum of some rows of a table; return its product with the last row.
-
-    Args:
-        table: float64 [n_rows, n].
-        rows: int64 [n_kept], which.
-        weights: float64 [n_kept].
-        scale: float64 [n]; the sum is divided by it before it is written.
-        out: float64 [n], written.
-    """
+    """Write the weighted sum of some rows of a table; return its product with the last row."""
+    # table float64 [n_rows, n]; rows int64 [n_kept], which; weights float64 [n_kept]
+    # scale float64 [n]; out float64 [n], written
     whole = len(out) - len(out) % SIZE
     sums = spread8(0.0)
     for at in range(0, whole, SIZE):

@@ -47,25 +47,15 @@ Arrays = dict[str, NDArray[Any]]
 
 @dataclass(frozen=True, eq=False)
 class Model:
-    """What a file holds: a trained tagger without its code.
+    """What a file holds: a trained tagger without its code."""
 
-    Attributes:
-        kind: Name of the tagger's class: "crf" or "hmm".
-        params: Its parameters, but for the lists of words, which `features` has.
-        codec: Its tags.
-        features: How texts become features.
-        weights: The weights.
-        documents: Whether the training items were grouped by document.
-        tokens: The rule for tokens that the training words agree with.
-    """
-
-    kind: str
-    params: Mapping[str, Any]
+    kind: str  # Name of the tagger's class: "crf" or "hmm"
+    params: Mapping[str, Any]  # Its parameters, but for the lists of words, which `features` has
     codec: Codec
-    features: FeatureMap | DictFeatures
+    features: FeatureMap | DictFeatures  # How texts become features
     weights: Weights
-    documents: bool
-    tokens: str
+    documents: bool  # Whether the training items were grouped by document
+    tokens: str  # The rule for tokens that the training words agree with
 
 
 def write_model(path: str | Path, model: Model) -> None:

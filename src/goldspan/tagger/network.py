@@ -34,11 +34,7 @@ ONNX = "model.onnx"
 
 
 def check_installed(extra: str = "encoder", purpose: str = "an encoder tagger") -> None:
-    """Reject a machine without what an extra installs.
-
-    Raises:
-        MissingExtraError: Some of it is not there.
-    """
+    """Reject a machine without what an extra installs."""
     needed = {
         "encoder": ("torch", "transformers"),
         "onnx": ("onnxruntime", "transformers"),
@@ -50,23 +46,14 @@ def check_installed(extra: str = "encoder", purpose: str = "an encoder tagger") 
 
 @dataclass(frozen=True, eq=False)
 class Network:
-    """A model with its tokenizer, on a device.
+    """A model with its tokenizer, on a device."""
 
-    Attributes:
-        model: A model of Hugging Face for token classification.
-        tokenizer: Its tokenizer.
-        pieces: Cuts texts into windows.
-        case: Whether words with capitals are marked.
-        device: Name of the device.
-        is_mixed: Whether products of matrices are computed in bfloat16.
-    """
-
-    model: Any
+    model: Any  # A model of Hugging Face for token classification
     tokenizer: Any
-    pieces: Pieces
-    case: bool
+    pieces: Pieces  # Cuts texts into windows
+    case: bool  # Whether words with capitals are marked
     device: str
-    is_mixed: bool
+    is_mixed: bool  # Whether products of matrices are computed in bfloat16
 
     @classmethod
     def open(cls, m: Any, codec: Codec) -> Network:
@@ -128,11 +115,7 @@ class Network:
             self.tokenizer.save_pretrained(str(folder))
 
     def export(self, folder: Path) -> None:
-        """Write the model for ONNX Runtime, and the tokenizer.
-
-        Raises:
-            MissingExtraError: onnxscript is not there.
-        """
+        """Write the model for ONNX Runtime, and the tokenizer."""
         import torch
 
         if find_spec("onnxscript") is None:
@@ -172,11 +155,7 @@ class Network:
         return found
 
     def forward(self, windows: Sequence[Window]) -> tuple[Any, NDArray[np.int64]]:
-        """Score the words of some windows.
-
-        Returns:
-            A tensor [n_words, J], and the numbers of the words.
-        """
+        """Score the words of some windows."""
         import torch
 
         ids, mask = padded(windows, self.tokenizer.pad_token_id or 0)
@@ -191,22 +170,13 @@ class Network:
 
 @dataclass(frozen=True, eq=False)
 class OnnxNetwork:
-    """A model that `Network.export` wrote, in ONNX Runtime; it tags and does not learn.
+    """A model that `Network.export` wrote, in ONNX Runtime; it tags and does not learn."""
 
-    Attributes:
-        session: The session of ONNX Runtime.
-        n_labels: Number of tags.
-        pad: The piece that fills up short windows.
-        pieces: Cuts texts into windows.
-        case: Whether words with capitals are marked.
-        device: "onnx".
-    """
-
-    session: Any
+    session: Any  # The session of ONNX Runtime
     n_labels: int
-    pad: int
-    pieces: Pieces
-    case: bool
+    pad: int  # The piece that fills up short windows
+    pieces: Pieces  # Cuts texts into windows
+    case: bool  # Whether words with capitals are marked
     device: str = "onnx"
 
     @classmethod
@@ -322,15 +292,7 @@ def _level(name: str, level: int) -> Iterator[None]:
 
 
 def read_tokenizer(name: str, where: dict[str, Any]) -> Any:
-    """Load a tokenizer; without its files transformers makes one to which every word is unknown.
-
-    Args:
-        name: Folder or name of the model.
-        where: What `loading` yields.
-
-    Raises:
-        InputError: It has no words.
-    """
+    """Load a tokenizer; without its files transformers makes one to which every word is unknown."""
     import transformers
 
     tokenizer = transformers.AutoTokenizer.from_pretrained(name, **where)

@@ -16,19 +16,12 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Weights:
-    """Weights of features and of steps.
+    """Weights of features and of steps."""
 
-    Attributes:
-        state: float64 [n_features, J].
-        start: float64 [J], of the first tag.
-        step: float64 [J, J], rows previous.
-        end: float64 [J], of the last tag.
-    """
-
-    state: Floats
-    start: Floats
-    step: Floats
-    end: Floats
+    state: Floats  # [n_features, J]
+    start: Floats  # [J], of the first tag
+    step: Floats  # [J, J], rows previous
+    end: Floats  # [J], of the last tag
 
     @classmethod
     def zeros(cls, n_features: int, n_labels: int) -> Weights:

@@ -30,33 +30,16 @@ Ints = NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class Window:
-    """A stretch of pieces that the encoder reads at once.
+    """A stretch of pieces that the encoder reads at once."""
 
-    Attributes:
-        ids: The pieces, with the special ones around them.
-        at: int64 [n_scored], places of the first pieces of the words that are scored here.
-        size: int64 [n_scored], numbers of their pieces.
-        token: int64 [n_scored], numbers of these words in the text.
-    """
-
-    ids: list[int]
-    at: Ints
-    size: Ints
-    token: Ints
+    ids: list[int]  # The pieces, with the special ones around them
+    at: Ints  # int64 [n_scored], places of the first pieces of the words that are scored here
+    size: Ints  # int64 [n_scored], numbers of their pieces
+    token: Ints  # int64 [n_scored], numbers of these words in the text
 
 
 class Pieces:
-    """Cuts words into pieces and texts into windows.
-
-    Args:
-        tokenizer: A tokenizer of Hugging Face.
-        size: Most pieces of a window, special ones included.
-        case: Whether to mark words with capitals; the tokenizer must have `MARKS`.
-        documents: Whether the items of a document are read side by side.
-
-    Raises:
-        InputError: A window is too small to hold anything.
-    """
+    """Cuts words into pieces and texts into windows."""
 
     def __init__(self, tokenizer: Any, size: int, *, case: bool, documents: bool) -> None:
         self._tokenizer, self._documents = tokenizer, documents

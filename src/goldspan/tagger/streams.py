@@ -36,39 +36,25 @@ LEAST = 1e-3
 
 @dataclass(frozen=True)
 class Item:
-    """An item as it was read.
-
-    Attributes:
-        words: The tokens.
-        name: Its id, or the number of its line.
-        document: Number of its document.
-        text: What the tokens were cut from; "" for tokens.
-        bounds: Character bounds of the tokens in the text; empty for tokens.
-        fields: The other fields of a JSON object.
-    """
+    """An item as it was read."""
 
     words: list[str]
-    name: str
+    name: str  # Its id, or the number of its line
     document: int = 0
-    text: str = ""
+    text: str = ""  # What the tokens were cut from; "" for tokens
+    # Character bounds of the tokens in the text; empty for tokens
     bounds: list[tuple[int, int]] = field(default_factory=list)
-    fields: dict[str, Any] = field(default_factory=dict)
+    fields: dict[str, Any] = field(default_factory=dict)  # The other fields of a JSON object
 
 
 @dataclass(frozen=True)
 class Labelled:
-    """An item with its tags.
-
-    Attributes:
-        item: The item.
-        tags: One per token.
-        confidence: Posterior of every tag.
-        spans: Type, first token, one past the last token and posterior of every span.
-    """
+    """An item with its tags."""
 
     item: Item
-    tags: list[str]
-    confidence: list[float]
+    tags: list[str]  # One per token
+    confidence: list[float]  # Posterior of every tag
+    # Type, first token, one past the last token and posterior of every span
     spans: list[tuple[str, int, int, float]]
 
 

@@ -101,32 +101,19 @@ def allowed_tags(items: Sequence[Sequence[Known]], codec: Codec) -> NDArray[np.b
 
 
 class Clamp(NamedTuple):
-    """What is known of items whose tags are known in part.
+    """What is known of items whose tags are known in part."""
 
-    Attributes:
-        allowed: bool [n_tokens, J], the tags of which one is right.
-        weight: float64 [n_items], how much an item counts; 0 for those known as a whole or not
-            at all.
-    """
-
-    allowed: NDArray[np.bool_]
-    weight: Floats
+    allowed: NDArray[np.bool_]  # [n_tokens, J], the tags of which one is right
+    weight: Floats  # [n_items], how much an item counts; 0 for those known as a whole or not at all
 
 
 @dataclass(frozen=True, eq=False)
 class Targets:
-    """What the expected counts of features should become, and how much every item weighs.
+    """What the expected counts of features should become, and how much every item weighs."""
 
-    Attributes:
-        counts: Target counts in the places of the weights.
-        weight: float64 [n_items], how many sequences an item stands for; 0 leaves it out.
-        clamps: Items whose tags are known in part: their target is what the model itself expects
-            among the sequences that agree with what is known.
-    """
-
-    counts: Weights
-    weight: Floats
-    clamps: tuple[Clamp, ...] = ()
+    counts: Weights  # Target counts in the places of the weights
+    weight: Floats  # [n_items], how many sequences an item stands for; 0 leaves it out
+    clamps: tuple[Clamp, ...] = ()  # Items whose tags are known in part
 
     @classmethod
     def of_marginals(
@@ -273,21 +260,13 @@ def _all_of(true: NDArray[np.bool_], offsets: NDArray[np.int64]) -> NDArray[np.b
 
 @dataclass(frozen=True, eq=False)
 class Labels:
-    """What is known of the tags of some items.
+    """What is known of the tags of some items."""
 
-    Attributes:
-        items: Per item and token a tag, several of which one is right, or None.
-        codec: The tag set.
-        weight: float64 [n_items], how much an item counts.
-        partial: Whether something is not known.
-        number: int64 [n_items], the items' numbers in the training set as it was given.
-    """
-
-    items: list[list[Known]]
+    items: list[list[Known]]  # Per item and token a tag, several of which one is right, or None
     codec: Codec
-    weight: Floats
-    partial: bool
-    number: NDArray[np.int64]
+    weight: Floats  # [n_items], how much an item counts
+    partial: bool  # Whether something is not known
+    number: NDArray[np.int64]  # [n_items], the items' numbers in the training set as it was given
 
     @classmethod
     def of(cls, y: Any, encoding: str, weight: Any) -> Labels:
@@ -329,11 +308,7 @@ class Labels:
             raise InputError("weight: every item with tags weighs 0: one at least must weigh more")
 
     def targets(self, features: Features, n_features: int, *, repair: bool) -> tuple[Targets, int]:
-        """Sum up what is known.
-
-        Returns:
-            The targets, and how many tags were changed.
-        """
+        """Sum up what is known."""
         n_labels = len(self.codec.tags)
         if not self.partial:
             codes, n_repaired = self._codes(self.items, repair)

@@ -41,23 +41,14 @@ class SoftTags(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class TokenTargets:
-    """Items and what is believed of their tags.
-
-    Attributes:
-        text: The items.
-        codec: The tags.
-        target: float32 [n_tokens, J], the probability of every tag.
-        is_open: bool [n_tokens], of which tokens one of several tags is right.
-        weight: float32 [n_tokens], how much a token counts.
-        n_repaired: Tags that were made well-formed.
-    """
+    """Items and what is believed of their tags."""
 
     text: Text
     codec: Codec
-    target: NDArray[np.float32]
-    is_open: NDArray[np.bool_]
-    weight: NDArray[np.float32]
-    n_repaired: int = 0
+    target: NDArray[np.float32]  # [n_tokens, J], the probability of every tag
+    is_open: NDArray[np.bool_]  # [n_tokens], of which tokens one of several tags is right
+    weight: NDArray[np.float32]  # [n_tokens], how much a token counts
+    n_repaired: int = 0  # Tags that were made well-formed
 
     def select(self, items: NDArray[np.int64]) -> TokenTargets:
         """Return some items."""

@@ -46,28 +46,16 @@ Vector = NDArray[np.float32]
 
 @dataclass(frozen=True, eq=False)
 class Vectors:
-    """The vectors of a frozen encoder, scaled.
+    """The vectors of a frozen encoder, scaled."""
 
-    Attributes:
-        model: Name of a model of Hugging Face, or a folder with one.
-        digest: Hash of its weights and tokenizer.
-        mean: float32 [D], of the training words.
-        scale: float32 [D], what is multiplied with.
-    """
-
-    model: str
-    digest: str
-    mean: Vector
-    scale: Vector
+    model: str  # Name of a model of Hugging Face, or a folder with one
+    digest: str  # Hash of its weights and tokenizer
+    mean: Vector  # float32 [D], of the training words
+    scale: Vector  # float32 [D], what is multiplied with
 
     @classmethod
     def fit(cls, model: str, text: Text) -> Vectors:
-        """Take the scale from the words of a text.
-
-        Raises:
-            MissingExtraError: torch or transformers are not installed.
-            InputError: The encoder cannot be loaded.
-        """
+        """Take the scale from the words of a text."""
         frozen = open_frozen(model)
         raw = frozen.vectors(text)
         if not len(raw):
@@ -83,20 +71,11 @@ class Vectors:
         return len(self.mean)
 
     def of(self, text: Text) -> Vector:
-        """Return the vectors of all words, float32 [n_tokens, D].
-
-        Raises:
-            MissingExtraError: torch or transformers are not installed.
-            InputError: The encoder is not there, or is another one.
-        """
+        """Return the vectors of all words, float32 [n_tokens, D]."""
         return (self.opened().vectors(text) - self.mean) * self.scale
 
     def at(self, model: str) -> Vectors:
-        """Return the same from where the encoder is on this machine.
-
-        Raises:
-            InputError: Another encoder is there.
-        """
+        """Return the same from where the encoder is on this machine."""
         moved = replace(self, model=model)
         moved.opened()
         return moved
@@ -110,12 +89,7 @@ class Vectors:
         )
 
     def opened(self) -> FrozenEncoder:
-        """Load the encoder, or take it from memory.
-
-        Raises:
-            MissingExtraError: torch or transformers are not installed.
-            InputError: It is not there, or another one is.
-        """
+        """Load the encoder, or take it from memory."""
         try:
             frozen = open_frozen(self.model)
         except InputError as error:
@@ -135,21 +109,13 @@ class Vectors:
 
 @dataclass(frozen=True, eq=False)
 class FrozenEncoder:
-    """An encoder that reads and does not learn.
+    """An encoder that reads and does not learn."""
 
-    Attributes:
-        model: The model of Hugging Face, without a layer for any task.
-        pad: The piece that fills up short windows.
-        pieces: Cuts texts into windows.
-        digest: Hash of weights and tokenizer.
-        device: Where it runs.
-    """
-
-    model: Any
-    pad: int
-    pieces: Pieces
-    digest: str
-    device: str
+    model: Any  # The model of Hugging Face, without a layer for any task
+    pad: int  # The piece that fills up short windows
+    pieces: Pieces  # Cuts texts into windows
+    digest: str  # Hash of weights and tokenizer
+    device: str  # Where it runs
     _kept: OrderedDict[str, Vector] = field(default_factory=OrderedDict)
 
     def vectors(self, text: Text) -> Vector:
@@ -198,12 +164,7 @@ def _means(row: Vector, window: Window) -> Vector:
 
 @lru_cache(maxsize=1)
 def open_frozen(model: str) -> FrozenEncoder:
-    """Load an encoder; the last one stays in memory.
-
-    Raises:
-        MissingExtraError: torch or transformers are not installed.
-        InputError: It cannot be loaded.
-    """
+    """Load an encoder; the last one stays in memory."""
     from goldspan.tagger.network import (
         best_device,
         check_installed,
@@ -269,11 +230,7 @@ def _from_disk(name: str, n_tokens: int) -> Vector | None:
 
 
 def _to_disk(name: str, vectors: Vector) -> None:
-    """Keep vectors; the file appears as a whole.
-
-    Raises:
-        InputError: The folder is not there, or cannot be written.
-    """
+    """Keep vectors; the file appears as a whole."""
     folder = os.environ.get(CACHE)
     if not folder:
         return

@@ -47,13 +47,7 @@ def create_app(service: Service, settings: ServerSettings) -> FastAPI:
 
 
 def assembled(app: FastAPI, context: ServerContext, routers: Sequence[APIRouter]) -> FastAPI:
-    """Return an application with its routes, and with what every request passes first.
-
-    Args:
-        app: It has neither yet.
-        context: What the routes share.
-        routers: In the order in which paths are looked up.
-    """
+    """Return an application with its routes, and with what every request passes first."""
     app.state.context = context
     for router in routers:
         app.router.routes.extend(router.routes)

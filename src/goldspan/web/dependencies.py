@@ -31,27 +31,17 @@ from goldspan.web.settings import STORED, ServerSettings
 
 @dataclass(frozen=True)
 class ServerContext:
-    """One campaign's server.
+    """One campaign's server."""
 
-    Attributes:
-        service: The campaign: `service.work`, `service.desk`.
-        settings: How it is run.
-        auth: Links, the requester's account and sessions.
-        forms: The tokens of forms that are filled in before there is a session.
-        buckets: How often things are done, by the names of `goldspan.web.settings.Rates`.
-        held: Whether this process still serves the campaign.
-        metrics: Counts requests.
-        leaving: Set when the server stops: what would go on for ever ends.
-    """
-
-    service: Service
-    settings: ServerSettings
-    auth: Auth
-    forms: FormSigner
+    service: Service  # The campaign: `service.work`, `service.desk`
+    settings: ServerSettings  # How it is run
+    auth: Auth  # Links, the requester's account and sessions
+    forms: FormSigner  # The tokens of forms that are filled in before there is a session
+    # How often things are done, by the names of `goldspan.web.settings.Rates`
     buckets: dict[str, Buckets | StoredBuckets]
-    held: Held
+    held: Held  # Whether this process still serves the campaign
     metrics: Metrics
-    leaving: Event = field(default_factory=Event)
+    leaving: Event = field(default_factory=Event)  # Set when the server stops
 
     @classmethod
     def of(cls, service: Service, settings: ServerSettings) -> ServerContext:

@@ -71,38 +71,23 @@ Always on it would cost more than it gives: threads of requests would interrupt 
 
 @dataclass(frozen=True)
 class Live:
-    """What is known at a moment.
+    """What is known at a moment."""
 
-    Attributes:
-        version: Grows with every change.
-        state: "starting", "working" (the loop computes), "waiting" (for answers), "ended" or
-            "failed" (it is tried again).
-        n_answers: Answers that count, which the rest is about.
-        n_labelled: Items with such an answer, without gold questions; None before the first look.
-        crowd: These answers.
-        result: What they say, None without answers.
-        workers: The verdict on every worker: verdict, mean, low, high, judged, why.
-        waiting: Answers and items that the round waits for.
-        decision: Why the campaign ended.
-        error: What failed, until the loop works again.
-        advice: What to do about it.
-        n_faults: Failures of the loop.
-        looked: When the answers were last aggregated, by the monotonic clock, and the seconds that
-            it took; None before the first time.
-    """
-
-    version: int = 0
+    version: int = 0  # Grows with every change
     state: str = "starting"
-    n_answers: int = 0
-    n_labelled: int | None = None
+    n_answers: int = 0  # Answers that count, which the rest is about
+    n_labelled: int | None = None  # Items with such an answer, without gold questions
     crowd: Crowd | None = field(default=None, repr=False)
+    # What they say, None without answers
     result: Consensus | None = field(default=None, repr=False)
+    # The verdict on every worker: verdict, mean, low, high, judged, why
     workers: Mapping[str, Mapping[str, Any]] = field(default_factory=dict, repr=False)
-    waiting: Waiting | None = None
-    decision: Decision | None = None
-    error: str = ""
-    advice: str = ""
+    waiting: Waiting | None = None  # Answers and items that the round waits for
+    decision: Decision | None = None  # Why the campaign ended
+    error: str = ""  # What failed, until the loop works again
+    advice: str = ""  # What to do about it
     n_faults: int = 0
+    # When the answers were last aggregated, by the monotonic clock, and the seconds that it took
     looked: tuple[float, float] | None = None
 
 
@@ -164,13 +149,7 @@ class TroubleFile:
 
 
 class Engine:
-    """Runs a campaign in a thread of its own.
-
-    Args:
-        campaign: The campaign.
-        ended: Called at its end.
-        trouble: Says what stops the loop to commands beside the server.
-    """
+    """Runs a campaign in a thread of its own."""
 
     ask: None = None
     """The desk computes here: see `goldspan.web.watching.Watcher.ask`."""
@@ -430,17 +409,11 @@ RULE = "requester"
 
 @dataclass(frozen=True)
 class Ending:
-    """The plan's stopping rules, and the requester before them.
-
-    Attributes:
-        rules: The plan's.
-        plan: The plan.
-        ledger: Where the requester's word is kept.
-    """
+    """The plan's stopping rules, and the requester before them."""
 
     rules: Stop
     plan: Any
-    ledger: Ledger
+    ledger: Ledger  # Where the requester's word is kept
 
     def decide(self, rounds: Sequence[Mapping[str, Any]]) -> Decision:
         """Decide after a round."""

@@ -6,14 +6,7 @@ from goldspan.errors import GoldspanError
 
 
 class Refused(GoldspanError):  # noqa: N818 - what happened to the request, not to the server
-    """A request that is refused; the message is for who made it.
-
-    Attributes:
-        code: A short name, the same for the same reason.
-        message: What was wrong and what can be done.
-        status: Of HTTP.
-        retry: Seconds after which it may be tried again, 0 if that is no help.
-    """
+    """A request that is refused; the message is for who made it."""
 
     def __init__(self, code: str, message: str, status: int, *, retry: int = 0) -> None:
         self.code, self.message, self.status, self.retry = code, message, status, retry

@@ -210,15 +210,7 @@ class _Handler(WSGIRequestHandler):
 
 
 def listen_for_metrics(port: int, n: int = 1) -> list[socket.socket]:
-    """Open the sockets of n processes, at a port and the next ones.
-
-    Args:
-        port: The first one; 0 is any with free ones after it.
-        n: How many.
-
-    Raises:
-        InputError: One of the ports does not exist or cannot be used.
-    """
+    """Open the sockets of n processes, at a port and the next ones."""
     for _ in range(0 if port else TRIES):
         with suppress(InputError):  # what follows a free port may be taken
             return _listen(port, n)
@@ -254,13 +246,7 @@ def address_of(listening: socket.socket) -> str:
 
 @contextmanager
 def offer_metrics(metrics: Mapping[str, Metrics], listening: socket.socket) -> Iterator[str]:
-    """Offer metrics to this machine meanwhile; yields their address.
-
-    Args:
-        metrics: Those of a campaign that is alone under the name "", at /metrics; those of several
-            at /metrics/NAME.
-        listening: One of those that `listen_for_metrics` gives; it is closed at the end.
-    """
+    """Offer metrics to this machine meanwhile; yields their address."""
     server = _Server(listening, _app(metrics))
     threading.Thread(target=server.serve_forever, name="goldspan metrics", daemon=True).start()
     try:

@@ -37,15 +37,10 @@ _IMPORT = re.compile(rb"""^(?:import|export)\b[^;]*?"\./([^"]+)";""", re.MULTILI
 
 @dataclass(frozen=True)
 class Assets:
-    """The static files of this version, read once.
-
-    Attributes:
-        files: Content by name.
-        version: Hash of all names and contents; part of every address.
-    """
+    """The static files of this version, read once."""
 
     files: Mapping[str, bytes]
-    version: str
+    version: str  # Hash of all names and contents; part of every address
 
     @classmethod
     def read(cls) -> Assets:
@@ -223,30 +218,19 @@ _INLINE = re.compile(
 
 @dataclass(frozen=True)
 class Piece:
-    """Words of one style.
+    """Words of one style."""
 
-    Attributes:
-        kind: "text", "bold", "italic", "code", "link" or "span".
-        text: The words.
-        target: Address of a link, type of a span.
-    """
-
-    kind: str
+    kind: str  # "text", "bold", "italic", "code", "link" or "span"
     text: str
-    target: str = ""
+    target: str = ""  # Address of a link, type of a span
 
 
 @dataclass(frozen=True)
 class Block:
-    """A heading, a paragraph, a list or an example.
+    """A heading, a paragraph, a list or an example."""
 
-    Attributes:
-        kind: "heading", "paragraph", "list", "numbers" or "example".
-        lines: Its lines, or the items of the list; each a sequence of pieces.
-    """
-
-    kind: str
-    lines: tuple[tuple[Piece, ...], ...]
+    kind: str  # "heading", "paragraph", "list", "numbers" or "example"
+    lines: tuple[tuple[Piece, ...], ...]  # Its lines, or the items of the list
 
 
 def read_instructions(text: str, types: Sequence[str] = ()) -> tuple[Block, ...]:

@@ -32,38 +32,25 @@ Labels = Sequence[str | None]
 
 @dataclass
 class Person:
-    """What one worker has done.
+    """What one worker has done."""
 
-    Attributes:
-        control: Gold questions that were answered, in order, whether the answer counts or not.
-        right: Of each of them, how much was right in the first answer: a test is decided by it,
-            whatever is changed afterwards.
-        regular: Answers to other items.
-        counting: Answers that count, gold questions among them.
-        drafts: Answers that are kept and do not count.
-        earned: In millionths of the currency unit.
-        given: Places in the pool of the items with an answer that counts, in order.
-    """
-
+    # Gold questions that were answered, in order, whether the answer counts or not
     control: list[str] = field(default_factory=list)
+    # Of each of them, how much was right in the first answer
     right: list[TestScore] = field(default_factory=list)
-    regular: int = 0
-    counting: int = 0
-    drafts: int = 0
-    earned: int = 0
+    regular: int = 0  # Answers to other items
+    counting: int = 0  # Answers that count, gold questions among them
+    drafts: int = 0  # Answers that are kept and do not count
+    earned: int = 0  # In millionths of the currency unit
+    # Places in the pool of the items with an answer that counts, in order
     given: array[int] = field(default_factory=lambda: array("q"))
 
 
 class Seen(NamedTuple):
-    """What a look at the store has found.
+    """What a look at the store has found."""
 
-    Attributes:
-        last: Number of the last answer.
-        n_judged: How often workers were judged.
-    """
-
-    last: int
-    n_judged: int
+    last: int  # Number of the last answer
+    n_judged: int  # How often workers were judged
 
 
 class People:

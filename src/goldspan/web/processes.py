@@ -63,12 +63,7 @@ CAN_SPLIT = sys.platform != "win32"
 
 
 class DeskServer:
-    """Makes views of the desk for the processes of the pages, each in a thread.
-
-    Args:
-        desk: The desk beside the loop.
-        place: The path of its socket, in a folder that nobody else may enter.
-    """
+    """Makes views of the desk for the processes of the pages, each in a thread."""
 
     def __init__(self, desk: Desk, place: Path) -> None:
         self._desk = desk
@@ -116,24 +111,15 @@ class DeskServer:
 
 @dataclass(frozen=True)
 class Hosted:
-    """A campaign of a server, as it is handed from process to process.
+    """A campaign of a server, as it is handed from process to process."""
 
-    Attributes:
-        inputs: The plan with its files, as they were when the server began.
-        out: Its folder.
-        store: Address of the store, if that is not in the folder.
-        keys: Its secret.
-        moment: Of the clock that all processes of the server show.
-        room: Where its loop says how it is, and is asked.
-        report: Writes the report.
-    """
-
+    # The plan with its files, as they were when the server began
     inputs: CampaignInputs = field(repr=False)
     out: Path
-    store: str | None = field(repr=False)
+    store: str | None = field(repr=False)  # Address of the store, if that is not in the folder
     keys: Keys = field(repr=False)
-    moment: tuple[int, int]
-    room: Room
+    moment: tuple[int, int]  # Of the clock that all processes of the server show
+    room: Room  # Where its loop says how it is, and is asked
     report: Report | None
 
     @classmethod
@@ -181,11 +167,7 @@ class Part(Protocol):
 
 @dataclass(frozen=True)
 class LoopPart:
-    """The loop of a campaign.
-
-    Attributes:
-        hosted: The campaign.
-    """
+    """The loop of a campaign."""
 
     hosted: Hosted
 
@@ -248,25 +230,15 @@ class _Seen:
 
 @dataclass(frozen=True)
 class WebPart:
-    """One of several processes that answer requests.
+    """One of several processes that answer requests."""
 
-    Attributes:
-        campaigns: What is served, by name; under the name "" a campaign that is alone.
-        broken: What could not be opened, by name, and why.
-        settings: The server's, without the secret of a campaign.
-        listed: The list of several campaigns: its folder, and the moment of its clock.
-        listening: Number of the socket, which all of them share.
-        metrics: Number of the socket at which this process offers its metrics.
-        proxies: Who is believed in X-Forwarded-For.
-    """
-
-    campaigns: dict[str, Hosted]
-    broken: dict[str, str]
-    settings: ServerSettings
-    listed: tuple[Path, tuple[int, int]] | None
-    listening: int
-    metrics: int | None
-    proxies: tuple[str, ...] = HERE
+    campaigns: dict[str, Hosted]  # What is served, by name
+    broken: dict[str, str]  # What could not be opened, by name, and why
+    settings: ServerSettings  # The server's, without the secret of a campaign
+    listed: tuple[Path, tuple[int, int]] | None  # The list of several campaigns
+    listening: int  # Number of the socket, which all of them share
+    metrics: int | None  # Number of the socket at which this process offers its metrics
+    proxies: tuple[str, ...] = HERE  # Who is believed in X-Forwarded-For
 
     def run(self, leaving: threading.Event) -> int:
         """Serve."""
@@ -320,12 +292,7 @@ def _pass_on(leaving: threading.Event) -> None:
 
 
 def work(at_work: threading.Event, leaving: threading.Event) -> int:
-    """Do the part that standard input tells, until SIGTERM; return the exit code.
-
-    Args:
-        at_work: Set when the part begins.
-        leaving: Set when the part is to end.
-    """
+    """Do the part that standard input tells, until SIGTERM; return the exit code."""
     try:
         begun: _Begun = pickle.load(sys.stdin.buffer)  # noqa: S301 - the server has written it
     except (EOFError, pickle.UnpicklingError):  # the server has ended
@@ -360,16 +327,7 @@ AGAIN = (
 
 
 class Child:
-    """A process of the server that is started again when it ends.
-
-    Args:
-        name: What it is, in the log.
-        part: What it does.
-        log_format: Format of its log.
-        log_level: What it logs.
-        failed: Told why it has ended, and when it is started again.
-        fds: Open files that it gets.
-    """
+    """A process of the server that is started again when it ends."""
 
     def __init__(
         self, name: str, part: Part, *, log_format: Style = "text", log_level: str = "info",

@@ -31,29 +31,18 @@ class Rate:
 
 @dataclass(frozen=True)
 class Rates:
-    """Limits of what one address or one session does.
+    """Limits of what one address or one session does."""
 
-    Attributes:
-        address: All requests of an address; many workers may share one.
-        worker: Requests of a worker's session.
-        desk: Requests of a requester's session.
-        login: Passwords that an address tries.
-        join: Invalid links that an address tries; valid ones are not counted.
-        link: Sessions that begin with one link, each of which may leave a record when it ends.
-        token: Invalid tokens of programs that an address tries; valid ones are not counted.
-        program: Requests with one token.
-        reviewer: Requests of a reviewer's session.
-    """
-
-    address: Rate = Rate(300, 600)
-    worker: Rate = Rate(20, 40)
-    desk: Rate = Rate(20, 60)
-    login: Rate = Rate(5 / 60, 5)
-    join: Rate = Rate(20 / 60, 20)
+    address: Rate = Rate(300, 600)  # All requests of an address; many workers may share one
+    worker: Rate = Rate(20, 40)  # Requests of a worker's session
+    desk: Rate = Rate(20, 60)  # Requests of a requester's session
+    login: Rate = Rate(5 / 60, 5)  # Passwords that an address tries
+    join: Rate = Rate(20 / 60, 20)  # Invalid links that an address tries
+    # Sessions that begin with one link, each of which may leave a record when it ends
     link: Rate = Rate(6 / 3600, 20)
-    token: Rate = Rate(20 / 60, 20)
-    program: Rate = Rate(20, 60)
-    reviewer: Rate = Rate(20, 60)
+    token: Rate = Rate(20 / 60, 20)  # Invalid tokens of programs that an address tries
+    program: Rate = Rate(20, 60)  # Requests with one token
+    reviewer: Rate = Rate(20, 60)  # Requests of a reviewer's session
 
 
 STORED = ("login", "join", "link")

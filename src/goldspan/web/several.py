@@ -53,15 +53,7 @@ STORE = "server.sqlite"
 
 
 def find_plans(sources: Sequence[str | Path]) -> dict[str, Path]:
-    """Return the plans of folders and files by the names that they have in addresses.
-
-    Args:
-        sources: Files of plans, and folders with plans in them: FOLDER/NAME.toml or
-            FOLDER/NAME/campaign.toml.
-
-    Raises:
-        InputError: There is none, or two have the same name.
-    """
+    """Return the plans of folders and files by the names that they have in addresses."""
     paths: list[Path] = []
     for source in map(Path, sources):
         if source.is_dir():
@@ -107,17 +99,11 @@ def _name(path: Path) -> str:
 
 @dataclass(frozen=True)
 class Listed:
-    """A campaign of the server.
-
-    Attributes:
-        name: In addresses.
-        app: Its application; None if it could not be opened.
-        error: Why it could not.
-    """
+    """A campaign of the server."""
 
     name: str
-    app: FastAPI | None = None
-    error: str = ""
+    app: FastAPI | None = None  # Its application; None if it could not be opened
+    error: str = ""  # Why it could not
 
     @property
     def context(self) -> ServerContext:
@@ -157,12 +143,7 @@ def list_context(
 
 
 def create_list(context: ServerContext, campaigns: Sequence[Listed]) -> Several:
-    """Return the application of several campaigns.
-
-    Args:
-        context: Of the list.
-        campaigns: What is listed, and served where it could be opened.
-    """
+    """Return the application of several campaigns."""
     app = FastAPI(
         title="goldspan", version=__version__, openapi_url=None, docs_url=None, redoc_url=None,
         redirect_slashes=False,

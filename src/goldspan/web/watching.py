@@ -29,11 +29,7 @@ log = logging.getLogger("goldspan.web.processes")
 
 
 class LiveFile:
-    """How a loop in another process is: all of `Live` but answers, labels and verdicts.
-
-    Args:
-        path: The file; one process writes it at a time.
-    """
+    """How a loop in another process is: all of `Live` but answers, labels and verdicts."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -98,12 +94,7 @@ _SLOW = Refused("busy", "The server is computing: try again in a moment.", 503, 
 
 
 class Watcher:
-    """Stands for the engine of a loop that runs in another process.
-
-    Args:
-        file: Where that process says how it is.
-        place: The path of the socket at which it is asked.
-    """
+    """Stands for the engine of a loop that runs in another process."""
 
     trouble: None = None
     """The other process writes the file for commands beside the server."""
@@ -141,16 +132,7 @@ class Watcher:
         """Do nothing: as `start`."""
 
     def ask(self, name: str, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
-        """Let the loop's process make a view of the desk.
-
-        Args:
-            name: The method of `Desk`.
-            args: Its arguments.
-            kwargs: Those by name.
-
-        Raises:
-            Refused: That process is not there, or takes too long.
-        """
+        """Let the loop's process make a view of the desk."""
         if not self._free.acquire(timeout=PATIENCE):
             raise _SLOW
         try:
@@ -185,13 +167,9 @@ class Watcher:
 
 @dataclass(frozen=True)
 class Room:
-    """Where the loop of one campaign says how it is, and is asked.
+    """Where the loop of one campaign says how it is, and is asked."""
 
-    Attributes:
-        path: The beginning of its files' paths.
-    """
-
-    path: Path
+    path: Path  # The beginning of its files' paths
 
     @property
     def file(self) -> LiveFile:

@@ -102,11 +102,7 @@ def resolve(host: str, port: int) -> list[str]:
 
 
 def secret_for(hook: Webhook) -> str:
-    """Return the secret of a webhook's signature.
-
-    Raises:
-        InputError: The variable is not set, or what it holds is too short.
-    """
+    """Return the secret of a webhook's signature."""
     secret = secret_of(hook.secret)
     if secret is None:
         raise InputError(
@@ -126,11 +122,7 @@ def secret_for(hook: Webhook) -> str:
 
 
 class Gathering:
-    """Makes messages of what the log says.
-
-    Args:
-        names: Gives a worker's pseudonym.
-    """
+    """Makes messages of what the log says."""
 
     def __init__(
         self, inputs: CampaignInputs, ledger: SqlLedger, clock: Callable[[], int],
@@ -237,12 +229,7 @@ class Gathering:
 
 
 class Webhooks:
-    """The webhooks of a campaign: a thread that gathers and sends, and what the desk shows of it.
-
-    Args:
-        resolve: Finds the addresses of a host.
-        transport: How messages travel, for tests.
-    """
+    """The webhooks of a campaign: a thread that collects and sends, and its desk view."""
 
     def __init__(
         self, inputs: CampaignInputs, ledger: SqlLedger, clock: Callable[[], int],
@@ -258,11 +245,7 @@ class Webhooks:
         self._secrets: dict[str, str] = {}
 
     def start(self) -> None:
-        """Begin, if the plan has webhooks.
-
-        Raises:
-            InputError: The secret of one is missing.
-        """
+        """Begin, if the plan has webhooks."""
         self._secrets = {hook.called: secret_for(hook) for hook in self.hooks}
         self.gathering.begin()
         if not self.hooks:
@@ -424,11 +407,7 @@ class Webhooks:
             await answer.aclose()  # what else it says is not read
 
     async def _address(self, hook: Webhook) -> str:
-        """Return the address of a program.
-
-        Raises:
-            Forbidden: It is of this machine or a private network, and the plan does not allow that.
-        """
+        """Return the address of a program."""
         place = hook.place
         port = place.port or (443 if place.scheme == "https" else 80)
         found = await asyncio.to_thread(self._resolve, str(place.hostname), port)
@@ -443,12 +422,7 @@ class Webhooks:
 
 
 def check_webhooks(inputs: CampaignInputs) -> None:
-    """Reject webhooks whose secrets are missing, or that cannot be sent.
-
-    Raises:
-        InputError: A secret is missing or too short.
-        MissingExtraError: httpx2 is not installed.
-    """
+    """Reject webhooks whose secrets are missing, or that cannot be sent."""
     if not inputs.plan.webhooks:
         return
     try:

@@ -181,11 +181,7 @@ class Asking:
     def take(
         self, entry: Entry, key: str, worker: str, item: str, labels: Sequence[str | None]
     ) -> tuple[Receipt, NewAnswer | None]:
-        """Keep an answer, and ask nothing more of a worker who fails the test with it.
-
-        Returns:
-            What became of it, and the answer if it is a new one.
-        """
+        """Keep an answer, and ask nothing more of a worker who fails the test with it."""
         last = self.people.catch_up(entry.connection).last
         own = self.inputs.plan.entry_of_person(worker)
         cost = None if own is None else own.tariff.cost(len(labels))
@@ -384,11 +380,7 @@ class _Undone(Exception):  # noqa: N818
 
 
 class Work:
-    """What workers do; every method gives the body of the answer to a page.
-
-    Args:
-        clock: The campaign's clock, in milliseconds.
-    """
+    """What workers do; every method gives the body of the answer to a page."""
 
     def __init__(
         self,

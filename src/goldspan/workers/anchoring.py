@@ -34,30 +34,17 @@ LEAST_VARIANCE = 1e-4
 
 @dataclass(frozen=True)
 class Anchoring:
-    """How far annotators follow suggestions.
+    """How far annotators follow suggestions."""
 
-    Attributes:
-        rate: The anchoring rate; below 0 if they disagree more often with what they see.
-        low: Lower end of its 95 % interval.
-        high: Upper end.
-        assisted: Answers that were given with a suggestion.
-        blind: Answers to which there was one that was not shown.
-        workers: Annotators with answers of both kinds, on whom the rate rests.
-        agree_assisted: Mean agreement of assisted answers with the suggestion; None without any.
-        agree_blind: The same of blind ones.
-        rho: What an assisted answer counts as: the correlation with the suggestion. As for families
-            that are given, it is 1 until answers say otherwise.
-    """
-
-    rate: float
-    low: float
+    rate: float  # The anchoring rate; below 0 if they disagree more often with what they see
+    low: float  # Lower end of its 95 % interval
     high: float
-    assisted: int
-    blind: int
-    workers: int
-    agree_assisted: float | None
-    agree_blind: float | None
-    rho: float
+    assisted: int  # Answers that were given with a suggestion
+    blind: int  # Answers to which there was one that was not shown
+    workers: int  # Annotators with answers of both kinds, on whom the rate rests
+    agree_assisted: float | None  # Mean agreement of assisted answers with the suggestion
+    agree_blind: float | None  # The same of blind ones
+    rho: float  # What an assisted answer counts as: the correlation with the suggestion
 
 
 def measure_anchoring(
@@ -65,24 +52,14 @@ def measure_anchoring(
 ) -> Anchoring:
     """Estimate how far annotators follow suggestions.
 
-    Args:
-        worker: int64 [n_answers], who answered.
-        shown: bool [n_answers], whether the answer was given with the suggestion, as was drawn at
-            random.
-        disagreement: float64 [n_answers], 0 to 1, of the answer with the suggestion.
-
-    Returns:
-        The rate with its interval. Answers of workers who have but one kind do not count for it.
-
-    Raises:
-        InputError: The arrays differ in length, or a disagreement is not from 0 to 1.
-
     >>> import numpy as np
     >>> worker, shown = np.repeat([0, 1], 100), np.tile([True, False], 100)
     >>> found = measure_anchoring(worker, shown, np.where(shown, 0.1, 0.4))
     >>> round(found.rate, 2), round(found.low, 2), round(found.high, 2)
     (0.74, 0.52, 0.86)
     """
+    # worker int64 [n_answers], who answered; shown bool [n_answers]
+    # disagreement float64 [n_answers]
     worker, shown = np.asarray(worker), np.asarray(shown, np.bool_)
     given = np.asarray(disagreement, np.float64)
     if not len(worker) == len(shown) == len(given):

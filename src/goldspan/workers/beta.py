@@ -51,15 +51,8 @@ class PoolPrior:
         return cls(np.array([a]), np.array([b]), np.ones(1))
 
     def posterior(self, right: Floats, total: Floats) -> Floats:
-        """Return Beta(a, b) with the moments of the posterior of every result.
-
-        Args:
-            right: float64 [n_results].
-            total: float64 [n_results].
-
-        Returns:
-            float64 [2, n_results].
-        """
+        """Return Beta(a, b) with the moments of the posterior of every result."""
+        # right float64 [n_results]; total float64 [n_results]; returns float64 [2, n_results]
         size = max(1, MOST_CELLS // len(self.a))
         parts = [
             self._matched(right[start : start + size], total[start : start + size])
@@ -78,13 +71,8 @@ class PoolPrior:
 
 
 def pool_prior(right: Floats, total: Floats, times: NDArray[np.int64]) -> PoolPrior:
-    """Learn a pool's Betas from different results and how many workers have each.
-
-    Args:
-        right: float64 [n_results].
-        total: float64 [n_results].
-        times: int64 [n_results].
-    """
+    """Learn a pool's Betas from different results and how many workers have each."""
+    # right float64 [n_results]; total float64 [n_results]; times int64 [n_results]
     tested = total > 0
     hits, asked, count = right[tested], total[tested], times[tested].astype(np.float64)
     if count.sum() < LEAST_WORKERS:
@@ -347,16 +335,8 @@ def read_pair(prior: Any) -> tuple[float, float]:
 def distinct_results(
     right: NDArray[np.float64], total: NDArray[np.float64]
 ) -> tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.int64]]:
-    """Find the different results: a million workers have few of them.
-
-    Args:
-        right: float64 [n_workers].
-        total: float64 [n_workers].
-
-    Returns:
-        The pairs of right and total, float64 [2, n]; which pair every worker has, int64
-        [n_workers]; how often every pair occurs, int64 [n].
-    """
+    """Find the different results: a million workers have few of them."""
+    # right float64 [n_workers]; total float64 [n_workers]
     keys, width = right * (total.max(initial=0) + 1) + total, total.max(initial=0) + 1
     if right.max(initial=0) * width < MOST_KEYS and not (right % 1).any() and not (total % 1).any():
         counted = keys.astype(np.int64)

@@ -40,26 +40,15 @@ LEAST = 1e-9
 
 @dataclass(frozen=True)
 class Contribution:
-    """What some workers brought, as the posterior expects it.
+    """What some workers brought, as the posterior expects it."""
 
-    Attributes:
-        answers: How many they gave.
-        marked: Spans that they marked; of single labels, labels.
-        right: Of them, as many as are expected to be right.
-        lost: F1 (of single labels, accuracy) that the labels lose without all of them, 0 to 1.
-        more: Labels of tokens that one more answer is expected to set right: the mean of the 50
-            answers that bring most, to items that not all of them answered.
-        items: Items that such answers could be about.
-        buys: The same of all answers that a unit of money pays for, the best first; None without a
-            price.
-    """
-
-    answers: int
-    marked: int
-    right: float
-    lost: float
-    more: float
-    items: int
+    answers: int  # How many they gave
+    marked: int  # Spans that they marked; of single labels, labels
+    right: float  # Of them, as many as are expected to be right
+    lost: float  # F1 (of single labels, accuracy) that the labels lose without all of them, 0 to 1
+    more: float  # Labels of tokens that one more answer is expected to set right
+    items: int  # Items that such answers could be about
+    # The same of all answers that a unit of money pays for, the best first; None without a price
     buys: float | None = None
 
     def to_dict(self) -> dict[str, Any]:
@@ -68,20 +57,11 @@ class Contribution:
 
 
 def contributions(
-    result: Consensus,
-    groups: Mapping[str, Sequence[str]],
+    result: Consensus,  # The result; its crowd has the answers
+    groups: Mapping[str, Sequence[str]],  # Ids of workers by a name
     prices: Mapping[str, float] | None = None,
 ) -> dict[str, Contribution] | None:
     """Work out what groups of workers brought to a result: each alone, or all of a kind.
-
-    Args:
-        result: The result; its crowd has the answers.
-        groups: Ids of workers by a name; ids that are not in the crowd do not matter.
-        prices: What an answer of a group costs, in millionths, by its name.
-
-    Returns:
-        By the names of the groups. None for methods whose shares are no probabilities, and for
-        crowds of more than three million labels.
 
     >>> import goldspan
     >>> from goldspan.simulation import draw_truth, simulate_crowd
@@ -104,31 +84,19 @@ def contributions(
 
 @dataclass(frozen=True, eq=False)
 class _Worked:
-    """A result as it is asked by every group.
-
-    Attributes:
-        result: The result.
-        probs: float64 [n_tokens, J].
-        token: int64 [n_labels], of every label given; so `worker` and `code`.
-        means: float64 [n_workers, J, J], confusion matrices.
-        evidence: float64 [n_labels, J], ln of the matrices' columns.
-        cell: int64 [n_labels], token and family.
-        rho: float64 [n_cells].
-        mass: Posterior of spans (single labels: of labels) by their keys, sorted.
-        n_true: Spans that the truth is expected to have.
-    """
+    """A result as it is asked by every group."""
 
     result: Consensus
-    probs: Floats
-    token: Ints
+    probs: Floats  # [n_tokens, J]
+    token: Ints  # int64 [n_labels], of every label given; so `worker` and `code`
     worker: Ints
     code: Ints
-    means: Floats
-    evidence: Floats
-    cell: Ints
-    rho: Floats
-    mass: tuple[Ints, Floats]
-    n_true: float
+    means: Floats  # [n_workers, J, J], confusion matrices
+    evidence: Floats  # [n_labels, J], ln of the matrices' columns
+    cell: Ints  # int64 [n_labels], token and family
+    rho: Floats  # [n_cells]
+    mass: tuple[Ints, Floats]  # Posterior of spans (single labels: of labels) by their keys, sorted
+    n_true: float  # Spans that the truth is expected to have
 
     @classmethod
     def of(cls, result: Consensus) -> _Worked:

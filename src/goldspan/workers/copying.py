@@ -23,21 +23,13 @@ _MIX = np.uint64(0xBF58476D1CE4E5B9)
 
 
 class Groups(NamedTuple):
-    """Answers to an item that are equal in every label.
+    """Answers to an item that are equal in every label."""
 
-    Attributes:
-        of: int64 [n_answers], the group of every answer of `crowd.latest`.
-        size: int64 [n_groups], answers in it.
-        item: int64 [n_groups].
-        key: uint64 [n_groups], the same for equal labels, whatever the item.
-        best: int64 [n_items, 3], the three largest groups of every item, -1 for none.
-    """
-
-    of: NDArray[np.int64]
-    size: NDArray[np.int64]
-    item: NDArray[np.int64]
-    key: NDArray[np.uint64]
-    best: NDArray[np.int64]
+    of: NDArray[np.int64]  # [n_answers], the group of every answer of `crowd.latest`
+    size: NDArray[np.int64]  # [n_groups], answers in it
+    item: NDArray[np.int64]  # [n_groups]
+    key: NDArray[np.uint64]  # [n_groups], the same for equal labels, whatever the item
+    best: NDArray[np.int64]  # [n_items, 3], the three largest groups of every item, -1 for none
 
 
 def equal_answers(crowd: Crowd) -> Groups:
@@ -89,22 +81,15 @@ BLOCK = 1_000_000
 
 
 class WrongRows(NamedTuple):
-    """Pairs of answers of which the first is wrong, [n_rows] each.
+    """Pairs of answers of which the first is wrong, [n_rows] each."""
 
-    Attributes:
-        one: int32, the worker of the wrong answer.
-        other: int32, the other worker.
-        equal: bool, whether the answers are equal.
-        shared: int32, how many of the remaining answers to the item are equal to the wrong one.
-        n_rest: int32, how many remain.
-        later: int8, 1 where the wrong answer is the later one, -1 the other, 0 unknown.
-    """
-
-    one: NDArray[np.int32]
-    other: NDArray[np.int32]
-    equal: NDArray[np.bool_]
+    one: NDArray[np.int32]  # int32, the worker of the wrong answer
+    other: NDArray[np.int32]  # int32, the other worker
+    equal: NDArray[np.bool_]  # bool, whether the answers are equal
+    # int32, how many of the remaining answers to the item are equal to the wrong one
     shared: NDArray[np.int32]
-    n_rest: NDArray[np.int32]
+    n_rest: NDArray[np.int32]  # int32, how many remain
+    # int8, 1 where the wrong answer is the later one, -1 the other, 0 unknown
     later: NDArray[np.int8]
 
 
@@ -259,23 +244,14 @@ def copies(context: FlagContext) -> list[QualityFlag]:
 
 
 class _Pairs(NamedTuple):
-    """Pairs of workers, and their wrong answers in shared items.
+    """Pairs of workers, and their wrong answers in shared items."""
 
-    Attributes:
-        workers: int64 [2, n_pairs].
-        equal: float64 [n_pairs], equal wrong answers.
-        wrong: float64 [2, n_pairs], wrong answers of either.
-        expected: float64 [2, n_pairs], how many of them the other was to give too.
-        later: float64 [2, n_pairs], equal wrong answers that the one gave after the other.
-        p_value: float64 [n_pairs], for the larger of the two expected numbers.
-    """
-
-    workers: NDArray[np.int64]
-    equal: NDArray[np.float64]
-    wrong: NDArray[np.float64]
-    expected: NDArray[np.float64]
-    later: NDArray[np.float64]
-    p_value: NDArray[np.float64]
+    workers: NDArray[np.int64]  # [2, n_pairs]
+    equal: NDArray[np.float64]  # [n_pairs], equal wrong answers
+    wrong: NDArray[np.float64]  # [2, n_pairs], wrong answers of either
+    expected: NDArray[np.float64]  # [2, n_pairs], how many of them the other was to give too
+    later: NDArray[np.float64]  # [2, n_pairs]
+    p_value: NDArray[np.float64]  # [n_pairs], for the larger of the two expected numbers
 
 
 def _n_tests(context: FlagContext) -> int:

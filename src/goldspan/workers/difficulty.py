@@ -32,22 +32,13 @@ INFORMATION = 0.18
 
 @dataclass(frozen=True, eq=False)
 class JudgedAnswers:
-    """Answers to items with gold.
+    """Answers to items with gold."""
 
-    Attributes:
-        worker: int64 [n_answers].
-        item: int64 [n_answers].
-        right: bool [n_answers].
-        label: int64 [n_items], the true labels.
-        n_workers: Number of workers, those without any answer among them.
-        n_labels: Number of labels.
-    """
-
-    worker: NDArray[np.int64]
-    item: NDArray[np.int64]
-    right: NDArray[np.bool_]
-    label: NDArray[np.int64]
-    n_workers: int
+    worker: NDArray[np.int64]  # [n_answers]
+    item: NDArray[np.int64]  # [n_answers]
+    right: NDArray[np.bool_]  # [n_answers]
+    label: NDArray[np.int64]  # [n_items], the true labels
+    n_workers: int  # Number of workers, those without any answer among them
     n_labels: int
 
 
@@ -404,11 +395,7 @@ def _wanted(crowd: Crowd, workers: pa.Array | None) -> NDArray[np.int64]:
 def _judged(
     crowd: Crowd, gold: NDArray[np.int64], wanted: NDArray[np.int64], rng: np.random.Generator
 ) -> tuple[JudgedAnswers, NDArray[np.int64], NDArray[np.int64]]:
-    """Return the answers to items with gold, and the labels answered, all sorted by name.
-
-    Returns:
-        The answers; int64 [n_answers], their labels; int64 [n_wanted], where those workers are.
-    """
+    """Return the answers to items with gold, and the labels answered, all sorted by name."""
     answers = crowd.latest
     judged = (gold[answers.item] >= 0) & (answers.codes >= 0)
     items = _by_name(crowd.item_ids, np.unique(answers.item[judged]))

@@ -50,27 +50,16 @@ class QualityFlag:
 
 @dataclass(frozen=True, kw_only=True)
 class Thresholds:
-    """From where on something is flagged.
+    """From where on something is flagged."""
 
-    Attributes:
-        alpha: Chance that a crowd without it shows a flag of one kind at all.
-        least: Fewest answers of a worker that are tested.
-        constant: Share of equal answers, at least.
-        departs: Departs from them less than this share of how often the others do.
-        information: Labels tell less than this share of what the median worker's tell.
-        copies: Equal wrong answers, as a multiple of those expected.
-        fast: Median time, as a share of the median worker's.
-        drift: Difference of shares right before and after a change, at least.
-    """
-
-    alpha: float = 0.05
-    least: int = 20
-    constant: float = 0.95
-    departs: float = 0.25
-    information: float = 0.2
-    copies: float = 2.0
-    fast: float = 1 / 3
-    drift: float = 0.1
+    alpha: float = 0.05  # Chance that a crowd without it shows a flag of one kind at all
+    least: int = 20  # Fewest answers of a worker that are tested
+    constant: float = 0.95  # Share of equal answers, at least
+    departs: float = 0.25  # Departs from them less than this share of how often the others do
+    information: float = 0.2  # Labels tell less than this share of what the median worker's tell
+    copies: float = 2.0  # Equal wrong answers, as a multiple of those expected
+    fast: float = 1 / 3  # Median time, as a share of the median worker's
+    drift: float = 0.1  # Difference of shares right before and after a change, at least
 
     def __post_init__(self) -> None:
         for name in ("alpha", "constant", "departs", "information", "fast", "drift"):
@@ -82,16 +71,11 @@ class Thresholds:
 
 @dataclass(frozen=True, eq=False)
 class FlagContext:
-    """What flags are looked for in.
+    """What flags are looked for in."""
 
-    Attributes:
-        truth: The crowd, its gold, and a result for where there is no gold.
-        limits: From where on something is flagged.
-        probes: Answers of models to the same items that count for nothing else, or None.
-    """
-
-    truth: Truth
-    limits: Thresholds
+    truth: Truth  # The crowd, its gold, and a result for where there is no gold
+    limits: Thresholds  # From where on something is flagged
+    # Answers of models to the same items that count for nothing else, or None
     probes: Crowd | None = None
 
     @property
@@ -144,13 +128,8 @@ LEAST_USUAL = 20
 
 
 def beside_spread(p_value: Floats, distance: Floats, usual: NDArray[np.bool_]) -> Floats:
-    """Raise p-values where the whole crowd lies further apart than chance alone would have it.
-
-    Args:
-        p_value: float64 [n], by chance alone.
-        distance: float64 [n], from what was expected, in standard deviations.
-        usual: bool [n], which ones tell the spread, robustly by their quartiles.
-    """
+    """Raise p-values where the whole crowd lies further apart than chance alone would have it."""
+    # p_value float64 [n], by chance alone; distance float64 [n]; usual bool [n]
     if usual.sum() < LEAST_USUAL:
         return p_value
     from scipy.special import ndtr

@@ -44,24 +44,13 @@ def vote_weights(tested: Reliability, vote: str) -> NDArray[np.float64]:
 
 
 def prefix_accuracy(
-    labels: NDArray[np.int64],
-    truth: NDArray[np.int64],
-    weights: NDArray[np.float64],
+    labels: NDArray[np.int64],  # [n_items, n_workers], -1 where a worker gave none
+    truth: NDArray[np.int64],  # [n_items]
+    weights: NDArray[np.float64],  # [n_workers]
     n_labels: int,
-    sizes: NDArray[np.int64],
+    sizes: NDArray[np.int64],  # [n_sizes], how many of the first workers vote
 ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
     """Count items that the votes of the first workers get right.
-
-    Args:
-        labels: int64 [n_items, n_workers], -1 where a worker gave none.
-        truth: int64 [n_items].
-        weights: float64 [n_workers].
-        n_labels: Number of labels.
-        sizes: int64 [n_sizes], how many of the first workers vote.
-
-    Returns:
-        The items that are right, float64 [n_sizes] (of n equal labels each counts 1 / n), and the
-        items that anybody answered, int64 [n_sizes].
 
     >>> labels = np.array([[0, 1, 1], [1, 1, -1]])
     >>> sizes = np.array([1, 3])
@@ -354,10 +343,8 @@ def draw_labels(
     """Draw the labels that workers give to items whose truth is called 0.
 
     Every member of a family takes luck and wrong label from the family with probability sqrt(rho).
-
-    Returns:
-        int64 [n_items, n_workers].
     """
+    # returns int64 [n_items, n_workers]
     n = len(ranked)
     size = (n_items, n if kin is None else n + len(kin.rho))
     if difficulty is None:

@@ -63,16 +63,11 @@ def mean_confusions(counts: Floats) -> Floats:
     as often as his Beta posterior says. It counts as many answers as makes the counts most likely:
     where workers of the same accuracy err alike, the matrices are those of a one-coin model.
 
-    Args:
-        counts: float64 [n_workers, n_labels, n_labels], truth by label given; fractions where the
-            truth is only inferred.
-
-    Returns:
-        float64 [n_workers, n_labels, n_labels], rows sum to 1.
-
     >>> mean_confusions(np.array([[[9.0, 1.0], [4.0, 6.0]]])).round(2).tolist()
     [[[0.86, 0.14], [0.41, 0.59]]]
     """
+    # counts float64 [n_workers, n_labels, n_labels]
+    # returns float64 [n_workers, n_labels, n_labels], rows sum to 1
     from scipy.special import gammaln
 
     n_labels = counts.shape[1]
@@ -116,22 +111,13 @@ def _tilted(counts: Floats, mean: Floats) -> Floats:
 
 @dataclass(frozen=True, eq=False)
 class Answered:
-    """Labels that workers gave, or may give, and how likely every truth is.
+    """Labels that workers gave, or may give, and how likely every truth is."""
 
-    Attributes:
-        token: int64 [n_answers].
-        worker: int64 [n_answers].
-        code: int64 [n_answers], the label given.
-        target: float64 [n_tokens, n_labels], how likely each label is to be the truth.
-        prior: float64 [n_labels], the same before any answer.
-        n_workers: Workers of the pool.
-    """
-
-    token: Ints
-    worker: Ints
-    code: Ints
-    target: Floats
-    prior: Floats
+    token: Ints  # int64 [n_answers]
+    worker: Ints  # int64 [n_answers]
+    code: Ints  # int64 [n_answers], the label given
+    target: Floats  # [n_tokens, n_labels], how likely each label is to be the truth
+    prior: Floats  # [n_labels], the same before any answer
     n_workers: int
 
 
@@ -207,17 +193,11 @@ def _posterior(state: Floats, target: Floats) -> Floats:
 
 @dataclass(frozen=True, eq=False)
 class Grown:
-    """Workers in the order in which they joined.
+    """Workers in the order in which they joined."""
 
-    Attributes:
-        order: int64 [n_joined].
-        gains: float64 [n_joined], what they added to V.
-        accuracy: float64 [n_joined + 1], expected of nobody, of the first, of the first two, ….
-    """
-
-    order: Ints
-    gains: Floats
-    accuracy: Floats
+    order: Ints  # int64 [n_joined]
+    gains: Floats  # [n_joined], what they added to V
+    accuracy: Floats  # [n_joined + 1], expected of nobody, of the first, of the first two, …
 
 
 TIED = 1e-6
@@ -230,19 +210,9 @@ def grow(
     answered: Answered, means: Floats, candidates: Ints, costs: Ints, limit: int,
     kin: Kin | None = None, *, per_cost: bool = False, luck: Floats | None = None,
 ) -> Grown:  # fmt: skip
-    """Add the worker with the largest gain again and again.
-
-    Args:
-        answered: The answers.
-        means: float64 [n_workers, n_labels, n_labels], the confusion matrices.
-        candidates: Who may join.
-        costs: int64 [n_workers].
-        limit: The budget.
-        kin: Families of all workers.
-        per_cost: Take the largest gain for its cost.
-        luck: float64 [n_workers], of workers with equal gains the smallest joins; by default the
-            first.
-    """
+    """Add the worker with the largest gain again and again."""
+    # means float64 [n_workers, n_labels, n_labels]; costs int64 [n_workers]
+    # luck float64 [n_workers]
     search = _Search(answered, means, kin)
     chance = np.arange(answered.n_workers, dtype=np.float64) if luck is None else luck
     able = np.zeros(answered.n_workers, np.bool_)
@@ -421,19 +391,12 @@ def _some(
 
 @dataclass(frozen=True, eq=False)
 class _Chance:
-    """Random numbers that belong to ids, so that the order of rows in the input does not matter.
-
-    Attributes:
-        seed: Of all.
-        item: uint64 [n_tokens], the number of every token's item.
-        place: uint64 [n_tokens], the token's place in it.
-        worker: uint64 [n_workers].
-    """
+    """Random numbers that belong to ids, so that the order of rows in the input does not matter."""
 
     seed: int
-    item: Keys
-    place: Keys
-    worker: Keys
+    item: Keys  # uint64 [n_tokens], the number of every token's item
+    place: Keys  # uint64 [n_tokens], the token's place in it
+    worker: Keys  # uint64 [n_workers]
 
     @classmethod
     def on(cls, crowd: Crowd, seed: int) -> _Chance:

@@ -66,15 +66,8 @@ class Draw:
 def pick(
     draw: Draw, stratum: NDArray[np.int64], is_hard: NDArray[np.bool_], n: int, hard: float
 ) -> list[int]:
-    """Take n items: the strata in turn, the most frequent first, each its hard items first.
-
-    Args:
-        draw: What to take from.
-        stratum: int64 [n_items].
-        is_hard: bool [n_items].
-        n: How many; there are so many.
-        hard: Share of hard ones; fewer are taken where there are not so many.
-    """
+    """Take n items: the strata in turn, the most frequent first, each its hard items first."""
+    # stratum int64 [n_items]; is_hard bool [n_items]
     sizes = np.bincount(stratum[draw.is_free])
     n_hard = np.bincount(stratum[draw.is_free & is_hard], minlength=len(sizes))
     turns = places(sizes, n)
@@ -626,12 +619,10 @@ def _trends(
 def middle(times: Counts) -> int:
     """Return how many of the first times are early: what is equal is not parted; 0 if all are.
 
-    Args:
-        times: int64 [n], sorted.
-
     >>> middle(np.array([1, 2, 3, 4])), middle(np.array([1, 2, 2, 2, 3])), middle(np.array([5, 5]))
     (2, 1, 0)
     """
+    # times int64 [n], sorted
     edges = np.flatnonzero(np.diff(times)) + 1
     return int(edges[np.abs(2 * edges - len(times)).argmin()]) if len(edges) else 0
 

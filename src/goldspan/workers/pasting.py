@@ -50,21 +50,13 @@ RIGHT, FALLS, OWN = (8.0, 2.0), (1.0, 9.0), 5.0
 
 
 class Shares(NamedTuple):
-    """How many of a model's mistakes people share, [n_workers] each.
+    """How many of a model's mistakes people share, [n_workers] each."""
 
-    Attributes:
-        judged: int64, places where the model is contradicted.
-        shared: int64, those where the worker says the same.
-        expected: float64, how many of them are to be expected of who does not copy.
-        known: int64, those of `judged` that known labels contradict.
-        p_value: float64, of so many by chance; 1 where nothing was judged.
-    """
-
-    judged: Ints
-    shared: Ints
-    expected: Floats
-    known: Ints
-    p_value: Floats
+    judged: Ints  # int64, places where the model is contradicted
+    shared: Ints  # int64, those where the worker says the same
+    expected: Floats  # float64, how many of them are to be expected of who does not copy
+    known: Ints  # int64, those of `judged` that known labels contradict
+    p_value: Floats  # float64, of so many by chance; 1 where nothing was judged
 
     @property
     def pasted(self) -> Floats:
@@ -115,16 +107,8 @@ def _flag(context: FlagContext, model: str, shares: Shares, n: int, p_value: flo
 
 
 def probed(crowd: Crowd, probes: Crowd, gold: NDArray[np.int16]) -> Iterator[tuple[str, Shares]]:
-    """Yield every model of `probes` and how much of its mistakes the workers of a crowd share.
-
-    Args:
-        crowd: The answers of people.
-        probes: Answers of models to the same items; what is no item of the crowd does not matter.
-        gold: int16 [n_truths, n_tokens], known tags of the crowd, -1 unknown.
-
-    Raises:
-        InputError: An item has another number of tokens, or the tags cannot be compared.
-    """
+    """Yield every model of `probes` and how much of its mistakes the workers of a crowd share."""
+    # gold int16 [n_truths, n_tokens]
     codec = joined(crowd.tagset, probes.tagset)
     answers = crowd.latest
     people = _marks(
@@ -157,17 +141,11 @@ def _check_lengths(crowd: Crowd, probes: Crowd, item_of: Ints) -> None:
 
 
 class _Marks(NamedTuple):
-    """What answers say, mark by mark: spans, or the label of every token, [n_marks] each.
-
-    Attributes:
-        owner: int64, the answer.
-        token: int64, the first token, among all of the crowd.
-        key: int64, the same for equal marks.
-    """
+    """What answers say, mark by mark: spans, or the label of every token, [n_marks] each."""
 
     owner: Ints
-    token: Ints
-    key: Ints
+    token: Ints  # int64, the first token, among all of the crowd
+    key: Ints  # int64, the same for equal marks
 
 
 def _marks(codes: NDArray[np.int16], offset: Ints, begin: Ints, codec: Codec) -> _Marks:
@@ -188,17 +166,11 @@ def _marks(codes: NDArray[np.int16], offset: Ints, begin: Ints, codec: Codec) ->
 
 
 class _Pairs(NamedTuple):
-    """Marks of the model beside people who answered the same, [n_pairs] each.
-
-    Attributes:
-        mark: int64, the mark.
-        worker: int64, the worker.
-        same: bool, whether he says so too.
-    """
+    """Marks of the model beside people who answered the same, [n_pairs] each."""
 
     mark: Ints
     worker: Ints
-    same: Bools
+    same: Bools  # bool, whether he says so too
 
 
 def _pairs(crowd: Crowd, people: _Marks, marks: _Marks, item: Ints) -> _Pairs:
@@ -268,19 +240,12 @@ def _known(
 
 @dataclass(frozen=True)
 class _Inferred:
-    """Where the model is right, as far as people tell.
+    """Where the model is right, as far as people tell."""
 
-    Attributes:
-        right: float64 [n_pairs], that the mark is right, without the pair's own worker.
-        alpha: float64 [n_workers], how often a worker agrees where the model is right.
-        mean: Of all workers.
-        beta: float64 [n_workers], how often the others agree where it is wrong.
-    """
-
-    right: Floats
-    alpha: Floats
+    right: Floats  # [n_pairs], that the mark is right, without the pair's own worker
+    alpha: Floats  # [n_workers], how often a worker agrees where the model is right
     mean: float
-    beta: Floats
+    beta: Floats  # [n_workers], how often the others agree where it is wrong
 
 
 def _infer(pairs: _Pairs, known: Ints, n_workers: int) -> _Inferred:

@@ -32,19 +32,12 @@ BONUS_HELP = "0.90:10% (percent of the pay) or 0.90:2.50 (an amount), :20 behind
 
 @dataclass(frozen=True)
 class Bonus:
-    """More pay for those who are right often enough.
+    """More pay for those who are right often enough."""
 
-    Attributes:
-        accuracy: Least share of judged answers that are right, 0 … 1.
-        amount: Millionths; 0 if it is a percentage.
-        percent: Of what the worker earned, floor included; 0 if it is an amount.
-        least: Answers that must be judged.
-    """
-
-    accuracy: float
-    amount: int = 0
-    percent: Decimal = Decimal(0)
-    least: int = LEAST_JUDGED
+    accuracy: float  # Least share of judged answers that are right, 0 … 1
+    amount: int = 0  # Millionths; 0 if it is a percentage
+    percent: Decimal = Decimal(0)  # Of what the worker earned, floor included; 0 if it is an amount
+    least: int = LEAST_JUDGED  # Answers that must be judged
 
     def __post_init__(self) -> None:
         if not 0 <= self.accuracy <= 1:
@@ -55,9 +48,6 @@ class Bonus:
     @classmethod
     def parse(cls, text: str) -> Bonus:
         """Read a rule such as "0.90:10%", "0.90:2.50" or "0.90:10%:20".
-
-        Raises:
-            InputError: It is written otherwise.
 
         >>> Bonus.parse("0.90:10%:20")
         Bonus(accuracy=0.9, amount=0, percent=Decimal('10'), least=20)
@@ -209,12 +199,7 @@ def share_of(micro: int, percent: Decimal) -> int:
 
 
 def read_plan(path: str | Path) -> PayPlan:
-    """Read a plan from a TOML file: per_answer = "0.05", bonuses = ["0.90:10%"], fee = "20%".
-
-    Raises:
-        InputError: The file cannot be read, or an amount makes no sense.
-        UnknownNameError: It holds something else.
-    """
+    """Read a plan from a TOML file: per_answer = "0.05", bonuses = ["0.90:10%"], fee = "20%"."""
     try:
         content = tomllib.loads(Path(path).read_text(encoding="utf-8"), parse_float=Decimal)
     except OSError as error:
@@ -242,33 +227,19 @@ MINUTE = 60_000
 
 @dataclass(frozen=True)
 class BillLine:
-    """What one worker gets; amounts in millionths.
-
-    Attributes:
-        worker: Id.
-        answers: Paid answers.
-        tokens: Tokens in them that were given a label.
-        timed: Paid answers whose time is known.
-        milliseconds: Their time, each at most `idle_minutes`.
-        right: Right answers, as far as judged.
-        judged: Judged answers; 0 where nothing is judged or no bonus is promised.
-        base: For answers and tokens.
-        top_up: What the minute floor adds.
-        bonus: For good work.
-        rounding: What rounding up adds.
-    """
+    """What one worker gets; amounts in millionths."""
 
     worker: str
     answers: int
-    tokens: int
-    timed: int
-    milliseconds: int
-    right: float
-    judged: float
-    base: int
-    top_up: int
-    bonus: int
-    rounding: int
+    tokens: int  # Tokens in them that were given a label
+    timed: int  # Paid answers whose time is known
+    milliseconds: int  # Their time, each at most `idle_minutes`
+    right: float  # Right answers, as far as judged
+    judged: float  # Judged answers; 0 where nothing is judged or no bonus is promised
+    base: int  # For answers and tokens
+    top_up: int  # What the minute floor adds
+    bonus: int  # For good work
+    rounding: int  # What rounding up adds
 
     @property
     def total(self) -> int:

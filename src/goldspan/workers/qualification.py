@@ -34,20 +34,12 @@ Counts = NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class SequentialTest:
-    """When a worker passes, when he fails, and when to ask him one question more.
+    """When a worker passes, when he fails, and when to ask him one question more."""
 
-    Attributes:
-        w_bad: Chance of a bad worker to be right.
-        w_good: Chance of a good worker to be right.
-        pass_at: int64 [n_max], right answers that pass after 1, 2, … questions; more than were
-            asked where nobody can pass yet.
-        fail_at: int64 [n_max], right answers that fail, at most; −1 where nobody can fail yet.
-    """
-
-    w_bad: float
-    w_good: float
-    pass_at: Counts
-    fail_at: Counts
+    w_bad: float  # Chance of a bad worker to be right
+    w_good: float  # Chance of a good worker to be right
+    pass_at: Counts  # int64 [n_max], right answers that pass after 1, 2, … questions
+    fail_at: Counts  # int64 [n_max], right answers that fail, at most; −1 where nobody can fail yet
 
     @property
     def n_max(self) -> int:
@@ -88,13 +80,6 @@ class SequentialTest:
 
         The error rates hold for a test that is looked at after every question and ends at the
         first pass or fail.
-
-        Args:
-            right: Right answers so far.
-            asked: Questions asked so far, at most `n_max`.
-
-        Raises:
-            InputError: 0 ≤ right ≤ asked ≤ n_max does not hold.
         """
         if not 0 <= right <= asked <= self.n_max:
             raise InputError(
@@ -161,13 +146,6 @@ def plan_sequential_test(
 
     They hold but for rounding. The narrowest limits are taken that need no more than n_max
     questions; then the fewest questions at which some final pass mark holds both rates.
-
-    Args:
-        w_bad: Chance of a bad worker to be right.
-        w_good: Chance of a good worker to be right, above w_bad.
-        alpha: Largest chance that a bad worker passes.
-        beta: Largest chance that a good worker fails.
-        n_max: Most questions, at least as many as the fixed test needs.
 
     >>> test = plan_sequential_test(0.6, 0.8, 0.05, 0.1, 56)
     >>> test.n_max, test.expected([0.6, 0.8]).round(1).tolist()
@@ -247,15 +225,7 @@ class _Walk:
         return np.asarray(self.chance[:, self.low : self.high + 1])
 
     def ask(self, top: int, bottom: int) -> tuple[Floats, Floats]:
-        """Ask one question more.
-
-        Args:
-            top: Right answers that pass.
-            bottom: Right answers that fail, at most.
-
-        Returns:
-            Who passes and who fails now, float64 [n] each.
-        """
+        """Ask one question more."""
         first = self.low
         band = self.chance[:, first : self.high + 2]
         band[:, 1:] = band[:, 1:] * (1 - self.w) + band[:, :-1] * self.w
@@ -281,19 +251,12 @@ STEP = 0.05
 
 @dataclass(frozen=True)
 class Passed:
-    """Who passes a test, for a pool of workers whose chances follow a Beta.
+    """Who passes a test, for a pool of workers whose chances follow a Beta."""
 
-    Attributes:
-        share: P(pass), the share of candidates who pass.
-        mean: Mean chance w of those who pass.
-        good: P(w ≥ w_good | pass).
-        bad: P(w ≤ w_bad | pass).
-    """
-
-    share: float
-    mean: float
-    good: float
-    bad: float
+    share: float  # P(pass), the share of candidates who pass
+    mean: float  # Mean chance w of those who pass
+    good: float  # P(w ≥ w_good | pass)
+    bad: float  # P(w ≤ w_bad | pass)
 
     def __str__(self) -> str:
         """Say it in words."""

@@ -79,12 +79,7 @@ def summaries(crowd: Crowd) -> tuple[NDArray[np.int64], list[str]]:
 def _shares(
     crowd: Crowd, label: NDArray[np.int64], width: int
 ) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.int64]]:
-    """Count a worker's answers by label, and the shares of these labels in the others' answers.
-
-    Returns:
-        Own counts and the sums of the others' shares, [n_workers, width]; answers to items that
-        others answered too, [n_workers].
-    """
+    """Count a worker's answers by label, and the shares of these labels in the others' answers."""
     item, worker = crowd.latest.item, crowd.latest.worker.astype(np.int64)
     n, known = crowd.n_workers, label >= 0
     per_item = np.bincount(item, minlength=crowd.n_items)
@@ -214,13 +209,8 @@ def others_choice(
     """Return which group most others are in, [n]; -1 on ties or if nobody is there.
 
     What is left out is one answer of `group`, so that the choice does not depend on it.
-
-    Args:
-        item: int64 [n].
-        group: int64 [n], the group of the answer that is left out.
-        size: int64 [n_groups].
-        best: int64 [n_items, 3].
     """
+    # item int64 [n]; group int64 [n]; size int64 [n_groups]; best int64 [n_items, 3]
     rows = best[item]
     sizes = np.where(rows >= 0, size[rows], 0) - (rows == group[:, None])
     top = sizes.argmax(axis=1)

@@ -50,27 +50,18 @@ from goldspan.workers.stopping import (
 
 @kernel
 def match(  # noqa: C901 - one loop for Numba
-    items: NDArray[Any],
-    values: NDArray[Any],
-    candidates: NDArray[Any],
-    bounds: NDArray[Any],
-    asked: NDArray[Any],
-    left: NDArray[Any],
-    chosen: NDArray[Any],
+    items: NDArray[Any],  # int64 [n], in the order in which they choose
+    values: NDArray[Any],  # float64 [n, n_candidates]
+    candidates: NDArray[Any],  # int64 [n_candidates], workers
+    bounds: NDArray[Any],  # int64 [n_items + 1]
+    asked: NDArray[Any],  # int64 [n_answers], workers
+    left: NDArray[Any],  # int64 [n_workers], answers that may still be asked of them; counted down
+    chosen: NDArray[Any],  # int64 [n]; written: index among the candidates, -1 nobody
 ) -> None:
     """Let every item take the best candidate who has not answered it and has answers left.
 
     Whose value is below 0 is not taken. Of equal ones it takes the one with most answers left, then
     the first.
-
-    Args:
-        items: int64 [n], in the order in which they choose.
-        values: float64 [n, n_candidates].
-        candidates: int64 [n_candidates], workers.
-        bounds: int64 [n_items + 1]; item i was answered by asked[bounds[i]:bounds[i + 1]].
-        asked: int64 [n_answers], workers.
-        left: int64 [n_workers], answers that may still be asked of them; counted down.
-        chosen: int64 [n]; written: index among the candidates, -1 nobody.
     """
     for row in range(len(items)):
         best = -1
@@ -114,37 +105,20 @@ _NO_GAIN = 1e-12
 
 @dataclass(frozen=True, eq=False)
 class Match:
-    """Items and the workers to ask about them.
+    """Items and the workers to ask about them."""
 
-    Attributes:
-        item: int64 [n], in order of what they promise.
-        worker: int64 [n], indices of the pool.
-        gain: float64 [n], expected.
-        nobody: bool [n_items], open items that everybody who tells something has answered, or his
-            family has.
-    """
-
-    item: NDArray[np.int64]
-    worker: NDArray[np.int64]
-    gain: Floats
-    nobody: NDArray[np.bool_]
+    item: NDArray[np.int64]  # [n], in order of what they promise
+    worker: NDArray[np.int64]  # [n], indices of the pool
+    gain: Floats  # [n], expected
+    nobody: NDArray[np.bool_]  # [n_items]
 
 
 def match_workers(
     crowd: Crowd, probs: Floats, habits: Habits, pool: Pool, is_open: NDArray[np.bool_],
     *, n: int | None = None, random_state: int = 0,
 ) -> Match:  # fmt: skip
-    """Choose the workers who are asked about the most promising open items.
-
-    Args:
-        crowd: Who answered what so far.
-        probs: float64 [n_tokens, J], posteriors.
-        habits: Of the workers; the mean one ranks the items.
-        pool: Who can be asked.
-        is_open: bool [n_items].
-        n: Most items to ask about; all by default.
-        random_state: Seed of the order among equals.
-    """
+    """Choose the workers who are asked about the most promising open items."""
+    # probs float64 [n_tokens, J], posteriors; is_open bool [n_items]
     rng = np.random.default_rng(random_state)
     ranked = _ranked(habits, probs, crowd, pool, is_open, rng)
     by_item = crowd.by_item
@@ -227,28 +201,16 @@ def _choose(
 
 @dataclass(frozen=True, eq=False)
 class FamilyAnswers:
-    """How many members of every family answered every item.
-
-    Attributes:
-        kin: The families.
-        key: int64 [n_cells], item * n_families + family, increasing: where somebody answered.
-        count: int64 [n_cells], how many.
-        n_items: Number of items.
-    """
+    """How many members of every family answered every item."""
 
     kin: Families
-    key: NDArray[np.int64]
-    count: NDArray[np.int64]
+    key: NDArray[np.int64]  # [n_cells], item * n_families + family, increasing
+    count: NDArray[np.int64]  # [n_cells], how many
     n_items: int
 
     @classmethod
     def of(cls, crowd: Crowd, kin: Families | None) -> FamilyAnswers | None:
-        """Count; None where everybody errs alone.
-
-        Args:
-            crowd: Who answered.
-            kin: Families of its workers, and perhaps of others after them.
-        """
+        """Count; None where everybody errs alone."""
         if kin is None:
             return None
         answers, n_families = crowd.latest, np.int64(len(kin.rho))
@@ -269,13 +231,9 @@ class FamilyAnswers:
     def n_idle(
         self, ranked: NDArray[np.int64], asked: NDArray[np.int64], item: NDArray[np.int32]
     ) -> NDArray[np.int64]:
-        """Count the workers whom items pass over for their families, int64 [n_items].
-
-        Args:
-            ranked: int64 [n_ranked], families of the workers who may be asked.
-            asked: int64 [n_answers], families of those of them who answered.
-            item: int32 [n_answers], what they answered.
-        """
+        """Count the workers whom items pass over for their families, int64 [n_items]."""
+        # ranked int64 [n_ranked]; asked int64 [n_answers]
+        # item int32 [n_answers], what they answered
         n_families = len(self.kin.rho)
         where, family = np.divmod(self.key, n_families)
         done = np.bincount(
@@ -479,11 +437,8 @@ def next_answers(
 def states(
     crowd: Crowd, result: Consensus | None, rule: Rule, min_answers: int, max_answers: int
 ) -> NDArray[np.int8]:
-    """Say of every item whether it is open, finished by the rule, or at the maximum.
-
-    Returns:
-        int8 [n_items].
-    """
+    """Say of every item whether it is open, finished by the rule, or at the maximum."""
+    # returns int8 [n_items]
     counts = independent_answers(crowd, result)
     status = np.where(counts >= max_answers, AT_MAXIMUM, OPEN).astype(np.int8)
     status[rule.finished(crowd, result) & (counts >= min_answers)] = BY_RULE
@@ -528,19 +483,12 @@ ORDERS = ("random", "time", "given")
 
 @dataclass(eq=False)
 class RevealedAnswers:
-    """The answers of a crowd, and which of them are revealed, in which order.
-
-    Attributes:
-        crowd: All of it.
-        answers: Its answers that count.
-        rank: int64 [n_answers], place of an answer among those of its item.
-        asked: int64 [n_answers], when it was revealed; -1 not yet.
-    """
+    """The answers of a crowd, and which of them are revealed, in which order."""
 
     crowd: Crowd
-    answers: Answers
-    rank: NDArray[np.int64]
-    asked: NDArray[np.int64]
+    answers: Answers  # Its answers that count
+    rank: NDArray[np.int64]  # [n_answers], place of an answer among those of its item
+    asked: NDArray[np.int64]  # [n_answers], when it was revealed; -1 not yet
 
     @classmethod
     def of(cls, crowd: Crowd, order: str, seed: int) -> RevealedAnswers:
@@ -612,19 +560,12 @@ Method = str | Callable[[Crowd], Consensus]
 
 @dataclass(frozen=True)
 class Stage:
-    """How far it was at a moment.
+    """How far it was at a moment."""
 
-    Attributes:
-        n_answers: Answers used so far.
-        per_item: The same per item.
-        n_open: Items that needed another answer.
-        score: Accuracy of the labels so far (tagged tokens: span F1), NaN without gold.
-    """
-
-    n_answers: int
-    per_item: float
-    n_open: int
-    score: float
+    n_answers: int  # Answers used so far
+    per_item: float  # The same per item
+    n_open: int  # Items that needed another answer
+    score: float  # Accuracy of the labels so far (tagged tokens: span F1), NaN without gold
 
 
 @dataclass(frozen=True, eq=False)

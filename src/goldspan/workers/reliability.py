@@ -41,11 +41,8 @@ def notes_on_gold(crowd: Crowd, gold: NDArray[np.int16]) -> tuple[str, ...]:
     """Return which known labels nobody gave, and which known items are not in the crowd.
 
     Of tags with spans it is the types that are compared: nobody need mark everything with them.
-
-    Args:
-        crowd: The crowd, its tags joined with those of the gold.
-        gold: int16 [n_truths, n_tokens], known tags, -1 unknown.
     """
+    # gold int16 [n_truths, n_tokens]
     what, names, of = _vocabulary(crowd)
     given, known = np.unique(of[crowd.latest.codes]), of[gold]
     given = given[given >= 0]
@@ -124,20 +121,12 @@ _LABEL = ("gold", "label", "truth", "answer", "tag")
 
 @dataclass(frozen=True, eq=False)
 class Truth:
-    """What is known of the truth of a crowd.
+    """What is known of the truth of a crowd."""
 
-    Attributes:
-        crowd: The crowd, its tags joined with those of the truth.
-        gold: int16 [n_truths, n_tokens], known tags, -1 unknown; the rows after the first hold
-            other tags that are right too. No row where nothing is known.
-        result: The consensus, or None.
-        notes: What of the gold does not suit the answers, in sentences.
-    """
-
-    crowd: Crowd
-    gold: NDArray[np.int16]
-    result: Consensus | None
-    notes: tuple[str, ...] = ()
+    crowd: Crowd  # The crowd, its tags joined with those of the truth
+    gold: NDArray[np.int16]  # [n_truths, n_tokens], known tags, -1 unknown
+    result: Consensus | None  # The consensus, or None
+    notes: tuple[str, ...] = ()  # What of the gold does not suit the answers, in sentences
 
     @property
     def known(self) -> NDArray[np.bool_]:
@@ -169,14 +158,7 @@ class Truth:
 
 
 def find_truth(crowd: Crowd, gold: Any, result: Consensus | None, several: str = "refuse") -> Truth:
-    """Put together what is known.
-
-    Args:
-        crowd: The crowd.
-        gold: Known labels, as `measure_reliability` takes them; None for the crowd's own.
-        result: A result of this crowd, or None.
-        several: "refuse" or "any".
-    """
+    """Put together what is known."""
     if several not in SEVERAL:
         raise UnknownNameError("rule for several truths", several, SEVERAL)
     if result is not None:
@@ -294,15 +276,10 @@ MEASURES = ("accuracy", "token_accuracy", "span_f1")
 
 
 class Judged(NamedTuple):
-    """What is right, per answer in the order of `crowd.latest`.
+    """What is right, per answer in the order of `crowd.latest`."""
 
-    Attributes:
-        right: float64 [n_answers].
-        total: float64 [n_answers], 0 where nothing could be judged.
-    """
-
-    right: NDArray[np.float64]
-    total: NDArray[np.float64]
+    right: NDArray[np.float64]  # [n_answers]
+    total: NDArray[np.float64]  # [n_answers], 0 where nothing could be judged
 
 
 def choose_measure(crowd: Crowd, measure: str) -> str:
@@ -320,15 +297,7 @@ def choose_measure(crowd: Crowd, measure: str) -> str:
 
 
 def judge_answers(truth: Truth, measure: str, policy: str = "conlleval") -> Judged:
-    """Judge every answer.
-
-    Args:
-        truth: What is known.
-        measure: One of `MEASURES`. Of spans, right are TP, and the total is TP + (FP + FN) / 2, so
-            that the share is the F1. Spans of a result count with their confidence; a span that
-            the result does not have counts as wrong.
-        policy: How malformed tags are read as spans.
-    """
+    """Judge every answer."""
     return _spans(truth, policy) if measure == "span_f1" else _labels(truth)
 
 
@@ -346,11 +315,8 @@ def _labels(truth: Truth) -> Judged:
 
 
 def label_probs(truth: Truth) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-    """Return P(truth = label given) of every label of `crowd.latest`, and whether it is known.
-
-    Returns:
-        float64 [n_labels], 0 where unknown; bool [n_labels].
-    """
+    """Return P(truth = label given) of every label of `crowd.latest`, and whether it is known."""
+    # returns float64 [n_labels], 0 where unknown; bool [n_labels]
     crowd = truth.crowd
     codes, token = crowd.latest.codes, crowd.token_of
     given, right = codes >= 0, np.zeros(len(codes))
@@ -543,27 +509,14 @@ def base_rates(crowd: Crowd) -> NDArray[np.float64]:
 
 
 class Confusion(NamedTuple):
-    """What a worker made of every true label.
+    """What a worker made of every true label."""
 
-    Attributes:
-        tags: The labels, in the order of both axes.
-        counts: int64 [n_tags, n_tags]: truth, label given.
-    """
-
-    tags: tuple[str, ...]
-    counts: NDArray[np.int64]
+    tags: tuple[str, ...]  # The labels, in the order of both axes
+    counts: NDArray[np.int64]  # [n_tags, n_tags]: truth, label given
 
 
 def confusion(crowd: Crowd, worker: str, gold: Any = None) -> Confusion:
     r"""Count what a worker made of every true label, by gold.
-
-    Args:
-        crowd: The crowd.
-        worker: Id of the worker.
-        gold: As for `measure_reliability`.
-
-    Raises:
-        InputError: Unknown worker, or no gold.
 
     >>> import goldspan
     >>> crowd = goldspan.read_crowd(b"task,worker,label\n1,ann,x\n2,ann,x\n")

@@ -261,17 +261,12 @@ LEAST_ITEMS = 5
 
 @dataclass(frozen=True, eq=False)
 class Expected:
-    """What votes are expected to be worth.
+    """What votes are expected to be worth."""
 
-    Attributes:
-        curve: Of the best 1, 2, … workers; None where nothing is known or nobody can be selected.
-        team: Of the team, a point of the curve where the team is the best so many workers.
-        notes: Why there is none, in sentences.
-    """
-
-    curve: Curve | None
+    curve: Curve | None  # Of the best 1, 2, … workers
+    # Of the team, a point of the curve where the team is the best so many workers
     team: Curve | None
-    notes: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()  # Why there is none, in sentences
 
 
 def expect(

@@ -23,21 +23,11 @@ LEAST_QUESTIONS = {"posterior": 0.0, "unbiased": 2.0, "plugin": 0.0}
 def worker_scores(reliability: Reliability, score: str = "posterior") -> NDArray[np.float64]:
     """Estimate (L w - 1)² of every worker.
 
-    Args:
-        reliability: The test results.
-        score: "posterior", "unbiased" or "plugin".
-
-    Returns:
-        float64 [n_workers]; NaN where there are too few judged answers: none, or fewer than two
-        for "unbiased".
-
-    Raises:
-        UnknownNameError: Unknown score.
-
     >>> tested = Reliability.from_counts([18, 2, 0], [20, 2, 0], prior=(2, 2))
     >>> [worker_scores(tested, name).round(3).tolist() for name in SCORES]
     [[0.529, 0.25, nan], [0.621, 1.0, nan], [0.64, 1.0, nan]]
     """
+    # returns float64 [n_workers]
     if score not in SCORES:
         raise UnknownNameError("score", score, SCORES)
     total, labels = reliability.total, reliability.n_labels
@@ -88,15 +78,10 @@ def team_values(scores: NDArray[np.float64], kin: Kin | None = None) -> NDArray[
 
 
 class Kin(NamedTuple):
-    """Families among some workers.
+    """Families among some workers."""
 
-    Attributes:
-        number: int64 [n_workers], family of every worker.
-        rho: float64 [n_families], correlation of their members' mistakes.
-    """
-
-    number: NDArray[np.int64]
-    rho: NDArray[np.float64]
+    number: NDArray[np.int64]  # [n_workers], family of every worker
+    rho: NDArray[np.float64]  # [n_families], correlation of their members' mistakes
 
     def take(self, which: NDArray[Any]) -> Kin:
         """Return the families among some of the workers."""
@@ -110,14 +95,8 @@ class Kin(NamedTuple):
     def marginals(
         self, scores: NDArray[np.float64]
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return what every worker adds to those of his family before him.
-
-        Args:
-            scores: float64 [n_workers].
-
-        Returns:
-            What he adds to Σ u s, and to Σ u, float64 [n_workers] each.
-        """
+        """Return what every worker adds to those of his family before him."""
+        # scores float64 [n_workers]
         order = np.argsort(self.number, kind="stable")
         own = self.number[order]
         first = np.ones(len(own), np.bool_)
@@ -163,31 +142,15 @@ Draws = NDArray[np.float64]
 
 
 def score_interval(
-    tested: Reliability,
+    tested: Reliability,  # The test results of the team
     *,
-    kind: str = "bootstrap",
-    level: float = LEVEL,
-    draws: int = DRAWS,
+    kind: str = "bootstrap",  # "hoeffding", "bootstrap" or "posterior"
+    level: float = LEVEL,  # How often it should hold, between 0 and 1
+    draws: int = DRAWS,  # Of the bootstrap and the posterior
     random_state: int = 0,
-    share: NDArray[np.float64] | None = None,
+    share: NDArray[np.float64] | None = None,  # [n_workers]
 ) -> tuple[float, float]:
     """Return an interval of F for a team.
-
-    Args:
-        tested: The test results of the team.
-        kind: "hoeffding", "bootstrap" or "posterior".
-        level: How often it should hold, between 0 and 1.
-        draws: Of the bootstrap and the posterior.
-        random_state: Seed of them.
-        share: float64 [n_workers], what workers count beside members of their families; None: 1.
-
-    Returns:
-        Low and high; never below 0, where F cannot be. NaN where the kind needs two judged
-        answers of everybody and somebody has fewer; (0, 0) for no team.
-
-    Raises:
-        InputError: The level does not lie between 0 and 1.
-        UnknownNameError: Unknown interval.
 
     >>> team = Reliability.from_counts([18, 17, 15], 20)
     >>> [round(end, 2) for end in score_interval(team, kind="hoeffding")]

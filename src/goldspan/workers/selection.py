@@ -347,23 +347,14 @@ def _passed_over(
 
 
 def choose(
-    strategy: str,
-    scores: NDArray[np.float64],
-    prices: NDArray[np.int64] | None,
+    strategy: str,  # "selected", "top" or "random"
+    scores: NDArray[np.float64],  # [n_candidates]
+    prices: NDArray[np.int64] | None,  # [n_candidates], or None where all cost one of the budget
     limit: int,
-    rng: np.random.Generator,
+    rng: np.random.Generator,  # For the draw and for equals
     kin: Kin | None = None,
 ) -> Choice:
-    """Choose among candidates by a strategy.
-
-    Args:
-        strategy: "selected", "top" or "random".
-        scores: float64 [n_candidates].
-        prices: int64 [n_candidates], or None where all cost one of the budget.
-        limit: The budget.
-        rng: For the draw and for equals.
-        kin: Families of the candidates.
-    """
+    """Choose among candidates by a strategy."""
     n = len(scores)
     if kin is not None and len(np.unique(kin.number)) == n:
         kin = None

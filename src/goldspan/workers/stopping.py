@@ -41,28 +41,15 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Habits:
-    """What workers answer to every truth.
+    """What workers answer to every truth."""
 
-    Attributes:
-        tables: float64 [n_workers, J, J]: chance of label c where the truth is j.
-        mean: float64 [J, J], the mean worker: what is expected of one who is not known.
-        shares: float64 [J], how frequent every label is: the posterior where nobody answered.
-    """
-
-    tables: Floats
-    mean: Floats
-    shares: Floats
+    tables: Floats  # [n_workers, J, J]: chance of label c where the truth is j
+    mean: Floats  # [J, J], the mean worker: what is expected of one who is not known
+    shares: Floats  # [J], how frequent every label is: the posterior where nobody answered
 
 
 def learn_habits(result: Consensus, *, strength: float = STRENGTH) -> Habits:
     r"""Learn from a result what its workers answer to every truth.
-
-    Args:
-        result: Its probabilities stand for the truth.
-        strength: Answers of the mean worker that are added to every row.
-
-    Returns:
-        A table per worker of the result's crowd.
 
     >>> import goldspan
     >>> crowd = goldspan.read_crowd(b"task,worker,label\n1,a,x\n1,b,x\n2,a,y\n2,b,y\n2,c,x\n")
@@ -106,17 +93,11 @@ def posterior_of(result: Consensus, habits: Habits) -> Floats:
 def token_gain(probs: Floats, tables: Floats) -> Floats:
     """Return the expected gain of one answer.
 
-    Args:
-        probs: float64 [n, J], posteriors.
-        tables: float64 [n, J, J] or [J, J]: chance of label c (last axis) where the truth is j.
-
-    Returns:
-        float64 [n], at least 0; 0 for a worker who answers without looking.
-
     >>> even = np.array([[0.5, 0.5]])
     >>> token_gain(even, one_coin(0.8, 2)).round(3), token_gain(even, one_coin(0.5, 2))
     (array([0.18]), array([0.]))
     """
+    # probs float64 [n, J], posteriors; tables float64 [n, J, J]; returns float64 [n]
     joint = probs[:, :, None] * tables
     said = joint.sum(axis=1)
     hits = np.square(joint).sum(axis=1)
@@ -125,13 +106,8 @@ def token_gain(probs: Floats, tables: Floats) -> Floats:
 
 
 def item_gain(probs: Floats, offsets: NDArray[np.int64], table: Floats) -> Floats:
-    """Return the expected gain of one worker's answer to every item, float64 [n_items].
-
-    Args:
-        probs: float64 [n_tokens, J].
-        offsets: int64 [n_items + 1].
-        table: float64 [J, J] of the worker.
-    """
+    """Return the expected gain of one worker's answer to every item, float64 [n_items]."""
+    # probs float64 [n_tokens, J]; offsets int64 [n_items + 1]; table float64 [J, J] of the worker
     step = max(1, _BLOCK // probs.shape[1] ** 2)
     gains = [token_gain(probs[at : at + step], table) for at in range(0, len(probs), step)]
     sums = np.concatenate([[0.0], np.cumsum(np.concatenate([*gains, np.zeros(0)]))])
@@ -142,15 +118,9 @@ def pair_gain(
     probs: Floats, offsets: NDArray[np.int64], tables: Floats,
     item: NDArray[np.int64], worker: NDArray[np.int64],
 ) -> Floats:  # fmt: skip
-    """Return the expected gain of single pairs of item and worker, float64 [n_pairs].
-
-    Args:
-        probs: float64 [n_tokens, J].
-        offsets: int64 [n_items + 1].
-        tables: float64 [n_workers, J, J].
-        item: int64 [n_pairs].
-        worker: int64 [n_pairs].
-    """
+    """Return the expected gain of single pairs of item and worker, float64 [n_pairs]."""
+    # probs float64 [n_tokens, J]; offsets int64 [n_items + 1]; tables float64 [n_workers, J, J]
+    # item int64 [n_pairs]; worker int64 [n_pairs]
     found = np.zeros(len(item))
     lengths = offsets[item + 1] - offsets[item]
     ends = np.cumsum(lengths)
@@ -169,15 +139,8 @@ def pair_gain(
 
 
 def worth(habits: Habits, probs: Floats) -> Floats:
-    """Rank workers for items alike: the gain of every worker on the mean of given posteriors.
-
-    Args:
-        habits: Of the workers.
-        probs: float64 [n, J], posteriors of the tokens that are asked about.
-
-    Returns:
-        float64 [n_workers].
-    """
+    """Rank workers for items alike: the gain of every worker on the mean of given posteriors."""
+    # probs float64 [n, J]; returns float64 [n_workers]
     sample = probs[:: max(1, len(probs) // SAMPLE)][:SAMPLE]
     found = np.zeros(len(habits.tables))
     for one in sample:
@@ -205,14 +168,12 @@ def mean_moves(crowd: Crowd, last: int = 1) -> NDArray[np.float64]:
     Answers count in the order of their times where all have one, else in the order in which they
     stand.
 
-    Returns:
-        float64 [n_items]; infinite where there are not more than `last` answers.
-
     >>> import goldspan
     >>> crowd = goldspan.read_crowd(b"task,worker,label\n1,a,4\n1,b,2\n1,c,3\n")
     >>> mean_moves(crowd).tolist(), mean_moves(crowd, last=2).tolist()
     ([0.0], [1.0])
     """
+    # returns float64 [n_items]
     values, item = _in_order(crowd)
     bounds = np.searchsorted(item, np.arange(crowd.n_items + 1))
     counts = np.diff(bounds)
@@ -294,17 +255,7 @@ class Rule(ABC):
 
 @dataclass(frozen=True)
 class Confident(Rule):
-    """The posterior of the item's labels has reached a threshold.
-
-    Args:
-        at: The threshold, above 0 and below 1.
-        unit: "parts": every token and every span of the item must reach it; "item": all labels
-            together must, which long items hardly ever do. For single labels they are the same.
-
-    Raises:
-        InputError: The threshold lies elsewhere.
-        UnknownNameError: Unknown unit.
-    """
+    """The posterior of the item's labels has reached a threshold."""
 
     at: float = 0.95
     unit: str = "parts"
@@ -319,11 +270,7 @@ class Confident(Rule):
             raise UnknownNameError("unit of confidence", self.unit, UNITS)
 
     def finished(self, crowd: Crowd, result: Consensus | None = None) -> NDArray[np.bool_]:
-        """Return which items have reached the threshold.
-
-        Raises:
-            InputError: There is no result, or it holds shares of votes.
-        """
+        """Return which items have reached the threshold."""
         if result is None or result.entropy is None:
             by = "no result" if result is None else f"{result.method}, which gives shares of votes"
             raise InputError(
@@ -339,13 +286,6 @@ class ClearMajority(Rule):
     """At every token the first label is so many votes ahead of the second.
 
     Members of a family of the result, who err together, have fewer votes.
-
-    Args:
-        ahead: By how many votes.
-        least: Fewest answers of an item.
-
-    Raises:
-        InputError: They are no whole numbers of at least 1.
     """
 
     ahead: int = 2
@@ -379,14 +319,6 @@ class StableAverage(Rule):
     The n-th answer x moves the mean by |x - mean| / n. So the rule ends by itself after about
     (range of the numbers) / tolerance answers. One answer that is close to the mean by chance is no
     proof: `last` asks for two such answers, which did better than one in trials.
-
-    Args:
-        tolerance: How much an answer may move the mean, in the unit of the labels.
-        least: Fewest answers of an item.
-        last: How many of the last answers must each move it by no more.
-
-    Raises:
-        InputError: The tolerance is negative, or a count is no whole number of at least 1.
     """
 
     tolerance: float
@@ -403,11 +335,7 @@ class StableAverage(Rule):
         check_whole(self.last, "last")
 
     def finished(self, crowd: Crowd, result: Consensus | None = None) -> NDArray[np.bool_]:
-        """Return which items have a stable average; of a family one answer counts.
-
-        Raises:
-            InputError: The items are not single labels, or a label is no number.
-        """
+        """Return which items have a stable average; of a family one answer counts."""
         kin = _families(result)
         crowd = crowd if kin is None else kin.on(crowd.worker_ids).thin(crowd)
         counts = answer_counts(crowd)
@@ -417,14 +345,7 @@ class StableAverage(Rule):
 
 @dataclass(frozen=True)
 class Fixed(Rule):
-    """A fixed number of answers.
-
-    Args:
-        k: The number.
-
-    Raises:
-        InputError: It is no whole number of at least 1.
-    """
+    """A fixed number of answers."""
 
     k: int = 5
 
@@ -457,12 +378,7 @@ def answer_counts(crowd: Crowd) -> NDArray[np.int64]:
 
 
 def independent_answers(crowd: Crowd, result: Consensus | None) -> Floats:
-    """Count the answers of every item, float64 [n_items]: n of a family as n / (1 + (n - 1) rho).
-
-    Args:
-        crowd: The answers.
-        result: Whose families count; None: everybody errs alone.
-    """
+    """Count the answers of every item, [n_items]: n of a family as n / (1 + (n - 1) rho)."""
     kin = _families(result)
     if kin is None:
         return answer_counts(crowd).astype(np.float64)
@@ -512,25 +428,14 @@ ANY_NUMBER = np.iinfo(np.int64).max
 
 @dataclass(frozen=True, eq=False)
 class Pool:
-    """Workers who can be asked.
+    """Workers who can be asked."""
 
-    Attributes:
-        worker_ids: Arrow string array [n].
-        tables: float64 [n, J, J], what each is expected to answer; the mean worker's table for
-            those who are not known.
-        place: int64 [n_workers of the crowd], index among the pool, -1 who is not in it.
-        prices: int64 [n], millionths of the unit, or None.
-        left: int64 [n], answers that may be asked of each.
-        kin: Families of the crowd's workers, and after them those of the pool; None: everybody errs
-            alone.
-    """
-
-    worker_ids: pa.Array
-    tables: Floats
-    place: NDArray[np.int64]
-    prices: NDArray[np.int64] | None
-    left: NDArray[np.int64]
-    kin: Families | None = None
+    worker_ids: pa.Array  # Arrow string array [n]
+    tables: Floats  # [n, J, J], what each is expected to answer
+    place: NDArray[np.int64]  # [n_workers of the crowd], index among the pool, -1 who is not in it
+    prices: NDArray[np.int64] | None  # [n], millionths of the unit, or None
+    left: NDArray[np.int64]  # [n], answers that may be asked of each
+    kin: Families | None = None  # Families of the crowd's workers, and after them those of the pool
 
     def __len__(self) -> int:
         """Count the workers."""
@@ -544,27 +449,16 @@ class Pool:
 
 
 def make_pool(
-    crowd: Crowd,
-    known: Crowd,
+    crowd: Crowd,  # Who answered so far
+    known: Crowd,  # The crowd that the habits were learned from
     habits: Habits,
     *,
-    workers: Sequence[str] | Reliability | None = None,
+    workers: Sequence[str] | Reliability | None = None,  # Ids, also of newcomers
     prices: Mapping[str, Any] | Any = None,
-    per_worker_limit: int | None = None,
-    families: Families | None = None,
+    per_worker_limit: int | None = None,  # Most answers that may be asked of one worker
+    families: Families | None = None,  # Workers who err together
 ) -> Pool:
-    """Put together who can be asked.
-
-    Args:
-        crowd: Who answered so far.
-        known: The crowd that the habits were learned from.
-        habits: Of its workers.
-        workers: Ids, also of newcomers; or test results, whose workers are asked and taken to be
-            right as often as they were; by default the crowd's workers.
-        prices: Money per answer by worker id, or one amount for all, or None.
-        per_worker_limit: Most answers that may be asked of one worker.
-        families: Workers who err together.
-    """
+    """Put together who can be asked."""
     ids = _ids(crowd, workers)
     place = {name: i for i, name in enumerate(ids)}
     if per_worker_limit is not None:
@@ -644,10 +538,6 @@ _HINT = "it must look like confident(0.95) or clear_majority(ahead=2, least=3)"
 
 def get_rule(rule: str | Rule) -> Rule:
     """Read a stopping rule; one that is a rule already is given back.
-
-    Raises:
-        InputError: It is not written like one, or an argument is wrong.
-        UnknownNameError: Unknown rule; the message names them all.
 
     >>> get_rule("clear_majority(3, least=4)")
     ClearMajority(ahead=3, least=4)

@@ -20,17 +20,11 @@ from goldspan.workers.scores import Kin, team_values
 
 @dataclass(frozen=True, eq=False)
 class Choice:
-    """Workers chosen among candidates.
+    """Workers chosen among candidates."""
 
-    Attributes:
-        chosen: int64 [n_chosen], positions among the candidates, best first.
-        curve: float64 [n_sizes], F of the best team found with 1, 2, … workers.
-        ratio: F of the chosen ones by the largest F that any affordable set can have, at least:
-            1 where the choice is proved to be best, None where nothing is promised.
-    """
-
-    chosen: NDArray[np.int64]
-    curve: NDArray[np.float64]
+    chosen: NDArray[np.int64]  # [n_chosen], positions among the candidates, best first
+    curve: NDArray[np.float64]  # [n_sizes], F of the best team found with 1, 2, … workers
+    # F of the chosen ones by the largest F that any affordable set can have, at least
     ratio: float | None = 1.0
 
 
@@ -54,15 +48,11 @@ def rank(scores: NDArray[np.float64], most: int, rng: np.random.Generator) -> ND
 def best_prefix(scores: NDArray[np.float64], most: int, rng: np.random.Generator) -> Choice:
     """Choose the set of at most `most` workers with the largest F; the smaller of equals.
 
-    Args:
-        scores: float64 [n_candidates], no NaN.
-        most: The budget B.
-        rng: Decides the order of equal scores.
-
     >>> choice = best_prefix(np.array([0.1, 4.0, 3.5]), 3, np.random.default_rng(0))
     >>> choice.chosen.tolist(), choice.curve.round(3).tolist()
     ([1, 2], [4.0, 5.303, 4.388])
     """
+    # scores float64 [n_candidates], no NaN
     ranked = rank(scores, most, rng)
     curve = team_values(scores[ranked])
     size = int(np.argmax(curve)) + 1 if len(curve) else 0
@@ -98,20 +88,11 @@ def best_within(
 ) -> Choice:
     """Choose the affordable set with the largest F.
 
-    Args:
-        scores: float64 [n_candidates], no NaN.
-        prices: int64 [n_candidates], at least 0.
-        limit: The budget in the unit of the prices.
-        rng: Decides among equals.
-
-    Returns:
-        The choice; its curve has the best F found for every size, and its ratio says how near the
-        best possible one it is.
-
     >>> scores, prices = np.array([1.0, 0.9, 0.9]), np.array([4, 2, 2])
     >>> sorted(best_within(scores, prices, 4, np.random.default_rng(0)).chosen.tolist())
     [1, 2]
     """
+    # scores float64 [n_candidates], no NaN; prices int64 [n_candidates], at least 0
     # Whoever adds nothing lowers F, and whoever costs more than all cannot be paid.
     useful = rng.permutation(np.flatnonzero((scores > 0) & (prices <= limit)))
     if not len(useful):
@@ -128,22 +109,13 @@ def best_within(
 
 @dataclass
 class Fronts:
-    """The teams that are worth a look, by their size, and the log of how they were made.
+    """The teams that are worth a look, by their size, and the log of how they were made."""
 
-    Attributes:
-        cost: One array int64 per size k = 0 … most, increasing.
-        gain: The sums of their scores, increasing as well.
-        state: Their places in the log.
-        worker: The log: the worker added last.
-        parent: The log: the team he was added to.
-        n_states: Length of the log.
-    """
-
-    cost: list[NDArray[np.int64]]
-    gain: list[NDArray[np.float64]]
-    state: list[NDArray[np.int64]]
-    worker: list[NDArray[np.int64]] = field(default_factory=list)
-    parent: list[NDArray[np.int64]] = field(default_factory=list)
+    cost: list[NDArray[np.int64]]  # One array int64 per size k = 0 … most, increasing
+    gain: list[NDArray[np.float64]]  # The sums of their scores, increasing as well
+    state: list[NDArray[np.int64]]  # Their places in the log
+    worker: list[NDArray[np.int64]] = field(default_factory=list)  # The log: the worker added last
+    parent: list[NDArray[np.int64]] = field(default_factory=list)  # The log
     n_states: int = 1
 
     @classmethod
@@ -299,23 +271,16 @@ MOST_CELLS = 4_000_000
 
 
 def best_with_kin(
-    scores: NDArray[np.float64],
-    prices: NDArray[np.int64] | None,
-    limit: int,
+    scores: NDArray[np.float64],  # [n_candidates], no NaN
+    prices: NDArray[np.int64] | None,  # [n_candidates], at least 0; None: 1 each
+    limit: int,  # The budget in the unit of the prices
     kin: Kin,
-    rng: np.random.Generator,
+    rng: np.random.Generator,  # Decides among equals
 ) -> Choice:
     """Choose the affordable set with the largest F, where members of families count as fewer.
 
     Members of the families are tried in all ways, and the best of the others added to each. Of
     pools too large for that the best prefix of an order is taken, and nothing is promised.
-
-    Args:
-        scores: float64 [n_candidates], no NaN.
-        prices: int64 [n_candidates], at least 0; None: 1 each.
-        limit: The budget in the unit of the prices.
-        kin: Families of the candidates.
-        rng: Decides among equals.
 
     >>> twins = Kin(np.array([0, 0, 1]), np.array([1.0, 0.0]))
     >>> scores = np.array([4.0, 4.0, 3.0])
@@ -437,15 +402,8 @@ _Others = Callable[[int, int], NDArray[np.int64]]
 def _best_of(
     ways: _Ways, rest: NDArray[np.float64], gain: NDArray[np.float64], others: _Others
 ) -> Choice:
-    """Take the way and the number of others with the largest F, of equals the fewest workers.
-
-    Args:
-        ways: Ways to take members of families.
-        rest: float64 [n_ways, n_sizes], the largest sum of scores of 0, 1, … others beside each
-            way; -inf where they cannot be paid.
-        gain: float64 [n_candidates], the scores.
-        others: Return these others.
-    """
+    """Take the way and the number of others with the largest F, of equals the fewest workers."""
+    # rest float64 [n_ways, n_sizes]; gain float64 [n_candidates], the scores
     n_others = np.arange(rest.shape[1])
     size = ways.size[:, None] + n_others
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -493,13 +451,8 @@ def rank_with_kin(
     """Rank workers by what they add to the better members of their families.
 
     Who adds next to nothing is left out.
-
-    Args:
-        scores: float64 [n_candidates].
-        most: So many at most.
-        kin: Families of the candidates.
-        rng: Decides among equals.
     """
+    # scores float64 [n_candidates]
     mixed = rng.permutation(len(scores))
     added = discounted(scores[mixed], kin.take(mixed))
     order = np.argsort(-added, kind="stable")

@@ -167,18 +167,7 @@ def best_first(verdicts: Iterable[Verdict]) -> list[Verdict]:
 
 
 def questions_to_settle(a: float, b: float, threshold: float, sure: float) -> int | None:
-    """Return how many more questions would settle whether w is above the threshold.
-
-    Args:
-        a: First parameter of the posterior.
-        b: Second parameter.
-        threshold: Of w.
-        sure: Probability that settles it.
-
-    Returns:
-        The smallest of `SIZES` after which P(w > threshold) is at least `sure`, or at most
-        1 - sure, with probability `SETTLED`; None where 1,000 are too few.
-    """
+    """Return how many more questions would settle whether w is above the threshold."""
     # Posteriors of a large pool differ by little: a tenth of an answer changes no forecast.
     return _smallest_size(round(a, 1) or 0.1, round(b, 1) or 0.1, threshold, sure)
 
@@ -200,19 +189,10 @@ def p_settled(
     the posterior Beta(a + k, b + n - k) is far enough on one side of the threshold: it moves up
     with k, so that few and many right answers do.
 
-    Args:
-        a: First parameter of the posterior.
-        b: Second parameter.
-        sizes: Numbers n of answers, each at least 1.
-        threshold: Of w.
-        sure: Probability that settles it.
-
-    Returns:
-        float64 [n_sizes].
-
     >>> p_settled(1, 1, [1, 10], 0.75, 0.9).round(3).tolist()
     [0.5, 0.636]
     """
+    # returns float64 [n_sizes]
     from scipy.special import betaln, gammaln
 
     n = np.asarray(sizes, np.int64)
@@ -311,36 +291,20 @@ BLOCK = 100_000
 
 @dataclass(frozen=True)
 class Statement:
-    """What may be said about a worker.
-
-    Attributes:
-        worker: The id.
-        by: "gold": the numbers rest on known labels alone; "others": on the other annotators' (for
-            single labels with the known ones among them); "": nobody can say anything yet.
-        measure: "right": how often the worker is right; "agrees": how often the worker agrees with
-            another annotator.
-        mean: Posterior mean of it.
-        low: Lower end of the 95 % interval.
-        high: Upper end.
-        judged: Answers (of tags: effective spans or tokens) that it rests on.
-        known: Of them, those with known labels.
-        p_above: P(w > threshold); of an agreement None.
-        more: Known labels that would settle whether w is above the threshold as likely as not; 0 if
-            they do already, None for more than 1,000.
-        settled: Whether known labels alone settle it.
-    """
+    """What may be said about a worker."""
 
     worker: str
-    by: str
-    measure: str
-    mean: float
-    low: float
+    by: str  # "gold": the numbers rest on known labels alone
+    measure: str  # "right": how often the worker is right
+    mean: float  # Posterior mean of it
+    low: float  # Lower end of the 95 % interval
     high: float
-    judged: float
-    known: float
-    p_above: float | None
+    judged: float  # Answers (of tags: effective spans or tokens) that it rests on
+    known: float  # Of them, those with known labels
+    p_above: float | None  # P(w > threshold); of an agreement None
+    # Known labels that would settle whether w is above the threshold as likely as not
     more: int | None
-    settled: bool
+    settled: bool  # Whether known labels alone settle it
 
     def opinion(self, verdict: str, sure: float) -> str:
         """Return in a word what is thought of the worker.
@@ -387,15 +351,6 @@ def state_workers(
     crowd: Crowd, *, threshold: float | None = None, sure: float = 0.9
 ) -> list[Statement]:
     r"""Say of every worker what the known labels and the other annotators show.
-
-    Args:
-        crowd: The crowd; its gold holds the known labels, if there are any.
-        threshold: How often workers shall be right, between 0 and 1; by default halfway between
-            chance and 1.
-        sure: Probability that settles it, above 0.5.
-
-    Returns:
-        Statements in the order of the workers.
 
     >>> import goldspan
     >>> rows = [f"{n},{who},{'xy'[n % 2]}" for n in range(15) for who in ("ann", "bob", "cat")]
@@ -479,19 +434,8 @@ def leave_one_out(
     item: NDArray[np.integer], worker: NDArray[np.integer], code: NDArray[np.int64],
     known: NDArray[np.integer], n_workers: int, n_labels: int,
 ) -> Floats:  # fmt: skip
-    """Return how likely every label given is true by the answers of the other workers.
-
-    Args:
-        item: Item of every answer, int [n_answers].
-        worker: Worker of every answer, int [n_answers].
-        code: Label of every answer, int64 [n_answers].
-        known: Known label of every item, -1 where it is not known, int [n_items].
-        n_workers: Number of workers.
-        n_labels: Number of labels, at least 2.
-
-    Returns:
-        float64 [n_answers]; 1 or 0 where the label is known.
-    """
+    """Return how likely every label given is true by the answers of the other workers."""
+    # returns float64 [n_answers]; 1 or 0 where the label is known
     a, b = PRIOR
     given = np.bincount(worker, minlength=n_workers)
     right, is_known = known[item] == code, known[item] >= 0
@@ -519,17 +463,8 @@ def leave_one_out(
 def accuracy_posterior(
     worker: NDArray[np.integer], p: Floats, n_workers: int, n_labels: int
 ) -> Floats:
-    """Return the posterior of every worker's chance of being right at the points of the grid.
-
-    Args:
-        worker: Worker of every answer, int [n_answers].
-        p: How likely the label given is true, by others, float64 [n_answers].
-        n_workers: Number of workers.
-        n_labels: Number of labels, at least 2.
-
-    Returns:
-        float64 [n_workers, GRID], rows that sum to 1.
-    """
+    """Return the posterior of every worker's chance of being right at the points of the grid."""
+    # returns float64 [n_workers, GRID], rows that sum to 1
     w, (a, b) = (np.arange(GRID) + 0.5) / GRID, PRIOR
     log_prob = np.tile((a - 1) * np.log(w) + (b - 1) * np.log(1 - w), (n_workers, 1))
     for begin in range(0, len(worker), BLOCK // 10):

@@ -52,31 +52,14 @@ FIXED = frozenset({"model", "encoding", "hard", "held_out", "power"})
 
 @dataclass(frozen=True, eq=False)
 class Learned:
-    """The encoder of a fold after a round.
+    """The encoder of a fold after a round."""
 
-    Attributes:
-        logits: float64 [n_own_tokens, J], what it says of the fold's own tokens.
-        state: Its weights by name, arrays; empty if a later round's are kept.
-    """
-
-    logits: Floats
-    state: Mapping[str, NDArray[Any]]
+    logits: Floats  # [n_own_tokens, J], what it says of the fold's own tokens
+    state: Mapping[str, NDArray[Any]]  # Its weights by name, arrays
 
 
 class EncoderFolds(TextModel):
-    """Cross-fitted encoders.
-
-    Args:
-        crowd: The items.
-        active: bool [n_items], which items have answers: only they teach.
-        settings: How documents are dealt; `encoder` and `encoder_params` say what is trained.
-        checkpoint: Where the state is kept after every fold, or None.
-        fingerprint: Names the run that the checkpoint belongs to.
-
-    Raises:
-        InputError: There is only one item, or a parameter is wrong.
-        MissingExtraError: torch or transformers are not installed.
-    """
+    """Cross-fitted encoders."""
 
     name = "encoder"
     is_slow = True
@@ -219,13 +202,6 @@ class EncoderFolds(TextModel):
 
 def encoder_params(model: str | None, more: Mapping[str, Any] | str | None) -> dict[str, Any]:
     """Return the parameters of the encoders.
-
-    Args:
-        model: Name of a model of Hugging Face, or a folder with one.
-        more: Other parameters of `Encoder`, also as one string.
-
-    Raises:
-        InputError: No encoder is named, or a parameter is wrong or not free.
 
     >>> encoder_params("bert-base-cased", "epochs=2, precision=bfloat16")
     {'model': 'bert-base-cased', 'epochs': 2, 'precision': 'bfloat16'}

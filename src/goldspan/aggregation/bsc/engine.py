@@ -45,20 +45,12 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Truth:
-    """Dirichlets over labels, in a table of rows of which some cells do not exist.
+    """Dirichlets over labels, in a table of rows of which some cells do not exist."""
 
-    Attributes:
-        allowed: bool [n_rows, J]; row 0 is the start (or, without a chain, the only row), row j + 1
-            what follows label j.
-        end: float64 [J], 1 where an item may end, else 0.
-        prior: Pseudo-count of every allowed cell.
-        is_point: Whether to use shares in place of expected logarithms (EM).
-    """
-
-    allowed: NDArray[np.bool_]
-    end: Floats
-    prior: float = 1.0
-    is_point: bool = False
+    allowed: NDArray[np.bool_]  # [n_rows, J]
+    end: Floats  # [J], 1 where an item may end, else 0
+    prior: float = 1.0  # Pseudo-count of every allowed cell
+    is_point: bool = False  # Whether to use shares in place of expected logarithms (EM)
 
     @classmethod
     def chain(cls, codec: Codec, prior: float = 1.0) -> Truth:
@@ -102,15 +94,10 @@ class Truth:
 
 @dataclass(frozen=True, eq=False)
 class Vocabulary:
-    """The word types of a corpus.
-
-    Attributes:
-        words: The types, sorted.
-        prior: nu0, pseudo-count of every type for every label.
-    """
+    """The word types of a corpus."""
 
     words: pa.Array
-    prior: float
+    prior: float  # nu0, pseudo-count of every type for every label
 
     @classmethod
     def of(cls, crowd: Crowd, prior: float) -> Vocabulary:
@@ -164,21 +151,13 @@ INTERRUPTED = "interrupted"
 
 @dataclass(frozen=True, eq=False)
 class Model:
-    """What stays fixed while the engine runs.
-
-    Attributes:
-        workers: The worker model.
-        rows: What its rows stand for.
-        prior: Its prior.
-        truth: The truth's prior.
-        words: The vocabulary, or None without text.
-    """
+    """What stays fixed while the engine runs."""
 
     workers: WorkerModel[Any]
-    rows: Rows
+    rows: Rows  # What its rows stand for
     prior: Prior
     truth: Truth
-    words: Vocabulary | None = None
+    words: Vocabulary | None = None  # The vocabulary, or None without text
 
     @property
     def n_entries(self) -> int:
@@ -196,15 +175,6 @@ class Model:
         """Return the workers' posterior, the tables of the next E-step, and the divergence.
 
         A large table is updated in blocks of workers, always the same ones.
-
-        Args:
-            sums: The statistics.
-            last: The posterior under which they were expected, None at the start.
-            runner: Where to work; its threads of this process are used.
-
-        Raises:
-            InputError: The statistics are those of a truth with a chain and this one has none, or
-                the other way round.
         """
         if sums.truth.shape != self.truth.allowed.shape:
             raise InputError(
@@ -303,24 +273,14 @@ def _drained(parts: list[Floats], _: None) -> Floats:
 
 @dataclass(frozen=True, eq=False)
 class Fit:
-    """Where the engine stopped.
+    """Where the engine stopped."""
 
-    Attributes:
-        sums: The statistics of the last E-step but one, which made the parameters.
-        posterior: The workers' posterior.
-        source: The tables of the last E-step, or the model that makes them: those of many workers
-            are large, and of several runs only one's are needed.
-        trace: The objective after every step.
-        converged: Whether it converged.
-        stop_reason: Why it stopped.
-    """
-
-    sums: Sums
+    sums: Sums  # The statistics of the last E-step but one, which made the parameters
     posterior: Any
-    source: Tables | Model
-    trace: tuple[float, ...]
-    converged: bool
-    stop_reason: str
+    source: Tables | Model  # The tables of the last E-step, or the model that makes them
+    trace: tuple[float, ...]  # The objective after every step
+    converged: bool  # Whether it converged
+    stop_reason: str  # Why it stopped
 
     @cached_property
     def tables(self) -> Tables:
@@ -332,14 +292,9 @@ class Fit:
 
 @dataclass(frozen=True)
 class Stopping:
-    """When to stop.
+    """When to stop."""
 
-    Attributes:
-        tol: Relative change of the objective below which it has converged.
-        max_iter: Most steps.
-    """
-
-    tol: float = 1e-5
+    tol: float = 1e-5  # Relative change of the objective below which it has converged
     max_iter: int = 100
 
 
@@ -372,11 +327,7 @@ def cut(evidence: Evidence, n_rows: int) -> list[Evidence]:
 
 
 def e_step(shard: Evidence | Stored, tables: Tables) -> Sums:
-    """Do the E-step for a shard: the statistics that are expected under the tables.
-
-    Raises:
-        InputError: Gold that no legal sequence holds.
-    """
+    """Do the E-step for a shard: the statistics that are expected under the tables."""
     shard = shard.loaded()
     local, log_scale = shard.localise(tables)
     counts, truth = np.zeros_like(local.table), np.zeros_like(tables.truth)
@@ -428,19 +379,7 @@ def vote_shard(shard: Evidence, model: Model) -> Sums:
 def run(
     model: Model, shards: Sequence[Evidence], sums: Sums, stopping: Stopping, context: RunContext
 ) -> Fit:
-    """Alternate updates and E-steps until the objective changes little.
-
-    Args:
-        model: What is fixed.
-        shards: The evidence.
-        sums: The statistics to begin with.
-        stopping: When to stop.
-        context: Runner, progress, checkpoint.
-
-    Returns:
-        The parameters and tables of the last E-step; an interrupted run (Ctrl-C) returns those of
-        the last complete one.
-    """
+    """Alternate updates and E-steps until the objective changes little."""
     sums, trace, posterior = _resume(model, sums, context)
     begin, reason, done = time.perf_counter(), "max_iter", len(trace)
     last: tuple[Sums, Any] | None = None  # without its tables: those of many workers are large
@@ -516,36 +455,19 @@ def _keep(
 
 @dataclass(frozen=True, eq=False)
 class EngineInputs:
-    """A crowd prepared for the engine.
-
-    Attributes:
-        crowd: The crowd.
-        shards: Its evidence.
-        model: What stays fixed.
-        plain_bonus: epsilon0 of workers who are not trusted.
-        sums: The statistics to begin with.
-        notes: What to tell.
-        dependence: How much workers share their mistakes, for methods with +crf.
-        families: Workers who err together; None: everybody errs alone.
-    """
+    """A crowd prepared for the engine."""
 
     crowd: Crowd
     shards: Sequence[Evidence]
-    model: Model
-    plain_bonus: float
-    sums: Sums
+    model: Model  # What stays fixed
+    plain_bonus: float  # epsilon0 of workers who are not trusted
+    sums: Sums  # The statistics to begin with
     notes: tuple[str, ...]
-    dependence: float = 0.0
-    families: Families | None = None
+    dependence: float = 0.0  # How much workers share their mistakes, for methods with +crf
+    families: Families | None = None  # Workers who err together; None: everybody errs alone
 
     def fingerprint(self, method: str, params: Mapping[str, Any], *, is_warm: bool) -> str:
-        """Name a run by its answers, tags and parameters, and by what it begins with.
-
-        Args:
-            method: Name of the method.
-            params: Its parameters, all with a lasting `repr`; a history counts by its numbers.
-            is_warm: Whether it goes on from an earlier result, whose statistics then count.
-        """
+        """Name a run by its answers, tags and parameters, and by what it begins with."""
         codec = self.crowd.tagset
         named = (method, sorted(params.items()), codec.encoding, codec.tags)
         digest = hashlib.blake2b(repr(named).encode(), digest_size=16)
@@ -581,12 +503,7 @@ def interrupted(fit: Fit) -> Fit:
 
 
 def attempt(best: Fit | None, again: Callable[[], Fit]) -> Fit:
-    """Run after an earlier run, which is what is left if Ctrl-C comes before the first step.
-
-    Args:
-        best: The best of the earlier runs, or None.
-        again: Runs.
-    """
+    """Run after an earlier run, which is what is left if Ctrl-C comes before the first step."""
     try:
         return again()
     except KeyboardInterrupt:
@@ -596,31 +513,17 @@ def attempt(best: Fit | None, again: Callable[[], Fit]) -> Fit:
 
 
 def best_start(
-    model: Model,
+    model: Model,  # As for `run`, like the rest
     shards: Sequence[Evidence],
-    sums: Sums,
+    sums: Sums,  # The statistics to begin with
     stopping: Stopping,
-    context: RunContext,
+    context: RunContext,  # Runner; and progress and checkpoint, which are for the first run only
     *,
     n_starts: int,
-    random_state: int | None,
-    worker_ids: pa.Array,
+    random_state: int | None,  # Seed of the starts beyond the first
+    worker_ids: pa.Array,  # Arrow string array [n_workers]: their order does not matter
 ) -> Fit:
-    """Run from some statistics, and from as many other points as asked for.
-
-    Args:
-        model: As for `run`, like the rest.
-        shards: The evidence.
-        sums: The statistics to begin with.
-        stopping: When to stop.
-        context: Runner; and progress and checkpoint, which are for the first run only.
-        n_starts: Number of runs.
-        random_state: Seed of the starts beyond the first.
-        worker_ids: Arrow string array [n_workers]: their order does not matter.
-
-    Returns:
-        The fit with the largest objective.
-    """
+    """Run from some statistics, and from as many other points as asked for."""
     best = run(model, shards, sums, stopping, context)
     rng = np.random.default_rng(random_state)
 

@@ -36,36 +36,21 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Tables:
-    """What an E-step needs of the parameters.
+    """What an E-step needs of the parameters."""
 
-    Attributes:
-        log_table: float64 [n_rows + n_words, J], E ln A and E ln omega.
-        table: Its exponential.
-        truth: float64 [1 or J + 1, J], exp(E ln T), 0 where forbidden.
-        end: float64 [J].
-    """
-
-    log_table: Floats
+    log_table: Floats  # [n_rows + n_words, J], E ln A and E ln omega
     table: Floats
-    truth: Floats
-    end: Floats
+    truth: Floats  # [1 or J + 1, J], exp(E ln T), 0 where forbidden
+    end: Floats  # [J]
 
 
 @dataclass(frozen=True, eq=False)
 class Sums:
-    """The statistics of some items: what the updates need.
+    """The statistics of some items: what the updates need."""
 
-    Attributes:
-        counts: float64 [n_rows + n_words, J].
-        truth: float64 [1 or J + 1, J].
-        log_z: Sum of ln Z.
-        posterior: The workers' posterior that goes with them, where the counts do not determine
-            it (`mace`, carried over from an earlier result); else None.
-    """
-
-    counts: Floats
-    truth: Floats
-    log_z: float = 0.0
+    counts: Floats  # [n_rows + n_words, J]
+    truth: Floats  # [1 or J + 1, J]
+    log_z: float = 0.0  # Sum of ln Z
     posterior: Any = None
 
     def add(self, other: Sums) -> Sums:
@@ -86,26 +71,15 @@ MAX_PLAIN = 20_000_000
 
 @dataclass(frozen=True, eq=False)
 class Evidence:
-    """Labels by token.
+    """Labels by token."""
 
-    Attributes:
-        offsets: int64 [n_items + 1], tokens of the items.
-        bounds: int64 [n_tokens + 1]; token t got the labels row[bounds[t]:bounds[t + 1]].
-        row: int32 [n_labels], rows of the table, of a token in the order of workers.
-        active: bool [n_items], whether anything is known of the item: an answer or gold.
-        gold: int16 [n_tokens], known truth, -1 unknown; empty if nothing is known.
-        unary: float64 [n_tokens, J], log evidence from elsewhere; empty if there is none.
-        weight: float64 [n_labels], what every label counts where members of families err
-            together; empty: 1. Only patterns heed it: see `compress`.
-    """
-
-    offsets: NDArray[np.int64]
-    bounds: NDArray[np.int64]
-    row: NDArray[np.int32]
-    active: NDArray[np.bool_]
-    gold: NDArray[np.int16]
-    unary: NDArray[np.float64]
-    weight: Floats = field(default_factory=lambda: np.zeros(0), kw_only=True)
+    offsets: NDArray[np.int64]  # [n_items + 1], tokens of the items
+    bounds: NDArray[np.int64]  # [n_tokens + 1]; token t got the labels row[bounds[t]:bounds[t + 1]]
+    row: NDArray[np.int32]  # [n_labels], rows of the table, of a token in the order of workers
+    active: NDArray[np.bool_]  # [n_items], whether anything is known of the item: an answer or gold
+    gold: NDArray[np.int16]  # [n_tokens], known truth, -1 unknown; empty if nothing is known
+    unary: NDArray[np.float64]  # [n_tokens, J], log evidence from elsewhere; empty if there is none
+    weight: Floats = field(default_factory=lambda: np.zeros(0), kw_only=True)  # [n_labels]
 
     @property
     def n_tokens(self) -> int:
@@ -126,12 +100,7 @@ class Evidence:
         return tables, 0.0
 
     def globalise(self, local: Floats, tables: Tables) -> Floats:  # noqa: ARG002
-        """Return counts of the tables of `localise` as counts of the rows: here they are the same.
-
-        Args:
-            local: float64, as the table of `localise`.
-            tables: What `localise` was given.
-        """
+        """Return counts of the tables of `localise` as counts of the rows, here the same."""
         return local
 
     def items(self, first: int, last: int) -> Evidence:
@@ -152,30 +121,16 @@ class Evidence:
 
 
 def lay_out(
-    crowd: Crowd,
+    crowd: Crowd,  # Items, workers and answers; of repeated answers the latest
     *,
-    has_memory: bool,
-    start: str = "outside",
-    skipped: str = "outside",
-    words: NDArray[np.int32] | None = None,
-    gold: NDArray[np.int16] | None = None,
-    unary: NDArray[np.float64] | None = None,
+    has_memory: bool,  # Whether rows hold the previous label
+    start: str = "outside",  # "outside" or "own": the previous label at an item's first token
+    skipped: str = "outside",  # "outside" or "own"
+    words: NDArray[np.int32] | None = None,  # [n_tokens], word ids
+    gold: NDArray[np.int16] | None = None,  # [n_tokens], known truth, -1 unknown
+    unary: NDArray[np.float64] | None = None,  # [n_tokens, J], log evidence from elsewhere
 ) -> tuple[Evidence, Rows]:
-    """Number the rows of a crowd and sort its labels by token.
-
-    Args:
-        crowd: Items, workers and answers; of repeated answers the latest.
-        has_memory: Whether rows hold the previous label.
-        start: "outside" or "own": the previous label at an item's first token.
-        skipped: "outside" or "own": the previous label after a token that the worker skipped.
-        words: int32 [n_tokens], word ids; they become rows of their own after the workers' rows,
-            one more entry for every token. None without text.
-        gold: int16 [n_tokens], known truth, -1 unknown.
-        unary: float64 [n_tokens, J], log evidence from elsewhere.
-
-    Raises:
-        UnknownNameError: `start` or `skipped` is neither "outside" nor "own".
-    """
+    """Number the rows of a crowd and sort its labels by token."""
     for what, value in (("start", start), ("skipped", skipped)):
         if value not in PREVIOUS:
             raise UnknownNameError(f"previous label ({what})", value, PREVIOUS)
@@ -196,13 +151,7 @@ def lay_out(
 
 
 def weighed(evidence: Evidence, rows: Rows, families: Families | None) -> Evidence:
-    """Let members of a family who labelled the same token count as fewer.
-
-    Args:
-        evidence: The labels by token.
-        rows: What its rows stand for.
-        families: The families of the crowd; None: everybody errs alone.
-    """
+    """Let members of a family who labelled the same token count as fewer."""
     if families is None:
         return evidence
     weight = np.ones(len(evidence.row))
@@ -217,13 +166,8 @@ def weighed(evidence: Evidence, rows: Rows, families: Families | None) -> Eviden
 def without_forbidden(
     evidence: Evidence, rows: Rows, mask: NDArray[np.bool_]
 ) -> tuple[Evidence, Rows]:
-    """Leave out labels that the encoding forbids after the worker's label before.
-
-    Args:
-        evidence: The labels by token.
-        rows: What its rows stand for.
-        mask: bool [n_previous, J], which label may follow which previous one.
-    """
+    """Leave out labels that the encoding forbids after the worker's label before."""
+    # mask bool [n_previous, J]
     kept = mask[rows.previous, rows.label]
     n_words = max(0, int(evidence.row.max(initial=-1)) + 1 - len(rows))
     every = np.concatenate([kept, np.ones(n_words, np.bool_)])
@@ -327,24 +271,14 @@ def _previous_states(
 
 @dataclass(frozen=True, eq=False)
 class Patterned(Evidence):
-    """Evidence whose rows are patterns, then words.
+    """Evidence whose rows are patterns, then words."""
 
-    Attributes:
-        pattern_bounds: int32 [n_patterns + 1]; pattern p stands for the workers' rows
-            pattern_row[pattern_bounds[p]:pattern_bounds[p + 1]].
-        pattern_row: int32.
-        pattern_weight: float64, what each of them counts; empty: 1.
-        n_tokens_of: int32 [n_patterns], active tokens of every pattern.
-        n_worker_rows: Number of workers' rows of the model.
-        discount: float64 [n_patterns], power of the workers' evidence; empty: 1.
-    """
-
-    pattern_bounds: NDArray[np.int32]
+    pattern_bounds: NDArray[np.int32]  # [n_patterns + 1]
     pattern_row: NDArray[np.int32]
-    pattern_weight: Floats
-    n_tokens_of: NDArray[np.int32]
-    n_worker_rows: int
-    discount: Floats
+    pattern_weight: Floats  # float64, what each of them counts; empty: 1
+    n_tokens_of: NDArray[np.int32]  # [n_patterns], active tokens of every pattern
+    n_worker_rows: int  # Number of workers' rows of the model
+    discount: Floats  # [n_patterns], power of the workers' evidence; empty: 1
 
     def localise(self, tables: Tables) -> tuple[Tables, float]:
         """Return the tables of the patterns and words, and the logarithm taken out."""
@@ -379,10 +313,6 @@ def compress(shards: Sequence[Evidence], n_worker_rows: int) -> list[Evidence]:
     """Put patterns in the place of rows; items that are single tokens, which share little, stay.
 
     They do not where labels have weights, which are those of patterns.
-
-    Args:
-        shards: Some items each.
-        n_worker_rows: Number of workers' rows; later rows are words.
     """
     # Where every token has one row, its pattern, the bounds of all shards are the same.
     bounds = np.arange(max((shard.n_tokens for shard in shards), default=0) + 1)
@@ -399,11 +329,6 @@ def discounted(shard: Evidence, n_worker_rows: int, dependence: float) -> Patter
 
     That is the effective size of a sample whose members are correlated (Kish 1965): workers miss
     the same names. Members of a family count as fewer before: n is then the sum of the weights.
-
-    Args:
-        shard: Some items.
-        n_worker_rows: Number of workers' rows; later rows are words.
-        dependence: Correlation of their mistakes, 0 to 1.
     """
     found = shard
     if not isinstance(found, Patterned):
@@ -463,15 +388,10 @@ NUMBER = "n_worker_rows"
 
 @dataclass(frozen=True, eq=False)
 class Stored:
-    """Evidence in a folder, mapped into memory where it is worked on.
+    """Evidence in a folder, mapped into memory where it is worked on."""
 
-    Attributes:
-        folder: The folder, which all machines see.
-        digest: Of what it was made of.
-    """
-
-    folder: str
-    digest: str
+    folder: str  # The folder, which all machines see
+    digest: str  # Of what it was made of
 
     def loaded(self) -> Evidence:
         """Map the arrays: what is used of them is read."""

@@ -484,12 +484,7 @@ BLOCK = 1 << 16
 
 
 def notes_on(inputs: EngineInputs, *, is_learned: bool) -> list[str]:
-    """Return the notes, those of the preparation first.
-
-    Args:
-        inputs: The crowd and its evidence.
-        is_learned: Whether anything was learned of workers from these answers.
-    """
+    """Return the notes, those of the preparation first."""
     crowd = inputs.crowd
     asked = _asked(crowd)
     alone = _alone(inputs, asked) if is_learned else []

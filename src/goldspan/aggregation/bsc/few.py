@@ -64,11 +64,8 @@ def rows_by_worker(
 def patterns(
     bounds: Indexes, row: NDArray[np.int32], n_rows: int
 ) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    """Number the distinct lists of rows, as `find_patterns`.
-
-    Returns:
-        int32 [n_tokens], the pattern of every token, and int32 [n_patterns], its first token.
-    """
+    """Number the distinct lists of rows, as `find_patterns`."""
+    # returns int32 [n_tokens]
     before = np.concatenate([[0], np.cumsum(row < n_rows)])
     base = bounds - bounds[0]
     stop = base[:-1] + np.diff(before[base])

@@ -110,16 +110,9 @@ def fill_rows(
 
 @kernel
 def lay_out_plain(item, worker, offset, codes, tokens, number, n_labels, bounds, row):
-    """Do both without memory, in the order of the answers; a token's rows end up sorted.
-
-    Args:
-        item, offset, codes, tokens: As for `count_rows`.
-        worker: int32 [n_answers].
-        number: int32 [n_workers * J], of every row, -1 where there is none.
-        n_labels: J.
-        bounds: int64 [n_tokens + 1], where every token's rows begin.
-        row: int32 [n_labels_given], written.
-    """
+    """Do both without memory, in the order of the answers; a token's rows end up sorted."""
+    # worker int32 [n_answers]; number int32 [n_workers * J]; bounds int64 [n_tokens + 1]
+    # row int32 [n_labels_given], written
     filled = np.zeros(len(bounds) - 1, np.int32)
     for answer in range(len(item)):
         token = tokens[item[answer]]
@@ -156,18 +149,9 @@ def count_plain(item, worker, offset, codes, tokens, n_labels, used, per_token):
 
 @kernel
 def find_patterns(bounds, row, n_rows, pattern, example):
-    """Number the distinct lists of rows.
-
-    Args:
-        bounds: int64 [n_tokens + 1], entries of `row`; the first may be any number.
-        row: int32 [n_entries]; rows from `n_rows` on (words) do not count.
-        n_rows: Number of workers' rows.
-        pattern: int32 [n_tokens], written: the token's pattern.
-        example: int32 [n_tokens], written: the first token of every pattern.
-
-    Returns:
-        The number of patterns.
-    """
+    """Number the distinct lists of rows."""
+    # bounds int64 [n_tokens + 1]; row int32 [n_entries]
+    # pattern int32 [n_tokens], written: the token's pattern; example int32 [n_tokens]
     n_tokens = len(bounds) - 1
     size = 16
     while size < 2 * n_tokens:
@@ -209,16 +193,10 @@ def _same(bounds, row, n_rows, left, right):
 
 @kernel
 def weigh_labels(bounds, row, worker, number, rho, weight):
-    """Count n labels of a family at a token as n / (1 + (n - 1) rho), in equal parts.
-
-    Args:
-        bounds: int64 [n_tokens + 1], entries of `row`; the first may be any number.
-        row: int32 [n_entries]; rows beyond those of `worker` (words) keep their weight.
-        worker: int32 [n_worker_rows].
-        number: int64 [n_workers], family of every worker.
-        rho: float64 [n_families].
-        weight: float64 [n_entries], written where a family has several labels.
-    """
+    """Count n labels of a family at a token as n / (1 + (n - 1) rho), in equal parts."""
+    # bounds int64 [n_tokens + 1]; row int32 [n_entries]; worker int32 [n_worker_rows]
+    # number int64 [n_workers], family of every worker; rho float64 [n_families]
+    # weight float64 [n_entries]
     for token in range(len(bounds) - 1):
         begin, stop = bounds[token] - bounds[0], bounds[token + 1] - bounds[0]
         for entry in range(begin, stop):
@@ -236,16 +214,10 @@ def weigh_labels(bounds, row, worker, number, rho, weight):
 
 @kernel
 def pattern_logs(bounds, row, weight, log_table, out, shift):
-    """Sum the logarithms of every pattern's rows, the largest made 0.
-
-    Args:
-        bounds: int32 [n_patterns + 1].
-        row: int32 [n_entries].
-        weight: float64 [n_entries], what every row counts; empty: 1.
-        log_table: float64 [n_rows, J].
-        out: float64 [n_patterns, J], written.
-        shift: float64 [n_patterns], written: what was taken off.
-    """
+    """Sum the logarithms of every pattern's rows, the largest made 0."""
+    # bounds int32 [n_patterns + 1]; row int32 [n_entries]; weight float64 [n_entries]
+    # log_table float64 [n_rows, J]; out float64 [n_patterns, J], written
+    # shift float64 [n_patterns]
     n_labels = log_table.shape[1]
     for p in range(len(bounds) - 1):
         here = out[p]
@@ -270,14 +242,9 @@ def pattern_logs(bounds, row, weight, log_table, out, shift):
 
 @kernel
 def spread(bounds, row, own, counts):
-    """Add the counts of patterns to their rows.
-
-    Args:
-        bounds: int64 [n_patterns + 1].
-        row: int32 [n_entries].
-        own: float64 [n_patterns, J].
-        counts: float64 [n_rows, J], added to.
-    """
+    """Add the counts of patterns to their rows."""
+    # bounds int64 [n_patterns + 1]; row int32 [n_entries]; own float64 [n_patterns, J]
+    # counts float64 [n_rows, J], added to
     n_labels = counts.shape[1]
     for p in range(len(bounds) - 1):
         announce(counts, row, bounds[p], bounds[p + 1])
@@ -293,17 +260,9 @@ def spread(bounds, row, own, counts):
 
 @kernel
 def vote_step(offsets, bounds, row, active, gold, weight, label, counts, start_counts, step_counts):
-    """Add the vote shares of some items to the statistics.
-
-    Args:
-        offsets, bounds, row, active, gold: As for `expect_items` of the chains.
-        weight: float64 [n_entries], what every label counts; empty: 1.
-        label: int16 [n_worker_rows], label of every worker row; rows beyond are words.
-        counts: float64 [n_rows, J], added to.
-        start_counts: float64 [J], added to: the first tokens of items.
-        step_counts: float64 [J, J], added to; empty without a chain, where `start_counts` takes
-            every token.
-    """
+    """Add the vote shares of some items to the statistics."""
+    # weight float64 [n_entries]; label int16 [n_worker_rows]; counts float64 [n_rows, J], added to
+    # start_counts float64 [J]; step_counts float64 [J, J]
     n_labels = counts.shape[1]
     share, before = np.empty(n_labels), np.empty(n_labels)
     for n in range(len(active)):
@@ -361,17 +320,8 @@ FEW_COLUMNS = 4
 def token_step(
     offsets, bounds, row, active, gold, unary, table, log_table, share, counts, share_counts
 ):
-    """Do the E-step for some items, token by token.
-
-    Args:
-        offsets, bounds, row, active, gold, unary: As for `expect_items` of the chains.
-        table, log_table, counts: See there.
-        share: float64 [J], exp(E ln p).
-        share_counts: float64 [J], added to.
-
-    Returns:
-        Sum of ln Z over the tokens.
-    """
+    """Do the E-step for some items, token by token."""
+    # share float64 [J], exp(E ln p); share_counts float64 [J], added to
     n_labels = len(share)
     truth = np.empty(n_labels)
     log_share = np.empty(n_labels)
@@ -542,15 +492,9 @@ def _in_logarithms(token, begin, stop, row, gold, unary, log_table, log_share, t
 def label_step(
     offsets, bounds, row, active, gold, unary, table, log_table, share, codes, probs, entropy
 ):
-    """Compute the labels of items that are single tokens: the last pass where there is no chain.
-
-    Args:
-        offsets, bounds, row, active, gold, unary, table, log_table, share: As for `token_step`;
-            `unary` is empty.
-        codes: int16 [n_items], the likeliest labels, written; -1 in items that are not active.
-        probs: float32 [n_items, J], written.
-        entropy: float64 [n_items], in nats, written.
-    """
+    """Compute the labels of items that are single tokens: the last pass where there is no chain."""
+    # codes int16 [n_items]; probs float32 [n_items, J], written
+    # entropy float64 [n_items], in nats, written
     n_labels = len(share)
     truth, log_share = np.empty(n_labels), np.empty(n_labels)
     for j in range(n_labels):

@@ -38,17 +38,9 @@ def best_spans(
     item: NDArray[np.integer], begin: NDArray[np.integer], stop: NDArray[np.integer],
     mass: NDArray[np.float64],
 ) -> tuple[NDArray[np.bool_], float]:  # fmt: skip
-    """Choose spans.
-
-    Args:
-        item: int [n_spans], sorted.
-        begin: int [n_spans].
-        stop: int [n_spans].
-        mass: float64 [n_spans], posterior of every span; E|G| is their sum.
-
-    Returns:
-        bool [n_spans], the chosen ones, and the F1 to expect.
-    """
+    """Choose spans."""
+    # item int [n_spans], sorted; begin int [n_spans]; stop int [n_spans]; mass float64 [n_spans]
+    # returns bool [n_spans], the chosen ones, and the F1 to expect
     expected, f1 = float(mass.sum()), 0.0
     chosen = np.zeros(len(mass), np.bool_)
     order = np.lexsort((begin, stop, item))
@@ -114,37 +106,23 @@ Floats = NDArray[np.float64]
 class SpanScale:
     """What confidences of spans are put through after a calibration.
 
-        sigmoid(offset_type + slope logit(p) + length ln(tokens of the span) + weights_type · item).
-
-    Attributes:
-        offset: float64 [n_types].
-        slope: Of the logit, at least 0.
-        length: What longer spans gain.
-        features: float64 [n_items, k], of every item.
-        weights: float64 [n_types, k], what spans of a type gain by them.
+    sigmoid(offset_type + slope logit(p) + length ln(tokens of the span) + weights_type · item).
     """
 
-    offset: Floats
-    slope: float
-    length: float
-    features: Floats
-    weights: Floats
+    offset: Floats  # [n_types]
+    slope: float  # Of the logit, at least 0
+    length: float  # What longer spans gain
+    features: Floats  # [n_items, k], of every item
+    weights: Floats  # [n_types, k], what spans of a type gain by them
 
     def apply(
         self,
-        mass: Floats,
-        item: NDArray[np.integer],
-        kind: NDArray[np.integer],
-        n_tokens: NDArray[np.integer],
+        mass: Floats,  # [n_spans]
+        item: NDArray[np.integer],  # [n_spans]
+        kind: NDArray[np.integer],  # [n_spans], index of the type
+        n_tokens: NDArray[np.integer],  # [n_spans], tokens of the span
     ) -> Floats:
-        """Scale confidences.
-
-        Args:
-            mass: float64 [n_spans].
-            item: int [n_spans].
-            kind: int [n_spans], index of the type.
-            n_tokens: int [n_spans], tokens of the span.
-        """
+        """Scale confidences."""
         given = self.slope * logit(np.clip(mass, LOGIT_EDGE, 1 - LOGIT_EDGE))
         more = self.length * np.log(n_tokens)
         more += (self.features[item] * self.weights[kind]).sum(axis=1)
@@ -152,70 +130,40 @@ class SpanScale:
 
 
 class Marginals(NamedTuple):
-    """The last pass over the items.
+    """The last pass over the items."""
 
-    Attributes:
-        codes: int16 [n_tokens], the legal path of highest probability; -1 where nothing is known.
-        probs: float32 [n_tokens, J].
-        entropy: float64 [n_items], of the whole sequence, in nats.
-        item: int [n_spans], item of every candidate span, sorted.
-        begin: int [n_spans], first token in the item.
-        stop: int [n_spans], one past the last.
-        kind: int [n_spans], index of the type.
-        mass: float64 [n_spans], posterior that the truth holds exactly this span.
-    """
-
-    codes: NDArray[np.int16]
-    probs: NDArray[np.float32]
-    entropy: Floats
-    item: NDArray[np.integer]
-    begin: NDArray[np.integer]
-    stop: NDArray[np.integer]
-    kind: NDArray[np.integer]
-    mass: Floats
+    codes: NDArray[np.int16]  # [n_tokens], the legal path of highest probability
+    probs: NDArray[np.float32]  # [n_tokens, J]
+    entropy: Floats  # [n_items], of the whole sequence, in nats
+    item: NDArray[np.integer]  # [n_spans], item of every candidate span, sorted
+    begin: NDArray[np.integer]  # [n_spans], first token in the item
+    stop: NDArray[np.integer]  # [n_spans], one past the last
+    kind: NDArray[np.integer]  # [n_spans], index of the type
+    mass: Floats  # [n_spans], posterior that the truth holds exactly this span
 
 
 class Alternative(NamedTuple):
-    """A span that the truth may hold.
+    """A span that the truth may hold."""
 
-    Attributes:
-        start: First token in its item.
-        end: One past the last.
-        type: Its type.
-        confidence: Posterior that the truth holds exactly this span.
-    """
-
-    start: int
-    end: int
+    start: int  # First token in its item
+    end: int  # One past the last
     type: str
-    confidence: float
+    confidence: float  # Posterior that the truth holds exactly this span
 
 
 @dataclass(frozen=True, eq=False)
 class Steps:
-    """The chain as arrays for the last pass; without a chain its rows are all the same.
+    """The chain as arrays for the last pass; without a chain its rows are all the same."""
 
-    Attributes:
-        start: float64 [J].
-        step: float64 [J, J].
-        end: float64 [J].
-        path_start: float64 [J], ln, what a decoded path may begin with (-inf: not).
-        path_step: float64 [J, J], ln, for decoded paths: always legal.
-        path_end: float64 [J], ln.
-        pairs: uint8 [J + 1, J + 1].
-        type_of: int16 [J].
-        is_plain: Whether labels are no spans, which are then not listed.
-    """
-
-    start: Floats
-    step: Floats
-    end: Floats
-    path_start: Floats
-    path_step: Floats
-    path_end: Floats
-    pairs: NDArray[np.uint8]
-    type_of: NDArray[np.int16]
-    is_plain: bool
+    start: Floats  # [J]
+    step: Floats  # [J, J]
+    end: Floats  # [J]
+    path_start: Floats  # [J], ln, what a decoded path may begin with (-inf: not)
+    path_step: Floats  # [J, J], ln, for decoded paths: always legal
+    path_end: Floats  # [J], ln
+    pairs: NDArray[np.uint8]  # [J + 1, J + 1]
+    type_of: NDArray[np.int16]  # [J]
+    is_plain: bool  # Whether labels are no spans, which are then not listed
 
     @classmethod
     def of(cls, tables: Tables, codec: Codec) -> Steps:
@@ -240,21 +188,13 @@ class Steps:
 
 @dataclass(frozen=True, eq=False)
 class Posterior:
-    """Evidence and tables of the last E-step.
-
-    Attributes:
-        shards: The evidence.
-        tables: The parameters.
-        codec: The tag set.
-        runner: Where to work.
-        span_scale: What confidences of spans are put through after a calibration; without one
-            they are the exact posterior.
-    """
+    """Evidence and tables of the last E-step."""
 
     shards: Sequence[Evidence]
     tables: Tables
     codec: Codec
     runner: Runner
+    # What confidences of spans are put through after a calibration
     span_scale: SpanScale | None = None
 
     @cached_property
@@ -304,22 +244,13 @@ class Posterior:
 
     def confidences(
         self,
-        codes: NDArray[np.int16],
-        spans: SpanArray,
-        offsets: NDArray[np.int64],
-        probs: NDArray[np.float32],
+        codes: NDArray[np.int16],  # [n_tokens], one path per item; -1 in items to pass over
+        spans: SpanArray,  # Spans in flat tokens, sorted by item
+        offsets: NDArray[np.int64],  # [n_items + 1]
+        probs: NDArray[np.float32],  # [n_tokens, J], the marginals; they suffice for single labels
     ) -> tuple[Floats, Floats]:
-        """Return the probability of paths and of spans.
-
-        Args:
-            codes: int16 [n_tokens], one path per item; -1 in items to pass over.
-            spans: Spans in flat tokens, sorted by item.
-            offsets: int64 [n_items + 1].
-            probs: float32 [n_tokens, J], the marginals; they suffice for single labels.
-
-        Returns:
-            float64 [n_items], P(path), and float64 [n_spans], P(span).
-        """
+        """Return the probability of paths and of spans."""
+        # returns float64 [n_items], P(path), and float64 [n_spans], P(span)
         if all(_is_single(shard, self.steps) for shard in self.shards):
             own = np.take_along_axis(probs, np.maximum(codes, 0)[:, None].astype(np.int64), 1)[:, 0]
             paths = np.where(codes >= 0, own, 0).astype(np.float64)
@@ -379,23 +310,13 @@ class Believed(Protocol):
 
 def consensus_of(
     crowd: Crowd,
-    posterior: Believed,
+    posterior: Believed,  # What is known of them
     *,
-    decode: str,
+    decode: str,  # "viterbi", the likeliest path, or "mbr", the spans with the largest expected F1
     method: str,
-    known: NDArray[np.int16] | None = None,
+    known: NDArray[np.int16] | None = None,  # [n_tokens]
 ) -> Consensus:
-    """Make a result of a posterior.
-
-    Args:
-        crowd: The items.
-        posterior: What is known of them.
-        decode: "viterbi", the likeliest path, or "mbr", the spans with the largest expected F1.
-        method: Name of the aggregator.
-        known: int16 [n_tokens], known truth that the posterior is certain of, -1 unknown; or None.
-            Spans that contradict it, or leave out a part of a span that is known, give way to the
-            likeliest path of their item.
-    """
+    """Make a result of a posterior."""
     codec, offsets = crowd.tagset, crowd.offsets
     last = posterior.marginals()
     path, probs, entropy = last.codes, last.probs, last.entropy.astype(np.float32)

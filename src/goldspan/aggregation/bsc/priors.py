@@ -52,9 +52,6 @@ LEAST_HABIT = 0.1
 def trusted_ids(trusted: Collection[str]) -> tuple[str, ...]:
     """Read ids of workers, given one by one or separated by commas (on the command line).
 
-    Raises:
-        InputError: It is neither.
-
     >>> trusted_ids("ana, ben"), trusted_ids(["ana"]), trusted_ids("")
     (('ana', 'ben'), ('ana',), ())
     """
@@ -69,30 +66,16 @@ def trusted_ids(trusted: Collection[str]) -> tuple[str, ...]:
 
 
 def given_prior(
-    crowd: Crowd,
-    n_previous: int,
+    crowd: Crowd,  # Its workers and tags
+    n_previous: int,  # Number of previous labels, 1 without memory
     *,
     off: float,
     bonus: float,
-    forbidden: float,
-    trusted: Sequence[str] = (),
-    history: Floats | None = None,
+    forbidden: float,  # Pseudo-count of what the encoding forbids after the previous label
+    trusted: Sequence[str] = (),  # Ids of workers whose bonus is larger by `TRUST`
+    history: Floats | None = None,  # [n_rows, J], counts from earlier work, or None
 ) -> Prior:
-    """Make the prior of two numbers.
-
-    Args:
-        crowd: Its workers and tags.
-        n_previous: Number of previous labels, 1 without memory.
-        off: alpha0.
-        bonus: epsilon0.
-        forbidden: Pseudo-count of what the encoding forbids after the previous label; 0 where no
-            row holds such a label.
-        trusted: Ids of workers whose bonus is larger by `TRUST`.
-        history: float64 [n_rows, J], counts from earlier work, or None.
-
-    Raises:
-        InputError: The crowd has no such worker.
-    """
+    """Make the prior of two numbers."""
     mask = None
     if n_previous > 1 and not crowd.tagset.rules.is_plain:
         mask = previous_mask(crowd, n_previous)
@@ -105,19 +88,12 @@ def given_prior(
 
 
 class Best(NamedTuple):
-    """What the grid found.
+    """What the grid found."""
 
-    Attributes:
-        model: The model with the chosen prior.
-        fit: Its short run; of the earlier ones if Ctrl-C ended the search.
-        off: alpha0.
-        bonus: epsilon0, of workers who are not trusted.
-    """
-
-    model: Model
-    fit: Fit
+    model: Model  # The model with the chosen prior
+    fit: Fit  # Its short run; of the earlier ones if Ctrl-C ended the search
     off: float
-    bonus: float
+    bonus: float  # epsilon0, of workers who are not trusted
 
     @property
     def note(self) -> str:
@@ -126,23 +102,14 @@ class Best(NamedTuple):
 
 
 def best_of_grid(
-    model: Model,
+    model: Model,  # The model; of its prior all but the two numbers is kept
     shards: Sequence[Evidence],
-    sums: Sums,
-    stopping: Stopping,
+    sums: Sums,  # The statistics to begin with
+    stopping: Stopping,  # When to stop at the end; the runs here are shorter
     runner: Runner,
-    bonus: float,
+    bonus: float,  # epsilon0 of the model's prior for workers who are not trusted
 ) -> Best:
-    """Try the grid, each pair from where the last stopped, and keep the largest evidence bound.
-
-    Args:
-        model: The model; of its prior all but the two numbers is kept.
-        shards: The evidence.
-        sums: The statistics to begin with.
-        stopping: When to stop at the end; the runs here are shorter.
-        runner: Where to work.
-        bonus: epsilon0 of the model's prior for workers who are not trusted.
-    """
+    """Try the grid, each pair from where the last stopped, and keep the largest evidence bound."""
     best: Best | None = None
     extra = np.asarray(model.prior.bonus) - bonus
     quick = Stopping(max(stopping.tol, 1e-4), min(stopping.max_iter, 20))
@@ -160,12 +127,7 @@ def best_of_grid(
 
 
 def population_prior(model: Model, sums: Sums) -> Prior:
-    """Put the mean worker's habits in place of the flat prior.
-
-    Args:
-        model: The model of a first run, or of the one to come.
-        sums: Its statistics, or those of the vote shares.
-    """
+    """Put the mean worker's habits in place of the flat prior."""
     rows, old = model.rows, model.prior
     base = np.zeros((rows.n_previous, rows.n_labels, rows.n_labels))
     by_label = base.transpose(0, 2, 1)  # a view: previous, given, truth
@@ -181,34 +143,19 @@ def population_prior(model: Model, sums: Sums) -> Prior:
 
 @dataclass(frozen=True, eq=False)
 class Memory:
-    """The statistics of a fit, with the names that they belong to.
+    """The statistics of a fit, with the names that they belong to."""
 
-    Attributes:
-        model: What was fitted.
-        sums: The statistics that made its parameters.
-        posterior: The workers' posterior.
-        worker_ids: Arrow string array [n_workers].
-        codec: The tag set.
-        plain_bonus: epsilon0 of workers who are not trusted, also of unknown ones.
-        dependence: How much workers share their mistakes, for methods with +crf.
-        families: Workers who err together; None: everybody errs alone.
-    """
-
-    model: Model
-    sums: Sums
+    model: Model  # What was fitted
+    sums: Sums  # The statistics that made its parameters
     posterior: Any
-    worker_ids: pa.Array
+    worker_ids: pa.Array  # Arrow string array [n_workers]
     codec: Codec
-    plain_bonus: float
-    dependence: float = 0.0
-    families: Families | None = None
+    plain_bonus: float  # epsilon0 of workers who are not trusted, also of unknown ones
+    dependence: float = 0.0  # How much workers share their mistakes, for methods with +crf
+    families: Families | None = None  # Workers who err together; None: everybody errs alone
 
     def check(self, crowd: Crowd, model: str) -> None:
-        """Check that it fits a crowd, already in its tags, and a worker model.
-
-        Raises:
-            InputError: The tags or the worker model differ.
-        """
+        """Check that it fits a crowd, already in its tags, and a worker model."""
         if (self.codec.tags, self.codec.encoding) != (crowd.tagset.tags, crowd.tagset.encoding):
             raise InputError(
                 f"the earlier result has the tags {' '.join(self.codec.tags)}, this crowd "
@@ -221,11 +168,7 @@ class Memory:
             )
 
     def join(self, evidence: Evidence, rows: Rows, crowd: Crowd) -> tuple[Evidence, Rows]:
-        """Add the remembered rows of the crowd's workers to the crowd's own, numbered anew.
-
-        Raises:
-            InputError: Previous labels mean something else here.
-        """
+        """Add the remembered rows of the crowd's workers to the crowd's own, numbered anew."""
         if self.model.rows.n_previous != rows.n_previous:
             raise InputError(
                 "the earlier result treats previous labels in another way (at_start, after_skip)"
@@ -252,12 +195,8 @@ class Memory:
         return counts
 
     def prior(self, crowd: Crowd, history: Floats | None) -> Prior:
-        """Return the prior of the fit for the workers of another crowd.
-
-        Args:
-            crowd: The crowd; workers are found by id, unknown ones have the plain bonus.
-            history: float64 [n_rows, J], the fit's history for the rows of the other crowd.
-        """
+        """Return the prior of the fit for the workers of another crowd."""
+        # history float64 [n_rows, J]
         old = self.model.prior
         bonus = old.bonus
         if np.ndim(bonus):

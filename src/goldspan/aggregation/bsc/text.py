@@ -45,12 +45,8 @@ CAUTION = 200.0
 
 
 def measure_dependence(crowd: Crowd, probs: NDArray[np.floating]) -> float:
-    """Estimate the correlation of the workers' mistakes, 0 to `MOST`.
-
-    Args:
-        crowd: The answers.
-        probs: float [n_tokens, J], probabilities of the labels that were inferred from them.
-    """
+    """Estimate the correlation of the workers' mistakes, 0 to `MOST`."""
+    # probs float [n_tokens, J]
     return float(np.clip(HIDDEN * seen_dependence(crowd, probs), 0.0, MOST))
 
 
@@ -61,11 +57,8 @@ def seen_dependence(crowd: Crowd, probs: NDArray[np.floating]) -> float:
     the worker's own rate p for that t; the mean over pairs of labels of the same token of
     (e - p)(e' - p') / sqrt(p(1 - p) p'(1 - p')), weighted with the probability of t. Tokens
     outside of spans, which hardly anybody gets wrong, do not count.
-
-    Args:
-        crowd: The answers.
-        probs: float [n_tokens, J], probabilities of the labels.
     """
+    # probs float [n_tokens, J]
     given = crowd.latest.codes
     token, worker = crowd.token_of, crowd.worker_of
     truth, weight = probs.argmax(axis=1), probs.max(axis=1).astype(np.float64)
@@ -100,32 +93,18 @@ for other evidence. Chosen on CoNLL's testa (76.1 to 76.7 span F1)."""
 
 @dataclass(frozen=True)
 class Settings:
-    """How the CRFs are trained.
+    """How the CRFs are trained."""
 
-    Attributes:
-        templates: What features there are.
-        c2: Penalty of the squared weights.
-        min_count: Rarer features are left out.
-        folds: Number of folds.
-        rounds: Most rounds.
-        power: Of the text beside the workers.
-        seed: Of the deal of documents.
-        documents: "auto": words of a span may be one elsewhere in the document; or "none".
-        vectors: A frozen encoder whose vectors of words are features, too.
-        encoder: The encoder that is fine-tuned in the place of a CRF.
-        encoder_params: Its other parameters.
-    """
-
-    templates: Sequence[Template]
-    c2: float
-    min_count: int
+    templates: Sequence[Template]  # What features there are
+    c2: float  # Penalty of the squared weights
+    min_count: int  # Rarer features are left out
     folds: int
     rounds: int
-    power: float
+    power: float  # Of the text beside the workers
     seed: int | None
-    documents: str
-    vectors: str | None = None
-    encoder: str | None = None
+    documents: str  # "auto": words of a span may be one elsewhere in the document; or "none"
+    vectors: str | None = None  # A frozen encoder whose vectors of words are features, too
+    encoder: str | None = None  # The encoder that is fine-tuned in the place of a CRF
     encoder_params: Any = None
 
     @classmethod
@@ -138,17 +117,11 @@ class Settings:
 
 @dataclass(frozen=True, eq=False)
 class Scores:
-    """Scores of the text model.
+    """Scores of the text model."""
 
-    Attributes:
-        unary: float64 [n_tokens, J], log scores.
-        truth: float64 [J + 1, J], exp of the scores of the first tag and of every step.
-        end: float64 [J], exp of the scores of the last tag.
-    """
-
-    unary: Floats
-    truth: Floats
-    end: Floats
+    unary: Floats  # [n_tokens, J], log scores
+    truth: Floats  # [J + 1, J], exp of the scores of the first tag and of every step
+    end: Floats  # [J], exp of the scores of the last tag
 
     @classmethod
     def of(cls, unary: Floats, weights: Weights, masks: Masks, power: float) -> Scores:
@@ -160,16 +133,10 @@ class Scores:
 
 @dataclass(frozen=True, eq=False)
 class TextScores:
-    """What cross-fitted CRFs say of all tokens, before it is raised to a power.
+    """What cross-fitted CRFs say of all tokens, before it is raised to a power."""
 
-    Attributes:
-        unary: float64 [n_tokens, J], log scores.
-        weights: Those of first labels, steps and last labels.
-        masks: What is legal.
-    """
-
-    unary: Floats
-    weights: Weights
+    unary: Floats  # [n_tokens, J], log scores
+    weights: Weights  # Those of first labels, steps and last labels
     masks: Masks
 
     def raised(self, power: float) -> Scores:
@@ -183,14 +150,10 @@ class SoftLabels:
 
     A CRF needs the expected steps, too: taking neighbours as independent tells it that a long span
     of which one is not sure begins and ends at every token, and it then marks whole documents.
-
-    Attributes:
-        probs: float32 [n_tokens, J].
-        steps: float64 [n_folds, J, J], expected steps between labels, summed over a fold's items.
     """
 
-    probs: NDArray[np.float32]
-    steps: Floats
+    probs: NDArray[np.float32]  # [n_tokens, J]
+    steps: Floats  # [n_folds, J, J], expected steps between labels, summed over a fold's items
 
 
 class TextModel(ABC):
@@ -198,22 +161,10 @@ class TextModel(ABC):
 
     Documents are dealt into folds. A subclass fits a model on the soft labels of all other folds
     (`train`), and its log-potentials for the items of the fold are what it says (`scores`).
-
-    Args:
-        crowd: The items.
-        active: bool [n_items], which items have answers: only they teach.
-        settings: How the models are trained.
-
-    Attributes:
-        name: What stands behind the plus in the name of a method.
-        is_slow: Whether `train` itself tells of its progress.
-
-    Raises:
-        InputError: There is only one item.
     """
 
-    name: ClassVar[str]
-    is_slow: ClassVar[bool] = False
+    name: ClassVar[str]  # What stands behind the plus in the name of a method
+    is_slow: ClassVar[bool] = False  # Whether `train` itself tells of its progress
 
     def __init__(self, crowd: Crowd, active: NDArray[np.bool_], settings: Settings) -> None:
         check_words(crowd)
@@ -227,25 +178,11 @@ class TextModel(ABC):
     def train(
         self, labels: SoftLabels, before: Sequence[Any | None], given: FitContext
     ) -> list[Any]:
-        """Train the model of every fold on the soft labels of the others.
-
-        Args:
-            labels: What the items are believed to be.
-            before: The models of the round before, to begin with, or None, by fold.
-            given: Where to work, and whom to tell.
-
-        Returns:
-            A trained model per fold.
-        """
+        """Train the model of every fold on the soft labels of the others."""
 
     @abstractmethod
     def scores(self, learned: Sequence[Any], labels: SoftLabels) -> TextScores:
-        """Score all tokens, each by the model that never saw it.
-
-        Args:
-            learned: What `train` returned.
-            labels: What it was trained on.
-        """
+        """Score all tokens, each by the model that never saw it."""
 
     @abstractmethod
     def tagger(self, labels: SoftLabels, learned: Sequence[Any], given: FitContext) -> Tagger:
@@ -258,12 +195,7 @@ class TextModel(ABC):
     def soft_labels(
         self, posterior: Posterior | Mixture, last: Marginals | None = None
     ) -> SoftLabels:
-        """Return what the items are believed to be: marginals of tokens, and steps by fold.
-
-        Args:
-            posterior: Of the items.
-            last: Its marginals, or those of the first part of a mixture, where they are at hand.
-        """
+        """Return what the items are believed to be: marginals of tokens, and steps by fold."""
         if isinstance(posterior, Mixture):
             first, *others = posterior.parts
             parts = [self.soft_labels(first, last), *map(self.soft_labels, others)]
@@ -355,15 +287,10 @@ class Folds(TextModel):
 
 
 class FoldCRF(NamedTuple):
-    """The CRF of a fold.
-
-    Attributes:
-        weights: Of all features.
-        point: Where its search stopped.
-    """
+    """The CRF of a fold."""
 
     weights: Weights
-    point: Point
+    point: Point  # Where its search stopped
 
 
 class _Part:
@@ -395,20 +322,8 @@ def _train(
 def deal(
     crowd: Crowd, folds: int, seed: int | None, active: NDArray[np.bool_] | None = None
 ) -> NDArray[np.int64]:
-    """Deal documents into folds of about equal number; a single document by its items.
-
-    Args:
-        crowd: The items.
-        folds: Most folds.
-        seed: Of the deal.
-        active: bool [n_items], items that teach: every fold gets some of them. All by default.
-
-    Returns:
-        int64 [n_items], the fold of every item.
-
-    Raises:
-        InputError: There is only one item to learn from.
-    """
+    """Deal documents into folds of about equal number; a single document by its items."""
+    # active bool [n_items]; returns int64 [n_items], the fold of every item
     document = _ranks(crowd.item_ids if crowd.groups is None else crowd.groups)
     teaches = np.ones(crowd.n_items, np.bool_) if active is None else active
     if len(np.unique(document[teaches])) < 2:
@@ -449,19 +364,12 @@ STILL = 0.002
 
 @dataclass(frozen=True, eq=False)
 class Refined:
-    """What comes out.
+    """What comes out."""
 
-    Attributes:
-        shards: The evidence with the CRFs' scores.
-        fit: The last parameters.
-        missed: What all workers of an item missed; None: nothing.
-        tagger: A tagger trained on all items.
-    """
-
-    shards: Sequence[Evidence]
+    shards: Sequence[Evidence]  # The evidence with the CRFs' scores
     fit: Fit
-    missed: Missed | None
-    tagger: Tagger
+    missed: Missed | None  # What all workers of an item missed; None: nothing
+    tagger: Tagger  # A tagger trained on all items
 
 
 @dataclass(frozen=True, eq=False)
@@ -480,15 +388,7 @@ class _Round:
 def refine(
     inputs: EngineInputs, fit: Fit, first: Posterior | None, folds: TextModel, given: FitContext
 ) -> Refined:
-    """Go on from a fit without text; Ctrl-C after the first round returns what there is.
-
-    Args:
-        inputs: The crowd, its evidence and how far its workers depend on each other.
-        fit: The fit.
-        first: What the first text models learn; None: the labels of the fit.
-        folds: The text model.
-        given: Runner and progress.
-    """
+    """Go on from a fit without text; Ctrl-C after the first round returns what there is."""
     settings = folds.settings
     codec, runner = inputs.crowd.tagset, given.runner
     labels = folds.soft_labels(first or Posterior(inputs.shards, fit.tables, codec, runner))
@@ -547,16 +447,7 @@ def beside_text(
     inputs: EngineInputs, sums: Sums, posterior: Any, scores: Scores, runner: Runner,
     updates: int = INNER,
 ) -> Beside:  # fmt: skip
-    """Update the workers and the labels a few times beside what the text says.
-
-    Args:
-        inputs: The crowd, its evidence and how far its workers depend on each other.
-        sums: The statistics to begin with.
-        posterior: The workers' posterior.
-        scores: Of the text.
-        runner: Where to work.
-        updates: How often.
-    """
+    """Update the workers and the labels a few times beside what the text says."""
     shards = _with_unary(_discounted(inputs), scores.unary)
     for _ in range(updates):
         posterior, made, _ = inputs.model.update(sums, posterior, runner)

@@ -41,22 +41,13 @@ MAX_SHARDS = 8
 
 def posterior_of(
     scores: Scores,
-    tokens: NDArray[np.int64],
-    active: NDArray[np.bool_],
+    tokens: NDArray[np.int64],  # [n_items + 1]
+    active: NDArray[np.bool_],  # [n_items]; the others are left open
     codec: Codec,
     runner: Runner,
-    known: NDArray[np.int16] | None = None,
+    known: NDArray[np.int16] | None = None,  # [n_tokens], truth that is clamped, -1 unknown
 ) -> Posterior:
-    """Make a posterior of scores.
-
-    Args:
-        scores: Of all tokens.
-        tokens: int64 [n_items + 1].
-        active: bool [n_items]; the others are left open.
-        codec: The tag set.
-        runner: Where to work.
-        known: int16 [n_tokens], truth that is clamped, -1 unknown.
-    """
+    """Make a posterior of scores."""
     table = _table(scores, tokens)
     end = (scores.end > 0).astype(np.float64)
     tables = Tables(table, np.exp(table), np.vstack([scores.start, scores.step]), end)
@@ -133,16 +124,7 @@ class CrfMethod(Aggregator):
         return result
 
     def predict(self, crowd: Any, *, runner: Runner | None = None) -> Consensus:
-        """Label other items with the CRF; they need no answers, and theirs are not used.
-
-        Args:
-            crowd: Other items with the same tags.
-            runner: Where to work.
-
-        Raises:
-            NotFittedError: `fit` was not called.
-            InputError: The tags differ, or there are no words.
-        """
+        """Label other items with the CRF; they need no answers, and theirs are not used."""
         if "result_" not in vars(self):
             raise NotFittedError(f"{type(self).__name__}: call fit before predict")
         self._check()

@@ -36,14 +36,8 @@ MEASURES = ("f1", "accuracy", "posterior")
 
 
 def measured(crowd: Crowd, codes: NDArray[np.int16], measure: str | Measure) -> Floats:
-    """Measure all workers, float64 [n_workers]; NaN where nothing is known.
-
-    Args:
-        crowd: Who gave what.
-        codes: int16 [n_tokens], the truth, -1 open.
-        measure: "accuracy" of tokens, a function of crowd and codes, or else F1 of spans – of
-            PLAIN tags, which have none, the accuracy.
-    """
+    """Measure all workers, float64 [n_workers]; NaN where nothing is known."""
+    # codes int16 [n_tokens], the truth, -1 open
     if not isinstance(measure, str):
         return _checked(measure(crowd, codes), crowd.n_workers)
     if measure == "accuracy" or crowd.tagset.rules.is_plain:
@@ -52,12 +46,7 @@ def measured(crowd: Crowd, codes: NDArray[np.int16], measure: str | Measure) -> 
 
 
 def check_measure(measure: Any) -> None:
-    """Reject what is not a measure.
-
-    Raises:
-        UnknownNameError: There is none of this name.
-        InputError: It is neither a name nor a function.
-    """
+    """Reject what is not a measure."""
     if isinstance(measure, str):
         if measure not in MEASURES:
             raise UnknownNameError("reliability measure", measure, (*MEASURES, "a function"))
@@ -66,11 +55,7 @@ def check_measure(measure: Any) -> None:
 
 
 def _checked(values: Any, n_workers: int) -> Floats:
-    """Take what a function measured.
-
-    Raises:
-        InputError: It is not a number of at least 0, or NaN, for every worker.
-    """
+    """Take what a function measured."""
     found = np.asarray(values, np.float64)
     if found.shape != (n_workers,) or (found < 0).any() or np.isinf(found).any():
         raise InputError(
@@ -91,17 +76,11 @@ LEAST_PI = 1e-12
 
 @dataclass(frozen=True, eq=False)
 class Totals:
-    """What every worker's answers sum up to.
+    """What every worker's answers sum up to."""
 
-    Attributes:
-        log_prob: float64 [n_workers], sum of ln p(y | x) over the worker's answers.
-        n_given: int64 [n_workers], labels in them; 0 for workers who are left out.
-        n_labels: Number of tags, C in the paper.
-    """
-
-    log_prob: Floats
-    n_given: NDArray[np.int64]
-    n_labels: int
+    log_prob: Floats  # [n_workers], sum of ln p(y | x) over the worker's answers
+    n_given: NDArray[np.int64]  # [n_workers], labels in them; 0 for workers who are left out
+    n_labels: int  # Number of tags, C in the paper
 
     @property
     def kept(self) -> NDArray[np.bool_]:
@@ -110,16 +89,8 @@ class Totals:
 
 
 def log_weights(pi: Floats, totals: Totals, normalise: str, tau: float = 1.0) -> Floats:
-    """Return the logarithms of what gamma is proportional to, float64 [n_workers].
-
-    Args:
-        pi: float64 [n_workers], reliabilities.
-        totals: Of the workers.
-        normalise: "none", eq. 15 to the letter: it favours whoever labelled least; "ratio", eq. 12:
-            the random sequences that a worker's take the place of count; "token": the mean log
-            probability per label, times tau.
-        tau: How sharp "token" is.
-    """
+    """Return the logarithms of what gamma is proportional to, float64 [n_workers]."""
+    # pi float64 [n_workers], reliabilities
     log_pi = np.log(np.maximum(pi, LEAST_PI))
     if normalise == "token":
         support = tau * totals.log_prob / np.maximum(totals.n_given, 1)
@@ -168,13 +139,8 @@ def from_measure(measured: Floats, power: float, alpha: Floats, kept: NDArray[np
     Eq. 18 puts shares of the measure in the place of gamma: both sum to 1, the one draw of z, and
     the prior's pseudo-counts stand beside either. Powers are taken of shares of the largest
     measure: those of small numbers would all become 0.
-
-    Args:
-        measured: float64 [n_workers], such as F1; NaN counts as the mean.
-        power: 1 in eq. 18, 2 in the paper's experiments.
-        alpha: float64 [n_workers] >= 1, of the Dirichlet prior.
-        kept: bool [n_workers], who takes part.
     """
+    # measured float64 [n_workers]; alpha float64 [n_workers]; kept bool [n_workers], who takes part
     known = kept & ~np.isnan(measured)
     top = float(measured[known].max(initial=0.0)) or 1.0
     share = np.where(known, 0.0, 1.0)
@@ -197,23 +163,14 @@ def normalised(values: Floats, kept: NDArray[np.bool_]) -> Floats:
 
 @dataclass(frozen=True, eq=False)
 class ReliabilityTrace:
-    """Reliabilities and weights of workers in CRF-MA, round by round; `Consensus.memory`.
+    """Reliabilities and weights of workers in CRF-MA, round by round; `Consensus.memory`."""
 
-    Attributes:
-        worker_ids: Arrow string array [n_workers].
-        begin: float64 [n_workers], reliabilities before the first round.
-        gamma: float64 [n_rounds, n_workers], the weights of workers in a round's training.
-        pi: float64 [n_rounds, n_workers], reliabilities after it.
-        expectation: float64 [n_rounds], eq. 11 after it, log-priors added.
-        objective: float64 [n_rounds], eq. 9 and log-priors.
-    """
-
-    worker_ids: pa.Array
-    begin: Floats
-    gamma: Floats
-    pi: Floats
-    expectation: Floats
-    objective: Floats
+    worker_ids: pa.Array  # Arrow string array [n_workers]
+    begin: Floats  # [n_workers], reliabilities before the first round
+    gamma: Floats  # [n_rounds, n_workers], the weights of workers in a round's training
+    pi: Floats  # [n_rounds, n_workers], reliabilities after it
+    expectation: Floats  # [n_rounds], eq
+    objective: Floats  # [n_rounds], eq
 
 
 def draws(ids: Sequence[str], seed: int | None) -> Floats:
@@ -239,17 +196,11 @@ INTERRUPTED = "interrupted"
 
 @dataclass(frozen=True, eq=False)
 class State:
-    """Where a run is.
+    """Where a run is."""
 
-    Attributes:
-        weights: Of the CRF, None before there is one.
-        trace: The objective after every round.
-        arrays: What else a method remembers.
-    """
-
-    weights: Weights | None = None
-    trace: tuple[float, ...] = ()
-    arrays: Mapping[str, Floats] = field(default_factory=dict)
+    weights: Weights | None = None  # Of the CRF, None before there is one
+    trace: tuple[float, ...] = ()  # The objective after every round
+    arrays: Mapping[str, Floats] = field(default_factory=dict)  # What else a method remembers
 
 
 @dataclass(frozen=True, eq=False)
@@ -263,24 +214,12 @@ class Outcome:
 
 def run(
     state: State,
-    one_round: Callable[[State], State],
-    reason_to_stop: Callable[[State], str],
+    one_round: Callable[[State], State],  # Returns the next state, whose trace is longer by one
+    reason_to_stop: Callable[[State], str],  # Returns why a state is the last; "" to go on
     max_iter: int,
-    context: RunContext,
+    context: RunContext,  # Progress and checkpoint
 ) -> Outcome:
-    """Do rounds.
-
-    Args:
-        state: Where to begin.
-        one_round: Returns the next state, whose trace is longer by one.
-        reason_to_stop: Returns why a state is the last; "" to go on.
-        max_iter: Most rounds.
-        context: Progress and checkpoint.
-
-    Raises:
-        InputError: The objective is not finite after a round.
-        KeyboardInterrupt: Ctrl-C before the first round was done; later the last round counts.
-    """
+    """Do rounds."""
     kept = context.checkpoint.load(context.fingerprint) if context.checkpoint else None
     state = state if kept is None else _restored(kept, state)
     begin, done = time.perf_counter(), len(state.trace)
@@ -305,11 +244,7 @@ def run(
 
 
 def check_finite(trace: tuple[float, ...]) -> None:
-    """Raise if the last objective is not finite.
-
-    Raises:
-        InputError: The last one is not finite.
-    """
+    """Raise if the last objective is not finite."""
     if not np.isfinite(trace[-1]):
         raise InputError(
             f"the objective is {trace[-1]} after round {len(trace)}: the CRF finds some answers "
@@ -345,27 +280,15 @@ def _restored(kept: Mapping[str, Floats], state: State) -> State:
 
 @dataclass(frozen=True, eq=False)
 class CrfInputs:
-    """A crowd with its features.
-
-    Attributes:
-        crowd: The crowd.
-        masks: What its encoding allows.
-        text: Its words.
-        numbers: How words become features.
-        features: The features of all tokens.
-        sequences: The answers, in the order of `crowd.latest`.
-        known: int16 [n_tokens], truth that is given, -1 unknown.
-        runner: Where to work.
-        notes: For the user.
-    """
+    """A crowd with its features."""
 
     crowd: Crowd
-    masks: Masks
+    masks: Masks  # What its encoding allows
     text: Text
-    numbers: FeatureMap
+    numbers: FeatureMap  # How words become features
     features: Features
-    sequences: TrainingSequences
-    known: NDArray[np.int16]
+    sequences: TrainingSequences  # The answers, in the order of `crowd.latest`
+    known: NDArray[np.int16]  # [n_tokens], truth that is given, -1 unknown
     runner: Runner
     notes: tuple[str, ...]
 
@@ -402,12 +325,8 @@ class CrfInputs:
 
         Answers to items whose truth is known completely are left out; those to items of which some
         tags are known count beside these.
-
-        Args:
-            weight: float64 [n_answers].
-            truth_weight: float64 [n_items], of items with known truth.
-            scores: What fills in skipped tokens.
         """
+        # weight float64 [n_answers]; truth_weight float64 [n_items], of items with known truth
         sums = TokenTargets.zeros(self.crowd.offsets, self.n_labels)
         known = self.is_fully_known[self.sequences.item]
         self.sequences.add_to(sums, np.where(known, 0.0, weight), scores)
@@ -447,11 +366,7 @@ class CrfInputs:
 
 
 def prepare(crowd: Crowd, given: FitContext, templates: Any, min_count: int) -> CrfInputs:
-    """Prepare a crowd.
-
-    Raises:
-        InputError: There are no words, a template is faulty, or known truth cannot be.
-    """
+    """Prepare a crowd."""
     check_words(crowd)
     masks = Masks.of(crowd.tagset, hard=True)
     sequences, repaired = TrainingSequences.of_crowd(crowd, masks)

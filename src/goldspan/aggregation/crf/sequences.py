@@ -31,19 +31,12 @@ Indexes = NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class Scores:
-    """The scores of a CRF for all tokens.
+    """The scores of a CRF for all tokens."""
 
-    Attributes:
-        unary: float64 [n_tokens, J], log scores.
-        start: float64 [J], exp scores of the first tag, 0 where forbidden.
-        step: float64 [J, J], exp, rows previous.
-        end: float64 [J], exp.
-    """
-
-    unary: Floats
-    start: Floats
-    step: Floats
-    end: Floats
+    unary: Floats  # [n_tokens, J], log scores
+    start: Floats  # [J], exp scores of the first tag, 0 where forbidden
+    step: Floats  # [J, J], exp, rows previous
+    end: Floats  # [J], exp
 
     @classmethod
     def of(cls, features: Features, weights: Weights, masks: Masks) -> Scores:
@@ -58,19 +51,12 @@ class Scores:
 
 @dataclass(frozen=True, eq=False)
 class TrainingSequences:
-    """Label sequences, one row per sequence.
+    """Label sequences, one row per sequence."""
 
-    Attributes:
-        item: int32 [n_answers].
-        offset: int64 [n_answers + 1], bounds in `codes`.
-        codes: int16 [n_labels], -1 skipped.
-        tokens: int64 [n_items + 1], bounds of the items in flat tokens.
-    """
-
-    item: NDArray[np.int32]
-    offset: NDArray[np.int64]
-    codes: NDArray[np.int16]
-    tokens: NDArray[np.int64]
+    item: NDArray[np.int32]  # [n_answers]
+    offset: NDArray[np.int64]  # [n_answers + 1], bounds in `codes`
+    codes: NDArray[np.int16]  # [n_labels], -1 skipped
+    tokens: NDArray[np.int64]  # [n_items + 1], bounds of the items in flat tokens
 
     @classmethod
     def of_crowd(cls, crowd: Crowd, masks: Masks) -> tuple[TrainingSequences, int]:
@@ -78,9 +64,6 @@ class TrainingSequences:
 
         An answer that no well-formed sequence agrees with is read as conlleval reads it (an I that
         opens a span becomes B).
-
-        Returns:
-            The answers, and how many tags changed.
         """
         answers = crowd.latest
         raw = cls(answers.item, answers.offset, answers.codes, crowd.offsets)
@@ -140,17 +123,11 @@ class TrainingSequences:
 
 @dataclass(frozen=True, eq=False)
 class TokenTargets:
-    """The weighted sum of all answers, token by token.
+    """The weighted sum of all answers, token by token."""
 
-    Attributes:
-        probs: float64 [n_tokens, J].
-        steps: float64 [J, J].
-        weight: float64 [n_items].
-    """
-
-    probs: Floats
-    steps: Floats
-    weight: Floats
+    probs: Floats  # [n_tokens, J]
+    steps: Floats  # [J, J]
+    weight: Floats  # [n_items]
 
     @classmethod
     def zeros(cls, tokens: NDArray[np.int64], n_labels: int) -> TokenTargets:
@@ -181,19 +158,11 @@ def _log_masses(
     item: NDArray[np.int32], offset: Indexes, codes: NDArray[np.int16], tokens: Indexes,
     unary: Floats, start: Floats, step: Floats, end: Floats, masses: Floats,
 ) -> None:  # fmt: skip
-    """Write ln of the summed exp scores of all paths that agree with every answer.
-
-    Args:
-        item: int32 [n_answers].
-        offset: int64 [n_answers + 1], bounds of the answers in `codes`.
-        codes: int16 [n_labels], -1 skipped.
-        tokens: int64 [n_items + 1], first token of every item.
-        unary: float64 [n_tokens, J], log scores.
-        start: float64 [J], exp scores, 0 where forbidden.
-        step: float64 [J, J], exp.
-        end: float64 [J], exp.
-        masses: float64 [n_answers], written; -inf where no path agrees, 0 for no token.
-    """
+    """Write ln of the summed exp scores of all paths that agree with every answer."""
+    # item int32 [n_answers]; offset int64 [n_answers + 1]; codes int16 [n_labels], -1 skipped
+    # tokens int64 [n_items + 1], first token of every item; unary float64 [n_tokens, J], log scores
+    # start float64 [J], exp scores, 0 where forbidden; step float64 [J, J], exp
+    # end float64 [J], exp; masses float64 [n_answers]
     n_labels = len(start)
     longest = _longest(offset)
     evidence, forward = np.empty((longest, n_labels)), np.empty((longest, n_labels))

@@ -26,25 +26,14 @@ MOST_LABELS = 64
 
 @dataclass(frozen=True, eq=False)
 class Pairs:
-    """Pairs of workers and how far they agree.
+    """Pairs of workers and how far they agree."""
 
-    Attributes:
-        left: int64 [n_pairs], the first worker.
-        right: int64 [n_pairs], the second one.
-        agreement: float64 [n_pairs], sum of the labels' covariances over the root of the product of
-            the sums of their variances, on the tokens that both labelled: 0 by chance, 1 for the
-            same labels.
-        blocks: float64 [n_pairs], blocks of tokens in common.
-        variance: float64 [n_pairs], of the agreement, times the blocks.
-        draw: float64 [n_pairs], random numbers of the workers' ids, which decide among equals.
-    """
-
-    left: Ints
-    right: Ints
-    agreement: Floats
-    blocks: Floats
-    variance: Floats
-    draw: Floats
+    left: Ints  # int64 [n_pairs], the first worker
+    right: Ints  # int64 [n_pairs], the second one
+    agreement: Floats  # [n_pairs]
+    blocks: Floats  # [n_pairs], blocks of tokens in common
+    variance: Floats  # [n_pairs], of the agreement, times the blocks
+    draw: Floats  # [n_pairs], random numbers of the workers' ids, which decide among equals
 
     def __len__(self) -> int:
         """Count the pairs."""
@@ -59,12 +48,8 @@ def pair_agreements(crowd: Crowd, known: NDArray[np.int16] | None = None) -> Pai
     """Measure the agreement of all pairs of workers with enough in common.
 
     Spans count by their types, whether a token begins one or not.
-
-    Args:
-        crowd: The answers.
-        known: int16 [n_tokens], -1 unknown; if given it is one more worker, the last, and only
-            tokens where it is known count.
     """
+    # known int16 [n_tokens]
     answers, n_workers = crowd.latest, crowd.n_workers
     kinds = _kinds(crowd)
     codes = np.where(answers.codes < 0, -1, kinds[answers.codes])

@@ -34,16 +34,6 @@ SAID = 8
 class Families:
     """Which workers err together, and how much.
 
-    Attributes:
-        number: int64 [n_workers], family of every worker, numbered in the order of the first
-            members; who errs alone has a number of his own.
-        rho: float64 [n_families], correlation of the members' mistakes, 0 to 1; 0 of who is alone.
-        worker_ids: Arrow string array [n_workers].
-        given: Names of families that were given, by number.
-        assumed: Numbers of families whose rho could not be estimated: 1 was taken.
-        silent: Numbers of families with one member more, whose labels are not among the answers:
-            those who were shown the consensus of others before they answered.
-
     >>> import goldspan
     >>> rows = [{"item": n, "worker": w, "label": "xy"[n % 2]} for n in range(9) for w in "abc"]
     >>> crowd = goldspan.read_crowd(rows)
@@ -55,11 +45,13 @@ class Families:
     [0.5, 0.5, 1.0]
     """
 
-    number: Ints
-    rho: Floats
-    worker_ids: pa.Array
+    number: Ints  # int64 [n_workers]
+    rho: Floats  # [n_families], correlation of the members' mistakes, 0 to 1; 0 of who is alone
+    worker_ids: pa.Array  # Arrow string array [n_workers]
+    # Names of families that were given, by number
     given: Mapping[int, str] = field(default_factory=dict)
-    assumed: frozenset[int] = frozenset()
+    assumed: frozenset[int] = frozenset()  # Numbers of families whose rho could not be estimated
+    # Numbers of families with one member more, whose labels are not among the answers
     silent: frozenset[int] = frozenset()
 
     @cached_property
@@ -82,23 +74,15 @@ class Families:
         return {worker: called[n] for worker, n in pairs if n in called}
 
     def on(self, worker_ids: pa.Array) -> Families:
-        """Return the same families among other workers, found by id; newcomers err alone.
-
-        Args:
-            worker_ids: Arrow string array [n_workers].
-        """
+        """Return the same families among other workers, found by id; newcomers err alone."""
         place = pc.fill_null(pc.index_in(worker_ids, value_set=self.worker_ids), -1)
         known = np.asarray(place.to_numpy(zero_copy_only=False), np.int64)
         number = np.where(known < 0, -1, self.number[known])
         return self.renumbered(number, worker_ids)
 
     def renumbered(self, number: Ints, worker_ids: pa.Array) -> Families:
-        """Return the families of workers by their numbers here.
-
-        Args:
-            number: int64 [n_workers], a family of these, -1 for who errs alone.
-            worker_ids: Arrow string array [n_workers].
-        """
+        """Return the families of workers by their numbers here."""
+        # number int64 [n_workers]
         alone = len(self.rho) + np.arange(len(number))
         kept, first, place = np.unique(
             np.where(number < 0, alone, number), return_index=True, return_inverse=True
@@ -119,13 +103,6 @@ class Families:
         """Return these families and, as workers of their own, those who were shown suggestions.
 
         They are of the family of whose suggestion it was, and its rho is the mean over all pairs.
-
-        Args:
-            worker_ids: Arrow string array [n_workers], those of these families, then those who
-                were shown something.
-            by: Whose suggestion it was, by number; None: the consensus of others, which is a silent
-                member.
-            rho: Correlation of their mistakes with those of the suggestion, 0 to 1.
         """
         n_new = len(worker_ids) - len(self.number)
         own = len(self.rho) if by is None else int(self.number[by])
@@ -147,31 +124,19 @@ class Families:
         return self.effective_of(self.sizes, np.arange(len(self.rho)))[self.number]
 
     def effective_of(self, size: NDArray[Any], family: NDArray[Any]) -> Floats:
-        """Return what some members of families count together, n / (1 + (n - 1) rho).
-
-        Args:
-            size: int64 [n], members.
-            family: int64 [n], their family.
-        """
+        """Return what some members of families count together, n / (1 + (n - 1) rho)."""
+        # size int64 [n], members; family int64 [n], their family
         return np.asarray(size / (1 + np.maximum(size - 1, 0) * self.rho[family]), np.float64)
 
     def answer_counts(self, crowd: Crowd) -> Floats:
-        """Return how many independent answers the items have, float64 [n_items].
-
-        Args:
-            crowd: Latest answers count; its workers are looked up by id.
-        """
+        """Return how many independent answers the items have, float64 [n_items]."""
         kin, answers = self.on(crowd.worker_ids), crowd.latest
         return np.bincount(
             answers.item, kin.weights(answers.item, answers.worker), crowd.n_items
         ).astype(np.float64)
 
     def answer_weights(self, crowd: Crowd) -> Floats:
-        """Return what every latest answer counts, 1 / (1 + (n - 1) rho), float64 [n_answers].
-
-        Args:
-            crowd: The crowd of these families; n members of a worker's family answered the item.
-        """
+        """Return what every latest answer counts, 1 / (1 + (n - 1) rho), float64 [n_answers]."""
         answers = crowd.latest
         return self.weights(answers.item, answers.worker)
 
@@ -179,9 +144,6 @@ class Families:
         """Return the same of every label of the latest answers, float64 [n_labels].
 
         n members labelled the token: an answer may skip some. Skipped tokens count nothing.
-
-        Args:
-            crowd: The crowd of these families.
         """
         given = crowd.latest.codes >= 0
         found = np.zeros(len(given))
@@ -189,15 +151,8 @@ class Families:
         return found
 
     def weights(self, place: NDArray[Any], worker: NDArray[Any]) -> Floats:
-        """Return what every label counts beside those of its family in the same place.
-
-        Args:
-            place: int64 [n], the item or token.
-            worker: int64 [n].
-
-        Returns:
-            float64 [n].
-        """
+        """Return what every label counts beside those of its family in the same place."""
+        # place int64 [n], the item or token; worker int64 [n]; returns float64 [n]
         own = self.number[worker]
         found = np.ones(len(worker))
         related = np.flatnonzero(self.sizes[own] > 1)
@@ -207,12 +162,8 @@ class Families:
         return self.beside_silent(worker, found)
 
     def beside_silent(self, worker: NDArray[Any], weight: Floats) -> Floats:
-        """Return what labels count beside one more member of their family, if it has a silent one.
-
-        Args:
-            worker: int64 [n].
-            weight: float64 [n], 1 / (1 + (n - 1) rho) without that member.
-        """
+        """Return what labels count beside one more, silent member of their family."""
+        # worker int64 [n]; weight float64 [n]
         if not self.silent:
             return weight
         own = self.number[worker]
@@ -226,12 +177,6 @@ class Families:
         are, in a second opinion, those that are neither copies nor give half of the answers to
         their items: it is open whether they err together or know more than the rest, and if they
         err the rest outvotes them.
-
-        Args:
-            crowd: The crowd of these families.
-
-        Returns:
-            One or two; None: everybody errs alone.
         """
         answers, size = crowd.latest, len(self.rho)
         key = answers.item * np.int64(size) + self.number[answers.worker]

@@ -56,26 +56,15 @@ TAILS = (0.90, 0.95, 0.98)
 
 @dataclass(frozen=True, eq=False)
 class Excess:
-    """How far pairs agree beyond one factor.
-
-    Attributes:
-        pairs: The pairs.
-        rho: float64 [n_pairs], excess agreement as a share of what is possible.
-        error: float64 [n_pairs], its standard error.
-        z: float64 [n_pairs], rho over what pairs of this crowd scatter by; -inf for pairs that
-            cannot be told from the fit.
-        joins: z above which one pair alone is beyond the fit.
-        flags: z above which it is although there are so many (Benjamini and Hochberg 1995).
-        stands: z above which it is although it is the largest of so many (Bonferroni).
-    """
+    """How far pairs agree beyond one factor."""
 
     pairs: Pairs
-    rho: Floats
-    error: Floats
-    z: Floats
-    joins: float
-    flags: float
-    stands: float
+    rho: Floats  # [n_pairs], excess agreement as a share of what is possible
+    error: Floats  # [n_pairs], its standard error
+    z: Floats  # [n_pairs], rho over what pairs of this crowd scatter by
+    joins: float  # z above which one pair alone is beyond the fit
+    flags: float  # z above which it is although there are so many (Benjamini and Hochberg 1995)
+    stands: float  # z above which it is although it is the largest of so many (Bonferroni)
 
 
 def excess_of(pairs: Pairs, n_workers: int, apart: NDArray[np.bool_] | None = None) -> Excess:
@@ -83,12 +72,8 @@ def excess_of(pairs: Pairs, n_workers: int, apart: NDArray[np.bool_] | None = No
 
     Of fits from several starts the one that leaves least counts: a large family, too, explains
     many agreements – as the truth that its members alone know – but not those of all others.
-
-    Args:
-        pairs: The pairs.
-        n_workers: Number of workers.
-        apart: bool [n_pairs], pairs that have no say in the fit.
     """
+    # apart bool [n_pairs]
     allowed = _telling(pairs, n_workers)
     if apart is not None:
         allowed &= ~apart
@@ -141,14 +126,8 @@ class _Fit(NamedTuple):
 
 
 def _fit(pairs: Pairs, n_workers: int, allowed: NDArray[np.bool_], start: float) -> _Fit:
-    """Fit one factor again and again without the pairs that are far beyond it.
-
-    Args:
-        pairs: The pairs.
-        n_workers: Number of workers.
-        allowed: bool [n_pairs], pairs that may have a say.
-        start: Which quantile the first fit takes in the place of medians.
-    """
+    """Fit one factor again and again without the pairs that are far beyond it."""
+    # allowed bool [n_pairs], pairs that may have a say
     keep, quantile = allowed, start
     weight = np.sqrt(np.minimum(pairs.blocks, np.quantile(pairs.blocks, MANY)))
     factor: Floats | None = None
@@ -197,11 +176,8 @@ def _factors(
     pairs: Pairs, weight: Floats, keep: NDArray[np.bool_], n_workers: int, start: Floats | None,
     quantile: float,
 ) -> tuple[Floats, Floats]:  # fmt: skip
-    """Fit k_ij = a_i a_j by weighted least absolute deviations, or as a quantile.
-
-    Returns:
-        float64 [n_workers], a; and its variance as the pairs scatter, float64 [n_workers].
-    """
+    """Fit k_ij = a_i a_j by weighted least absolute deviations, or as a quantile."""
+    # returns float64 [n_workers]
     left, right = pairs.left[keep], pairs.right[keep]
     me = np.concatenate([left, right])
     order = np.argsort(me, kind="stable")
@@ -229,13 +205,9 @@ def _doubt(pairs: Pairs, keep: NDArray[np.bool_], factor: Floats, variance: Floa
 
     Partners who hardly agree with anybody tell little: among workers near chance nobody's factor is
     known, and two of them who agree may simply be better than the others.
-
-    Args:
-        pairs: The pairs.
-        keep: bool [n_pairs], pairs that have a say.
-        factor: float64 [n_workers].
-        variance: float64 [n_pairs], of the agreements.
     """
+    # keep bool [n_pairs], pairs that have a say; factor float64 [n_workers]
+    # variance float64 [n_pairs], of the agreements
     left, right = pairs.left[keep], pairs.right[keep]
     found = np.zeros(len(factor))
     for _ in range(2):  # squares are too large by the variance of what is squared
@@ -278,11 +250,8 @@ def clusters(excess: Excess, n_workers: int) -> tuple[Ints, Floats]:
     """Join workers whose pairs are flagged, if all of both sides' pairs are beyond the fit.
 
     What was joined stays so if its pairs together stand: n members are n - 1 findings.
-
-    Returns:
-        int64 [n_workers], the first member of every worker's cluster; and float64 [n_workers], by
-        first members, the mean z of the cluster's pairs times the root of its findings.
     """
+    # returns int64 [n_workers]
     left, right, z = excess.pairs.left, excess.pairs.right, excess.z
     of = np.arange(n_workers)
     flagged = np.flatnonzero(z > excess.flags)
@@ -308,10 +277,8 @@ def join_workers(pairs: Pairs, n_workers: int) -> Ints:
     Of a cluster that was found one member stays: what the others agree on with anybody has no say
     any more, so that the rest of the crowd is judged as if they had never answered. Nobody joins
     the one who stays: he who errs with him need not err with the others.
-
-    Returns:
-        int64 [n_workers], number of every worker's family, in the order of the first members.
     """
+    # returns int64 [n_workers]
     family, stays = np.arange(n_workers), np.zeros(n_workers, np.bool_)
     while len(pairs):
         excess = excess_of(pairs, n_workers)
@@ -337,9 +304,6 @@ def find_families(crowd: Crowd) -> Families:
 
     Pairs are flagged whose agreement is beyond what one common factor – the truth – explains,
     as measured by how far all pairs of this crowd scatter about it.
-
-    Args:
-        crowd: The answers; of repeated ones the latest counts.
 
     >>> import goldspan
     >>> from goldspan.simulation import draw_truth, simulate_crowd

@@ -30,19 +30,7 @@ CAUTION = 4.0
 def families_for(
     families: Any, crowd: Crowd, known: NDArray[np.int16] | None = None
 ) -> Families | None:
-    """Find or take the families of a crowd; None where everybody errs alone.
-
-    Args:
-        families: "auto": those that the crowd's facts tell, and of all others those that the
-            answers show; "none"; a file as for `read_families`, a mapping from worker ids to
-            names, or `Families`.
-        crowd: The crowd.
-        known: As for `given_families`; of families that were found, those whose members do not err
-            together where the truth is known, but know more than others, are none.
-
-    Raises:
-        InputError: A worker who is given a family is not in the crowd.
-    """
+    """Find or take the families of a crowd; None where everybody errs alone."""
     if families == "auto":
         found: Families | None = _measured(find_families(crowd), crowd, known)
         if told := told_families(crowd):
@@ -61,14 +49,8 @@ def families_for(
 def given_families(
     crowd: Crowd, families: Mapping[str, str], known: NDArray[np.int16] | None = None
 ) -> Families:
-    """Take families that are known, and estimate how much their members err together.
-
-    Args:
-        crowd: The answers; workers who are not in it do not matter.
-        families: Name of the family by worker id.
-        known: int16 [n_tokens], known truth, -1 unknown: where members answered enough of it, rho
-            is estimated by it, else by the answers. Of what cannot be estimated rho is 1.
-    """
+    """Take families that are known, and estimate how much their members err together."""
+    # known int16 [n_tokens]
     number, given = _numbered_names(families, crowd.worker_ids)
     sizes = np.bincount(number)
     size = len(sizes)
@@ -114,15 +96,7 @@ def _beside(given: Families, found: Families | None, told: Mapping[str, str]) ->
 
 
 def as_copies(families: Mapping[str, str], worker_ids: pa.Array) -> Families:
-    """Take families whose members are as one: rho is 1 where there are no answers to tell it by.
-
-    Args:
-        families: Name of the family by worker id.
-        worker_ids: Arrow string array [n_workers].
-
-    Raises:
-        InputError: A worker is not there, or a name is empty.
-    """
+    """Take families whose members are as one: rho is 1 where there are no answers to tell it by."""
     check_families(families)
     check_known(families, worker_ids)
     number, given = _numbered_names(families, worker_ids)
@@ -132,11 +106,7 @@ def as_copies(families: Mapping[str, str], worker_ids: pa.Array) -> Families:
 
 
 def check_known(families: Mapping[str, str], worker_ids: pa.Array) -> None:
-    """Reject families of workers who are not there.
-
-    Raises:
-        InputError: There are some.
-    """
+    """Reject families of workers who are not there."""
     there = set(worker_ids.to_pylist())
     unknown = [str(worker) for worker in families if str(worker) not in there]
     if unknown:
@@ -224,11 +194,7 @@ def _measured(found: Families, crowd: Crowd, known: NDArray[np.int16] | None) ->
 
 
 def check_families(families: Any) -> None:
-    """Reject what is neither "auto", "none", a file, a mapping, nor `Families`.
-
-    Raises:
-        InputError: It is something else, or a name in the mapping is empty.
-    """
+    """Reject what is neither "auto", "none", a file, a mapping, nor `Families`."""
     if isinstance(families, Mapping):
         _check_names(families)
     elif not isinstance(families, str | Path | Families) or not str(families):
@@ -257,14 +223,6 @@ def read_families(path: str | Path) -> dict[str, str]:
     """Read the families of workers from a CSV file with columns worker and family.
 
     Workers whose family is empty err alone, as do those who are not in the file.
-
-    Args:
-        path: The file; other columns do not matter.
-
-    Raises:
-        FormatError: There is no such file, it is not CSV, a column is missing or there twice, a row
-            has other cells than columns, a worker is empty or has two families; all faults are
-            listed.
     """
     try:
         lines = Path(path).read_text(encoding="utf-8-sig").splitlines()

@@ -39,23 +39,15 @@ class CharSpan(NamedTuple):
 
 
 class Cut(NamedTuple):
-    """How a text is cut into tokens.
-
-    Attributes:
-        tokens: The tokens.
-        text: What they were cut from; None if the file has only tokens.
-        bounds: First character of every token in the text and one past its last.
-        keep_text: The text, if it says more than the tokens.
-        starts: First characters, if they are worth keeping.
-        is_given: Whether the file says how the text is cut.
-    """
+    """How a text is cut into tokens."""
 
     tokens: list[str]
-    text: str | None
+    text: str | None  # What they were cut from; None if the file has only tokens
+    # First character of every token in the text and one past its last
     bounds: list[tuple[int, int]]
-    keep_text: str | None
-    starts: list[int] | None
-    is_given: bool = True
+    keep_text: str | None  # The text, if it says more than the tokens
+    starts: list[int] | None  # First characters, if they are worth keeping
+    is_given: bool = True  # Whether the file says how the text is cut
 
 
 def cut_text(
@@ -298,9 +290,6 @@ def split_overlaps(
     spans: Collection[CharSpan], rule: str = "longest"
 ) -> tuple[list[CharSpan], list[tuple[CharSpan, CharSpan]]]:
     """Choose among spans that overlap.
-
-    Returns:
-        The spans that stay, in order of place, and the others, each with one that it overlaps.
 
     >>> split_overlaps([CharSpan("LOC", 0, 3), CharSpan("ORG", 0, 8)])[0]
     [CharSpan(type='ORG', start=0, end=8, covers=None)]

@@ -238,10 +238,8 @@ def numbers(
 
     Where:
         cells: Strings [n_rows].
-
-    Returns:
-        int64 [n_rows].
     """
+    # returns int64 [n_rows]
     empty = pc.equal(cells, "")
     try:
         found = pc.cast(pc.if_else(empty, str(blank), cells), pa.int64())

@@ -67,21 +67,13 @@ def sniff(source: Source) -> bool:
 
 @dataclass
 class Sentence:
-    """One item of a CoNLL file.
+    """One item of a CoNLL file."""
 
-    Attributes:
-        rows: Cells of every token.
-        lines: Line of every token in the file.
-        item_id: Its id, "" if none was given.
-        n_document: How many `-DOCSTART-` lines stood before it.
-        text: What `# text =` says of it, None if nothing did.
-    """
-
-    rows: list[list[str]]
-    lines: list[int]
-    item_id: str = ""
-    n_document: int = 0
-    text: str | None = None
+    rows: list[list[str]]  # Cells of every token
+    lines: list[int]  # Line of every token in the file
+    item_id: str = ""  # Its id, "" if none was given
+    n_document: int = 0  # How many `-DOCSTART-` lines stood before it
+    text: str | None = None  # What `# text =` says of it, None if nothing did
 
 
 def read(source: Source, options: ReadOptions) -> Crowd:

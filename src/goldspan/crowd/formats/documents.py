@@ -36,17 +36,11 @@ _SHARED = "sentences of several documents have the same id: every id begins with
 
 
 class Said(NamedTuple):
-    """What one annotator, or the gold, says of a sentence.
-
-    Attributes:
-        row: The item.
-        spans: Spans of characters of its text, in order.
-        sure: Their confidences, None if there are none.
-    """
+    """What one annotator, or the gold, says of a sentence."""
 
     row: ItemRow
-    spans: list[CharSpan]
-    sure: list[float] | None = None
+    spans: list[CharSpan]  # Spans of characters of its text, in order
+    sure: list[float] | None = None  # Their confidences, None if there are none
 
 
 def write_documents(
@@ -100,17 +94,11 @@ def _safe(name: str) -> str:
 
 
 class File(NamedTuple):
-    """A file of a document and annotator.
-
-    Attributes:
-        source: The file.
-        document: The document, None if the file names none.
-        worker: The annotator, "gold" for what was curated.
-    """
+    """A file of a document and annotator."""
 
     source: Source
-    document: str | None
-    worker: str
+    document: str | None  # The document, None if the file names none
+    worker: str  # The annotator, "gold" for what was curated
 
 
 def listed_files(source: Source, *endings: str) -> list[File]:

@@ -50,21 +50,13 @@ class TokenFile(NamedTuple):
 
 @dataclass
 class Document:
-    """The files of one document.
+    """The files of one document."""
 
-    Attributes:
-        name: Its name, the group of its items.
-        part: What lies above, "" for nothing.
-        gold: The reference file, None if there is none.
-        text: A file of the tokens alone, None if there is none.
-        answers: One file per worker.
-    """
-
-    name: str
-    part: str
-    gold: TokenFile | None = None
-    text: TokenFile | None = None
-    answers: dict[str, TokenFile] = field(default_factory=dict)
+    name: str  # Its name, the group of its items
+    part: str  # What lies above, "" for nothing
+    gold: TokenFile | None = None  # The reference file, None if there is none
+    text: TokenFile | None = None  # A file of the tokens alone, None if there is none
+    answers: dict[str, TokenFile] = field(default_factory=dict)  # One file per worker
 
 
 def text_files(source: Source) -> list[str]:

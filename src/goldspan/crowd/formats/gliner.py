@@ -88,11 +88,7 @@ def _read_item(crowd: SpanCrowd, record: Record, number: int) -> None:
 
 
 def write(crowd: Crowd, path: Path, soft: SoftLabels | None = None) -> None:
-    """Write a JSON array, an item per line.
-
-    Raises:
-        UnavailableError: The crowd has no gold.
-    """
+    """Write a JSON array, an item per line."""
     reject_single(crowd, "GLiNER's files hold")
     write_text(path, _lines(crowd, crowd.gold_tagged, soft))
 

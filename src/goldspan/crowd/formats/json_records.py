@@ -32,21 +32,13 @@ _BLANK = re.compile(r"[ \t\n\r]*")
 
 
 class Record(NamedTuple):
-    """One JSON object, and where it stands.
-
-    Attributes:
-        value: The object.
-        file: Name of its file.
-        line: Line on which it begins.
-        item: Id of the item that it is about, once known.
-        worker: Id of the worker that it is from, once known.
-    """
+    """One JSON object, and where it stands."""
 
     value: dict[str, Any]
     file: str = ""
-    line: int = 0
-    item: str = ""
-    worker: str = ""
+    line: int = 0  # Line on which it begins
+    item: str = ""  # Id of the item that it is about, once known
+    worker: str = ""  # Id of the worker that it is from, once known
 
     def at(self, *, item: str | None = None, worker: str | None = None) -> Record:
         """Return the same record with a better known place."""

@@ -271,18 +271,12 @@ def write(
 
 @dataclass
 class _Reader:
-    """Reads tasks into a crowd.
-
-    Attributes:
-        crowd: The crowd.
-        single: Whether choices are read, and not regions.
-        has_regions: Whether annotators were asked for regions: then one who marked none says so.
-        facts: Facts about the workers who are models.
-    """
+    """Reads tasks into a crowd."""
 
     crowd: SpanCrowd
-    single: bool
-    has_regions: bool = False
+    single: bool  # Whether choices are read, and not regions
+    has_regions: bool = False  # Whether annotators were asked for regions
+    # Facts about the workers who are models
     facts: dict[str, dict[str, str]] = field(default_factory=dict)
 
     def task(self, record: Record, number: int) -> None:

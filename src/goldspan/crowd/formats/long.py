@@ -89,20 +89,12 @@ NUMBERS = ("position", "attempt", *ANSWER_COLUMNS)
 
 @dataclass(frozen=True)
 class Rows:
-    """The columns of a long table by role, with the place of every row.
-
-    Attributes:
-        name: Of the file.
-        columns: Arrow strings [n_rows]; those of words are dictionary arrays whose strings are
-            distinct and numbered, int32, in the order in which they come.
-        line: [n_rows], the line of every row.
-        is_tsv: Whether texts stand in it as JSON strings.
-    """
+    """The columns of a long table by role, with the place of every row."""
 
     name: str
-    columns: dict[str, pa.Array]
-    line: NDArray[np.int64] | range
-    is_tsv: bool = False
+    columns: dict[str, pa.Array]  # Arrow strings [n_rows]
+    line: NDArray[np.int64] | range  # [n_rows], the line of every row
+    is_tsv: bool = False  # Whether texts stand in it as JSON strings
 
     def __len__(self) -> int:
         return len(self.columns["item"])
@@ -221,20 +213,12 @@ def place_of(rows: Rows, i: int, token: int = -1) -> Fault:
 
 @dataclass(frozen=True)
 class Table:
-    """A long table with ids instead of strings.
-
-    Attributes:
-        rows: The columns.
-        item: int32 [n_rows], the items numbered in the order in which they come.
-        worker: int32 [n_rows].
-        codes: int16 [n_rows], tag codes, -1 for no label.
-        n_items: Number of items.
-    """
+    """A long table with ids instead of strings."""
 
     rows: Rows
-    item: NDArray[np.int32]
-    worker: NDArray[np.int32]
-    codes: NDArray[np.int16]
+    item: NDArray[np.int32]  # [n_rows], the items numbered in the order in which they come
+    worker: NDArray[np.int32]  # [n_rows]
+    codes: NDArray[np.int16]  # [n_rows], tag codes, -1 for no label
     n_items: int
 
 

@@ -92,13 +92,7 @@ def read(source: Source, options: ReadOptions) -> Crowd:
 
 
 def write(crowd: Crowd, path: Path, more: Mapping[str, Any] | None = None) -> None:
-    """Write goldspan's layout; DELTA_BINARY_PACKED integers under zstd.
-
-    Args:
-        crowd: The crowd.
-        path: The file.
-        more: What the footer says too.
-    """
+    """Write goldspan's layout; DELTA_BINARY_PACKED integers under zstd."""
     items, answers = _item_rows(crowd), _answer_rows(crowd)
     about: dict[str, Any] = {
         "version": VERSION,
@@ -130,11 +124,7 @@ def write(crowd: Crowd, path: Path, more: Mapping[str, Any] | None = None) -> No
 
 
 def about_of(path: Path) -> dict[str, Any]:
-    """Return what the footer of goldspan's layout says of a crowd: tags, encoding, workers.
-
-    Raises:
-        FormatError: It has another layout, or is damaged.
-    """
+    """Return what the footer of goldspan's layout says of a crowd: tags, encoding, workers."""
     known: dict[bytes, bytes] = {}
     try:
         known = pq.read_schema(path).metadata or {}

@@ -62,27 +62,16 @@ class NeedsCareError(Exception):
 
 @dataclass(frozen=True, eq=False)
 class Said:
-    """Answers and their spans.
+    """Answers and their spans."""
 
-    Attributes:
-        row: int64 [n_answers], row of the item, and line of the answer.
-        worker: Who answered, [n_answers].
-        numbers: Other facts about the answers, [n_answers] each.
-        answer: int64 [n_spans], answer of every span.
-        kind: Types of the spans, [n_spans].
-        start: int64 [n_spans], as the file counts.
-        end: int64 [n_spans].
-        covers: Text that a span is said to cover, null where nothing is said, [n_spans].
-    """
-
-    row: Indexes
-    worker: pa.Array
-    numbers: list[pa.Array]
-    answer: Indexes
-    kind: pa.Array
-    start: Indexes
-    end: Indexes
-    covers: pa.Array
+    row: Indexes  # int64 [n_answers], row of the item, and line of the answer
+    worker: pa.Array  # Who answered, [n_answers]
+    numbers: list[pa.Array]  # Other facts about the answers, [n_answers] each
+    answer: Indexes  # int64 [n_spans], answer of every span
+    kind: pa.Array  # Types of the spans, [n_spans]
+    start: Indexes  # int64 [n_spans], as the file counts
+    end: Indexes  # int64 [n_spans]
+    covers: pa.Array  # Text that a span is said to cover, null where nothing is said, [n_spans]
 
 
 def read_rows(data: bytes) -> pa.Table:
@@ -126,11 +115,8 @@ def answers_of(rows: pa.Table) -> Said:
 
 
 def item_of_rows(rows: pa.Table) -> tuple[NDArray[np.int32], Indexes]:
-    """Number the items in the order of the file.
-
-    Returns:
-        int32 [n_rows], item of every row, and int64 [n_items], first row of every item.
-    """
+    """Number the items in the order of the file."""
+    # returns int32 [n_rows]
     names = _column(rows, "item")
     _need_names(names)
     item = names.dictionary_encode().indices.to_numpy()

@@ -61,16 +61,11 @@ _UNITS = {"codepoint": "code points", "utf16": "UTF-16 units", "utf8": "bytes of
 
 @dataclass
 class Labels:
-    """What one worker, or the gold, says of one item: spans, or one tag for every token.
+    """What one worker, or the gold, says of one item: spans, or one tag for every token."""
 
-    Attributes:
-        spans: Spans of code points of the item's text, or of its tokens if it has no text, in order
-            of place; they may overlap.
-        skipped: Tokens without a label, as ranges.
-        tags: Instead of spans.
-    """
-
+    # Spans of code points of the item's text, or of its tokens if it has no text, in order of place
     spans: list[CharSpan] = field(default_factory=list)
+    # Tokens without a label, as ranges
     skipped: list[tuple[int, int]] = field(default_factory=list)
     tags: list[str | None] | None = None
 
@@ -90,31 +85,18 @@ NOTHING_MORE = Facts()
 
 @dataclass
 class Item:
-    """One item, and all that was said of it.
-
-    Attributes:
-        id: Its id.
-        cut: Its text and tokens.
-        record: Where it stands.
-        group: Its document.
-        attributes: Other facts about it.
-        gold: What is known, and where it stands.
-        answers: What workers said.
-        bounds: Where the tokens are: code points of the text, or token numbers if there is no text.
-        starts: The token that begins at a place.
-        stops: The token that ends at a place.
-    """
+    """One item, and all that was said of it."""
 
     id: str
-    cut: Cut
-    record: Record
+    cut: Cut  # Its text and tokens
+    record: Record  # Where it stands
     group: str | None = None
-    attributes: dict[str, Any] = field(default_factory=dict)
-    gold: tuple[Record, Labels] | None = None
-    answers: list[tuple[Record, Labels, Facts]] = field(default_factory=list)
-    bounds: list[tuple[int, int]] = field(init=False)
-    starts: dict[int, int] = field(init=False)
-    stops: dict[int, int] = field(init=False)
+    attributes: dict[str, Any] = field(default_factory=dict)  # Other facts about it
+    gold: tuple[Record, Labels] | None = None  # What is known, and where it stands
+    answers: list[tuple[Record, Labels, Facts]] = field(default_factory=list)  # What workers said
+    bounds: list[tuple[int, int]] = field(init=False)  # Where the tokens are
+    starts: dict[int, int] = field(init=False)  # The token that begins at a place
+    stops: dict[int, int] = field(init=False)  # The token that ends at a place
 
     def __post_init__(self) -> None:
         self.retokenize(self.cut)

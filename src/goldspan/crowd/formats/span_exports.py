@@ -38,18 +38,11 @@ PREDICTED = "predicted"
 
 @dataclass(frozen=True, eq=False)
 class SpanRows:
-    """Sequences of tags as spans.
+    """Sequences of tags as spans."""
 
-    Attributes:
-        spans: The spans of every sequence.
-        exact: bool [n_sequences], whether they say all that the tags say, but for what was skipped;
-            not so for tags that break the rules of their encoding, and for PLAIN labels.
-        skipped: Tokens without a tag, as ranges, of every sequence.
-    """
-
-    spans: list[list[Span]]
-    exact: NDArray[np.bool_]
-    skipped: list[list[tuple[int, int]]]
+    spans: list[list[Span]]  # The spans of every sequence
+    exact: NDArray[np.bool_]  # [n_sequences]
+    skipped: list[list[tuple[int, int]]]  # Tokens without a tag, as ranges, of every sequence
 
     @classmethod
     def of(cls, tagged: Tagged, codec: Codec) -> SpanRows:
@@ -79,28 +72,15 @@ def chars_of(text: ItemText, spans: Iterable[Span]) -> list[CharSpan]:
 
 @dataclass(frozen=True, eq=False)
 class SoftLabels:
-    """What a method says of a crowd's gold beyond the labels; see `Consensus.soft`.
+    """What a method says of a crowd's gold beyond the labels; see `Consensus.soft`."""
 
-    Attributes:
-        token_probs: float32 [n_tokens, n_labels], probability of every tag, in the order of the
-            crowd's tags; None where only spans have a confidence.
-        span_confidence: float32 [n_spans], of the spans of the gold in order; of PLAIN labels, of
-            the labelled tokens.
-        confidence: float32 [n_items], that all labels of an item are right; None where not known.
-        method: Name of the method or model; "" where not known.
-    """
-
-    token_probs: NDArray[np.float32] | None
-    span_confidence: NDArray[np.float32]
-    confidence: NDArray[np.float32] | None = None
-    method: str = ""
+    token_probs: NDArray[np.float32] | None  # [n_tokens, n_labels]
+    span_confidence: NDArray[np.float32]  # [n_spans], of the spans of the gold in order
+    confidence: NDArray[np.float32] | None = None  # [n_items], that all labels of an item are right
+    method: str = ""  # Name of the method or model; "" where not known
 
     def by_item(self, crowd: Crowd) -> list[list[float]]:
-        """Return the confidences of the gold's spans of every item.
-
-        Raises:
-            InputError: The gold has another number of spans.
-        """
+        """Return the confidences of the gold's spans of every item."""
         rows = gold_rows(crowd).spans
         if sum(map(len, rows)) != len(self.span_confidence):
             n = sum(map(len, rows))
@@ -121,31 +101,20 @@ class SoftLabels:
 
 
 class ItemRow(NamedTuple):
-    """An item as a tool shows it.
-
-    Attributes:
-        id: Its id.
-        group: Its document.
-        text: Its text.
-        fields: The text, and tokens and their places where these do not follow from it.
-        attributes: As JSON values.
-        gold: What is known: type, first character and one past the last of spans; None if nothing.
-        answers: Number, worker and spans of every answer, by attempt.
-        is_predicted: Whether nobody confirmed what is known.
-        score: The confidence of what is predicted; None where it has none.
-        sure: The confidence of every span of what is known; None where there is none.
-    """
+    """An item as a tool shows it."""
 
     id: str
     group: str | None
     text: ItemText
+    # The text, and tokens and their places where these do not follow from it
     fields: dict[str, Any]
-    attributes: dict[str, Any]
-    gold: list[CharSpan] | None
+    attributes: dict[str, Any]  # As JSON values
+    gold: list[CharSpan] | None  # What is known
+    # Number, worker and spans of every answer, by attempt
     answers: list[tuple[int, str, list[CharSpan]]]
-    is_predicted: bool = False
-    score: float | None = None
-    sure: list[float] | None = None
+    is_predicted: bool = False  # Whether nobody confirmed what is known
+    score: float | None = None  # The confidence of what is predicted; None where it has none
+    sure: list[float] | None = None  # The confidence of every span of what is known
 
     @property
     def gold_by(self) -> str:

@@ -64,22 +64,14 @@ RESERVED = {
 
 @dataclass(frozen=True)
 class Header:
-    """What the first line says of all others.
+    """What the first line says of all others."""
 
-    Attributes:
-        encoding: Of the tags; None if it does not say.
-        codec: All tags that there may be; None if it does not say.
-        unit: What offsets count, "token" or "char"; None if it does not say.
-        workers: Workers, also those without answers.
-        empty: Columns that hold no value.
-        facts: Facts about workers by their ids.
-    """
-
-    encoding: str | None = None
-    codec: Codec | None = None
-    unit: str | None = None
-    workers: tuple[str, ...] = ()
-    empty: tuple[str, ...] = ()
+    encoding: str | None = None  # Of the tags; None if it does not say
+    codec: Codec | None = None  # All tags that there may be; None if it does not say
+    unit: str | None = None  # What offsets count, "token" or "char"; None if it does not say
+    workers: tuple[str, ...] = ()  # Workers, also those without answers
+    empty: tuple[str, ...] = ()  # Columns that hold no value
+    # Facts about workers by their ids
     facts: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
     @classmethod

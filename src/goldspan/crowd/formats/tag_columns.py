@@ -131,11 +131,7 @@ def with_names(table: pa.Table, names: Mapping[str, Sequence[str]]) -> pa.Table:
 
 
 def spell_labels(table: pa.Table, file: str) -> pa.Table:
-    """Return a table with the names of its integer labels in their place; lists stay as they are.
-
-    Raises:
-        FormatError: A label has no name.
-    """
+    """Return a table with names in place of its integer labels; lists stay as they are."""
     for column, listed in names_in_metadata(table.schema).items():
         place = table.schema.get_field_index(column)
         if place < 0 or not pa.types.is_integer(table.schema.field(place).type):

@@ -89,41 +89,25 @@ def _sentence_ids(file: File) -> Iterable[str]:
 
 
 class _Row(NamedTuple):
-    """A row of a token, or of a part of one.
+    """A row of a token, or of a part of one."""
 
-    Attributes:
-        line: Where it stands.
-        first: Its first unit in the document.
-        last: One past its last unit.
-        is_part: Whether it is part of a token.
-        token: What it covers.
-        cells: One per column of the layers.
-    """
-
-    line: int
-    first: int
-    last: int
-    is_part: bool
-    token: str
-    cells: list[str]
+    line: int  # Where it stands
+    first: int  # Its first unit in the document
+    last: int  # One past its last unit
+    is_part: bool  # Whether it is part of a token
+    token: str  # What it covers
+    cells: list[str]  # One per column of the layers
 
 
 @dataclass
 class _Sentence:
-    """The rows of a sentence while it is read.
+    """The rows of a sentence while it is read."""
 
-    Attributes:
-        record: Where it begins.
-        id: Its id, None if it has none.
-        text: Its text.
-        rows: Its rows.
-        spans: First and last unit of every span, by its label, None if it has none, and its number.
-    """
-
-    record: Record
-    id: str | None = None
+    record: Record  # Where it begins
+    id: str | None = None  # Its id, None if it has none
     text: str | None = None
     rows: list[_Row] = field(default_factory=list)
+    # First and last unit of every span, by its label, None if it has none, and its number
     spans: dict[tuple[str | None, str], tuple[int, int]] = field(default_factory=dict)
 
 

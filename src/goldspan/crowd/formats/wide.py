@@ -331,12 +331,7 @@ def _check_unique(grid: Grid, ids: pa.Array, starts: NDArray[np.int64]) -> None:
 def _labels(
     grid: Grid, columns: Columns
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int32], list[str]]:
-    """Find all label cells that are not `?` or empty.
-
-    Returns:
-        rows and places (0 is gold, 1 + w worker w) of the cells, the index of each one's string,
-        and the distinct strings.
-    """
+    """Find all label cells that are not `?` or empty."""
     gold = -1 if columns.gold is None else columns.gold
     wanted = np.array([gold, *columns.workers], np.int64)
     used = wanted[wanted >= 0]

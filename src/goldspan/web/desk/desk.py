@@ -221,11 +221,7 @@ def by_labels(
 
 
 class Desk:
-    """What the requester sees and does.
-
-    Args:
-        clock: The campaign's clock, in milliseconds.
-    """
+    """What the requester sees and does."""
 
     def __init__(
         self,
@@ -633,19 +629,11 @@ class Desk:
         item: str,
         answer: Sequence[Span] | str,
         *,
-        by: str = "",
-        key: str = "",
-        reviews: bool = False,
+        by: str = "",  # Who decides, for the log; "" for the requester
+        key: str = "",  # Of the request: the same decision again under the same key is kept once
+        reviews: bool = False,  # Whether who decides may only review
     ) -> m.Gold:
-        """Decide an item's labels: they are gold from now on.
-
-        Args:
-            item: The item.
-            answer: Its labels.
-            by: Who decides, for the log; "" for the requester.
-            key: Of the request: the same decision again under the same key is kept once.
-            reviews: Whether who decides may only review: an item that is decided stays as it is.
-        """
+        """Decide an item's labels: they are gold from now on."""
         if reviews and self.ledger.records(GOLD).get(key, {}).get("item") != item:  # not sent again
             self.check_reviewable(item)
         self.check_item(item)

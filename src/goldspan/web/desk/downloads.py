@@ -112,19 +112,12 @@ class Pseudonyms:
 
 @dataclass(frozen=True)
 class Download:
-    """A file that was made.
-
-    Attributes:
-        name: Of the file.
-        media: Its media type.
-        content: Its bytes.
-        lost: What the format cannot hold of the labels and answers, in words.
-    """
+    """A file that was made."""
 
     name: str
     media: str
     content: bytes
-    lost: tuple[str, ...] = ()
+    lost: tuple[str, ...] = ()  # What the format cannot hold of the labels and answers, in words
 
 
 class Shown(NamedTuple):
@@ -144,11 +137,7 @@ CSV, BINARY = "text/csv; charset=utf-8", "application/octet-stream"
 
 
 class Downloads:
-    """Makes the files of a campaign.
-
-    Args:
-        clock: The campaign's clock, in milliseconds.
-    """
+    """Makes the files of a campaign."""
 
     def __init__(
         self, inputs: CampaignInputs, ledger: SqlLedger, engine: Engine | Watcher,

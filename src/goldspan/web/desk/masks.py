@@ -75,12 +75,6 @@ def item(
 
     With the scope "results" annotators have the pseudonyms of downloads. Who only reviews sees
     neither these nor times, and no gold question.
-
-    Args:
-        view: The item.
-        caller: Who asks.
-        names: Gives an annotator's pseudonym.
-        reasons: What the page offers as a reason to skip or report an item.
     """
     changed: dict[str, object] = {}
     answers = view.answers

@@ -18,30 +18,18 @@ from goldspan.web.security.sessions import Link, Links
 
 @dataclass(frozen=True)
 class Event:
-    """What a message of the provider's meant.
+    """What a message of the provider's meant."""
 
-    Attributes:
-        said: "taken"; "repeated": it came before; "old": a later one came before it; "unknown": it
-            is about nobody here.
-        left: The worker whose work here is over, "" if nobody's is.
-    """
-
-    said: str
-    left: str = ""
+    said: str  # "taken"
+    left: str = ""  # The worker whose work here is over, "" if nobody's is
 
 
 class Provider(Protocol):
-    """Where workers come from and go to.
+    """Where workers come from and go to."""
 
-    Attributes:
-        name: As in the plan.
-        checks_people: Whether `identify` asks the provider who somebody is.
-        sends_requests: Whether the server sends requests by itself.
-    """
-
-    name: str
-    checks_people: bool
-    sends_requests: bool
+    name: str  # As in the plan
+    checks_people: bool  # Whether `identify` asks the provider who somebody is
+    sends_requests: bool  # Whether the server sends requests by itself
 
     def identify(self, parameters: Mapping[str, str]) -> str:
         """Return the id of the worker who came with these parameters of an address."""
@@ -95,11 +83,7 @@ _TAKEN_BACK = (
 
 
 class Admission:
-    """Where a provider's workers come in.
-
-    Args:
-        clock: The campaign's clock, in milliseconds.
-    """
+    """Where a provider's workers come in."""
 
     def __init__(
         self, provider: Provider, store: SqlLedger, links: Links, clock: Callable[[], int],

@@ -32,23 +32,14 @@ you were. Whoever has the link works in your name, so please do not pass it on.
 
 @dataclass(frozen=True)
 class Invitation:
-    """What a message says.
+    """What a message says."""
 
-    Attributes:
-        worker: Whom it is for.
-        address: Theirs; "" if it is not known and is filled in by hand.
-        url: The personal link.
-        expires: Until when it holds, in milliseconds since 1970.
-        title: Of the campaign.
-        instructions: In Markdown; the request says them in plain words.
-    """
-
-    worker: str
-    address: str
+    worker: str  # Whom it is for
+    address: str  # Theirs; "" if it is not known and is filled in by hand
     url: str
-    expires: int
+    expires: int  # Until when it holds, in milliseconds since 1970
     title: str
-    instructions: str = ""
+    instructions: str = ""  # In Markdown; the request says them in plain words
 
 
 def read_addresses(path: str | Path) -> dict[str, str]:

@@ -31,41 +31,23 @@ class Later(GoldspanError):  # noqa: N818 - what to do about it
 
 @dataclass(frozen=True)
 class PaymentRequest:
-    """What the provider is to do: approve, reject or pay.
+    """What the provider is to do: approve, reject or pay."""
 
-    Attributes:
-        id: Its name, which says what it is about.
-        act: "approve", "reject" or "bonus".
-        worker: Whom it is about.
-        about: The provider's id of their work.
-        amount: Of a bonus, in millionths of the currency unit.
-        why: Said to the worker, or the reason for a bonus.
-        category: Of a rejection.
-        state: What has become of it.
-        time: When it did, in milliseconds since 1970.
-        facts: What was noted then.
-        n_steps: How many steps were taken.
-    """
-
-    id: str
-    act: str
-    worker: str
-    about: str
-    amount: int = 0
-    why: str = ""
+    id: str  # Its name, which says what it is about
+    act: str  # "approve", "reject" or "bonus"
+    worker: str  # Whom it is about
+    about: str  # The provider's id of their work
+    amount: int = 0  # Of a bonus, in millionths of the currency unit
+    why: str = ""  # Said to the worker, or the reason for a bonus
     category: str = ""
-    state: str = WAITING
-    time: int = 0
-    facts: Mapping[str, Any] = field(default_factory=dict)
-    n_steps: int = 0
+    state: str = WAITING  # What has become of it
+    time: int = 0  # When it did, in milliseconds since 1970
+    facts: Mapping[str, Any] = field(default_factory=dict)  # What was noted then
+    n_steps: int = 0  # How many steps were taken
 
 
 class PaymentQueue:
-    """The requests of a campaign.
-
-    Args:
-        clock: The campaign's clock, in milliseconds.
-    """
+    """The requests of a campaign."""
 
     def __init__(self, store: SqlLedger, clock: Callable[[], int]) -> None:
         self._store, self.clock = store, clock

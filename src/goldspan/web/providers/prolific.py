@@ -105,11 +105,7 @@ MOST_WORDS = 300
 
 
 class Declined(GoldspanError):  # noqa: N818 - what happened to the request
-    """Prolific has answered that it does not do this.
-
-    Attributes:
-        status: Of HTTP.
-    """
+    """Prolific has answered that it does not do this."""
 
     def __init__(self, status: int, words: str) -> None:
         self.status = status
@@ -121,11 +117,7 @@ class Unclear(GoldspanError):  # noqa: N818 - what is known
 
 
 class Api:
-    """Prolific's API.
-
-    Args:
-        sleep: Waits for some seconds.
-    """
+    """Prolific's API."""
 
     def __init__(
         self,
@@ -243,11 +235,7 @@ OVER = frozenset(COURSE[2:])
 
 
 class Submissions:
-    """The submissions of a campaign.
-
-    Args:
-        clock: The campaign's clock, in milliseconds.
-    """
+    """The submissions of a campaign."""
 
     def __init__(self, store: SqlLedger, clock: Callable[[], int]) -> None:
         self._store, self._clock = store, clock
@@ -322,11 +310,7 @@ MOST_DELAY = 120_000
 
 
 class ProlificSender:
-    """Carries requests to Prolific.
-
-    Args:
-        clock: The campaign's clock, in milliseconds.
-    """
+    """Carries requests to Prolific."""
 
     def __init__(
         self, api: Api, study: str, settle_minutes: float, clock: Callable[[], int]
@@ -429,24 +413,14 @@ _NAME = re.compile(r"[A-Za-z0-9._:-]{1,100}")
 
 @dataclass(frozen=True)
 class Message:
-    """A message that is Prolific's.
+    """A message that is Prolific's."""
 
-    Attributes:
-        id: The same when it is sent again.
-        signature: Fingerprint of its signature.
-        time: When the event was sent, in milliseconds since 1970.
-        kind: Of the event.
-        submission: Whose status it tells, "" if it is about something else.
-        participant: Whose submission it is.
-        status: The new one.
-    """
-
-    id: str
+    id: str  # The same when it is sent again
     signature: str
-    time: int
+    time: int  # When the event was sent, in milliseconds since 1970
     kind: str
-    submission: str = ""
-    participant: str = ""
+    submission: str = ""  # Whose status it tells, "" if it is about something else
+    participant: str = ""  # Whose submission it is
     status: str = ""
 
 
@@ -520,11 +494,7 @@ _STRANGE = "Open the study from its page at Prolific: this address is not comple
 
 
 class Prolific:
-    """The provider of participants of a study.
-
-    Args:
-        clock: The campaign's clock, in milliseconds.
-    """
+    """The provider of participants of a study."""
 
     Options = ProlificOptions
     name = "prolific"

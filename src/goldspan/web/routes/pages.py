@@ -44,49 +44,28 @@ FLAG_REASONS = (
 
 @dataclass(frozen=True)
 class LabelPage:
-    """What the labelling page shows of a campaign.
-
-    Attributes:
-        campaign: Its id.
-        title: For the workers.
-        kind: "spans", or "single" for one label per item.
-        labels: Types of spans, or the labels, in the order in which they are offered.
-        paid: Whether answers are paid: a page of unpaid work does not speak of money.
-        instructions: In Markdown; examples show spans as `[Ann](PER)`.
-        skip_reasons: Offered to a worker who skips a task.
-        flag_reasons: Offered to a worker who reports an item.
-    """
+    """What the labelling page shows of a campaign."""
 
     campaign: str
     title: str
-    kind: str
-    labels: tuple[str, ...]
-    instructions: str = ""
-    paid: bool = True
-    skip_reasons: tuple[str, ...] = SKIP_REASONS
-    flag_reasons: tuple[str, ...] = FLAG_REASONS
+    kind: str  # "spans", or "single" for one label per item
+    labels: tuple[str, ...]  # Types of spans, or the labels, in the order in which they are offered
+    instructions: str = ""  # In Markdown; examples show spans as `[Ann](PER)`
+    paid: bool = True  # Whether answers are paid: a page of unpaid work does not speak of money
+    skip_reasons: tuple[str, ...] = SKIP_REASONS  # Offered to a worker who skips a task
+    flag_reasons: tuple[str, ...] = FLAG_REASONS  # Offered to a worker who reports an item
 
 
 @dataclass(frozen=True)
 class Visitor:
-    """Who has opened the page.
+    """Who has opened the page."""
 
-    Attributes:
-        scope: Names the drafts of this worker and campaign in the browser; says nothing else.
-        csrf: What the requests of the page carry in the header `X-Goldspan-CSRF`.
-    """
-
-    scope: str
-    csrf: str
+    scope: str  # Names the drafts of this worker and campaign in the browser; says nothing else
+    csrf: str  # What the requests of the page carry in the header `X-Goldspan-CSRF`
 
 
 def worker_pages(page: LabelPage, visitor: Callable[[Request], Visitor]) -> APIRouter:
-    """Return the routes of a worker's pages.
-
-    Args:
-        page: What is shown.
-        visitor: Finds who asks, and raises where the cookie does not hold.
-    """
+    """Return the routes of a worker's pages."""
     router = APIRouter(include_in_schema=False)
     common: dict[str, Any] = {
         "title": page.title,

@@ -80,12 +80,7 @@ def _model(act: Callable[..., Any]) -> type[Body]:
 
 
 def _read(model: type[Body], request: Request, words: bytes) -> Body:
-    """Read a body.
-
-    Raises:
-        Refused: It does not say that it is JSON.
-        RequestValidationError: It is none, or not what the route needs.
-    """
+    """Read a body."""
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != "application/json":
         raise _UNREAD
@@ -229,11 +224,7 @@ def log_out(request: Request, context: ContextHere, fields: Fields) -> Response:
 
 
 def welcome(context: ServerContext, session: Session, answer: Response | None = None) -> Response:
-    """Return the session's cookie and lead to where its person works, or as `answer` does.
-
-    Raises:
-        Refused: Too many sessions have begun with the link.
-    """
+    """Return the session's cookie and lead to where its person works, or as `answer` does."""
     if session.role == WORKER:
         context.buckets["link"].take(session.link)
     elif session.role == REVIEWER:
@@ -402,11 +393,7 @@ HookBody = Annotated[bytes, Depends(_body)]
 
 
 def _admit(context: ServerContext, address: str) -> None:
-    """Count a new person where the provider does not say who they are.
-
-    Raises:
-        Refused: As many came in today as may, from this address or from all.
-    """
+    """Count a new person where the provider does not say who they are."""
     most, now = context.service.inputs.daily_joins, wall_of(context.settings.clock)()
     # An address could be found from a plain hash of it.
     name = blake2b(

@@ -47,9 +47,6 @@ ONLY_REVIEW = frozenset({REVIEW})
 def check_scopes(names: Sequence[str]) -> tuple[str, ...]:
     """Return scopes in the order of `SCOPES`, each once.
 
-    Raises:
-        InputError: There are none, or one is unknown.
-
     >>> check_scopes(["results", "progress", "results"])
     ('progress', 'results')
     """
@@ -63,19 +60,12 @@ def check_scopes(names: Sequence[str]) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class Caller:
-    """Who asks the desk for something.
+    """Who asks the desk for something."""
 
-    Attributes:
-        id: "requester", or the id of a token or of a reviewer.
-        by: The same in words, for the campaign's log.
-        scopes: What they may do.
-        session: Of a browser; None for a program.
-    """
-
-    id: str
-    by: str
-    scopes: frozenset[str]
-    session: Session | None = None
+    id: str  # "requester", or the id of a token or of a reviewer
+    by: str  # The same in words, for the campaign's log
+    scopes: frozenset[str]  # What they may do
+    session: Session | None = None  # Of a browser; None for a program
 
     def may(self, scope: str) -> bool:
         """Whether they have a scope."""
@@ -105,36 +95,19 @@ _UNKNOWN = "This token is not valid here, has expired or was revoked."
 
 @dataclass(frozen=True)
 class Token:
-    """A token, without what is secret of it.
+    """A token, without what is secret of it."""
 
-    Attributes:
-        id: By which it is revoked.
-        name: What it is for, in the words of who made it.
-        scopes: What it allows.
-        issued: When it was made, in milliseconds since 1970.
-        expires: From when on it no longer holds.
-        revoked: Whether it was taken back.
-        used: When it was last used, up to an hour late; None if never.
-    """
-
-    id: str
-    name: str
-    scopes: tuple[str, ...]
-    issued: int
-    expires: int
-    revoked: bool = False
-    used: int | None = None
+    id: str  # By which it is revoked
+    name: str  # What it is for, in the words of who made it
+    scopes: tuple[str, ...]  # What it allows
+    issued: int  # When it was made, in milliseconds since 1970
+    expires: int  # From when on it no longer holds
+    revoked: bool = False  # Whether it was taken back
+    used: int | None = None  # When it was last used, up to an hour late; None if never
 
 
 class Tokens:
-    """The tokens of a campaign.
-
-    Args:
-        notes: Where they are kept.
-        ledger: Keeps when they were used.
-        kind: Kind of the records.
-        prefix: How a token begins.
-    """
+    """The tokens of a campaign."""
 
     def __init__(
         self, notes: RecordCache, ledger: SqlLedger, kind: str = TOKEN, prefix: str = PREFIX
@@ -145,11 +118,7 @@ class Tokens:
         self._turn = Lock()
 
     def make(self, name: str, scopes: Sequence[str], days: float) -> tuple[Token, str]:
-        """Make a token; return it with its text, which nothing gives again.
-
-        Raises:
-            InputError: The name, a scope or the time is not allowed.
-        """
+        """Make a token; return it with its text, which nothing gives again."""
         name = name.strip()
         if not 0 < len(name) <= LONGEST or not name.isprintable():
             raise InputError(f"a name must have 1 to {LONGEST} printable characters, not {name!r}")
@@ -166,11 +135,7 @@ class Tokens:
         return made, text
 
     def read(self, text: str) -> Token:
-        """Return the token of a text.
-
-        Raises:
-            Refused: It is none, has expired or was revoked: which of these, is not told.
-        """
+        """Return the token of a text."""
         prefix, _, rest = text[:LONGEST].partition("_")
         name, _, _ = rest.partition("_")
         body = self._notes.all(self._kind).get(name) if prefix == self._prefix else None
@@ -236,9 +201,6 @@ class Tokens:
 
 def bearer_of(header: str) -> str:
     """Return the token of the header `Authorization`.
-
-    Raises:
-        Refused: It is of another kind.
 
     >>> bearer_of("Bearer gst_1_a")
     'gst_1_a'

@@ -50,11 +50,7 @@ FORGOTTEN = 3_600.0
 
 
 class Buckets:
-    """Buckets of one rate, by name.
-
-    Args:
-        clock: The campaign's clock, in milliseconds.
-    """
+    """Buckets of one rate, by name."""
 
     def __init__(self, rate: Rate, clock: Callable[[], int]) -> None:
         self._rate, self._clock = rate, clock
@@ -90,12 +86,6 @@ class StoredBuckets:
 
     What is kept of a name is when its bucket will be full again (the generic cell rate algorithm,
     which lets the same through).
-
-    Args:
-        rate: The rate.
-        kind: What it limits.
-        ledger: Keeps the names as hashes.
-        key: Of the hashes: addresses could be found from plain ones.
     """
 
     def __init__(self, rate: Rate, kind: str, ledger: SqlLedger, key: bytes) -> None:
@@ -176,16 +166,7 @@ class StoredDelays:
 
 
 def _tried(then: float, n_wrong: int, now: float) -> int:
-    """Return how many tries count as wrong with one that comes now.
-
-    Args:
-        then: When the last one came, in seconds.
-        n_wrong: How many counted then.
-        now: The time, in seconds.
-
-    Raises:
-        Refused: It comes too early.
-    """
+    """Return how many tries count as wrong with one that comes now."""
     if now - then >= FORGOTTEN:
         n_wrong = 0
     # Doubling is bounded before it is done: nobody counts the tries of a year.

@@ -60,13 +60,7 @@ _PAGE = (
 
 
 class Places:
-    """Which connections of a server have a place, and which wait outside.
-
-    Attributes:
-        quiet: Connections with a place on which no request is read or answered; the one that has
-            been silent for longest is the first.
-        outside: Connections without one: no head has come yet, or they were told 503.
-    """
+    """Which connections of a server have a place, and which wait outside."""
 
     def __init__(self) -> None:
         self.quiet: dict[BoundedProtocol, None] = {}

@@ -57,28 +57,14 @@ class ProviderError(GoldspanError):
 
 @dataclass(frozen=True)
 class Entered:
-    """Who has come in.
+    """Who has come in."""
 
-    Attributes:
-        role: "desk" or "reviewer".
-        person: A name that says nothing; the same for the same person.
-    """
-
-    role: str
-    person: str
+    role: str  # "desk" or "reviewer"
+    person: str  # A name that says nothing; the same for the same person
 
 
 class OpenIdLogin:
-    """The login of one server by one provider.
-
-    Args:
-        plan: What the plan says.
-        keys: The server's secret.
-        ledger: Keeps which states were used.
-        clock: The wall clock, in milliseconds.
-        redirect: The address to which the provider sends people back.
-        transport: How requests travel, for tests.
-    """
+    """The login of one server by one provider."""
 
     def __init__(
         self, plan: OpenId, keys: Keys, ledger: SqlLedger, clock: Callable[[], int], redirect: str,
@@ -117,16 +103,7 @@ class OpenIdLogin:
         )
 
     def finish(self, cookie: str | None, given: Mapping[str, str]) -> Entered:
-        """Return who came back from the provider.
-
-        Args:
-            cookie: That of `begin`.
-            given: The parameters of the address.
-
-        Raises:
-            Refused: The answer is not one to a login of this browser, or the person may not enter.
-            ProviderError: The provider's answer is not what it must be.
-        """
+        """Return who came back from the provider."""
         facts = self._signer.read(cookie) if cookie else None
         if facts is None or not compare_digest(
             str(facts.get("state", "")).encode(), given.get("state", "").encode()

@@ -100,21 +100,13 @@ LINK, REVOKED, ADDRESS = "link", "link-revoked", "address"
 
 @dataclass(frozen=True)
 class Link:
-    """A worker's link.
+    """A worker's link."""
 
-    Attributes:
-        id: By which it is revoked.
-        worker: Whose it is.
-        issued: When it was made, in milliseconds since 1970.
-        expires: From when on it no longer holds.
-        revoked: Whether it was taken back.
-    """
-
-    id: str
+    id: str  # By which it is revoked
     worker: str
-    issued: int
-    expires: int
-    revoked: bool = False
+    issued: int  # When it was made, in milliseconds since 1970
+    expires: int  # From when on it no longer holds
+    revoked: bool = False  # Whether it was taken back
 
 
 class Links:
@@ -231,27 +223,16 @@ Facts = tuple[Mapping[str, Any], Mapping[str, Any]]
 
 @dataclass(frozen=True)
 class Session:
-    """Who asks, since when and until when.
+    """Who asks, since when and until when."""
 
-    Attributes:
-        role: "worker", "desk" or "reviewer".
-        person: The worker's id, "requester", or the id of the reviewer's link.
-        campaign: The campaign's id.
-        id: The session's.
-        issued: When it began, by the campaign's clock, in milliseconds.
-        until: When it ends, by the same clock.
-        link: Id of the link that it began with.
-        epoch: How often the password had been set.
-    """
-
-    role: str
-    person: str
+    role: str  # "worker", "desk" or "reviewer"
+    person: str  # The worker's id, "requester", or the id of the reviewer's link
     campaign: str
     id: str
-    issued: int
-    until: int
-    link: str = ""
-    epoch: int = 0
+    issued: int  # When it began, by the campaign's clock, in milliseconds
+    until: int  # When it ends, by the same clock
+    link: str = ""  # Id of the link that it began with
+    epoch: int = 0  # How often the password had been set
 
 
 class Sessions:
@@ -292,13 +273,7 @@ class Sessions:
         return session
 
     def begin_review(self, person: str, left: int, link: str = "") -> Session:
-        """Begin a reviewer's session; it lasts as a requester's, and never outlives the link.
-
-        Args:
-            person: The reviewer, by a name that says nothing.
-            left: Milliseconds for which the link is still valid.
-            link: By which the session ends if it is revoked.
-        """
+        """Begin a reviewer's session; it lasts as a requester's, and never outlives the link."""
         now = self._notes.clock()
         until = now + min(round(self._settings.desk_hours * HOUR), left)
         session = Session(REVIEWER, person, self._campaign, new_id(), now, until, link)
