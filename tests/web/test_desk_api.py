@@ -56,10 +56,6 @@ def test_the_api_sends_the_views_of_the_desk_as_they_are(served, desk, name):
     assert desk.get(name).json() == as_json(getattr(served.service.desk, name)())
 
 
-def test_the_address_of_before_still_lists_the_uncertain_items(desk):
-    assert desk.get("doubts").json() == desk.get("uncertain").json()
-
-
 def test_items_are_given_by_page_and_whole(served, desk):
     page = desk.get("items", params={"limit": 2, "state": "all"}).json()
     assert [len(page["items"]), page["more"]] == [2, True]
@@ -132,7 +128,6 @@ def test_pages_lead_to_the_login_and_are_there_afterwards(served):
     assert browser.get("/desk/items/x").status_code == 404
     assert browser.get("/desk/overview").status_code == 404
     assert browser.get("/desk/nothing").status_code == 404
-    assert browser.get("/desk/doubts").headers["location"] == "/desk/review"  # in bookmarks
 
 
 # ---- the stream ----

@@ -24,7 +24,6 @@ from sqlalchemy import select
 
 from campaign.tiny import write_files
 from goldspan.campaign import read_inputs, read_plan
-from goldspan.old_name import variable
 from goldspan.store import open_ledger
 from goldspan.store.people import ids
 from goldspan.store.schema import answers, items, workers
@@ -35,7 +34,7 @@ from goldspan.web.work import Tasks
 from web.serving import plan_file
 from web.working import Hand
 
-KILLS = int(variable("GOLDSPAN_TORTURE") or "3")
+KILLS = int(os.environ.get("GOLDSPAN_TORTURE") or "3")
 PER_PLACE, N_HANDS, MOST = 10, 6, 3
 PLAN = {
     "control": {"n": 6, "gold": "truth.csv", "share": 0.25, "first": 1, "least": 0},

@@ -14,8 +14,7 @@ from goldspan.errors import InputError
 from goldspan.store import backup_ledger, restore_ledger
 from goldspan.web import Auth, ServerSettings, open_service
 from goldspan.web.errors import Refused
-from goldspan.web.opening import FILE, ID, SERVER, open_store, with_id
-from web.played import BEGIN
+from goldspan.web.opening import FILE
 from web.serving import KEYS, Clock, answer, key, open_round, plan_file
 
 
@@ -87,17 +86,6 @@ def test_the_id_goes_with_a_backup(tmp_path):
     restore_ledger(tmp_path / "copy.db", tmp_path / "new" / FILE).close()
     with opened(tmp_path, "new") as service:
         assert service.inputs.key == before
-
-
-@pytest.mark.parametrize("begun", ["plan", "link"])
-def test_a_campaign_from_before_there_were_ids_keeps_what_it_was_known_by(tmp_path, begun):
-    inputs = read_inputs(read_plan(plan_file(tmp_path)), tmp_path)
-    with open_store(inputs, tmp_path / "out", None, BEGIN) as ledger:
-        facts = {"id": "weather-0badcafe"} if begun == "plan" else {"worker": "ann"}
-        ledger.record(begun, begun, facts, BEGIN)
-        named = with_id(inputs, ledger, BEGIN)
-        assert named.key == ("weather-0badcafe" if begun == "plan" else inputs.key)
-        assert ledger.records(SERVER)[ID] == {"id": named.key}
 
 
 def test_what_was_worked_out_of_a_setting_is_kept_under_its_id(tmp_path):

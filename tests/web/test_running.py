@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import resource
 import signal
 import socket
@@ -16,7 +17,6 @@ from contextlib import contextmanager, suppress
 import pytest
 
 from goldspan.errors import InputError
-from goldspan.old_name import variable
 from goldspan.web import running
 from goldspan.web.running import check_exposure, listen
 from goldspan.web.security.connections import BoundedProtocol
@@ -46,7 +46,7 @@ with listen("127.0.0.1", 0) as listening:
 """
 
 
-TORTURE = int(variable("GOLDSPAN_TORTURE") or "0")
+TORTURE = int(os.environ.get("GOLDSPAN_TORTURE") or "0")
 FLOODS = [(2_000, 2_300), (2_000, 6_000)] if TORTURE else [(20, 60)]
 """Places of a server, and connections that ask at once."""
 

@@ -18,7 +18,6 @@ from sqlalchemy import text
 from starlette.testclient import TestClient
 
 from cli.test_invite import write_plan
-from goldspan.old_name import variable
 from goldspan.store.engine import LostError, connect, to_url
 from goldspan.web import ServerSettings, create_app
 from web.serving import KEYS, serve
@@ -26,7 +25,7 @@ from web.serving import KEYS, serve
 GOLDSPAN = [sys.executable, "-c", "from goldspan.cli import main; main()"]
 # Nobody counts as gone because the machine is busy.
 PATIENT = "from goldspan.store import roles; roles.LOOKS = 10**6; "
-MODES = ["immediate", *(["fast"] if variable("GOLDSPAN_TORTURE") else [])]
+MODES = ["immediate", *(["fast"] if os.environ.get("GOLDSPAN_TORTURE") else [])]
 """Starting servers takes long; `tests/store/test_roles.py` restarts the database in both modes."""
 
 

@@ -13,7 +13,6 @@ from pathlib import Path
 import pytest
 
 from cli.test_serve import GOLDSPAN
-from goldspan.old_name import variable
 from goldspan.store.ledger import open_ledger
 from goldspan.web import ServerSettings, create_app, open_service
 from goldspan.web.dependencies import make_buckets
@@ -28,7 +27,7 @@ from web.test_kill import Place
 from web.test_loop_process import children, is_alive
 from web.working import Hand
 
-TORTURE = int(variable("GOLDSPAN_TORTURE") or "0")
+TORTURE = int(os.environ.get("GOLDSPAN_TORTURE") or "0")
 N_HANDS, ROUNDS = (200, 3) if TORTURE else (8, 1)
 """Annotators, and how often every process is killed."""
 

@@ -284,6 +284,8 @@ def test_a_flag_is_kept_with_its_note(service):
     assert got["status"] == "flagged"
     (flag,) = service.ledger.records("flag").values()
     assert flag["note"] == "half a sentence"
+    with pytest.raises(Refused, match="Something else was sent under this key"):
+        service.work.flag("ann", task, sent, "other", "half a sentence")
 
 
 def test_a_task_given_back_is_free_for_others(service):

@@ -6,12 +6,11 @@ import math
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from goldspan.cli.campaign import write_findings
-from goldspan.cli.commands import Group, command_with
 from goldspan.cli.options import (
     AsJson,
     Overwrite,
@@ -35,12 +34,7 @@ if TYPE_CHECKING:
     from goldspan.web.desk import Desk
 
 
-class _Commands(Group):
-    old_names: ClassVar = {"doubts": "uncertain"}
-
-
 desk = typer.Typer(
-    cls=_Commands,
     no_args_is_help=True,
     add_completion=False,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -194,7 +188,7 @@ def stop(
         _show(at.stop(), lambda _: "ending: the server writes the files", as_json=json)
 
 
-@desk.command(cls=command_with({"--why": "--reason"}), short_help="Keep, drop or test a worker.")
+@desk.command(short_help="Keep, drop or test a worker.")
 @at_campaign
 def judge(
     place: Place, worker: WorkerId,

@@ -13,14 +13,13 @@ from fastapi.security import APIKeyCookie, HTTPBearer, SecurityScopes
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import HTTPConnection
 
-from goldspan.old_name import OLD_NAME
 from goldspan.store import SqlLedger
 from goldspan.store.journal import Held
 from goldspan.web.errors import Refused
 from goldspan.web.metrics import Metrics
 from goldspan.web.security.access import ALL, ONLY_REVIEW, Caller, bearer_of
 from goldspan.web.security.account import Buckets, StoredBuckets, address_name
-from goldspan.web.security.auth import HEADER, OLD_HEADER, SAFE, Auth, FormSigner
+from goldspan.web.security.auth import HEADER, SAFE, Auth, FormSigner
 from goldspan.web.security.sessions import DESK, REVIEWER, WORKER, Facts, Session
 from goldspan.web.service import Service
 from goldspan.web.settings import STORED, ServerSettings
@@ -66,13 +65,9 @@ class ServerContext:
         name = f"goldspan_{kind}{self.settings.prefix.replace('/', '_')}"
         return f"__Host-{name}" if self.settings.is_secure else name
 
-    def old_cookie_name(self, kind: str) -> str:
-        """Return the name that a cookie had before the package was called goldspan."""
-        return self.cookie_name(kind).replace("goldspan", OLD_NAME)
-
     def cookie_of(self, cookies: Mapping[str, str], kind: str) -> str | None:
-        """Return the cookie of a kind among those that a browser sent, under either name."""
-        return cookies.get(self.cookie_name(kind), cookies.get(self.old_cookie_name(kind)))
+        """Return the cookie of a kind among those that a browser sent."""
+        return cookies.get(self.cookie_name(kind))
 
 
 def make_buckets(ledger: SqlLedger, settings: ServerSettings) -> dict[str, Buckets | StoredBuckets]:
@@ -149,8 +144,7 @@ def _authorize(
     sessions = context.auth.sessions
     session = sessions.read(role, context.cookie_of(request.cookies, role), facts)
     context.buckets[role].take(session.person)
-    given = token or request.headers.get(OLD_HEADER)
-    if request.method not in SAFE and not sessions.is_csrf(session, given):
+    if request.method not in SAFE and not sessions.is_csrf(session, token):
         log.warning("refused: a change in a %s's session without its token", role)
         raise Refused("csrf", "The page is out of date: load it again.", 403)
     return session

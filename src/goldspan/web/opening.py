@@ -81,7 +81,7 @@ def with_id(inputs: CampaignInputs, ledger: Ledger, now: int) -> CampaignInputs:
     known = _kept(ledger)
     if known is None:
         with suppress(InputError):  # another process was quicker
-            ledger.record(SERVER, ID, {"id": _first(inputs, ledger)}, now)
+            ledger.record(SERVER, ID, {"id": f"{inputs.plan.name}-{secrets.token_hex(8)}"}, now)
         known = _kept(ledger)
     return inputs.named(str(known))
 
@@ -89,18 +89,6 @@ def with_id(inputs: CampaignInputs, ledger: Ledger, now: int) -> CampaignInputs:
 def _kept(ledger: Ledger) -> str | None:
     found = ledger.records(SERVER).get(ID)
     return None if found is None else str(found["id"])
-
-
-def _first(inputs: CampaignInputs, ledger: Ledger) -> str:
-    """Return a new id; a campaign that was served before it had one keeps what it was known by."""
-    begun = ledger.records("plan").get("plan")
-    if begun is not None:
-        return str(begun["id"])
-    from goldspan.web.security.sessions import (
-        LINK,  # loads what signs: `goldspan run` needs none
-    )
-
-    return inputs.key if ledger.records(LINK) else f"{inputs.plan.name}-{secrets.token_hex(8)}"
 
 
 def _file_of(place: str | Path) -> Path | None:

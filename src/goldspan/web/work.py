@@ -77,7 +77,7 @@ class Tasks:
             raise Refused("invalid", "This task is not one of yours: load the page again.", 422)
         number, mark = facts["n"] ^ self._mask(facts["m"]), facts["m"]
         # A pool that was put in another order since has another item in this place.
-        if number >= len(self.inputs.ids) or mark not in self._marks(number, worker):
+        if number >= len(self.inputs.ids) or mark != self._mark_of(number, worker):
             raise Refused("invalid", "The items changed meanwhile: load the page again.", 422)
         return str(self.inputs.ids[number])
 
@@ -116,14 +116,12 @@ class Tasks:
         return [{"start": span.start, "end": span.end, "type": span.type} for span in found]
 
     def _masked(self, number: int, worker: str) -> dict[str, Any]:
-        mark = self._marks(number, worker)[0]
+        mark = self._mark_of(number, worker)
         return {"n": number ^ self._mask(mark), "m": mark}
 
-    def _marks(self, number: int, worker: str) -> tuple[str, str]:
-        """Return the mark of a worker's task, and that of a task which version 0.1 gave out."""
-        names = (f"item {self.inputs.ids[number]} {worker}", f"{number} {worker}")
-        both = (digest(self._key, name.encode(), "sha256")[:12].hex() for name in names)
-        return next(both), next(both)
+    def _mark_of(self, number: int, worker: str) -> str:
+        name = f"item {self.inputs.ids[number]} {worker}"
+        return digest(self._key, name.encode(), "sha256")[:12].hex()
 
     def _mask(self, mark: str) -> int:
         return int.from_bytes(digest(self._key, f"mask {mark}".encode(), "sha256")[:6])
@@ -549,17 +547,12 @@ class Work:
         facts = {"item": item, "worker": worker, "reason": reason, "note": note, "sent": sent}
         name = blake2b(f"{item}\0{worker}".encode(), digest_size=16).hexdigest()
 
-        def keep(entry: Entry) -> None:
-            for one in (sent, name):  # version 0.1 kept it under its key
-                there = queries.read_fact(entry.connection, FLAG, one)
-                if there is not None and there.setdefault("sent", one) == sent and there != facts:
-                    raise Refused("conflict", "Something else was sent under this key.", 409)
-                if there is not None:
-                    return
-            record(entry, FLAG, name, facts)
-
         def act(entry: Entry) -> None:
-            keep(entry)
+            there = queries.read_fact(entry.connection, FLAG, name)
+            if there is None:
+                record(entry, FLAG, name, facts)
+            elif there["sent"] == sent and there != facts:
+                raise Refused("conflict", "Something else was sent under this key.", 409)
             _pass(entry, worker, item, reason)
 
         self._write(worker, act)

@@ -164,7 +164,6 @@ def agreement(caller: Results, context: ContextHere) -> m.Agreement:
     return masks.agreement(context.service.desk.agreement(), caller)
 
 
-@router.get("/doubts", include_in_schema=False)
 @router.get("/uncertain", responses=refusals())
 def uncertain(_: Reads, context: ContextHere, limit: Limit = 20) -> list[m.UncertainItem]:
     """Return uncertain items, least confident first, without gold questions and reviewed items."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from fastapi import APIRouter, HTTPException, Request
-from fastapi.responses import HTMLResponse, RedirectResponse, Response
+from fastapi.responses import HTMLResponse, Response
 
 from goldspan.web.dependencies import (
     ContextHere,
@@ -145,8 +145,6 @@ def item(request: Request, context: ContextHere, item: str) -> Response:
 @router.get("/desk/{name}", response_class=HTMLResponse)
 def page(request: Request, context: ContextHere, name: str) -> Response:
     """Show one of the other pages."""
-    if name == "doubts":  # the address of version 0.1
-        return RedirectResponse(f"{MOUNT.get()}/desk/review", 308)
     if name not in PAGES or name == "overview":
         raise HTTPException(404)
     return _page(request, context, name)

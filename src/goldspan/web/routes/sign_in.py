@@ -38,7 +38,7 @@ from goldspan.web.pages import (
 from goldspan.web.providers.base import Admission
 from goldspan.web.providers.registry import open_provider
 from goldspan.web.security.account import KNOWN_DAYS, address_name, in_turn
-from goldspan.web.security.auth import HEADER, OLD_HEADER
+from goldspan.web.security.auth import HEADER
 from goldspan.web.security.oidc import (
     CALLBACK,
     MINUTES,
@@ -208,8 +208,7 @@ def _log_in(request: Request, context: ServerContext, form: LoginForm) -> Respon
 @router.post("/logout")
 def log_out(request: Request, context: ContextHere, fields: Fields) -> Response:
     """End the sessions whose token the header or the form has, and take their cookies."""
-    headers = request.headers
-    given = headers.get(HEADER) or headers.get(OLD_HEADER) or read_form(LogoutForm, fields).csrf
+    given = request.headers.get(HEADER) or read_form(LogoutForm, fields).csrf
     sessions = context.auth.sessions
     there = [session_here(request, role) for role in (DESK, REVIEWER, WORKER)]
     ended = [one for one in there if one and sessions.is_csrf(one, given)]
@@ -284,17 +283,13 @@ def _set_cookie(
         context.cookie_name(kind), value, max_age=seconds, path="/", httponly=True,
         secure=context.settings.is_secure, samesite=same_site,  # type: ignore[arg-type]
     )  # fmt: skip
-    _delete_cookie(context, answer, context.old_cookie_name(kind))
 
 
 def drop_cookie(context: ServerContext, answer: Response, kind: str) -> None:
     """Let a browser forget a cookie."""
-    for name in (context.cookie_name(kind), context.old_cookie_name(kind)):
-        _delete_cookie(context, answer, name)
-
-
-def _delete_cookie(context: ServerContext, answer: Response, name: str) -> None:
-    answer.delete_cookie(name, path="/", httponly=True, secure=context.settings.is_secure)
+    answer.delete_cookie(
+        context.cookie_name(kind), path="/", httponly=True, secure=context.settings.is_secure
+    )
 
 
 def _see(context: ServerContext, path: str) -> Response:

@@ -25,7 +25,6 @@ from argon2.exceptions import InvalidHashError, VerificationError
 
 from goldspan.campaign.clock import wall_clock
 from goldspan.errors import InputError
-from goldspan.old_name import OLD_NAME
 from goldspan.store import SqlLedger
 from goldspan.web.errors import Refused
 from goldspan.web.security.secret import Signer, new_id
@@ -225,7 +224,7 @@ WORDS = (
     "server", "requester", "annotator", "annotation", "worker", "label", "labels", "campaign",
     "summer", "winter", "spring", "autumn", "january", "february", "march", "april", "june",
     "july", "august", "september", "october", "november", "december", "monday", "friday",
-    "goldspan", OLD_NAME,
+    "goldspan",
 )  # fmt: skip
 """What people take who want no password, in small letters."""
 KEYS = (

@@ -10,7 +10,6 @@ from hmac import compare_digest, new
 from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from goldspan.old_name import OLD_NAME
 from goldspan.store import SqlLedger
 from goldspan.web.security.access import Tokens
 from goldspan.web.security.account import Account, StoredDelays
@@ -78,8 +77,6 @@ class Headers:
 
 SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 HEADER = "X-Goldspan-CSRF"
-OLD_HEADER = f"X-{OLD_NAME}-CSRF"
-"""What pages send that were loaded before the package was called goldspan."""
 
 
 class FormSigner:

@@ -16,7 +16,6 @@ from typing import Any
 from itsdangerous import BadData, URLSafeSerializer
 
 from goldspan.errors import InputError
-from goldspan.old_name import variable
 
 # --------------------------------------------------------------------------------------------------
 # The server's secret: created at the first start and kept beside the store
@@ -64,7 +63,7 @@ def load_keys(folder: str | Path) -> Keys:
     Raises:
         InputError: The file cannot be read or written, others may read it, or it is no secret.
     """
-    named = variable(VARIABLE)
+    named = os.environ.get(VARIABLE)
     path = Path(named) if named else Path(folder) / FILE
     try:
         if not named:
@@ -80,7 +79,7 @@ def load_keys(folder: str | Path) -> Keys:
         )
     # Part of the scheme, seen by nobody: another value would end all links and sessions, and give
     # all workers other pseudonyms.
-    return Keys(blake2b(words, digest_size=32, person=b"karat root").digest())
+    return Keys(blake2b(words, digest_size=32, person=b"goldspan root").digest())
 
 
 def _make(path: Path) -> None:
@@ -151,7 +150,7 @@ class Signer:
     def _serializer(self) -> URLSafeSerializer:
         how = {"key_derivation": "hmac", "digest_method": sha256}
         # Part of the scheme, seen by nobody: another salt would end all links and sessions.
-        return URLSafeSerializer(self._key, salt=b"karat", signer_kwargs=how)
+        return URLSafeSerializer(self._key, salt=b"goldspan", signer_kwargs=how)
 
 
 def new_id() -> str:

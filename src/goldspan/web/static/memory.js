@@ -9,22 +9,6 @@ export class Memory {
     this.prefix = `goldspan:${scope}:`;
     this.storage = storage;
     this.spare = new Map();
-    this.old = `karat:${scope}:`;
-    this.takeOver();
-  }
-
-  /** Bring what was kept before the package was called goldspan under its names of now. */
-  takeOver() {
-    const kept = Object.keys(this.storage ?? {}).filter((name) => name.startsWith(this.old));
-    for (const name of kept.map((full) => full.slice(this.old.length))) {
-      const text = this.storage.getItem(this.old + name);
-      try {
-        if (this.storage.getItem(this.prefix + name) === null) this.storage.setItem(this.prefix + name, text);
-        this.storage.removeItem(this.old + name);
-      } catch {
-        this.spare.set(name, text); // no room for two: it stays where it was until it is dropped
-      }
-    }
   }
 
   get lasts() {
@@ -92,7 +76,7 @@ export class Memory {
 
   drop(name) {
     this.spare.delete(name);
-    for (const prefix of [this.prefix, this.old]) this.storage?.removeItem(prefix + name);
+    this.storage?.removeItem(this.prefix + name);
   }
 
   names(kind) {
