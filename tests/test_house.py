@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import ast
+import importlib
 import json
 import subprocess
 import sys
 from functools import cache
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -122,10 +124,18 @@ def test_nothing_heavy_is_loaded(code):
     assert json.loads(run.stdout.splitlines()[-1]) == []
 
 
-def test_the_public_face_is_sorted_and_complete():
-    assert goldspan.__all__ == sorted(goldspan.__all__)
-    for name in goldspan.__all__:
-        assert getattr(goldspan, name) is not None
+def test_tab_finds_the_public_names_of_every_package_and_nothing_else():
+    faces = [importlib.import_module(name) for name in _modules() if _hands_on(name)]
+    assert goldspan in faces
+    for face in faces:
+        assert dir(face) == face.__all__ == sorted(face.__all__), face.__name__
+        for name in face.__all__:
+            assert not isinstance(getattr(face, name), ModuleType), f"{face.__name__}.{name}"
+
+
+def _hands_on(name: str) -> bool:
+    path = _modules()[name]
+    return path.name == "__init__.py" and "goldspan._lazy" in _imported_modules(name, _modules())
 
 
 @pytest.mark.parametrize(

@@ -8,43 +8,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from goldspan._lazy import lazy
-from goldspan._version import __version__
+from goldspan._version import __version__ as __version__
 
 if TYPE_CHECKING:
-    from goldspan.aggregation import Consensus, aggregate
-    from goldspan.crowd import Crowd, agreement, read_crowd, write_crowd
-    from goldspan.crowd.measures import score
-    from goldspan.crowd.model import Tagset
-    from goldspan.spans import Span
+    from goldspan.aggregation import Consensus as Consensus
+    from goldspan.aggregation import aggregate as aggregate
+    from goldspan.crowd import Crowd as Crowd
+    from goldspan.crowd import agreement as agreement
+    from goldspan.crowd import read_crowd as read_crowd
+    from goldspan.crowd import write_crowd as write_crowd
+    from goldspan.crowd.measures import score as score
+    from goldspan.crowd.model import Tagset as Tagset
+    from goldspan.spans import Span as Span
 
-__all__ = [
-    "Consensus",
-    "Crowd",
-    "Span",
-    "Tagset",
-    "__version__",
-    "aggregate",
-    "agreement",
-    "read_crowd",
-    "score",
-    "write_crowd",
-]
-
-_HOME = {
-    "Consensus": "goldspan.aggregation",
-    "Crowd": "goldspan.crowd",
-    "Span": "goldspan.spans",
-    "Tagset": "goldspan.crowd.model",
-    "aggregate": "goldspan.aggregation",
-    "agreement": "goldspan.crowd",
-    "read_crowd": "goldspan.crowd",
-    "score": "goldspan.crowd.measures",
-    "write_crowd": "goldspan.crowd",
-}
-
-__getattr__ = lazy(__name__, _HOME)
-
-
-def __dir__() -> list[str]:
-    """List the public names, imported or not."""
-    return sorted({*globals(), *__all__})
+__getattr__, __dir__, __all__ = lazy(__name__)

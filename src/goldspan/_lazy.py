@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 import sys
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection
 from importlib import import_module
 from typing import Any
 
@@ -12,21 +13,26 @@ from goldspan.errors import MissingExtraError, UnavailableError
 
 def lazy(
     package: str,
-    home: Mapping[str, str],  # The module that each public name lives in
     *,
+    also: Collection[str] = (),  # Public names that the package's own file defines
     extra: str = "",  # The extra of goldspan that the names need, if they need one
     needs: Collection[str] = (),  # Names of the modules that this extra installs
     purpose: str = "",  # What is not available without it, for the message
-) -> Callable[[str], Any]:
-    """Make a module `__getattr__`.
+) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
+    """Make a package's `__getattr__`, `__dir__` and `__all__` from its list of re-exports.
+
+    The list is the one that type checkers read: the lines `from module import name as name` of
+    the package's file, most of them under `if TYPE_CHECKING`.
 
     Where an optional package is missing, `from package import name` raises `MissingExtraError`,
-    and access as an attribute an AttributeError with the same message, so that `hasattr` is False.
+    and attribute access an AttributeError with the same message, so that `hasattr` is False.
 
-    >>> get = lazy("goldspan", {"Span": "goldspan.spans"})
-    >>> get("Span").__name__
-    'Span'
+    >>> get, names, _ = lazy("goldspan")
+    >>> get("Span").__name__, names()[:2]
+    ('Span', ['Consensus', 'Crowd'])
     """
+    home = _exports(package)
+    public = sorted({*home, *also})
 
     def get(name: str) -> Any:
         if name not in home:
@@ -46,7 +52,19 @@ def lazy(
             raise missing from None
         raise UnavailableError(str(missing)) from missing
 
-    return get
+    return get, lambda: list(public), public
+
+
+def _exports(package: str) -> dict[str, str]:
+    """Return the module of each name that a package's file re-exports by `name as name`."""
+    source = sys.modules[package].__spec__.loader.get_source(package)  # type: ignore[union-attr]
+    return {
+        alias.name: node.module
+        for node in ast.walk(ast.parse(source))
+        if isinstance(node, ast.ImportFrom) and node.module
+        for alias in node.names
+        if alias.asname == alias.name
+    }
 
 
 def _is_from_import() -> bool:

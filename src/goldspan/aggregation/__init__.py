@@ -14,22 +14,13 @@ from goldspan.errors import UnknownNameError
 from goldspan.plugins import load, plugins
 
 if TYPE_CHECKING:
-    from goldspan.aggregation.base import Aggregator
-    from goldspan.aggregation.calibration import calibrate
-    from goldspan.aggregation.consensus import Consensus
+    from goldspan.aggregation.base import Aggregator as Aggregator
+    from goldspan.aggregation.calibration import calibrate as calibrate
+    from goldspan.aggregation.consensus import Consensus as Consensus
     from goldspan.crowd import Crowd
     from goldspan.protocols import Checkpoint, Progress, Runner
 
-__all__ = ["Aggregator", "Consensus", "aggregate", "calibrate", "get_aggregator", "methods"]
-
-__getattr__ = lazy(
-    __name__,
-    {
-        "Aggregator": "goldspan.aggregation.base",
-        "Consensus": "goldspan.aggregation.consensus",
-        "calibrate": "goldspan.aggregation.calibration",
-    },
-)
+__getattr__, __dir__, __all__ = lazy(__name__, also=("methods", "get_aggregator", "aggregate"))
 
 
 def methods() -> dict[str, str]:

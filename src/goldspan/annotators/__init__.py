@@ -11,38 +11,13 @@ from typing import TYPE_CHECKING
 from goldspan._lazy import lazy
 
 if TYPE_CHECKING:
-    from goldspan.annotators.base import (
-        AnnotationTask,
-        Annotator,
-        Estimate,
-        ItemAnswer,
-        SoftSpan,
-        WorkerEntry,
-    )
-    from goldspan.annotators.registry import open_annotator, read_worker
+    from goldspan.annotators.base import AnnotationTask as AnnotationTask
+    from goldspan.annotators.base import Annotator as Annotator
+    from goldspan.annotators.base import Estimate as Estimate
+    from goldspan.annotators.base import ItemAnswer as ItemAnswer
+    from goldspan.annotators.base import SoftSpan as SoftSpan
+    from goldspan.annotators.base import WorkerEntry as WorkerEntry
+    from goldspan.annotators.registry import open_annotator as open_annotator
+    from goldspan.annotators.registry import read_worker as read_worker
 
-__all__ = [
-    "AnnotationTask",
-    "Annotator",
-    "Estimate",
-    "ItemAnswer",
-    "SoftSpan",
-    "WorkerEntry",
-    "open_annotator",
-    "read_worker",
-]
-
-_BASE = "goldspan.annotators.base"
-__getattr__ = lazy(
-    __name__,
-    {
-        "AnnotationTask": _BASE,
-        "Annotator": _BASE,
-        "Estimate": _BASE,
-        "ItemAnswer": _BASE,
-        "SoftSpan": _BASE,
-        "WorkerEntry": _BASE,
-        "open_annotator": "goldspan.annotators.registry",
-        "read_worker": "goldspan.annotators.registry",
-    },
-)
+__getattr__, __dir__, __all__ = lazy(__name__)

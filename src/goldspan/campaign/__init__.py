@@ -7,34 +7,15 @@ from typing import TYPE_CHECKING
 from goldspan._lazy import lazy
 
 if TYPE_CHECKING:
-    from goldspan.campaign.inputs import inputs_as_begun, read_inputs
-    from goldspan.campaign.loop import Campaign, Steps
-    from goldspan.campaign.parsing import read_plan
-    from goldspan.campaign.protocols import Decision
-    from goldspan.campaign.results import CampaignRecord, write_exports
+    from goldspan.campaign.inputs import inputs_as_begun as inputs_as_begun
+    from goldspan.campaign.inputs import read_inputs as read_inputs
+    from goldspan.campaign.loop import Campaign as Campaign
+    from goldspan.campaign.loop import Steps as Steps
+    from goldspan.campaign.parsing import read_plan as read_plan
+    from goldspan.campaign.protocols import Decision as Decision
+    from goldspan.campaign.results import CampaignRecord as CampaignRecord
+    from goldspan.campaign.results import write_exports as write_exports
 
-__all__ = [
-    "Campaign",
-    "CampaignRecord",
-    "Decision",
-    "Steps",
-    "inputs_as_begun",
-    "read_inputs",
-    "read_plan",
-    "write_exports",
-]
-
-_HOME = {
-    "Campaign": "goldspan.campaign.loop",
-    "CampaignRecord": "goldspan.campaign.results",
-    "Decision": "goldspan.campaign.protocols",
-    "Steps": "goldspan.campaign.loop",
-    "inputs_as_begun": "goldspan.campaign.inputs",
-    "read_inputs": "goldspan.campaign.inputs",
-    "read_plan": "goldspan.campaign.parsing",
-    "write_exports": "goldspan.campaign.results",
-}
-
-__getattr__ = lazy(
-    __name__, _HOME, extra="campaign", needs={"pydantic"}, purpose="a campaign's plan"
+__getattr__, __dir__, __all__ = lazy(
+    __name__, extra="campaign", needs={"pydantic"}, purpose="a campaign's plan"
 )

@@ -7,32 +7,13 @@ from typing import TYPE_CHECKING
 from goldspan._lazy import lazy
 
 if TYPE_CHECKING:
-    from goldspan.crowd.builder import CrowdBuilder
-    from goldspan.crowd.io import convert_crowd, read_crowd, write_crowd
-    from goldspan.crowd.measures import agreement
-    from goldspan.crowd.model import Answers, Crowd
-    from goldspan.crowd.options import ReadOptions
+    from goldspan.crowd.builder import CrowdBuilder as CrowdBuilder
+    from goldspan.crowd.io import convert_crowd as convert_crowd
+    from goldspan.crowd.io import read_crowd as read_crowd
+    from goldspan.crowd.io import write_crowd as write_crowd
+    from goldspan.crowd.measures import agreement as agreement
+    from goldspan.crowd.model import Answers as Answers
+    from goldspan.crowd.model import Crowd as Crowd
+    from goldspan.crowd.options import ReadOptions as ReadOptions
 
-__all__ = [
-    "Answers",
-    "Crowd",
-    "CrowdBuilder",
-    "ReadOptions",
-    "agreement",
-    "convert_crowd",
-    "read_crowd",
-    "write_crowd",
-]
-
-_HOME = {
-    "Answers": "goldspan.crowd.model",
-    "Crowd": "goldspan.crowd.model",
-    "CrowdBuilder": "goldspan.crowd.builder",
-    "ReadOptions": "goldspan.crowd.options",
-    "agreement": "goldspan.crowd.measures",
-    "convert_crowd": "goldspan.crowd.io",
-    "read_crowd": "goldspan.crowd.io",
-    "write_crowd": "goldspan.crowd.io",
-}
-
-__getattr__ = lazy(__name__, _HOME)
+__getattr__, __dir__, __all__ = lazy(__name__)

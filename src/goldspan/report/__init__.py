@@ -4,25 +4,22 @@ Matplotlib and Jinja2 (the extra `report`) are imported when something is drawn 
 written.
 """
 
-from goldspan.aggregation.reliability import (
-    span_reliability,
-    token_cross_entropy,
-    token_reliability,
-)
-from goldspan.report.drawing import agreement_figure, save_figure
-from goldspan.report.heat import confusion_figure, worker_confusions_figure
-from goldspan.report.sections import trace_figure, write_report
-from goldspan.report.workers import reliability_figure
+from __future__ import annotations
 
-__all__ = [
-    "agreement_figure",
-    "confusion_figure",
-    "reliability_figure",
-    "save_figure",
-    "span_reliability",
-    "token_cross_entropy",
-    "token_reliability",
-    "trace_figure",
-    "worker_confusions_figure",
-    "write_report",
-]
+from typing import TYPE_CHECKING
+
+from goldspan._lazy import lazy
+
+if TYPE_CHECKING:
+    from goldspan.aggregation.reliability import span_reliability as span_reliability
+    from goldspan.aggregation.reliability import token_cross_entropy as token_cross_entropy
+    from goldspan.aggregation.reliability import token_reliability as token_reliability
+    from goldspan.report.drawing import agreement_figure as agreement_figure
+    from goldspan.report.drawing import save_figure as save_figure
+    from goldspan.report.heat import confusion_figure as confusion_figure
+    from goldspan.report.heat import worker_confusions_figure as worker_confusions_figure
+    from goldspan.report.sections import trace_figure as trace_figure
+    from goldspan.report.sections import write_report as write_report
+    from goldspan.report.workers import reliability_figure as reliability_figure
+
+__getattr__, __dir__, __all__ = lazy(__name__)

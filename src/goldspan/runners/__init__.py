@@ -7,18 +7,9 @@ from typing import TYPE_CHECKING
 from goldspan._lazy import lazy
 
 if TYPE_CHECKING:
-    from goldspan.runners.checkpoint import FileCheckpoint
-    from goldspan.runners.cluster import Ray, working
-    from goldspan.runners.threads import Threads
+    from goldspan.runners.checkpoint import FileCheckpoint as FileCheckpoint
+    from goldspan.runners.cluster import Ray as Ray
+    from goldspan.runners.cluster import working as working
+    from goldspan.runners.threads import Threads as Threads
 
-__all__ = ["FileCheckpoint", "Ray", "Threads", "working"]
-
-__getattr__ = lazy(
-    __name__,
-    {
-        "FileCheckpoint": "goldspan.runners.checkpoint",
-        "Ray": "goldspan.runners.cluster",
-        "Threads": "goldspan.runners.threads",
-        "working": "goldspan.runners.cluster",
-    },
-)
+__getattr__, __dir__, __all__ = lazy(__name__)

@@ -9,33 +9,15 @@ from goldspan.plugins import plugins
 from goldspan.selection.registry import DEFAULT, SELECTORS
 
 if TYPE_CHECKING:
-    from goldspan.selection.base import Cost, Selection, Selector
-    from goldspan.selection.coverage import StreamingCoverage
-    from goldspan.selection.features import Features
-    from goldspan.selection.pool import Pool
-    from goldspan.selection.schedule import Schedule
+    from goldspan.selection.base import Cost as Cost
+    from goldspan.selection.base import Selection
+    from goldspan.selection.base import Selector as Selector
+    from goldspan.selection.coverage import StreamingCoverage as StreamingCoverage
+    from goldspan.selection.features import Features as Features
+    from goldspan.selection.pool import Pool as Pool
+    from goldspan.selection.schedule import Schedule as Schedule
 
-__all__ = [
-    "Cost",
-    "Features",
-    "Pool",
-    "Schedule",
-    "Selector",
-    "StreamingCoverage",
-    "select_items",
-    "selectors",
-]
-
-_HOME = {
-    "Cost": "goldspan.selection.base",
-    "Features": "goldspan.selection.features",
-    "Pool": "goldspan.selection.pool",
-    "Schedule": "goldspan.selection.schedule",
-    "Selector": "goldspan.selection.base",
-    "StreamingCoverage": "goldspan.selection.coverage",
-}
-
-__getattr__ = lazy(__name__, _HOME)
+__getattr__, __dir__, __all__ = lazy(__name__, also=("selectors", "select_items"))
 
 
 def selectors() -> dict[str, str]:

@@ -7,35 +7,15 @@ from typing import TYPE_CHECKING
 from goldspan._lazy import lazy
 
 if TYPE_CHECKING:
-    from goldspan.simulation.base import Habit, SimulatedWorker, TruthTagger, draw_truth
-    from goldspan.simulation.crowd import WorkerRates, measure_workers, simulate_crowd
-    from goldspan.simulation.parsing import parse_worker, read_team, read_team_file
+    from goldspan.simulation.base import Habit as Habit
+    from goldspan.simulation.base import SimulatedWorker as SimulatedWorker
+    from goldspan.simulation.base import TruthTagger as TruthTagger
+    from goldspan.simulation.base import draw_truth as draw_truth
+    from goldspan.simulation.crowd import WorkerRates as WorkerRates
+    from goldspan.simulation.crowd import measure_workers as measure_workers
+    from goldspan.simulation.crowd import simulate_crowd as simulate_crowd
+    from goldspan.simulation.parsing import parse_worker as parse_worker
+    from goldspan.simulation.parsing import read_team as read_team
+    from goldspan.simulation.parsing import read_team_file as read_team_file
 
-__all__ = [
-    "Habit",
-    "SimulatedWorker",
-    "TruthTagger",
-    "WorkerRates",
-    "draw_truth",
-    "measure_workers",
-    "parse_worker",
-    "read_team",
-    "read_team_file",
-    "simulate_crowd",
-]
-
-__getattr__ = lazy(
-    __name__,
-    {
-        "Habit": "goldspan.simulation.base",
-        "SimulatedWorker": "goldspan.simulation.base",
-        "TruthTagger": "goldspan.simulation.base",
-        "WorkerRates": "goldspan.simulation.crowd",
-        "draw_truth": "goldspan.simulation.base",
-        "measure_workers": "goldspan.simulation.crowd",
-        "parse_worker": "goldspan.simulation.parsing",
-        "read_team": "goldspan.simulation.parsing",
-        "read_team_file": "goldspan.simulation.parsing",
-        "simulate_crowd": "goldspan.simulation.crowd",
-    },
-)
+__getattr__, __dir__, __all__ = lazy(__name__)

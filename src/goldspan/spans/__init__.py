@@ -10,41 +10,17 @@ from typing import TYPE_CHECKING
 from goldspan._lazy import lazy
 
 if TYPE_CHECKING:
-    from goldspan.spans.codec import Codec, Tagged
-    from goldspan.spans.corpus import find_errors, find_spans
-    from goldspan.spans.encoding import Span
-    from goldspan.spans.parsing import convert, parse, validate, write
-    from goldspan.spans.scoring import score
-    from goldspan.spans.text import to_tokens, tokenize
+    from goldspan.spans.codec import Codec as Codec
+    from goldspan.spans.codec import Tagged as Tagged
+    from goldspan.spans.corpus import find_errors as find_errors
+    from goldspan.spans.corpus import find_spans as find_spans
+    from goldspan.spans.encoding import Span as Span
+    from goldspan.spans.parsing import convert as convert
+    from goldspan.spans.parsing import parse as parse
+    from goldspan.spans.parsing import validate as validate
+    from goldspan.spans.parsing import write as write
+    from goldspan.spans.scoring import score as score
+    from goldspan.spans.text import to_tokens as to_tokens
+    from goldspan.spans.text import tokenize as tokenize
 
-__all__ = [
-    "Codec",
-    "Span",
-    "Tagged",
-    "convert",
-    "find_errors",
-    "find_spans",
-    "parse",
-    "score",
-    "to_tokens",
-    "tokenize",
-    "validate",
-    "write",
-]
-
-_HOME = {
-    "Codec": "goldspan.spans.codec",
-    "Span": "goldspan.spans.encoding",
-    "Tagged": "goldspan.spans.codec",
-    "convert": "goldspan.spans.parsing",
-    "find_errors": "goldspan.spans.corpus",
-    "find_spans": "goldspan.spans.corpus",
-    "parse": "goldspan.spans.parsing",
-    "score": "goldspan.spans.scoring",
-    "to_tokens": "goldspan.spans.text",
-    "tokenize": "goldspan.spans.text",
-    "validate": "goldspan.spans.parsing",
-    "write": "goldspan.spans.parsing",
-}
-
-__getattr__ = lazy(__name__, _HOME)
+__getattr__, __dir__, __all__ = lazy(__name__)

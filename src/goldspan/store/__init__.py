@@ -10,38 +10,16 @@ from typing import TYPE_CHECKING
 from goldspan._lazy import lazy
 
 if TYPE_CHECKING:
-    from goldspan.store.copies import (
-        backup_ledger,
-        export_ledger,
-        export_partitions,
-        import_ledger,
-        restore_ledger,
-    )
-    from goldspan.store.engine import StoreError
-    from goldspan.store.ledger import SqlLedger, create_ledger, open_ledger
+    from goldspan.store.copies import backup_ledger as backup_ledger
+    from goldspan.store.copies import export_ledger as export_ledger
+    from goldspan.store.copies import export_partitions as export_partitions
+    from goldspan.store.copies import import_ledger as import_ledger
+    from goldspan.store.copies import restore_ledger as restore_ledger
+    from goldspan.store.engine import StoreError as StoreError
+    from goldspan.store.ledger import SqlLedger as SqlLedger
+    from goldspan.store.ledger import create_ledger as create_ledger
+    from goldspan.store.ledger import open_ledger as open_ledger
 
-__all__ = [
-    "SqlLedger",
-    "StoreError",
-    "backup_ledger",
-    "create_ledger",
-    "export_ledger",
-    "export_partitions",
-    "import_ledger",
-    "open_ledger",
-    "restore_ledger",
-]
-
-_HOME = {
-    "SqlLedger": "goldspan.store.ledger",
-    "StoreError": "goldspan.store.engine",
-    "backup_ledger": "goldspan.store.copies",
-    "create_ledger": "goldspan.store.ledger",
-    "export_ledger": "goldspan.store.copies",
-    "export_partitions": "goldspan.store.copies",
-    "import_ledger": "goldspan.store.copies",
-    "open_ledger": "goldspan.store.ledger",
-    "restore_ledger": "goldspan.store.copies",
-}
-
-__getattr__ = lazy(__name__, _HOME, extra="store", needs={"sqlalchemy"}, purpose="the store")
+__getattr__, __dir__, __all__ = lazy(
+    __name__, extra="store", needs={"sqlalchemy"}, purpose="the store"
+)

@@ -1,5 +1,12 @@
 """The requester's desk, without HTTP."""
 
-from goldspan.web.desk.desk import Desk
+from __future__ import annotations
 
-__all__ = ["Desk"]
+from typing import TYPE_CHECKING
+
+from goldspan._lazy import lazy
+
+if TYPE_CHECKING:
+    from goldspan.web.desk.desk import Desk as Desk
+
+__getattr__, __dir__, __all__ = lazy(__name__)
