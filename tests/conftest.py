@@ -25,6 +25,8 @@ DATA = Path(variable("GOLDSPAN_DATA") or ROOT.parent / "shared" / "data")
 
 _slow = [HealthCheck.too_slow]
 settings.register_profile("ci", deadline=None, derandomize=True, suppress_health_check=_slow)
+# `make test` takes this one.
+settings.register_profile("quick", settings.get_profile("ci"), max_examples=25)
 settings.register_profile("torture", deadline=None, max_examples=5000, suppress_health_check=_slow)
 settings.load_profile("ci")
 
@@ -82,13 +84,35 @@ def tortured(request: pytest.FixtureRequest) -> Callable[[int], None]:
     return request.node.stash.setdefault(torture.COUNT, []).append
 
 
+TIERS = {
+    "web": {"browser", "start"},
+    "db": {"schemas", "own_postgres"},
+}
+"""Fixtures whose tests are not for `make test`, by the target that runs them: a browser, servers
+as processes; PostgreSQL. Their slow tests belong to it too."""
+
+
+def _tier(item: pytest.Item, slow: set[str]) -> str | None:
+    """Return the marker of the target that runs a test; None for `make test`."""
+    case = getattr(item, "callspec", None)
+    if case and "postgresql" in case.id.split("-"):
+        return "db"
+    fixtures = {*getattr(item, "fixturenames", ())} - {*(case.params if case else ())}
+    file = item.nodeid.partition("::")[0]
+    for tier, theirs in TIERS.items():
+        if fixtures & theirs:
+            return tier
+    is_slow = file.startswith("tests/studies/") or not slow.isdisjoint({item.nodeid, file})
+    return "slow" if is_slow else None
+
+
 @pytest.hookimpl(tryfirst=True)  # before `-m "not slow"` is looked at
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark the slow tests; skip, and say so, those that need the real data where there are none."""
+    """Mark the tests by tier; skip those that need the real data where there are none."""
     slow = set(SLOW.read_text(encoding="utf-8").splitlines())
     for item in items:
-        if item.nodeid in slow or item.nodeid.partition("::")[0] in slow:
-            item.add_marker(pytest.mark.slow)
+        if tier := _tier(item, slow):
+            item.add_marker(tier)
     if DATA.is_dir():
         return
     reason = f"the real data are not at {DATA}; set GOLDSPAN_DATA to their folder"

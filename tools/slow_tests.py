@@ -3,7 +3,7 @@
     python -m pytest -n 3 -m "not wheel and not cluster" --junitxml out/tests.xml
     python tools/slow_tests.py out/tests.xml >tests/slow.txt
 
-A case that takes two seconds or more is slow; a file is, as a whole, if one of its cases takes most
+A case that takes half a second or more is slow; a file is, as a whole, if one of its cases takes most
 of its time: the first test pays for a fixture of all.
 """
 
@@ -42,7 +42,7 @@ def main() -> None:
     """Print the list."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("report", type=Path, help="JUnit report of a run of all tests")
-    parser.add_argument("--seconds", type=float, default=2.0, help="what is slow")
+    parser.add_argument("--seconds", type=float, default=0.5, help="what is slow")
     words = parser.parse_args()
     print(*slow_tests(_times(words.report), words.seconds), sep="\n")
 
