@@ -17,7 +17,6 @@ from goldspan.errors import InputError, MissingExtraError, UnavailableError
 
 LABELS = b"task,worker,label\n1,ann,x\n1,bob,x\n2,ann,y\n3,bob,?\n"
 TAGS = b"token\tann\tbob\nAnn\tB-PER\tB-PER\nsang\tO\tB-PER\n"
-NUMBERS = b"task,worker,label\n1,ann,3\n1,bob,5\n"
 PACKAGES = [
     "aggregation",
     "campaign",
@@ -29,7 +28,6 @@ PACKAGES = [
     "simulation",
 ]
 PACKAGES += ["spans", "store", "tagger"]
-NUMERIC = {"mean", "median"}
 LEARNED_FROM_TEXT = {"crf-conc", "crf-ma", "multicrf", "multicrf-max"}
 
 
@@ -49,10 +47,9 @@ def _objects():
         yield from (goldspan.score(result, result), goldspan.score(result, result).micro)
     for method in methods():
         yield get_aggregator(method)
-    for method in set(methods()) - NUMERIC - LEARNED_FROM_TEXT - {"mv-seg"}:
+    for method in set(methods()) - LEARNED_FROM_TEXT - {"mv-seg"}:
         if "+" not in method:
             yield get_aggregator(method).fit(labels)
-    yield get_aggregator("mean").fit(NUMBERS)
     yield from (goldspan.tagger.CRF(), goldspan.tagger.HMM())
     yield goldspan.crowd.CrowdBuilder()
     yield goldspan.selection.Pool.of(tags)

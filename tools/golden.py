@@ -199,12 +199,6 @@ def write_inputs(folder: Path) -> None:
     _write(folder / "votes-gold.csv", ["item,label", *(f"{i},{y}" for i, y in truth.items())])
     few = list(truth.items())[::3]
     _write(folder / "votes-known.csv", ["item,label", *(f"{i},{y}" for i, y in few)])
-    ratings = [
-        f"r{n},{worker},{round((3 + n % 5 + rng.gauss(0, 2 - right)) * 4) / 4}"
-        for n in range(12)
-        for worker, right in ANNOTATORS.items()
-    ]
-    _write(folder / "ratings.csv", ["item,worker,label", *ratings])
     _write(folder / "broken.conll", ["Ann\tI-PER", "sang\tO", "in\tI-LOC", "Rome\tB-LOC", ""])
     _write(folder / "everything.jsonl", map(_json, everything()))
     _write(folder / "choices.jsonl", map(_json, choices()))
@@ -516,8 +510,7 @@ def all_cases() -> dict[str, Case]:
     cases["forget-before"] = Case(f"forget {DESK} eve --dry-run", needs=("desk-after",))
     cases["forget"] = Case(f"forget {DESK} eve --yes", needs=("forget-before",))
     for method in method_names():
-        source = "ratings.csv" if method in {"mean", "median"} else "names.tsv"
-        source = "votes.csv" if method == "kos" else source
+        source = "names.tsv"
         forms = {f"method-{method}": ""}
         if method.startswith("multicrf"):  # frozen when "uniform" was the default
             forms = {f"method-{method}": " --param begin=uniform", f"method-{method}-votes": ""}
@@ -556,7 +549,7 @@ QUICK = (
     "control-*", "next-votes", "workers-votes", "convert-*", "simulate-l*", "label-[tc]*", "init*",
     "format-*",
     "run-labels", "backup*", "restore", "verify", "links-*", "desk-*", "tokens-*", "webhooks",
-    "forget*", "method-mv-*", "method-ds", "method-mean", "method-bsc-seq", "labels-[gidm]*",
+    "forget*", "method-mv-*", "method-ds", "method-bsc-seq", "labels-[gidm]*",
     "train-hmm", "tag-hmm", "tag-json", "tagger-hmm", "methods",
 )  # fmt: skip
 """The cases of `make test`; `--check` does all."""

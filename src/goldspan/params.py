@@ -2,7 +2,7 @@
 
 A parameter is one annotated field of an estimator, a rule or a simulated worker::
 
-    class Kos(WeightedVote):
+    class Glad(WeightedVote):
         tol: Annotated[float, Number(0, below=1)] = 1e-5
         max_iter: Annotated[int, Whole(1)] = 100
 

@@ -215,7 +215,7 @@ def test_no_chain_by_one_link():
     assert found.number[0] != found.number[2]
 
 
-@pytest.mark.parametrize("method", ["ds", "mace", "ibcc", "wawa", "glad", "kos", "wmv-log"])
+@pytest.mark.parametrize("method", ["ds", "mace", "ibcc", "wawa", "glad", "wmv-log"])
 def test_copies_change_next_to_nothing(method):
     crowd, truth, _ = simulated(0.0, members=1, n_workers=9)
     answers, ids = crowd.latest, crowd.worker_ids.to_pylist()

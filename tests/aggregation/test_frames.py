@@ -137,8 +137,7 @@ def test_probabilities_are_a_frame_of_tasks_and_labels(method):
     assert (found.index.name, found.columns.name) == ("task", "label")
     assert found.columns.tolist() == [2, 10]
     assert found.dtypes.eq(np.float64).all()
-    if method != "mean":  # a mean can lie between the labels
-        np.testing.assert_allclose(found.sum(axis=1), 1, atol=1e-6)
+    np.testing.assert_allclose(found.sum(axis=1), 1, atol=1e-6)
     for place, tag in enumerate(one.result_.tagset.tags):
         np.testing.assert_array_equal(found[int(tag)], one.result_.token_probs[:, place])
     pd.testing.assert_frame_equal(found, one.probas_)
@@ -203,7 +202,7 @@ def test_the_skills_of_other_items_are_those_of_the_fit(method):
         one.predict(frame_of(pd.array([None, None, None], "Int64")))
 
 
-@pytest.mark.parametrize("method", ["glad", "kos", "wmv-log", "mean"])
+@pytest.mark.parametrize("method", ["glad", "wmv-log"])
 def test_what_holds_for_no_other_item_predicts_none(method):
     one = get_aggregator(method).fit(FRAME)
     with pytest.raises(UnavailableError, match=f"{method} learns nothing .*fit_predict_proba"):

@@ -25,10 +25,6 @@ TINY = {
         Codec.from_types(["a", "b", "c"], "PLAIN"), [{0: [0], 1: [0], 2: [1]}, {0: [2]}, {1: [1]}]
     ),
 }
-TINY["numbers"] = oracle.crowd_of(
-    Codec.from_types(["1", "2.5", "9"], "PLAIN"), [{0: [0], 1: [2], 2: [2]}, {0: [2]}, {1: [1]}]
-)
-NUMERIC = {"mean", "median"}
 every_crowd = pytest.mark.parametrize("crowd", TINY.values(), ids=TINY)
 
 
@@ -36,14 +32,7 @@ def refusal(method, crowd):
     """Return why a method refuses a crowd, None if it takes it."""
     if method == "mv-seg" and crowd.is_classification:
         return "mv-seg needs spans"
-    if method in NUMERIC and crowd is not TINY["numbers"]:
-        return f"{method} .*numbers"
     return None
-
-
-def suiting(method):
-    """Return a crowd that a method takes."""
-    return TINY["numbers" if method in NUMERIC else "sequences"]
 
 
 @every_method
@@ -97,7 +86,7 @@ def test_a_changed_parameter_is_seen_in_the_repr_and_in_the_result(method):
     one.set_params(**{name: value})
     assert getattr(one, name) == value
     assert repr(one) == f"{type(one).__name__}({name}={value!r})"
-    assert one.fit(suiting(method)).result_.params[name] == value
+    assert one.fit(TINY["sequences"]).result_.params[name] == value
 
 
 @every_method
@@ -127,7 +116,7 @@ def test_a_result_before_the_fit_is_an_error_of_its_own(method):
 
 @every_method
 def test_fit_gives_the_aggregator_and_fit_predict_the_labels(method):
-    crowd = suiting(method)
+    crowd = TINY["sequences"]
     one = get_aggregator(method)
     assert one.fit(crowd) is one
     assert get_aggregator(method).fit_predict(crowd) == one.result_.tags
@@ -145,7 +134,7 @@ def test_scikit_learn_clones_a_method(method):
 
 @every_method
 def test_a_method_and_its_result_survive_pickling(method):
-    one = get_aggregator(method).fit(suiting(method))
+    one = get_aggregator(method).fit(TINY["sequences"])
     twin = pickle.loads(pickle.dumps(one))
     assert twin.get_params() == one.get_params()
     np.testing.assert_array_equal(twin.result_.token_probs, one.result_.token_probs)

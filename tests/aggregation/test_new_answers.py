@@ -10,7 +10,7 @@ from goldspan.aggregation import get_aggregator
 from goldspan.errors import NotFittedError
 from goldspan.simulation import draw_truth, simulate_crowd
 
-ANEW = ("mv-token", "mv-seq", "wawa", "zbs", "kos", "glad", "wmv-log", "mean", "median")
+ANEW = ("mv-token", "mv-seq", "wawa", "zbs", "glad", "wmv-log")
 FROM_WORKERS = ("ds", "one-coin", "ibcc", "mace", "bsc-cm", "bsc-seq")
 
 

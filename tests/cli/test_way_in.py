@@ -72,7 +72,7 @@ def test_commands_methods_and_formats_are_completed(typed, offered):
         ("majority-vote", "mv-token"), ("MajorityVote", "mv-token"), ("MV", "mv-token"),
         ("dawid-skene", "ds"), ("DawidSkene", "ds"), ("Dawid Skene", "ds"),
         ("OneCoinDawidSkene", "one-coin"), ("ZeroBasedSkill", "zbs"), ("Wawa", "wawa"),
-        ("GLAD", "glad"), ("KOS", "kos"), ("MACE", "mace"), ("crf_ma", "crf-ma"),
+        ("GLAD", "glad"), ("MACE", "mace"), ("crf_ma", "crf-ma"),
         ("bsc", "bsc-seq"), ("BSC+crf", "bsc-seq+crf"), ("bsc_cv+words", "bsc-cv+words"),
         ("ds", "ds"), ("no-such", "no-such"),
     ],

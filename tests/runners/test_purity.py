@@ -80,7 +80,7 @@ FEW = {
     "multicrf-max": {"max_iter": 2, "steps": 5},
     "crf-conc": {"steps": 5},
 }
-CLASSES = {"kos", "glad"}
+CLASSES = {"glad"}
 """Methods for single labels alone."""
 EVERY = [
     *METHODS,

@@ -235,10 +235,7 @@ class _Spec:
 
 
 def _specs(n_workers: int, n_labels: int) -> tuple[list[_Spec], list[str]]:
-    """Return the candidates, and what is said of those that were left out.
-
-    KOS is not one of them: on few answers per item it finds nothing.
-    """
+    """Return the candidates, and what is said of those that were left out."""
     weak = max(0.1, 1 / n_labels)
     specs = [
         _Spec(VOTES, "", {}, is_posterior=False),

@@ -100,8 +100,6 @@ def calibrate(result: Consensus, gold: Any, *, coverage: float | None = None) ->
     >>> result.params["temperature"] > 1, result.sets.coverage
     (True, 0.9)
     """
-    if result.values is not None:
-        raise InputError(f"{result.method} gives values, whose confidence cannot be calibrated")
     if "temperature" in result.params:
         raise InputError("this result is calibrated already: calibrate the one that fit gave")
     codes, foreign = _codes(result, gold)

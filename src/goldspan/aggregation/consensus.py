@@ -128,11 +128,6 @@ class Consensus:
         return [*check_plausibility(self.crowd, self.codes).warnings, *self.cautions]
 
     @property
-    def values(self) -> NDArray[np.float64] | None:
-        """The numeric consensus, float64 [n_items], NaN where open; None for other methods."""
-        return self.item_columns.get("value")
-
-    @property
     def tagset(self) -> Codec:
         """The tags and their encoding."""
         return self.crowd.tagset
@@ -237,17 +232,15 @@ class Consensus:
         return dict(zip(self.crowd.item_ids.to_pylist(), self.tags, strict=True))
 
     @property
-    def soft(self) -> SoftLabels | None:
-        """Confidences and probabilities as writers of formats take them; None of numeric values."""
-        if self.values is not None:
-            return None
+    def soft(self) -> SoftLabels:
+        """Confidences and probabilities as writers of formats take them."""
         return SoftLabels(self.token_probs, self.span_confidence, self.confidence, self.method)
 
     def as_gold(self) -> Crowd:
         """Return the crowd with these labels as its gold."""
         return self.crowd.with_gold(self.codes)
 
-    def measure_confidence(self, truth: Any, encoding: str | None = None) -> ConfidenceScore | None:
+    def measure_confidence(self, truth: Any, encoding: str | None = None) -> ConfidenceScore:
         """Measure how far the confidences can be believed; `goldspan.score` calls it.
 
         Args:
@@ -255,13 +248,10 @@ class Consensus:
             encoding: As there.
 
         Returns:
-            Calibration error, Brier score and others, each beside that of a constant confidence;
-            None for numeric values, whose confidence is not about labels.
+            Calibration error, Brier score and others, each beside that of a constant confidence.
         """
         from goldspan.aggregation.confidence import measure_confidence
 
-        if self.values is not None:
-            return None
         mine = self.as_gold()
         sure = self.token_probs, self.token_confidence, self.span_confidence
         return measure_confidence(mine, *sure, truth, encoding)
@@ -583,12 +573,10 @@ class Consensus:
 
     def _label_columns(self) -> dict[str, pa.Array]:
         """Return the columns of a table of single labels."""
-        # A mean can lie between labels: its confidence is not that of the nearest one.
-        sure = self.token_confidence if self.values is None else self.confidence
         found = {
             "item": self.crowd.item_ids,
             "label": self.crowd.labels_of(self.codes),
-            "confidence": pa.array(sure),
+            "confidence": pa.array(self.token_confidence),
         }
         for name, numbers in self.item_columns.items():
             found[name] = pa.array(numbers, mask=np.isnan(numbers))
@@ -710,9 +698,7 @@ class Consensus:
             buffer.write(header)
             ids, labels = [*map(guard, ids)], [*map(guard, labels)]
             texts = [*map(guard, texts)]
-        # A mean can lie between labels: its confidence is not that of the nearest one.
-        sure = self.token_confidence if self.values is None else self.confidence
-        rows = zip(ids, labels, sure, strict=True)
+        rows = zip(ids, labels, self.token_confidence, strict=True)
         more: list[list[Any]] = [
             [_number(x) for x in column] for column in self.item_columns.values()
         ]

@@ -30,13 +30,7 @@ METHODS: dict[str, tuple[str, str]] = {
         "goldspan.aggregation.weighted:ZeroBasedSkill",
         "votes weighted by skill, learned in rounds, from chance on",
     ),
-    "kos": (
-        "goldspan.aggregation.kos_glad:Kos",
-        "votes weighted by belief propagation (Karger et al.)",
-    ),
-    "glad": ("goldspan.aggregation.kos_glad:Glad", "ability of workers, difficulty of items"),
-    "mean": ("goldspan.aggregation.numeric:Mean", "mean of labels that are numbers"),
-    "median": ("goldspan.aggregation.numeric:Median", "median of labels that are numbers"),
+    "glad": ("goldspan.aggregation.glad:Glad", "ability of workers, difficulty of items"),
     "ds": (
         "goldspan.aggregation.dawid_skene:DawidSkene",
         "Dawid-Skene: EM over confusion matrices",
@@ -88,12 +82,10 @@ ALIASES: dict[str, str] = {
     "one-coin-dawid-skene": "one-coin",
     "worker-agreement-with-aggregate": "wawa",
     "zero-based-skill": "zbs",
-    "karger-oh-shah": "kos",
     "bcc": "ibcc",
     "independent-bcc": "ibcc",
     "bsc": "bsc-seq",
     "bayesian-sequence-combination": "bsc-seq",
-    "average": "mean",
 }
 """Names under which other papers and packages know a method."""
 

@@ -110,7 +110,6 @@ def write_splits(
     if not len(kept):
         raise InputError("split: nobody labelled an item")
     crowd = result.as_gold().select_items(kept)
-    soft = _of_items(result, kept)
     which = assign_splits(crowd, shares, seed)
     parts = {name: np.flatnonzero(which == n) for n, name in enumerate(SPLITS)}
     parts = {name: rows for name, rows in parts.items() if len(rows)}
@@ -118,10 +117,9 @@ def write_splits(
     card = make_card(result, crowd, parts, seed=seed, format=format, date=now)
     lost: list[str] = []
 
-    def chosen(name: str) -> tuple[Crowd, SoftLabels | None]:
+    def chosen(name: str) -> tuple[Crowd, SoftLabels]:
         rows = parts[name]
-        part = None if soft is None else _of_items(result, kept[rows])
-        return crowd.select_items(rows), part
+        return crowd.select_items(rows), _of_items(result, kept[rows])
 
     if format == "datasets":
         tables = {HUGGING_FACE[name]: datasets.to_table(*chosen(name)) for name in parts}
@@ -205,7 +203,7 @@ def _of_confidence(result: Consensus) -> list[str]:
     """What the card says of the confidences."""
     single = result.tagset.rules.is_plain
     sure = result.token_confidence[result.codes >= 0] if single else result.span_confidence
-    if not len(sure) or result.values is not None:
+    if not len(sure):
         return []
     what = "labels" if single else "spans"
     lines = [f"Mean confidence of {len(sure):,} {what}: {sure.mean():.3f}. {_meaning(result)}", ""]
@@ -223,10 +221,8 @@ def _rows(codes: NDArray[np.int16], crowd: Crowd) -> list[NDArray[np.int16]]:
     return list(np.split(codes, crowd.offsets[1:-1]))
 
 
-def _of_items(result: Consensus, rows: NDArray[np.intp]) -> SoftLabels | None:
+def _of_items(result: Consensus, rows: NDArray[np.intp]) -> SoftLabels:
     """Return the confidences of some items, in their order."""
-    if result.soft is None:
-        return None
     offsets = result.crowd.offsets
     tokens = np.concatenate([np.arange(offsets[n], offsets[n + 1]) for n in rows])
     spans = result.span_array

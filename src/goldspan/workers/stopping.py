@@ -12,9 +12,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from goldspan._kernel import kernel
 from goldspan.aggregation.consensus import Consensus
 from goldspan.aggregation.families import Families
-from goldspan.aggregation.numeric import running_sums
 from goldspan.aggregation.votes import vote_counts
 from goldspan.crowd import Crowd
 from goldspan.crowd.measures import label_counts
@@ -178,11 +178,23 @@ def mean_moves(crowd: Crowd, last: int = 1) -> NDArray[np.float64]:
     bounds = np.searchsorted(item, np.arange(crowd.n_items + 1))
     counts = np.diff(bounds)
     place = np.arange(len(values)) - np.repeat(bounds[:-1], counts)
-    means = running_sums(values, bounds) / (place + 1)
+    means = _running_sums(values, bounds) / (place + 1)
     moves = np.abs(np.diff(means, prepend=0.0))
     found = np.where(counts > last, 0.0, np.inf)
     kept = (place >= np.repeat(counts - last, counts)) & (place > 0)
     np.maximum.at(found, item[kept], moves[kept])
+    return found
+
+
+@kernel
+def _running_sums(values: NDArray[np.float64], bounds: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Sum up every group from its first number on: no group's rounding depends on another."""
+    found = np.empty(len(values))
+    for group in range(len(bounds) - 1):
+        total = 0.0
+        for at in range(bounds[group], bounds[group + 1]):
+            total += values[at]
+            found[at] = total
     return found
 
 

@@ -11,8 +11,7 @@ from scipy.stats import norm, spearmanr
 
 import goldspan
 from aggregation.weighted import dense
-from goldspan.aggregation import get_aggregator
-from goldspan.aggregation import kos_glad as glad
+from goldspan.aggregation import get_aggregator, glad
 from goldspan.aggregation.base import FitContext
 from goldspan.aggregation.weighted import Ballots, Judged, VoteInputs
 

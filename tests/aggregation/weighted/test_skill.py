@@ -68,7 +68,7 @@ def peer_labels(method, crowd):
     frame = pd.DataFrame({"task": answers.item, "worker": answers.worker, "label": answers.codes})
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of pandas, about the peer
-        made = {"wawa": "Wawa", "zbs": "ZeroBasedSkill", "kos": "KOS", "glad": "GLAD"}[method]
+        made = {"wawa": "Wawa", "zbs": "ZeroBasedSkill", "glad": "GLAD"}[method]
         options = {"zbs": {"n_iter": 25}, "glad": {"n_iter": 2}}.get(method, {})
         theirs = getattr(peer, made)(**options).fit(frame)
         if method in {"wawa", "zbs"}:  # their predict needs an older scikit-learn
@@ -82,7 +82,6 @@ def peer_labels(method, crowd):
     [
         ("wawa", ["bluebirds", "face_sentiment", "snow_temp"]),
         ("zbs", ["snow_temp"]),
-        ("kos", ["bluebirds", "snow_temp"]),
         ("glad", ["snow_temp"]),
     ],
 )
