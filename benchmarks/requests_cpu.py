@@ -5,7 +5,7 @@ come by their link, get their first task, ask again while they hold it, answer, 
 one. Of every kind of request: CPU of the very first one, median and mean of the others, and SQL
 statements. To compare two checkouts call it with each of them on PYTHONPATH in turn.
 
-    python benchmarks/requests_cpu.py [--postgres] [--workers N] [--rehearsed] [--statements KIND]
+    python benchmarks/requests_cpu.py [--postgres] [--workers N] [--statements KIND]
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def places(*, postgres: bool) -> Iterator[str | None]:
         yield f"postgresql+psycopg://goldspan@/postgres?host={quote(socket)}" if socket else None
 
 
-def measure(n_workers: int, place: str | None, *, rehearsed: bool = False) -> Tally:
+def measure(n_workers: int, place: str | None) -> Tally:
     """Let the workers come."""
     from goldspan.web import Auth, ServerSettings, open_service
     from goldspan.web.security.secret import Keys
@@ -73,8 +73,6 @@ def measure(n_workers: int, place: str | None, *, rehearsed: bool = False) -> Ta
         auth = Auth.of(service.ledger, service.inputs.key, ServerSettings(keys, "http://127.0.0.1"))
         links = auth.links.make([f"w{n:04d}" for n in range(n_workers)], 30)
         tally, work = Tally(service.ledger.database.engine), service.work
-        if rehearsed:
-            tally.of("rehearsal", work.rehearse)
         for n, (link, token) in enumerate(links):
             tally.of("log-in", lambda: auth.sessions.begin_work(auth.links.read(token)))  # noqa: B023
             who = link.worker
@@ -95,11 +93,10 @@ def main() -> None:
     reader = argparse.ArgumentParser(description=__doc__)
     reader.add_argument("--postgres", action="store_true")
     reader.add_argument("--workers", type=int, default=N_WORKERS)
-    reader.add_argument("--rehearsed", action="store_true")
     reader.add_argument("--statements")
     asked = reader.parse_args()
     with places(postgres=asked.postgres) as place:
-        tally = measure(asked.workers, place, rehearsed=asked.rehearsed)
+        tally = measure(asked.workers, place)
     told = {
         kind: {
             "very first, ms": round(1000 * took[0], 2),

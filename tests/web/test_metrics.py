@@ -6,7 +6,6 @@ import http.client
 import socket
 import urllib.error
 import urllib.request
-from contextlib import ExitStack
 from dataclasses import replace
 from decimal import Decimal
 
@@ -15,7 +14,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from goldspan.errors import InputError
 from goldspan.store.engine import StoreError
-from goldspan.web.metrics import Metrics, listen_for_metrics, offer_metrics
+from goldspan.web.metrics import Metrics, free_ports, offer_metrics
 from web.desk.conftest import worked
 from web.desks import Served, as_json
 from web.played import Played
@@ -148,47 +147,43 @@ def test_no_label_holds_an_id_or_a_text(served, metrics):
 
 
 def test_a_port_of_this_machine_offers_them(metrics):
-    (listening,) = listen_for_metrics(0)
-    with offer_metrics({"": metrics}, listening) as address:
+    with offer_metrics({"": metrics}, 0) as address:
         with urllib.request.urlopen(address) as reply:
             assert reply.headers["content-type"].startswith("text/plain; version=")
             names = {one.name for one in text_string_to_metric_families(reply.read().decode())}
         assert {"goldspan_requests", "goldspan_money", "goldspan_loop_failing"} <= names
         port = int(address.rpartition(":")[2].partition("/")[0])
         with pytest.raises(InputError, match=f"port {port}: Address already in use.*; .*--metrics"):
-            listen_for_metrics(port)
+            free_ports(port)
         assert address == f"http://127.0.0.1:{port}/metrics"
     with pytest.raises(urllib.error.URLError):
         urllib.request.urlopen(address)
 
 
 def test_several_processes_have_ports_next_to_each_other():
-    with ExitStack() as stack:
-        made = [stack.enter_context(one) for one in listen_for_metrics(0, 3)]
-        ports = [one.getsockname()[1] for one in made]
-        first, second, third = ports
-        assert (second, third) == (first + 1, first + 2)
-        made[0].close()
-        made[2].close()
-        with pytest.raises(InputError, match=rf"port {second}: .* from {first} on.*--metrics"):
-            listen_for_metrics(first, 3)
-        socket.create_server(("127.0.0.1", first)).close()  # what was opened is free again
+    first, second, third = free_ports(0, 3)
+    assert (second, third) == (first + 1, first + 2)
+    with (
+        socket.create_server(("127.0.0.1", second)),
+        pytest.raises(InputError, match=rf"port {second}: .* from {first} on.*--metrics"),
+    ):
+        free_ports(first, 3)
+    assert free_ports(first, 3) == [first, second, third]  # what was opened is free again
 
 
 def test_a_port_after_the_last_one_is_refused():
     with pytest.raises(InputError, match=r"port 65536: the last port is 65535 .* from 65535 on"):
-        listen_for_metrics(65535, 2)
+        free_ports(65535, 2)
 
 
 @pytest.mark.parametrize(
     ("method", "path", "host", "status"),
-    [("GET", "/metrics", "evil.example", 403), ("GET", "/metrics", "evil.example:1", 403),
+    [("GET", "/metrics", "evil.example", 404), ("GET", "/metrics", "evil.example:1", 404),
      ("GET", "/", "127.0.0.1", 404), ("POST", "/metrics", "127.0.0.1", 405),
      ("GET", "/metrics", "localhost:9", 200)],
 )  # fmt: skip
 def test_the_port_answers_nothing_else(method, path, host, status):
-    (listening,) = listen_for_metrics(0)
-    with offer_metrics({"": Metrics()}, listening) as address:
+    with offer_metrics({"": Metrics()}, 0) as address:
         connection = http.client.HTTPConnection(address.split("/")[2], timeout=60)
         connection.request(method, path, headers={"Host": host})
         assert connection.getresponse().status == status

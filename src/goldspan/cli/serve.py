@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import signal
-import socket
 import sys
 import threading
 import time
@@ -112,7 +111,7 @@ def serve(
     """
     check_part("server")
     from goldspan.web.logs import open_log
-    from goldspan.web.metrics import listen_for_metrics
+    from goldspan.web.metrics import free_ports
     from goldspan.web.processes import CAN_SPLIT, opened_room
     from goldspan.web.running import check_exposure, listen, read_proxies
     from goldspan.web.settings import ServerSettings
@@ -135,12 +134,8 @@ def serve(
     if lacks:
         warn(f"goldspan: there will be no report: {lacks}")
     with _ended(), listen(host, port) as listening, ExitStack() as stack:
-        # Each web process has its own; all are opened here, where one that is taken ends the start.
-        scraped: list[socket.socket] = []
-        if metrics_port is not None:
-            scraped = listen_for_metrics(metrics_port, processes)
-        for one in scraped:
-            stack.enter_context(one)
+        # Each web process has its own; one that is taken ends the start.
+        scraped = [] if metrics_port is None else free_ports(metrics_port, processes)
         url = public_url or _url(host, listening.getsockname()[1])
         settings = ServerSettings(_no_keys(), url, processes=processes)
         rooms = stack.enter_context(opened_room()) if asked.apart else None
@@ -300,7 +295,7 @@ class _Server:
         made = _account(self.listed.auth, self.settings, reset=self.asked.reset)
         self.setup = made["setup"]
 
-    def offer_metrics(self, scraped: Sequence[socket.socket], stack: ExitStack) -> str:
+    def offer_metrics(self, scraped: Sequence[int], stack: ExitStack) -> str:
         """Offer the metrics of this process; return the address, or the first of several."""
         from goldspan.web.metrics import address_of, offer_metrics
 
@@ -378,9 +373,7 @@ class _Server:
             app = create_list(self.listed, found)
         run(app, listening, self.asked.proxies)
 
-    def watch(
-        self, n: int, listening: int, scraped: Sequence[socket.socket], stack: ExitStack
-    ) -> None:
+    def watch(self, n: int, listening: int, scraped: Sequence[int], stack: ExitStack) -> None:
         """Let n other processes answer requests, until this one is told to end."""
         from goldspan.web.processes import Child, WebPart
 
@@ -388,7 +381,7 @@ class _Server:
             signal.signal(signal.SIGTERM, signal.default_int_handler)
         hosted = {one.name: one.hosted for one in self.opened}
         for k in range(n):
-            metrics = scraped[k].fileno() if scraped else None
+            metrics = scraped[k] if scraped else None
             part = WebPart(
                 hosted, self.broken, self.settings, self._list, listening, metrics,
                 self.asked.proxies,
@@ -396,7 +389,7 @@ class _Server:
             form, level = self.asked.log_format, self.asked.log_level
             child = Child(
                 f"web process {k + 1}", part, log_format=form, log_level=level,
-                fds=[listening] if metrics is None else [listening, metrics],
+                fds=[listening],
             )  # fmt: skip
             self._add(child, stack)
         while all(one.context.held.lost is None for one in self.opened):

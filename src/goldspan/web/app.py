@@ -39,7 +39,7 @@ def create_app(service: Service, settings: ServerSettings) -> FastAPI:
     )  # fmt: skip
     # Paths are looked up in this order.
     routers = (
-        sign_in.router, work.often, work.router, _worker_pages(context), desk_api.router,
+        sign_in.router, work.router, _worker_pages(context), desk_api.router,
         pages.router, sign_in.provider_routes(context), sign_in.oidc_routes(context),
         static_files(), _document(app), health_route(),
     )  # fmt: skip

@@ -153,11 +153,6 @@ def _authorize(
 async def _worker(
     request: Request, _: Annotated[str | None, Security(_worker_cookie)], token: Token = None
 ) -> Session:
-    return await authenticate_worker(request, token)
-
-
-async def authenticate_worker(request: Request, token: str | None) -> Session:
-    """Return the session of the worker who asks."""
     return await _authenticate(request, WORKER, token)
 
 

@@ -9,19 +9,22 @@ the proxy, whatever a request says.
 from __future__ import annotations
 
 import socket
-import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from decimal import Decimal
-from errno import EINVAL
-from socketserver import ThreadingMixIn
 from typing import TYPE_CHECKING, Any
-from wsgiref.simple_server import WSGIRequestHandler, WSGIServer
 
 import pyarrow.compute as pc
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
-from prometheus_client.exposition import CONTENT_TYPE_LATEST
+from prometheus_client import (
+    CollectorRegistry,
+    Counter,
+    Gauge,
+    Histogram,
+    generate_latest,
+    make_wsgi_app,
+    start_http_server,
+)
 from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 from sqlalchemy import func, select
@@ -37,8 +40,6 @@ HOST = "127.0.0.1"
 METHODS = frozenset({"DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT"})
 SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
 """Upper bounds of the histograms' buckets."""
-PATIENCE = 10
-"""Seconds that a scrape may take to send its request."""
 LAST = 65535
 """The last port that there is."""
 TRIES = 20
@@ -187,94 +188,60 @@ class _CampaignCollector(Collector):
 # The port
 
 
-class _Server(ThreadingMixIn, WSGIServer):
-    """Answers at a socket that listens already."""
-
-    daemon_threads = True
-
-    def __init__(self, listening: socket.socket, app: Callable[..., list[bytes]]) -> None:
-        address = listening.getsockname()
-        super().__init__(address, _Handler, bind_and_activate=False)
-        self.socket.close()  # the base class has made one
-        self.socket, self.server_address = listening, address
-        self.server_name, self.server_port = address
-        self.setup_environ()
-        self.set_app(app)
-
-
-class _Handler(WSGIRequestHandler):
-    timeout = PATIENCE
-
-    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the name of the base
-        """Write nothing: a scrape comes every few seconds."""
-
-
-def listen_for_metrics(port: int, n: int = 1) -> list[socket.socket]:
-    """Open the sockets of n processes, at a port and the next ones."""
+def free_ports(port: int, n: int = 1) -> list[int]:
+    """Return a port and the next ones, one for each of n processes; port 0: any that are free."""
     for _ in range(0 if port else TRIES):
         with suppress(InputError):  # what follows a free port may be taken
-            return _listen(port, n)
-    return _listen(port, n)
+            return _free_from(port, n)
+    return _free_from(port, n)
 
 
-def _listen(port: int, n: int) -> list[socket.socket]:
-    made: list[socket.socket] = []
+def _free_from(port: int, n: int) -> list[int]:
+    found: list[int] = []
     with ExitStack() as stack:
         for _ in range(n):
-            at = made[0].getsockname()[1] + len(made) if made else port
+            at = found[-1] + 1 if found else port
+            if at > LAST:
+                raise _no_port(at, f"the last port is {LAST}", port, n)
             try:
-                made.append(stack.enter_context(_listen_at(at)))
+                made = stack.enter_context(socket.create_server((HOST, at)))
             except OSError as error:
-                told = f"cannot offer metrics on port {at}: {error.strerror}"
-                if made:
-                    told += f" (the {n} web processes have a port each, from {port} on)"
-                raise InputError(f"{told}; choose another with --metrics-port") from None
-        stack.pop_all()
-    return made
+                raise _no_port(at, str(error.strerror), port, n) from None
+            found.append(made.getsockname()[1])
+    return found
 
 
-def _listen_at(port: int) -> socket.socket:
-    if port > LAST:
-        raise OSError(EINVAL, f"the last port is {LAST}")
-    return socket.create_server((HOST, port))
+def _no_port(at: int, why: str, port: int, n: int) -> InputError:
+    each = "" if n == 1 else f" (the {n} web processes have a port each, from {port} on)"
+    return InputError(
+        f"cannot offer metrics on port {at}: {why}{each}; choose another with --metrics-port"
+    )
 
 
-def address_of(listening: socket.socket) -> str:
-    """Return the address of the metrics that are offered at a socket."""
-    return f"http://{HOST}:{listening.getsockname()[1]}/metrics"
+def address_of(port: int) -> str:
+    """Return the address of the metrics that are offered at a port."""
+    return f"http://{HOST}:{port}/metrics"
 
 
 @contextmanager
-def offer_metrics(metrics: Mapping[str, Metrics], listening: socket.socket) -> Iterator[str]:
+def offer_metrics(metrics: Mapping[str, Metrics], port: int) -> Iterator[str]:
     """Offer metrics to this machine meanwhile; yields their address."""
-    server = _Server(listening, _app(metrics))
-    threading.Thread(target=server.serve_forever, name="goldspan metrics", daemon=True).start()
+    apps = {
+        f"/metrics/{name}".rstrip("/"): make_wsgi_app(one.registry) for name, one in metrics.items()
+    }
+
+    def answer(environ: dict[str, Any], start: Callable[..., Any]) -> Any:
+        # Another name in Host is that of a foreign page whose name leads to this machine.
+        app, host = apps.get(environ["PATH_INFO"]), environ.get("HTTP_HOST", "").partition(":")[0]
+        if app is None or host not in {HOST, "localhost"}:
+            start("404 Not Found", [("Content-Type", "text/plain; charset=utf-8")])
+            return [f"Metrics are at {', '.join(apps)}, for this machine alone.\n".encode()]
+        return app(environ, start)
+
+    server, _ = start_http_server(port, HOST, CollectorRegistry())
+    server.set_app(answer)
     try:
-        yield address_of(listening)
+        yield address_of(server.server_port)
     finally:
         server.shutdown()
         server.server_close()
-
-
-def _app(metrics: Mapping[str, Metrics]) -> Callable[..., list[bytes]]:
-    """Return the application of the port; other names in Host are those of foreign pages."""
-    places = {f"/metrics/{name}".rstrip("/"): one for name, one in metrics.items()}
-
-    def answer(environ: dict[str, Any], start: Callable[..., Any]) -> list[bytes]:
-        host = environ.get("HTTP_HOST", "").rpartition(":")[0] or environ.get("HTTP_HOST", "")
-        kind = ("Content-Type", "text/plain; charset=utf-8")
-        if host not in {HOST, "localhost"}:
-            start("403 Forbidden", [kind])
-            return [b"Metrics are for this machine alone.\n"]
-        asked = places.get(environ["PATH_INFO"])
-        if asked is None:
-            start("404 Not Found", [kind])
-            return [f"Metrics are at {', '.join(places)}.\n".encode()]
-        if environ["REQUEST_METHOD"] != "GET":
-            start("405 Method Not Allowed", [kind, ("Allow", "GET")])
-            return [b"Metrics are read with GET.\n"]
-        body = asked.text()
-        start("200 OK", [("Content-Type", CONTENT_TYPE_LATEST), ("Cache-Control", "no-store")])
-        return [body]
-
-    return answer

@@ -237,7 +237,7 @@ class WebPart:
     settings: ServerSettings  # The server's, without the secret of a campaign
     listed: tuple[Path, tuple[int, int]] | None  # The list of several campaigns
     listening: int  # Number of the socket, which all of them share
-    metrics: int | None  # Number of the socket at which this process offers its metrics
+    metrics: int | None  # Port at which this process offers its metrics
     proxies: tuple[str, ...] = HERE  # Who is believed in X-Forwarded-For
 
     def run(self, leaving: threading.Event) -> int:
@@ -260,8 +260,7 @@ class WebPart:
                     app = create_list(list_context(ledger, self.settings, moment), found)
                 if self.metrics is not None:
                     metrics = {one.name: one.context.metrics for one in found if one.app}
-                    at = socket.socket(fileno=self.metrics)
-                    stack.enter_context(offer_metrics(metrics, at))
+                    stack.enter_context(offer_metrics(metrics, self.metrics))
                 serve(app, socket.socket(fileno=self.listening), self.proxies)
         except KeyboardInterrupt:
             return 0
@@ -279,7 +278,6 @@ class WebPart:
         try:
             database, address = service.ledger.database, settings.address()
             with serving(database, address, service.deployment, shared=True):
-                service.rehearse()
                 yield create_app(service, settings)
         finally:
             service.close()

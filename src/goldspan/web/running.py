@@ -9,7 +9,6 @@ import socket
 import sys
 import threading
 from collections.abc import Sequence
-from importlib.util import find_spec
 from ipaddress import ip_network
 from typing import Any
 from urllib.parse import urlsplit
@@ -23,8 +22,7 @@ from goldspan.web.settings import LOOPBACK
 LEAVING = 5
 """Seconds that requests get to end after Ctrl-C."""
 MOST_CONNECTIONS = 2_000
-"""Connections that have a place. Those without one are told 503, for which they are held a moment:
-so many that twice as many, and what waits to be accepted, need open files too."""
+"""Connections beside which no other is served: the next request is answered with 503."""
 OTHER_FILES = 200
 """Files that the rest of the server may have open."""
 THREADS = 16
@@ -108,21 +106,21 @@ def serve(app: Any, listening: socket.socket, proxies: Sequence[str] = HERE) -> 
     gc.freeze()
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGTERM, signal.default_int_handler)  # what is open is closed too
-    places = make_places()
+    # h11 reads heads of 64 KiB at most; httptools, which is faster, has no such limit.
     config = uvicorn.Config(
-        app, http=_protocol(), log_config=None, access_log=False, server_header=False,
-        date_header=True, ws="none", lifespan="off", timeout_graceful_shutdown=LEAVING,
-        timeout_keep_alive=30, limit_concurrency=places, backlog=min(WAITING, places),
-        proxy_headers=True, forwarded_allow_ips=list(proxies),
+        app, http="h11", log_config=None, access_log=False, server_header=False, date_header=True,
+        ws="none", lifespan="off", timeout_graceful_shutdown=LEAVING, timeout_keep_alive=30,
+        limit_concurrency=most_connections(), backlog=WAITING, proxy_headers=True,
+        forwarded_allow_ips=list(proxies),
     )  # fmt: skip
     _Server(config).run(sockets=[listening])
 
 
-def make_places() -> int:
-    """Return how many connections may have a place, after raising the limit of open files for them.
+def most_connections() -> int:
+    """Return how many connections are served, after raising the limit of open files for them.
 
-    The limit that a shell begins with is often 1,024: a server that accepts more connections than
-    it may open files can no longer open its store.
+    The limit that a shell begins with is often 1,024. Connections that are told 503 need open files
+    too: a server that accepts more than it may open can no longer open its store.
     """
     if sys.platform == "win32":  # pragma: no cover - the tests run elsewhere
         return MOST_CONNECTIONS
@@ -142,15 +140,6 @@ def make_places() -> int:
     return max((soft - OTHER_FILES) // 4, 10)
 
 
-def _protocol() -> Any:
-    """Return what reads requests: h11, where httptools is missing, bounds their heads itself."""
-    if find_spec("httptools") is None:
-        return "auto"
-    from goldspan.web.security.connections import BoundedProtocol
-
-    return BoundedProtocol
-
-
 class _Server(uvicorn.Server):
     """Tells the application that it stops: an open desk's stream would keep it waiting.
 
@@ -158,12 +147,12 @@ class _Server(uvicorn.Server):
     """
 
     @property
-    def _house(self) -> Any:
+    def _context(self) -> Any:
         return getattr(getattr(self.config.app, "state", None), "context", None)
 
     async def on_tick(self, counter: int) -> bool:
         """Return whether to stop; called ten times a second."""
-        context = self._house
+        context = self._context
         is_lost = context is not None and context.held.lost is not None
         return is_lost or await super().on_tick(counter)
 
@@ -174,6 +163,6 @@ class _Server(uvicorn.Server):
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Tell, then let requests end."""
-        if self._house is not None:
-            self._house.leaving.set()
+        if self._context is not None:
+            self._context.leaving.set()
         await super().shutdown(sockets)

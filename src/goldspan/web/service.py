@@ -38,7 +38,7 @@ from goldspan.web.providers.payments import PaymentQueue, PaymentThread
 from goldspan.web.providers.registry import open_provider
 from goldspan.web.security.secret import Keys
 from goldspan.web.webhooks import Webhooks, check_webhooks
-from goldspan.web.work import Completion, Rehearsal, Work
+from goldspan.web.work import Completion, Work
 
 if TYPE_CHECKING:
     from goldspan.campaign.plan import Plan
@@ -97,7 +97,6 @@ class Service:
             inputs, ledger, self.people, keys, clock, self.engine.is_over, self.engine.notify,
             completion,
         )  # fmt: skip
-        self._rehearsal = Rehearsal(self.work)
         self.desk = Desk(
             inputs, ledger, self.people, self.engine, self.work.tasks, clock, keys, report
         )
@@ -131,20 +130,14 @@ class Service:
         """
         if keep:
             self._keeper.start()
-            self._rehearsal.start()
         if loop:
             self.webhooks.start()
             self.engine.start()
             if self.payments is not None:
                 self.payments.start()
 
-    def rehearse(self) -> None:
-        """Prepare for the first requests, where `start` is not called; `stop` ends it."""
-        self._rehearsal.start()
-
     def stop(self) -> None:
         """Stop what `start` began: while the role of the server is held, as all of it writes."""
-        self._rehearsal.stop()
         if self.payments is not None:
             self.payments.stop()
         self.webhooks.stop()

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import logging
 import re
 import threading
 from collections import Counter
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from hashlib import blake2b
 from hmac import digest
 from typing import Any, TypeVar
@@ -27,7 +25,7 @@ from goldspan.spans import Span, write
 from goldspan.store import SqlLedger, answers, assignments, queries
 from goldspan.store.answers import CHANGED
 from goldspan.store.engine import BoundError
-from goldspan.store.facts import Bound, count, record
+from goldspan.store.facts import Bound, record
 from goldspan.store.journal import Entry
 from goldspan.store.people import new_worker
 from goldspan.store.queries import CountedAnswer, NewAnswer
@@ -35,8 +33,6 @@ from goldspan.store.suggestions import keep_suggestion, own_answers, read_sugges
 from goldspan.web.errors import Refused
 from goldspan.web.people import BAR, GOLD, People, Person
 from goldspan.web.security.secret import Keys, Signer
-
-log = logging.getLogger("goldspan.web")
 
 # --------------------------------------------------------------------------------------------------
 # Tasks as pages show them, answers as pages send them
@@ -367,14 +363,8 @@ _ENOUGH = (
     "You have reached the most that one person can send in a day ({most} requests). Come back "
     "tomorrow; nothing that you were told is kept is lost."
 )
-REHEARSAL = "rehearsal"
-"""A worker who never comes."""
 Completion = Callable[[str], dict[str, Any] | None]
 Result = TypeVar("Result")
-
-
-class _Undone(Exception):  # noqa: N818
-    """A rehearsal is over: its transaction is rolled back."""
 
 
 class Work:
@@ -396,26 +386,6 @@ class Work:
         self.asking, self.tasks = Asking(inputs, ledger, people), Tasks(inputs, keys)
         self._counted: dict[str, tuple[int, int, int]] = {}
         self._outcomes, self._outcomes_lock = Counter[str](), threading.Lock()
-
-    def rehearse(self) -> None:
-        """Do once what requests of a new worker do in the store, and undo it.
-
-        The first request would otherwise wait until all statements are compiled, and those who
-        come at the same moment with it.
-        """
-
-        def act(entry: Entry) -> None:
-            for lease in self.asking.assign(entry, REHEARSAL):
-                own, length = self.inputs.plan, len(lease.tokens)
-                labels = own.task.labels[:1] if own.is_single else ["O"] * length
-                self.asking.take(entry, "rehearsal", REHEARSAL, lease.item, labels)
-            count(entry, self._bound(REHEARSAL))
-            entry.flush()
-            raise _Undone
-
-        with suppress(_Undone):
-            self.ledger.transact(self.clock(), act)
-        self._left(REHEARSAL)
 
     def outcomes(self) -> dict[str, int]:
         """Count the answers that were taken by this process, by what became of them."""
@@ -728,33 +698,6 @@ class Work:
             paid = f"For {answers} you get {me['earned']} {me['currency']}".strip() + "."
         said = f"{message} {paid}" if me["done"] else message
         return {"state": "done", "message": said, "completion": self.completion(worker)}
-
-
-class Rehearsal:
-    """A thread that calls `Work.rehearse` once there is something to label, and ends."""
-
-    def __init__(self, work: Work) -> None:
-        self._work, self._halt = work, threading.Event()
-        self._thread = threading.Thread(target=self._run, name="goldspan-rehearsal", daemon=True)
-
-    def start(self) -> None:
-        """Begin."""
-        self._thread.start()
-
-    def stop(self) -> None:
-        """End, before the store is closed."""
-        self._halt.set()
-        if self._thread.ident is not None:
-            self._thread.join()
-
-    def _run(self) -> None:
-        try:
-            while not self._work.asking.is_ready():
-                if self._halt.wait(1):
-                    return
-            self._work.rehearse()
-        except Exception as error:  # noqa: BLE001 - without it the first request is slower
-            log.debug("nothing was rehearsed: %s", error)
 
 
 def _pass(entry: Entry, worker: str, item: str, reason: str) -> None:

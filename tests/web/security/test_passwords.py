@@ -149,7 +149,7 @@ def test_who_comes_when_too_many_wait_is_refused_at_once():
         checked.append(threading.current_thread().name)
 
     async def crowd():
-        tries = [asyncio.create_task(in_turn(check)) for _ in range(20)]
+        tries = [asyncio.create_task(in_turn(check)) for _ in range(100)]
         await asyncio.sleep(0)  # all have asked
         told = [one.exception().status for one in tries if one.done()]
         going.set()
@@ -157,7 +157,7 @@ def test_who_comes_when_too_many_wait_is_refused_at_once():
         await in_turn(check)  # there is room again
         return told
 
-    assert run_loop(crowd) == [429] * (20 - AT_ONCE - WAITING)
+    assert run_loop(crowd) == [429] * (100 - AT_ONCE - WAITING)
     assert len(checked) == AT_ONCE + WAITING + 1
     assert len(set(checked)) <= AT_ONCE
 

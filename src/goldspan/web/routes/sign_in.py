@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Coroutine
 from functools import partial
 from hashlib import blake2b
-from typing import Annotated, Any, get_origin, get_type_hints
+from typing import Annotated
 
 from fastapi import APIRouter, Depends, Request, Response
-from fastapi.exceptions import RequestValidationError
 from fastapi.responses import HTMLResponse, JSONResponse, RedirectResponse
-from fastapi.routing import APIRoute
-from pydantic import ValidationError
 from starlette.concurrency import run_in_threadpool
 
 from goldspan.campaign.clock import wall_of
@@ -20,12 +16,10 @@ from goldspan.store.engine import BoundError
 from goldspan.web.dependencies import (
     ContextHere,
     ServerContext,
-    authenticate_worker,
     context_of,
     session_here,
 )
 from goldspan.web.errors import Refused
-from goldspan.web.models import Request as Body
 from goldspan.web.pages import (
     Fields,
     LoginForm,
@@ -47,50 +41,6 @@ from goldspan.web.security.oidc import (
     check_installed,
 )
 from goldspan.web.security.sessions import DAY, DESK, REVIEWER, WORKER, Session
-
-# --------------------------------------------------------------------------------------------------
-# Routes of the most frequent requests, without the overhead of dependency injection
-
-
-_UNREAD = Refused("invalid", "The body must be JSON: Content-Type: application/json.", 422)
-
-
-class DirectRoute(APIRoute):
-    """A worker's route: its function takes a session, the context and a model of the body."""
-
-    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-        """Return what answers a request."""
-        act = self.endpoint
-        model = _model(act)
-
-        async def handle(request: Request) -> Response:
-            worker = await authenticate_worker(request, request.headers.get(HEADER))
-            body = _read(model, request, await request.body())
-            made: Response = await run_in_threadpool(act, worker, context_of(request), body)
-            return made
-
-        return handle
-
-
-def _model(act: Callable[..., Any]) -> type[Body]:
-    """Find the model of a function's body."""
-    hints = [get_origin(hint) or hint for hint in get_type_hints(act).values()]
-    (model,) = (hint for hint in hints if isinstance(hint, type) and issubclass(hint, Body))
-    return model
-
-
-def _read(model: type[Body], request: Request, words: bytes) -> Body:
-    """Read a body."""
-    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if kind != "application/json":
-        raise _UNREAD
-    try:
-        return model.model_validate_json(words)
-    except ValidationError as error:
-        faults = error.errors(include_url=False, include_context=False, include_input=False)
-        places = [{**fault, "loc": ("body", *fault["loc"])} for fault in faults]
-        raise RequestValidationError(places) from None
-
 
 # --------------------------------------------------------------------------------------------------
 # Links, the first password, login, logout

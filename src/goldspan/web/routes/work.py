@@ -25,23 +25,21 @@ from goldspan.web.models import (
     SkipBody,
     refusals,
 )
-from goldspan.web.routes.sign_in import DirectRoute
 
 # --------------------------------------------------------------------------------------------------
 # The JSON API of a worker: the next task, an answer, skip, flag, give back, how far I am.
 
 
 router = APIRouter(prefix="/api/work", tags=["work"])
-often = APIRouter(prefix="/api/work", tags=["work"], route_class=DirectRoute)
 
 
-@often.post("/next", response_model=NextAnswer, responses=refusals())
+@router.post("/next", response_model=NextAnswer, responses=refusals())
 def next_task(worker: WorkerHere, context: ContextHere, _: NextBody) -> Response:
     """Return the next task, the same one while it is held; or say why there is none."""
     return _told(NextAnswer, context.service.work.next(worker.person))
 
 
-@often.post("/answers", response_model=AnswerAnswer, responses=refusals(409, 410))
+@router.post("/answers", response_model=AnswerAnswer, responses=refusals(409, 410))
 def answer(worker: WorkerHere, context: ContextHere, body: AnswerBody) -> Response:
     """Take an answer; the same key and body again give the same reply and count once."""
     return _told(
