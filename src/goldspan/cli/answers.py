@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import typer
 
 from goldspan.cli.options import (
+    MORE,
     AsJson,
     FamilyTable,
     Input,
@@ -62,103 +63,86 @@ def aggregate(
     reading: Reading,
     source: Input,
     method: str = option(
-        "One of the methods listed below; auto tries many, and averages those that predict hidden"
-        " answers best.",
+        "Method: mv-token, ds, bsc-seq, bsc-seq+crf or another of `goldspan methods`; auto tries"
+        " those that suit the answers and averages the best.",
         "--method",
         "-m",
         default="auto",
         autocompletion=method_names,
     ),
     output: str | None = option(
-        "Where to write the gold: .conll, .jsonl, .parquet, .csv (spans: a row each; text also"
-        " .gz), .spacy or .npz (cleanlab); - for standard output.",
+        "Where to write the labels: .conll, .jsonl, .parquet, .csv, .spacy or .npz; - for standard"
+        " output.",
         "--output",
         "-o",
     ),
     to_format: str | None = option(
-        "Format of the gold: conll, jsonl, csv, parquet, or one of `goldspan convert`, such as"
-        " datasets, docbin, gliner, label-studio; by default the ending of the name decides.",
+        "Format of the labels, if the ending of their name does not say it.",
         autocompletion=format_names,
     ),
     split: str | None = option(
-        "Shares of train, dev and test, such as 80,10,10: -o is a folder with these parts, cut by"
-        " documents, and a dataset card (--to-format datasets by default).",
+        "Write a dataset of train, dev and test parts with these shares, such as 80,10,10.",
         metavar="SHARES",
+        panel=MORE,
     ),
     overwrite: Overwrite = False,
     report: str | None = option("Write a report with figures to this file, such as report.html."),
     workers_table: str | None = option(
-        "Write the table of workers: .csv, or .jsonl, which adds their typical errors.",
-        metavar="FILE",
+        "Write the table of workers: .csv, or .jsonl with their typical errors.", metavar="FILE"
     ),
     known: str | None = option(
-        "Known labels: they are kept, and used in training. (--gold is only for scoring.)",
-        metavar="FILE",
+        "Known labels: they are kept and trained on. (--gold is only for scoring.)", metavar="FILE"
     ),
     calibrate: str | None = option(
-        "Known labels to calibrate confidences with; the labels do not change.",
-        metavar="FILE",
+        "Known labels to calibrate confidences with; the labels do not change.", metavar="FILE"
     ),
     coverage: float | None = option(
-        "With --calibrate: also write, for every span (single labels: every item), a set of"
-        " alternatives that contains the truth with at least this probability, such as 0.9 (in"
-        " .jsonl and .parquet; single labels also in .csv)."
+        "With --calibrate: also write sets of alternatives that contain the truth with this"
+        " probability, such as 0.9.",
+        panel=MORE,
     ),
     threads: ThreadCount = None,
     runner: RunnerName = None,
     tagger: str | None = option(
-        "Write the tagger that a method with a CRF trains, such as ner.goldspan; with auto a CRF"
-        " is trained on the labels.",
-        metavar="FILE",
+        "Write the tagger trained along with the labels, such as ner.goldspan.", metavar="FILE"
     ),
     checkpoint: str | None = option(
-        "Save the state to this file after every round, and resume from it (methods that iterate,"
-        " such as bsc-seq).",
+        "Save the state to this file after every round, and resume from it.",
         metavar="FILE",
+        panel=MORE,
     ),
     ties: str | None = option(
-        "Votes: which of several top labels wins: first, random, outside or inside."
+        "Votes: which of several top labels wins: first, random, outside or inside.", panel=MORE
     ),
-    raw: bool = flag("Votes: leave malformed tag sequences in the result as they are.", "--raw"),
-    seed: int | None = option("Seed of the random numbers."),
+    raw: bool = flag("Votes: leave malformed tag sequences as they are.", "--raw", panel=MORE),
+    seed: int | None = option("Seed of the random numbers.", panel=MORE),
     families: FamilyTable = None,
     param: list[str] | None = option(
-        "Another parameter of the method, see `goldspan methods`. Repeatable.", metavar="NAME=VALUE"
+        "Another parameter of the method; `goldspan methods METHOD` lists them. Repeatable.",
+        metavar="NAME=VALUE",
+        panel=MORE,
     ),
     no_text: NoText = False,
     policy: Policy = "conlleval",
     raw_csv: RawCsv = False,
     json: AsJson = False,
 ) -> None:
-    """Aggregate the answers of a crowd to one label per token, with a confidence.
+    """Aggregate the answers of a crowd to one label per token or item, with a confidence.
 
-    Without --method, all methods that suit the crowd predict hidden answers; those that predict
-    best are averaged. The output shows which methods were tried, their weights, how certain the
-    choice is, and what to check before you trust the labels.
+    Without --method, the methods that suit the crowd are compared by how well they predict answers
+    that were hidden from them, and the best are averaged. The output shows the methods with their
+    weights, and what to check before you trust the labels.
 
-    FILE may be a folder of `goldspan convert --partitions`, which need not fit into memory: -o is
-    then a new folder of labels, a file for every partition.
+    If the crowd comes with gold, the result is scored against it; gold is never used to aggregate.
 
-    If the crowd comes with gold, the result is scored against it; the gold is never used
-    to aggregate.
+    FILE may be a folder of `goldspan convert --partitions`, which need not fit into memory; -o is
+    then a new folder.
 
     Examples:
 
-      goldspan aggregate answers.tsv.gz -o gold.conll --report report.html
+      goldspan aggregate answers.tsv -o gold.conll --report report.html
 
-      goldspan aggregate answers.tsv.gz --method bsc-seq+crf -o gold.conll --tagger ner.goldspan
-
-      goldspan aggregate answers.tsv.gz --method mv-token --param ties=inside -o votes.conll
-
-      goldspan aggregate labels.csv --columns item=question --gold truth.csv --json
-
-      goldspan aggregate answers.tsv.gz -m ds --calibrate known.conll --coverage 0.9 -o gold.jsonl
-
-      goldspan aggregate answers -m ds --runner ray -o labels
-
-      goldspan aggregate answers.tsv.gz --to-format label-studio -o predictions.json
-
-      goldspan aggregate answers.tsv.gz --split 80,10,10 -o dataset
+      goldspan aggregate labels.csv --method ds -o gold.csv
     """
     inputs = [path for path in (source, reading.gold, known, calibrate) if path]
     check_outputs(
@@ -549,27 +533,25 @@ def score(
     truth: str = argument("The truth, in any format with gold."),
     policy: Policy = "conlleval",
     bootstrap: int = option(
-        "Resamples of the items for a 95 % interval of F1: at least 100, or 0 for none.",
+        "Resamples of the items for a 95 % interval of F1, such as 1000; 0 for none.",
         default=0,
         min=0,
     ),
-    seed: int = option("Seed of the resampling.", default=0),
+    seed: int = option("Seed of the resampling.", default=0, panel=MORE),
     wrong: bool = flag("List every wrong span.", "--wrong"),
     json: AsJson = False,
 ) -> None:
-    """Compare tags with the truth: precision, recall and F1 of spans, and token accuracy.
+    """Compare labels with the truth: precision, recall and F1 of spans, and accuracy.
 
-    Items are matched by their ids, or by their order if no id is shared and the tokens are the
-    same. The policy for malformed tags and the encoding are printed above the numbers.
-
-    If a file that `goldspan aggregate` wrote (.jsonl, .parquet, .csv) has confidences, their
-    calibration is measured too. Damaged confidences are listed and not measured.
+    Items are matched by their ids, or by their order if the files share no id and have the same
+    tokens. If the labels come from `goldspan aggregate` (.jsonl, .parquet, .csv), the calibration
+    of their confidences is measured too.
 
     Examples:
 
-      goldspan score gold.conll truth.conll --policy conlleval --json
+      goldspan score gold.conll truth.conll
 
-      goldspan score gold.conll answers.tsv.gz --bootstrap 1000 --wrong
+      goldspan score gold.jsonl answers.tsv --bootstrap 1000 --wrong
     """
     from goldspan.aggregation.confidence import measure_confidence
     from goldspan.aggregation.written import read_confidences
@@ -622,8 +604,7 @@ def agreement(
     source: Input,
     plot: str | None = option("Draw box plots of the workers to a .svg, .png or .pdf file."),
     units: bool = flag(
-        "Also gamma and alpha_u of spans, with intervals, per document and pair of workers.",
-        "--units",
+        "Also compute gamma and alpha_u of spans, per document and pair of workers.", "--units"
     ),
     overwrite: Overwrite = False,
     policy: Policy = "conlleval",
@@ -631,18 +612,14 @@ def agreement(
 ) -> None:
     """Measure how well the annotators agree with each other and with the gold.
 
-    Also known as inter-annotator agreement.
-
-    Prints Krippendorff's alpha, Cohen's and Fleiss' kappa, the span F1 between workers, and the
-    answers and the F1 of every worker.
+    Prints Krippendorff's alpha, Cohen's and Fleiss' kappa, the F1 of spans between workers, and a
+    row for every worker.
 
     Examples:
 
-      goldspan agreement answers.tsv.gz
+      goldspan agreement answers.tsv
 
-      goldspan agreement labels.csv --gold truth.csv --plot agreement.svg --json
-
-      goldspan agreement answers.tsv.gz --units
+      goldspan agreement labels.csv --gold truth.csv --plot agreement.svg
     """
     check_outputs(plot, inputs=[source], overwrite=overwrite)
     if plot:

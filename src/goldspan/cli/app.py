@@ -107,24 +107,16 @@ _INTERRUPTED = "goldspan: interrupted; nothing half-written is left behind"
 
 
 def _epilog(name: str) -> str | None:
-    """Return the lists at the end of a command's help, from the registries."""
+    """Return the list at the end of a command's help, from a registry."""
     if name == "simulate":
         from goldspan.simulation.registry import WORKERS
 
         return f"Kinds of workers: {', '.join(WORKERS)}. --list says what each does."
-    if name not in {"aggregate", "inspect", "convert"}:
-        return None
-    from goldspan.crowd.registry import FORMATS
+    if name in {"inspect", "convert"}:
+        from goldspan.crowd.registry import FORMATS
 
-    formats = f"Formats: {', '.join(FORMATS)}"
-    if name != "aggregate":
-        return formats
-    from goldspan.aggregation.registry import METHODS, TEXTS
-
-    methods = [f"{name}: {text}" for name, (_, text) in METHODS.items()]
-    methods += [f"bsc-…+{name}: {text}" for name, text in TEXTS.items()]
-    more = "The parameters of a method: goldspan methods NAME"
-    return "\n\n".join(["Methods:", *methods, more, formats])
+        return f"Formats: {', '.join(FORMATS)}"
+    return None
 
 
 class _Loaded(MutableMapping[str, Any]):
@@ -141,7 +133,7 @@ class _Loaded(MutableMapping[str, Any]):
             attribute = attribute or name.replace("-", "_")
             found = getattr(import_module(f"goldspan.cli.{module}"), attribute)
             if not isinstance(found, typer.Typer):
-                function, found = found, typer.Typer(add_completion=False)
+                function, found = found, typer.Typer(add_completion=False, rich_markup_mode=None)
                 cls = command_with(OLD_OPTIONS.get(name, {}))
                 register = found.command(name, cls=cls, short_help=summary, epilog=_epilog(name))
                 register(function)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from goldspan.cli.commands import Commands
 from goldspan.cli.live import Status, interruptible, shown
 from goldspan.cli.options import (
     STORE,
@@ -35,11 +36,7 @@ if TYPE_CHECKING:
 # goldspan plan check
 
 
-plan = typer.Typer(
-    no_args_is_help=True,
-    add_completion=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
+plan = Commands()
 
 
 @plan.callback()
@@ -104,13 +101,9 @@ def run(
 
     Examples:
 
-      goldspan plan check campaign.toml
-
       goldspan run campaign.toml --out out
 
-      goldspan run campaign.toml --store postgresql://localhost/campaign --json
-
-      goldspan run campaign.toml --runner ray
+      goldspan run campaign.toml --store postgresql://localhost/campaign
     """
     check_part("campaign")
     from goldspan.campaign import Campaign, Steps, inputs_as_begun

@@ -56,7 +56,7 @@ def invite(
     public_url: PublicUrl = None,
     json: AsJson = False,
 ) -> None:
-    """Make personal links for annotators, list or revoke them (after `goldspan serve`).
+    """Make, list and revoke annotators' personal links to a served campaign.
 
     Whoever opens a link works as that worker: send each to one person only. A link is shown once
     and stored nowhere; for somebody who has lost theirs, make a new one and revoke the old one.
@@ -68,12 +68,6 @@ def invite(
       goldspan invite campaign.toml --workers ann,bob --days 14
 
       goldspan invite campaign.toml --addresses team.csv --mail mails
-
-      goldspan invite campaign.toml --reviewers rita
-
-      goldspan invite campaign.toml --list
-
-      goldspan invite campaign.toml --revoke 7d0c5a2e41f34f0b9f3a6f2c8e1b4d55
     """
     check_part("server")
     from goldspan.web.providers.invitations import read_addresses
@@ -256,18 +250,17 @@ def payments(
     show: bool = flag("List all requests.", "--list"),
     json: AsJson = False,
 ) -> None:
-    """Queue payment requests to the provider of a campaign's workers, list them, and send them.
+    """Send approvals, rejections and bonuses to the provider of a campaign's workers, each once.
 
-    A queued request is carried out once, however often the command is run: a bonus has a reason,
-    and nobody is paid twice for the same reason. Without options the queue is listed.
+    A request is queued first, and --send carries it out, once, however often the command is run: a
+    bonus has a reason, and nobody is paid twice for the same reason. Without options the queue is
+    listed.
 
     Examples:
 
       goldspan payments campaign.toml --approve all --send
 
-      goldspan payments campaign.toml --bonus 5f2b9c0e8d3a4b1c6e7f8a9d=1.50 --reason "week 1" --send
-
-      goldspan payments campaign.toml --list
+      goldspan payments campaign.toml --bonus 5f2b9c0e8d3a=1.50 --reason "week 1" --send
     """
     names = {"approve": listed(approve, "--approve"), "reject": listed(reject, "--reject")}
     amounts = key_values(bonus, "--bonus ann=1.50")

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from goldspan.cli.campaign import write_findings
+from goldspan.cli.commands import Commands
 from goldspan.cli.options import (
     AsJson,
     Overwrite,
@@ -34,11 +35,7 @@ if TYPE_CHECKING:
     from goldspan.web.desk import Desk
 
 
-desk = typer.Typer(
-    no_args_is_help=True,
-    add_completion=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
+desk = Commands()
 Item = Annotated[str, typer.Argument(metavar="ITEM", help="An item's id.")]
 WorkerId = Annotated[str, typer.Argument(metavar="WORKER", help="A worker's id.")]
 Limit = Annotated[int, typer.Option(min=1, max=200, help="List at most this many.")]
@@ -260,8 +257,6 @@ def export(
       goldspan desk export campaign.toml answers.tsv -o answers.tsv
 
       goldspan desk export campaign.toml answers.tsv --names -o named.tsv
-
-      goldspan desk export campaign.toml --partitions 64 -o answers
     """
     from pathlib import Path
 

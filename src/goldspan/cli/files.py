@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from goldspan.cli.options import (
+    MORE,
     AsJson,
     Input,
     NoText,
@@ -52,16 +53,14 @@ def inspect(
     show: int = option("How many faults to print.", default=10, min=0),
     json: AsJson = False,
 ) -> None:
-    """Show what a file holds, answers or texts to label, and the command to run next.
+    """Show what a file contains, its faults, and the next command to run.
 
-    For answers it prints the format, the tags, counts and the first faults; for texts to label, the
-    columns that it found, the items, their tokens, and what was left out.
+    For answers it shows the format, the tags, counts and the first faults; for texts to label, the
+    columns that were found, the items, their tokens, and what was left out.
 
     Examples:
 
       goldspan inspect answers.csv
-
-      goldspan inspect texts.csv --text-column sentence
 
       goldspan inspect export.csv --columns item=question --columns worker=user
     """
@@ -195,12 +194,6 @@ def _next_command(crowd: Crowd, source: str, reading: Reading) -> str:
 # goldspan convert
 
 
-_TO = (
-    "Encoding of the output; by default that of the input. The name of a format is taken as "
-    "--to-format."
-)
-
-
 @reads_crowd(without=("encoding",), unlabelled="keep")
 def convert(
     reading: Reading,
@@ -210,49 +203,42 @@ def convert(
     ),
     overwrite: Overwrite = False,
     from_: str | None = option("Encoding of the input; guessed by default.", "--from"),
-    to: str | None = option(_TO, "--to"),
+    to: str | None = option(
+        "Encoding of the output, or its format; by default as the input.", "--to"
+    ),
     to_format: str | None = option(
-        "Format of the output; by default the ending of its name decides.",
+        "Format of the output, if the ending of its name does not say it.",
         autocompletion=format_names,
     ),
     no_text: NoText = False,
     repair: str | None = option(
-        "Repair malformed tags by a policy (conlleval, strict, boundaries) instead of "
-        "rejecting them."
+        "Repair malformed tags by a policy instead of rejecting them: conlleval, strict or"
+        " boundaries."
     ),
     raw_csv: RawCsv = False,
     predicted: bool = flag(
-        "Nobody confirmed the labels: write gold as predictions (label-studio, prodigy, doccano,"
+        "Write the labels as predictions, which nobody confirmed (label-studio, prodigy, doccano,"
         " brat).",
         "--predicted",
     ),
     partitions: int | None = option(
-        "Write a new folder with this number of Parquet files, each with all answers to its "
-        "items, for `goldspan aggregate FOLDER`.",
+        "Write a folder of this number of Parquet files, for `goldspan aggregate FOLDER`.",
         min=1,
         max=99_999,
+        panel=MORE,
     ),
     json: AsJson = False,
 ) -> None:
     """Convert tags to another encoding, and crowds to another format.
 
-    Malformed tags are rejected and listed, unless --repair says how to read them. The output is
-    read back, and what its format cannot hold is reported. Labels of an aggregation or a tagger
-    (.jsonl, .parquet) keep their confidences where the format has a place for them.
+    The output is read back, and what its format cannot hold is reported. Confidences that
+    `goldspan aggregate` or `goldspan tag` wrote are kept where the format has a place for them.
 
     Examples:
 
-      goldspan convert x.conll --from IOB --to BIOES -o y.conll
+      goldspan convert answers.tsv -o answers.parquet
 
-      goldspan convert answers.tsv.gz -o answers.parquet
-
-      goldspan convert answers.tsv --to IOBES --repair conlleval -o iobes.tsv
-
-      goldspan convert answers.tsv --to-format label-studio -o tasks.json
-
-      goldspan convert tagged.jsonl --to-format label-studio --predicted -o tasks.json
-
-      goldspan convert answers.parquet --partitions 64 -o answers
+      goldspan convert x.conll --from IOB --to IOBES -o y.conll
     """
     if partitions and output in {None, "-"}:
         raise typer.BadParameter("--partitions writes a folder: name it with -o")
@@ -366,16 +352,13 @@ def check(
     show: int = option("How many faults to print.", default=20, min=0),
     json: AsJson = False,
 ) -> None:
-    """Check tags against the rules of their encoding: a CoNLL file, or a crowd with its gold.
+    """Check whether tags are well-formed: those of a CoNLL file, or of a crowd and its gold.
 
-    Prints the faults with their places, and exits with code 1 if there is one. A tag that is not in
-    the encoding is taken for O when its neighbours are checked.
+    Prints the faults with their places, and exits with code 1 if there is one.
 
     Examples:
 
       goldspan check gold.conll --encoding BIO
-
-      goldspan check answers.tsv.gz --show 5
     """
     from goldspan.crowd.io import all_faults
 

@@ -95,7 +95,7 @@ def init(
     example: bool = flag("Write the example that comes with the package to a folder.", "--example"),
     json: AsJson = False,
 ) -> None:
-    """Look at a file of texts, write a plan to label them, and print the next steps.
+    """Write a plan to label your own texts, or the example, and print the next steps.
 
     Annotators work in their browsers and are not paid. The plan is short and commented: edit it
     before the campaign begins.
@@ -103,10 +103,6 @@ def init(
     Examples:
 
       goldspan init reviews.csv --labels PRODUCT,COMPANY
-
-      goldspan init tickets.tsv --text-column body --kind single --labels bug,question,praise
-
-      goldspan init notes.txt --labels PERSON --annotators ann,ben --overlap 2 --out notes.toml
 
       goldspan init --example
     """

@@ -9,14 +9,15 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from goldspan.cli.commands import RARE
 from goldspan.cli.options import (
+    MORE,
     AsJson,
     MaxDecompressed,
     Overwrite,
     RawCsv,
     Reading,
     RunnerName,
-    Seed,
     ThreadCount,
     argument,
     flag,
@@ -50,7 +51,7 @@ if TYPE_CHECKING:
 
 
 _SHOWN = 10
-_COST, _VALUES = "Costs", "Attribute values"
+_COST, _VALUES, _READING = "Costs", f"{RARE}: attribute values", "Reading"
 
 
 def _show_rules(value: bool) -> None:
@@ -72,15 +73,15 @@ def select(
         "Items that are labelled already, in the format of POOL.", metavar="FILE"
     ),
     model: list[str] | None = option(
-        "A tagger written by `goldspan train`; several form a committee.", metavar="FILE"
+        "A tagger of `goldspan train`; several are a committee. Repeatable.", metavar="FILE"
     ),
     errors: str | None = option(
-        "A model's errors on labelled items it was not trained on: a table of item and "
-        "error (0 to 1).",
+        "A model's errors on items that it was not trained on: a table of item and error (0 to 1).",
         metavar="FILE",
+        panel=MORE,
     ),
     round_: int | None = option(
-        "Round of the schedule; by default 0, or 1 with a model.", "--round", min=0
+        "Round of the schedule; by default 0, or 1 with a model.", "--round", min=0, panel=MORE
     ),
     output: str | None = option(
         "Where to write: .jsonl or .csv; - for standard output.", "--output", "-o"
@@ -88,10 +89,10 @@ def select(
     overwrite: Overwrite = False,
     attributes: bool = flag("POOL is a table of attributes, with a row per item.", "--attributes"),
     format: str | None = option(  # noqa: A002 - the word users know
-        "text, folder, table, jsonl, json, conll, attributes or crowd; by default guessed from "
-        "name and content.",
+        "Format of POOL, such as text, table, jsonl or crowd; guessed by default.",
         "--format",
         "-f",
+        panel=_READING,
     ),
     fixed: str | None = option("Money per answer.", panel=_COST),
     per_token: str | None = option("Money per answer and token.", panel=_COST),
@@ -115,11 +116,11 @@ def select(
         panel=_VALUES,
     ),
     features: str | None = option(
-        "Attribute values fitted before; if there is no such file, it is written.",
+        "Attribute values of an earlier call; if there is no such file, it is written.",
         metavar="FILE.json",
         panel=_VALUES,
     ),
-    seed: int = option("Seed of the random numbers, also for ties.", default=0),
+    seed: int = option("Seed of the random numbers, also for ties.", default=0, panel=MORE),
     list_: bool = flag("List the rules.", "--list", callback=_show_rules, is_eager=True),
     max_decompressed: MaxDecompressed = None,
     raw_csv: RawCsv = False,
@@ -127,25 +128,16 @@ def select(
 ) -> None:
     """Choose the items of a pool that are worth labelling.
 
-    A pool is a .txt file with an item per line, a folder of .txt files, a table with a column of
-    texts (.csv, .tsv, .parquet), .jsonl with `text` or `tokens`, .conll with a token per line, or
-    any crowd. The first round needs no model: coverage picks items with attributes that are
-    frequent in the pool and not covered yet. Later rounds pick items on which a tagger is
-    uncertain. Random picks are marked in the output (`is_control`): they are the unbiased sample to
-    measure quality on.
+    A pool is a file of texts (.txt, .csv, .tsv, .jsonl, .parquet, .conll), a folder of .txt files,
+    or a crowd. The first round needs no model: it picks items with attributes that are frequent in
+    the pool and not covered yet. Later rounds pick items on which a tagger is uncertain. Random
+    picks are marked (`is_control`): they are the unbiased sample to measure quality on.
 
     Examples:
 
       goldspan select pool.jsonl --budget 5000tokens -o batch.jsonl
 
-      goldspan select pool.jsonl -b 5000tokens --labelled gold.conll --model ner.goldspan -o
-      batch2.jsonl
-
-      goldspan select news.txt -b 20money --fixed 0.02 --per-token 0.002 --answers 3 --by coverage
-
-      goldspan select mails.csv --attributes -n 850 --by coverage-paper --numeric "nearest(10)"
-
-      goldspan select pool.jsonl -n 100 --by "coverage for 2 rounds, then mnlp(top=3), 5% random"
+      goldspan select pool.jsonl -n 100 --labelled gold.conll --model ner.goldspan -o batch2.jsonl
     """
     del list_
     check_ending("-o", output, ".jsonl", ".csv", ".jsonl.gz", ".csv.gz")
@@ -345,12 +337,15 @@ def simulate(
     workload: str = option(
         "How the answers are shared out: equal, zipf, or a weight per worker: 5,3,1.",
         default="equal",
+        panel=MORE,
     ),
-    seed: Seed = 0,
-    legal: bool = flag("Make malformed answers well-formed.", "--legal"),
-    times: bool = flag("Give every answer a time (for .csv and .parquet).", "--times"),
+    seed: int = option("Seed of the random numbers.", default=0),
+    legal: bool = flag("Make malformed answers well-formed.", "--legal", panel=MORE),
+    times: bool = flag("Give every answer a time (for .csv and .parquet).", "--times", panel=MORE),
     tagger: str | None = option(
-        "A trained CRF for crf_noise workers; without it one is trained.", metavar="FILE"
+        "A trained CRF for crf_noise workers; without it one is trained.",
+        metavar="FILE",
+        panel=MORE,
     ),
     items: int | None = option(
         "Draw this many items with single labels instead of reading FILE.", min=1, panel=_DRAWN
@@ -363,7 +358,7 @@ def simulate(
     ),
     shares: str | None = option("Relative frequency of every label: 3,1.", panel=_DRAWN),
     to_format: str | None = option(
-        "Format of the output; by default the ending of its name decides."
+        "Format of the output, if the ending of its name does not say it.", panel=MORE
     ),
     threads: ThreadCount = None,
     runner: RunnerName = None,
@@ -377,14 +372,7 @@ def simulate(
 
     Examples:
 
-      goldspan simulate --list
-
-      goldspan simulate gold.conll -w "crf_noise(0.05)" -w "flip(0.1) x3" --per-item 3 -o crowd.tsv
-
-      goldspan simulate gold.conll -w "ana=flip(0.05) + misses(0.3)" -w "copier(ana)" --seed 7
-      --json
-
-      goldspan simulate gold.conll --workers crowd.toml --per-item 5 --workload zipf -o crowd.tsv
+      goldspan simulate gold.conll -w "crf_noise(0.05)" -w "flip(0.1) x3" -o crowd.tsv
 
       goldspan simulate --items 1000 --labels 4 -w "flip(0.3) x31" --per-item 5 -o labels.csv
     """

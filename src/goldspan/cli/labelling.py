@@ -14,6 +14,7 @@ import typer
 
 from goldspan.cli.init import Kind
 from goldspan.cli.options import (
+    MORE,
     AsJson,
     MaxDecompressed,
     Overwrite,
@@ -45,7 +46,7 @@ if TYPE_CHECKING:
     from goldspan.protocols import PoolItem
     from goldspan.spans import Codec
 
-_MODEL, _TASK = "Language models", "What is labelled"
+_MODEL = "Language models"
 _SHOWN = 5
 CACHE = "goldspan-replies"
 """The folder of the replies of models, if no other is named."""
@@ -55,34 +56,31 @@ CACHE = "goldspan-replies"
 def label(
     pool: dict[str, Any],
     source: str = argument(
-        "The items: texts, a table, .jsonl, .conll, or a crowd, whose answers stay; - for standard"
-        " input.",
+        "Texts, a table, .jsonl, .conll, or a crowd, whose answers stay; - for standard input.",
         "FILE",
     ),
     worker: list[str] = option(
-        "Who labels: llm (with --set), python:MODULE:FUNCTION, tagger:FILE, spacy:NAME,"
-        " transformers:NAME, gliner:NAME, or a .toml file of tables `workers`. Repeatable.",
+        "Who labels: llm, python:MODULE:FUNCTION, tagger:FILE, spacy:NAME, transformers:NAME,"
+        " gliner:NAME, or a .toml file. Repeatable.",
         "--worker",
         "-w",
         default=...,
         metavar="WORKER",
     ),
     set_: list[str] | None = option(
-        "A key of the worker, as in a .toml file: model=small, prices.per_answer=0.01. Repeatable.",
+        "A setting of the worker: model=small, prices.per_answer=0.01. Repeatable.",
         "--set",
         metavar="KEY=VALUE",
     ),
     labels: list[str] | None = option(
-        "The labels; by default those of a crowd, or of --examples.", metavar="NAMES", panel=_TASK
+        "The labels; by default those of a crowd, or of --examples.", metavar="NAMES"
     ),
     kind: Kind = option(
-        "spans: parts of a text are marked; single: an item gets one label.",
-        default=Kind.SPANS,
-        panel=_TASK,
+        "spans: parts of a text are marked; single: an item gets one label.", default=Kind.SPANS
     ),
-    encoding: str = option("Encoding of the tags of spans.", default="BIO", panel=_TASK),
+    encoding: str = option("Encoding of the tags of spans.", default="BIO", panel=MORE),
     instructions: str | None = option(
-        "What is to be labelled: a file of text or Markdown.", metavar="FILE", panel=_TASK
+        "The guidelines for the worker: a file of text or Markdown.", metavar="FILE"
     ),
     limit: int | None = option("Label the first items only.", min=1),
     output: str | None = option(
@@ -90,11 +88,12 @@ def label(
     ),
     overwrite: Overwrite = False,
     to_format: str | None = option(
-        "Format of the output; by default the ending of its name decides."
+        "Format of the output, if the ending of its name does not say it.", panel=MORE
     ),
     details: str | None = option(
         "Write all that is known of every answer, with probabilities and costs: .jsonl.",
         metavar="FILE",
+        panel=MORE,
     ),
     send_text: bool = flag(
         "Allow texts to be sent to the worker's endpoint; without it nothing is sent.",
@@ -106,50 +105,42 @@ def label(
         "Refuse to begin if it can cost more.", metavar="AMOUNT", panel=_MODEL
     ),
     examples: str | None = option(
-        "Items with known labels: some are shown to the model, and none of them is asked about.",
+        "Items with known labels to show to the model; none of them is asked about.",
         metavar="FILE",
         panel=_MODEL,
     ),
     cache: str = option(
-        "Folder with the cached replies of models; cached replies are not requested or paid again.",
+        "Folder with the cached replies of models, which are not paid again.",
         default=CACHE,
         metavar="FOLDER",
-        panel=_MODEL,
+        panel=MORE,
     ),
     retry_missing: bool = flag(
         "Ask again about items whose replies were refusals, truncated or invalid.",
         "--retry-missing",
-        panel=_MODEL,
+        panel=MORE,
     ),
     format: str | None = option(  # noqa: A002 - the word users know
-        "Format of FILE, as for goldspan select; by default guessed from name and content.",
+        "Format of FILE, as for `goldspan select`; guessed by default.",
         "--format",
         "-f",
+        panel="Reading",
     ),
     max_decompressed: MaxDecompressed = None,
     json: AsJson = False,
 ) -> None:
-    """Let language models, functions or taggers label a file; write their answers as a crowd.
+    """Let language models, functions or taggers label a file, without a campaign.
 
-    The output is a crowd like any other: of the answers of all workers, and of those that FILE has
-    already. Family and kind of a worker are kept in .jsonl and .parquet. A reply that is a
-    refusal, truncated or invalid counts as a missing answer, never as "nothing here". Replies are
-    cached, so a repeated run pays nothing twice. The key of an endpoint comes from an environment
-    variable.
+    The output is a crowd like any other, of the workers' answers and of those that FILE has
+    already. A reply that is a refusal, truncated or invalid counts as a missing answer. Replies
+    are cached, so a repeated run pays nothing twice. The key of an endpoint comes from an
+    environment variable.
 
     Examples:
 
-      goldspan label news.txt --labels PER,LOC -w python:my_rules:label -o answers.jsonl
+      goldspan label news.txt --labels PER,LOC -w tagger:ner.goldspan -o a.jsonl
 
-      goldspan label news.txt --labels PER,LOC -w spacy:en_core_web_sm --set 'labels.PERSON="PER"'
-      --set 'labels.GPE="LOC"' -o answers.jsonl
-
-      goldspan label news.txt --labels PER,LOC -w llm --set model=llama3.2
-      --set base_url=http://localhost:11434/v1 --instructions guide.md --dry-run
-
-      goldspan label crowd.tsv -w models.toml --send-text --max-cost 5 -o mixed.jsonl
-
-      goldspan aggregate mixed.jsonl -o gold.conll
+      goldspan label news.txt --labels PER,LOC -w models.toml --dry-run
     """
     check_ending("--details", details, ".jsonl", ".jsonl.gz")
     check_files(details=details)

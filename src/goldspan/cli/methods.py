@@ -51,8 +51,6 @@ def methods(
       goldspan methods
 
       goldspan methods bsc-seq
-
-      goldspan methods coverage --json
     """
     families = _families()
     if not name:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TextIO, cast
 
 import typer
 
+from goldspan.cli.commands import Commands
 from goldspan.cli.options import (
     AsJson,
     Input,
@@ -117,12 +118,6 @@ def train(
     Examples:
 
       goldspan train gold.conll -o ner.goldspan
-
-      goldspan train gold.conll -o ner.goldspan --validation dev.conll --c2 0.2
-
-      goldspan train gold.conll -o small.goldspan --model hmm
-
-      goldspan train gold.conll -o ner.goldspan --vectors bert-base-cased
 
       goldspan train answers.tsv -o ner --encoder bert-base-cased --method bsc-seq+crf
 
@@ -715,7 +710,7 @@ def _opened(source: str) -> Iterator[tuple[TextIO, Callable[[], tuple[int, int]]
 # goldspan tagger inspect
 
 
-tagger = typer.Typer(no_args_is_help=True, add_completion=False, rich_markup_mode=None)
+tagger = Commands()
 
 
 @tagger.callback()

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from goldspan.cli.commands import RARE
 from goldspan.cli.output import check_part, key_values, listed
 
 if TYPE_CHECKING:
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
     from goldspan.crowd.options import Option
 
 Function = Callable[..., None]
+MORE = f"{RARE} options"
+"""The group of options that only `--help-all` shows."""
 STORE = "campaign.sqlite"
 """The file of a campaign's folder that is its store, if no other is named."""
 
@@ -84,8 +87,8 @@ NoText = Annotated[
     bool,
     typer.Option(
         "--no-text",
-        help="Write columns of tokens (conll, wide, long) without the original texts and "
-        "character offsets.",
+        help="Leave the original texts and character offsets out of columns of tokens.",
+        rich_help_panel=MORE,
     ),
 ]
 RawCsv = Annotated[
@@ -93,52 +96,55 @@ RawCsv = Annotated[
     typer.Option(
         "--raw-csv",
         help="Write CSV cells unchanged, even those that a spreadsheet may take for formulas.",
+        rich_help_panel=MORE,
     ),
 ]
 Policy = Annotated[
     str,
     typer.Option(
-        help="How malformed tag sequences are read: conlleval, strict, boundaries or raise."
+        help="How malformed tags are read when scored: conlleval, strict, boundaries or raise.",
+        rich_help_panel=MORE,
     ),
 ]
-Seed = Annotated[int, typer.Option(help="Seed of the random numbers.")]
+Seed = Annotated[int, typer.Option(help="Seed of the random numbers.", rich_help_panel=MORE)]
 FamilyTable = Annotated[
     str | None,
     typer.Option(
         "--families",
         metavar="auto|none|FILE",
-        help="Workers who err together count as fewer: auto detects them, none does not; or a "
-        "table with columns worker and family. Default: auto for `goldspan workers` and `goldspan "
-        "next`, else that of the method; families in the input file are used.",
+        help="Who copies whom and counts as fewer: auto detects it, none ignores it, or a table "
+        "with columns worker and family.",
         show_default=False,
+        rich_help_panel=MORE,
     ),
 ]
 ThreadCount = Annotated[
     int | None,
     typer.Option(
         min=1,
-        help="Number of threads, or of processes of a local cluster; by default one per core.",
+        help="Number of threads; by default one per core.",
         show_default=False,
+        rich_help_panel=MORE,
     ),
 ]
 RunnerName = Annotated[
     str | None,
     typer.Option(
         "--runner",
-        metavar="threads|ray|ray(ADDRESS)",
-        help="Where the work is done: threads of this process (the default), ray, a cluster that "
-        "is started on this machine, or one that runs: ray(auto), ray(10.0.0.1:6379). The result "
-        "is bit-identical.",
+        metavar="NAME",
+        help="Where the work is done, with the same result: threads (the default), ray (a cluster "
+        "on this machine) or ray(ADDRESS).",
         show_default=False,
+        rich_help_panel=MORE,
     ),
 ]
 PlanRunner = Annotated[
     str | None,
     typer.Option(
         "--runner",
-        metavar="threads|ray|ray(ADDRESS)",
-        help="Where to aggregate and to train taggers, overrides `runner` of the plan; by default "
-        "one thread of this process. The files are the same.",
+        metavar="NAME",
+        help="Where the work is done, with the same result, instead of the plan's `runner`: "
+        "threads, ray or ray(ADDRESS).",
         show_default=False,
     ),
 ]
@@ -146,7 +152,7 @@ Overlap = Annotated[
     int | None,
     typer.Option(
         min=1,
-        help="Answers per item; overrides redundancy.overlap of the plan.",
+        help="Answers per item, instead of the plan's redundancy.overlap.",
         show_default=False,
     ),
 ]
@@ -163,8 +169,7 @@ PublicUrl = Annotated[
     str | None,
     typer.Option(
         metavar="URL",
-        help="Address at which people reach the server, such as https://labels.example.org "
-        "behind a proxy; by default the one that it listens on.",
+        help="Address at which people reach the server, such as https://labels.example.org.",
         show_default=False,
     ),
 ]
@@ -173,9 +178,9 @@ MaxDecompressed = Annotated[
     typer.Option(
         "--max-decompressed",
         metavar="SIZE",
-        help="Largest size to which compressed input may unpack, such as 20GiB; by default "
-        "4GiB, and beyond 256MiB at most 100 times the compressed size.",
+        help="Largest size to which compressed input may unpack, such as 20GiB.",
         show_default=False,
+        rich_help_panel=MORE,
     ),
 ]
 
@@ -259,13 +264,17 @@ class Reading:
                     yield from (flag, one)
 
 
+_USUAL = {"format", "gold", "columns", "workers", "labels"}
+"""The options of reading that `--help` shows; `--help-all` shows every one."""
+
+
 def reads_crowd(*, without: Collection[str] = (), **fixed: Any) -> Callable[[Function], Function]:
     """Add the options with which a crowd is read, for a parameter `reading`."""
     from goldspan.crowd.options import ReadOptions, reading_options
 
     usual = _defaults(ReadOptions)
     options = [
-        _parameter(name, *_typed(told, usual[name]))
+        _parameter(name, *_typed(name, told, usual[name]))
         for name, told in reading_options().items()
         if told.flags and name not in without and name not in fixed
     ]
@@ -277,14 +286,15 @@ def _defaults(made: type) -> dict[str, Any]:
     return {one.name: None if one.default is MISSING else one.default for one in fields(made)}
 
 
-def _typed(told: Option, default: Any) -> tuple[Any, Any]:
+def _typed(name: str, told: Option, default: Any) -> tuple[Any, Any]:
     """Return type and default of a reading option."""
     text, repeatable = told.help, told.shape in {"pairs", "list", "repeat"}
     if repeatable:
         text += " Repeatable."
     if told.shape == "list":
-        text += """ Put an id with a comma in double quotes: '"Lee, Ann",bob'."""
-    values: dict[str, Any] = {"help": text, "rich_help_panel": "Reading"}
+        text += """ Quote an id with a comma: '"Lee, Ann",bob'."""
+    panel = "Reading" if name in _USUAL else f"{RARE} about reading"
+    values: dict[str, Any] = {"help": text, "rich_help_panel": panel}
     if told.metavar:
         values["metavar"] = told.metavar
     if told.choices:
@@ -311,11 +321,8 @@ def _value(told: Option, value: Any) -> Any:
     return value or None if told.shape == "repeat" else value
 
 
-_POOL = "Pools"
-
-
 def _pool_option(name: str, help_: str, **more: Any) -> Parameter:
-    kind = Annotated[str | None, typer.Option(help=help_, rich_help_panel=_POOL, **more)]
+    kind = Annotated[str | None, typer.Option(help=help_, rich_help_panel="Reading", **more)]
     return _parameter(name, kind, None)
 
 
@@ -329,8 +336,8 @@ reads_pool = adds(
         ),
         _pool_option(
             "tokens",
-            "How texts are split: fine, space or given; by default given where the pool has "
-            "tokens, else fine.",
+            "How texts are split: fine, space or given; by default as the pool's tokens, else "
+            "fine.",
             show_default=False,
         ),
     ],

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from goldspan.cli.options import (
+    MORE,
     AsJson,
     FamilyTable,
     Input,
@@ -71,11 +72,12 @@ def workers(
     reading: Reading,
     source: Input,
     by: str = option(
-        "Judge workers by gold, crowd, both, or auto: by gold if there is enough of it.",
+        "Judge workers by gold, by the crowd's consensus (crowd), or by both; auto takes gold if"
+        " there is enough of it.",
         default="auto",
     ),
     method: str | None = option(
-        "Method by which the crowd judges; by default auto.",
+        "Method that finds the consensus; by default auto.",
         "--method",
         "-m",
         autocompletion=method_names,
@@ -85,11 +87,13 @@ def workers(
         default="auto",
     ),
     threshold: float | None = option(
-        "How often workers should be right; by default halfway between chance and always."
+        "How often workers should be right, such as 0.8; by default halfway from chance to always."
     ),
-    confidence: float = option("Probability at which keep or drop is decided.", default=0.9),
+    confidence: float = option(
+        "Probability at which keep or drop is decided.", default=0.9, panel=MORE
+    ),
     budget: str | None = option(
-        "Budget per item: a number of workers, or with --prices an amount of money.", panel=_TEAM
+        "Budget per item: a number of workers, or an amount of money with --prices.", panel=_TEAM
     ),
     prices: str | None = option(
         "Money per answer: one amount, or a table with columns worker and price.",
@@ -97,17 +101,18 @@ def workers(
         panel=_TEAM,
     ),
     score: str = option(
-        "Score by which teams are chosen: posterior, unbiased, plugin, or gain, with confusion "
-        "matrices.",
+        "Score by which a team is selected: posterior, unbiased, plugin or gain.",
         default="posterior",
-        panel=_TEAM,
+        panel=MORE,
     ),
-    target: float | None = option("Print what it costs to reach this accuracy.", panel=_TEAM),
+    target: float | None = option(
+        "Show what it costs to reach this accuracy, such as 0.95.", panel=_TEAM
+    ),
     families: FamilyTable = None,
     probe: str | None = option(
-        "Answers of models to the same items, such as `goldspan label` writes; they are not "
-        "counted, and workers who repeat their mistakes are flagged.",
+        "Answers of language models to the same items: who repeats their mistakes is flagged.",
         metavar="FILE",
+        panel=MORE,
     ),
     plot: str | None = option(
         "Draw the intervals and the cost curve to a .svg, .png or .pdf file."
@@ -121,23 +126,17 @@ def workers(
     runner: RunnerName = None,
     json: AsJson = False,
 ) -> None:
-    """Show whom to keep, drop or test more and why, and which team of workers to select.
+    """Show which annotators to keep, drop or test more, and select a team.
 
-    Prints the best team within the budget and how accurate its vote is: for single labels as a
-    model forecasts, for tagged text as measured on held-out gold. Then how often every worker is
-    right, with a 95 % interval, quality flags (too fast, always the same label, answers that
-    hardly depend on the item, copying, drift; with --probe, pasting a model's answers), and the
-    cost curve.
+    Every worker is listed with how often they are right (with a 95 % interval), a verdict, and
+    quality flags: too fast, always the same label, answers that hardly depend on the item, copying,
+    drift. The team is the best one within --budget, with the accuracy of its vote.
 
     Examples:
 
       goldspan workers answers.csv --gold truth.csv --budget 7
 
-      goldspan workers answers.csv --method ds --threshold 0.8 -o workers.csv
-
-      goldspan workers answers.csv --gold truth.csv --prices prices.csv --budget 0.50 --target 0.95
-
-      goldspan workers tags.tsv.gz --by crowd --plot workers.svg --json
+      goldspan workers answers.csv --threshold 0.8 -o workers.csv
     """
     check_outputs(output, plot, inputs=[source, reading.gold, probe], overwrite=overwrite)
     check_files(output=output, plot=plot)
@@ -304,42 +303,47 @@ _SHOWN_NEXT = 10
 def next_answers(
     reading: Reading,
     source: Input,
-    confidence: float | None = option("Posterior at which an item is finished; 0.95 by default."),
+    confidence: float | None = option("Confidence at which an item is finished; by default 0.95."),
     rule: str | None = option(
-        'Another rule: "clear_majority(2)", "stable_average(0.5)", "fixed(5)".'
+        'Another stopping rule: "clear_majority(2)", "stable_average(0.5)", "fixed(5)".',
+        panel=MORE,
     ),
-    most: int | None = option(
-        "Most answers per item; by default 7, or n with fixed(n).", "--max", min=1
-    ),
+    most: int | None = option("Most answers per item; by default 7.", "--max", min=1),
     fewest: int = option(
-        "Fewest answers of an item that the rule may finish.", "--min", default=1, min=1
+        "Fewest answers of an item that the rule may finish.",
+        "--min",
+        default=1,
+        min=1,
+        panel=MORE,
     ),
     method: str | None = option(
-        "How to aggregate; by default auto.",
+        "Method of aggregation; by default auto.",
         "--method",
         "-m",
         autocompletion=method_names,
     ),
     known: str | None = option(
-        "Known labels to learn from. (--gold is only for comparison.)", metavar="FILE"
+        "Known labels to learn from. (--gold is only for comparison.)", metavar="FILE", panel=MORE
     ),
-    calibrate: str | None = option("Known labels to calibrate confidences with.", metavar="FILE"),
+    calibrate: str | None = option(
+        "Known labels to calibrate confidences with.", metavar="FILE", panel=MORE
+    ),
     families: FamilyTable = None,
     prices: str | None = option(
         "Money per answer: one amount, or a table with columns worker and price.",
         metavar="AMOUNT|FILE",
     ),
     ask: list[str] | None = option(
-        "Workers who can be asked, also new ones; by default all workers of FILE. Repeatable.",
+        "Workers who can be asked, also new ones; by default all of FILE. Repeatable.",
         metavar="ID,ID,…",
     ),
     per_worker: int | None = option("Most answers to ask of one worker.", min=1),
-    number: int | None = option("Most items to ask about; all open ones by default.", "-n", min=0),
+    number: int | None = option("Most items to ask about; by default all open ones.", "-n", min=0),
     output: str | None = option(
         "Write the list to a .csv file; - for standard output.", "--output", "-o"
     ),
     overwrite: Overwrite = False,
-    seed: int = option("Seed of the order of items that are equal.", default=0),
+    seed: int = option("Seed of the order of items that are equal.", default=0, panel=MORE),
     threads: ThreadCount = None,
     runner: RunnerName = None,
     raw_csv: RawCsv = False,
@@ -347,18 +351,14 @@ def next_answers(
 ) -> None:
     """Show which items need another answer, whom to ask, and what it costs.
 
-    Items are ordered by how much another answer is expected to tell. Each is given to the worker
-    who is expected to tell most for the money, among those who have not answered it.
+    Items come first where another answer is expected to help most. Each is given to the worker who
+    is expected to help most for the money, among those who have not answered it.
 
     Examples:
 
       goldspan next answers.csv -n 100 -o next.csv
 
       goldspan next answers.csv --confidence 0.99 --max 9 --prices 0.05 --per-worker 20
-
-      goldspan next answers.csv --prices prices.csv --ask ann,bob --json
-
-      goldspan next ratings.csv --rule "stable_average(0.5)"
     """
     inputs = [path for path in (source, reading.gold, known, calibrate) if path]
     check_outputs(output, inputs=inputs, overwrite=overwrite, as_json=json)
@@ -518,41 +518,40 @@ def bill(
     per_token: str | None = option("For every labelled token.", panel=_PAY),
     per_minute_floor: str | None = option("Minimum pay per minute of work.", panel=_PAY),
     bonus: list[str] | None = option(
-        "Bonus for an accuracy: 0.90:10% or 0.90:2.50; a third part, :20, asks for at "
-        "least 20 judged answers. Repeatable.",
+        "Bonus for an accuracy, as share of the pay or amount: 0.90:10% or 0.90:2.50. Repeatable.",
         metavar="RULE",
         panel=_PAY,
     ),
     fee: str | None = option("Fee of the platform, such as 20%.", panel=_PAY),
-    idle_minutes: str | None = option("Most minutes that are counted for one answer.", panel=_PAY),
+    idle_minutes: str | None = option("Most minutes that count for one answer.", panel=MORE),
     round_to: str | None = option(
-        "Round every worker's pay up to a multiple of this, such as 0.01.", panel=_PAY
+        "Round every worker's pay up to a multiple of this, such as 0.01.", panel=MORE
     ),
-    currency: str | None = option("Name of the currency, as it is printed.", panel=_PAY),
+    currency: str | None = option("Name of the currency, as it is printed.", panel=MORE),
     plan: str | None = option("A TOML file with these settings.", metavar="FILE", panel=_PAY),
-    attempts: str = option("Which repeated answers are paid: every or latest.", default="every"),
+    attempts: str = option(
+        "Which repeated answers are paid: every or latest.", default="every", panel=MORE
+    ),
     recorded: str = option(
         "How to treat costs that were recorded with the answers: compare, use or ignore.",
         default="compare",
+        panel=MORE,
     ),
     output: str | None = option("Write a row per worker, such as bill.csv.", "--output", "-o"),
     overwrite: Overwrite = False,
     json: AsJson = False,
 ) -> None:
-    """Make the bill of a crowd's answers, exact to the millionth.
+    """Show what each annotator is paid, and the total cost, exact to the millionth.
 
     Options override the settings of --plan. If several bonuses are due, the largest is paid; who
-    has earned one is measured against the gold. The fee is a percentage of all pay.
+    has earned one is measured against the gold, and a third part of the rule, 0.90:10%:20, asks for
+    at least 20 judged answers. The fee is a percentage of all pay.
 
     Examples:
 
       goldspan bill answers.csv --per-answer 0.05 --fee 20% -o bill.csv
 
-      goldspan bill answers.csv --per-answer 0.05 --per-minute-floor 0.15
-
       goldspan bill answers.csv --per-answer 0.05 --bonus "0.90:10%" --gold truth.csv
-
-      goldspan bill answers.csv --plan pay.toml --json
     """
     check_outputs(output, inputs=[source, reading.gold, plan], overwrite=overwrite)
     check_files(output=output)

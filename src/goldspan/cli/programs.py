@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from goldspan.cli.commands import Commands
 from goldspan.cli.contact import open_auth
 from goldspan.cli.options import AsJson, Place, argument, at_campaign, option
 from goldspan.cli.output import check_part, listed, print_result, table
@@ -18,11 +19,7 @@ if TYPE_CHECKING:
 # goldspan tokens
 
 
-tokens = typer.Typer(
-    no_args_is_help=True,
-    add_completion=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
+tokens = Commands()
 TokenId = Annotated[str, typer.Argument(metavar="ID", help="A token's id, as listed.")]
 
 

@@ -70,8 +70,6 @@ def qualification(
       goldspan qualification --bad .6 --good .8
 
       goldspan qualification --bad .25 --good .8 --price 0.05 --candidates 100
-
-      goldspan qualification --bad .6 --good .8 --sequential --prior 4,2 --json
     """
     from goldspan import workers
 

@@ -17,6 +17,7 @@ import typer
 from goldspan.cli.campaign import missing_for_pages, write_findings
 from goldspan.cli.compiling import notice
 from goldspan.cli.options import (
+    MORE,
     AsJson,
     Overlap,
     Place,
@@ -51,63 +52,59 @@ def serve(
     public_url: PublicUrl = None,
     insecure: bool = flag("Allow other machines to connect without HTTPS.", "--insecure"),
     trusted_proxies: str | None = option(
-        "Addresses or networks of the proxies whose X-Forwarded-For is believed, separated by "
-        "commas; by default a proxy on this machine.",
+        "Addresses or networks of proxies that may name the client, separated by commas; by"
+        " default this machine.",
         metavar="LIST",
+        panel=MORE,
     ),
     reset_password: bool = flag(
         "Remove the requester's password and end all sessions.", "--reset-password"
     ),
     overlap: Overlap = None,
     processes: int = option(
-        "Web processes that serve requests, in addition to one loop process per campaign; more "
-        "than one needs PostgreSQL.", default=1, min=1, max=64,
+        "Web processes that answer requests; more than one needs PostgreSQL.",
+        default=1,
+        min=1,
+        max=64,
     ),
     one_process: bool = flag(
-        "Run the loop in the process that serves the pages: less memory, but pages wait while it "
-        "computes.",
+        "Compute in the process that serves the pages: less memory, but pages wait.",
         "--one-process",
+        panel=MORE,
     ),
     no_loop: bool = flag(
-        "Only accept answers; start no rounds and make no decisions.", "--no-loop"
+        "Only accept answers; start no rounds and make no decisions.", "--no-loop", panel=MORE
     ),
     metrics_port: int | None = option(
-        "Offer Prometheus metrics at this port of 127.0.0.1, path /metrics; further web processes "
-        "at the next ports.", min=0, max=65535
+        "Offer Prometheus metrics at this port of 127.0.0.1; further web processes take the next.",
+        min=0,
+        max=65535,
+        panel=MORE,
     ),
     log_format: Literal["text", "json"] = option(
-        "Format of the log: text (logfmt) or json.", default="text"
+        "Format of the log: text (logfmt) or json.", default="text", panel=MORE
     ),
     log_level: Literal["info", "debug"] = option(
-        "What is logged: debug adds the requests that succeed.", default="info"
+        "What is logged: debug adds the requests that succeed.", default="info", panel=MORE
     ),
     json: AsJson = False,
-) -> None:  # fmt: skip
-    """Serve a campaign: workers label in their browsers, the requester watches and decides.
+) -> None:
+    """Serve a campaign: annotators label in their browsers, the requester watches and decides.
 
     At the first start it prints a link, valid once, with which the requester chooses a password,
     and a personal link for each of the plan's annotators. Links are shown once and stored nowhere.
 
-    A folder, or several plans, are served together: each campaign at /c/NAME with its own store
-    (OUT/NAME) and links, and a list of all of them for the requester. One that cannot be opened is
-    reported, and the others are served.
+    Several plans, or a folder of them, are served together: each campaign at /c/NAME with its own
+    store and links, and a list of all for the requester.
 
     Ctrl-C stops the server: all acknowledged answers are saved, and the same command starts it
-    again. A campaign has one server at a time. With --json the address and the links are printed as
-    one JSON object; the log goes to standard error.
+    again.
 
     Examples:
 
       goldspan serve campaign.toml
 
       goldspan serve campaign.toml --public-url https://labels.example.org
-
-      goldspan serve campaign.toml --host 0.0.0.0 --public-url https://labels.example.org
-      --trusted-proxies 172.30.0.1
-
-      goldspan serve plans/ --out out --processes 2 --store "postgresql://localhost/{name}"
-
-      goldspan invite campaign.toml --workers ann,bob
     """
     check_part("server")
     from goldspan.web.logs import open_log

@@ -89,9 +89,7 @@ class ReadOptions:
     texts: Any = field(
         default=None,
         metadata=option(
-            "Format folder only: a second folder or .zip with the reference tokens (a file per "
-            "document, a token per line). Default: the gold's tokens, else a vote over the "
-            "answers.",
+            "Format folder only: a folder or .zip with the reference tokens, a file per document.",
             "--texts",
             metavar="FOLDER",
         ),
@@ -99,7 +97,7 @@ class ReadOptions:
     encoding: str | None = field(
         default=None,
         metadata=option(
-            "Encoding of the tags: BIO, IOB, IOBES, BILOU, BMEWO or PLAIN; guessed by default.",
+            "Encoding: BIO, IOB, IOBES, BILOU, BMEWO or PLAIN; guessed by default.",
             *("--encoding", "-e"),
             choices=ENCODINGS,
             is_open=True,
@@ -126,7 +124,7 @@ class ReadOptions:
     labels: Mapping[str, str] = field(
         default_factory=dict,
         metadata=option(
-            "New name of a label: person=PER also turns B-person into B-PER; OLD= drops a label.",
+            "New name of a label, also in its tags: person=PER; OLD= drops a label.",
             "--label",
             shape="pairs",
             metavar="OLD=NEW",
@@ -143,8 +141,8 @@ class ReadOptions:
     altered: str = field(
         default="missing",
         metadata=option(
-            "How to treat labels on tokens that are split or altered in a worker's file: missing, "
-            "keep (on the whole token) or drop-sentence.",
+            "How to treat labels on tokens that a worker's file splits or alters: missing, keep "
+            "or drop-sentence.",
             "--altered",
             shape="choice",
             what="rule for altered tokens",
@@ -202,8 +200,8 @@ class ReadOptions:
     cut: str = field(
         default="split",
         metadata=option(
-            "How to treat character spans that begin or end within a token: split (the token is "
-            "cut there), expand (to the whole token), contract (without it) or error.",
+            "How to treat spans that begin or end within a token: split the token, expand or "
+            "contract the span, or error.",
             "--cut",
             shape="choice",
             what="rule for cut tokens",
@@ -213,8 +211,8 @@ class ReadOptions:
     overlapping: str = field(
         default="longest",
         metadata=option(
-            "Which of several overlapping spans of one answer stay: longest, outermost (the one "
-            "that begins first) or refuse.",
+            "Which of several overlapping spans of one answer stay: longest, outermost (begins "
+            "first) or refuse.",
             "--overlapping",
             shape="choice",
             what="rule for overlapping spans",
@@ -260,8 +258,7 @@ class ReadOptions:
     max_decompressed: int | str | None = field(
         default=None,
         metadata=option(
-            "Largest size to which compressed input may unpack, such as 20GiB; by default "
-            "4GiB, and beyond 256MiB at most 100 times the compressed size.",
+            "Largest size to which compressed input may unpack, such as 20GiB; by default 4GiB.",
             "--max-decompressed",
             metavar="SIZE",
         ),
