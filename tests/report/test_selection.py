@@ -1,4 +1,4 @@
-"""The pictures of hiring: who is drawn where, and what stands beside."""
+"""The picture of verdicts: who is drawn where, and in what words."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 from goldspan.errors import InputError
 from goldspan.report import save_figure
 from goldspan.report.workers import MOST_IN_TEAM as MAX_WORKERS
-from goldspan.report.workers import CostCurve, ranked, selection_figure
+from goldspan.report.workers import ranked, verdicts_figure
 from goldspan.workers import Reliability, judge_workers
 from goldspan.workers.flag_context import QualityFlag
 from goldspan.workers.verdicts import best_first
@@ -23,36 +23,16 @@ def verdicts():
     return judge_workers(tested, signs=[QualityFlag("odd", "copies", 1.0, 0.0, "copies")])
 
 
-@pytest.fixture
-def curve():
-    size = np.arange(1.0, 6.0)
-    accuracy = 0.75 + 0.04 * size
-    return CostCurve(size, accuracy, accuracy - 0.06, accuracy + 0.03, chosen=(3, 0.88), target=0.9)
-
-
-def test_workers_stand_by_rank_with_their_intervals(verdicts, curve):
-    left, right = selection_figure(verdicts, 0.75, curve).axes
-    assert [label.get_text() for label in left.get_yticklabels()] == [
+def test_workers_stand_by_rank_with_their_intervals(verdicts):
+    axes = verdicts_figure(verdicts, 0.75).axes[0]
+    assert [label.get_text() for label in axes.get_yticklabels()] == [
         "odd",
         "good",
         "$open$",
         "bad",
     ]
-    legend = [text.get_text() for text in left.get_legend().get_texts()]
+    legend = [text.get_text() for text in axes.get_legend().get_texts()]
     assert sorted(legend) == ["drop", "keep", "look at", "test more"]
-    assert right.get_xlabel().startswith("workers per item")
-    assert [text.get_text() for text in right.get_legend().get_texts()] == ["target", "chosen team"]
-
-
-def test_the_curve_shows_its_numbers(verdicts, curve):
-    right = selection_figure(verdicts, 0.75, curve).axes[1]
-    line, target, ring = right.get_lines()
-    assert line.get_ydata().tolist() == curve.accuracy.tolist()
-    assert target.get_ydata()[0] == 0.9
-    assert (ring.get_xdata()[0], ring.get_ydata()[0]) == (3, 0.88)
-    low, high = right.get_ylim()
-    assert low <= curve.low.min()
-    assert high >= 1
 
 
 def test_of_many_workers_those_on_top_of_the_table_are_drawn():
@@ -65,23 +45,23 @@ def test_of_many_workers_those_on_top_of_the_table_are_drawn():
     assert shown[0].worker == "w198"
     means = [v.mean for v in shown]
     assert means == sorted(means, reverse=True)
-    title = selection_figure(verdicts, 0.75).axes[0].texts[0].get_text()
+    title = verdicts_figure(verdicts, 0.75).axes[0].texts[0].get_text()
     assert title == "first 40 of 200 workers: how often right, %"
 
 
 def test_the_picture_of_spans_shows_their_f1():
     tested = Reliability.from_counts([8], [10], measure="span_f1", n_labels=5)
-    axes = selection_figure(judge_workers(tested), 0.6).axes[0]
+    axes = verdicts_figure(judge_workers(tested), 0.6).axes[0]
     assert axes.texts[0].get_text() == "1 worker: span F1, %"
     assert axes.get_xlabel().startswith("span F1, %")
 
 
-def test_a_picture_is_the_same_every_time(verdicts, curve, tmp_path):
+def test_a_picture_is_the_same_every_time(verdicts, tmp_path):
     for name in ("a.svg", "b.svg"):
-        save_figure(selection_figure(verdicts, 0.75, curve), tmp_path / name)
+        save_figure(verdicts_figure(verdicts, 0.75), tmp_path / name)
     assert (tmp_path / "a.svg").read_bytes() == (tmp_path / "b.svg").read_bytes()
 
 
 def test_nobody_cannot_be_drawn():
     with pytest.raises(InputError, match="no worker"):
-        selection_figure([], 0.75)
+        verdicts_figure([], 0.75)

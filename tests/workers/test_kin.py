@@ -1,4 +1,4 @@
-"""Families of workers in selection, adaptive redundancy and forecasts."""
+"""Families of workers in selection, adaptive redundancy, verdicts and reviews."""
 
 from itertools import combinations
 
@@ -16,7 +16,6 @@ from goldspan.money import MICRO
 from goldspan.simulation import draw_truth, simulate_crowd
 from goldspan.workers import (
     Reliability,
-    forecast_accuracy,
     judge_workers,
     next_answers,
     replay,
@@ -280,30 +279,7 @@ def test_a_replay_pays_no_copy_for_certainty(rows):
 
 
 # --------------------------------------------------------------------------------------------------
-# Forecasts, verdicts and the review of a crowd.
-
-
-def test_a_forecast_gains_nothing_from_copies():
-    tested = Reliability.from_counts([17, 17, 17, 16], 20, prior=(1, 1), worker_ids=list("abcd"))
-    kin = Families(np.array([0, 0, 0, 1]), np.array([1.0, 0.0]), pa.array(list("abcd")))
-    found = forecast_accuracy(tested, families=kin, draws=400, random_state=1)
-    alone = forecast_accuracy(tested, draws=400, random_state=1)
-    assert found.accuracy[2] < found.accuracy[0] + 0.02
-    assert alone.accuracy[2] > alone.accuracy[0] + 0.04
-    half = Families(kin.number, np.array([0.5, 0.0]), kin.worker_ids)
-    between = forecast_accuracy(tested, families=half, vote="majority", draws=400, random_state=1)
-    assert found.accuracy[2] < between.accuracy[2] < alone.accuracy[2]
-
-
-def test_members_of_a_family_err_together_as_often_as_rho_says():
-    from goldspan.workers.forecast import draw_labels
-
-    tested = Reliability.from_counts([600, 600], 1000, prior=(1, 1), n_labels=4)
-    labels = draw_labels(tested, None, 0, 100_000, RNG(0), Kin(np.array([0, 0]), np.array([0.6])))
-    right = labels == 0
-    assert right.mean(axis=0) == pytest.approx(tested.mean, abs=0.05)
-    both = np.corrcoef(right.T)[0, 1]
-    assert both == pytest.approx(0.6, abs=0.02)
+# Verdicts and the review of a crowd.
 
 
 def test_a_copied_worker_is_judged_and_selected_once():
@@ -349,7 +325,6 @@ def test_families_that_are_neither_named_nor_found_are_refused(families):
     for choose in (
         lambda: select_workers(tested, budget=2, families=families),
         lambda: select_by_gain(crowd, budget=2, families=families),
-        lambda: forecast_accuracy(tested, families=families),
     ):
         with pytest.raises(InputError, match="a mapping from worker ids to names of families"):
             choose()

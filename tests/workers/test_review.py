@@ -1,4 +1,4 @@
-"""The review: what judges, whom it hires, what it promises, and what it refuses."""
+"""The review: what judges, whom it selects, and what it refuses."""
 
 from __future__ import annotations
 
@@ -8,25 +8,14 @@ import pytest
 import goldspan
 from goldspan.crowd import Crowd, read_crowd
 from goldspan.errors import InputError, UnknownNameError
-from goldspan.report.workers import cost_curve
 from goldspan.simulation import draw_truth, simulate_crowd
 from goldspan.workers import (
-    difficulty,
     judge_workers,
     measure_reliability,
     review_workers,
     select_workers,
 )
 from goldspan.workers.review import Review
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _few_sweeps():
-    """Learn the difficulty from fewer sweeps, to save time."""
-    with pytest.MonkeyPatch.context() as patch:
-        for name, value in (("SWEEPS", 150), ("WARM_UP", 50), ("DIFFICULTY_DRAWS", 100)):
-            patch.setattr(difficulty, name, value)
-        yield
 
 
 @pytest.fixture(scope="module")
@@ -58,43 +47,6 @@ def test_its_parts_are_those_of_the_functions_it_calls(crowd, review):
     assert [v.p_above for v in review.verdicts] == [v.p_above for v in plain]
     assert review.team.index.tolist() == select_workers(reliability, budget=3).index.tolist()
     assert [s.kind for v in review.verdicts if v.worker == "con" for s in v.signs] == ["constant"]
-
-
-@pytest.mark.parametrize(
-    ("n_known", "source", "mistakes"),
-    [(80, "auto", "as on gold"), (5, "auto", "as on gold"), (4, "auto", "typical"),
-     (2, "gold", "as on gold"), (0, "auto", "typical"), (80, "crowd", "typical")],
-    ids=str,
-)  # fmt: skip
-def test_a_forecast_never_takes_mistakes_as_independent(whole, n_known, source, mistakes):
-    found = review_workers(known_of(whole, n_known), source=source, budget=3)
-    assert (found.forecast.mistakes, found.team_forecast.mistakes) == (mistakes, mistakes)
-    assert ("no gold of yours" in found.forecast.label) == (mistakes == "typical")
-
-
-def test_without_gold_the_interval_holds_what_public_crowds_had(whole):
-    found = review_workers(whole.with_gold(None), budget=3)
-    assert found.team_forecast.low[0] < 0.6
-    assert found.team_forecast.high[0] > 0.95
-
-
-def test_the_team_has_the_number_that_stands_in_the_curve(whole):
-    found = review_workers(whole, budget=3)
-    assert found.team_forecast.to_dict() == found.forecast.at(3).to_dict()
-
-
-def test_a_large_team_stands_in_the_curve_too():
-    truth = draw_truth(12, ["no", "yes"], seed=1)
-    found = review_workers(simulate_crowd(truth, ["flip(0.1) x90"]))
-    size = len(found.team)
-    assert size > 40
-    assert found.team_forecast.to_dict() == found.forecast.at(size).to_dict()
-
-
-def test_a_team_bought_by_price_has_a_forecast_of_its_own(whole):
-    prices = [0.3, 0.01, 0.01, 0.01, 0.01, 0.01]
-    found = review_workers(whole, budget="0.03", prices=prices)
-    assert found.team_forecast.to_dict()["cost"] == ["0.03"]
 
 
 def test_verdicts_that_contradict_the_team_are_counted_and_explained(whole):
@@ -155,26 +107,20 @@ def test_gold_beside_the_crowd_counts_as_its_own(crowd):
 def test_one_price_for_all_buys_as_many_workers(crowd, review):
     found = review_workers(crowd, budget="0.15", prices="0.05")
     assert sorted(found.team.index) == sorted(review.team.index)
-    assert found.team_forecast.to_dict()["cost"] == ["0.15"]
-    curve = cost_curve(found)
-    assert curve.unit == "money per item"
-    assert curve.cost[:3] == pytest.approx([0.05, 0.1, 0.15])
-    assert curve.chosen[0] == pytest.approx(0.15)
+    assert found.team.to_dict()["price"] == "0.15"
 
 
 def test_without_a_budget_everybody_can_be_paid(crowd):
     free = review_workers(crowd)
-    assert free.team.budget == free.forecast.sizes[-1]
+    everybody = select_workers(free.reliability, budget=6, strategy="top")
+    assert free.team.budget == len(everybody)
     paid = review_workers(crowd, prices=[0.05] * 5 + [0.1])
     assert paid.team.to_dict()["budget"] == "0.35"
 
 
-def test_a_budget_of_nothing_hires_nobody_and_still_has_a_curve(crowd):
+def test_a_budget_of_nothing_selects_nobody(crowd):
     found = review_workers(crowd, budget=0)
     assert (len(found.team), found.team.why_nobody) == (0, "the budget is 0")
-    assert found.team_forecast is None
-    assert found.to_dict()["expected"] is None
-    assert cost_curve(found).chosen is None
 
 
 def test_tags_are_reviewed_by_their_spans(root):
@@ -184,37 +130,6 @@ def test_tags_are_reviewed_by_their_spans(root):
     assert found.team.worker_ids.to_pylist()[0] == "ana"
     verdicts = {v.worker: v.verdict for v in found.verdicts}
     assert (verdicts["ana"], verdicts["gus"]) == ("keep", "drop")
-    assert found.to_dict()["curve"]["model_based"] is False
-    assert found.team_forecast.to_dict() == found.forecast.at(len(found.team)).to_dict()
-    assert cost_curve(found).title == "F1 of a team, % (held-out gold)"
-
-
-def test_tags_without_gold_have_no_forecast_and_a_reason(root):
-    tagged = read_crowd(root / "examples" / "crowd.tsv").with_gold(None)
-    found = review_workers(tagged, budget=3, method="mv-token")
-    assert (found.forecast, found.team_forecast) == (None, None)
-    assert any(
-        note.startswith("no forecast: a vote on tagged text can only") for note in found.notes
-    )
-
-
-def test_a_tagged_team_that_was_bought_by_price_was_not_measured(root):
-    tagged = read_crowd(root / "examples" / "crowd.tsv")
-    found = review_workers(tagged, prices=[5, 1, 1, 1, 1, 1, 1], budget=3)
-    assert found.team_forecast is None
-    assert "only that of the best workers was measured" in found.notes[-1]
-
-
-def test_a_tagged_team_larger_than_half_of_the_gold_ranks_was_not_measured():
-    rows = ["doc\ttoken\tgold\tann\t" + "\t".join(f"w{n}" for n in range(12))]
-    for doc in range(12):
-        others = ["B-X" if n == doc else "?" for n in range(12)]
-        rows += ["\t".join([f"d{doc}", "w", "B-X", "B-X", *others]), ""]
-    found = review_workers(read_crowd("\n".join(rows).encode()), source="gold", score="plugin")
-    assert len(found.team) == 13
-    assert found.forecast.sizes[-1] <= 7
-    assert (found.team_forecast, len(found.notes)) == (None, 1)
-    assert "half of the gold ranks no 13 workers" in found.notes[0]
 
 
 def test_the_table_has_a_row_per_worker(crowd, review):
@@ -228,7 +143,7 @@ def test_steps_are_told_as_they_begin(crowd):
     told = []
     review_workers(known_of(crowd, 0), budget=2, step=told.append)
     assert told[0] == "aggregating with auto"
-    assert len(told) == 4
+    assert len(told) == 3
 
 
 def test_a_crowd_without_answers_is_refused():

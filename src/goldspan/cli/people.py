@@ -46,7 +46,6 @@ if TYPE_CHECKING:
     from goldspan.errors import Fault
     from goldspan.protocols import Runner
     from goldspan.workers import PayPlan
-    from goldspan.workers.forecast import Reach
     from goldspan.workers.pay import Bill
     from goldspan.workers.redundancy import NextAnswers
     from goldspan.workers.review import Review
@@ -105,18 +104,13 @@ def workers(
         default="posterior",
         panel=MORE,
     ),
-    target: float | None = option(
-        "Show what it costs to reach this accuracy, such as 0.95.", panel=_TEAM
-    ),
     families: FamilyTable = None,
     probe: str | None = option(
         "Answers of language models to the same items: who repeats their mistakes is flagged.",
         metavar="FILE",
         panel=MORE,
     ),
-    plot: str | None = option(
-        "Draw the intervals and the cost curve to a .svg, .png or .pdf file."
-    ),
+    plot: str | None = option("Draw the workers' intervals to a .svg, .png or .pdf file."),
     output: str | None = option(
         "Write the table of workers, such as workers.csv.", "--output", "-o"
     ),
@@ -130,7 +124,7 @@ def workers(
 
     Every worker is listed with how often they are right (with a 95 % interval), a verdict, and
     quality flags: too fast, always the same label, answers that hardly depend on the item, copying,
-    drift. The team is the best one within --budget, with the accuracy of its vote.
+    drift. The team is the best one within --budget.
 
     Examples:
 
@@ -143,8 +137,6 @@ def workers(
     check_there(probe)
     check_ending("-o", output, ".csv", ".csv.gz")
     check_ending("--plot", plot, ".svg", ".png", ".pdf")
-    if target is not None and not 0 < target <= 1:
-        raise typer.BadParameter(f"--target is an accuracy between 0 and 1, not {target:g}")
     if plot:
         check_part("picture")
     if by == "gold" and method is not None:
@@ -157,7 +149,7 @@ def workers(
 
     priced = read_prices(prices)
     limit = _budget(budget, in_money=priced is not None)
-    with working(runner, threads) as worked_by, steps(6, quiet=json) as step:
+    with working(runner, threads) as worked_by, steps(5, quiet=json) as step:
         step(f"reading {source}")
         crowd = reading.read(source, step.part)
         probes = None if probe is None else read_crowd(probe, encoding=_encoding(crowd))
@@ -168,17 +160,13 @@ def workers(
             random_state=seed,
             runner=worked_by, progress=step.round, step=step,
         )  # fmt: skip
-        _write_workers(found, output, plot, target)
+        _write_workers(found, output, plot)
     if not json:
         for note in found.notes:
             warn(note)
-    reach = None
-    if target is not None and found.forecast is not None:
-        reach = found.forecast.cost_to(target)
     written = [path for path in (output, plot) if path]
-    aim = {"target": target, "reach": reach._asdict() if reach else None, "written": written}
-    lines = [*_review_lines(found, target, reach), *(f"written: {path}" for path in written)]
-    print_result({**found.to_dict(), **aim}, lines, as_json=json)
+    lines = [*_review_lines(found), *(f"written: {path}" for path in written)]
+    print_result({**found.to_dict(), "written": written}, lines, as_json=json)
 
 
 def _encoding(crowd: Crowd) -> str | None:
@@ -197,9 +185,7 @@ def _budget(text: str | None, *, in_money: bool) -> str | int | None:
     return int(text)
 
 
-def _write_workers(
-    found: Review, output: str | None, plot: str | None, target: float | None
-) -> None:
+def _write_workers(found: Review, output: str | None, plot: str | None) -> None:
     if output:
         from goldspan.crowd.atomic import write_text
         from goldspan.crowd.cells import sheet_text
@@ -208,45 +194,23 @@ def _write_workers(
         write_text(output, [sheet_text(found_rows.column_names, found_rows.to_pylist())])
     if plot:
         from goldspan.report import save_figure
-        from goldspan.report.workers import cost_curve, selection_figure
+        from goldspan.report.workers import verdicts_figure
 
-        figure = selection_figure(found.verdicts, found.threshold, cost_curve(found, target))
-        save_figure(figure, plot)
+        save_figure(verdicts_figure(found.verdicts, found.threshold), plot)
 
 
-def _review_lines(found: Review, target: float | None, reach: Reach | None) -> Iterator[str]:
+def _review_lines(found: Review) -> Iterator[str]:
     known = found.reliability
     by = {"gold": "gold", "crowd": found.method, "both": f"gold and {found.method}"}[known.source]
     yield (
         f"{known.measure.replace('_', ' ')} of {plural(len(known), 'worker')} by {by}; "
         f"keep above {100 * found.threshold:g} %\n"
     )
-    yield _answer(found)
-    if reach:
-        size = reach.reason if reach.size is None else plural(reach.size, "worker")
-        yield f"for {100 * (target or 0):g} %: {size}"
+    yield str(found.team)
+    if found.contradiction:
+        yield found.contradiction
     yield ""
     yield _verdicts(found)
-    if found.forecast is not None:
-        yield ""
-        yield str(found.forecast)
-
-
-def _answer(found: Review) -> str:
-    """Return which team to select, and how accurate its vote is expected to be."""
-    lines, expected = [str(found.team)], found.team_forecast
-    if expected is not None:
-        mean, low, high = (
-            f"{100 * float(values[0]):.1f}"
-            for values in (expected.accuracy, expected.low, expected.high)
-        )
-        what, label = "Expected accuracy of its vote", expected.label
-        if not expected.model_based:
-            what = f"Vote of {plural(int(expected.sizes[0]), 'worker')} chosen so"
-        lines += [f"{what}: {mean} % ({low} … {high})", f"  {label}"]
-    if found.contradiction:
-        lines.append(found.contradiction)
-    return "\n".join(lines)
 
 
 def _verdicts(found: Review) -> str:

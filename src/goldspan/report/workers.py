@@ -16,7 +16,6 @@ from goldspan.aggregation.reliability import Reliability, span_reliability, toke
 from goldspan.aggregation.workers import confusion_counts
 from goldspan.crowd.measures import Agreement
 from goldspan.errors import InputError
-from goldspan.money import MICRO
 from goldspan.report.drawing import (
     BOX,
     DOTS,
@@ -36,7 +35,6 @@ from goldspan.report.drawing import (
     write,
 )
 from goldspan.report.wording import plural, share, shorten
-from goldspan.workers.review import Review
 from goldspan.workers.verdicts import Verdict, best_first
 
 if TYPE_CHECKING:
@@ -407,7 +405,7 @@ def worker_habits(consensus: Consensus, table: WorkerTable) -> list[tuple[str, l
 
 
 # --------------------------------------------------------------------------------------------------
-# Worker selection: how good every worker is, and what accuracy how many of them cost.
+# Verdicts: how good every worker is, and how sure that is.
 
 
 MOST_IN_TEAM = 40
@@ -422,69 +420,26 @@ MEASURES = {
 MARKS = {"keep": "o", "look at": "s", "test more": "D", "drop": "X"}
 
 
-@dataclass(frozen=True, eq=False)
-class CostCurve:
-    """What accuracy teams of growing size promise, and what they cost."""
+def verdicts_figure(verdicts: Sequence[Verdict], threshold: float) -> Figure:
+    """Draw the workers' intervals.
 
-    cost: NDArray[np.float64]  # [n_sizes], per item: workers, or money
-    accuracy: NDArray[np.float64]  # [n_sizes], expected
-    low: NDArray[np.float64]  # [n_sizes], lower end of its 95 % interval
-    high: NDArray[np.float64]  # [n_sizes], upper end
-    unit: str = "workers per item"  # What cost counts
-    title: str = "Accuracy of a team, % (model)"  # What is drawn, and where it is from
-    # Cost and accuracy of the team that was chosen, None for nobody
-    chosen: tuple[float, float] | None = None
-    target: float | None = None  # Accuracy that is asked for, or None
-
-
-def cost_curve(review: Review, target: float | None = None) -> CostCurve | None:
-    """Take the curve out of a review of the workers; None where nobody can be selected."""
-    forecast, team = review.forecast, review.team_forecast
-    if forecast is None:
-        return None
-    unit = MICRO if forecast.in_money else 1
-    what, how = forecast.quantity, "model" if forecast.model_based else "held-out gold"
-    return CostCurve(
-        cost=forecast.cost / unit,
-        accuracy=forecast.accuracy,
-        low=forecast.low,
-        high=forecast.high,
-        unit="money per item" if forecast.in_money else "workers per item",
-        title=f"{what[0].upper()}{what[1:]} of a team, % ({how})",
-        chosen=None if team is None else (float(team.cost[0]) / unit, float(team.accuracy[0])),
-        target=target,
-    )
-
-
-def selection_figure(
-    verdicts: Sequence[Verdict], threshold: float, curve: CostCurve | None = None
-) -> Figure:
-    """Draw the workers' intervals and, beside them, the cost curve.
-
-    Left, the posterior mean and 95 % credible interval of the first 40 workers of the table, whom
-    to keep on top; mark and colour are the verdict, the dotted line is its threshold. Right, what
-    the votes of the best teams of growing cost are worth, with a 95 % interval; the ring is the
-    team that was chosen, the dotted line the target.
+    The posterior mean and 95 % credible interval of the first 40 workers of the table, whom to keep
+    on top; mark and colour are the verdict, the dotted line is its threshold.
 
     >>> from goldspan.workers import Reliability, judge_workers
     >>> verdicts = judge_workers(Reliability.from_counts([19, 8, 3], [20, 10, 20]))
-    >>> len(selection_figure(verdicts, 0.75).axes)
+    >>> len(verdicts_figure(verdicts, 0.75).axes)
     1
     """
     if not verdicts:
         raise InputError("no worker to draw")
     shown = ranked(verdicts)
-    wide = 3.4 if curve is None else 6.8
-    height = 1.25 + 0.16 * max(10, len(shown))
+    wide, height = 3.4, 1.25 + 0.16 * max(10, len(shown))
     figure = new_figure(wide, height)
     with own_settings():
-        axes = figure.subplots(1, 1 if curve is None else 2, squeeze=False)[0]
         top, bottom = 1 - 0.62 / height, 0.42 / height
-        sides = {"left": 1.0 / wide, "right": 1 - 0.15 / wide}
-        figure.subplots_adjust(top=top, bottom=bottom, wspace=0.32, **sides)
-        _workers(axes[0], shown, len(verdicts), threshold)
-        if curve is not None:
-            _curve(axes[1], curve)
+        figure.subplots_adjust(top=top, bottom=bottom, left=1.0 / wide, right=1 - 0.15 / wide)
+        _intervals(figure.subplots(), shown, len(verdicts), threshold)
     return figure
 
 
@@ -493,7 +448,7 @@ def ranked(verdicts: Sequence[Verdict]) -> list[Verdict]:
     return best_first(verdicts)[:MOST_IN_TEAM]
 
 
-def _workers(ax: Axes, shown: list[Verdict], n_workers: int, threshold: float) -> None:
+def _intervals(ax: Axes, shown: list[Verdict], n_workers: int, threshold: float) -> None:
     some = f"first {len(shown)} of " if len(shown) < n_workers else ""
     title, unit = MEASURES.get(shown[0].measure, MEASURES["accuracy"])
     title = f"{some}{plural(n_workers, 'worker')}: {title}, %"
@@ -514,20 +469,3 @@ def _workers(ax: Axes, shown: list[Verdict], n_workers: int, threshold: float) -
     legend(ax)
     percent_ticks(ax.xaxis, 0.0)
     ax.set_xlim(0, 1)
-
-
-def _curve(ax: Axes, curve: CostCurve) -> None:
-    ground(ax, curve.title, f"{curve.unit}   (band: 95\u00a0%)")
-    ax.fill_between(curve.cost, curve.low, curve.high, color=BOX, linewidth=0)
-    ax.plot(curve.cost, curve.accuracy, color=POINT, linewidth=1.6, marker="o", markersize=3)
-    if curve.target is not None:
-        ax.axhline(curve.target, label="target", **DOTS)
-    if curve.chosen is not None:
-        ring: dict[str, Any] = {"marker": "o", "markersize": 9, "markerfacecolor": "none"}
-        line: dict[str, Any] = {"linestyle": "none", "color": INK, "label": "chosen team"}
-        ax.plot(*curve.chosen, **ring, **line)
-    if curve.target is not None or curve.chosen is not None:
-        legend(ax)
-    bottom = np.floor(10 * float(np.nanmin(curve.low, initial=0.9))) / 10
-    percent_ticks(ax.yaxis, bottom)
-    ax.set_ylim(bottom, 1.002)

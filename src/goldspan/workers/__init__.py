@@ -8,10 +8,6 @@ from goldspan._lazy import lazy
 
 if TYPE_CHECKING:
     from goldspan.workers.beta import Reliability as Reliability
-    from goldspan.workers.difficulty import fit_difficulty as fit_difficulty
-    from goldspan.workers.difficulty import typical_difficulty as typical_difficulty
-    from goldspan.workers.forecast import check_forecast as check_forecast
-    from goldspan.workers.forecast import forecast_accuracy as forecast_accuracy
     from goldspan.workers.gain import select_by_gain as select_by_gain
     from goldspan.workers.gold_questions import check_leaks as check_leaks
     from goldspan.workers.gold_questions import choose_gold_questions as choose_gold_questions
@@ -22,7 +18,6 @@ if TYPE_CHECKING:
     from goldspan.workers.redundancy import next_answers as next_answers
     from goldspan.workers.redundancy import replay as replay
     from goldspan.workers.reliability import measure_reliability as measure_reliability
-    from goldspan.workers.review import measure_votes as measure_votes
     from goldspan.workers.review import review_workers as review_workers
     from goldspan.workers.selection import select_workers as select_workers
     from goldspan.workers.stopping import Rule as Rule
