@@ -45,7 +45,7 @@ def test_verdicts_flags_and_team_are_printed(run):
     assert next(line for line in lines if line.startswith("bad")).split()[1] == "drop"
     assert "keep 1, test more 3, drop 1" in lines
     assert any(line.startswith("  con  constant: 100 % of 60 answers say ") for line in lines)
-    assert any(line.startswith("3 workers (selected, posterior score): ") for line in lines)
+    assert any(line.startswith("Team of 3 workers: ") for line in lines)
 
 
 def test_the_answer_comes_before_the_table_and_lines_fit_a_terminal(run):
@@ -68,7 +68,7 @@ def test_who_is_selected_against_the_verdict_is_counted(run):
 def test_one_worker_is_no_workers(run):
     _, out, _ = run("answers.csv", "--gold", "truth.csv", "--workers", "w1")
     assert "accuracy of 1 worker by gold" in out
-    assert "1 worker (selected" in out
+    assert "Team of 1 worker: w1\n" in out
     assert "covers all" not in out
 
 

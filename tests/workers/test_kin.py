@@ -25,7 +25,7 @@ from goldspan.workers import (
 )
 from goldspan.workers.redundancy import BY_RULE, NOBODY_LEFT, OPEN
 from goldspan.workers.scores import Kin, score_interval, team_values
-from goldspan.workers.teams import IDLE, best_with_kin, discounted, rank_with_kin
+from goldspan.workers.teams import IDLE, discounted, greedy_team, rank_with_kin
 
 RNG = np.random.default_rng
 
@@ -66,26 +66,19 @@ def pools(draw, *, money: bool) -> tuple[np.ndarray, np.ndarray, int, Kin]:
     )
 
 
-@settings(max_examples=200, deadline=None)
-@given(pools(money=False))
-def test_teams_with_families_are_the_best(pool):
-    scores, costs, limit, kin = pool
-    found = best_with_kin(scores, None, limit, kin, RNG(0))
-    assert found.ratio == 1
-    assert len(found.chosen) <= limit
-    got = value(scores, kin, tuple(found.chosen.tolist()))
-    assert got == pytest.approx(best(scores, costs, limit, kin))
-    assert np.nanmax(found.curve) == pytest.approx(got)
-
-
-@settings(max_examples=200, deadline=None)
-@given(pools(money=True))
-def test_teams_with_families_are_the_best_for_the_money(pool):
-    scores, costs, limit, kin = pool
-    found = best_with_kin(scores, costs, limit, kin, RNG(0))
+@pytest.mark.parametrize("money", [False, True])
+@settings(max_examples=100, deadline=None)
+@given(data=st.data())
+def test_teams_with_families_are_near_the_best_and_their_bound_holds(money, data):
+    scores, costs, limit, kin = data.draw(pools(money=money))
+    found = greedy_team(scores, costs if money else None, limit, kin, RNG(0))
     got = value(scores, kin, tuple(found.chosen.tolist())) if len(found.chosen) else 0.0
+    most = best(scores, costs, limit, kin)
     assert costs[found.chosen].sum() <= limit
-    assert got == pytest.approx(best(scores, costs, limit, kin))
+    assert found.ratio * most <= got + 1e-9 <= most + 2e-9
+    assert got >= 0.7 * most
+    if most:
+        assert np.nanmax(found.curve) == pytest.approx(got)
 
 
 def test_values_of_prefixes_are_those_of_the_definition():
@@ -147,8 +140,8 @@ def test_a_large_pool_takes_an_order():
     rng = RNG(0)
     scores, costs = rng.random(3000), rng.integers(1, 100, 3000)
     kin = Kin(rng.integers(0, 20, 3000), np.full(20, 0.9))
-    found = best_with_kin(scores, costs, 500, kin, rng)
-    assert found.ratio is None
+    found = greedy_team(scores, costs, 500, kin, rng)
+    assert 0.3 < found.ratio < 1  # the bound knows nothing of families
     assert costs[found.chosen].sum() <= 500
     got = value(scores, kin, tuple(found.chosen.tolist()))
     assert got == pytest.approx(np.nanmax(found.curve))

@@ -249,7 +249,7 @@ def test_the_result_has_everything_for_machines_and_for_people():
     assert [row["worker"] for row in found["workers"]] == team.worker_ids.to_pylist()
     assert found["price"] == "0.03"
     assert set(found["intervals"]) == {"hoeffding", "bootstrap", "posterior"}
-    assert "3 workers (selected, posterior score, 0.03 per item): 0, 1, 2" in str(team)
+    assert "Team of 3 workers, 0.03 per item: 0, 1, 2\n" in str(team)
     assert pa.types.is_string(team.worker_ids.type)
 
 
@@ -281,7 +281,7 @@ def test_the_expected_f_lies_within_its_interval():
     team = select_workers(Reliability.from_counts([8, 5, 7, 7, 6, 6, 6, 8], 10), budget=3)
     low, high = team.intervals["posterior"]
     assert low < team.expected < high
-    assert f"{team.expected:.3f} by the posterior" in str(team)
+    assert f"as much as {team.expected**2:.1f} workers who make no mistakes" in str(team)
 
 
 def test_more_money_than_can_be_counted_is_refused():

@@ -475,16 +475,12 @@ class GainSelection(WorkerSelection):
         more = {"value": self.value, "accuracy": accuracy, "evidence": self.evidence}
         return self._facts("gain", more)
 
-    def _how(self) -> tuple[str, str]:
-        """Return how the team was chosen, and a line on what it is worth."""
+    def _worth(self) -> str:
+        """Return a line on what the team is worth."""
         by = "the crowd's answers" if self.evidence == "answers" else "tests"
-        best = 100 * float(self.curve.max())
         return (
-            f"{self.strategy}, gain by {by}",
-            (
-                f"by the matrices {100 * self.accuracy:.1f} % of its labels are right, and "
-                f"{best:.1f} % of those of the best team of up to {len(self.curve)}"
-            ),
+            f"Expected by {by}: {100 * self.accuracy:.1f} % of its labels are right, of the best "
+            f"team of up to {len(self.curve)} {100 * float(self.curve.max()):.1f} %"
         )
 
 

@@ -66,8 +66,9 @@ class Review:
         parts = [f"{kind} {counts[kind]}" for kind in (DROP, TEST) if counts[kind]]
         if not parts:
             return ""
+        limit = f"{100 * self.threshold:.4g} %"
         return (
-            f"By the threshold of {100 * self.threshold:g} % alone, of this team: {', '.join(parts)}.\n"
+            f"By the threshold of {limit} alone, of this team: {', '.join(parts)}.\n"
             "It was chosen by what its votes are worth together."
         )
 

@@ -28,8 +28,7 @@ from goldspan.workers.teams import (
     Choice,
     affordable,
     best_prefix,
-    best_with_kin,
-    best_within,
+    greedy_team,
     in_order,
     rank,
     rank_with_kin,
@@ -134,13 +133,8 @@ class WorkerSelection:
         if self.ratio is None:
             return f"none: the team is {'the best by score' if self.strategy == 'top' else 'drawn'}"
         if self.ratio >= 1:
-            return (
-                f"no set of candidates within the budget has a larger F by the {self.score} score"
-            )
-        return (
-            f"F is at least {100 * self.ratio:.2f} % of the largest that any set of candidates "
-            f"within the budget has by the {self.score} score"
-        )
+            return "no other team within the budget has a higher value"
+        return f"at least {100 * self.ratio:.1f} % of the highest value within the budget"
 
     @cached_property
     def intervals(self) -> dict[str, tuple[float, float]]:
@@ -194,28 +188,19 @@ class WorkerSelection:
         ids = self.worker_ids[:SHOWN].to_pylist()
         more = f" and {len(self) - SHOWN} more" if len(self) > SHOWN else ""
         cost = "" if self.price is None else f", {from_micro(self.price)} per item"
-        how, worth = self._how()
-        lines = [
-            (
-                f"{len(self)} worker{'' if len(self) == 1 else 's'} ({how}{cost}): "
-                f"{', '.join(ids)}{more}"
-            ),
-            worth,
-            f"Guarantee: {self.guarantee}.",
-        ]
+        n = f"{len(self)} worker{'' if len(self) == 1 else 's'}"
+        lines = [f"Team of {n}{cost}: {', '.join(ids)}{more}", self._worth()]
+        if self.ratio is not None:
+            lines.append(f"Guarantee: {self.guarantee}.")
         return "\n".join([*lines, *self.notes])
 
-    def _how(self) -> tuple[str, str]:
-        """Return how the team was chosen, and a line on what it is worth."""
-        # Who was chosen by results has lucky ones among them: see `goldspan.workers.selection`.
+    def _worth(self) -> str:
+        """Return a line on what the team is worth."""
+        # By the posterior: of those who were chosen by their results some were lucky.
+        whole = (self.tested.n_labels - 1) ** 2
         low, high = self.intervals["posterior"]
-        return (
-            f"{self.strategy}, {self.score} score",
-            (
-                f"F = {self.value:.3f} by the score, {self.expected:.3f} by the posterior "
-                f"(95 %: {low:.3f} … {high:.3f})"
-            ),
-        )
+        n, least, most = (f"{(value / whole) ** 2:.1f}" for value in (self.expected, low, high))
+        return f"Value: as much as {n} workers who make no mistakes (95 %: {least} … {most})"
 
 
 # --------------------------------------------------------------------------------------------------
@@ -359,11 +344,9 @@ def choose(
     if kin is not None and len(np.unique(kin.number)) == n:
         kin = None
     if strategy == "selected":
-        if kin is not None:
-            return best_with_kin(scores, prices, limit, kin, rng)
-        if prices is None:
+        if prices is None and kin is None:
             return best_prefix(scores, min(limit, n), rng)
-        return best_within(scores, prices, limit, rng)
+        return greedy_team(scores, prices, limit, kin, rng)
     most = n if prices is not None else min(limit, n)
     if strategy == "random":
         order = rng.permutation(n)[:most]
