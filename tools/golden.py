@@ -447,10 +447,10 @@ def all_cases() -> dict[str, Case]:
         ),
         "simulate-list": Case("simulate --list"),
         "train-hmm": Case(
-            "train gold.conll -m hmm -o hmm.goldspan", needs=("aggregate-conll",)
+            "train hmm gold.conll -o hmm.goldspan", needs=("aggregate-conll",)
         ),
         "train-crf": Case(
-            "train gold.conll -m crf -o crf.goldspan", needs=("aggregate-conll",)
+            "train gold.conll -o crf.goldspan", needs=("aggregate-conll",)
         ),
         "tag-hmm": Case(
             "tag hmm.goldspan pool.txt -o hmm.conll", ("hmm.conll",), ("train-hmm",), as_json=False

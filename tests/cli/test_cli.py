@@ -86,18 +86,6 @@ def gold(tmp_path):
     return tmp_path / "gold.conll"
 
 
-def test_help_lists_every_command():
-    text = done("--help")
-    assert all(command in text for command in COMMANDS)
-
-
-@pytest.mark.parametrize("command", COMMANDS)
-def test_the_help_of_a_command_has_an_example(command):
-    text = done(command, "--help")
-    assert f"goldspan {command} " in text
-    assert "Examples" in text
-
-
 def test_the_version_is_shown():
     assert done("--version").strip() == f"goldspan {goldspan.__version__}"
 

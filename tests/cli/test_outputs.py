@@ -50,7 +50,7 @@ CALLS = {
     "select": ["select", "pool.txt", "-n", "2", "-o", "OUT.jsonl"],
     "simulate": ["simulate", "--items", "9", "-w", "flip(0.1) x3", "-o", "OUT.csv"],
     "tag": ["tag", "model.goldspan", "pool.txt", "-o", "OUT.conll"],
-    "train": ["train", "gold.conll", "-m", "hmm", "-o", "OUT.goldspan"],
+    "train": ["train", "hmm", "gold.conll", "-o", "OUT.goldspan"],
     "workers": ["workers", "crowd.csv", "-o", "OUT.csv"],
     "workers --plot": ["workers", "crowd.csv", "--plot", "OUT.svg"],
     "backup": ["backup", "out", "OUT.sqlite"],
@@ -78,7 +78,7 @@ def files(tmp_path_factory):
         patch.chdir(folder)
         words = ["simulate", "gold.conll", "-w", "flip(0.1) x3", "-o", "tags.tsv"]
         assert CliRunner().invoke(app, words).exit_code == 0
-        words = ["train", "gold.conll", "-m", "hmm", "-o", "model.goldspan"]
+        words = ["train", "hmm", "gold.conll", "-o", "model.goldspan"]
         assert CliRunner().invoke(app, words).exit_code == 0
     return folder
 

@@ -1,4 +1,4 @@
-"""`goldspan train --encoder` and `goldspan tag` with its folder."""
+"""`goldspan train encoder` and `goldspan tag` with its folder."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ needs_torch = pytest.mark.skipif(
 )
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning")
 app = typer.Typer(pretty_exceptions_enable=False)
-app.command()(train)
 app.command()(tag)
+app.add_typer(train, name="train")
 app.add_typer(tagger_app, name="tagger")
 GOLD = "Rome\tB-LOC\nwins\tO\n\nKim\tB-PER\nLee\tI-PER\nwins\tO\n\n" * 8
 
@@ -47,8 +47,8 @@ def place(tmp_path_factory):
 def trained(place):
     write_tiny(place / "tiny")
     code, out = call(
-        "train", place / "gold.conll", "-o", place / "ner", "--encoder", place / "tiny", "--param",
-        "epochs=2", "--param", "held_out=0", "--json",
+        "train", "encoder", place / "gold.conll", "-o", place / "ner", "-m", place / "tiny",
+        "--param", "epochs=2", "--param", "held_out=0", "--json",
     )  # fmt: skip
     assert code == 0, out
     return place / "ner", json.loads(out)
@@ -73,7 +73,7 @@ def test_a_folder_is_written_that_tags(place, trained):
 @pytest.mark.usefixtures("trained")
 def test_a_crowd_teaches_by_the_probabilities_of_a_method(place, tmp_path):
     code, out = call(
-        "train", EXAMPLE, "-o", tmp_path / "ner", "--encoder", place / "tiny", "--method", "ds",
+        "train", "encoder", EXAMPLE, "-o", tmp_path / "ner", "-m", place / "tiny", "--method", "ds",
         "--param", "epochs=1", "--param", "held_out=0.2", "--checkpoint", tmp_path / "state",
     )  # fmt: skip
     assert code == 0, out
@@ -84,7 +84,7 @@ def test_a_crowd_teaches_by_the_probabilities_of_a_method(place, tmp_path):
 @needs_torch
 @pytest.mark.usefixtures("trained")
 def test_an_older_folder_is_replaced_when_asked(place):
-    words = ["train", place / "gold.conll", "-o", place / "ner", "--encoder", place / "tiny",
+    words = ["train", "encoder", place / "gold.conll", "-o", place / "ner", "-m", place / "tiny",
              "--param", "epochs=1", "--param", "held_out=0"]  # fmt: skip
     code, out = call(*words)
     assert code == 1
@@ -99,31 +99,15 @@ def test_inspect_has_nothing_to_show(trained):
     assert "an encoder has no weights of features" in out
 
 
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (["--model", "encoder"], "needs --encoder NAME_OR_FOLDER"),
-        (["--encoder", "x", "--c2", "1"], "--c2 is for models with features"),
-        (["--encoder", "x", "--min-count", "2"], "--min-count is for models with features"),
-        (["--method", "ds"], "--method is for encoders, and the model is crf"),
-        (["--param", "epochs=2"], "--param is for encoders"),
-    ],
-)
-def test_options_of_other_models_are_refused(place, words, message):
-    code, out = call("train", place / "gold.conll", "-o", place / "new", *words)
-    assert code == 2
-    assert message in " ".join(out.replace("│", " ").split())
-
-
 def test_without_the_extra_it_says_how_to_get_it(place, monkeypatch):
     monkeypatch.setattr("goldspan.tagger.network.find_spec", lambda _: None)
-    code, out = call("train", place / "gold.conll", "-o", place / "new", "--encoder", "bert")
+    code, out = call("train", "encoder", place / "gold.conll", "-o", place / "new", "-m", "bert")
     assert code == 1
     assert "goldspan's extra 'encoder'" in out
 
 
 def test_other_taggers_are_not_exported(place, tmp_path):
-    assert call("train", place / "gold.conll", "-o", tmp_path / "m.goldspan", "-m", "hmm")[0] == 0
+    assert call("train", "hmm", place / "gold.conll", "-o", tmp_path / "m.goldspan")[0] == 0
     code, out = call("tagger", "export", tmp_path / "m.goldspan", "-o", tmp_path / "onnx")
     assert code == 1
     assert "is of the model hmm: only encoders are exported" in out

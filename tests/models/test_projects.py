@@ -34,7 +34,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning"),
 ]
 app = typer.Typer(pretty_exceptions_enable=False)
-app.command()(train)
+app.add_typer(train, name="train")
 
 
 def call(*words):
@@ -69,7 +69,18 @@ def test_spacy_trains_a_pipeline_on_the_folder_that_the_command_writes(tmp_path)
     import spacy
 
     folder = tmp_path / "ner"
-    code, out = call(EXAMPLE, "--to-spacy", folder, "--method", "mv-token", "--json")
+    code, out = call(
+        "train",
+        "project",
+        EXAMPLE,
+        "--for",
+        "spacy",
+        "-o",
+        folder,
+        "--method",
+        "mv-token",
+        "--json",
+    )
     assert code == 0, out
     counts = json.loads(out)
     ran = learn(folder, 6)
@@ -139,18 +150,3 @@ def test_without_spacy_it_says_how_to_get_it(gold, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "spacy.cli.init_config", None)
     with pytest.raises(MissingExtraError, match="extra 'spacy'"):
         write_project(gold, tmp_path / "x", "spacy")
-
-
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        ([], "name the tagger to write: -o"),
-        (["--to-gliner", "x", "-o", "y"], "--to-gliner trains nothing: leave out --output"),
-        (["--to-gliner", "x", "--to-spacy", "y"], "leave out --to-gliner"),
-        (["--to-spacy", "x", "--encoder", "bert"], "leave out --encoder"),
-    ],
-)
-def test_options_that_make_no_sense_together_are_refused(words, message):
-    code, out = call(EXAMPLE, *words)
-    assert code == 2
-    assert message in out

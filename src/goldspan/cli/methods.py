@@ -101,7 +101,7 @@ def _families() -> list[Family]:
                known(SELECTORS, "goldspan.selectors"), parameters),
         Family("simulated worker", 'goldspan simulate FILE --worker "{name}(NAME=VALUE)"',
                known(WORKERS, "goldspan.workers"), arguments),
-        Family("tagger", "goldspan train FILE --model {name}", taggers, parameters),
+        Family("tagger", "goldspan train {name} FILE", taggers, parameters),
     ]  # fmt: skip
 
 

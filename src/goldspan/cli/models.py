@@ -8,13 +8,16 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO, cast
 
 import typer
+from typer.core import TyperGroup
 
 from goldspan.cli.commands import Commands
 from goldspan.cli.options import (
+    MORE,
     AsJson,
     Input,
     MaxDecompressed,
@@ -24,6 +27,8 @@ from goldspan.cli.options import (
     ThreadCount,
     argument,
     flag,
+    group,
+    method_names,
     option,
     reads_crowd,
 )
@@ -52,195 +57,255 @@ if TYPE_CHECKING:
 # goldspan train
 
 
-@reads_crowd()
-def train(
-    reading: Reading,
-    source: Input,
-    output: str | None = option(
-        "Where to write the tagger, such as ner.goldspan.", "--output", "-o"
-    ),
-    overwrite: Overwrite = False,
-    to_spacy: str | None = option(
-        "Train nothing: write a project that `spacy train` trains on.", metavar="FOLDER"
-    ),
-    to_gliner: str | None = option(
-        "Train nothing: write the data that GLiNER is fine-tuned on.", metavar="FOLDER"
-    ),
-    language: str = option("--to-spacy: of the texts, such as en or de; xx: any.", default="en"),
-    model: str = option("The model: crf, hmm or encoder.", "--model", "-m", default="crf"),
-    encoder: str | None = option(
-        "Fine-tune this pre-trained encoder: a name of Hugging Face, or a folder with a model.",
-        metavar="NAME_OR_FOLDER",
-    ),
-    method: str | None = option(
-        "encoder, --to-…: learn the labels of this method of `goldspan aggregate`, such as"
-        " bsc-seq+crf, from the answers in FILE, and not its gold."
-    ),
-    param: list[str] | None = option(
-        "encoder: another parameter, such as epochs=4. Repeatable.", metavar="NAME=VALUE"
-    ),
-    checkpoint: str | None = option(
-        "encoder: save the state to this file after every epoch, and resume from it.",
-        metavar="FILE",
-    ),
-    templates: str | None = option(
-        "Features: default, rodrigues, hmm, or a TOML file with a list `templates`."
-    ),
-    c2: float | None = option("crf: penalty of the squared weights; by default 0.5."),
-    min_count: int = option(
-        "Leave out features that occur less often than this.", default=1, min=1
-    ),
-    hash_bits: int = option(
-        "Hash features into 2 ** N numbers; 0 for none.", default=0, min=0, max=26
-    ),
-    soft: bool = flag("Allow tag sequences that the encoding forbids.", "--soft"),
-    max_iter: int | None = option(
-        "Most steps of training; by default 200 (hmm: 50 rounds).", min=1
-    ),
-    validation: str | None = option(
-        "Labelled items to score the tagger on; a crf stops training early by them.", metavar="FILE"
-    ),
-    start: str | None = option("crf: a trained tagger to start from.", metavar="FILE"),
-    vectors: str | None = option(
-        "crf: the vectors of this pre-trained encoder are features, too; it is not fine-tuned.",
-        metavar="NAME_OR_FOLDER",
-    ),
-    threads: ThreadCount = None,
-    runner: RunnerName = None,
-    json: AsJson = False,
-) -> None:
-    """Train a tagger on items whose tags are known, and write it to one file (encoder: a folder).
+class _Train(TyperGroup):
+    """Trains a CRF where no other command is named."""
 
-    FILE may have any format that holds gold. Items that are tagged in part count with the tags that
-    are known; items without any tag are left out. The result does not depend on the number of
-    threads. Ctrl-C ends training, and the model as trained so far is written.
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        if args and args[0] not in {*self.commands, *ctx.help_option_names}:
+            args = ["crf", *args]
+        return super().parse_args(ctx, args)
+
+
+train = Commands(cls=_Train)
+
+
+@train.callback()
+def train_root() -> None:
+    """Train a tagger on labelled items.
+
+    `goldspan train FILE` trains a CRF, as `goldspan train crf FILE` does.
 
     Examples:
 
       goldspan train gold.conll -o ner.goldspan
-
-      goldspan train answers.tsv -o ner --encoder bert-base-cased --method bsc-seq+crf
-
-      goldspan train answers.tsv --to-spacy ner-project --method bsc-seq+crf
     """
-    if to_spacy or to_gliner:
-        others: dict[str, Any] = {"--output": output, "--encoder": encoder, "--start": start}
-        others |= {"--vectors": vectors, "--param": param, "--to-gliner": to_spacy and to_gliner}
-        _check_trains_nothing("--to-spacy" if to_spacy else "--to-gliner", others)
-        what = ("spacy", to_spacy) if to_spacy else ("gliner", str(to_gliner))
-        _write_project(reading, source, what, method, validation, language, as_json=json)
-        return
-    output = _named_output(output)
-    model = "encoder" if encoder else model
-    own = {"--encoder": encoder, "--method": method, "--param": param, "--checkpoint": checkpoint}
-    chosen: dict[str, Any] = {"templates": templates, "c2": c2, "max_iter": max_iter}
-    chosen["vectors"] = vectors
-    counted = {"min_count": min_count, "hash_bits": hash_bits}
-    params = _params_of(model, chosen, counted, own, start) | {"hard": not soft}
-    replaced = output if model == "encoder" and overwrite and _is_tagger(output) else None
-    inputs = [source, validation, start, encoder if encoder and Path(encoder).exists() else None]
-    check_outputs(None if replaced else output, inputs=inputs, overwrite=overwrite)
+
+
+@dataclass(frozen=True)
+class _Job:
+    """What every tagger is trained with."""
+
+    source: Input
+    output: str = option(
+        "Where to write the tagger, such as ner.goldspan.", "--output", "-o", default=...
+    )
+    overwrite: Overwrite = False
+    validation: str | None = option("Labelled items to score the tagger on.", metavar="FILE")
+    soft: bool = flag("Allow tag sequences that the encoding forbids.", "--soft", panel=MORE)
+    threads: ThreadCount = None
+    runner: RunnerName = None
+    json: AsJson = False
+
+
+def _features(
+    templates: str | None = option(
+        "Features: default, rodrigues, hmm, or a TOML file with a list `templates`."
+    ),
+    min_count: int = option(
+        "Leave out features that occur less often than this.", default=1, min=1, panel=MORE
+    ),
+    hash_bits: int = option(
+        "Hash features into 2 ** N numbers; 0 for none.", default=0, min=0, max=26, panel=MORE
+    ),
+    max_iter: int | None = option(
+        "Most steps of training; by default 200 (hmm: 50 rounds).", min=1
+    ),
+) -> dict[str, Any]:
+    given = {"templates": templates, "max_iter": max_iter}
+    given |= {"min_count": min_count, "hash_bits": hash_bits}
+    return {name: value for name, value in given.items() if value is not None}
+
+
+_trains = group("job", _Job)
+_has_features = group("features", _features)
+
+
+@train.command(short_help="Train a CRF, which most texts suit.")
+@reads_crowd()
+@_trains
+@_has_features
+def crf(
+    reading: Reading,
+    job: _Job,
+    features: dict[str, Any],
+    c2: float | None = option("Penalty of the squared weights; by default 0.5."),
+    start: str | None = option("A trained CRF to start from.", metavar="FILE", panel=MORE),
+    vectors: str | None = option(
+        "Add the vectors of this pre-trained encoder, which is not fine-tuned, to the features.",
+        metavar="NAME_OR_FOLDER",
+        panel=MORE,
+    ),
+) -> None:
+    """Train a CRF on items whose tags are known, and write it to one file.
+
+    FILE may have any format that holds gold. Of items that are tagged in part, the known tags
+    count. With --validation, training stops when the score no longer rises. The result does not
+    depend on the number of threads. Ctrl-C ends training, and the tagger as trained so far is
+    written.
+
+    Examples:
+
+      goldspan train crf gold.conll -o ner.goldspan --validation dev.conll --c2 0.2
+    """
+    given = {"c2": c2, "vectors": vectors}
+    params = features | {name: value for name, value in given.items() if value is not None}
+    if vectors:
+        from goldspan.tagger.network import check_installed
+
+        check_installed(purpose="--vectors")
+    _train(reading, job, "crf", params, start=start)
+
+
+@train.command(short_help="Train a hidden Markov model, in one pass if all tags are known.")
+@reads_crowd()
+@_trains
+@_has_features
+def hmm(reading: Reading, job: _Job, features: dict[str, Any]) -> None:
+    """Train a hidden Markov model on items whose tags are known, and write it to one file.
+
+    It is trained in one pass if all tags are known, and is less accurate than a CRF.
+
+    Examples:
+
+      goldspan train hmm gold.conll -o small.goldspan
+    """
+    _train(reading, job, "hmm", features)
+
+
+@train.command(short_help="Fine-tune a pre-trained encoder.")
+@reads_crowd()
+@_trains
+def encoder(
+    reading: Reading,
+    job: _Job,
+    model: str = option(
+        "The encoder: a name of Hugging Face, or a folder with a model.",
+        "--model",
+        "-m",
+        default=...,
+        metavar="NAME_OR_FOLDER",
+    ),
+    method: str | None = option(
+        "Learn the labels of this method of `goldspan aggregate`, not the gold of FILE.",
+        autocompletion=method_names,
+    ),
+    param: list[str] | None = option(
+        "Another parameter, such as epochs=4. Repeatable.",
+        metavar="NAME=VALUE",
+    ),
+    checkpoint: str | None = option(
+        "Save the state to this file after every epoch, and resume from it.", metavar="FILE"
+    ),
+) -> None:
+    """Fine-tune a pre-trained encoder to tag, and write it to a folder.
+
+    With --method it learns from the answers of a crowd, with their uncertainty. Ctrl-C ends
+    training, and the tagger as trained so far is written.
+
+    Examples:
+
+      goldspan train encoder gold.conll -o ner -m bert-base-cased
+
+      goldspan train encoder answers.tsv -o ner -m bert-base-cased --method ds
+    """
+    from goldspan.tagger.encoder import check_installed
+
+    params: dict[str, Any] = {"model": model}
+    for name, text in key_values(param, "NAME=VALUE").items():
+        if name in {"model", "encoding", "hard"}:
+            raise typer.BadParameter(f"--param {name} cannot be set here")
+        params[name] = read_value(text)
+    check_installed()
+    _train(reading, job, "encoder", params, method=method, checkpoint=checkpoint)
+
+
+def _train(
+    reading: Reading,
+    job: _Job,
+    model: str,
+    params: dict[str, Any],
+    *,
+    start: str | None = None,
+    method: str | None = None,
+    checkpoint: str | None = None,
+) -> None:
+    base = params.get("model")
+    inputs = [job.source, job.validation, start, base if base and Path(base).exists() else None]
+    is_replaced = model == "encoder" and job.overwrite and _is_tagger(job.output)
+    check_outputs(None if is_replaced else job.output, inputs=inputs, overwrite=job.overwrite)
     check_outputs(checkpoint, inputs=inputs, overwrite=True)  # a run goes on from it
-    check_files(output=output, checkpoint=checkpoint)
-    _check_start(start, model)
-    from goldspan.runners import working
+    check_files(output=job.output, checkpoint=checkpoint)
+    from goldspan.runners import FileCheckpoint, working
+    from goldspan.tagger import load_tagger
+    from goldspan.tagger.load import KINDS
 
-    with working(runner, threads) as worked_by, steps(3, quiet=json) as step:
-        step(f"reading {source}")
-        crowd = _of_texts(reading.read(source, step.part), source)
+    with working(job.runner, job.threads) as worked_by, steps(3, quiet=job.json) as step:
+        step(f"reading {job.source}")
+        crowd = _of_texts(reading.read(job.source, step.part), job.source)
         data = _aggregated(crowd, method) if method else _labelled_items(crowd)
-        if not soft and data.soft is None:
+        if not job.soft and data.soft is None:
             _check_possible(data, crowd.tagset.encoding)
-        tagger = _make(model, params | {"encoding": crowd.tagset.encoding})
-        held_out = _held_out(reading.read(validation)) if validation else None
-        step(f"training a {model}" if model != "encoder" else f"fine-tuning {encoder}")
-        from goldspan.runners import FileCheckpoint
-
+        params |= {"hard": not job.soft, "encoding": crowd.tagset.encoding}
+        tagger = KINDS[model]().set_params(**params)
+        held_out = _held_out(reading.read(job.validation)) if job.validation else None
+        step(f"fine-tuning {base}" if base else f"training a {model}")
         around: dict[str, Any] = {"runner": worked_by, "progress": step.round}
-        around |= {"start": _load(start), "validation": held_out}
+        around |= {"start": load_tagger(start) if start else None, "validation": held_out}
         around |= {"checkpoint": FileCheckpoint(checkpoint)} if checkpoint else {}
-        if encoder or vectors:
-            _limit_torch(threads)
+        if job.threads and (base or params.get("vectors")):
+            import torch
+
+            torch.set_num_threads(job.threads)
         interrupted = _fit(tagger, data, around)
         step("writing")
-        tagger.save(output)
+        tagger.save(job.output)
     facts = _facts_train(tagger, data, held_out)
-    if not json:
+    if not job.json:
         _warn_of(tagger, data)
-    size = f"{_size(Path(output)) / 1e6:.1f} MB"
+    size = f"{_size(Path(job.output)) / 1e6:.1f} MB"
     lines = [f"  {name.replace('_', ' ')}: {value}" for name, value in facts.items()]
-    found = {"input": source, "output": output, **_counts(tagger, data), **facts}
-    print_result(found, [*lines, f"written: {output} ({size})"], as_json=json)
+    found = {"input": job.source, "output": job.output, **_counts(tagger, data), **facts}
+    print_result(found, [*lines, f"written: {job.output} ({size})"], as_json=job.json)
     if interrupted:
         done = f"{facts['epochs']} epochs" if "epochs" in facts else f"{facts.get('steps')} steps"
         warn(f"goldspan: interrupted after {done}; their result was written")
         raise typer.Exit(130)
 
 
-def _named_output(output: str | None) -> str:
-    if output is None:
-        raise typer.BadParameter("name the tagger to write: -o ner.goldspan")
-    return output
+class _Library(StrEnum):
+    SPACY = "spacy"
+    GLINER = "gliner"
 
 
-def _params_of(
-    model: str,
-    chosen: dict[str, Any],  # Parameters of models with features; None where the user named none
-    counted: dict[str, int],  # Numbers of such models, which have defaults
-    own: dict[str, Any],
-    start: str | None,  # A tagger to begin with
-) -> dict[str, Any]:
-    """Return the parameters of a tagger, and reject options that are for another model."""
-    params = {name: value for name, value in chosen.items() if value is not None}
-    if model == "encoder":
-        differ = {"--min-count": counted["min_count"] > 1, "--hash-bits": counted["hash_bits"]}
-        _check_encoder(own["--encoder"], params, {**differ, "--start": start})
-        return {"model": own["--encoder"], **_params_of_encoder(own["--param"])}
-    _check_not_given(model, own)
-    _check_vectors(chosen["vectors"])
-    return params | counted
-
-
-def _limit_torch(threads: int | None) -> None:
-    """Let torch use so many threads, if the user says how many."""
-    if threads:
-        import torch
-
-        torch.set_num_threads(threads)
-
-
-def _check_vectors(vectors: str | None) -> None:
-    """Reject a frozen encoder on a machine without the extra."""
-    if vectors:
-        from goldspan.tagger.network import check_installed
-
-        check_installed(purpose="--vectors")
-
-
-def _check_trains_nothing(option: str, others: dict[str, Any]) -> None:
-    for name, value in others.items():
-        if value:
-            raise typer.BadParameter(f"{option} trains nothing: leave out {name}")
-
-
-def _write_project(
+@train.command(short_help="Write data and settings with which spaCy or GLiNER train.")
+@reads_crowd()
+def project(
     reading: Reading,
-    source: str,
-    what: tuple[str, str],
-    method: str | None,
-    validation: str | None,
-    language: str,
-    *,
-    as_json: bool,
+    source: Input,
+    output: str = option("The folder to write.", "--output", "-o", default=..., metavar="FOLDER"),
+    library: _Library = option("What trains on it.", "--for", default=...),
+    method: str | None = option(
+        "Write the labels of this method of `goldspan aggregate`, not the gold of FILE.",
+        autocompletion=method_names,
+    ),
+    validation: str | None = option(
+        "Labelled items to validate on; by default a part of FILE.", metavar="FILE"
+    ),
+    language: str = option("spaCy: language of the texts, such as de; xx is any.", default="en"),
+    json: AsJson = False,
 ) -> None:
-    """Write a folder that another library trains on; `what` is its kind and the folder."""
-    kind, folder = what
-    check_outputs(folder, inputs=[source, validation], overwrite=False)
-    check_files(output=folder)
+    """Write a folder with which another library trains; its README.md has the commands.
+
+    Examples:
+
+      goldspan train project answers.tsv -o ner-project --for spacy --method ds
+    """
+    check_outputs(output, inputs=[source, validation], overwrite=False)
+    check_files(output=output)
     import goldspan
     from goldspan.aggregation.projects import FILES, write_project
 
-    with steps(3 if method else 2, quiet=as_json) as step:
+    with steps(3 if method else 2, quiet=json) as step:
         step(f"reading {source}")
         crowd = _of_texts(reading.read(source, step.part), source)
         dev = reading.read(validation) if validation else None
@@ -248,13 +313,13 @@ def _write_project(
             step(f"aggregating with {method}")
             crowd = goldspan.aggregate(crowd, method=method, progress=step.round).as_gold()
         step("writing")
-        counts = write_project(crowd, folder, kind, dev=dev, language=language)
-    names = dict(zip(("train", "dev"), FILES[kind], strict=True))
-    if not as_json and counts["left_out"]:
+        counts = write_project(crowd, output, library.value, dev=dev, language=language)
+    names = dict(zip(("train", "dev"), FILES[library.value], strict=True))
+    if not json and counts["left_out"]:
         warn(f"{counts['left_out']} items without a label for every token were left out")
     lines = [f"  {name}: {counts[part]} items" for part, name in names.items()]
-    hint = f"written: {folder} ({Path(folder) / 'README.md'} says how to train on it)"
-    print_result({"input": source, "output": folder, **counts}, [*lines, hint], as_json=as_json)
+    hint = f"written: {output} ({Path(output) / 'README.md'} explains how to train on it)"
+    print_result({"input": source, "output": output, **counts}, [*lines, hint], as_json=json)
 
 
 def _of_texts(crowd: Crowd, source: str) -> Crowd:
@@ -292,37 +357,6 @@ def _is_tagger(folder: str) -> bool:
 def _size(path: Path) -> int:
     files = path.iterdir() if path.is_dir() else [path]
     return sum(file.stat().st_size for file in files)
-
-
-def _check_not_given(model: str, options: dict[str, Any]) -> None:
-    """Reject options that are for encoders."""
-    for name, value in options.items():
-        if value:
-            raise typer.BadParameter(f"{name} is for encoders, and the model is {model}")
-
-
-def _check_encoder(
-    encoder: str | None, params: dict[str, Any], has_features: dict[str, Any]
-) -> None:
-    """Reject options that are for models with features, and a machine without the extra."""
-    from goldspan.tagger.encoder import check_installed
-
-    if not encoder:
-        raise typer.BadParameter("--model encoder needs --encoder NAME_OR_FOLDER")
-    given = {f"--{name.replace('_', '-')}": value for name, value in params.items()} | has_features
-    for name, value in given.items():
-        if value:
-            raise typer.BadParameter(f"{name} is for models with features, not for an encoder")
-    check_installed()
-
-
-def _params_of_encoder(param: list[str] | None) -> dict[str, Any]:
-    known = {}
-    for name, text in key_values(param, "NAME=VALUE").items():
-        if name in {"model", "encoding", "hard"}:
-            raise typer.BadParameter(f"--param {name} cannot be set here")
-        known[name] = read_value(text)
-    return known
 
 
 def _aggregated(crowd: Crowd, method: str) -> _Data:
@@ -374,14 +408,6 @@ def _labelled_items(crowd: Crowd) -> _Data:
     )
 
 
-def _check_start(start: str | None, model: str) -> None:
-    """Reject a tagger to begin with where none is used."""
-    from goldspan.errors import InputError
-
-    if start and model == "hmm":
-        raise InputError("--start is for --model crf: an hmm is always refitted")
-
-
 def _check_possible(data: _Data, encoding: str) -> None:
     """Reject tags that no well-formed sequence has; those of whole items are made well-formed."""
     if not data.n_in_part:
@@ -403,7 +429,7 @@ def _check_possible(data: _Data, encoding: str) -> None:
     if item >= 0:
         raise InputError(
             f"item {data.ids[item]}: no well-formed sequence has the tags that are known of it: "
-            "fix them, or pass --soft to allow any sequence"
+            "correct them, or pass --soft to allow any sequence"
         )
 
 
@@ -448,23 +474,6 @@ def _counts(tagger: Tagger, data: _Data) -> dict[str, int]:
         "items_in_part": data.n_in_part,
         "tags_made_well_formed": tagger.n_repaired_,
     }
-
-
-def _make(model: str, params: dict[str, Any]) -> Tagger:
-    from goldspan.errors import UnknownNameError
-    from goldspan.tagger.load import KINDS
-
-    if model not in KINDS:
-        raise UnknownNameError("model", model, KINDS)
-    return KINDS[model]().set_params(**params)
-
-
-def _load(path: str | None) -> Tagger | None:
-    if path is None:
-        return None
-    from goldspan.tagger import load_tagger
-
-    return load_tagger(path)
 
 
 def _facts_train(tagger: Tagger, data: _Data, held_out: tuple[Any, Any] | None) -> dict[str, Any]:
@@ -527,8 +536,8 @@ def tag(
         "How texts are split: fine, space or words; by default like the tagger's training texts."
     ),
     vectors: str | None = option(
-        "Where the encoder is that the tagger was trained with (train --vectors), if not where it"
-        " was then.",
+        "Where the encoder is that the tagger was trained with (train crf --vectors), if it has"
+        " moved.",
         metavar="NAME_OR_FOLDER",
     ),
     max_decompressed: MaxDecompressed = None,
@@ -720,7 +729,7 @@ def _root() -> None:
 
 @tagger.command(short_help="Write an encoder for ONNX Runtime.")
 def export(
-    source: str = argument("A folder of `goldspan train --encoder`.", "TAGGER"),
+    source: str = argument("A folder of `goldspan train encoder`.", "TAGGER"),
     output: str = option("The folder to write.", "--output", "-o", default=...),
     json: AsJson = False,
 ) -> None:

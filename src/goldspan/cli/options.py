@@ -213,6 +213,12 @@ def adds(
     return decorate
 
 
+def group(name: str, make: Callable[..., Any]) -> Callable[[Function], Function]:
+    """Return a decorator that puts the parameters of a class or function in a parameter's place."""
+    options = list(signature(make, eval_str=True).parameters.values())
+    return adds(name, options, lambda given: make(**given))
+
+
 def _parameter(name: str, annotation: Any, default: Any) -> Parameter:
     return Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
 
@@ -321,41 +327,41 @@ def _value(told: Option, value: Any) -> Any:
     return value or None if told.shape == "repeat" else value
 
 
-def _pool_option(name: str, help_: str, **more: Any) -> Parameter:
-    kind = Annotated[str | None, typer.Option(help=help_, rich_help_panel="Reading", **more)]
-    return _parameter(name, kind, None)
+def _pool(
+    text_column: str | None = option(
+        "Column that holds the texts.", metavar="NAME", panel="Reading"
+    ),
+    id_column: str | None = option(
+        "Column that holds the items' ids.", metavar="NAME", panel="Reading"
+    ),
+    document_column: str | None = option(
+        "Column that names the document of each item.", metavar="NAME", panel="Reading"
+    ),
+    tokens: str | None = option(
+        "How texts are split: fine, space or given; by default as the pool's tokens, else fine.",
+        panel="Reading",
+    ),
+) -> dict[str, Any]:
+    return {"text": text_column, "id": id_column, "document": document_column, "tokens": tokens}
 
 
-reads_pool = adds(
-    "pool",
-    [
-        _pool_option("text_column", "Column that holds the texts.", metavar="NAME"),
-        _pool_option("id_column", "Column that holds the items' ids.", metavar="NAME"),
-        _pool_option(
-            "document_column", "Column that names the document of each item.", metavar="NAME"
-        ),
-        _pool_option(
-            "tokens",
-            "How texts are split: fine, space or given; by default as the pool's tokens, else "
-            "fine.",
-            show_default=False,
-        ),
-    ],
-    lambda given: {name.removesuffix("_column"): value for name, value in given.items()},
-)
+reads_pool = group("pool", _pool)
 """Adds the options with which a pool is read, for a parameter `pool`: arguments of `read_pool`."""
 
 
 # The campaign that a command works on.
 
 
+_Out = Annotated[str, typer.Option(help="The campaign's folder, with its files and server.key.")]
+
+
 @dataclass(frozen=True)
 class Place:
     """A campaign: its plan, and where it is stored."""
 
-    plan: str
-    out: str
-    store: str | None  # Address of its store, if that is not in the folder
+    plan: Annotated[str, typer.Argument(metavar="PLAN", help="The plan, campaign.toml.")]
+    out: _Out = "out"
+    store: Store = None  # Address of its store, if that is not in the folder
 
     @property
     def address(self) -> str | Path:
@@ -413,27 +419,7 @@ class Place:
         return shlex.join(every)
 
 
-_WHERE = (
-    _parameter(
-        "out",
-        Annotated[str, typer.Option(help="The campaign's folder, with its files and server.key.")],
-        "out",
-    ),
-    _parameter("store", Store, None),
-)
-"""--out and --store."""
-at_campaign = adds(
-    "place",
-    [
-        _parameter(
-            "source",
-            Annotated[str, typer.Argument(metavar="PLAN", help="The plan, campaign.toml.")],
-            Parameter.empty,
-        ),
-        *_WHERE,
-    ],
-    lambda given: Place(given["source"], given["out"], given["store"]),
-)
+at_campaign = group("place", Place)
 """Adds PLAN, --out and --store, for a parameter `place`."""
 
 
@@ -441,9 +427,12 @@ at_campaign = adds(
 class Places:
     """The campaigns that a server serves."""
 
-    sources: list[str]  # Files of plans, or folders of them
-    out: str  # The folder of what comes out; of several campaigns each has its own in it
-    store: str | None  # Address of the store; of several campaigns with {name} in it
+    sources: Annotated[
+        list[str],
+        typer.Argument(metavar="PLAN…", help="The plan, campaign.toml; or a folder of plans."),
+    ]
+    out: _Out = "out"  # Of several campaigns each has its own folder in it
+    store: Store = None  # Of several campaigns with {name} in it
 
     @property
     def is_several(self) -> bool:
@@ -478,23 +467,7 @@ class Places:
         }  # fmt: skip
 
 
-at_campaigns = adds(
-    "places",
-    [
-        _parameter(
-            "sources",
-            Annotated[
-                list[str],
-                typer.Argument(
-                    metavar="PLAN…", help="The plan, campaign.toml; or a folder of plans."
-                ),
-            ],
-            Parameter.empty,
-        ),
-        *_WHERE,
-    ],
-    lambda given: Places(given["sources"], given["out"], given["store"]),
-)
+at_campaigns = group("places", Places)
 """Adds PLAN…, --out and --store, for a parameter `places`."""
 
 

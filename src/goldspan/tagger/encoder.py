@@ -334,7 +334,7 @@ def read_facts(path: str | Path) -> dict[str, Any]:
         facts = json.loads(file.read_text("utf-8"))
     except FileNotFoundError:
         raise InputError(
-            f"cannot read {path}: it is a folder without {FILE}, which `goldspan train --encoder` "
+            f"cannot read {path}: it is a folder without {FILE}, which `goldspan train encoder` "
             "writes into the folder of a tagger"
         ) from None
     except (OSError, ValueError) as error:
