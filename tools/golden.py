@@ -493,7 +493,7 @@ def all_cases() -> dict[str, Case]:
         "item": " d1", "export": "",
     }  # fmt: skip
     done = {
-        "pause": "", "resume": "", "judge": ' eve drop --why "guesses"', "gold": " d1 --label sun",
+        "pause": "", "resume": "", "judge": ' eve drop --reason "guesses"', "gold": " d1 --label sun",
         "stop": " --yes",
     }  # fmt: skip
     before = "links-list"
