@@ -143,11 +143,7 @@ class LabelRepair:
         labels: Iterable[str],
         types: Collection[str] = (),
     ) -> LabelRepair:
-        """Learn which types are glued in a document.
-
-        Known are the `types` given, those of the labels, those glued in tag form (`/B-MISC`) in
-        the reference, and words in capitals that the answer adds to tokens of the reference.
-        """
+        """Learn which types are glued in a document."""
         words, shown, used = set(reference), set(answer), frozenset(labels)
         known = {*types, *(m[1] for m in map(_TAG.fullmatch, used) if m)}
         for token in sorted(words - shown):
@@ -453,11 +449,8 @@ def _between(blocks: Sequence[Block], n_tokens: int, n_lines: int) -> list[_Gap]
 def _heal(
     reference: Sequence[str], answer: Sequence[str], gaps: Sequence[_Gap], repair: LabelRepair
 ) -> Iterator[_Gap]:
-    """Join neighbouring gaps where only together they have the same characters.
-
-    A part of a cut token may equal a token near by (`New-York York` as `New- York York`): then the
-    equal tokens were paired wrongly, and the characters of one gap lack what the next has over.
-    """
+    """Join neighbouring gaps where only together they have the same characters."""
+    # A part of a cut token may equal a token near by (`New-York York` as `New- York York`)
     n = 0
     while n < len(gaps):
         first, joined = gaps[n], 1
@@ -517,11 +510,8 @@ def _stray(line: str, n_left: int, repair: LabelRepair) -> Kind:
 
 
 def _stand_in(reference: Sequence[str], answer: Sequence[str], found: Trace) -> None:
-    """Pair tokens that are missing with as many lines that stand in their place.
-
-    Lines with a token come first; where there are none, lines with only a label do: one tool
-    turned every `/` into an empty token.
-    """
+    """Pair tokens that are missing with as many lines that stand in their place."""
+    # Lines with a token come first
     missing = np.flatnonzero(~found.touched).tolist()
     placed = np.flatnonzero(found.target >= 0)
     tokens = found.target[placed]
@@ -599,9 +589,9 @@ class Placed:
 
 def place(
     alignment: Alignment,
-    reference_offsets: NDArray[np.int64],
+    reference_offsets: NDArray[np.int64],  # [n_sentences + 1]
     answer_labels: Sequence[str],
-    altered: Altered = "missing",
+    altered: Altered = "missing",  # What becomes of labels on cut, merged and changed tokens
     *,
     outside: str = "O",
 ) -> Placed:
@@ -610,13 +600,6 @@ def place(
     A label on a token with a label glued onto it, the token otherwise whole, counts under every
     rule: it was given to this token alone, and the makers of ner_mturk kept it. A line with an
     empty token belongs to no token; it does not spoil its sentence.
-
-    Where:
-        reference_offsets: int64 [n_sentences + 1], where sentences start among the tokens.
-        altered: What becomes of labels on cut, merged and changed tokens. "missing": they do not
-            count. "keep": that of the first part that is not outside counts for the whole token;
-            of merged tokens the first has the label. "drop-sentence": no label counts in a
-            sentence where a token is altered, left out or put in.
 
     >>> from goldspan.crowd.alignment import AnswerToken, align
     >>> answer = [AnswerToken("Africa", "B-LOC", 1, 0), AnswerToken("ns", "O", 2, 0)]
@@ -681,12 +664,7 @@ def _check_sizes(alignment: Alignment, offsets: NDArray[np.int64], labels: Seque
 def speakers(
     target: NDArray[np.int32], labels: Sequence[str], n_tokens: int, outside: str
 ) -> NDArray[np.int32]:
-    """Choose for every token the line that stands for it, int32 [n_tokens], -1 none.
-
-    It is the first part with a label other than `outside`, else the first with a label, else the
-    first. This reproduces all 1,942 cut tokens of crowd_6056; the first part alone reproduces
-    1,708, the longest 1,685, the last label that is not outside 1,835.
-    """
+    """Choose for every token the line that stands for it, int32 [n_tokens], -1 none."""
     placed = np.flatnonzero(target >= 0)
     source = np.full(n_tokens, -1, np.int32)
     source[target[placed]] = placed
@@ -759,10 +737,8 @@ class FaultFinder:
                 yield Fault(words[kind], line.line, *self._near(n), line.token, line.label, "")
 
     def _near(self, line: int) -> tuple[int, int]:
-        """Return a line without a token the place of the token that it follows in its sentence.
-
-        At the start of a sentence it is the next token's sentence, position -1.
-        """
+        """Return a line without a token the place of the token that it follows in its sentence."""
+        # At the start of a sentence it is the next token's sentence, position -1
         after = int(np.searchsorted(self.placed, line))
         before = int(self.placed[after - 1]) if after else -1
         follows = before >= 0 and self.answer[before].sentence == self.answer[line].sentence

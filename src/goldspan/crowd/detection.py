@@ -60,10 +60,8 @@ _PARTITION = re.compile(r"(?:.*/)?part-.*\.parquet")
 
 
 def guess_format(source: Source, columns: Mapping[str, str] | None = None) -> str:
-    """Guess the format of a source from its content, and from the columns that the user named.
-
-    Formats of other packages are asked first: `conll`, the last one, accepts almost any table.
-    """
+    """Guess the format of a source from its content, and from the columns that the user named."""
+    # Formats of other packages are asked first: `conll`, the last one, accepts almost any table
     found = _of_plugin(source) or _table_with(source, columns or {})
     if found:
         return found
@@ -165,10 +163,8 @@ def _opened_rows(source: Any, name: str | None) -> Any:
 
 
 def _with_labels(crowd: Crowd, unlabelled: str) -> Crowd:
-    """Reject what holds neither answers nor gold; where there is gold only, say so.
-
-    goldspan's own formats may hold items alone: pools are written in them.
-    """
+    """Reject what holds neither answers nor gold; where there is gold only, say so."""
+    # goldspan's own formats may hold items alone: pools are written in them
     report = crowd.import_report
     if crowd.n_workers:
         return crowd

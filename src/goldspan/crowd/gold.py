@@ -31,13 +31,7 @@ _LABEL = ("gold", "truth", "label", "answer", "tag")
 
 
 def attach_gold(crowd: Crowd, gold: Any, options: ReadOptions, *, refine: bool = False) -> Crowd:
-    """Return the crowd known tags from a second source.
-
-    Where:
-        gold: A file with columns item and label (single labels), a file of any format that
-            holds gold with tokens (CoNLL, wide, …), a DataFrame or list of dicts, a mapping from
-            item ids to labels (tagged tokens: to tags in order), a `Crowd`, or a `Consensus`.
-    """
+    """Return the crowd known tags from a second source."""
     if isinstance(gold, Mapping):
         if not crowd.is_classification:
             return _from_tags(crowd, gold, options)
@@ -111,11 +105,7 @@ def check_items(crowd: Crowd, known: Mapping[str, Any], name: str) -> int:
 
 
 def flat_tags(crowd: Crowd, known: Mapping[str, Any]) -> list[str | None]:
-    """Return the tags of all tokens in order, None where the item is not named.
-
-    Where:
-        known: By item id its tags in order, or a label.
-    """
+    """Return the tags of all tokens in order, None where the item is not named."""
     flat: list[str | None] = []
     lengths = np.diff(crowd.offsets).tolist()
     for key, length in zip(crowd.item_ids.to_pylist(), lengths, strict=True):
@@ -262,10 +252,8 @@ def _noted(crowd: Crowd, note: str) -> Crowd:
 
 
 def with_same_tokens(left: Crowd, right: Crowd) -> tuple[Crowd, Crowd]:
-    """Cut the tokens of two crowds alike where items of one id have one text and other tokens.
-
-    Items whose texts or places of tokens are not known stay as they are.
-    """
+    """Cut the tokens of two crowds alike where items of one id have one text and other tokens."""
+    # Items whose texts or places of tokens are not known stay as they are
     if left.token_start is None or right.token_start is None:
         return left, right
     if left.texts is None or right.texts is None:

@@ -109,10 +109,8 @@ def header_names(source: Source) -> list[str]:
 
 
 def is_comment(line: str) -> bool:
-    """Return whether a line of a TSV or CoNLL file is a comment: `# ` first, and no tab in it.
-
-    `# O` is none: where blanks separate, it is the token `#` and its tag.
-    """
+    """Return whether a line of a TSV or CoNLL file is a comment: `# ` first, and no tab in it."""
+    # `# O` is none: where blanks separate, it is the token `#` and its tag
     return line.startswith("# ") and "\t" not in line and len(line.split()) != 2
 
 
@@ -134,11 +132,7 @@ def read_delimiter(source: Source, given: str | None) -> str:
 
 
 def read_grid(source: Source, delimiter: str | None = None) -> Grid:
-    """Read a delimited table with a header.
-
-    Blank lines, rows of empty cells and lines that start with `# ` and hold no delimiter are no
-    rows. A first line `sep=;`, as Excel writes it, is not a row either: it names the delimiter.
-    """
+    """Read a delimited table with a header."""
     mark = read_delimiter(source, delimiter)
     source = _without_declaration(source)
     if mark != "\t" and '"' in source.text.value:
@@ -229,11 +223,8 @@ def _cut(
     is_separator: NDArray[np.bool_],
     lines: _Lines,
 ) -> tuple[NDArray[Any], NDArray[np.uint8] | None]:
-    """Put the cells of all rows end to end.
-
-    Separators go, and lines that are not rows go as a whole; a cell ends where its separator
-    stood, less all that went before it.
-    """
+    """Put the cells of all rows end to end."""
+    # Separators go, and lines that are not rows go as a whole
     cell_ends = separators - np.arange(len(separators), dtype=separators.dtype)
     kept = None
     if lines.comment.any():

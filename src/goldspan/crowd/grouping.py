@@ -23,13 +23,11 @@ def sorted_by(
 ) -> tuple[NDArray[Any], NDArray[np.int64]]:
     """Sort answers by group, within a group as they stand.
 
-    Where:
-        key: int32 [n_answers], the group of every answer, from 0 to n_groups - 1.
-
     >>> order, bounds = sorted_by(np.array([1, 0, 1], np.int32), 2)
     >>> order.tolist(), bounds.tolist()
     ([1, 0, 2], [0, 1, 3])
     """
+    # key int32 [n_answers]
     if len(key) < LARGE:
         counts = np.bincount(key, minlength=n_groups)
         order = np.argsort(key, kind="stable").astype(kind, copy=False)
@@ -54,13 +52,10 @@ def number_attempts(
 ) -> NDArray[np.int16]:
     """Number the answers of every worker to every item, so that the highest number counts.
 
-    Where:
-        item: int32 [n_answers], indices from 0.
-        worker: int32 [n_answers], indices from 0.
-
     >>> number_attempts(np.array([0, 0, 0]), np.array([1, 1, 2])).tolist()
     [0, 1, 0]
     """
+    # item int32 [n_answers], indices from 0; worker int32 [n_answers], indices from 0
     # returns int16 [n_answers], from 0; all 0 where nothing is repeated
     attempt = np.zeros(len(item), np.int16)
     fill = _fill_sorting if len(item) < LARGE else _fill_linear

@@ -80,12 +80,8 @@ def guess_encoding(tags: Iterable[str]) -> str:
 
 
 def settle(crowd: Crowd, options: ReadOptions) -> Crowd:
-    """Decide between BIO and IOB by how spans open, and reject a mixture of encodings.
-
-    The tags of BIO and IOB are the same strings. If most spans of the gold (without gold: of the
-    answers) open with I-, the encoding is IOB. Where some columns close their spans with end tags
-    and others never do, two encodings are mixed.
-    """
+    """Decide between BIO and IOB by how spans open, and reject a mixture of encodings."""
+    # The tags of BIO and IOB are the same strings
     if options.encoding:
         return crowd
     if crowd.tagset.rules.is_plain:
@@ -152,11 +148,7 @@ _LEAST_OPENED = 5
 def missing_notes(
     raw: Sequence[str], counts: NDArray[np.integer], options: ReadOptions
 ) -> list[str]:
-    """Return how many cells were taken for missing labels, `?` aside.
-
-    Where:
-        counts: How often each one stands in the input, [n_labels].
-    """
+    """Return how many cells were taken for missing labels, `?` aside."""
     return [
         f"{count} cells {label!r} mean no label; pass missing=… (--missing) if they are labels"
         for label, count in zip(raw, counts.tolist(), strict=True)
@@ -266,16 +258,12 @@ def joined(left: Codec, right: Codec) -> Codec:
 
 def with_gold_labels(
     crowd: Crowd,
-    labels: Sequence[str | None],
+    labels: Sequence[str | None],  # [n_tokens]
     options: ReadOptions,
     name: str,
     lines: Sequence[int] | None = None,
 ) -> Crowd:
-    """Return the crowd known tags from strings, one per token; None where unknown.
-
-    Where:
-        labels: [n_tokens].
-    """
+    """Return the crowd known tags from strings, one per token; None where unknown."""
     distinct = [label for label in dict.fromkeys(labels) if label is not None]
     read = read_labels(
         distinct, replace(options, encoding=options.encoding or crowd.tagset.encoding)

@@ -126,10 +126,8 @@ def _compared(crowd: Crowd, path: Path, read: Callable[[str | None], Crowd]) -> 
 
 
 def differences(crowd: Crowd, back: Crowd) -> list[str]:
-    """Name what of a crowd is not in another that was read from its file.
-
-    The encodings of the two are not compared; tags are, by name.
-    """
+    """Name what of a crowd is not in another that was read from its file."""
+    # The encodings of the two are not compared; tags are, by name
     compared = _Compared.of(crowd, back)
     return [
         *compared.items(),

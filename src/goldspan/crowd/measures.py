@@ -70,10 +70,8 @@ class SpanPairs:
 
 
 def span_pairs(crowd: Crowd, policy: str) -> SpanPairs:
-    """Compare the spans of every two workers in the items that both answered.
-
-    Spans that touch a token which the other one skipped are left out.
-    """
+    """Compare the spans of every two workers in the items that both answered."""
+    # Spans that touch a token which the other one skipped are left out
     answers, n_workers = crowd.latest, crowd.n_workers
     spans = find_spans(Tagged(answers.codes, answers.offset), crowd.tagset, policy)
     size = np.bincount(spans.item, minlength=len(answers))
@@ -314,14 +312,8 @@ def agreement(crowd: Any, *, policy: str = "conlleval", **reading: Any) -> Agree
 
 
 def worker_rates(crowd: Crowd, truth: NDArray[np.int16], policy: str = "conlleval") -> list[Rates]:
-    """Score every worker's spans against some truth, on what the worker answered.
-
-    True spans that touch a token which the worker skipped, and given spans that touch a token
-    whose truth is unknown, are left out.
-
-    Where:
-        truth: int16 [n_tokens], -1 where unknown.
-    """
+    """Score every worker's spans against some truth, on what the worker answered."""
+    # truth int16 [n_tokens], -1 where unknown
     answers, codec = crowd.latest, crowd.tagset
     theirs = truth[crowd.token_of]
     gold = find_spans(Tagged(theirs, answers.offset), codec, policy)
@@ -366,11 +358,8 @@ def untouched(spans: SpanArray, unknown: NDArray[np.bool_]) -> SpanArray:
 
 
 def label_counts(crowd: Crowd, weight: NDArray[np.float64] | None = None) -> NDArray[Any]:
-    """Count the labels of every token, [n_tokens, n_labels]: int64, or float64 with weights.
-
-    Where:
-        weight: float64 [n_labels_given], what every label of `crowd.latest` counts; by default 1.
-    """
+    """Count the labels of every token, [n_tokens, n_labels]: int64, or float64 with weights."""
+    # weight float64 [n_labels_given]
     n_labels, codes = len(crowd.tagset.tags), crowd.latest.codes
     given = codes >= 0
     cell = crowd.token_of[given] * n_labels + codes[given]
@@ -568,10 +557,8 @@ def score(
 
 
 def aligned_sides(predicted: Crowd, truth: Crowd) -> tuple[Crowd, Crowd]:
-    """Return two crowds whose golds can be compared by item id.
-
-    Where no id is shared and the tokens are the same, the ids of the truth are taken for both.
-    """
+    """Return two crowds whose golds can be compared by item id."""
+    # Where no id is shared and the tokens are the same, the ids of the truth are taken for both
     shared = set(predicted.item_ids.to_pylist()) & set(truth.item_ids.to_pylist())
     if shared:
         return predicted, truth

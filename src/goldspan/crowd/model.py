@@ -526,10 +526,8 @@ def item_texts(crowd: Crowd) -> Iterator[ItemText]:
 
 
 def known_texts(crowd: Crowd) -> list[str | None]:
-    """Return the text of every item where it is known.
-
-    The one token of a single label is its text, unless it is only the item's id.
-    """
+    """Return the text of every item where it is known."""
+    # The one token of a single label is its text, unless it is only the item's id
     texts = [None] * crowd.n_items if crowd.texts is None else crowd.texts.to_pylist()
     if not crowd.is_classification:
         return texts
@@ -550,12 +548,8 @@ def first_items(crowd: Crowd) -> Crowd:
 def marked_texts(
     crowd: Crowd, codes: NDArray[np.int16], confidence: Sequence[float] | None = None
 ) -> Iterator[Html]:
-    """Return the text of every item with the spans of some tags marked.
-
-    Where:
-        codes: int16 [n_tokens], their tags.
-        confidence: [n_spans], of the spans in order; None where there is none.
-    """
+    """Return the text of every item with the spans of some tags marked."""
+    # codes int16 [n_tokens], their tags; confidence [n_spans]
     spans = find_spans(Tagged(codes, crowd.offsets), crowd.tagset)
     bounds = np.searchsorted(spans.item, np.arange(crowd.n_items + 1)).tolist()
     start = (spans.start - crowd.offsets[spans.item]).tolist()

@@ -155,10 +155,8 @@ def _draft(files: Sequence[_File]) -> _File:
 
 
 def _vote_text(files: Sequence[_File]) -> tuple[str, NDArray[np.int64]]:
-    """Vote the characters: in parts between those that all files show, by the files' versions.
-
-    Who has nothing of a sentence of the first draft has no say there: unfinished files, mostly.
-    """
+    """Vote the characters: in parts between those that all files show, by the files' versions."""
+    # Who has nothing of a sentence of the first draft has no say there: unfinished files, mostly
     draft = _draft(files)
     at = np.stack([_chars_in(draft, file) for file in files])
     if all(file.text == draft.text for file in files):
@@ -227,11 +225,8 @@ class _Document:
         return cls(text, ends, counts[ends], (2 * breaks >= shown)[ends], everywhere)
 
     def sentences(self, is_end: NDArray[np.bool_]) -> list[list[str]]:
-        """Cut the text where tokens and sentences end.
-
-        Where:
-            is_end: bool [n_places].
-        """
+        """Cut the text where tokens and sentences end."""
+        # is_end bool [n_places]
         found: list[list[str]] = [[]]
         edges = [0, *self.ends[is_end].tolist(), len(self.text)]
         for (a, b), new in zip(
@@ -247,16 +242,9 @@ _MAX_ROUNDS = 100
 
 
 def _text_ends(documents: Sequence[NDArray[np.int64]]) -> list[NDArray[np.bool_]]:
-    """Say which places are ends of tokens in the text, bool [n_places] for every document.
-
-    Where nobody goes on, the text ends a token; where most go on, it does not. The places between
-    are of two classes, ends and cuts, each with its own share of files that end a token; and of
-    these again the label changes in a share that for ends is that of the places at which all files
-    end one, and for cuts is learned, also from the places where most go on (EM).
-
-    Where:
-        documents: int64 [n_places, 3], files that show a place joined, ended and relabelled.
-    """
+    """Say which places are ends of tokens in the text, bool [n_places] for every document."""
+    # Where nobody goes on, the text ends a token; where most go on, it does not
+    # documents int64 [n_places, 3]
     if not documents:
         return []
     counts = np.concatenate(documents)

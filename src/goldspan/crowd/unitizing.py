@@ -325,11 +325,8 @@ def _measures(rows: Sequence[_Pair]) -> dict[str, Any]:
 
 
 def _ratios(sums: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return 1 - observed / expected of both measures, float64 [n, 2]; NaN where none is expected.
-
-    Where:
-        sums: float64 [n, 4].
-    """
+    """Return 1 - observed / expected of both measures, [n, 2]; NaN where none is expected."""
+    # sums float64 [n, 4]
     observed, expected = sums[:, [0, 2]], sums[:, [1, 3]]
     there = expected > 0
     return np.where(there, 1 - observed / np.where(there, expected, 1), np.nan)

@@ -216,11 +216,8 @@ def fault_message(
 
 
 def write_codes(spans: SpanArray, offsets: NDArray[np.int64], codec: Codec) -> NDArray[np.int16]:
-    """Write spans as codes; the inverse of `find_spans` on well-formed tags.
-
-    Where:
-        offsets: int64 [n_items + 1].
-    """
+    """Write spans as codes; the inverse of `find_spans` on well-formed tags."""
+    # offsets int64 [n_items + 1]
     # returns int16 [n_tokens]
     n_tokens = int(offsets[-1])
     order = np.argsort(spans.start, kind="stable")

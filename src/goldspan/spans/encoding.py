@@ -190,12 +190,8 @@ FAULT_KINDS: dict[int, str] = {
 def pair_table(
     roles: NDArray[np.int8], types: NDArray[np.int16], encoding: Encoding
 ) -> NDArray[np.uint8]:
-    """Build the table of an encoding and a set of tags.
-
-    Where:
-        roles: int8 [V], the `Role` of every tag.
-        types: int16 [V], the index of every tag's type; -1 for `O`.
-    """
+    """Build the table of an encoding and a set of tags."""
+    # roles int8 [V], the `Role` of every tag; types int16 [V]
     # returns uint8 [V+1, V+1]
     import numpy as np  # the help texts of the command line name encodings and do without it
 

@@ -161,11 +161,8 @@ _firsts = _Firsts()
 
 
 def _walk(tags: list[str], after: _After) -> list[Span]:
-    """Read spans in the way of conlleval; a KeyError or a TypeError where something is no tag.
-
-    A sentence has some fifteen tokens: what is done once per call must be little, and per token
-    one look into a dictionary.
-    """
+    """Read spans in the way of conlleval; a KeyError or a TypeError where something is no tag."""
+    # A sentence has some fifteen tokens
     found: list[Span] = []
     begin, kind, new = 0, "", tuple.__new__  # half the time of Span's own constructor
     for place, tag in enumerate(tags):
@@ -223,11 +220,7 @@ def _encode(tags: Sequence[str], rules: Encoding) -> tuple[Codec, list[int]]:
 
 
 def _pair_bits(codes: list[int], codec: Codec) -> list[int]:
-    """Look up every two neighbours in the pair table; the boundary stands at both ends.
-
-    For a single sentence a list of integers is ten times as fast as arrays (`corpus.token_flags`
-    is the same thing for a corpus; a test holds the two together).
-    """
+    """Look up every two neighbours in the pair table; the boundary stands at both ends."""
     rows = codec.pair_rows
     pairs = zip([-1, *codes], [*codes, -1], strict=True)
     return [rows[before][now] for before, now in pairs]

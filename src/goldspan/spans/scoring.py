@@ -198,11 +198,8 @@ def item_keys(side: Any, other: Any) -> list[str]:
 
 
 def align_by_id(truth: Any, predicted: Any, encoding: str | None) -> tuple[Tagged, Tagged, Codec]:
-    """Bring two crowds, consensus results or mappings from item id to tags into one order.
-
-    Only items on both sides are compared, and of these only tokens whose truth is known. One side
-    may be a plain list in the order of the other.
-    """
+    """Bring two crowds, consensus results or mappings from item id to tags into one order."""
+    # Only items on both sides are compared, and of these only tokens whose truth is known
     left, right = _Side.of(truth, predicted), _Side.of(predicted, truth)
     names = {side.tagset.encoding for side in (truth, predicted) if hasattr(side, "tagset")}
     if encoding is None and len(names) > 1:
@@ -525,10 +522,8 @@ def score_codes(
 
 
 def right_spans(gold: SpanArray, found: SpanArray, n_tokens: int) -> NDArray[np.bool_]:
-    """Say for every found span whether it is exactly one of the true ones.
-
-    Both sides come from `find_spans`, so that at most one span starts at a token of a worker.
-    """
+    """Say for every found span whether it is exactly one of the true ones."""
+    # Both sides come from `find_spans`, so that at most one span starts at a token of a worker
     # returns bool [len(found)]
     width = int(max(gold.worker.max(initial=0), found.worker.max(initial=0))) + 1
     end_at = np.full(n_tokens * width, -1, np.int32)

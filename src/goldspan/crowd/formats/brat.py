@@ -38,12 +38,7 @@ NOT_USED = {
 def text_bound(
     record: Record, file: Source, faults: list[Fault], not_used: dict[str, list[str]]
 ) -> Iterator[tuple[Record, list[CharSpan]]]:
-    """Yield the text-bound annotations of a file, each with its pieces.
-
-    Where:
-        faults: Lines that cannot be read are added here.
-        not_used: The places of all other lines are added here, by their kind.
-    """
+    """Yield the text-bound annotations of a file, each with its pieces."""
     seen = set()
     lines = file.text.value.split("\n") if file.data.strip() else []
     for number, line in enumerate(lines, start=1):

@@ -58,11 +58,8 @@ def cut_text(
     *,
     rule: str = "fine",
 ) -> Cut:
-    """Cut a text into tokens: those given, else by a rule of `goldspan.spans.tokenize`.
-
-    A text that is nothing but the given tokens with blanks between is not kept: tools that show
-    text get it for crowds of which only the tokens are known.
-    """
+    """Cut a text into tokens: those given, else by a rule of `goldspan.spans.tokenize`."""
+    # A text that is nothing but the given tokens with blanks between is not kept
     if tokens is None:
         text = str(record.required(text, "text"))
         bounds = tokenize(text, rule)
@@ -241,10 +238,8 @@ def code_point(text: str, offset: int, offsets: str) -> int | None:
 
 
 def reads_otherwise(text: str, span: CharSpan, offsets: str) -> str:
-    """Return how the text differs from what a span says it covers; "" if it does not.
-
-    White space does not count, because tools change it.
-    """
+    """Return how the text differs from what a span says it covers; "" if it does not."""
+    # White space does not count, because tools change it
     if span.covers is None:
         return ""
     seen = covered(text, span.start, span.end, offsets)

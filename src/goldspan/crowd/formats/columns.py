@@ -89,11 +89,8 @@ def _check_footer(data: bytes, allowance: Allowance) -> None:
 
 
 def _check_words(data: bytes, allowance: Allowance) -> None:
-    """Reject a Parquet file in which a few long words are repeated too often.
-
-    What its footer says is right then, and small: the words stand in a dictionary. They are read
-    as that, without being repeated; first only the dictionaries, which mostly is enough.
-    """
+    """Reject a Parquet file in which a few long words are repeated too often."""
+    # What its footer says is right then, and small: the words stand in a dictionary
     with pq.ParquetFile(io.BytesIO(data)) as file:
         names = file.schema_arrow.names
         columns = [file.schema.column(n) for n in range(len(file.schema))]
@@ -159,11 +156,7 @@ def _n_bytes(values: Any) -> int:
 
 
 def as_strings(values: Any, column: str, name: str) -> pa.Array:
-    """Turn a column of any type into strings, "" where it has no value.
-
-    Whole numbers stay whole though the column is of floats, as pandas makes it where a value is
-    missing: 1.0 is "1".
-    """
+    """Turn a column of any type into strings, "" where it has no value."""
     cells = _one_chunk(values)
     try:
         if pa.types.is_dictionary(cells.type):
@@ -191,11 +184,8 @@ def type_of(column: pa.DataType) -> str:
 
 
 def numbered(values: Any, column: str, name: str) -> pa.DictionaryArray:
-    """Turn a column of any type into numbered strings, as `as_strings` makes them.
-
-    Only the distinct values become strings. Their numbers are int32, in the order in which the
-    strings come, without gaps.
-    """
+    """Turn a column of any type into numbered strings, as `as_strings` makes them."""
+    # Only the distinct values become strings
     kind = values.type
     if pa.types.is_dictionary(kind):
         return _renumbered(_one_chunk(values), column, name)
@@ -234,11 +224,7 @@ def _whole(values: pa.Array) -> pa.Array:
 def numbers(
     cells: pa.Array, role: str, place: Callable[[int], Fault], *, blank: int = -1
 ) -> NDArray[np.int64]:
-    """Read a column of whole numbers; `MOMENTS` may hold ISO times, read as milliseconds (UTC).
-
-    Where:
-        cells: Strings [n_rows].
-    """
+    """Read a column of whole numbers; `MOMENTS` may hold ISO times, read as milliseconds (UTC)."""
     # returns int64 [n_rows]
     empty = pc.equal(cells, "")
     try:

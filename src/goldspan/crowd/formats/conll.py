@@ -118,15 +118,11 @@ def write(crowd: Crowd, path: Path, *, text: bool = True) -> None:
 def conll_lines(
     crowd: Crowd,
     tags: list[list[str | None]],
-    confidence: NDArray[np.float32] | None = None,
+    confidence: NDArray[np.float32] | None = None,  # [n_tokens], a last column if given
     *,
     text: bool = True,
 ) -> Iterator[str]:
-    """Write the lines of a `gold.conll`, one chunk per item.
-
-    Where:
-        confidence: float [n_tokens], a last column if given.
-    """
+    """Write the lines of a `gold.conll`, one chunk per item."""
     ids, tokens = crowd.item_ids.to_pylist(), crowd.tokens_list
     bounds, shows = crowd.offsets.tolist(), text and has_texts(crowd)
     shown = texts_with_offsets(crowd) if shows else repeat((None, []), crowd.n_items)

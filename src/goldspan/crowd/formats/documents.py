@@ -102,11 +102,8 @@ class File(NamedTuple):
 
 
 def listed_files(source: Source, *endings: str) -> list[File]:
-    """Return the files of a folder or an archive with one of some endings.
-
-    A single file is gold. What INCEpTION calls `INITIAL_CAS`, the document before anybody
-    annotated it, is left out; where its archives have a zip per annotator, what is in them counts.
-    """
+    """Return the files of a folder or an archive with one of some endings."""
+    # A single file is gold
     if not source.is_folder:
         return [File(source, None, GOLD)]
     found = []

@@ -67,10 +67,8 @@ class Record(NamedTuple):
         return None
 
     def name(self, *keys: str, may_be_empty: bool = False) -> str | None:
-        """Return an id, which may be written as a string or as a whole number.
-
-        Of several keys one whose value is an empty string is passed over if a later one has more.
-        """
+        """Return an id, which may be written as a string or as a whole number."""
+        # Of several keys one whose value is an empty string is passed over if a later one has more
         found = self.find(*keys)
         if found is None:
             return None
@@ -103,11 +101,7 @@ class Record(NamedTuple):
         raise self.error(f"field {key!r} must be a whole number {bounds}, not {shown(found)}")
 
     def moment(self, key: str, scale: int = 1) -> int | None:
-        """Return a time in milliseconds since 1970, written as a number or in ISO 8601 (else UTC).
-
-        Where:
-            scale: Milliseconds per unit of a number, which may have a fraction if it is not 1.
-        """
+        """Return a time in milliseconds since 1970, from a number or ISO 8601 (else UTC)."""
         found, moment = self.find(key), -1
         if found is None:
             return None
@@ -167,11 +161,7 @@ class Record(NamedTuple):
 
 
 def read_records(source: Source, faults: list[Fault], tell: Tell | None = None) -> Iterator[Record]:
-    """Yield the objects of a file, or of the JSON files of a folder in the order of their paths.
-
-    Where:
-        faults: What cannot be read is added here.
-    """
+    """Yield the objects of a file, or of the JSON files of a folder in the order of their paths."""
     files = json_files(source)
     n_lines = [1 + file.data.count(b"\n") for file in files] if tell else [0] * len(files)
     progress, n_before = Progress(tell, sum(n_lines)), 0

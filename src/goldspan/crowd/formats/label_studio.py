@@ -65,11 +65,7 @@ def is_min(one: Mapping[str, Any]) -> bool:
 
 
 def as_task(record: Record, choices: Collection[str]) -> Record:
-    """Return a record of JSON-MIN, which is one annotation, the form of a task.
-
-    Where:
-        choices: Fields whose values are single choices.
-    """
+    """Return a record of JSON-MIN, which is one annotation, the form of a task."""
     if not is_min(record.value):
         return record
     results: list[dict[str, Any]] = []
@@ -216,10 +212,8 @@ _NO_LABEL = "only results that are not read"
 
 
 def sniff(source: Source) -> bool:
-    """Return whether there are tasks with data and annotations, or annotations of JSON-MIN.
-
-    Tables of Label Studio are recognised too, so that `read` can say what to export instead.
-    """
+    """Return whether there are tasks with data and annotations, or annotations of JSON-MIN."""
+    # Tables of Label Studio are recognised too, so that `read` can say what to export instead
     found = first_objects(source, unless=HEADERS)
     return any(_is_task(one) or is_min(one) for one in found) or (not found and _is_table(source))
 
@@ -235,10 +229,8 @@ def _is_table(source: Source) -> bool:
 
 
 def read(source: Source, options: ReadOptions) -> Crowd:
-    """Read a JSON or JSON-MIN export.
-
-    The predictions of a model are answers of a worker; what goldspan itself predicted is not.
-    """
+    """Read a JSON or JSON-MIN export."""
+    # The predictions of a model are answers of a worker; what goldspan itself predicted is not
     if _is_table(source):
         raise label_studio_error(source.name)
     crowd = SpanCrowd(source, "label-studio", options)
@@ -260,12 +252,8 @@ def write(
     predicted: Mapping[str, float] | None = None,
     soft: SoftLabels | None = None,
 ) -> None:
-    """Write tasks with annotations; gold is the annotation that is marked `ground_truth`.
-
-    Gold that nobody confirmed is a prediction instead. Its `score` is the item's confidence, and
-    that of a region the confidence of the span. Answers of a model whose predictions were read from
-    such a file are predictions, too.
-    """
+    """Write tasks with annotations; gold is the annotation that is marked `ground_truth`."""
+    # Gold that nobody confirmed is a prediction instead
     write_text(path, lines(crowd, predicted, soft))
 
 
@@ -304,10 +292,8 @@ class _Reader:
             self.crowd.answer(item, one, labels, facts)
 
     def _predictions(self, item: Item, record: Record, elsewhere: _Elsewhere) -> None:
-        """Read predictions as answers: several of a version are those of several workers.
-
-        A prediction that cannot be read is counted: nobody answers for what a model wrote.
-        """
+        """Read predictions as answers: several of a version are those of several workers."""
+        # A prediction that cannot be read is counted: nobody answers for what a model wrote
         seen = Counter[str]()
         for one in record.items("predictions") or []:
             version = str(one.get("model_version") or UNNAMED) if isinstance(one, dict) else ""
@@ -422,11 +408,7 @@ class _Elsewhere:
         return cls(others, options.offsets)
 
     def holds(self, result: Mapping[str, Any]) -> bool:
-        """Return whether a region is of another text.
-
-        An export names the control of a text, which mostly is called as its field, but need not be:
-        a region that says what it covers is of another text only where that reads so.
-        """
+        """Return whether a region is of another text."""
         value, name = result.get("value"), result.get("to_name")
         if result.get("type") not in _REGIONS or not isinstance(name, str) or not _is_object(value):
             return False
@@ -449,10 +431,8 @@ def _is_task(one: Mapping[str, Any]) -> bool:
 
 
 def _kind_read(records: list[Record], options: ReadOptions) -> str:
-    """Return what is read: "regions" of labels if there are any, else "choices", "" if none.
-
-    Predictions tell where no annotation does.
-    """
+    """Return what is read: "regions" of labels if there are any, else "choices", "" if none."""
+    # Predictions tell where no annotation does
     wanted = options.columns.get("label")
     found = _controls(records, options, "annotations", "completions")
     if not any(kind in (*_REGIONS, "choices") for kind, *_ in found):

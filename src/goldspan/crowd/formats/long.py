@@ -247,11 +247,8 @@ def positions(table: Table) -> NDArray[np.int64]:
 def _fold_repeats(
     table: Table, order: NDArray[np.int64], head: NDArray[np.int64], rank: NDArray[np.int64]
 ) -> None:
-    """Where a worker shows all tokens of an item several times, start again each time.
-
-    Without positions or attempts nothing else tells repeated answers from longer items. What the
-    shortest answer to an item shows is taken for its tokens.
-    """
+    """Where a worker shows all tokens of an item several times, start again each time."""
+    # Without positions or attempts nothing else tells repeated answers from longer items
     words = table.rows.columns["token"].indices.to_numpy()[order]
     size = np.diff(np.append(head, len(order)))
     item = table.item[order[head]]
@@ -313,18 +310,12 @@ def shown_tokens(table: Table, position: NDArray[np.int64], offsets: NDArray[np.
 
 def attempts(
     table: Table,
-    given: NDArray[np.bool_],
-    item: NDArray[np.int32],
-    worker: NDArray[np.int32],
+    given: NDArray[np.bool_],  # [n_rows], whether a row holds an answer
+    item: NDArray[np.int32],  # [n_answers], of the answers
+    worker: NDArray[np.int32],  # [n_answers], of the answers
     options: ReadOptions,
 ) -> NDArray[np.int16]:
-    """Number answers of one label, int16 [n_answers].
-
-    Where:
-        given: bool [n_rows], whether a row holds an answer.
-        item: int32 [n_answers], of the answers.
-        worker: int32 [n_answers], of the answers.
-    """
+    """Number answers of one label, int16 [n_answers]."""
     if "attempt" in table.rows.columns:
         attempt = integers(table.rows, "attempt").astype(np.int16)[given]
         _reject_twice(table, np.flatnonzero(given), attempt, np.zeros(len(item), np.int64))
@@ -617,10 +608,8 @@ def _texts(table: Table) -> tuple[pa.Array | None, tuple[str, ...]]:
 
 
 def _unquoted(words: list[str]) -> list[str]:
-    """Return the texts of a TSV: JSON strings, or cells of a program that quotes as in CSV.
-
-    Quotes that only some cells have are part of the texts, unless one is doubled within them.
-    """
+    """Return the texts of a TSV: JSON strings, or cells of a program that quotes as in CSV."""
+    # Quotes that only some cells have are part of the texts, unless one is doubled within them
     read = [read_json_text(word) if word else word for word in words]
     known = [text for text in read if text is not None]
     if len(known) == len(words):

@@ -87,10 +87,8 @@ def write(
     predicted: Mapping[str, float] | None = None,
     soft: SoftLabels | None = None,
 ) -> None:
-    """Write one accepted task per answer; gold is annotated by "gold".
-
-    What has a confidence has it as `score`: spans, and the task itself.
-    """
+    """Write one accepted task per answer; gold is annotated by "gold"."""
+    # What has a confidence has it as `score`: spans, and the task itself
     reject_gold_worker(crowd)
     write_text(path, _lines(crowd, predicted, soft))
 

@@ -135,12 +135,7 @@ def item_of_rows(rows: pa.Table) -> tuple[NDArray[np.int32], Indexes]:
 def places_of(
     said: Said, item: NDArray[np.int32], cuts: Sequence[Cut], unit: str
 ) -> tuple[Indexes, ...]:
-    """Return first token and last token + 1 of every span, counted over all items from 0.
-
-    Where:
-        cuts: How the items are cut.
-        unit: What the file counts, "char" or "token".
-    """
+    """Return first token and last token + 1 of every span, counted over all items from 0."""
     if unit == "token":
         begin, stop = _by_token(said, item, cuts)
     else:
@@ -188,14 +183,7 @@ def build(
     items: Sequence[dict[str, Any]], places: tuple[Indexes, ...], workers: Sequence[str],
     first_line: int,
 ) -> Crowd:  # fmt: skip
-    """Make the crowd.
-
-    Where:
-        items: What `CrowdBuilder.add_item` takes.
-        places: First token and last token + 1 of every span, counted over all items from 0.
-        workers: Those of the header, who come first.
-        first_line: Of the rows.
-    """
+    """Make the crowd."""
     n_lines = first_line + int(said.row.max(initial=-1))
     told = Progress(options.progress, n_lines)
     builder = CrowdBuilder(options, source.name, "spans")

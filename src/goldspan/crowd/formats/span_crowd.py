@@ -161,10 +161,8 @@ class SpanCrowd:
         return known
 
     def check_layer(self, layer: str, record: Record) -> None:
-        """Reject a file whose spans are in another layer than those of the files before it.
-
-        One annotator's chunks beside another's names are no answers to the same question.
-        """
+        """Reject a file whose spans are in another layer than those of the files before it."""
+        # One annotator's chunks beside another's names are no answers to the same question
         known, file = self._layer = self._layer or (layer, record.file)
         if layer != known:
             message = (
@@ -362,11 +360,7 @@ class SpanCrowd:
         return self._fit(item, record, CharSpan(span.type, a, b), span)
 
     def _fit(self, item: Item, record: Record, span: CharSpan, given: CharSpan) -> list[CharSpan]:
-        """Make a span one that the item can have: its tokens are cut, or it is snapped to them.
-
-        Where:
-            span: In code points of the item's text.
-        """
+        """Make a span one that the item can have: its tokens are cut, or it is snapped to them."""
         if span.start in item.starts and span.end in item.stops:
             return [span]
         text = item.cut.text or ""
@@ -559,11 +553,7 @@ def _misplaced(text: str, span: CharSpan, unit: str) -> str:
 
 
 def settle_attributes(rows: Sequence[Mapping[str, Any]], notes: list[str]) -> list[dict[str, Any]]:
-    """Turn the values of an attribute into text if they are of several types.
-
-    Where:
-        notes: What was done is added here.
-    """
+    """Turn the values of an attribute into text if they are of several types."""
     settled = [dict(row) for row in rows]
     for name in dict.fromkeys(name for row in rows for name in row):
         try:

@@ -130,10 +130,8 @@ class ItemRow(NamedTuple):
 def item_rows(
     crowd: Crowd, predicted: Mapping[str, float] | None = None, soft: SoftLabels | None = None
 ) -> Iterator[ItemRow]:
-    """Yield the items of a crowd with all that is said of them, in characters of their texts.
-
-    `predicted` has the confidence of items whose gold nobody confirmed, `soft` that of its spans.
-    """
+    """Yield the items of a crowd with all that is said of them, in characters of their texts."""
+    # `predicted` has the confidence of items whose gold nobody confirmed, `soft` that of its spans
     scores = predicted or {}
     sure = None if soft is None else soft.by_item(crowd)
     said, known = answer_rows(crowd), gold_rows(crowd)

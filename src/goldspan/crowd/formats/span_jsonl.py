@@ -442,11 +442,7 @@ def _gold(record: Record) -> list[Record]:
 
 
 def _cut(record: Record, said: list[Record], unit: str, rule: str, known: Cut | None) -> Cut:
-    """Cut the line's text; tokens of lines that count tokens need not be found in the text.
-
-    Where:
-        known: How an earlier line of the item was cut.
-    """
+    """Cut the line's text; tokens of lines that count tokens need not be found in the text."""
     tokens, starts = record.strings("tokens"), record.items("token_start")
     if tokens is None:
         if starts is not None:

@@ -383,11 +383,7 @@ def _answers(
 def _texts(
     grid: Grid, columns: Columns, starts: NDArray[np.int64], tokens: pa.ListArray
 ) -> tuple[pa.Array | None, NDArray[np.int32] | None, set[int]]:
-    """Read the texts and where the tokens begin, as goldspan writes them, and their columns.
-
-    A column `text` with anything but a JSON string on the first row of an item and nothing on the
-    others is an attribute.
-    """
+    """Read the texts and where the tokens begin, as goldspan writes them, and their columns."""
     place = {grid.header[c]: c for c in columns.attributes}
     if TEXT not in place:
         return None, None, set()
