@@ -1,7 +1,6 @@
 """Put the faults of tools/faults.toml into a copy of the checkout; print which test catches each.
 
-    python tools/faults.py [ID ...]
-    python tools/faults.py --list
+    python tools/faults.py [--list] [ID ...]
 
 A fault is caught if a test fails that passes without it. The test that caught it last time runs
 first, then its other tests until one fails. The exit code is 1 if a fault survives or cannot be
@@ -35,11 +34,10 @@ def copied(folder: Path) -> None:
             shutil.copy2(ROOT / name, folder / name)
 
 
-def first_failure(folder: Path, tests: list[str]) -> str:
+def first_failure(folder: Path, tests: str) -> str:
     """Return the first test that fails, "" if none does."""
-    there = {**os.environ, "PYTHONPATH": str(folder / "src"), "COLUMNS": "200"}
-    there.pop("GOLDSPAN_DATA", None)
-    words = ["-m", "pytest", "-x", "-q", "-rfE", "--color=no", "-p", "no:cacheprovider", *tests]
+    there = {**os.environ, "PYTHONPATH": str(folder / "src"), "GOLDSPAN_DATA": ""}
+    words = ["-m", "pytest", "-x", "-q", "-rfE", "--color=no", "-p", "no:cacheprovider", tests]
     ran = subprocess.run(
         [sys.executable, *words], cwd=folder, env=there, capture_output=True, text=True, check=False
     )
@@ -55,15 +53,13 @@ def outcome(fault: dict[str, Any], folder: Path) -> tuple[bool, str]:
         return False, f"NOT APPLIED: {text.count(fault['old'])} times in {fault['file']}"
     try:
         source.write_text(text.replace(fault["old"], fault["new"]), encoding="utf-8")
-        known = first_failure(folder, [fault["caught_by"]]) if fault["caught_by"] else ""
-        test = known or first_failure(folder, fault["tests"])
+        places = filter(None, [fault["caught_by"], *fault["tests"]])
+        test = next(filter(None, (first_failure(folder, one) for one in places)), "")
     finally:
-        shutil.copy2(ROOT / fault["file"], source)
-    if not test:
-        return False, "SURVIVED"
-    if first_failure(folder, [test]):
+        source.write_text(text, encoding="utf-8")
+    if test and first_failure(folder, test):
         return False, f"NOT JUDGED: without the fault it fails too, {test}"
-    return True, f"caught by {test}"
+    return bool(test), f"caught by {test}" if test else "SURVIVED"
 
 
 def main() -> int:
@@ -79,15 +75,15 @@ def main() -> int:
     if words.list:
         print(*(f"{one['id']} | {one['file']} | {one['caught_by']}" for one in faults), sep="\n")
         return 0
+    n_caught = 0
     with tempfile.TemporaryDirectory() as name:
         copied(Path(name))
-        failed = 0
         for fault in faults:
-            is_caught, words_of_it = outcome(fault, Path(name))
-            failed += not is_caught
-            print(f"{fault['id']} | {words_of_it}", flush=True)
-    print(f"{len(faults) - failed} of {len(faults)} faults are caught")
-    return int(failed > 0)
+            is_caught, what = outcome(fault, Path(name))
+            n_caught += is_caught
+            print(f"{fault['id']} | {what}", flush=True)
+    print(f"{n_caught} of {len(faults)} faults are caught")
+    return int(n_caught < len(faults))
 
 
 if __name__ == "__main__":

@@ -345,7 +345,8 @@ def test_what_was_not_read_is_said_by_convert_and_agreement(tmp_path):
 def test_an_output_that_is_the_input_is_refused(tmp_path):
     path = tmp_path / "crowd.tsv"
     path.write_bytes(EXAMPLE.read_bytes())
-    assert "is an input too" in refused("aggregate", path, "-o", path)
+    for words in ([], ["--overwrite"]):
+        assert "is an input too" in refused("aggregate", path, "-o", path, *words)
     assert path.read_bytes() == EXAMPLE.read_bytes()
 
 

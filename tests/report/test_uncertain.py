@@ -15,6 +15,7 @@ from goldspan.report.uncertain import (
     MAX_PLACES,
     NOTABLE,
     WINDOW,
+    Candidate,
     rejected_spans,
     uncertain_places,
 )
@@ -183,7 +184,14 @@ def test_the_most_probably_wrong_come_first(model):
     assert any(place.is_rejected for place in places)
 
 
-def test_a_rejected_span_that_touches_a_place_is_its_rival(build):
+def test_spans_that_only_touch_do_not_overlap():
+    first, second = Candidate(0, 2, "PER", 0.5), Candidate(2, 3, "LOC", 0.5)
+    assert not first.overlaps(second)
+    assert not second.overlaps(first)
+    assert first.overlaps(Candidate(1, 3, "LOC", 0.5))
+
+
+def test_a_rejected_span_that_overlaps_a_place_is_its_rival(build):
     tokens = ["The", "Bank", "fell"]
     crowd = build(
         {

@@ -84,6 +84,12 @@ def test_who_fails_the_test_is_asked_no_more_and_told_so(service):
     assert service.work.next("ann")["state"] == "task"
 
 
+def test_who_is_right_just_often_enough_passes_the_test(service):
+    for wrong in (False, True, False):  # the first is practice; of the test, half must be right
+        answer(service, "bob", wrong=wrong)
+    assert service.work.next("bob")["state"] == "task"
+
+
 def test_who_fails_the_test_is_told_why_and_what_is_paid(service):
     for _ in range(3):
         answer(service, "eve", wrong=True)

@@ -7,7 +7,7 @@ from decimal import Decimal
 from fractions import Fraction
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from goldspan.errors import InputError, UnknownNameError
@@ -88,6 +88,7 @@ def test_right_and_judged_after_division_are_not_below_the_mark():
     micro=st.integers(0, 10**18),
     percent=st.decimals(0, 1000, allow_nan=False, allow_infinity=False, places=4),
 )
+@example(micro=1, percent=Decimal(50))
 def test_a_share_is_exact_and_halves_are_rounded_up(micro, percent):
     exact = Fraction(micro) * Fraction(percent) / 100
     found = share_of(micro, percent)

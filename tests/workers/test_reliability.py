@@ -189,6 +189,20 @@ def test_independent_tokens_count_in_full():
     assert effect == pytest.approx(1, abs=0.35)
 
 
+def test_the_design_effect_is_that_of_kish():
+    """Of four answers in each of three documents 4, 3 and 2 are right.
+
+    The share is 3/4 and the squares of 1, 0 and −1 sum to 2: times 3 / (3 − 1), 3 where independent
+    answers have 12 · 3/4 · 1/4 = 9/4. So rho = (3 − 9/4) / (9/4 · (4 − 1)) = 1/9.
+    """
+    rows = ["doc\tsent\ttoken\tgold\ta"]
+    for doc, right in enumerate((4, 3, 2)):
+        rows += [f"{doc}\t{n}\tw\tyes\t{'yes' if n < right else 'no'}" for n in range(4)]
+    crowd = read_crowd("\n".join(rows).encode(), encoding="PLAIN", format="wide")
+    effect = design_effect(crowd, judge_answers(find_truth(crowd, None, None), "token_accuracy"))
+    assert effect == pytest.approx(1 + (4 - 1) / 9)
+
+
 @pytest.mark.realdata
 def test_intervals_of_half_the_documents_cover_the_other_half(data):
     """Without the design effect they cover 61 % of the workers, not 95 %."""
