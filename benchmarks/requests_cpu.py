@@ -62,7 +62,7 @@ def places(*, postgres: bool) -> Iterator[str | None]:
 def measure(n_workers: int, place: str | None) -> Tally:
     """Let the workers come."""
     from goldspan.web import Auth, ServerSettings, open_service
-    from goldspan.web.security.secret import Keys
+    from goldspan.web.settings import Keys
 
     with tempfile.TemporaryDirectory(prefix="goldspan-bench-") as folder:
         write_campaign(Path(folder), N_ITEMS, N_ITEMS)

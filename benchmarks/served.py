@@ -23,11 +23,10 @@ import numpy as np
 from children import settled_memory
 from goldspan.store.roles import serving
 from goldspan.web import Auth, ServerSettings, create_app, open_service
+from goldspan.web.engine import Room
 from goldspan.web.processes import Child, Hosted, WebPart, loop_of, opened_room
 from goldspan.web.running import listen, serve
-from goldspan.web.security.secret import Keys
-from goldspan.web.settings import Rate, Rates
-from goldspan.web.watching import Room
+from goldspan.web.settings import Keys, Rate, Rates
 
 FREE = Rate(1e9, 10**9)
 

@@ -23,7 +23,7 @@ from goldspan.selection import select_items
 from goldspan.selection.registry import SELECTORS
 from goldspan.simulation.crowd import BEGIN
 from goldspan.store import create_ledger
-from goldspan.web.routes.pages import PAGES
+from goldspan.web.pages import PAGES
 from goldspan.workers import next_answers
 from goldspan.workers.stopping import RULES, get_rule
 

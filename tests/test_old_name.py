@@ -34,8 +34,8 @@ from goldspan.store.verify import faults_of
 from goldspan.tagger import load_tagger
 from goldspan.web import ServerSettings, create_app
 from goldspan.web.desk.downloads import Pseudonyms
-from goldspan.web.security.secret import VARIABLE, load_keys
 from goldspan.web.service import open_service
+from goldspan.web.settings import VARIABLE, load_keys
 
 ROOT = Path(__file__).parents[1]
 MADE = Path(__file__).parent / "fixtures" / "old_name"

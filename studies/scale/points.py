@@ -138,7 +138,7 @@ BESIDE = Work(_as_it_is, _beside, _first)
 
 def _serve(n_items: int, _: Any) -> Facts:
     from goldspan.web import open_service
-    from goldspan.web.security.secret import Keys
+    from goldspan.web.settings import Keys
 
     with tempfile.TemporaryDirectory(prefix="goldspan-scale-") as name:
         folder = Path(name)

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from campaign.tiny import plan_of, toml, write_files, write_spans
 from goldspan.spans import parse
-from goldspan.web.security.secret import Keys
 from goldspan.web.service import Service, open_service
+from goldspan.web.settings import Keys
 
 KEYS = Keys(bytes(range(32)))
 WEB = {

@@ -11,7 +11,7 @@ from starlette.routing import Route
 
 from goldspan.web import Keys, ServerSettings
 from goldspan.web.logs import LogFormatter
-from goldspan.web.security.auth import POLICY
+from goldspan.web.security.middleware import POLICY
 from goldspan.web.settings import Rate, Rates
 from web.loops import run_loop
 from web.played import KEYS, Played, code_of

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from goldspan.campaign import Decision
 from goldspan.web import open_service
-from goldspan.web.security.secret import Keys
+from goldspan.web.settings import Keys
 
 PLAN = """
 name = "gain"

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from goldspan.web.routes import desk_api as live
+from goldspan.web import desk_api as live
 from web.desk.conftest import worked
 from web.desks import Served, as_json
 from web.loops import run_loop

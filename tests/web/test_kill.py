@@ -29,7 +29,7 @@ from goldspan.store.people import ids
 from goldspan.store.schema import answers, items, workers
 from goldspan.store.verify import faults_of
 from goldspan.web.opening import with_id
-from goldspan.web.security.secret import load_keys
+from goldspan.web.settings import load_keys
 from goldspan.web.work import Tasks
 from web.serving import plan_file
 from web.working import Hand

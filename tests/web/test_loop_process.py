@@ -26,10 +26,9 @@ from goldspan.errors import InputError
 from goldspan.store import open_ledger
 from goldspan.web import ServerSettings, open_service, processes
 from goldspan.web.desk import Desk
-from goldspan.web.engine import Live
+from goldspan.web.engine import Live, Room
 from goldspan.web.errors import Refused
 from goldspan.web.processes import Child, DeskServer, Hosted, LoopPart, WebPart, opened_room
-from goldspan.web.watching import Room
 from web.desk.conftest import worked
 from web.desks import as_json
 from web.serving import KEYS, answer, plan_file, serve

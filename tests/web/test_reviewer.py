@@ -6,9 +6,9 @@ import json
 
 import pytest
 
+from goldspan.web import desk_api
 from goldspan.web.errors import Refused
 from goldspan.web.people import GOLD
-from goldspan.web.routes import desk_api
 from web.desk.conftest import worked
 from web.desks import Served
 from web.played import DAY, HOUR, code_of, with_token

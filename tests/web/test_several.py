@@ -13,7 +13,7 @@ from starlette.testclient import TestClient
 
 from goldspan.errors import InputError
 from goldspan.web import ServerSettings, create_app
-from goldspan.web.several import Listed, create_list, find_plans, list_context, open_list
+from goldspan.web.app import Listed, create_list, find_plans, list_context, open_list
 from web.played import code_of
 from web.serving import KEYS, Clock, key, open_round, plan_file
 from web.serving import serve as opened

@@ -13,7 +13,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from goldspan.errors import InputError
-from goldspan.web.desk import masks, models
+from goldspan.web import desk_api
+from goldspan.web.desk import models
 from goldspan.web.errors import Refused
 from goldspan.web.people import GOLD
 from goldspan.web.security.access import SCOPES, Caller, Tokens, bearer_of
@@ -178,10 +179,10 @@ def test_the_forecast_has_no_money_without_the_scope():
     end = {"low": "12.40", "middle": "13.10", "high": "15.90", "chance": 0.8}
     facts = {"items": 10.0, "cost": "13.00", "answers": 30, "end": end}
     none = {**facts, "cost": None, "end": {**dict.fromkeys(end), "chance": 0.8}}
-    assert masks.without_money(facts, paid=True) == none
+    assert desk_api.without_money(facts, paid=True) == none
     # Where nobody is paid it counts answers.
-    assert masks.without_money({**facts, "cost": None}, paid=False)["end"] == end
-    assert masks.without_money({"cost": "1.00"}, paid=True) == {"cost": None}
+    assert desk_api.without_money({**facts, "cost": None}, paid=False)["end"] == end
+    assert desk_api.without_money({"cost": "1.00"}, paid=True) == {"cost": None}
 
 
 def test_without_the_scope_nobody_is_named(served, program):

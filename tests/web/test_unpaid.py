@@ -9,7 +9,7 @@ import pytest
 
 from goldspan.cli.desk import overview_text as overview_words
 from goldspan.cli.desk import workers_text as workers_words
-from goldspan.web.routes.pages import PAGES
+from goldspan.web.pages import PAGES
 from web.desk.conftest import worked
 from web.desks import Served, as_json
 from web.serving import answer

@@ -172,7 +172,7 @@ def test_a_database_that_is_gone_does_not_fill_the_log(server, worker, caplog, m
     for _ in range(20):
         assert worker.post("/api/work/answers", json=SPANS).status_code == 503
     assert caplog.text.count("is starting up") == 1
-    monkeypatch.setattr("goldspan.web.error_handlers.QUIET", 0.0)
+    monkeypatch.setattr("goldspan.web.security.middleware.QUIET", 0.0)
     worker.post("/api/work/answers", json=SPANS)
     assert caplog.text.count("is starting up") == 2
 

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from goldspan.campaign.inputs import CampaignInputs
     from goldspan.store import SqlLedger
     from goldspan.web import Auth, ServerSettings
-    from goldspan.web.providers.base import Provider
     from goldspan.web.providers.payments import PaymentQueue, PaymentRequest
+    from goldspan.web.providers.registry import Provider
     from goldspan.web.security.access import Token
     from goldspan.web.security.sessions import Link
 

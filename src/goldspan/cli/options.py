@@ -388,8 +388,8 @@ class Place:
         from goldspan.errors import InputError
         from goldspan.old_name import variable
         from goldspan.store import open_ledger
-        from goldspan.web.security.secret import FILE as SECRET
-        from goldspan.web.security.secret import VARIABLE
+        from goldspan.web.settings import FILE as SECRET
+        from goldspan.web.settings import VARIABLE
 
         start = (
             f"start `goldspan serve {self.plan}` first, or give the --out and --store that it was "
@@ -451,7 +451,7 @@ class Places:
         if not self.is_several:
             return {"": Place(self.sources[0], self.out, self.store)}
         check_part("server")
-        from goldspan.web.several import find_plans
+        from goldspan.web.app import find_plans
 
         if self.store is not None and "{name}" not in self.store:
             raise InputError(

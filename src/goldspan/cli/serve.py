@@ -36,9 +36,9 @@ if TYPE_CHECKING:
     from goldspan.campaign.inputs import CampaignInputs
     from goldspan.web import Auth, ServerSettings
     from goldspan.web.dependencies import ServerContext
+    from goldspan.web.engine import Room
     from goldspan.web.processes import Child, Hosted
     from goldspan.web.service import Service
-    from goldspan.web.watching import Room
 
 DAYS = 30
 """How long the links of the plan's annotators hold."""
@@ -222,9 +222,9 @@ def _open(
     from goldspan.store.engine import HeldError
     from goldspan.store.roles import serving
     from goldspan.web import create_app, load_keys, open_service
-    from goldspan.web.security.secret import FILE as SECRET
+    from goldspan.web.engine import Room
     from goldspan.web.settings import CAMPAIGNS
-    from goldspan.web.watching import Room
+    from goldspan.web.settings import FILE as SECRET
 
     if inputs is None:
         _check(place, asked.overlap)
@@ -279,7 +279,7 @@ class _Server:
         from goldspan.errors import InputError
         from goldspan.store.roles import serving
         from goldspan.web import load_keys
-        from goldspan.web.several import list_context, open_list
+        from goldspan.web.app import list_context, open_list
 
         if not self.opened:
             raise InputError("none of the plans can be served: correct what is said above")
@@ -361,7 +361,7 @@ class _Server:
     def serve(self, listening: Any) -> None:
         """Answer requests in this process, until it is told to end."""
         from goldspan.web import serve as run
-        from goldspan.web.several import Listed, create_list
+        from goldspan.web.app import Listed, create_list
 
         app: Any = self.opened[0].app
         if self.listed is not None:
@@ -440,7 +440,7 @@ def _ended() -> Iterator[None]:
 
 def _no_keys() -> Any:
     """Return keys that sign nothing: every campaign and the list have their own."""
-    from goldspan.web.security.secret import Keys
+    from goldspan.web.settings import Keys
 
     return Keys.new()
 

@@ -9,12 +9,12 @@ from goldspan._lazy import lazy
 if TYPE_CHECKING:
     from goldspan.web.app import create_app as create_app
     from goldspan.web.running import serve as serve
-    from goldspan.web.security.auth import Auth as Auth
-    from goldspan.web.security.secret import Keys as Keys
-    from goldspan.web.security.secret import load_keys as load_keys
+    from goldspan.web.security.access import Auth as Auth
     from goldspan.web.service import Service as Service
     from goldspan.web.service import open_service as open_service
+    from goldspan.web.settings import Keys as Keys
     from goldspan.web.settings import ServerSettings as ServerSettings
+    from goldspan.web.settings import load_keys as load_keys
 
 __getattr__, __dir__, __all__ = lazy(
     __name__,

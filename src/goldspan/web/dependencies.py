@@ -17,9 +17,17 @@ from goldspan.store import SqlLedger
 from goldspan.store.journal import Held
 from goldspan.web.errors import Refused
 from goldspan.web.metrics import Metrics
-from goldspan.web.security.access import ALL, ONLY_REVIEW, Caller, bearer_of
+from goldspan.web.security.access import (
+    ALL,
+    HEADER,
+    ONLY_REVIEW,
+    SAFE,
+    Auth,
+    Caller,
+    FormSigner,
+    bearer_of,
+)
 from goldspan.web.security.account import Buckets, StoredBuckets, address_name
-from goldspan.web.security.auth import HEADER, SAFE, Auth, FormSigner
 from goldspan.web.security.sessions import DESK, REVIEWER, WORKER, Facts, Session
 from goldspan.web.service import Service
 from goldspan.web.settings import STORED, ServerSettings

@@ -6,7 +6,7 @@ processes share the store. Besides it there are, in a folder that lives as long 
 
 * a small file in which the loop says how it is, read whenever a page asks;
 * a socket at which the loop's process makes those views of the desk that need labels, for it alone
-  has them (both: `goldspan.web.watching`).
+  has them.
 
 The process of `goldspan serve` starts the others (`Child`), starts again what ends, and ends them
 with itself: also when it is killed, for they look whether it lives (`goldspan.web.beginning`).
@@ -39,22 +39,20 @@ from goldspan.errors import GoldspanError
 from goldspan.store import SqlLedger
 from goldspan.store.engine import StoreError
 from goldspan.store.roles import serving
-from goldspan.web.app import create_app
+from goldspan.web.app import Listed, create_app, create_list, list_context, open_list
 from goldspan.web.desk import Desk
 from goldspan.web.desk.downloads import Report
-from goldspan.web.engine import Engine, explain
+from goldspan.web.engine import Engine, Room, Watcher, explain
 from goldspan.web.errors import Refused
 from goldspan.web.logs import Style, fields_of, open_log
 from goldspan.web.metrics import offer_metrics
 from goldspan.web.people import GOLD
 from goldspan.web.running import HERE, serve
-from goldspan.web.security.secret import Keys
 from goldspan.web.service import Service, open_service
-from goldspan.web.settings import CAMPAIGNS, ServerSettings
-from goldspan.web.several import Listed, create_list, list_context, open_list
-from goldspan.web.watching import Room, Watcher
+from goldspan.web.settings import CAMPAIGNS, Keys, ServerSettings
 
 log = logging.getLogger("goldspan.web.processes")
+
 CAN_SPLIT = sys.platform != "win32"
 """Whether this system can hand sockets and folders to other processes as they are needed here."""
 

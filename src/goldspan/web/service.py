@@ -36,13 +36,13 @@ from goldspan.web.opening import open_store, with_id
 from goldspan.web.people import People
 from goldspan.web.providers.payments import PaymentQueue, PaymentThread
 from goldspan.web.providers.registry import open_provider
-from goldspan.web.security.secret import Keys
+from goldspan.web.settings import Keys
 from goldspan.web.webhooks import Webhooks, check_webhooks
 from goldspan.web.work import Completion, Work
 
 if TYPE_CHECKING:
     from goldspan.campaign.plan import Plan
-    from goldspan.web.watching import Watcher
+    from goldspan.web.engine import Watcher
 
 log = logging.getLogger("goldspan.web")
 TROUBLE = "trouble.json"

@@ -32,7 +32,7 @@ from goldspan.store.queries import CountedAnswer, NewAnswer
 from goldspan.store.suggestions import keep_suggestion, own_answers, read_suggestion
 from goldspan.web.errors import Refused
 from goldspan.web.people import BAR, GOLD, People, Person
-from goldspan.web.security.secret import Keys, Signer
+from goldspan.web.settings import Keys, Signer
 
 # --------------------------------------------------------------------------------------------------
 # Tasks as pages show them, answers as pages send them

@@ -10,9 +10,8 @@ import uvicorn
 from fastapi import FastAPI, Request
 from fastapi.responses import JSONResponse
 
-from goldspan.web.pages import static_files
-from goldspan.web.routes.pages import LabelPage, Visitor, worker_pages
-from goldspan.web.security.auth import Headers
+from goldspan.web.pages import LabelPage, Visitor, static_files, worker_pages
+from goldspan.web.security.middleware import Headers
 
 CSRF = "csrf-token"
 SPANS = LabelPage(

@@ -10,8 +10,17 @@ import pytest
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
 
-from goldspan.web.pages import Piece, assets, message_page, read_instructions, static_files
-from goldspan.web.routes.pages import KEYS, Visitor, label_keys, worker_pages
+from goldspan.web.pages import (
+    KEYS,
+    Piece,
+    Visitor,
+    assets,
+    label_keys,
+    message_page,
+    read_instructions,
+    static_files,
+    worker_pages,
+)
 from web.pages.fake import SPANS
 
 

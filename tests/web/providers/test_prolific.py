@@ -16,10 +16,9 @@ from goldspan.campaign import read_plan
 from goldspan.campaign.plan import Provider
 from goldspan.errors import FaultsError, InputError, UnknownNameError
 from goldspan.web import create_app, open_service
-from goldspan.web.providers.base import Admission
 from goldspan.web.providers.payments import PaymentQueue
 from goldspan.web.providers.prolific import sign
-from goldspan.web.providers.registry import check_provider, open_provider
+from goldspan.web.providers.registry import Admission, check_provider, open_provider
 from web import played
 from web.played import Played, Records
 from web.providers.fake_prolific import STUDY, TOKEN, FakeProlific, ident

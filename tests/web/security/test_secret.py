@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from goldspan.errors import InputError
-from goldspan.web.security.secret import FILE, VARIABLE, Keys, load_keys
+from goldspan.web.settings import FILE, VARIABLE, Keys, load_keys
 
 
 @pytest.fixture(autouse=True)

@@ -8,9 +8,9 @@ import pytest
 
 from goldspan.web import Auth, Keys, ServerSettings
 from goldspan.web.errors import Refused
+from goldspan.web.security import access as csrf
 from goldspan.web.security import account, sessions
-from goldspan.web.security import auth as csrf
-from goldspan.web.security.auth import FormSigner
+from goldspan.web.security.access import FormSigner
 from web.played import DAY, HOUR, KEYS, MINUTE, PASSWORD, Clock, Records
 
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from itsdangerous import URLSafeSerializer
 
-from goldspan.web.security.secret import LONGEST, Signer, new_id
+from goldspan.web.settings import LONGEST, Signer, new_id
 
 SEAL = Signer(bytes(range(32)))
 FACTS = {"worker": "ann", "expires": 7}

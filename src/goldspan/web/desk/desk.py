@@ -34,7 +34,7 @@ from goldspan.web.desk.models import FoundLabel, FoundSpan, FoundSpans, LabelCho
 from goldspan.web.engine import end
 from goldspan.web.errors import Refused
 from goldspan.web.people import BAR, DROP, GOLD, KEEP, TEST
-from goldspan.web.security.secret import new_id
+from goldspan.web.settings import new_id
 from goldspan.web.work import FLAG
 from goldspan.workers.verdicts import UNCLEAR
 
@@ -49,10 +49,9 @@ if TYPE_CHECKING:
     from goldspan.store.journal import Entry
     from goldspan.store.queries import Asked, Slot
     from goldspan.web.desk.downloads import Download, Report
-    from goldspan.web.engine import Engine
+    from goldspan.web.engine import Engine, Watcher
     from goldspan.web.people import People
-    from goldspan.web.security.secret import Keys
-    from goldspan.web.watching import Watcher
+    from goldspan.web.settings import Keys
     from goldspan.web.work import Tasks
 
 

@@ -31,14 +31,13 @@ from goldspan.store import export_partitions
 from goldspan.web.desk.models import Export
 from goldspan.web.errors import Refused
 from goldspan.web.people import GOLD
-from goldspan.web.security.secret import Keys, new_id
+from goldspan.web.settings import Keys, new_id
 from goldspan.workers import PayPlan, make_bill
 
 if TYPE_CHECKING:
     from goldspan.campaign.inputs import CampaignInputs
     from goldspan.store import SqlLedger
-    from goldspan.web.engine import Engine
-    from goldspan.web.watching import Watcher
+    from goldspan.web.engine import Engine, Watcher
 
 
 # --------------------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 from goldspan.errors import GoldspanError, InputError
 from goldspan.money import from_micro
 from goldspan.store import SqlLedger
-from goldspan.web.security.secret import new_id
+from goldspan.web.settings import new_id
 
 # --------------------------------------------------------------------------------------------------
 # Payment requests to a provider – approve, reject, pay a bonus – and every step in sending them.

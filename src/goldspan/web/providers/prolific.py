@@ -26,7 +26,6 @@ from goldspan.errors import (
 )
 from goldspan.money import to_micro
 from goldspan.web.errors import Refused
-from goldspan.web.providers.base import Event
 from goldspan.web.providers.payments import (
     APPROVE,
     BONUS,
@@ -39,6 +38,7 @@ from goldspan.web.providers.payments import (
     PaymentRequest,
     PaymentSender,
 )
+from goldspan.web.providers.registry import Event
 
 if TYPE_CHECKING:
     import httpx2

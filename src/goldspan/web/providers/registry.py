@@ -1,9 +1,11 @@
-"""Providers by name; personal links are the simplest."""
+"""Providers of workers, such as Prolific: what one does, and how its workers are admitted."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from dataclasses import dataclass
+from threading import Lock
+from typing import Any, Protocol
 
 from pydantic import ValidationError, field_validator
 
@@ -13,8 +15,125 @@ from goldspan.errors import Fault, FaultsError, InputError, UnknownNameError
 from goldspan.plugins import load
 from goldspan.store import SqlLedger
 from goldspan.web.errors import Refused
-from goldspan.web.providers.base import Event, Provider
 from goldspan.web.providers.payments import PaymentSender
+from goldspan.web.security.sessions import Link, Links
+
+# --------------------------------------------------------------------------------------------------
+# What a provider of workers does; each method can be called again after a break.
+
+
+@dataclass(frozen=True)
+class Event:
+    """What a message of the provider's meant."""
+
+    said: str  # "taken"
+    left: str = ""  # The worker whose work here is over, "" if nobody's is
+
+
+class Provider(Protocol):
+    """Where workers come from and go to."""
+
+    name: str  # As in the plan
+    checks_people: bool  # Whether `identify` asks the provider who somebody is
+    sends_requests: bool  # Whether the server sends requests by itself
+
+    def identify(self, parameters: Mapping[str, str]) -> str:
+        """Return the id of the worker who came with these parameters of an address."""
+        ...
+
+    def is_new(self, parameters: Mapping[str, str]) -> bool:
+        """Whether `identify` would keep something for these parameters, as far as can be known."""
+        ...
+
+    def completion(self, worker: str) -> dict[str, Any] | None:
+        """Return what a worker who is finished needs: an address `url`, a `code`, or nothing."""
+        ...
+
+    def on_event(self, headers: Mapping[str, str], body: bytes) -> Event:
+        """Take a message that the provider sent to the server."""
+        ...
+
+    def workers(self) -> list[str]:
+        """Return everybody who came in from the provider."""
+        ...
+
+    def owed(self, worker: str, earned: int) -> int:
+        """Return what of a worker's earnings is paid in bonuses, in millionths."""
+        ...
+
+    def about(self, worker: str) -> str:
+        """Return the provider's id of a worker's work, for requests."""
+        ...
+
+    def check_rejection(self, why: str, category: str) -> None:
+        """Check the reasons of a rejection before it is written."""
+        ...
+
+    def sender(self) -> PaymentSender | None:
+        """Return who carries requests, None if there is nobody to write to."""
+        ...
+
+
+# --------------------------------------------------------------------------------------------------
+# People come in from a provider's site, and the provider says what became of them.
+
+
+DAYS = 30.0
+"""How long somebody who came in can come back on the same device."""
+LEFT = "link-left"
+"""Kind of records: links that ended as their worker went, and that nobody took back."""
+_TAKEN_BACK = (
+    "Whoever runs this study has ended your work here, and you cannot come in again. If you have a "
+    "question, please send them a message on the site from which you came."
+)
+
+
+class Admission:
+    """Where a provider's workers come in."""
+
+    def __init__(
+        self, provider: Provider, store: SqlLedger, links: Links, clock: Callable[[], int],
+        admit: Callable[[str], None] = lambda _: None,
+    ) -> None:  # fmt: skip
+        self.provider, self._store, self._links, self._clock = provider, store, links, clock
+        self._turn, self._admit = Lock(), admit
+
+    def enter(self, parameters: Mapping[str, str], address: str = "") -> Link:
+        """Return the link of who came in: the one that they have, if it holds.
+
+        Who was shut out by the requester, whose last link was taken back, stays out until the
+        requester makes them a new one.
+        """
+        if self.provider.is_new(parameters):
+            self._admit(address)
+        worker = self.provider.identify(parameters)
+        with self._turn:  # of two visits at once one makes the link: the requester sees one
+            mine = [link for link in self._links.all() if link.worker == worker]
+            for link in reversed(mine):
+                if not link.revoked and self._links.is_in_time(link):
+                    return link
+            if mine and mine[-1].revoked and mine[-1].id not in self._store.records(LEFT):
+                raise Refused("revoked", _TAKEN_BACK, 403)
+            ((link, _),) = self._links.make([worker], DAYS)
+        return link
+
+    def hear(self, headers: Mapping[str, str], body: bytes) -> str:
+        """Take a message of the provider's; say what it meant.
+
+        Who has left holds no tasks any more, and their session ends. A repeated message does it
+        again, as the first time may have been cut off.
+        """
+        event = self.provider.on_event(headers, body)
+        if event.left:
+            now = self._clock()
+            for lease in self._store.held(event.left, now):
+                self._store.release(event.left, lease.item, now)
+            for link in self._links.all():
+                if link.worker == event.left and not link.revoked:
+                    self._store.record(LEFT, link.id, {"worker": link.worker}, now)
+                    self._links.revoke(link.id)
+        return event.said
+
 
 # --------------------------------------------------------------------------------------------------
 # Workers come by personal links that the requester hands out or sends by e-mail.
@@ -39,7 +158,7 @@ class LinkOptions(Section):
         return value
 
 
-class Link:
+class LinkProvider:
     """The provider of personal links."""
 
     Options = LinkOptions
@@ -95,7 +214,7 @@ class Link:
 
 
 PROVIDERS: dict[str, str] = {
-    "link": "goldspan.web.providers.registry:Link",
+    "link": "goldspan.web.providers.registry:LinkProvider",
     "prolific": "goldspan.web.providers.prolific:Prolific",
 }
 

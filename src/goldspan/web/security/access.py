@@ -1,4 +1,4 @@
-"""Who may do what at the desk: scopes, and the tokens of programs.
+"""How people and programs sign in, and who may do what at the desk.
 
 The requester's session has every scope. A program has a token, which is made with some of them, for
 some days, and can be revoked. The store keeps the SHA-256 of a token: the token itself has 256
@@ -11,7 +11,7 @@ import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
-from hmac import compare_digest
+from hmac import compare_digest, new
 from threading import Lock
 from typing import Any
 
@@ -20,8 +20,18 @@ from goldspan.store import SqlLedger
 from goldspan.store.engine import StoreError
 from goldspan.store.programs import note_use, uses
 from goldspan.web.errors import Refused
-from goldspan.web.security.secret import new_id
-from goldspan.web.security.sessions import DAY, HOUR, MOST_DAYS, RecordCache, Session
+from goldspan.web.security.account import Account, StoredDelays
+from goldspan.web.security.sessions import (
+    DAY,
+    HOUR,
+    MOST_DAYS,
+    REVIEWER,
+    Links,
+    RecordCache,
+    Session,
+    Sessions,
+)
+from goldspan.web.settings import ServerSettings, Signer, new_id
 
 # --------------------------------------------------------------------------------------------------
 # Scopes
@@ -221,3 +231,72 @@ def _token(name: str, body: Mapping[str, Any]) -> Token:
 
 def _digest(text: str) -> str:
     return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+# --------------------------------------------------------------------------------------------------
+# Protection from cross-site requests
+
+
+SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
+HEADER = "X-Goldspan-CSRF"
+
+
+class FormSigner:
+    """The tokens of forms that are filled in before there is a session."""
+
+    def __init__(self, key: bytes) -> None:
+        self._key = key
+
+    def new(self) -> str:
+        """Return the value of the form's cookie."""
+        return secrets.token_urlsafe(24)
+
+    def token(self, cookie: str) -> str:
+        """Return the hidden field that belongs to a cookie."""
+        return new(self._key, cookie.encode(), sha256).hexdigest()
+
+    def fits(self, cookie: str | None, token: str) -> bool:
+        """Whether a form was made for the browser that sends it."""
+        return compare_digest(self.token(cookie or "").encode(), token.encode()) and bool(cookie)
+
+
+# --------------------------------------------------------------------------------------------------
+# Sign-in: workers by links, the requester by a password
+
+
+@dataclass(frozen=True)
+class Auth:
+    """How people sign in, and their sessions.
+
+    Attributes:
+        links: Of the workers.
+        account: Of the requester.
+        sessions: Of both.
+        tokens: Of programs that use the desk's API.
+        reviewers: The personal links of reviewers.
+    """
+
+    links: Links
+    account: Account
+    sessions: Sessions
+    tokens: Tokens
+    reviewers: Tokens
+
+    @classmethod
+    def of(cls, ledger: SqlLedger, campaign: str, settings: ServerSettings) -> Auth:
+        """Return links, account and sessions of a campaign.
+
+        Args:
+            ledger: Where links, passwords and ended sessions are kept.
+            campaign: The campaign's id: `inputs.key`.
+            settings: The server's secret and clock, and how long things hold.
+        """
+        keys, notes = settings.keys, RecordCache(ledger, settings.clock)
+        links = Links(notes, Signer(keys.of("worker link")), campaign)
+        seal, csrf_key = Signer(keys.of("session cookie")), keys.of("csrf")
+        sessions = Sessions(notes, seal, csrf_key, campaign, settings)
+        known = Signer(keys.of("known browser"))
+        delays = StoredDelays(ledger) if settings.processes > 1 else None
+        account = Account(notes, settings.setup_minutes, known, campaign, delays)
+        reviewers = Tokens(notes, ledger, REVIEWER, "grv")
+        return cls(links, account, sessions, Tokens(notes, ledger), reviewers)

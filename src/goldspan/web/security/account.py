@@ -27,9 +27,8 @@ from goldspan.campaign.clock import wall_clock
 from goldspan.errors import InputError
 from goldspan.store import SqlLedger
 from goldspan.web.errors import Refused
-from goldspan.web.security.secret import Signer, new_id
 from goldspan.web.security.sessions import MINUTE, PASSWORD, REQUESTER, RecordCache
-from goldspan.web.settings import Rate
+from goldspan.web.settings import Rate, Signer, new_id
 
 # --------------------------------------------------------------------------------------------------
 # Rate limits: token buckets by address or session, delays by account

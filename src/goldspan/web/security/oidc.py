@@ -23,8 +23,8 @@ from goldspan.errors import GoldspanError, MissingExtraError
 from goldspan.store.engine import BoundError
 from goldspan.variables import secret_of
 from goldspan.web.errors import Refused
-from goldspan.web.security.secret import Keys, Signer
 from goldspan.web.security.sessions import DESK, MINUTE, POLICY, REVIEWER
+from goldspan.web.settings import Keys, Signer
 
 if TYPE_CHECKING:
     import httpx2

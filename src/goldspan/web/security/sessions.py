@@ -14,8 +14,7 @@ from goldspan.errors import Fault, FaultsError, InputError
 from goldspan.store import SqlLedger
 from goldspan.store.engine import BoundError
 from goldspan.web.errors import Refused
-from goldspan.web.security.secret import LONGEST, Signer, new_id
-from goldspan.web.settings import ServerSettings
+from goldspan.web.settings import LONGEST, ServerSettings, Signer, new_id
 
 # --------------------------------------------------------------------------------------------------
 # Facts of a ledger that every request asks for, read again after a moment.

@@ -29,10 +29,9 @@ from goldspan.web.pages import (
     page_answer,
     read_form,
 )
-from goldspan.web.providers.base import Admission
-from goldspan.web.providers.registry import open_provider
+from goldspan.web.providers.registry import Admission, open_provider
+from goldspan.web.security.access import HEADER
 from goldspan.web.security.account import KNOWN_DAYS, address_name, in_turn
-from goldspan.web.security.auth import HEADER
 from goldspan.web.security.oidc import (
     CALLBACK,
     MINUTES,

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from dataclasses import asdict
 from hashlib import blake2b
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 from urllib.parse import quote
 
 import anyio
@@ -15,9 +15,10 @@ from anyio import to_thread
 from fastapi import APIRouter, Header, Path, Query, Response, Security
 from fastapi.responses import StreamingResponse
 
-from goldspan.campaign.clock import wall_of
+from goldspan.campaign.clock import WallTimes, wall_of
 from goldspan.errors import GoldspanError
 from goldspan.store.engine import BoundError
+from goldspan.store.programs import FAILED, SENT, WAITING
 from goldspan.web.dependencies import (
     BROWSER,
     ContextHere,
@@ -25,14 +26,17 @@ from goldspan.web.dependencies import (
     ServerContext,
     caller_here,
 )
-from goldspan.web.desk import masks
 from goldspan.web.desk import models as m
-from goldspan.web.desk.deliveries import deliveries
 from goldspan.web.errors import Refused
 from goldspan.web.models import refusals
-from goldspan.web.routes.pages import FLAG_REASONS
-from goldspan.web.security.access import MONEY, RESULTS, REVIEW, Caller, Token
+from goldspan.web.pages import FLAG_REASONS
+from goldspan.web.security.access import MONEY, PEOPLE, RESULTS, REVIEW, Caller, Token
 from goldspan.web.security.sessions import Link, Session
+
+if TYPE_CHECKING:
+    from goldspan.store import SqlLedger
+    from goldspan.web.webhooks import Webhooks
+
 
 # --------------------------------------------------------------------------------------------------
 # What changes, as it changes: a stream of events that an open desk listens to.
@@ -140,13 +144,13 @@ PAGE_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; san
 @router.get("/overview", responses=refusals())
 def overview(caller: Progress, context: ContextHere) -> m.Overview:
     """Return how far it is: state, money, time, rounds, the learning curve."""
-    return masks.overview(context.service.desk.overview(), caller)
+    return mask_overview(context.service.desk.overview(), caller)
 
 
 @router.get("/workers", responses=refusals())
 def workers(caller: People, context: ContextHere) -> list[m.Worker]:
     """Return everybody who works, those with most answers first."""
-    return masks.workers(context.service.desk.workers(), caller)
+    return mask_workers(context.service.desk.workers(), caller)
 
 
 @router.post("/workers/{worker:path}/verdict", responses=refusals(404, 409))
@@ -161,7 +165,7 @@ def judge(
 @router.get("/agreement", responses=refusals())
 def agreement(caller: Results, context: ContextHere) -> m.Agreement:
     """Return how well the workers agree."""
-    return masks.agreement(context.service.desk.agreement(), caller)
+    return mask_agreement(context.service.desk.agreement(), caller)
 
 
 @router.get("/uncertain", responses=refusals())
@@ -195,7 +199,7 @@ def item(
     if not caller.may(RESULTS):
         desk.check_reviewable(item)
     reasons = {*FLAG_REASONS, *desk.inputs.plan.page.skip_reasons}
-    return masks.item(desk.item(item, page), caller, desk.names, reasons)
+    return mask_item(desk.item(item, page), caller, desk.names, reasons)
 
 
 @router.post("/items/{item:path}/gold", responses=refusals(404, 409))
@@ -250,7 +254,7 @@ def revoke(_: ManagesLinks, context: ContextHere, link: str) -> m.Revoked:
 @router.get("/exports", responses=refusals())
 def exports(caller: Results, context: ContextHere) -> list[m.Export]:
     """Name the files that can be downloaded."""
-    return masks.files(context.service.desk.exports(), caller)
+    return mask_files(context.service.desk.exports(), caller)
 
 
 @router.get("/exports/{name}", response_class=Response, responses={**FILES, **refusals(404)})
@@ -260,7 +264,7 @@ def export(caller: Results, context: ContextHere, name: str, names: Names = Fals
     Every file with names is kept in the campaign's log. Files with names need the scope `people`
     too, and files about money the scope `money`; without it other files have no costs of answers.
     """
-    caller.check(*masks.file_scopes(name, names=names))
+    caller.check(*file_scopes(name, names=names))
     money = caller.may(MONEY)
     made = context.service.desk.export(name, names=names, money=money, by=caller.by)
     attached = f"attachment; filename*=UTF-8''{quote(made.name)}"
@@ -277,7 +281,7 @@ def export(caller: Results, context: ContextHere, name: str, names: Names = Fals
 )  # fmt: skip
 def report(caller: Results, context: ContextHere, names: Names = False) -> Response:
     """Show the report of the campaign as it is now; with `names` as for the downloads."""
-    caller.check(*masks.file_scopes("report.html", names=names))
+    caller.check(*file_scopes("report.html", names=names))
     made = context.service.desk.export("report.html", names=names, by=caller.by)
     headers = {"Content-Security-Policy": PAGE_POLICY}
     return Response(made.content, headers=headers, media_type=made.media)
@@ -387,3 +391,147 @@ def _key(caller: Caller, key: str | None) -> str:
 def _link(context: ServerContext, link: Link) -> dict[str, Any]:
     holds = not link.revoked and context.auth.links.is_in_time(link)
     return {**asdict(link), "holds": holds}
+
+
+# --------------------------------------------------------------------------------------------------
+# What a caller sees who may not see all: no money, no names, no free texts. Views are computed
+# whole and masked last.
+
+
+BLOCKED = "The campaign does not go on. The desk of the requester says why."
+OTHER = "Another reason"
+"""In place of a reason that is not one of those that the page offers."""
+WITH_MONEY = frozenset({"bill.csv", "record.json", "report.html"})
+"""Files that hold amounts."""
+WITH_NAMES = frozenset({"bill.csv"})
+"""Files that name the annotators, whatever was asked for."""
+
+
+def mask_overview(view: m.Overview, caller: Caller) -> m.Overview:
+    """Return the overview without money, and without lines that may hold money or names."""
+    changed: dict[str, object] = {}
+    if not caller.may(MONEY):
+        learning, paid = view.learning, view.money is not None
+        forecast = learning.forecast and {
+            name: facts and without_money(facts, paid=paid)
+            for name, facts in learning.forecast.items()
+        }
+        changed["money"] = None
+        changed["rounds"] = [one.model_copy(update={"spent": None}) for one in view.rounds]
+        changed["learning"] = learning.model_copy(update={"forecast": forecast})
+    if not caller.may(PEOPLE):
+        changed |= {"error": BLOCKED if view.error else "", "advice": "", "warnings": []}
+    if not (caller.may(MONEY) and caller.may(PEOPLE)):
+        # Changes of the plan are told in words: amounts and names of annotators are among them.
+        budget = dict(view.plan.budget)
+        if not caller.may(MONEY):
+            budget["money"] = None
+        told = {"budget": budget, "changes": [], "pending": []}
+        changed["plan"] = view.plan.model_copy(update=told)
+    return view.model_copy(update=changed) if changed else view
+
+
+def without_money(facts: Mapping[str, Any], *, paid: bool) -> dict[str, Any]:
+    """Return a part of the forecast without amounts; how far the target is, is one if `paid`."""
+    end = facts.get("end")
+    if end and paid:
+        end = {name: value if name == "chance" else None for name, value in end.items()}
+    return {**facts, "cost": None, **({"end": end} if "end" in facts else {})}
+
+
+def mask_agreement(view: m.Agreement, caller: Caller) -> m.Agreement:
+    """Return the measures of all annotators together: those of single ones and pairs name them."""
+    if view.measures is None or caller.may(PEOPLE):
+        return view
+    plain = {k: v for k, v in view.measures.items() if v is None or isinstance(v, int | float)}
+    return view.model_copy(update={"measures": plain})
+
+
+def mask_workers(views: Sequence[m.Worker], caller: Caller) -> list[m.Worker]:
+    """Return the annotators without what they earned."""
+    if caller.may(MONEY):
+        return list(views)
+    return [one.model_copy(update={"earned": None}) for one in views]
+
+
+def mask_item(
+    view: m.Item, caller: Caller, names: Callable[[str], str], reasons: Collection[str]
+) -> m.Item:
+    """Return an item without payments, names and what annotators wrote.
+
+    With the scope "results" annotators have the pseudonyms of downloads. Who only reviews sees
+    neither these nor times, and no gold question.
+    """
+    changed: dict[str, object] = {}
+    answers = view.answers
+    if not caller.may(PEOPLE):
+        rows = [row.worker for part in (view.answers, view.skipped, view.flags) for row in part]
+        known = {one: f"annotator {n}" for n, one in enumerate(dict.fromkeys(rows), start=1)}
+        name = names if caller.may(RESULTS) else known.__getitem__
+        answers = [one.model_copy(update={"worker": name(one.worker)}) for one in answers]
+
+        def said(row: m.Skip) -> dict[str, str]:
+            reason = row.reason if row.reason in reasons else OTHER
+            return {"worker": name(row.worker), "reason": reason}
+
+        changed["skipped"] = [one.model_copy(update=said(one)) for one in view.skipped]
+        changed["flags"] = [one.model_copy(update={**said(one), "note": ""}) for one in view.flags]
+    if not caller.may(MONEY):
+        answers = [one.model_copy(update={"paid": None}) for one in answers]
+    if not caller.may(RESULTS):
+        unknown = {"submitted": None, "seconds": None}
+        answers = [one.model_copy(update=unknown) for one in answers]
+    return view.model_copy(update={**changed, "answers": answers})
+
+
+def mask_files(views: Sequence[m.Export], caller: Caller) -> list[m.Export]:
+    """Return the files that the caller may download."""
+    return [one for one in views if all(map(caller.may, file_scopes(one.name)))]
+
+
+def file_scopes(name: str, *, names: bool = False) -> list[str]:
+    """Return the scopes that a file needs.
+
+    >>> file_scopes("gold.csv"), file_scopes("bill.csv"), file_scopes("gold.csv", names=True)
+    (['results'], ['results', 'people', 'money'], ['results', 'people'])
+    """
+    found = [RESULTS]
+    found += [PEOPLE] if names or name in WITH_NAMES else []
+    return found + ([MONEY] if name in WITH_MONEY else [])
+
+
+# --------------------------------------------------------------------------------------------------
+# What is shown of webhooks: the plan's programs, and the last messages to each
+
+
+def deliveries(webhooks: Webhooks, ledger: SqlLedger) -> m.Deliveries:
+    """Return the programs of the plan with their counts, and the last messages."""
+    counts, wall = webhooks.counts(), WallTimes(ledger)
+    hooks = [
+        m.Hook(
+            name=hook.called,
+            host=str(hook.place.hostname),
+            events=list(hook.events),
+            waiting=counts.get((hook.called, WAITING), 0),
+            sent=counts.get((hook.called, SENT), 0),
+            failed=counts.get((hook.called, FAILED), 0),
+        )
+        for hook in webhooks.hooks
+    ]
+    messages = [
+        m.Delivery(
+            number=one.number,
+            id=one.name,
+            hook=one.hook,
+            event=one.event,
+            state=one.state,  # type: ignore[arg-type]
+            tries=one.tries,
+            made=wall(one.made),
+            changed=wall(one.changed),
+            due=wall(one.due) if one.state == WAITING else None,
+            status=one.status,
+            why=one.why,
+        )
+        for one in webhooks.deliveries()
+    ]
+    return m.Deliveries(hooks=hooks, messages=messages)
