@@ -1,11 +1,13 @@
-"""Draw the pictures of docs/labelling.md: run `python tests/web/pages/pictures.py`."""
+"""Draw the pictures of docs/labelling.md and README.md: run `python tests/web/pages/pictures.py`."""
 
 from __future__ import annotations
 
 import dataclasses
 import shutil
+import subprocess
 import sys
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from playwright.sync_api import Browser, Page, sync_playwright
 
@@ -36,6 +38,7 @@ def main() -> None:
         browser = driver.chromium.launch(executable_path=program, args=FLAGS)
         for draw in (spans, dark, phone, right_to_left, single, suggested):
             draw(browser, running)
+        report(browser)
         browser.close()
 
 
@@ -107,6 +110,24 @@ def single(browser: Browser, running: Running) -> None:
     page.screenshot(
         path=INTO / "label-single.png", clip={"x": 0, "y": 0, "width": 1280, "height": 440}
     )
+
+
+def report(browser: Browser) -> None:
+    """Draw the least certain spans in the report of the example."""
+    with TemporaryDirectory() as folder:
+        out = Path(folder, "report.html")
+        crowd = TESTS.parent / "examples" / "crowd.tsv"
+        words = ["aggregate", crowd, "-o", Path(folder, "gold.conll"), "--report", out]
+        command = [sys.executable, "-m", "goldspan", *map(str, words)]
+        subprocess.run(command, check=True, capture_output=True)
+        page = browser.new_page(viewport={"width": 1000, "height": 900})
+        page.goto(out.as_uri())
+        top = page.locator("#uncertain").bounding_box()["y"]
+        page.screenshot(
+            path=INTO / "report-uncertain.png",
+            full_page=True,
+            clip={"x": 0, "y": top - 10, "width": 1000, "height": 640},
+        )
 
 
 def visit(browser: Browser, running: Running, look: str, **options: object) -> Page:
