@@ -1,4 +1,4 @@
-"""Draw the pictures of docs/labelling.md and README.md: run `python tests/web/pages/pictures.py`."""
+"""Draw the pictures of docs/labelling.md and the README: `python tests/web/pages/pictures.py`."""
 
 from __future__ import annotations
 
