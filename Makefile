@@ -4,7 +4,7 @@ BIN := .venv/bin
 STAMP := .venv/.ready
 COMPILED := .venv/.compiled
 OUT := out
-DATA ?= $(or $(GOLDSPAN_DATA),$(KARAT_DATA),../shared/data)
+DATA ?= $(or $(GOLDSPAN_DATA),../shared/data)
 
 # The store's tests start a PostgreSQL server of their own where its programs are.
 POSTGRES = ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || command -v initdb >/dev/null || \

@@ -22,13 +22,12 @@ from goldspan.aggregation import get_aggregator
 from goldspan.aggregation.bsc.engine import Fit, RunContext, Stopping
 from goldspan.aggregation.bsc.engine import run as run_engine
 from goldspan.crowd import Crowd, read_crowd
-from goldspan.old_name import variable
 from goldspan.protocols import Runner, Serial
 from goldspan.runners import Threads
 from pairs import Row, compare
 from simulated import Labels, single_labels, tagged_crowd
 
-DATA = Path(variable("GOLDSPAN_DATA") or Path(__file__).parents[2] / "shared" / "data")
+DATA = Path(os.environ.get("GOLDSPAN_DATA") or Path(__file__).parents[2] / "shared" / "data")
 REAL = DATA / "ner_mturk" / "crowd_6056.tsv.gz"
 WHOLE = DATA / "ner_mturk" / "crowd.tsv.gz"
 
@@ -60,7 +59,7 @@ SHAPES = (
 """Half a million labels in four shapes, since the ratio depends on it; and ten times as many."""
 TOL = 1e-5
 """crowd-kit stops when its bound grows by less than this per label."""
-LIMIT = float(variable("GOLDSPAN_BENCH_LIMIT") or "1200")
+LIMIT = float(os.environ.get("GOLDSPAN_BENCH_LIMIT") or "1200")
 """Seconds that one run of the peer may take."""
 GROWTH = (100_000, 1_000_000, 10_000_000)
 BYTES = 12.0

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import gzip
 import itertools
+import os
 import statistics
 import tempfile
 import time
@@ -22,7 +23,6 @@ import numpy as np
 import pycrfsuite
 
 from children import Outcome, Tell, Work, measured
-from goldspan.old_name import variable
 from goldspan.protocols import Runner, Serial
 from goldspan.runners import Threads
 from goldspan.spans import Codec
@@ -31,12 +31,12 @@ from goldspan.tagger.crf import Masks, Targets, train
 from goldspan.tagger.features import FeatureMap, Features, read_templates
 from pairs import Row, compare
 
-DATA = Path(variable("GOLDSPAN_DATA") or Path(__file__).parents[2] / "shared" / "data")
+DATA = Path(os.environ.get("GOLDSPAN_DATA") or Path(__file__).parents[2] / "shared" / "data")
 CONLL = DATA / "conll2003"
 TEMPLATES = "default"
 C2 = 0.5
-STEPS = int(variable("GOLDSPAN_BENCH_STEPS") or "25")
-ROUNDS = int(variable("GOLDSPAN_BENCH_ROUNDS") or "3")
+STEPS = int(os.environ.get("GOLDSPAN_BENCH_STEPS") or "25")
+ROUNDS = int(os.environ.get("GOLDSPAN_BENCH_ROUNDS") or "3")
 LIMIT = 300.0
 """Seconds that one training may take."""
 LITTLE = 50

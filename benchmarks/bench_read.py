@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import csv
 import json
+import os
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,10 +18,9 @@ import numpy as np
 import pandas as pd
 
 from goldspan.crowd import read_crowd
-from goldspan.old_name import variable
 from pairs import Row, compare
 
-DATA = Path(variable("GOLDSPAN_DATA") or Path(__file__).parents[2] / "shared" / "data")
+DATA = Path(os.environ.get("GOLDSPAN_DATA") or Path(__file__).parents[2] / "shared" / "data")
 CROWD = DATA / "ner_mturk" / "crowd.tsv.gz"
 
 

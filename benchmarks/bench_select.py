@@ -27,7 +27,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from children import Outcome, Work, measured
-from goldspan.old_name import variable
 from goldspan.selection.features import Incidence
 from goldspan.selection.greedy import Spending, Wanted, cover
 from pairs import Row
@@ -250,7 +249,7 @@ def judge(_: Data, found: tuple[float, float]) -> tuple[float, float]:
 
 def peer(case: Case) -> Outcome | None:
     """Let the peer pick the same number from the same items."""
-    python = variable("GOLDSPAN_APRICOT") or sys.executable
+    python = os.environ.get("GOLDSPAN_APRICOT") or sys.executable
     if subprocess.run(
         [python, "-c", "import apricot"], capture_output=True, check=False
     ).returncode:

@@ -8,6 +8,7 @@ labels each.
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 import time
@@ -25,10 +26,9 @@ from scipy.stats import rankdata
 import goldspan
 from goldspan.aggregation.votes import vote_counts
 from goldspan.crowd import Crowd, read_crowd
-from goldspan.old_name import variable
 from simulated import single_labels
 
-DATA = Path(variable("GOLDSPAN_DATA") or Path(__file__).parents[2] / "shared" / "data")
+DATA = Path(os.environ.get("GOLDSPAN_DATA") or Path(__file__).parents[2] / "shared" / "data")
 FOLDER = DATA / "classification"
 LIMIT = 300.0
 """Seconds that a method may take for a set."""

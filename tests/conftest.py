@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import gc
+import os
 import signal
 from collections.abc import Callable, Generator
 from functools import cache
@@ -16,12 +17,11 @@ from coverage import Coverage
 from hypothesis import HealthCheck, settings
 
 import torture
-from goldspan.old_name import variable
 
 ROOT = Path(__file__).resolve().parents[1]
 SLOW = Path(__file__).with_name("slow.txt")
 """Files and cases that `make test-slow` runs; `tools/slow_tests.py` writes the list."""
-DATA = Path(variable("GOLDSPAN_DATA") or ROOT.parent / "shared" / "data")
+DATA = Path(os.environ.get("GOLDSPAN_DATA") or ROOT.parent / "shared" / "data")
 
 _slow = [HealthCheck.too_slow]
 settings.register_profile("ci", deadline=None, derandomize=True, suppress_health_check=_slow)

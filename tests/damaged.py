@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import io
+import os
 import random
 import tracemalloc
 import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from goldspan.old_name import variable
-
-N_DAMAGED = 2000 if variable("GOLDSPAN_TORTURE") else 60
+N_DAMAGED = 2000 if os.environ.get("GOLDSPAN_TORTURE") else 60
 ODD = (
     *(
         b"{",

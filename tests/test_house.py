@@ -39,7 +39,6 @@ SHARED = {
     "errors",
     "money",
     "params",
-    "old_name",
     "protocols",
     "plugins",
     "variables",

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from goldspan.errors import InputError
-from goldspan.old_name import variable
 
 
 def secret_of(name: str) -> str | None:
     """Return a secret: the value of a variable, or the content of the file that NAME_FILE names."""
-    value, source = variable(name), name
-    named = variable(f"{name}_FILE")
+    value, source = os.environ.get(name), name
+    named = os.environ.get(f"{name}_FILE")
     if value is None and named:
         source = f"{name}_FILE"
         try:

@@ -11,11 +11,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from campaign.tiny import ledger_of, plan_of, telling
-from goldspan.campaign import Campaign, inputs_as_begun, read_inputs, read_plan
+from goldspan.campaign import Campaign, read_inputs, read_plan
 from goldspan.campaign.protocols import Waiting
 from goldspan.errors import FaultsError, InputError
-from goldspan.protocols import PoolItem
-from goldspan.simulation.crowd import BEGIN
 from goldspan.spans import tokenize
 from own_text import own_texts
 
@@ -205,57 +203,6 @@ def test_items_with_ids_may_be_put_in_another_order_but_not_changed(tmp_path):
             run(inputs_of(tmp_path, "pool.json"), ledger)
 
 
-def old_store(inputs, place, texts):
-    """Make a store as version 0.1 left it: tokens by its rule, no texts, no rule."""
-    ledger = ledger_of(inputs, place)
-    plan = inputs.plan.model_dump(mode="json")
-    del plan["task"]["tokens"]
-    for name in ("text", "id", "document"):
-        del plan["pool"][name]
-    ledger.record("plan", "plan", {"id": inputs.key, "plan": plan, "versions": {}}, BEGIN)
-    items = []
-    for n, text in enumerate(texts, start=1):
-        words = tuple(text[a:b] for a, b in tokenize(text, "words"))
-        items.append(PoolItem(str(n), words, cost=50_000, group=str(n % 3)))
-    ledger.add_items(items, BEGIN)
-    return ledger
-
-
-def test_a_store_of_version_0_1_gets_its_texts_back_and_keeps_its_rule(tmp_path):
-    texts = own_texts(40)
-    of_lines(tmp_path / "pool.txt", texts)
-    inputs = inputs_of(tmp_path, "pool.txt")
-    with old_store(inputs, tmp_path / "c.sqlite", texts) as ledger:
-        assert ledger.crowd("pool").texts is None
-        begun = inputs_as_begun(inputs, ledger)
-        assert (inputs.tokens, begun.tokens) == ("fine", "words")
-        with pytest.raises(InputError, match="cuts its texts by the rule"):
-            run(inputs, ledger)
-        run(begun, ledger)
-        crowd = ledger.crowd("pool")
-        assert crowd.texts.to_pylist() == texts
-        assert crowd.tokens_list == [[t[a:b] for a, b in tokenize(t, "words")] for t in texts]
-        assert crowd.token_start.tolist() == [a for t in texts for a, _ in tokenize(t, "words")]
-        more = [*texts, "Toyota's new one"]
-        of_lines(tmp_path / "pool.txt", more)
-        run(inputs_as_begun(inputs_of(tmp_path, "pool.txt"), ledger), ledger)
-        assert ledger.crowd("pool").tokens_list[-1] == ["Toyota's", "new", "one"]
-        ledger.verify()
-
-
-def test_items_of_an_old_store_whose_texts_are_gone_are_told_once(tmp_path):
-    texts = own_texts(12)
-    of_lines(tmp_path / "pool.txt", texts[:10])
-    inputs = inputs_of(tmp_path, "pool.txt")
-    with old_store(inputs, tmp_path / "c.sqlite", texts) as ledger:
-        told = run(inputs_as_begun(inputs, ledger), ledger)
-        assert any(
-            line.startswith("pool: 2 items were stored without their texts") for line in told
-        )
-        again = run(inputs_as_begun(inputs, ledger), ledger)
-        assert not any("without their texts" in line for line in again)
-
-
 def test_a_campaign_that_has_begun_keeps_its_rule(tmp_path):
     texts = own_texts(9)
     of_lines(tmp_path / "pool.txt", texts)
@@ -265,23 +212,17 @@ def test_a_campaign_that_has_begun_keeps_its_rule(tmp_path):
         run(inputs_of(tmp_path, "pool.txt", task={"tokens": "fine"}), ledger)  # as it was
         with pytest.raises(InputError, match=r"task.tokens was not set and is 'space'"):
             run(inputs_of(tmp_path, "pool.txt", task={"tokens": "space"}), ledger)
-    with old_store(inputs, tmp_path / "old.sqlite", texts) as ledger:
-        other = inputs_as_begun(inputs_of(tmp_path, "pool.txt", task={"tokens": "fine"}), ledger)
-        with pytest.raises(InputError, match=r"task.tokens was not set and is 'fine'"):
-            run(other, ledger)
 
 
-@pytest.mark.parametrize(("rule", "expected"), [("fine", "Toyota"), ("words", "Toyota's")])
-def test_known_labels_in_characters_fit_however_texts_are_cut(rule, expected, tmp_path):
+def test_known_labels_in_characters_fit_tokens_that_are_cut_finer(tmp_path):
     text, end = "a Toyota's new", len("a Toyota")
     of_lines(tmp_path / "pool.txt", [text, "another"])
     gold = {"id": "1", "text": text, "label": [[2, end, "LOC"]]}
     (tmp_path / "gold.jsonl").write_text(json.dumps(gold) + "\n")
-    plan = plan_of(**sections("pool.txt", control={"n": 1, "gold": "gold.jsonl"}))
-    inputs = read_inputs(read_plan(plan), tmp_path, rule)
+    inputs = inputs_of(tmp_path, "pool.txt", control={"n": 1, "gold": "gold.jsonl"})
     tags, words = inputs.control["1"], inputs.words[0]
     found = [word for word, tag in zip(words, tags, strict=True) if tag == "B-LOC"]
-    assert found == [expected]
+    assert found == ["Toyota"]
 
 
 def test_a_price_per_token_counts_the_tokens_of_the_rule(tmp_path):

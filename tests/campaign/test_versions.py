@@ -220,23 +220,6 @@ def test_a_process_that_ends_at_any_call_of_the_change_leaves_one_version(tmp_pa
         assert changes.plan_in_force(campaign.ledger)["task"]["labels"] == ["rain", "sun", "fog"]
 
 
-@pytest.mark.parametrize("is_changed", [False, True])
-def test_answers_from_before_versions_were_kept_are_of_the_first(folder, monkeypatch, is_changed):
-    with monkeypatch.context() as old:
-        old.setattr(changes, "_begin_version", lambda *_: [])
-        campaign, _ = start(folder)
-    first, second, *_ = items_of(campaign)
-    answer(campaign, "ann", first, "rain")
-    assert campaign.ledger.crowd().answers.guideline is None
-    assert CampaignRecord.of(campaign.ledger).guidelines == ()
-    labels = ("rain", "sun", "fog") if is_changed else ("rain", "sun")
-    campaign, told = start(folder, labels=labels)
-    answer(campaign, "ann", second, labels[-1])
-    assert marks(campaign.ledger) == {(first, "ann"): 1, (second, "ann"): 1 + is_changed}
-    line = "guideline: version 2 from now on: labels added: fog; the instructions may have changed"
-    assert (line in told) == is_changed
-
-
 def test_another_process_sees_the_labels_that_were_added(folder):
     campaign, _ = start(folder)
     first, second, *_ = items_of(campaign)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 import shutil
 import sqlite3
@@ -9,12 +10,11 @@ import sqlite3
 import pytest
 
 from cli.test_refused import goldspan
-from goldspan.old_name import variable
 from goldspan.web import load_keys, open_service
 from goldspan.web.opening import FILE
 from web.serving import answer, open_round, plan_file
 
-PLACES = int(variable("GOLDSPAN_TORTURE") or "12")
+PLACES = int(os.environ.get("GOLDSPAN_TORTURE") or "12")
 """Places that are damaged at random."""
 PLAN = ["campaign.toml", "--out", "out"]
 COMMANDS = {
@@ -162,7 +162,7 @@ def without_time(said):
 def test_damage_at_random_places_gives_the_right_result_or_a_message(
     copy, whole, monkeypatch, tmp_path
 ):
-    rng = random.Random(int(variable("GOLDSPAN_SEED") or "7"))
+    rng = random.Random(int(os.environ.get("GOLDSPAN_SEED") or "7"))
     expected = {name: right(name, whole, monkeypatch, tmp_path) for name in COMMANDS}
     assert expected["run"][2]
     refused, wrongs = 0, []

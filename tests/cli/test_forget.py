@@ -10,7 +10,7 @@ from starlette.testclient import TestClient
 from typer.testing import CliRunner
 
 from goldspan.cli import app
-from goldspan.store import backup_ledger, create_ledger, export_ledger, open_ledger
+from goldspan.store import open_ledger
 from goldspan.web import Auth, ServerSettings, create_app
 from web.desks import as_json
 from web.serving import KEYS, Clock, answer, key, open_round, serve
@@ -179,47 +179,3 @@ def test_a_backup_that_takes_the_place_of_the_store_is_opened_without_them(run, 
     (tmp_path / "old.sqlite").rename(out / "campaign.sqlite")  # by hand, without `restore`
     assert run("forget", BOB, "--dry-run").exit_code == 0
     assert ANN.encode() not in stored(out)
-
-
-@pytest.mark.parametrize("choice", ["remove", "keep"])
-def test_a_campaign_of_before_needs_a_choice_about_its_log(run, service, tmp_path, clock, choice):
-    """The same campaign, as a goldspan of before would have kept it."""
-    service.close()
-    out = tmp_path / "out"
-    for path in out.glob("campaign.sqlite*"):
-        path.unlink()
-
-    def of_before(*words, **options):
-        return create_ledger(*words, **{**options, "private": False})
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("goldspan.web.opening.create_ledger", of_before)
-        again = serve(tmp_path, clock=clock)
-        open_round(again)
-        for who in NAMES:
-            assert answer(again, who)
-        again.close()
-    with open_ledger(out / "campaign.sqlite") as ledger:
-        before = ledger.n_events
-        assert set(ledger.standing()) == set(NAMES)
-    refused = run("forget", ANN, "--yes")
-    assert refused.exit_code == 1
-    assert "--old-log remove or --old-log keep" in str(refused.exception)
-    assert "would be replaced" in run("forget", ANN, "--dry-run").stdout
-    folder = out / "campaign.sqlite.old-log"
-    with open_ledger(out / "campaign.sqlite") as ledger:
-        assert ledger.n_events == before
-        backup_ledger(ledger, tmp_path / "old.sqlite")
-        if choice == "keep":  # as after a kill of the same command
-            export_ledger(ledger, folder)
-    assert run("forget", ANN, "--yes", "--old-log", choice).exit_code == 0
-    with open_ledger(out / "campaign.sqlite") as ledger:
-        assert ANN not in ledger.standing()
-        assert BOB in ledger.standing()
-        assert ledger.verify() == ledger.n_events
-    assert ANN.encode() not in stored(out)
-    assert (folder / "events.jsonl").is_file() is (choice == "keep")
-    words = [str(tmp_path / "old.sqlite"), str(tmp_path / "again"), "--forgotten"]
-    again = run("restore", *words, str(out / "campaign.sqlite.forgotten"))
-    assert "forgotten in it: 1" in again.stdout
-    assert ANN.encode() not in stored(tmp_path / "again")

@@ -192,7 +192,7 @@ CHANGED = {
     "items gone": (fewer, "that were asked about are gone"),
     "sums that are wrong": (sql("UPDATE campaign SET spent = 0"), "is damaged"),
     "a newer store": (
-        sql("UPDATE alembic_version SET version_num = '9009'"), "was made by a newer goldspan"),
+        sql("UPDATE schema_version SET version = 9009"), "has tables of version 9009"),
     "no store": (not_a_store, "is not a campaign's database"),
 }  # fmt: skip
 

@@ -17,10 +17,9 @@ from typer.testing import CliRunner
 from campaign.tiny import plan_of, toml, write_files
 from goldspan.cli import app
 from goldspan.cli.options import Place
-from goldspan.old_name import variable
 
 GOLDSPAN = [sys.executable, "-c", "from goldspan.cli import main; main()"]
-KILLS = int(variable("GOLDSPAN_TORTURE") or "2")
+KILLS = int(os.environ.get("GOLDSPAN_TORTURE") or "2")
 RESULTS = ("gold.csv", "bill.csv", "rounds.jsonl", "record.json", "report.html")
 WORK = {
     "control": {"n": 4, "gold": "truth.csv", "share": 0.2},

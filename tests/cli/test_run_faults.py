@@ -174,7 +174,7 @@ def test_items_that_went_or_changed_are_named(done, tmp_path):
 @pytest.mark.parametrize(
     ("sql", "message"),
     [
-        ("UPDATE alembic_version SET version_num = '9009'", "was made by a newer goldspan"),
+        ("UPDATE schema_version SET version = 9009", "has tables of version 9009"),
         ("UPDATE campaign SET spent = 0", "the money spent is not that of the answers"),
         ("UPDATE records SET body = '{' WHERE kind = 'round'", "is damaged: it holds '{'"),
         ("DROP TABLE answers", "no such table: answers"),

@@ -15,7 +15,7 @@ from goldspan.aggregation import get_aggregator
 from goldspan.aggregation.registry import ALIASES, METHODS, canonical, nearest
 from goldspan.campaign import read_plan
 from goldspan.cli import app
-from goldspan.cli.app import GROUPS, OLD_COMMANDS, OLD_OPTIONS
+from goldspan.cli.app import GROUPS
 from goldspan.errors import UnknownNameError
 from test_docs import ROOT
 
@@ -145,41 +145,3 @@ def test_what_is_neither_encoding_nor_format_is_refused_with_both_lists():
     both = call("convert", CROWD, "--to", "brat", "--to-format", "doccano")
     assert both.exit_code == 2
     assert "names another" in both.output
-
-
-@pytest.mark.parametrize(
-    ("old", "new"),
-    [
-        (["agree", CROWD], ["agreement", CROWD]),
-        (["plan-test", "--bad=.6", "--good", ".8", "--most", "90"],
-         ["qualification", "--bad=.6", "--good", ".8", "--max", "90"]),
-        (["plan-test", "--bad=.6", "--good", ".8", "--most=90"],
-         ["qualification", "--bad=.6", "--good", ".8", "--max=90"]),
-    ],
-)  # fmt: skip
-def test_old_names_work_and_a_line_names_the_new_one(old, new):
-    by_old, by_new = call(*old), call(*new)
-    assert (by_old.exit_code, by_old.stdout) == (by_new.exit_code, by_new.stdout)
-    told = by_old.stderr.removesuffix(by_new.stderr).splitlines()
-    pairs = [(a.partition("=")[0], b.partition("=")[0]) for a, b in zip(old, new, strict=True)]
-    assert told == [
-        f"goldspan: {a} is the old name of {b}, and will be removed in the next version"
-        for a, b in pairs if a != b
-    ]  # fmt: skip
-
-
-@pytest.mark.parametrize(("old", "new"), sorted(OLD_COMMANDS.items()))
-def test_old_names_are_hidden(old, new):
-    shown = call("--help").stdout
-    assert f"\n  {new} " in shown
-    assert f"\n  {old} " not in shown
-    assert call(old, "--help").stdout == call(new, "--help").stdout
-
-
-def test_old_options_are_of_commands_that_are_there():
-    from typer.main import get_command
-
-    for name, old in OLD_OPTIONS.items():
-        options = [one for param in get_command(app).commands[name].params for one in param.opts]
-        assert set(old.values()) <= set(options)
-        assert not set(old) & set(options)

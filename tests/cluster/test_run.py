@@ -20,11 +20,10 @@ from cluster.conftest import MARK, SMALL, left_over
 from cluster.test_ray import _many_shards, bits  # noqa: F401 - a fixture
 from goldspan.aggregation.partitions import aggregate_partitions
 from goldspan.crowd.partitions import write_partitions
-from goldspan.old_name import variable
 from goldspan.runners import Ray
 
 RUN = [sys.executable, "-c", "from goldspan.cli import main; main()", "run", "campaign.toml"]
-ROUNDS = max(1, int(variable("GOLDSPAN_TORTURE") or "0") // 20)
+ROUNDS = max(1, int(os.environ.get("GOLDSPAN_TORTURE") or "0") // 20)
 
 
 def files(folder):

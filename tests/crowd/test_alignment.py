@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import os
 import random
 import zipfile
 from collections import Counter, defaultdict
@@ -32,7 +33,6 @@ from goldspan.crowd.alignment import (
 )
 from goldspan.crowd.options import ALTERED
 from goldspan.errors import InputError, UnknownNameError
-from goldspan.old_name import variable
 
 Reference = Sequence[Sequence[str]]
 
@@ -711,7 +711,7 @@ def test_what_nothing_splits_and_is_too_large_stays_unmatched() -> None:
 # The answers of ner_mturk as the workers left them.
 # ---------------------------------------------------------------------------------------------
 
-DATA = Path(variable("GOLDSPAN_DATA") or Path(__file__).parents[2] / ".." / "shared" / "data")
+DATA = Path(os.environ.get("GOLDSPAN_DATA") or Path(__file__).parents[2] / ".." / "shared" / "data")
 FOLDER = DATA / "ner_mturk"
 realdata = pytest.mark.realdata
 

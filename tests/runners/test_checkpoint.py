@@ -176,12 +176,6 @@ def test_a_member_that_is_missing_is_noticed(kept, name):
         kept.load("name")
 
 
-def test_a_checkpoint_of_before_without_a_list_of_its_members_is_read(kept):
-    with kept.path.open("wb") as file:
-        np.savez(file, version=1, fingerprint="name", **STATE)
-    assert kept.load("name").keys() == STATE.keys()
-
-
 def test_a_compressed_state_is_refused(kept):
     with kept.path.open("wb") as file:
         np.savez_compressed(file, version=1, fingerprint="name", a=np.zeros(10**7))

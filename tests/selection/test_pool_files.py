@@ -14,10 +14,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from goldspan.crowd.source import open_source
 from goldspan.errors import FormatError, InputError, UnknownNameError
-from goldspan.old_name import OLD_NAME
-from goldspan.selection.reading import pool_format, read_pool
+from goldspan.selection.reading import read_pool
 from goldspan.spans import tokenize
 from own_text import own_texts
 
@@ -162,7 +160,7 @@ def test_a_text_that_does_not_hold_its_tokens_is_refused_with_the_way_out():
     with pytest.raises(FormatError, match=r'item a: the text does not hold .*task.tokens = "fine"'):
         read_pool(line, "jsonl")
     assert read_pool(line, "jsonl", tokens="fine").pool.words(0) == ['"', "No", '"']
-    # A campaign of version 0.1 was shown the tokens, and goes on.
+    # A tagger of another rule was trained on tokens, and goes on.
     assert read_pool(line, "jsonl", otherwise="words").pool.given[0] == "`` No ''"
 
 
@@ -285,12 +283,6 @@ def test_a_column_without_a_name_is_an_attribute(ending, tmp_path):
     assert read.columns == {"text": "text"}
     assert read.pool.documents is None
     assert read.pool.words(0) == (["Rome", "is", "old"] if ending == "csv" else ["It"])
-
-
-def test_answers_in_parquet_of_the_old_name_are_a_crowd(tmp_path):
-    old = pa.table({"item": ["a"], "tokens": [["Rome"]]}).replace_schema_metadata({OLD_NAME: "{}"})
-    pq.write_table(old, tmp_path / "crowd.parquet")
-    assert pool_format(open_source(tmp_path / "crowd.parquet")) == "crowd"
 
 
 def test_columns_at_the_end_without_name_and_cells_are_left_out(tmp_path):

@@ -22,7 +22,7 @@ from goldspan.protocols import PoolItem
 from goldspan.spans import Codec
 from goldspan.store import SqlLedger, create_ledger
 from goldspan.store.ledger import empty_database
-from goldspan.store.schema import HEAD, metadata
+from goldspan.store.schema import VERSION, metadata
 
 TAGS = Codec.from_types(["no", "yes"], "PLAIN")
 _count = itertools.count()
@@ -157,8 +157,8 @@ class Schemas:
             with self.engine.begin() as connection:
                 # Without triggers: the log only grows.
                 connection.execute(text("SET LOCAL session_replication_role = replica"))
-                version = f"SELECT version_num FROM {name}.alembic_version"
-                if connection.execute(text(version)).scalar_one() == HEAD:
+                version = f"SELECT version FROM {name}.schema_version"
+                if connection.execute(text(version)).scalar_one() == VERSION:
                     deletes = (f"DELETE FROM {name}.{table}" for table in metadata.tables)
                     connection.exec_driver_sql("; ".join(deletes))
                     self.free.append(name)

@@ -48,7 +48,7 @@ def busy(ledger):
 
 def test_every_kind_of_event_can_happen_and_has_an_effect(busy):
     # What a private campaign's log holds besides: tests/store/test_people.py.
-    private = {"begin", "forget", "note", "snapshot"}
+    private = {"forget", "note"}
     assert {event.kind for event in busy.events()} == set(EFFECTS) - private
     with pytest.raises(UnknownNameError, match="a newer goldspan"):
         effect_of("party")

@@ -26,10 +26,8 @@ from goldspan.store import (
     open_ledger,
     restore_ledger,
 )
-from goldspan.store.engine import is_sqlite
-from goldspan.store.erasing import forget_listed, list_beside, rebase, scrub, write_list
+from goldspan.store.erasing import forget_listed, list_beside, scrub, write_list
 from goldspan.store.facts import Bound, record
-from goldspan.store.journal import EFFECTS
 from goldspan.store.ledger import empty_database
 from goldspan.store.people import ForgottenError
 from goldspan.store.schema import people, usage
@@ -131,7 +129,7 @@ def test_a_campaign_that_is_not_private_is_as_it_was(new_place):
         assert ledger.pseudonyms() == {}
         assert ANN in everything(ledger)
         assert not {"note", "forget"} & {event.kind for event in ledger.events()}
-        with pytest.raises(InputError, match="--old-log"):
+        with pytest.raises(InputError, match="its log names its workers"):
             ledger.forget(ANN, 30)
 
 
@@ -439,75 +437,6 @@ def test_a_kill_leaves_all_or_nothing_and_the_same_again_ends_it(tmp_path, where
         assert faults_of(ledger.database) == []
 
 
-# -- stores of before ------------------------------------------------------------------------------
-
-
-def test_an_old_log_is_replaced_by_one_that_goes_on_from_its_last_hash(new_place):
-    with make(new_place(), private=False) as ledger:
-        before, old = list(ledger.events())[-1], ledger.about(ANN)
-        spent, crowd = ledger.totals(), ledger.crowd()
-        flags, letters = ledger.records("flag"), ledger.records("outbox")
-        n = rebase(ledger.database, 50)
-        first, *rest = ledger.events()
-        assert (first.kind, first.number) == ("begin", before.number + 1)
-        assert (first.body["head"], first.body["events"]) == (before.hash, before.number)
-        assert first.time == 0  # hours count from the beginning
-        assert len(rest) + 1 == n
-        assert ledger.verify() == before.number + n
-        told = everything(ledger)
-        for word in (ANN, "bob", WORDS, "too hard", "good work", "5f2b9c", "I know"):
-            assert word not in told
-        assert ledger.is_private
-        assert ledger.totals() == spent
-        assert ledger.crowd().worker_ids.to_pylist() == crowd.worker_ids.to_pylist()
-        assert (ledger.records("flag"), ledger.records("outbox")) == (flags, letters)
-        assert [row["item"] for row in ledger.about(ANN)["answers"]] == [
-            row["item"] for row in old["answers"]
-        ]
-        assert faults_of(ledger.database) == []
-        # The campaign goes on, and everything that is sent again is known.
-        again = ledger.submit(f"web:key-of-a:{ANN}", ANN, "i0", ["yes"], 60)
-        assert again.repeated
-        assert ledger.submit("web:new-key-:bob", "bob", "i2", ["no"], 61).status == "accepted"
-        assert rebase(ledger.database, 62) == 0  # once
-        ledger.forget(ANN, 63)
-        assert ANN not in everything(ledger)
-        copy = empty_database(new_place())
-        assert replay(ledger.events(), copy) == ledger.verify()
-        assert state_of(copy) == state_of(ledger.database)
-        copy.engine.dispose()
-        kinds = {event.kind for event in ledger.events()}
-        assert kinds >= {"begin", "snapshot", "note", "forget"}
-        assert kinds <= set(EFFECTS)
-        with pytest.raises(Exception, match="only grows"), ledger.database.engine.begin() as one:
-            one.exec_driver_sql("DELETE FROM events")
-
-
-def test_a_changed_beginning_is_seen(new_place, tmp_path):
-    with make(new_place(), private=False) as ledger:
-        rebase(ledger.database, 50)
-        export_ledger(ledger, tmp_path / "out")
-    path = tmp_path / "out" / "events.jsonl"
-    path.write_text(path.read_text().replace('"spent":30', '"spent":20', 1))
-    with pytest.raises(InputError, match="the log is broken"):
-        import_ledger(tmp_path / "out", new_place())
-
-
-def test_an_old_backup_honours_tombstones_and_gets_a_new_log(tmp_path):
-    place = tmp_path / "c.sqlite"
-    with make(place, private=False) as ledger:
-        backup_ledger(ledger, tmp_path / "old.sqlite")
-        rebase(ledger.database, 50)
-        ledger.forget(ANN, 51)
-        write_list(ledger.database, list_beside(place))
-    with restore_ledger(tmp_path / "old.sqlite", tmp_path / "new.sqlite") as ledger:
-        assert ledger.is_private
-        assert ANN not in ledger.standing()
-        assert "bob" in ledger.standing()
-        assert is_sqlite(ledger.database.engine)
-    assert ANN.encode() not in bytes_of(tmp_path / "new.sqlite")
-
-
 # -- what verifies, counts and exports do with people ---------------------------------------------
 
 
@@ -552,14 +481,6 @@ def test_daily_counts_hold_no_hash_of_an_id_and_go_with_the_person(new_place):
         assert counted(ledger) == {plain_hash(ledger.pseudonyms()["bob"])}
         with pytest.raises(InputError, match="1 a day"):
             ledger.take("sessions", "bob", 1, 31)
-
-
-def test_a_new_log_takes_no_counts_of_ids_along(new_place):
-    with make(new_place(), private=False) as ledger:
-        ledger.take("sessions", ANN, 9, 15)
-        assert counted(ledger) == {plain_hash(ANN)}
-        rebase(ledger.database, 50)
-        assert counted(ledger) == set()
 
 
 CHANGED_NOTES = {
@@ -608,10 +529,9 @@ def test_a_person_who_is_back_and_workers_without_ids_are_told(new_place):
         assert told.startswith("1 workers")
 
 
-def test_after_a_new_log_and_forgetting_all_checks_hold_and_see_changes(new_place, tmp_path):
-    with make(new_place(), private=False) as ledger:
+def test_after_forgetting_all_checks_hold_and_see_changes(new_place, tmp_path):
+    with make(new_place()) as ledger:
         web_flag(ledger, ANN)
-        rebase(ledger.database, 50)
         ledger.forget(ANN, 51)
         ledger.check_facts()
         found = verify(ledger.database)
@@ -670,19 +590,16 @@ def test_names_of_annotators_in_a_plan_are_not_kept(new_place):
     plan = {"name": "c", "crowd": {"source": "web", "annotators": [ANN]}}
     change = {"sections": {"crowd": {"annotators": [ANN]}, "stop": {}}, "items": 4, "stopped": ""}
     told = [f"crowd.annotators was ['bob'] and is ['{ANN}']", "budget.money was 1 and is 2"]
-    for private in (True, False):
-        with make(new_place(), private=private) as ledger:
-            ledger.record("plan", "plan", {"plan": plan, "items": 4}, 20)
-            ledger.record("change", "1", {**change, "changed": told}, 21)
-            if not private:
-                rebase(ledger.database, 50)
-            assert ledger.records("plan")["plan"]["plan"] == {**plan, "crowd": {"source": "web"}}
-            assert ledger.records("change")["1"]["changed"] == told[1:]
-            assert ledger.records("change")["1"]["sections"] == {"crowd": {}, "stop": {}}
-            ledger.forget(ANN, 60)
-            assert ANN not in everything(ledger)
-            assert ledger.was_forgotten(ANN)
-            assert not ledger.was_forgotten("bob")
-            ledger.record("link", "link-new", {"worker": ANN, "issued": 1, "expires": 9}, 61)
-            assert not ledger.was_forgotten(ANN)
-            assert verify(ledger.database).is_whole
+    with make(new_place()) as ledger:
+        ledger.record("plan", "plan", {"plan": plan, "items": 4}, 20)
+        ledger.record("change", "1", {**change, "changed": told}, 21)
+        assert ledger.records("plan")["plan"]["plan"] == {**plan, "crowd": {"source": "web"}}
+        assert ledger.records("change")["1"]["changed"] == told[1:]
+        assert ledger.records("change")["1"]["sections"] == {"crowd": {}, "stop": {}}
+        ledger.forget(ANN, 60)
+        assert ANN not in everything(ledger)
+        assert ledger.was_forgotten(ANN)
+        assert not ledger.was_forgotten("bob")
+        ledger.record("link", "link-new", {"worker": ANN, "issued": 1, "expires": 9}, 61)
+        assert not ledger.was_forgotten(ANN)
+        assert verify(ledger.database).is_whole

@@ -4,6 +4,7 @@ bytes."""
 from __future__ import annotations
 
 import json
+import os
 import random
 import subprocess
 import sys
@@ -14,13 +15,12 @@ from sqlalchemy import inspect, select
 
 from campaign.tiny import plan_of, toml, write_files
 from goldspan.cli import main
-from goldspan.old_name import variable
 from goldspan.store import open_ledger
 from goldspan.store.engine import connect, to_url
 from goldspan.store.schema import campaign
 from goldspan.store.verify import faults_of
 
-KILLS = int(variable("GOLDSPAN_TORTURE") or "4")
+KILLS = int(os.environ.get("GOLDSPAN_TORTURE") or "4")
 SERVER = Path(__file__).with_name("dying_runs.py")
 RESULTS = ("gold.csv", "bill.csv", "rounds.jsonl", "record.json")
 WORK = {

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import gzip
+import os
 from pathlib import Path
 
 import pytest
 
 from goldspan.errors import InputError, UnknownNameError
-from goldspan.old_name import variable
 from studies import STUDIES, run_study
 from studies.registry import WITH_PICTURE, WITHOUT_DATA
 from studies.table import Study, Table
@@ -135,7 +135,7 @@ def test_a_crf_inside_reaches_what_was_seen_on_the_real_crowd(quarter):
 
 @pytest.mark.realdata
 @pytest.mark.skipif(
-    variable("GOLDSPAN_TORTURE") is None, reason="takes minutes: set GOLDSPAN_TORTURE"
+    os.environ.get("GOLDSPAN_TORTURE") is None, reason="takes minutes: set GOLDSPAN_TORTURE"
 )
 def test_a_crf_inside_reaches_what_was_seen_on_the_whole_real_crowd(data):
     study = run_study(

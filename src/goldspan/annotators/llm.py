@@ -252,13 +252,7 @@ class LanguageModel(Annotator):
         return {key: value for key, value in body.items() if value is not None}
 
     def key_of(self, item: PoolItem) -> str:
-        """Return the key under which the replies about an item are kept.
-
-        Until version 0.2 it did not hold the address: replies that were kept so are still read.
-        """
-        before = hash_of([self.options.model, self.prompt_hash, content_hash(item)])
-        if self._replies.has(before):
-            return before
+        """Return the key under which the replies about an item are kept."""
         return hash_of([self._address, self.options.model, self.prompt_hash, content_hash(item)])
 
     @property

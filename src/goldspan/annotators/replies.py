@@ -163,10 +163,6 @@ class Replies:
         """Keep the words of a prompt under its hash."""
         self._write("INSERT OR IGNORE INTO prompts VALUES (?, ?)", (prompt, content))
 
-    def has(self, key: str) -> bool:
-        """Whether anything is kept under a key."""
-        return bool(self._read("SELECT 1 FROM calls WHERE key = ? LIMIT 1", (key,)))
-
     def models(self, prompt: str, before: str) -> list[tuple[str, str, int]]:
         """Return the models that replied to a prompt: id, fingerprint, number of replies."""
         return self._read(

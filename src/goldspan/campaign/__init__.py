@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 from goldspan._lazy import lazy
 
 if TYPE_CHECKING:
-    from goldspan.campaign.inputs import inputs_as_begun as inputs_as_begun
     from goldspan.campaign.inputs import read_inputs as read_inputs
     from goldspan.campaign.loop import Campaign as Campaign
     from goldspan.campaign.loop import Steps as Steps

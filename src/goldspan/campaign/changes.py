@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from goldspan.campaign.clock import WallTimes
-from goldspan.campaign.inputs import CampaignInputs, begun_tokens
+from goldspan.campaign.inputs import CampaignInputs
 from goldspan.campaign.plan import Plan
 from goldspan.crowd import Crowd
 from goldspan.errors import FaultsError, InputError
@@ -49,8 +49,6 @@ def versions() -> dict[str, str]:
 
 CHANGE = "change"
 """Kind of the records of changes, under a number each."""
-TOLD = "told"
-"""Kind of the records of what is told once."""
 FREE = (
     "budget",
     "stop",
@@ -80,8 +78,7 @@ _WHY = {
 def begin(inputs: CampaignInputs, ledger: Ledger, now: int) -> list[str]:
     """Put plan, pool and guideline in force, and return what is to be told of it, a line each.
 
-    Everything is checked before anything is kept. Items of a campaign that version 0.1 began get
-    their texts, which it did not keep.
+    Everything is checked before anything is kept.
     """
     plan, cap, has_begun = (
         inputs.plan.model_dump(mode="json"),
@@ -91,7 +88,6 @@ def begin(inputs: CampaignInputs, ledger: Ledger, now: int) -> list[str]:
     changed = _changed(inputs, ledger) if has_begun else []
     guideline = describe_guideline(inputs.plan, inputs.guideline)
     if has_begun:
-        _check_tokens(inputs, ledger)
         _check_items(inputs, ledger)
         _refuse(changed)
         _check_cap(cap, ledger)
@@ -99,12 +95,12 @@ def begin(inputs: CampaignInputs, ledger: Ledger, now: int) -> list[str]:
     added, notes = _add_pool(inputs, ledger, now, is_new=not has_begun)
     if not has_begun:
         facts = {
-            "id": inputs.key, "plan": plan, "versions": versions(), "tokens": inputs.tokens,
+            "id": inputs.key, "plan": plan, "versions": versions(),
             "method": inputs.plan.method,
         }  # fmt: skip
         ledger.record("plan", "plan", {**facts, "items": n_items}, now)
     else:  # a kill may have come after they were added
-        added = max(added, n_items - _n_items(ledger, n_items))
+        added = max(added, n_items - _n_items(ledger))
         lines += [f"{added} items were added to the pool"] if added else []
     # Before the plan, which says which labels there were: a kill may come between the two.
     told = _begin_version(guideline, inputs, ledger, now)
@@ -123,7 +119,7 @@ VERSION = "version"
 """Kind of the records of versions, under the numbers 1, 2, …"""
 
 
-def describe_guideline(plan: Plan, text: str | None) -> dict[str, Any]:
+def describe_guideline(plan: Plan, text: str) -> dict[str, Any]:
     """Return the label set and guideline of a plan, with a hash of both."""
     found = {"labels": list(plan.task.labels or plan.task.types), "text": text}
     words = json.dumps(found, sort_keys=True, ensure_ascii=False)
@@ -136,39 +132,19 @@ def _begin_version(
     """Begin a version if labels or guideline changed; return a line about it."""
     before = list(ledger.records(VERSION).values())
     if not before:
-        old = _unmarked(inputs, ledger)
-        first = now_valid if old is None else describe_guideline(old, None)
-        codec = (inputs.plan if old is None else old).codec
-        ledger.begin_version(first, codec, now)
-        before = [first]
+        ledger.begin_version(now_valid, inputs.plan.codec, now)
+        before = [now_valid]
     if before[-1]["hash"] == now_valid["hash"]:
         return []
     number = ledger.begin_version(now_valid, inputs.plan.codec, now)
     return [f"guideline: version {number} from now on: {_what_changed(before[-1], now_valid)}"]
 
 
-def _unmarked(inputs: CampaignInputs, ledger: Ledger) -> Plan | None:
-    """Return the plan of a campaign from before versions were kept, if it said otherwise.
-
-    Its guideline is not known then.
-    """
-    old = plan_in_force(ledger)
-    new = inputs.plan.model_dump(mode="json")
-    labels = [key.partition(".")[2] for key in LABELS]
-    if all(old["task"].get(key, []) == new["task"][key] for key in labels) and (
-        old.get("page", {}).get("instructions") == new["page"]["instructions"]
-    ):
-        return None
-    return Plan.model_validate_json(json.dumps(old))
-
-
 def _what_changed(old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
     """Return the difference of two versions in words."""
     added = [label for label in new["labels"] if label not in old["labels"]]
     found = [f"labels added: {', '.join(added)}"] if added else []
-    if old["text"] is None:
-        found.append("the instructions may have changed")
-    elif old["text"] != new["text"]:
+    if old["text"] != new["text"]:
         found.append("the instructions changed")
     return "; ".join(found)
 
@@ -203,24 +179,12 @@ def _add_pool(
         if is_new or not any(fault.kind == "duplicate-item" for fault in error.faults):
             raise
         raise FaultsError(error.faults, _unlike(inputs)) from None
-    if is_new:
-        return added, list(inputs.notes)
-    told = []
-    if "tokens" not in ledger.records("plan")["plan"] and not ledger.records(TOLD):
-        lost = _without_text(inputs, ledger)
-        ledger.record(TOLD, "texts", {"lost": lost}, now)
-        if lost:
-            told.append(
-                f"{lost} items were stored without their texts by an older version, and are gone "
-                f"from {inputs.plan.pool.file}: what is written of them shows their tokens with "
-                "blanks between"
-            )
-    return added, told
+    return added, list(inputs.notes) if is_new else []
 
 
-def _n_items(ledger: Ledger, otherwise: int) -> int:
+def _n_items(ledger: Ledger) -> int:
     """Return how many items the pool had when it was last put in force."""
-    return int({**ledger.records("plan")["plan"], **_last(ledger)}.get("items", otherwise))
+    return int({**ledger.records("plan")["plan"], **_last(ledger)}["items"])
 
 
 def _unlike(inputs: CampaignInputs) -> str:
@@ -232,12 +196,6 @@ def _unlike(inputs: CampaignInputs) -> str:
         "are known by their number in the file: add new ones at its end, and change, move and "
         "remove none"
     )
-
-
-def _without_text(inputs: CampaignInputs, ledger: Ledger) -> int:
-    if inputs.pool.text is None:
-        return 0
-    return len(set(ledger.crowd("pool").item_ids.to_pylist()) - set(inputs.ids))
 
 
 def pending(inputs: CampaignInputs, ledger: Ledger) -> list[str]:
@@ -318,17 +276,6 @@ def _check_cap(cap: int, ledger: Ledger) -> None:
         )
 
 
-def _check_tokens(inputs: CampaignInputs, ledger: Ledger) -> None:
-    """Reject texts that are cut by another rule than the campaign's."""
-    rule = begun_tokens(ledger)
-    if rule != inputs.tokens:
-        raise InputError(
-            f"this campaign cuts its texts by the rule {rule!r}, and they were read by "
-            f"{inputs.tokens!r}: open its files with "
-            "goldspan.campaign.inputs_as_begun(inputs, ledger)"
-        )
-
-
 def _check_items(inputs: CampaignInputs, ledger: Ledger) -> None:
     """Reject a pool from which items are gone that were asked about."""
     there = set(inputs.ids)
@@ -343,7 +290,7 @@ def _check_items(inputs: CampaignInputs, ledger: Ledger) -> None:
 def _is_the_same(key: str, old: Any, new: Any, inputs: CampaignInputs) -> bool:
     """Return whether a key may only say what held without it: the store compares the items."""
     if key == "task.tokens":
-        return inputs.tokens == "fine" and {old, new} <= {None, "fine", "given"}
+        return {old, new} <= {None, "fine", "given"}
     if key == "pool.format":
         return {old, new} == {None, "text"} and inputs.plan.pool.file.lower().endswith(".txt")
     return key in {"pool.text", "pool.id", "pool.document"}

@@ -25,7 +25,7 @@ from goldspan.crowd.gold import attach_gold
 from goldspan.crowd.model import list_array
 from goldspan.errors import Fault, FaultsError, FormatError, InputError
 from goldspan.money import from_micro
-from goldspan.protocols import Ledger, PoolItem
+from goldspan.protocols import PoolItem
 from goldspan.selection import Pool
 from goldspan.selection.base import order_of
 from goldspan.selection.pool import OnDemand
@@ -36,7 +36,7 @@ from goldspan.spans import (
     to_tokens,
     write,
 )
-from goldspan.spans.text import Cut, to_chars
+from goldspan.spans.text import to_chars
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,8 +51,6 @@ class CampaignInputs:
         control: Known labels of the gold questions by item id.
         truth: The items with the gold that simulated workers know, or None.
         test: Items and their labels to measure the model on, or None.
-        tokens: The rule by which texts without tokens are cut: "fine", or "words" of a campaign
-            that version 0.1 began.
         notes: What was found out about the pool when it was read.
         numbered: Whether items are known by their places in the file.
         guideline: The instructions for annotators, in Markdown.
@@ -65,7 +63,6 @@ class CampaignInputs:
     control: dict[str, list[str]]
     truth: Crowd | None = None
     test: tuple[Pool, Labels] | None = None
-    tokens: str = "fine"
     notes: tuple[str, ...] = ()
     numbered: bool = False
     guideline: str = ""
@@ -148,24 +145,22 @@ class CampaignInputs:
         return found
 
 
-def read_inputs(plan: Plan, folder: str | Path = ".", tokens: str = "fine") -> CampaignInputs:
+def read_inputs(plan: Plan, folder: str | Path = ".") -> CampaignInputs:
     """Read the files of a plan.
 
     Args:
         plan: The plan.
         folder: Where its files lie: the folder of the plan's own file.
-        tokens: The rule by which texts without tokens are cut, unless the plan names one; a
-            campaign that has begun keeps its own, see `inputs_as_begun`.
 
     Raises:
         FaultsError: Files are missing or do not fit; all that is wrong is listed.
     """
     faults: list[Fault] = []
     base = Path(folder)
-    read = _attempt("pool.file", faults, lambda: _pool(plan, base, tokens))
+    read = _attempt("pool.file", faults, lambda: _pool(plan, base))
     if read is None:
         raise FaultsError(faults, "the plan's files are refused")
-    facts = {"tokens": tokens, "notes": read.notes, "numbered": read.numbered}
+    facts = {"notes": read.notes, "numbered": read.numbered}
     bare = CampaignInputs(plan, base, read.pool, plan.codec, {}, **facts)
     has_known = not (plan.crowd.truth is None and (plan.control is None or not plan.control.gold))
     items = _items(bare) if has_known else None
@@ -181,31 +176,6 @@ def read_inputs(plan: Plan, folder: str | Path = ".", tokens: str = "fine") -> C
     return found
 
 
-def inputs_as_begun(inputs: CampaignInputs, ledger: Ledger) -> CampaignInputs:
-    """Return the inputs with its texts cut as they were when the campaign began.
-
-    Args:
-        inputs: The plan with its files.
-        ledger: Where the campaign is kept, or will be.
-
-    Raises:
-        FaultsError: The files do not fit.
-    """
-    rule = begun_tokens(ledger)
-    if rule is None or rule == inputs.tokens:
-        return inputs
-    return read_inputs(inputs.plan, inputs.folder, rule)
-
-
-def begun_tokens(ledger: Ledger) -> str | None:
-    """Return the rule by which a campaign cuts texts; None if it has not begun.
-
-    Version 0.1 kept no rule, for it had one.
-    """
-    begun = ledger.records("plan").get("plan")
-    return None if begun is None else str(begun.get("tokens", "words"))
-
-
 def _attempt(key: str, faults: list[Fault], read: Callable[[], Any]) -> Any:
     try:
         return read()
@@ -213,11 +183,11 @@ def _attempt(key: str, faults: list[Fault], read: Callable[[], Any]) -> Any:
         faults.append(Fault(f"{key}: {error.message}"))
 
 
-def _pool(plan: Plan, folder: Path, tokens: str) -> PoolFile:
+def _pool(plan: Plan, folder: Path) -> PoolFile:
     asked = plan.pool
     read = read_pool(
         str(folder / asked.file), asked.format, text=asked.text, id=asked.id,
-        document=asked.document, tokens=plan.task.tokens, otherwise=tokens,
+        document=asked.document, tokens=plan.task.tokens,
     )  # fmt: skip
     pool = read.pool
     if pool.text is None and not plan.is_single:
@@ -270,8 +240,7 @@ def _gold(inputs: CampaignInputs, items: Crowd, file: str) -> Crowd:
         if inputs.plan.is_single or any(fault.kind != "tokens" for fault in error.faults):
             raise
         # The same texts, cut in another way: spans are the same characters.
-        cut: Cut = "expand" if inputs.tokens == "words" else "error"
-        known = _on_tokens_of(items, read_crowd(path, encoding=options.encoding), cut)
+        known = _on_tokens_of(items, read_crowd(path, encoding=options.encoding))
         found = attach_gold(items, known, options)
     reject_other_labels(inputs, found, file)
     return found
@@ -284,7 +253,7 @@ def reject_other_labels(inputs: CampaignInputs, found: Crowd, file: str) -> None
         raise InputError(f"{file} has labels that the task has not: {', '.join(sorted(more))}")
 
 
-def _on_tokens_of(items: Crowd, known: Crowd, cut: Cut) -> Crowd:
+def _on_tokens_of(items: Crowd, known: Crowd) -> Crowd:
     """Return the gold of texts on the tokens by which items have them; others stay as they are."""
     made = CrowdBuilder(ReadOptions(encoding=known.tagset.encoding))
     faults: list[Fault] = []
@@ -308,7 +277,7 @@ def _on_tokens_of(items: Crowd, known: Crowd, cut: Cut) -> Crowd:
         to = [(a, a + len(word)) for a, word in zip(mine[2], mine[1], strict=True)]
         try:
             spans = to_chars(text, parse(complete, known.tagset.encoding), tokens=bounds)
-            found = to_tokens(text, spans, tokens=to, cut=cut)
+            found = to_tokens(text, spans, tokens=to)
         except FaultsError as error:
             faults += [replace(fault, item=name) for fault in error.faults]
             continue

@@ -83,9 +83,7 @@ SEEN = "last_answer"
 def method_of(plan: Plan, ledger: Ledger) -> str:
     """Return how a campaign aggregates: a default is the one that it began with."""
     begun = ledger.records("plan").get("plan")
-    if plan.aggregate.method or begun is None:
-        return plan.method
-    return str(begun.get("method", plan.first_default))
+    return plan.method if plan.aggregate.method or begun is None else str(begun["method"])
 
 
 def crowd_for(plan: Plan, ledger: Ledger) -> Crowd:

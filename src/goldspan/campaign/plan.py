@@ -502,27 +502,7 @@ class Plan(Section):
     @property
     def method(self) -> str:
         """How answers become labels; a campaign keeps what it began with, see `method_of`."""
-        if self.aggregate.method:
-            return self.aggregate.method
-        return self.first_default if self._is_for_first_default() else DEFAULT
-
-    def _is_for_first_default(self) -> bool:
-        """Return whether there are parameters, and only the first default has all of them."""
-        if not self.aggregate.params:
-            return False
-        from goldspan.aggregation import get_aggregator
-
-        given = {*self.aggregate.params}
-        is_new, is_old = (
-            given <= {*get_aggregator(name).parameter_names()}
-            for name in (DEFAULT, self.first_default)
-        )
-        return is_old and not is_new
-
-    @property
-    def first_default(self) -> str:
-        """What was the default until version 0.2; parameters that it alone has are for it."""
-        return "ds" if self.is_single else "bsc-seq"
+        return self.aggregate.method or DEFAULT
 
     @property
     def is_paid(self) -> bool:

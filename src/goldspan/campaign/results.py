@@ -331,8 +331,8 @@ def drawn_curve(plan: Plan, rounds: Sequence[Mapping[str, Any]]) -> dict[str, An
 
 
 def last_warnings(rounds: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Return the warnings of the last round; rounds from before version 0.2 have none."""
-    return list(rounds[-1].get("warnings", ())) if rounds else []
+    """Return the warnings of the last round."""
+    return list(rounds[-1]["warnings"]) if rounds else []
 
 
 def _spending(ledger: Ledger, crowd: Crowd) -> tuple[dict[str, Any], ...]:

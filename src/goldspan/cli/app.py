@@ -8,19 +8,18 @@ The module of a command is imported when the command is called, and not for the 
 from __future__ import annotations
 
 import sys
-import warnings
 from collections.abc import Iterator, MutableMapping
 from importlib import import_module
 from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from goldspan import __version__
-from goldspan.cli.commands import Group, command_with
+from goldspan.cli.commands import Command
 from goldspan.cli.compiling import notice
 from goldspan.cli.output import leave_quietly, warn
-from goldspan.errors import GoldspanError, InputError
-from goldspan.old_name import OldNameWarning
+from goldspan.errors import GoldspanError
 
 GROUPS: dict[str, dict[str, tuple[str, str]]] = {
     "Campaigns": {
@@ -88,21 +87,6 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
     },
 }
 """The commands as `--help` lists them: the module of `goldspan.cli` and a summary of each."""
-OLD_COMMANDS = {
-    "agree": "agreement",
-    "plan-test": "qualification",
-    "control": "gold-questions",
-    "links": "invite",
-    "outbox": "payments",
-}
-"""What commands were called until version 0.2."""
-OLD_OPTIONS = {
-    "workers": {"--sure": "--confidence"},
-    "qualification": {"--most": "--max"},
-    "gold-questions": {"--most-shown": "--max-shown"},
-    "payments": {"--why": "--reason", "--again": "--retry"},
-}
-"""What options were called until version 0.2."""
 _INTERRUPTED = "goldspan: interrupted; nothing half-written is left behind"
 
 
@@ -134,8 +118,9 @@ class _Loaded(MutableMapping[str, Any]):
             found = getattr(import_module(f"goldspan.cli.{module}"), attribute)
             if not isinstance(found, typer.Typer):
                 function, found = found, typer.Typer(add_completion=False, rich_markup_mode=None)
-                cls = command_with(OLD_OPTIONS.get(name, {}))
-                register = found.command(name, cls=cls, short_help=summary, epilog=_epilog(name))
+                register = found.command(
+                    name, cls=Command, short_help=summary, epilog=_epilog(name)
+                )
                 register(function)
             self.built[name] = typer.main.get_command(found)
             self.built[name].name = name
@@ -154,15 +139,12 @@ class _Loaded(MutableMapping[str, Any]):
         return len(self.table)
 
 
-class _Commands(Group):
+class _Commands(TyperGroup):
     """All commands; their list is in plain text: Rich would double the time that it takes."""
-
-    old_names = OLD_COMMANDS
 
     def __init__(self, **attributes: Any) -> None:
         super().__init__(**attributes)
-        hidden, self.commands = self.commands, _Loaded()
-        self.commands.update(hidden)
+        self.commands = _Loaded()
 
     def list_commands(self, ctx: Any) -> list[str]:
         """Return the names, without building the commands."""
@@ -224,40 +206,14 @@ def root(
     del version
 
 
-@app.command(hidden=True, context_settings={"ignore_unknown_options": True})
-def study(words: Annotated[list[str] | None, typer.Argument(hidden=True)] = None) -> None:
-    """Raise an error that says where the replications of papers are: a command until 0.2."""
-    raise InputError(
-        "the replications of papers are no longer a command: in a checkout of goldspan, run "
-        f"`python -m studies {' '.join(words or ['NAME', '--data', 'DIR'])}`"
-    )
-
-
 def main(commands: typer.Typer = app) -> None:
     """Run a command line and end the process with the right code."""
-    warnings.formatwarning = _one_line
     try:
         code = _run(commands)
         sys.stdout.flush()
     except BrokenPipeError:
         leave_quietly()
     sys.exit(code)
-
-
-def _one_line(
-    message: Warning | str,
-    category: type[Warning],
-    filename: str,
-    lineno: int,
-    line: str | None = None,
-) -> str:
-    """Format a warning of an old name as a message to whoever typed the command."""
-    if issubclass(category, OldNameWarning):
-        return f"goldspan: {message}\n"
-    return _usual(message, category, filename, lineno, line)
-
-
-_usual = warnings.formatwarning
 
 
 def _run(commands: typer.Typer) -> int | str | None:

@@ -106,7 +106,7 @@ def run(
       goldspan run campaign.toml --store postgresql://localhost/campaign
     """
     check_part("campaign")
-    from goldspan.campaign import Campaign, Steps, inputs_as_begun
+    from goldspan.campaign import Campaign, Steps
     from goldspan.campaign.protocols import Waiting
     from goldspan.campaign.results import ReportData, write_exports
     from goldspan.crowd.atomic import NewPlaces
@@ -130,7 +130,6 @@ def run(
             ) as ledger,
             working(runner or inputs.plan.runner or "threads(1)") as where,
         ):
-            inputs = inputs_as_begun(inputs, ledger)
             status = Status.of(inputs, ledger)
             with shown(status, quiet=json) as display, interruptible() as interrupted:
                 campaign = Campaign(

@@ -1,19 +1,18 @@
-"""Commands and groups of commands: their help, old names, errors with the names of options.
+"""Commands and groups of commands: their help, and errors with the names of options.
 
 Help is plain text, which Click wraps. `--help` leaves out the groups of options whose title begins
 with "More"; `--help-all` shows them too.
-Commands and options that were renamed keep their old names for one version, hidden.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import cache
-from typing import Annotated, Any, ClassVar, TypeVar
+from typing import Annotated, Any, TypeVar
 
 import typer
-from typer.core import TyperCommand, TyperGroup
+from typer.core import TyperCommand
 
 from goldspan.cli.output import warn
 from goldspan.errors import InputError
@@ -24,24 +23,8 @@ _WIDTH = 26
 _TYPES = re.compile(r"<(?:list\[)?(str|int|float)( range)?\]?>")
 
 
-class Group(TyperGroup):
-    """A group of commands, some of which were renamed."""
-
-    old_names: ClassVar[Mapping[str, str]] = {}
-    """The present names by the old ones."""
-
-    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """Find the command that is called, also by its old name."""
-        if args and args[0] in self.old_names:
-            args = [_present(args[0], self.old_names[args[0]]), *args[1:]]
-        return super().resolve_command(ctx, args)
-
-
 class Command(TyperCommand):
     """A command."""
-
-    old_options: ClassVar[Mapping[str, str]] = {}
-    """The present options by the old ones."""
 
     def __init__(self, *arguments: Any, **attributes: Any) -> None:
         super().__init__(*arguments, **attributes)
@@ -63,16 +46,6 @@ class Command(TyperCommand):
             with formatter.section(title):
                 rows = [(name.ljust(min(width, _WIDTH)), text) for name, text in groups[title]]
                 formatter.write_dl(rows, col_max=_WIDTH)
-
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Read the command line, also with old names of options."""
-        return super().parse_args(ctx, [self._present(word) for word in args])
-
-    def _present(self, word: str) -> str:
-        name, equals, value = word.partition("=")
-        if name not in self.old_options:
-            return word
-        return f"{_present(name, self.old_options[name])}{equals}{value}"
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command; a message about a parameter of the library names its option."""
@@ -141,13 +114,3 @@ def _rank(title: str) -> int:
 
 def _value_name(found: re.Match[str]) -> str:
     return "TEXT" if found[1] == "str" else "NUMBER"
-
-
-def command_with(old_options: Mapping[str, str]) -> type[Command]:
-    """Return the class of a command with options that were renamed."""
-    return type("Command", (Command,), {"old_options": old_options})
-
-
-def _present(old: str, new: str) -> str:
-    warn(f"goldspan: {old} is the old name of {new}, and will be removed in the next version")
-    return new

@@ -8,6 +8,7 @@ command with a parameter `reading`.
 
 from __future__ import annotations
 
+import os
 import shlex
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -386,7 +387,6 @@ class Place:
     def check_served(self) -> None:
         """Reject a place without a campaign or without the server's secret; create nothing."""
         from goldspan.errors import InputError
-        from goldspan.old_name import variable
         from goldspan.store import open_ledger
         from goldspan.web.settings import FILE as SECRET
         from goldspan.web.settings import VARIABLE
@@ -402,7 +402,7 @@ class Place:
         except InputError as error:
             error.add_note(start)
             raise
-        if not (variable(VARIABLE) or (Path(self.out) / SECRET).is_file()):
+        if not (os.environ.get(VARIABLE) or (Path(self.out) / SECRET).is_file()):
             raise InputError(
                 f"{self.out} holds no {SECRET}, the server's secret, and links signed by another "
                 f"would not work; {start}"

@@ -6,8 +6,6 @@ import csv
 import io
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from enum import StrEnum
-from json import loads
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -226,13 +224,6 @@ LARGEST = 1 << 28
 """Bytes of a file that is looked into for a person's id."""
 
 
-class OldLog(StrEnum):
-    """What becomes of an old log, which names people by their ids."""
-
-    remove = "remove"
-    keep = "keep"
-
-
 @at_campaign
 def forget(
     place: Place,
@@ -247,10 +238,6 @@ def forget(
     yes: bool = flag("Do not ask for confirmation.", "--yes"),
     unsettled: bool = flag(
         "Forget also if a payment is still open, because it is settled elsewhere.", "--unsettled"
-    ),
-    old_log: OldLog | None = option(
-        "For a campaign of an older version, whose log names people: begin a new log, and"
-        " remove the old one or keep it in a folder of its own."
     ),
     json: AsJson = False,
 ) -> None:
@@ -288,7 +275,7 @@ def forget(
             try:
                 told.append(_forget(
                     inputs, ledger, name, place,
-                    dry=dry_run, yes=yes, unsettled=unsettled, old_log=old_log,
+                    dry=dry_run, yes=yes, unsettled=unsettled,
                 ))  # fmt: skip
             except UnsettledError as error:
                 if not expired:
@@ -321,32 +308,12 @@ def _forget(
     dry: bool,
     yes: bool,
     unsettled: bool,
-    old_log: OldLog | None,
 ) -> dict[str, Any]:
     from goldspan.campaign.clock import CampaignClock
-    from goldspan.store import export_ledger
-    from goldspan.store.erasing import Forgotten, rebase, scrub, write_list
+    from goldspan.store.erasing import scrub, write_list
     from goldspan.web.opening import list_of
 
-    is_old, kept_log = not ledger.is_private, ""
     clock = CampaignClock(ledger)
-    if is_old and (dry or old_log is None):
-        found = ledger.about(who)
-        if not dry:
-            ledger.forget(who, clock())  # raises, and says what to choose
-        counts = {"records": len(found["records"])}
-        result = Forgotten("", counts, {"answers": len(found["answers"])})
-        return _told(who, result, [], old_log="would be replaced", erased=False)
-    if is_old:
-        ledger.about(who)  # raises if unknown, before anything is done
-        _confirm(f"Begin a new log, and {old_log} the old one, which names all workers?", yes=yes)
-        if old_log == OldLog.keep:
-            kept_log = str(list_of(place.out, place.store).with_suffix(".old-log"))
-            if not _is_kept(kept_log, ledger):  # it was interrupted after that
-                export_ledger(ledger, kept_log)
-            Path(kept_log).chmod(0o700)
-        rebase(ledger.database, clock())
-        scrub(ledger.database)
     person = _id_of(ledger, who)
     if not unsettled and person is not None:
         _check_paid(inputs, ledger, person)
@@ -362,27 +329,14 @@ def _forget(
     left = list(_files(Path(place.out), person or who, result.pseudonym, dry=dry))
     if (person or who) in inputs.plan.crowd.annotators:
         left.append(f"{place.plan} (crowd.annotators)")
-    return _told(who, result, left, old_log=kept_log, erased=erased)
+    return _told(who, result, left, erased=erased)
 
 
-def _is_kept(folder: str, ledger: SqlLedger) -> bool:
-    """Whether a folder is an export of the log as it is now."""
-    from goldspan.store.copies import ABOUT
-
-    try:
-        about = loads((Path(folder) / ABOUT).read_text(encoding="utf-8"))
-        return bool(about["head"] == ledger.head)
-    except (OSError, ValueError, TypeError, KeyError):
-        return False
-
-
-def _told(
-    who: str, result: Forgotten, left: list[str], *, old_log: str = "", erased: bool = False
-) -> dict[str, Any]:
+def _told(who: str, result: Forgotten, left: list[str], *, erased: bool = False) -> dict[str, Any]:
     return {
         "worker": who, "pseudonym": result.pseudonym, "again": result.again,
         "removed": dict(result.removed), "kept": dict(result.kept),
-        "files": left, "old_log": old_log, "erased": erased,
+        "files": left, "erased": erased,
     }  # fmt: skip
 
 
@@ -472,8 +426,6 @@ def _words(told: Mapping[str, Any], *, dry: bool) -> str:
         lines = [f"{who} would be forgotten; removed: {removed}; kept: {stay}"]
     else:
         lines = [f"{who} is forgotten; removed: {removed}", f"kept under {name}: {stay}"]
-    if told["old_log"]:
-        lines.append(f"the old log, which names all workers: {told['old_log']}")
     lines += [f"still names them, and is yours to remove: {path}" for path in told["files"]]
     if not dry:
         if not told["erased"]:

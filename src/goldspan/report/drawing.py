@@ -20,7 +20,6 @@ from goldspan.crowd import Crowd
 from goldspan.crowd.atomic import new_file
 from goldspan.crowd.measures import Agreement, Quartiles
 from goldspan.errors import MissingExtraError, UnknownNameError
-from goldspan.old_name import OLD_NAME
 from goldspan.report.wording import count, percent, printable, shorten
 
 if TYPE_CHECKING:
@@ -147,8 +146,7 @@ def _save(
 
     with (
         own_settings(),
-        # The salt of the ids in a picture is seen by nobody: those of before stay as they are.
-        mpl.rc_context({"svg.hashsalt": OLD_NAME, "svg.fonttype": svg_text}),
+        mpl.rc_context({"svg.hashsalt": "goldspan", "svg.fonttype": svg_text}),
         warnings.catch_warnings(),
     ):
         warnings.filterwarnings("ignore", message="Glyph .* missing")

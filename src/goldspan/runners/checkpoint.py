@@ -56,8 +56,7 @@ class FileCheckpoint:
                     for name in file
                 }
             version, name = int(state.pop("version")), str(state.pop("fingerprint"))
-            members = state.pop(MEMBERS, None)  # files of before have none
-            if members is not None and state.keys() != set(members.tolist()):
+            if state.keys() - {MEMBERS} != set(state.pop(MEMBERS).tolist()):
                 raise ValueError("a member is missing, or one is too much")
         except DAMAGED:
             raise InputError(

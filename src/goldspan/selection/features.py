@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 from goldspan._arrays import rows_of
 from goldspan._kernel import kernel
 from goldspan.errors import InputError, UnknownNameError
-from goldspan.old_name import OLD_NAME
 from goldspan.selection.pool import MISSING, Column, Pool, read_discretiser
 from goldspan.tagger.features import FeatureMap, Template, read_templates
 
@@ -224,7 +223,7 @@ class Incidence:
 
 TEMPLATES = ("lower", "lower[-1]", "lower[1]", "kind", "suffix3")
 """Of texts, unless others are asked for: words, their neighbours, and what they look like."""
-FORMAT, OLD_FORMAT, VERSION = "goldspan-attribute-values", f"{OLD_NAME}-attribute-values", 1
+FORMAT, VERSION = "goldspan-attribute-values", 1
 SKIP = "skip"
 """The rule of columns that are not attributes, such as a label."""
 _STRING = pa.large_string()
@@ -362,7 +361,7 @@ class Features:
         """
         try:
             facts = json.loads(text)
-            is_ours = facts["format"] in {FORMAT, OLD_FORMAT}
+            is_ours = facts["format"] == FORMAT
             version = int(facts["version"]) if is_ours else 0
             if version == VERSION:
                 columns = tuple(Column.of_facts(one) for one in facts["columns"])

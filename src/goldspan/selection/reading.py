@@ -29,7 +29,6 @@ from goldspan.crowd.cells import is_marked, unguard
 from goldspan.crowd.grid import guess_delimiter
 from goldspan.crowd.source import Source, open_source
 from goldspan.errors import Fault, FormatError, InputError, UnknownNameError
-from goldspan.old_name import OLD_NAME
 from goldspan.selection.base import Selection
 from goldspan.selection.pool import IDS, Pool, PoolBuilder, joined, placed
 from goldspan.spans import tokenize
@@ -711,7 +710,7 @@ def _is_labelled(table: pa.Table) -> bool:
 
     header = table.column_names
     return (
-        bool({b"goldspan", b"goldspan.tags", OLD_NAME.encode()} & {*(table.schema.metadata or {})})
+        bool({b"goldspan", b"goldspan.tags"} & {*(table.schema.metadata or {})})
         or datasets.is_ours(header)
         or span_table.has_spans(header)
         or tag_columns.has_tags(table)

@@ -9,7 +9,6 @@ import sqlite3
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 from urllib.parse import quote
 
@@ -31,16 +30,7 @@ from goldspan.store.erasing import forget_listed, list_beside, lists_near, write
 from goldspan.store.journal import Chain, Database, canonical, log_rows, read_json
 from goldspan.store.ledger import SqlLedger, empty_database, open_ledger, where_of
 from goldspan.store.people import unsealed
-from goldspan.store.schema import (
-    HEAD,
-    answers,
-    items,
-    notes,
-    openings,
-    people,
-    upgrade,
-    version_of,
-)
+from goldspan.store.schema import answers, check_version, items, notes, openings, people
 from goldspan.store.verify import Tell, Verification, damaged, replay, verify
 from goldspan.store.verify import damaged as damage
 
@@ -123,7 +113,8 @@ def restore_ledger(
         try:
             _copy(source, temporary)
             with _opened(temporary, str(backup)) as copy:
-                upgrade(copy.engine, str(backup))
+                with copy.read() as connection:
+                    check_version(connection, str(backup))
                 found = verify(copy, tell=tell)
                 why = found.summary()
                 if found.is_whole:
@@ -151,10 +142,7 @@ def restore_ledger(
 
 @contextmanager
 def opened_unchanged(place: str | Path) -> Iterator[Database]:
-    """Open a campaign's database to be verified, and change nothing of a SQLite file.
-
-    A file with tables of an older goldspan is copied, and the copy is brought to this one's.
-    """
+    """Open a campaign's database to be verified, and change nothing of a SQLite file."""
     url, where = to_url(place), where_of(place)
     if url.get_backend_name() != "sqlite":
         with open_ledger(place) as ledger:
@@ -166,22 +154,9 @@ def opened_unchanged(place: str | Path) -> Iterator[Database]:
     try:
         with _opened(path, where, sync=False) as database:
             with database.read() as connection:
-                found = version_of(connection)
-            if found == HEAD:
-                yield database
-                return
-            if found is None:
-                raise InputError(f"{where} holds no campaign")
-            with TemporaryDirectory() as folder:
-                copy = Path(folder) / "copy.sqlite"
-                source = database.engine.raw_connection()
-                try:
-                    _copy(source.driver_connection, copy)
-                finally:
-                    source.close()
-                with _opened(copy, where) as migrated:
-                    upgrade(migrated.engine, where)
-                    yield migrated
+                if not check_version(connection, where):
+                    raise InputError(f"{where} holds no campaign")
+            yield database
     except (sqlite3.DatabaseError, SQLDatabaseError) as error:
         raise StoreError(f"{where}: {getattr(error, 'orig', error)}; {_RESTORE}") from None
 

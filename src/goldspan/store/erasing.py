@@ -1,4 +1,4 @@
-"""Forgetting people: their rows, lists of the forgotten, and a new log without their ids.
+"""Forgetting people: their rows, and lists of the forgotten.
 
 To forget somebody is one event ("forget"): it deletes their rows of the tables `people` and
 `notes`, keeps of payments the amount and what became of it, and leaves a tombstone: the pseudonym,
@@ -12,12 +12,12 @@ import json
 import os
 import secrets
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Connection, Table, delete, func, select, text
+from sqlalchemy import Connection, func, select
 
 from goldspan.crowd.atomic import write_text
 from goldspan.errors import InputError
@@ -25,26 +25,17 @@ from goldspan.store.assignments import OF_WORKER, free_leases
 from goldspan.store.engine import StoreError, is_sqlite
 from goldspan.store.facts import forget_counts, record
 from goldspan.store.journal import (
-    AT_ONCE,
-    BEGIN,
-    Balance,
-    Chain,
     Database,
     Entry,
     canonical,
-    log_rows,
-    put_campaign,
     read_json,
 )
 from goldspan.store.people import (
-    APART,
     BAR,
     DECISION,
     FLAG,
-    KEPT_APART,
     LETTER,
     LINK,
-    MASKED,
     REVOKED,
     SKIP,
     STATUS,
@@ -52,37 +43,29 @@ from goldspan.store.people import (
     SUBMISSION,
     SUGGESTED,
     VERDICTS,
-    charge_name,
     find_person,
     find_tombstone,
     hash_of,
     ids,
     is_private,
-    keep_note,
-    known_by,
-    masked,
     read_tombstones,
     shown,
     skip_reasons,
 )
 from goldspan.store.schema import (
-    BESIDE_THE_LOG,
     answers,
     campaign,
     charges,
     events,
     items,
     leases,
-    metadata,
     notes,
     people,
     records,
     skips,
     tombstones,
-    usage,
     workers,
 )
-from goldspan.store.verify import check_whole
 
 # --------------------------------------------------------------------------------------------------
 # All that is stored of a person, and what is deleted when they are forgotten.
@@ -129,9 +112,8 @@ def forget(
     connection = entry.connection
     if not entry.private:
         raise InputError(
-            "this campaign was begun before goldspan kept people apart: their ids are in its log, "
-            "from which nothing can be removed; give --old-log remove or --old-log keep to begin "
-            "a new log without them; nothing was changed"
+            "this campaign was not begun for people at a page: its log names its workers, and "
+            "nothing can be removed from it; remove the whole campaign; nothing was changed"
         )
     person = find_person(connection, who)
     if person is None:
@@ -366,135 +348,6 @@ def _rows_of(connection: Connection, table: Any, worker: Any) -> list[dict[str, 
 
 
 # --------------------------------------------------------------------------------------------------
-# A new log in place of an old one: its first event follows the old one's last hash.
-
-
-_NOT_IN_SNAPSHOT = {*BESIDE_THE_LOG, "campaign", "events", "notes", "tombstones"}
-"""Tables that are not in a snapshot."""
-
-
-def rebase(database: Database, now: int) -> int:
-    """Begin a new log without people's ids, all or nothing; return the number of its entries."""
-    check_whole(database)
-    return database.write(now, _rebase)
-
-
-def _rebase(entry: Entry) -> int:
-    if entry.private:
-        return 0
-    connection = entry.connection
-    chain = Chain()
-    for event in log_rows(connection):
-        if fault := chain.follow(event):
-            raise InputError(fault)
-    number, head = chain.number, chain.head
-    first = connection.execute(select(events).order_by(events.c.number).limit(1)).one()
-    row = connection.execute(select(campaign)).one()
-    _replace_log(connection)
-    connection.execute(usage.delete())  # made of ids; counting begins anew
-    entry.private = True
-    clock, entry.clock = entry.clock, first.time  # hours count from the campaign's beginning
-    body = {"name": row.name, "currency": row.currency, "cap": row.cap, "encoding": row.encoding}
-    body |= {"tags": read_json(row.tags), "private": 1, "events": number, "head": head}
-    body["origin"] = first.hash
-    body |= {"reserved": row.reserved, "spent": row.spent, "paused": row.paused}
-    kept_apart = _give_pseudonyms(entry)
-    rows = {table.name: list(_rows(connection, table)) for table in _tables()}
-    _empty(connection)
-    assert (entry.n_events, entry.head) == (number, head)
-    entry.log(BEGIN, body)
-    for kind, name, facts, person, entry.clock in kept_apart:
-        keep_note(entry, kind, name, facts, person)
-    entry.clock = clock
-    for name, found in rows.items():
-        for start in range(0, len(found), AT_ONCE):
-            entry.log("snapshot", {"table": name, "rows": found[start : start + AT_ONCE]})
-    return entry.n_events - number
-
-
-def put_begin(entry: Entry, body: Mapping[str, Any]) -> None:
-    """Write the campaign's row as it was at the beginning of the new log."""
-    if entry.replayed:
-        put_campaign(entry, body)
-    entry.private = True
-    entry.paused = body["paused"]
-    entry.balance = Balance(body["cap"], body["reserved"], body["spent"])
-    entry.connection.execute(campaign.update().values(private=1))
-
-
-def put_rows(entry: Entry, body: Mapping[str, Any]) -> None:
-    """Write rows of a table."""
-    entry.connection.execute(metadata.tables[body["table"]].insert(), body["rows"])
-
-
-def _tables() -> list[Table]:
-    """Return the tables of a snapshot, those first that others refer to."""
-    return [table for table in metadata.sorted_tables if table.name not in _NOT_IN_SNAPSHOT]
-
-
-def _rows(connection: Connection, table: Table) -> Iterator[dict[str, Any]]:
-    query = select(table).order_by(*table.primary_key.columns)
-    yield from (dict(row) for row in connection.execute(query).mappings())
-
-
-def _empty(connection: Connection) -> None:
-    for table in reversed(_tables()):
-        connection.execute(delete(table))
-
-
-def _replace_log(connection: Connection) -> None:
-    """Delete the old log: the guards that let it only grow are lifted for that."""
-    if is_sqlite(connection.engine):
-        query = "SELECT name, sql FROM sqlite_master WHERE type = 'trigger' AND tbl_name = 'events'"
-        guards = connection.execute(text(query)).all()
-        for guard in guards:
-            connection.exec_driver_sql(f"DROP TRIGGER {guard.name}")
-        connection.execute(delete(events))
-        for guard in guards:
-            connection.exec_driver_sql(guard.sql)
-        return
-    connection.execute(text("ALTER TABLE events DISABLE TRIGGER USER"))
-    connection.execute(delete(events))
-    connection.execute(text("ALTER TABLE events ENABLE TRIGGER USER"))
-
-
-def _give_pseudonyms(entry: Entry) -> list[tuple[str, str, dict[str, Any], str | None, int]]:
-    """Put pseudonyms in place of ids in all tables; return the records that become notes."""
-    connection = entry.connection
-    rows = connection.execute(select(workers).order_by(workers.c.number)).all()
-    names = {row.id: known_by(entry, row.id) for row in rows}
-    for row in rows:
-        known = workers.update().where(workers.c.number == row.number)
-        connection.execute(known.values(id=names[row.id]))
-    apart: list[tuple[str, str, dict[str, Any], str | None, int]] = []
-    for row in connection.execute(select(records).order_by(records.c.number)).all():
-        name, body = masked(entry, row.kind, row.name, read_json(row.body))
-        mine = records.c.number == row.number
-        if row.kind in KEPT_APART:
-            apart.append((row.kind, name, body, None, row.time))
-            connection.execute(records.delete().where(mine))
-        elif row.kind in MASKED or "worker" in body:
-            words = canonical(body)
-            connection.execute(records.update().where(mine).values(name=name, body=words))
-    who = {row.number: names[row.id] for row in rows}
-    for row in connection.execute(select(answers.c.number, answers.c.key, answers.c.worker)).all():
-        start, _, rest = row.key.partition(":")
-        name, colon, _ = rest.partition(":")
-        if colon:
-            key = f"{start}:{name}:{who[row.worker]}"
-            mine = answers.update().where(answers.c.number == row.number)
-            connection.execute(mine.values(key=key))
-    for row in connection.execute(select(charges)).all():
-        mine = charges.update().where(charges.c.number == row.number)
-        connection.execute(mine.values(name=charge_name(entry, row.name)))
-    for row in connection.execute(select(skips)).all():
-        facts = {"reason": row.reason}
-        apart.append((SKIP, f"{row.item}:{row.worker}", facts, who[row.worker], row.time))
-    connection.execute(skips.update().values(reason=APART))
-    return apart
-
-
-# --------------------------------------------------------------------------------------------------
 # Erasing for good: the bytes of a file, and the lists by which restored backups forget too.
 
 
@@ -598,11 +451,7 @@ def lists_near(*places: str | Path) -> list[Path]:
 
 
 def forget_listed(database: Database, lists: Iterable[Path], now: int = 0) -> int:
-    """Forget in a copy whom lists name, and return how many of them it still knew.
-
-    A copy of before people were kept apart gets a new log without ids, if it knows somebody who was
-    forgotten.
-    """
+    """Forget in a copy whom lists name, and return how many of them it still knew."""
     with database.read() as connection:
         origin = _origin(connection)
         done = set(connection.execute(select(tombstones.c.person)).scalars())
@@ -614,15 +463,6 @@ def forget_listed(database: Database, lists: Iterable[Path], now: int = 0) -> in
     }
     if not wanted:
         return 0
-    with database.read() as connection:
-        private = is_private(connection)
-        known = list(connection.execute(select(workers.c.id)).scalars())
-    if not private:
-        hashes = {(one["salt"], one["hash"]) for one in wanted.values()}
-        salts = {salt for salt, _ in hashes}
-        if not any((salt, hash_of(salt, who)) in hashes for salt in salts for who in known):
-            return 0
-        rebase(database, now)
     # Not before they were forgotten: the list of the copy says it to the next one.
     now = max(now, *(int(one["time"]) for one in wanted.values()))
     n = database.write(_not_before(database, now), lambda e: _forget_each(e, wanted))
@@ -634,7 +474,7 @@ def forget_listed(database: Database, lists: Iterable[Path], now: int = 0) -> in
 def _origin(connection: Connection) -> str:
     """Return the hash of the first entry that the campaign's log ever had: no other begins so."""
     first = connection.execute(select(events).order_by(events.c.number).limit(1)).one()
-    return str(read_json(first.body)["origin"] if first.kind == BEGIN else first.hash)
+    return str(first.hash)
 
 
 def _forget_each(entry: Entry, wanted: Mapping[str, Mapping[str, Any]]) -> int:

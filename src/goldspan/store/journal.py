@@ -7,8 +7,7 @@ effect looks at the event and the rows alone, so that replaying the log gives th
 The log is a chain of hashes: whoever changes an old event must change all that follow.
 hash_n = SHA-256(hash_{n-1} newline canonical JSON of [n, time, kind, body]), in hexadecimal digits;
 hash_0 is "". The campaign's row holds the last number and hash, so that a log that was cut off is
-seen too. A log may begin anew (`goldspan.store.erasing`): its first event is then of kind "begin"
-and holds the number and the hash of the last event before it, onto which it is hashed as any other.
+seen too.
 
 A campaign has one writer at a time: SQLite by `BEGIN IMMEDIATE`, PostgreSQL by a lock on the
 campaign's row. So nothing that was read changes before it is written.
@@ -25,7 +24,7 @@ import secrets
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
 from hashlib import sha256
@@ -52,8 +51,6 @@ from goldspan.store.schema import campaign, events, processes, roles
 # The chain of hashes.
 
 
-BEGIN = "begin"
-"""Kind of the first event of a log that took the place of an older one."""
 AT_ONCE = 1_000
 """Events read in one query."""
 
@@ -113,8 +110,6 @@ class Chain:
 
     def follow(self, row: Any) -> str:
         """Take the next entry; return what is wrong with it, "" if it belongs here."""
-        if not self.number and row.kind == BEGIN:
-            self._go_on(row.body)
         number = self.number + 1
         if row.number != number:
             return f"the log is broken: event {number} is missing"
@@ -126,13 +121,6 @@ class Chain:
         self.number, self.head = number, row.hash
         self.has_wanted = self.has_wanted or row.hash == self._wanted
         return ""
-
-    def _go_on(self, body: Any) -> None:
-        """Go on from the log that this one took the place of (`goldspan.store.erasing`)."""
-        with suppress(ValueError, LookupError, TypeError):  # it was changed: the hash will tell
-            before = json.loads(body)
-            self.number, self.head = int(before["events"]), str(before["head"])
-            self.has_wanted = self.has_wanted or self.head == self._wanted
 
     def end(self, connection: Connection) -> str:
         """Compare the end of the log with the campaign's row; return what is wrong."""
@@ -156,7 +144,6 @@ EFFECTS = {
     "adjust": "goldspan.store.pool:put_wanted",
     "bar": "goldspan.store.assignments:put_barred",
     "batch": "goldspan.store.pool:put_batch",
-    "begin": "goldspan.store.erasing:put_begin",
     "cap": "goldspan.store.facts:put_cap",
     "change": "goldspan.store.answers:put_change",
     "charge": "goldspan.store.facts:put_charge",
@@ -170,7 +157,6 @@ EFFECTS = {
     "note": "goldspan.store.people:put_note",
     "pause": "goldspan.store.facts:put_paused",
     "record": "goldspan.store.facts:put_record",
-    "snapshot": "goldspan.store.erasing:put_rows",
     "submit": "goldspan.store.answers:put_answer",
     "version": "goldspan.store.facts:put_version",
     "worker": "goldspan.store.people:put_worker",
@@ -460,7 +446,7 @@ def put_campaign(entry: Entry, body: Mapping[str, Any]) -> None:
     entry.balance = Balance(cap=body["cap"])
     words = {name: body[name] for name in ("name", "currency", "encoding", "cap")}
     zero = dict.fromkeys(("reserved", "spent", "paused", "clock", "n_events"), 0)
-    # Logs of campaigns that are not private say nothing of it, as all logs did before.
+    # Logs of campaigns that are not private say nothing of it.
     entry.private = bool(body.get("private", 0))
     row = {"id": 1, **words, "tags": canonical(body["tags"]), **zero, "head": ""}
     row["private"] = int(entry.private)

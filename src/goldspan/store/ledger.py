@@ -34,7 +34,7 @@ from goldspan.store.engine import (
 from goldspan.store.facts import Bound
 from goldspan.store.journal import AT_ONCE, Database, Entry, Held, first_entry, read_json
 from goldspan.store.queries import AnswerRow, Asked, CountedAnswer, Order, SkippedItem, Slot
-from goldspan.store.schema import campaign, check_amount, check_name, upgrade
+from goldspan.store.schema import campaign, check_amount, check_name, make_tables
 from goldspan.store.verify import check_facts, check_whole
 
 if TYPE_CHECKING:
@@ -595,7 +595,7 @@ def create_ledger(
 
 
 def open_ledger(place: str | Path) -> SqlLedger:
-    """Open the ledger of a campaign, and bring its tables to this goldspan's version.
+    """Open the ledger of a campaign.
 
     Args:
         place: Path of a SQLite file, or an address "postgresql://…".
@@ -642,16 +642,16 @@ def _database(place: str | Path, *, new: bool) -> Database:
     held = Held()
     engine = connect(url, held.sign)
     try:
-        _upgrade(engine, where)
+        _make_tables(engine, where)
     except BaseException:
         engine.dispose()
         raise
     return Database(engine, where, held)
 
 
-def _upgrade(engine: Engine, where: str) -> None:
+def _make_tables(engine: Engine, where: str) -> None:
     try:
-        upgrade(engine, where)
+        make_tables(engine, where)
     except OperationalError as error:
         raise store_error(error, where) from None
     except DatabaseError as error:
@@ -678,8 +678,8 @@ def _found(database: Database, body: dict[str, object], tagset: Codec, now: int)
         raise store_error(error, database.where) from None
     ledger = SqlLedger(database)
     first = next(ledger.events()).body
-    # The cap is one of those that were set since; a campaign of before is not private; labels may
-    # be added.
+    # The cap is one of those that were set since; a campaign stays private or not; labels may be
+    # added.
     fixed = [name for name in body if name not in {"cap", "private", "tags"}]
     other = [name for name in fixed if body[name] != first[name]]
     if other:

@@ -79,15 +79,10 @@ class FairLock:
 # Between processes.
 
 
-_BOTH = (
-    # CASE, as AND would not say which comes first. The lock of the old name is taken after that of
-    # the new one: a process from before the package was called goldspan holds the old one only.
-    "SELECT CASE WHEN {take}(hashtextextended(CAST(:new AS text) || current_schema(), 0)) "
-    "THEN {take}(hashtextextended(CAST(:old AS text) || current_schema(), 0)) ELSE false END"
-)
-TAKE = text(_BOTH.format(take="pg_try_advisory_lock"))
-TAKE_SHARED = text(_BOTH.format(take="pg_try_advisory_lock_shared"))
-"""Try to take PostgreSQL's locks on the campaign of this schema, to the end of the session."""
+_TAKE = "SELECT {take}(hashtextextended(CAST(:name AS text) || current_schema(), 0))"
+TAKE = text(_TAKE.format(take="pg_try_advisory_lock"))
+TAKE_SHARED = text(_TAKE.format(take="pg_try_advisory_lock_shared"))
+"""Try to take PostgreSQL's lock on the campaign of this schema, to the end of the session."""
 
 
 def file_beside(engine: Engine, ending: str) -> Path:

@@ -177,9 +177,6 @@ def shown(
         body["worker"] = names.get(body["worker"], body["worker"])
     if kind == BAR:
         name = names.get(name, name)
-    elif kind == FLAG and ":" in name:  # until version 0.1
-        start, _, worker = name.rpartition(":")
-        name = f"{start}:{names.get(worker, worker)}"
     elif kind == VERDICTS:
         body = _renamed(body, names)
     return name, body

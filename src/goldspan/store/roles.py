@@ -23,7 +23,6 @@ from typing import Any, Self
 from sqlalchemy import Connection, Executable, and_, bindparam, func, select, text
 from sqlalchemy.exc import DatabaseError, DBAPIError, SQLAlchemyError
 
-from goldspan.old_name import OLD_NAME
 from goldspan.store.engine import (
     WRITE,
     HeldError,
@@ -81,13 +80,6 @@ _END = text(
     "WHERE application_name = :sign AND pid <> pg_backend_pid()"
 )
 _UNLOCK = text("SELECT pg_advisory_unlock_all()")
-# Whoever serves holds the old name's lock, which is taken last. PostgreSQL keeps the two halves of
-# the key.
-_HOLDER = text(
-    "SELECT a.application_name FROM pg_locks l JOIN pg_stat_activity a ON a.pid = l.pid "
-    "WHERE l.locktype = 'advisory' AND l.objsubid = 1 AND (l.classid::bigint << 32) | "
-    "l.objid::bigint = hashtextextended(CAST(:old AS text) || current_schema(), 0)"
-)
 Rows = dict[str, Mapping[Any, Any]]
 
 
@@ -173,7 +165,7 @@ def _by_beat(claim: Claim) -> Iterator[_Session]:
                     session.run(_END, {"sign": f"goldspan {process}"})
             # The connections of who is gone end a moment later.
             patience = max(claim.patience, LOOK * LOOKS) if rows else claim.patience
-            wait(session.lock, patience, lambda: claim.refusal(session.holder()))
+            wait(session.lock, patience, lambda: claim.refusal(_who(_others(claim))))
             begin = time.monotonic()
             if _enter(claim, rows, joins=joins):
                 claim.database.held.sure_until[claim.role] = begin + LOOK * LOOKS
@@ -295,7 +287,7 @@ def _told(database: Database) -> Iterator[None]:
 
 
 class _Session:
-    """A connection of its own to PostgreSQL, with the advisory lock of versions without roles."""
+    """A connection of its own to PostgreSQL, with its advisory lock on the role."""
 
     def __init__(self, claim: Claim) -> None:
         self.claim, self._stack = claim, ExitStack()
@@ -331,8 +323,7 @@ class _Session:
         """Try to take the lock."""
         what = "serve " if self.claim.role == WEB else ""
         take = TAKE_SHARED if self.claim.shared else TAKE
-        names = {"new": f"goldspan {what}", "old": f"{OLD_NAME} {what}"}
-        self.is_locked = bool(self.run(take, names).scalar_one())
+        self.is_locked = bool(self.run(take, {"name": f"goldspan {what}"}).scalar_one())
         return self.is_locked
 
     def unlock(self) -> None:
@@ -341,14 +332,6 @@ class _Session:
             with suppress(StoreError):
                 self.run(_UNLOCK, {})
         self.drop()
-
-    def holder(self) -> str:
-        """Return who holds the lock: a process with a row, or the name that an old one gave."""
-        rows = _others(self.claim)
-        if rows:
-            return _who(rows)
-        old = f"{OLD_NAME} {'serve ' if self.claim.role == WEB else ''}"
-        return str(self.run(_HOLDER, {"old": old}).scalar() or "")
 
 
 class _Beating:

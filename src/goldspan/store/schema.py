@@ -5,13 +5,10 @@ things came. Money is in millionths of the currency unit, time in milliseconds s
 64 bits. What may never happen is a constraint: money above the cap, more answers and leases than
 places, two answers that count by one worker to one item, one key twice.
 
-The tables are defined here and nowhere else. A new store is made from these definitions; an older
-one is brought to them by the steps at the end, when it is opened.
+The tables are defined here and nowhere else, and a new store is made from these definitions.
 """
 
 from __future__ import annotations
-
-from collections.abc import Callable, Mapping
 
 from sqlalchemy import (
     DDL,
@@ -25,7 +22,6 @@ from sqlalchemy import (
     Integer,
     MetaData,
     PrimaryKeyConstraint,
-    String,
     Table,
     Text,
     UniqueConstraint,
@@ -34,7 +30,6 @@ from sqlalchemy import (
     select,
     text,
 )
-from sqlalchemy.schema import CreateColumn
 from sqlalchemy.types import TypeEngine
 
 from goldspan.errors import InputError
@@ -325,7 +320,7 @@ processes = Table(
 
 # A process that has the campaign open to steer it; removed when it closes the store. A row of
 # `processes` cannot say this: whoever takes a role over deletes the rows of the process that is
-# gone, also a process of an older version, and the unclean end would be forgotten unchecked.
+# gone, and the unclean end would be forgotten unchecked.
 openings = Table(
     "openings",
     metadata,
@@ -385,87 +380,54 @@ BESIDE_THE_LOG = {
 """Tables that the log does not determine, and why: they are not compared with it."""
 
 # --------------------------------------------------------------------------------------------------
-# Versions: new stores are made from the tables above, older ones are brought to them in steps.
+# The version of the tables, which says whether this goldspan can read them.
 
 
-HEAD = "0009"
+VERSION = 1
 """The version of the tables above."""
-# The table in which Alembic kept the version while it made the tables: older goldspans read it.
 _version = Table(
-    "alembic_version",
+    "schema_version",
     MetaData(),
-    Column("version_num", String(32), nullable=False),
-    PrimaryKeyConstraint("version_num", name="alembic_version_pkc"),
+    Column("version", Whole, primary_key=True, autoincrement=False),
 )
 _LOCK = 7_210_468_013
 """PostgreSQL's lock that two processes opening one new database take in turn."""
 
 
-def _create(connection: Connection, *tables: Table) -> None:
-    # A table of this name that is somebody else's is an error, not ours.
-    metadata.create_all(connection, tables, checkfirst=False)
-
-
-def _create_index(connection: Connection, table: Table, name: str) -> None:
-    next(index for index in table.indexes if index.name == name).create(connection)
-
-
-def _to_0003(connection: Connection) -> None:
-    column = CreateColumn(campaign.c.private).compile(dialect=connection.dialect)
-    connection.execute(text(f"ALTER TABLE campaign ADD COLUMN {column}"))
-    _create(connection, people, notes, tombstones)
-
-
-def _to_0005(connection: Connection) -> None:
-    _create(connection, usage)
-    _create_index(connection, skips, "skips_worker")
-
-
-Steps = Mapping[str, Callable[[Connection], None]]
-STEPS: Steps = {
-    "0002": lambda connection: _create(connection, roles, processes),
-    "0003": _to_0003,
-    "0005": _to_0005,
-    "0006": lambda connection: _create(connection, openings),
-    "0007": lambda connection: _create(connection, token_uses),
-    "0008": lambda connection: _create(connection, messages, gathered),
-    "0009": lambda connection: _create_index(connection, answers, "answers_of_worker"),
-}
-"""What brings a store to a version from the one before. Tables are created as they are above: a
-step that changes one of them later must also be right for a store in which it was created so."""
-
-
-def version_of(connection: Connection) -> str | None:
+def version_of(connection: Connection) -> int | None:
     """Return the version of the tables, None where there are none."""
     if not inspect(connection).has_table(_version.name):
         return None
-    return connection.execute(select(_version.c.version_num)).scalar_one_or_none()
+    return connection.execute(select(_version.c.version)).scalar_one_or_none()
 
 
-def upgrade(engine: Engine, where: str, *, steps: Steps = STEPS, head: str = HEAD) -> None:
-    """Make the tables, or bring those of an older goldspan up to date: all or nothing."""
+def check_version(connection: Connection, where: str) -> bool:
+    """Return whether there are tables; reject those of another goldspan."""
+    found = version_of(connection)
+    if found not in {None, VERSION}:
+        raise StoreError(
+            f"{where} has tables of version {found}, and this goldspan reads version {VERSION}: "
+            "update goldspan; nothing was changed"
+        )
+    return found is not None
+
+
+def make_tables(engine: Engine, where: str) -> None:
+    """Make the tables where there are none: all or nothing."""
     with engine.connect() as connection, connection.begin():
-        if version_of(connection) == head:
+        if check_version(connection, where):
             return
     with engine.connect() as plain:
         connection = plain.execution_options(**WRITE)
         with connection.begin():
             if not is_sqlite(engine):
                 connection.execute(text("SELECT pg_advisory_xact_lock(:n)"), {"n": _LOCK})
-            found = version_of(connection)
-            if found is None:
-                _create(connection, *metadata.sorted_tables)
-                _version.create(connection)
-                connection.execute(_version.insert().values(version_num=head))
+            if check_version(connection, where):
                 return
-            if found > head:
-                raise StoreError(
-                    f"{where} was made by a newer goldspan (tables {found}, this one knows up to "
-                    f"{head}): update goldspan; nothing was changed"
-                )
-            for version in sorted(version for version in steps if version > found):
-                steps[version](connection)
-            connection.execute(_version.update().values(version_num=head))
+            # A table of one of these names that is somebody else's is an error, not ours.
+            metadata.create_all(connection, checkfirst=False)
+            _version.create(connection)
+            connection.execute(_version.insert().values(version=VERSION))
 
 
 # --------------------------------------------------------------------------------------------------

@@ -23,7 +23,6 @@ from goldspan.protocols import Event
 from goldspan.store.engine import WRITE, StoreError, is_outside, is_sqlite, store_error
 from goldspan.store.journal import (
     AT_ONCE,
-    BEGIN,
     Chain,
     Database,
     Entry,
@@ -352,8 +351,6 @@ def replay(
 
 
 def _again(entry: Entry, event: Event) -> None:
-    if not entry.n_events and event.kind == BEGIN:
-        entry.n_events, entry.head = int(event.body["events"]), str(event.body["head"])
     number = entry.n_events + 1
     if event.number != number:
         raise InputError(f"the log is broken: event {number} is missing")
@@ -624,7 +621,7 @@ class _Facts:
         """Take known labels."""
         self.rows["gold"] |= {number: hash((*said, time)) for number, *said in body["items"]}
 
-    def begin(self, body: Mapping[str, Any], _: int) -> None:
+    def create(self, body: Mapping[str, Any], _: int) -> None:
         """Take what the campaign is."""
         said = {name: body[name] for name in ("name", "currency", "encoding", "cap")}
         self._campaign = {**said, "tags": canonical(body["tags"])}
@@ -652,11 +649,6 @@ class _Facts:
         for row in body["notes"]:
             self._note({**row, "person": body["person"], "seal": ""})
 
-    def snapshot(self, body: Mapping[str, Any], _: int) -> None:
-        """Take rows of a table."""
-        for row in body["rows"]:
-            self._stored(body["table"], row)
-
     def _item(self, number: int, row: Mapping[str, Any]) -> None:
         words = tuple(row[name] for name in ("id", "cost", "n_tokens", "tokens"))
         self.rows["items"][number] = hash(words)
@@ -666,16 +658,6 @@ class _Facts:
     def _note(self, row: Mapping[str, Any]) -> None:
         self.rows["notes"][row["number"]] = hash(tuple(row[n] for n in (*_NOTE, "name", "body")))
         self._owned.setdefault(row["person"], []).append(row["number"])
-
-    def _stored(self, table: str, row: Mapping[str, Any]) -> None:
-        """Take a row of a snapshot, which holds all columns."""
-        if table == "answers":
-            self._answer(row, row["counts"])
-        elif table == "items":
-            self._item(row["number"], row)
-        elif table in _COLUMNS:
-            key, *names = [column.name for column in _COLUMNS[table]]
-            self.rows[table][row[key]] = hash(tuple(row[name] for name in names))
 
     def settings(self, connection: Connection) -> str:
         """Compare what the campaign is, its tags and its cap."""
@@ -730,8 +712,8 @@ class _Facts:
 
 _TAKES: dict[str, Callable[[_Facts, Mapping[str, Any], int], None]] = {
     "submit": _Facts.submit, "change": _Facts.change, "items": _Facts.items,
-    "details": _Facts.details, "gold": _Facts.gold, "create": _Facts.begin, "begin": _Facts.begin,
-    "cap": _Facts.cap, "note": _Facts.note, "forget": _Facts.forget, "snapshot": _Facts.snapshot,
+    "details": _Facts.details, "gold": _Facts.gold, "create": _Facts.create, "cap": _Facts.cap,
+    "note": _Facts.note, "forget": _Facts.forget,
     "version": _Facts.version,
 }  # fmt: skip
 """What is done with entries that carry rows in a way of their own."""

@@ -25,14 +25,13 @@ from numpy.typing import NDArray
 
 from goldspan.archives import StoredArchive
 from goldspan.errors import InputError
-from goldspan.old_name import OLD_NAME
 from goldspan.spans import Codec
 from goldspan.tagger.features import MAX_HASH_BITS, STRING, DictFeatures, FeatureMap, Template
 from goldspan.tagger.parameters import Weights
 from goldspan.tagger.vectors import Vectors
 
-MAGIC, OLD_MAGIC = "goldspan tagger", f"{OLD_NAME} tagger"
-"""Name of the format now, and before the project was renamed."""
+MAGIC = "goldspan tagger"
+"""Name of the format."""
 VERSION, WITH_VECTORS = 1, 2
 """The second one is for taggers that need a frozen encoder, which older readers do not know of."""
 WEIGHTS = ("state", "start", "step", "end")
@@ -173,7 +172,7 @@ def _meta(archive: StoredArchive, path: str | Path, kinds: Collection[str]) -> d
     if "meta.json" not in archive:
         raise _WrongFile(f"{path} is not a tagger of goldspan: it is another archive")
     meta = json.loads(archive.read("meta.json"))
-    if not isinstance(meta, dict) or meta.get("format") not in {MAGIC, OLD_MAGIC}:
+    if not isinstance(meta, dict) or meta.get("format") != MAGIC:
         raise _WrongFile(f"{path} is not a tagger of goldspan: it is another archive")
     if meta["version"] not in {VERSION, WITH_VECTORS}:
         raise _WrongFile(

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, Self
 from goldspan.campaign import (
     Campaign,
     Steps,
-    inputs_as_begun,
     read_inputs,
     read_plan,
     write_exports,
@@ -227,7 +226,7 @@ def open_service(
     try:
         clock = options.setdefault("clock", None) or CampaignClock(ledger, moment=moment)
         options["clock"] = clock
-        inputs = with_id(inputs_as_begun(inputs, ledger), ledger, clock())
+        inputs = with_id(inputs, ledger, clock())
         provider = open_provider(inputs.plan, ledger, clock)
         options.setdefault("completion", provider.completion)
         sender = provider.sender() if provider.sends_requests else None

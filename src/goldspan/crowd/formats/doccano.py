@@ -44,7 +44,7 @@ from goldspan.crowd.formats.span_exports import (
     item_rows,
     reject_gold_worker,
 )
-from goldspan.crowd.formats.span_jsonl import HEADERS
+from goldspan.crowd.formats.span_jsonl import HEADER
 from goldspan.crowd.model import Crowd
 from goldspan.crowd.options import ReadOptions
 from goldspan.crowd.report import counted
@@ -69,7 +69,7 @@ _OTHERS = {
 def sniff(source: Source) -> bool:
     """Return whether there are texts with a list of labels, and no field of another tool."""
     # Exports with ids of labels are recognised too, so that `read` can say what to export instead
-    found = first_objects(source, unless=HEADERS)
+    found = first_objects(source, unless=HEADER)
     if any(_has_ids(one) for one in found):
         return True
     return any(_is_ours(one) for one in found) and not any(_OTHERS & one.keys() for one in found)

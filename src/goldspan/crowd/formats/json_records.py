@@ -193,9 +193,7 @@ def json_files(source: Source) -> list[Source]:
     return [file for _, file in source.sorted_files() if file.suffix in JSON_SUFFIXES]
 
 
-def first_objects(
-    source: Source, *, limit: int = 20, unless: Collection[str] = ()
-) -> list[dict[str, Any]]:
+def first_objects(source: Source, *, limit: int = 20, unless: str = "") -> list[dict[str, Any]]:
     """Return some objects of a source, for a guess at its format."""
     try:
         if not all(_JSON_START.match(file.text.value) for file in json_files(source)[:1]):
@@ -203,7 +201,7 @@ def first_objects(
         found = [record.value for record in islice(read_records(source, []), limit)]
     except GoldspanError:
         return []
-    return [] if found and not found[0].keys().isdisjoint(unless) else found
+    return [] if found and unless in found[0] else found
 
 
 @contextmanager

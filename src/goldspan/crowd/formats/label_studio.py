@@ -33,7 +33,7 @@ from goldspan.crowd.formats.span_exports import (
     item_rows,
     model_version,
 )
-from goldspan.crowd.formats.span_jsonl import HEADERS
+from goldspan.crowd.formats.span_jsonl import HEADER
 from goldspan.crowd.grid import header_names
 from goldspan.crowd.model import Crowd
 from goldspan.crowd.options import ReadOptions
@@ -214,7 +214,7 @@ _NO_LABEL = "only results that are not read"
 def sniff(source: Source) -> bool:
     """Return whether there are tasks with data and annotations, or annotations of JSON-MIN."""
     # Tables of Label Studio are recognised too, so that `read` can say what to export instead
-    found = first_objects(source, unless=HEADERS)
+    found = first_objects(source, unless=HEADER)
     return any(_is_task(one) or is_min(one) for one in found) or (not found and _is_table(source))
 
 

@@ -26,19 +26,18 @@ from numpy.typing import NDArray
 from goldspan.crowd.atomic import new_file
 from goldspan.crowd.formats.columns import parquet_table
 from goldspan.crowd.grouping import count_first
-from goldspan.crowd.labels import guess_encoding, keep_workers
+from goldspan.crowd.labels import keep_workers
 from goldspan.crowd.model import ANSWER_COLUMNS, Answers, Crowd, list_array
 from goldspan.crowd.options import ReadOptions
 from goldspan.crowd.report import ImportReport
 from goldspan.crowd.source import Source
 from goldspan.errors import Fault, FormatError
-from goldspan.old_name import OLD_NAME
 from goldspan.spans import Codec
 
 VERSION = 1
 
-_KEY, _OLD_KEY = b"goldspan", OLD_NAME.encode()
-"""Of the metadata: what is written, and what was."""
+_KEY = b"goldspan"
+"""Of the metadata."""
 METHOD = "goldspan.method"
 """What the footer of a table of labels has, and that of answers has not."""
 _TAGS, _ENCODING = b"goldspan.tags", b"goldspan.encoding"
@@ -62,9 +61,9 @@ def read(source: Source, options: ReadOptions) -> Crowd:
     """Read goldspan's layout, or any other Parquet file as the sort of table that it is."""
     table = parquet_table(source)
     known = table.schema.metadata or {}
-    metadata = known.get(_KEY, known.get(_OLD_KEY))
+    metadata = known.get(_KEY)
     if metadata is None and _TAGS in known:
-        return _read_labels(table, source.name, options)
+        return _read_labels(table, source.name)
     if metadata is None:
         from goldspan.crowd.detection import read_parquet
 
@@ -128,7 +127,7 @@ def about_of(path: Path) -> dict[str, Any]:
     known: dict[bytes, bytes] = {}
     try:
         known = pq.read_schema(path).metadata or {}
-        about = json.loads(known.get(_KEY, known.get(_OLD_KEY, b"null")))
+        about = json.loads(known.get(_KEY, b"null"))
     except (pa.ArrowException, OSError, ValueError):
         about = None
     names = {"workers": list, "tags": list, "encoding": str}
@@ -222,13 +221,12 @@ def _read(table: pa.Table, about: dict[str, Any], name: str) -> Crowd:
     )
 
 
-def _read_labels(table: pa.Table, name: str, options: ReadOptions) -> Crowd:
+def _read_labels(table: pa.Table, name: str) -> Crowd:
     """Read what `Consensus.to_arrow` made: the labels are gold, the confidence is an attribute."""
     try:
         about = table.schema.metadata
         tags = json.loads(about[_TAGS])
-        # Files of version 0.1 do not name it.
-        encoding = about.get(_ENCODING, b"").decode() or options.encoding or guess_encoding(tags)
+        encoding = about[_ENCODING].decode()
         codec = Codec(tuple(tags), encoding)
         tokens, labels = _chunk(table.column("tokens")), _chunk(table.column("tags"))
         bounds, places = _bounds(tokens), {**codec.index, None: -1}

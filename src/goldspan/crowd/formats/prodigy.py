@@ -44,7 +44,7 @@ from goldspan.crowd.formats.span_exports import (
     item_rows,
     reject_gold_worker,
 )
-from goldspan.crowd.formats.span_jsonl import HEADERS
+from goldspan.crowd.formats.span_jsonl import HEADER
 from goldspan.crowd.model import Crowd
 from goldspan.crowd.options import ReadOptions
 from goldspan.crowd.source import Source
@@ -64,7 +64,7 @@ def sniff(source: Source) -> bool:
     """Return whether there are texts with Prodigy's hashes or its accept, reject and ignore."""
     return any(
         isinstance(one.get("text"), str) and (_MARKS & one.keys() or one.get("answer") in _ANSWERS)
-        for one in first_objects(source, unless=HEADERS)
+        for one in first_objects(source, unless=HEADER)
     )
 
 

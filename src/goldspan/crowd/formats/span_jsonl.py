@@ -40,7 +40,6 @@ from goldspan.crowd.model import ANSWER_COLUMNS, Crowd
 from goldspan.crowd.options import ReadOptions
 from goldspan.crowd.source import Source
 from goldspan.errors import Fault, FormatError, InputError
-from goldspan.old_name import OLD_NAME
 from goldspan.spans import Codec
 from goldspan.spans.encoding import get_encoding
 
@@ -49,14 +48,14 @@ from goldspan.spans.encoding import get_encoding
 
 
 VERSION = 1
-HEADERS = ("goldspan", OLD_NAME)
-"""Keys of the version in a header: what is written, and what was."""
+HEADER = "goldspan"
+"""Key of the version in a header."""
 
 TIMES = ("started", "submitted", "cost")
 SAID = ("spans", "entities", "labels", "label", "tags")
 WORKER = ("worker", "annotator")
 RESERVED = {
-    *(*HEADERS, "item", "id", "doc", "text", "tokens", "token_start", "unit", "gold", "answers"),
+    *(HEADER, "item", "id", "doc", "text", "tokens", "token_start", "unit", "gold", "answers"),
     *("attributes", "skipped", "attempt", *TIMES, *WORKER, *SAID),
 }
 """Keys of a line that are not attributes of its item."""
@@ -77,9 +76,8 @@ class Header:
     @classmethod
     def read(cls, record: Record) -> Header:
         """Read the header."""
-        key = next(key for key in HEADERS if key in record.value)
-        if record.required(record.whole(key), key) != VERSION:
-            found = record.value[key]
+        if record.required(record.whole(HEADER), HEADER) != VERSION:
+            found = record.value[HEADER]
             message = f"the file is of version {found}, but this goldspan reads version {VERSION}"
             raise record.error(f"{message}: update goldspan", "version")
         types, tags, codec = record.strings("types"), record.strings("tags"), None
@@ -236,7 +234,7 @@ _OTHERS = {"_input_hash", "_task_hash", "annotation_id", "annotations"}
 def sniff(source: Source) -> bool:
     """Return whether there is a header, an item with answers, or a worker's spans or label."""
     found = [] if source.is_folder else first_objects(source)
-    if found and any(type(found[0].get(key)) is int for key in HEADERS):
+    if found and type(found[0].get(HEADER)) is int:
         return True
     return any(map(_is_ours, found)) and not any(_OTHERS & one.keys() for one in found)
 
@@ -255,7 +253,7 @@ def _read_columns(source: Source, options: ReadOptions) -> Crowd:
         raise NeedsCareError
     header, data, first_line = Header(), source.utf8, 1
     start = next(read_records(source, []), None)
-    if start is not None and not start.value.keys().isdisjoint(HEADERS):
+    if start is not None and HEADER in start.value:
         header, first_line = Header.read(start), 2
         options, data = header.options(start, options), data.partition(b"\n")[2]
     rows = span_columns.read_rows(data)
@@ -293,7 +291,7 @@ def _read_records(source: Source, options: ReadOptions) -> Crowd:
     faults: list[Fault] = []
     records = read_records(source, faults, options.progress)
     first, header = next(records, None), Header()
-    if first is not None and not first.value.keys().isdisjoint(HEADERS):
+    if first is not None and HEADER in first.value:
         header = Header.read(first)
         options = header.options(first, options)
         first = None
@@ -326,7 +324,7 @@ def _is_ours(one: Mapping[str, Any]) -> bool:
 def _read_item(crowd: SpanCrowd, header: Header, record: Record) -> None:
     """Read one line: an item with its answers, or one worker's answer to an item."""
     options = crowd.options
-    if not record.value.keys().isdisjoint(HEADERS):
+    if HEADER in record.value:
         raise record.error("a header must be the first line", "header")
     name = record.name(*keys_of(options, "item", "item", "id"))
     record = record.at(item=record.required(name, "item", "id"))
