@@ -14,6 +14,7 @@ import pytest
 from goldspan.client import Client, FoundSpan, RefusedError, UnreachableError, read_webhook
 from goldspan.client import sign_webhook as sign
 from goldspan.errors import InputError
+from goldspan.web.models import SpanBody
 from goldspan.web.security.access import SCOPES
 from web.desk.conftest import worked
 from web.desks import running
@@ -43,14 +44,13 @@ def client(served, token):
 def test_what_the_desk_shows_is_read_as_it_is(served, client):
     desk, single = served.service.desk, served.service.inputs.plan.is_single
     now, seen = desk.overview(), client.overview()
-    assert (seen.state, seen.title, seen.items.pool) == (now.state, now.title, now.items.pool)
-    assert (seen.money.spent, seen.answers.counting) == (now.money.spent, now.answers.counting)
+    assert seen.model_copy(update={"hours": now.hours}) == now
     ids = [row.item for row in desk.items(limit=200).items]
     for page in (1, 3, 200):
         assert [row.item for row in client.items(page=page)] == ids
     assert list(client.items(find="no such words")) == []
     uncertain = client.uncertain(5)
-    assert [one.item for one in uncertain] == [one.item for one in desk.uncertain(5)]
+    assert list(uncertain) == desk.uncertain(5)
     item = client.item(uncertain[0].item)
     assert item.n_answers == len(item.answers) == uncertain[0].answers
     assert {one.worker for one in item.answers} <= {"ann.k", "bob.k", "cat.k"}
@@ -60,8 +60,8 @@ def test_what_the_desk_shows_is_read_as_it_is(served, client):
     else:
         assert item.tokens
         assert all(isinstance(one, FoundSpan) for one in item.found.spans)
-    assert [one.worker for one in client.workers()] == [one.worker for one in desk.workers()]
-    assert {one.name for one in client.files()} == {one.name for one in desk.exports()}
+    assert list(client.workers()) == desk.workers()
+    assert list(client.files()) == desk.exports()
 
 
 def test_what_is_decided_is_decided(served, client):
@@ -69,12 +69,12 @@ def test_what_is_decided_is_decided(served, client):
     item = client.uncertain()[0].item
     client.decide(item, **({"label": "rain"} if single else {"spans": [(0, 1, "LOC")]}))
     gold = client.item(item).gold
-    assert gold == ("rain" if single else (FoundSpan(0, 1, "LOC"),))
+    assert gold == ("rain" if single else [SpanBody(start=0, end=1, type="LOC")])
     assert item in [row.item for row in client.items(state="gold")]
     if not single:
         client.decide(item, spans=gold)
         client.decide(item, spans=[])
-        assert client.item(item).gold == ()
+        assert client.item(item).gold == []
     client.judge("cat.k", "drop", "guesses")
     assert {one.worker: one.barred for one in client.workers()}["cat.k"]
     client.judge("cat.k", "keep")
@@ -311,7 +311,7 @@ def test_the_token_is_neither_shown_nor_sent_in_the_clear(monkeypatch, tmp_path)
 def test_the_client_loads_nothing_heavy():
     code = (
         "import sys, goldspan.client as c; c.Client('https://a', 'b').close();"
-        "print([m for m in ('numpy', 'pyarrow', 'pydantic', 'sqlalchemy') if m in sys.modules])"
+        "print([m for m in ('numpy', 'pyarrow', 'fastapi', 'sqlalchemy') if m in sys.modules])"
     )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert run.stdout.strip() == "[]"

@@ -1,7 +1,8 @@
 """A client of a served campaign: what the desk's API offers, with typed results.
 
-It needs the address of the server and a token of `goldspan tokens add`, and httpx2 (the extra
-`client`). Requests that can be repeated without harm are repeated, with growing pauses, when the
+It needs the address of the server and a token of `goldspan tokens add`, and the extra `client`.
+Results are the views of `goldspan.web.desk.models`; what a newer server sends beyond them is left
+out. Requests that can be repeated without harm are repeated, with growing pauses, when the
 server is busy or the network fails; a decision carries a key, so that it counts once however often
 it is sent.
 """
@@ -15,31 +16,49 @@ import random
 import secrets
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, is_dataclass
-from functools import cache
+from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
-from types import NoneType, TracebackType, UnionType
-from typing import (
-    TYPE_CHECKING,
-    Any,
-    Literal,
-    Self,
-    TypeVar,
-    Union,
-    get_args,
-    get_origin,
-    get_type_hints,
-)
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
 from urllib.parse import quote, urlsplit
 
 from goldspan.errors import GoldspanError, InputError, MissingExtraError
 from goldspan.variables import secret_of
 
+try:
+    from pydantic import TypeAdapter, ValidationError
+
+    from goldspan.web.desk.models import (
+        Export,
+        FoundSpan,
+        Item,
+        ItemPage,
+        ItemRow,
+        LinkRow,
+        NewLink,
+        Overview,
+        UncertainItem,
+        Worker,
+    )
+    from goldspan.web.models import SpanBody
+except ImportError:  # pragma: no cover - the extra is installed where the tests run
+    raise MissingExtraError("pydantic", "client", "the client") from None
+
 if TYPE_CHECKING:
     import httpx2
 
-__all__ = ["Client", "Item", "Overview", "RefusedError", "UnreachableError", "read_webhook"]
+__all__ = [
+    "Client",
+    "FoundSpan",
+    "Item",
+    "Overview",
+    "RefusedError",
+    "UnreachableError",
+    "read_webhook",
+]
+Made = TypeVar("Made")
+
 
 TOKEN = "GOLDSPAN_TOKEN"  # noqa: S105 - the name of a variable
 """The variable of the environment that holds the token, or with _FILE names a file that does."""
@@ -80,242 +99,6 @@ class RefusedError(GoldspanError):
 
 class UnreachableError(GoldspanError):
     """The server cannot be reached: nothing is known of what became of a change."""
-
-
-# --------------------------------------------------------------------------------------------------
-# Results: what the server sends beyond these fields is left out
-
-
-@dataclass(frozen=True)
-class ItemCounts:
-    """Items to label, items that were picked, and items with answers, without gold questions."""
-
-    pool: int
-    picked: int
-    answered: int
-
-
-@dataclass(frozen=True)
-class AnswerCounts:
-    """Answers that count, those of them to gold questions, drafts, and annotators."""
-
-    counting: int
-    control: int
-    drafts: int
-    workers: int
-
-
-@dataclass(frozen=True)
-class Money:
-    """Money, as decimal text in a currency."""
-
-    currency: str
-    cap: str
-    reserved: str
-    spent: str
-    left: str
-
-
-@dataclass(frozen=True)
-class Round:
-    """A round that is complete; scores are objects with `value`, `low` and `high`."""
-
-    round: int
-    items: int
-    answers: int
-    score: Mapping[str, Any] | None
-    control: Mapping[str, Any] | None
-
-
-@dataclass(frozen=True)
-class Overview:
-    """How far a campaign is; without the scope "money", `money` is None."""
-
-    campaign: str
-    title: str
-    kind: str
-    state: str
-    why: str
-    error: str
-    items: ItemCounts
-    answers: AnswerCounts
-    money: Money | None
-    rounds: tuple[Round, ...]
-    flags: int
-
-
-@dataclass(frozen=True)
-class FoundSpan:
-    """A span in tokens, `end` one past the last one; None as the confidence of a given one."""
-
-    start: int
-    end: int
-    type: str
-    confidence: float | None = None
-
-
-@dataclass(frozen=True)
-class Choice:
-    """A label that an item may have, and its probability."""
-
-    label: str
-    confidence: float
-
-
-@dataclass(frozen=True)
-class Found:
-    """The consensus on an item: spans, or one label, with a confidence of all of it."""
-
-    confidence: float
-    spans: tuple[FoundSpan, ...] = ()
-    label: str | None = None
-    alternatives: tuple[FoundSpan | Choice, ...] = ()
-
-
-@dataclass(frozen=True)
-class UncertainItem:
-    """An item whose labels are uncertain; in a task with one label per item it has no tokens."""
-
-    item: str
-    text: str
-    tokens: tuple[str, ...]
-    answers: int
-    found: Found
-
-
-@dataclass(frozen=True)
-class ItemRow:
-    """An item in short."""
-
-    item: str
-    text: str
-    state: str
-    wanted: int
-    answers: int
-    confidence: float | None
-    control: bool
-    flags: int
-    gold: bool
-
-
-@dataclass(frozen=True)
-class Answer:
-    """An answer; the annotator's pseudonym, or with the scope "people" their id."""
-
-    worker: str
-    status: str
-    counts: bool
-    paid: str | None
-    submitted: int | None
-    seconds: float | None
-    labels: tuple[FoundSpan, ...] | str | None
-
-
-@dataclass(frozen=True)
-class Item:
-    """All that is known of an item; `gold` was decided at the desk."""
-
-    item: str
-    text: str
-    tokens: tuple[str, ...]
-    control: bool
-    gold: tuple[FoundSpan, ...] | str | None
-    found: Found | None
-    answers: tuple[Answer, ...]
-    n_answers: int
-    pages: int
-
-
-@dataclass(frozen=True)
-class Verdict:
-    """What the rules make of an annotator, and what it rests on."""
-
-    verdict: str
-    measure: str
-    mean: float
-    low: float
-    high: float
-    why: str
-
-
-@dataclass(frozen=True)
-class Worker:
-    """What is known of an annotator."""
-
-    worker: str
-    answers: int
-    earned: str | None
-    verdict: Verdict | None
-    barred: bool
-    standing: str
-    seconds: float | None
-
-
-@dataclass(frozen=True)
-class Link:
-    """A personal link; `url` is there when it was just made."""
-
-    id: str
-    worker: str
-    issued: int
-    expires: int
-    revoked: bool
-    holds: bool
-    url: str = ""
-
-
-@dataclass(frozen=True)
-class File:
-    """A file that can be downloaded."""
-
-    name: str
-    what: str
-
-
-Made = TypeVar("Made")
-
-
-@cache
-def _hints(kind: type) -> dict[str, Any]:
-    return get_type_hints(kind)
-
-
-def _read(kind: Any, value: Any) -> Any:
-    """Return a value of JSON as what a field is declared to be; raise ValueError if it is not."""
-    if get_origin(kind) in {Union, UnionType}:
-        return _read_union(get_args(kind), value)
-    if get_origin(kind) is tuple:
-        if not isinstance(value, list):
-            raise ValueError(f"a list was expected, not {value!r:.80}")
-        return tuple(_read(get_args(kind)[0], one) for one in value)
-    if is_dataclass(kind) and isinstance(kind, type):
-        if not isinstance(value, dict):
-            raise ValueError(f"an object was expected, not {value!r:.80}")
-        hints = _hints(kind)
-        known = {one.name: value[one.name] for one in fields(kind) if one.name in value}
-        try:
-            return kind(**{name: _read(hints[name], one) for name, one in known.items()})
-        except TypeError as error:  # a field is missing
-            raise ValueError(str(error)) from None
-    if kind is float and isinstance(value, int) and not isinstance(value, bool):
-        return float(value)
-    plain = kind if isinstance(kind, type) else Mapping
-    if kind is not Any and (not isinstance(value, plain) or (kind is int and value is True)):
-        raise ValueError(f"{plain.__name__} was expected, not {value!r:.80}")
-    return value
-
-
-def _read_union(kinds: Sequence[Any], value: Any) -> Any:
-    if value is None and NoneType in kinds:
-        return None
-    for kind in kinds:
-        if kind is NoneType:
-            continue
-        try:
-            return _read(kind, value)
-        except ValueError as error:
-            wrong = error
-    raise wrong
 
 
 # --------------------------------------------------------------------------------------------------
@@ -424,12 +207,11 @@ class Client:
         after, more = "", True
         while more:
             asked = {"after": after, "find": find, "state": state, "limit": page}
-            got = self._send("GET", "items", params=asked)
-            rows, more = _checked_page(got)
-            for row in rows:
+            got = self._typed(ItemPage, self._send("GET", "items", params=asked))
+            for row in got.items:
                 yield row
                 after = row.item
-            more = more and bool(rows)
+            more = got.more and bool(got.items)
 
     def item(self, item: str, page: int = 1) -> Item:
         """Return all that is known of an item, 50 answers a page (scope "results" or "review")."""
@@ -439,13 +221,13 @@ class Client:
         """Return the annotators, those with most answers first (scope "people")."""
         return self._get(tuple[Worker, ...], "workers")
 
-    def links(self) -> tuple[Link, ...]:
+    def links(self) -> tuple[LinkRow, ...]:
         """Return the personal links that were made, without their addresses (scope "links")."""
-        return self._get(tuple[Link, ...], "links")
+        return self._get(tuple[LinkRow, ...], "links")
 
-    def files(self) -> tuple[File, ...]:
+    def files(self) -> tuple[Export, ...]:
         """Return the files that can be downloaded (scope "results")."""
-        return self._get(tuple[File, ...], "exports")
+        return self._get(tuple[Export, ...], "exports")
 
     def download(self, name: str, path: str | Path | None = None, *, names: bool = False) -> Path:
         """Write a file of the campaign; a file that is there is replaced when it is whole.
@@ -473,7 +255,7 @@ class Client:
         item: str,
         *,
         label: str | None = None,
-        spans: Sequence[tuple[int, int, str] | FoundSpan] | None = None,
+        spans: Sequence[tuple[int, int, str] | SpanBody | FoundSpan] | None = None,
     ) -> None:
         """Decide what an item's labels are: from now on they are gold (scope "review").
 
@@ -506,17 +288,15 @@ class Client:
         """End the campaign with what there is, which cannot be taken back (scope "steer")."""
         self._check(self._send("POST", "stop"), ended=True)
 
-    def make_links(self, workers: Sequence[str], days: float = 30) -> tuple[Link, ...]:
+    def make_links(self, workers: Sequence[str], days: float = 30) -> tuple[NewLink, ...]:
         """Make a personal link for each annotator (scope "links").
 
         It is not sent again where it may have been done: an error then says so, and `links()` shows
         whether there are new ones, whose addresses nobody has.
         """
         body = {"workers": list(workers), "days": days}
-        found: tuple[Link, ...] = self._typed(
-            tuple[Link, ...], self._send("POST", "links", json=body, again=False)
-        )
-        return found
+        answer = self._send("POST", "links", json=body, again=False)
+        return self._typed(tuple[NewLink, ...], answer)
 
     def revoke_link(self, link: str) -> None:
         """Take a personal link back (scope "links")."""
@@ -529,10 +309,9 @@ class Client:
 
     def _typed(self, kind: type[Made], answer: Any) -> Made:
         try:
-            found: Made = _read(kind, answer.json())
-        except ValueError as error:
-            raise self._strange(answer, str(error)) from None
-        return found
+            return TypeAdapter(kind).validate_json(answer.content, extra="ignore")
+        except ValidationError as error:
+            raise self._strange(answer, str(error.errors()[0]["msg"])) from None
 
     def _decide(self, path: str, body: dict[str, Any], **done: Any) -> None:
         headers = {"Idempotency-Key": secrets.token_hex(16)}
@@ -585,9 +364,9 @@ class Client:
             raise UnreachableError(f"the answer of {self.url} cannot be read: {error}") from None
 
 
-def _span(span: tuple[int, int, str] | FoundSpan) -> dict[str, Any]:
+def _span(span: tuple[int, int, str] | SpanBody | FoundSpan) -> dict[str, Any]:
     """Return a span as it is sent."""
-    if isinstance(span, FoundSpan):
+    if isinstance(span, SpanBody | FoundSpan):
         return {"start": span.start, "end": span.end, "type": span.type}
     try:
         start, end, kind = span
@@ -612,15 +391,6 @@ def _checked(url: str, *, insecure: bool) -> tuple[str, bool]:
             "network that you trust alone insecure=True"
         )
     return url.rstrip("/"), is_local
-
-
-def _checked_page(answer: Any) -> tuple[tuple[ItemRow, ...], bool]:
-    try:
-        page = answer.json()
-        return _read(tuple[ItemRow, ...], page["items"]), bool(page["more"])
-    except (ValueError, LookupError, TypeError) as error:
-        words = f"this is not a page of items: {error}"
-        raise RefusedError(answer.status_code, "form", words) from None
 
 
 def _retry_after(answer: Any) -> float | None:

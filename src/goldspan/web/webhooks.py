@@ -17,7 +17,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from hashlib import blake2b
-from ipaddress import IPv4Address, IPv6Address, ip_address
+from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address
 from typing import TYPE_CHECKING, Any
 
 from goldspan.campaign.clock import WallTimes, wall_of
@@ -57,7 +57,7 @@ GONE = 410
 """The status by which a program says that it wants no such message any more."""
 SHOWN = 100
 """Deliveries that the desk shows."""
-_NAT64 = IPv6Address("64:ff9b::").packed[:12]
+_NAT64 = IPv6Network("64:ff9b::/96")
 Resolve = Callable[[str, int], list[str]]
 """Finds the addresses of a host."""
 
@@ -82,17 +82,12 @@ def is_public(address: str) -> bool:
         found = ip_address(address.partition("%")[0])
     except ValueError:
         return False
-    inner: IPv4Address | None = None
     if isinstance(found, IPv6Address):
-        inner = found.ipv4_mapped or found.sixtofour
-        if found.packed[:12] == _NAT64:
-            inner = IPv4Address(found.packed[12:])
-        if found.teredo is not None:
-            return False
-    if inner is not None and not is_public(str(inner)):
-        return False
-    is_plain = not (found.is_multicast or found.is_reserved or found.is_unspecified)
-    return is_plain and (found.is_global or inner is not None)
+        nat64 = IPv4Address(found.packed[12:]) if found in _NAT64 else None
+        inner = found.ipv4_mapped or found.sixtofour or nat64
+        if inner is not None:
+            return is_public(str(inner))
+    return found.is_global and not (found.is_multicast or found.is_reserved)
 
 
 def resolve(host: str, port: int) -> list[str]:
