@@ -224,13 +224,13 @@ def test_without_text_no_span_is_added_for_its_words(monkeypatch):
 
 @pytest.mark.parametrize(("gain", "error"), [(0.2, 0.0), (0.0, 0.0), (0.0004, 1e-5), (-1e-9, 0)])
 def test_what_cannot_be_told_is_not_clear(gain, error):
-    assert "not clearly" in how_sure("ds", gain, error, 10, 10)
+    assert "about as well as votes" in how_sure("ds", gain, error, 10, 10)
 
 
 def test_few_items_tell_nothing_for_certain():
     assert "significantly better" in how_sure("ds", 0.3, 0.04, 60, 60)
     assert "not significantly" in how_sure("ds", 0.3, 0.04, 60, 3)
-    assert "not clearly" in how_sure("ds", 0.3, 0.04, 60, 1)  # six times the same item
+    assert "about as well as votes" in how_sure("ds", 0.3, 0.04, 60, 1)  # six times the same item
 
 
 def test_the_error_of_single_labels_is_that_over_items():
@@ -269,7 +269,7 @@ def test_the_note_on_single_labels_says_by_how_much_the_shown_losses_differ():
     found = goldspan.aggregate(rows)
     score = {one.name: one.score for one in found.candidates}
     name = found.notes[0].split(" predicts ")[0]
-    assert f"{score[name] - score['votes']:+.3f} ±" in found.notes[0]
+    assert f"loss {score[name] - score['votes']:.3f} ±" in found.notes[0]
 
 
 def test_where_nothing_was_judged_the_score_says_so():

@@ -28,7 +28,7 @@ def test_it_says_what_it_tried_and_how_sure_it_is(small, tmp_path):
     assert "auto: " in run.stdout
     lines = run.stdout.splitlines()
     at = next(n for n, line in enumerate(lines) if line.startswith("methods that were tried"))
-    assert lines[at + 1].split() == ["weight", "method", "loss", "temperature"]
+    assert lines[at + 1].split() == ["weight", "method", "loss"]
     assert {"ds", "mace", "bsc-seq"} <= {line.split()[1] for line in lines[at + 2 : at + 9]}
     assert "hidden labels" in run.stdout
     page = report.read_text()
@@ -53,7 +53,7 @@ def test_where_nothing_was_judged_there_is_no_loss(tmp_path):
     path.write_text("task,worker,label\nq1,a,x\nq2,b,y\nq3,a,x\n")
     run = goldspan_run("aggregate", path, "--report", report)
     at = run.stdout.splitlines().index(next(x for x in run.stdout.splitlines() if "tried" in x))
-    assert run.stdout.splitlines()[at + 2].split() == ["100%", "votes", "-", "-"]
+    assert run.stdout.splitlines()[at + 2].split() == ["100%", "votes", "-"]
     assert "<td>–</td><td>–</td>" in report.read_text()
 
 

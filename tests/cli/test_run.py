@@ -93,7 +93,7 @@ def test_run_says_what_was_labelled_paid_and_saved(plan, tmp_path):
     for words in (
         "labelled: 16 of 20 items",
         "of 8.00 spent",
-        "% of 3.20, the same",
+        "% of the 3.20 that these items cost",
         "stopped: no item",
     ):
         assert words in run.stdout

@@ -175,22 +175,20 @@ def how_sure(name: str, gain: float, error: float, n_hidden: int, n_items: int) 
     "Significantly" is what only one of 370 normal values exceeds, by Student's t of the items.
 
     >>> how_sure("ds", 0.05, 0.01, 200, 90)
-    'ds predicts 200 hidden labels significantly better than votes: +0.050 ± 0.010 nats per label'
+    'ds predicts 200 hidden labels significantly better than votes: loss 0.050 ± 0.010 smaller'
     >>> how_sure("ds", 0.05, 0.01, 6, 2).partition(":")[0]
     'ds predicts 6 hidden labels better than votes, but not significantly'
     """
     is_told = error > 0 and abs(gain) >= SHOWN and n_items > 1
     than = f"{'better' if gain >= 0 else 'worse'} than votes"
     if not is_told or abs(gain) <= error:
-        found = f"not clearly {than}"
+        found = "about as well as votes"
     elif abs(gain) > error * stdtrit(n_items - 1, ndtr(3)):
         found = f"significantly {than}"
     else:
         found = f"{than}, but not significantly"
-    return (
-        f"{name} predicts {n_hidden} hidden labels {found}: "
-        f"{gain:+.3f} ± {error:.3f} nats per label"
-    )
+    by = f"loss {abs(gain):.3f} ± {error:.3f} {'smaller' if gain >= 0 else 'larger'}"
+    return f"{name} predicts {n_hidden} hidden labels {found}: {by}"
 
 
 class Judge:

@@ -85,7 +85,7 @@ class RoundEnded(CampaignEvent):
         if facts["cap"] is not None:
             line += f", spent {from_micro(facts['spent'])} of {from_micro(facts['cap'])}"
         if score is not None:
-            line += f", {facts['model']} {100 * score['value']:.1f}"
+            line += f", the {facts['model']} scores {100 * score['value']:.1f}"
             line += f" ({100 * score['low']:.1f} to {100 * score['high']:.1f})"
         return [line, f"  no model: {facts['note']}"] if facts.get("note") else [line]
 

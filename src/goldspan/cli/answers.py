@@ -488,18 +488,17 @@ def _lines(
         f"({'; '.join([*([took] if result.trace or result.candidates else []), *notes])})"
     )
     if result.candidates:
-        yield "methods that were tried (loss: mean -ln probability of a hidden label):"
+        yield "methods that were tried; a smaller loss predicts hidden answers better:"
         rows = [
             [
                 f"{one.weight:.0%}",
                 one.name,
                 f"{-one.score:.4f}" if one.is_judged else "-",
-                f"{one.temperature:.1f}" if one.is_judged else "-",
             ]
             for one in result.candidates
         ]
-        head = ["weight", "method", "loss", "temperature"]
-        yield textwrap.indent(table([head, *rows], right=(0, 2, 3)), "  ")
+        head = ["weight", "method", "loss"]
+        yield textwrap.indent(table([head, *rows], right=(0, 2)), "  ")
         yield from result.notes
     if scored:
         yield "against the gold:"

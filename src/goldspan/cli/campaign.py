@@ -201,9 +201,9 @@ def _summary(record: CampaignRecord) -> Iterator[str]:
     if money is not None:
         each = f"{record.plan['redundancy']['max']} answers each"
         if money["fixed"]:
-            fixed = f"{from_micro(money['fixed'])}{unit}, the same items with {each}"
-            yield f"saving: {100 * money['saving']:.0f} % of {fixed}"
-        yield f"everything: {from_micro(money['everything'])}{unit}, all items with {each}"
+            fixed = f"the {from_micro(money['fixed'])}{unit} that these items cost with {each}"
+            yield f"saved: {100 * money['saving']:.0f} % of {fixed}"
+        yield f"all items with {each} would cost {from_micro(money['everything'])}{unit}"
     if record.stop is not None:
         yield f"stopped: {record.stop['why']}"
     yield from _warnings(record)
@@ -222,7 +222,7 @@ def _quality(last: Any, name: str) -> Iterator[str]:
             yield f"{name} of the model on the rest of the pool: {100 * truth['model']:.1f}"
     if score is not None:
         bounds = f"{100 * score['low']:.1f} to {100 * score['high']:.1f}"
-        yield f"{name} of the model as measured: {100 * score['value']:.1f} ({bounds})"
+        yield f"{name} of the model: {100 * score['value']:.1f} ({bounds})"
 
 
 # --------------------------------------------------------------------------------------------------

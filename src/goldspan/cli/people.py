@@ -234,7 +234,8 @@ def _verdicts(found: Review) -> str:
     counts = {kind: sum(v.verdict == kind for v in order) for kind in kinds}
     lines += [
         ", ".join(f"{kind} {count}" for kind, count in counts.items() if count),
-        f"P: probability of more than {100 * found.threshold:g} %; more: questions to settle it",
+        f"P: the probability that the worker is above {100 * found.threshold:g} %",
+        "more: how many further answers with a known label would settle it",
         *([_NO_GOLD] if by_crowd else []),
     ]
     signs = [f"  {v.worker}  {sign}" for v in order for sign in v.signs]
