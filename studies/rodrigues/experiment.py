@@ -19,7 +19,7 @@ import numpy as np
 
 from goldspan import __version__
 from goldspan.aggregation import get_aggregator
-from goldspan.aggregation.crf.methods import CrfGold
+from goldspan.aggregation.crf import CrfGold
 from goldspan.crowd import Crowd
 from goldspan.errors import InputError
 from goldspan.protocols import Runner

@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from goldspan.aggregation import Consensus, get_aggregator
-from goldspan.aggregation.crf.methods import CrfGold
-from goldspan.aggregation.legal import text_of
+from goldspan.aggregation.base import text_of
+from goldspan.aggregation.crf import CrfGold
 from goldspan.crowd import Crowd
 from goldspan.crowd.labels import recode, translate
 from goldspan.crowd.measures import worker_rates

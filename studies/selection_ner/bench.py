@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from goldspan.aggregation.legal import text_of
+from goldspan.aggregation.base import text_of
 from goldspan.crowd import Crowd, read_crowd
 from goldspan.errors import InputError
 from goldspan.selection import Features, Pool

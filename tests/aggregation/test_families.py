@@ -11,14 +11,15 @@ from hypothesis import strategies as st
 import goldspan
 from goldspan.aggregation.bsc.evidence import compress, discounted, lay_out, weighed
 from goldspan.aggregation.families import (
+    CAUTION,
     Families,
+    _by_truth,
     families_for,
     find_families,
     given_families,
     read_families,
 )
-from goldspan.aggregation.families.agreement import pair_agreements
-from goldspan.aggregation.families.giving import CAUTION, _by_truth
+from goldspan.aggregation.families.finding import pair_agreements
 from goldspan.aggregation.weighted import Ballots
 from goldspan.crowd import Crowd
 from goldspan.errors import FormatError, InputError
@@ -381,13 +382,13 @@ def test_a_small_crowd_has_no_families(crowd):
 def test_many_pairs_are_numbered_alike(monkeypatch):
     crowd, _, _ = simulated(0.5)
     dense = pair_agreements(crowd)
-    from goldspan.aggregation.families import agreement
+    from goldspan.aggregation.families import finding
 
     pair = np.array([i * 5000 + j for i, j in combinations(range(4), 2)] * 6)
-    names, number = agreement._numbered(pair, np.ones(len(pair), np.int64), 5000)
+    names, number = finding._numbered(pair, np.ones(len(pair), np.int64), 5000)
     assert names.tolist() == sorted(set(pair.tolist()))
     np.testing.assert_array_equal(names[number], pair)
-    monkeypatch.setattr(agreement, "MOST_RECORDS", 10_000)
+    monkeypatch.setattr(finding, "MOST_RECORDS", 10_000)
     fewer = pair_agreements(crowd)
     assert len(fewer) == len(dense)
     assert (fewer.blocks < dense.blocks).all()

@@ -7,12 +7,12 @@ import pytest
 
 import goldspan
 from goldspan.aggregation.bsc.posterior import scaled
-from goldspan.aggregation.span_scale import (
-    documents_of,
+from goldspan.aggregation.calibration import (
     fit_logistic,
     fit_span_scale,
     item_features,
 )
+from goldspan.aggregation.conformal import documents_of
 from goldspan.spans import Tagged, find_spans
 from goldspan.spans.confidence import auroc, log_loss
 from goldspan.spans.corpus import SpanArray

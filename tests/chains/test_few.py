@@ -130,8 +130,8 @@ def test_what_is_done_again_and_again_is_done_by_the_kernels(monkeypatch):
     def refuse(*_):
         raise AssertionError("NumPy takes longer than kernels that are compiled")
 
-    for name in ("fill", "marginals", "best_codes"):
-        monkeypatch.setattr(posterior.few, name, refuse)
+    for name in ("fill_few", "few_marginals", "few_best_codes"):
+        monkeypatch.setattr(posterior, name, refuse)
     chain = Chain(np.ones(2), np.ones((2, 2)), np.ones(2))
     tokens = np.array([0, 1]), np.array([0, 0]), np.zeros(0, np.int32), np.ones(1, np.bool_)
     drawn = (*tokens, np.full(1, -1, np.int16), np.zeros((0, 2)), np.zeros((0, 2)), chain)

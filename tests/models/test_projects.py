@@ -14,7 +14,7 @@ import typer
 from typer.testing import CliRunner
 
 import goldspan
-from goldspan.aggregation.projects import write_project
+from goldspan.aggregation.splits import write_project
 from goldspan.cli.models import train
 from goldspan.errors import GoldspanError, InputError, MissingExtraError, UnknownNameError
 

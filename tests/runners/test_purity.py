@@ -10,9 +10,8 @@ import numpy as np
 import pytest
 
 import goldspan
-from goldspan.aggregation import calibrate, get_aggregator
+from goldspan.aggregation import calibrate, crf, get_aggregator
 from goldspan.aggregation.bsc import engine
-from goldspan.aggregation.crf import family
 from goldspan.aggregation.registry import METHODS, TEXTS
 from goldspan.runners import Threads
 from goldspan.selection.schedule import get_selector
@@ -26,7 +25,7 @@ from tagger.corpora import example
 @pytest.fixture
 def many_shards(monkeypatch):
     monkeypatch.setattr(engine, "ENTRIES_PER_SHARD", 50)
-    monkeypatch.setattr(family, "TOKENS_PER_SHARD", 50)
+    monkeypatch.setattr(crf, "TOKENS_PER_SHARD", 50)
     monkeypatch.setattr(crf_module, "ENTRIES_PER_SHARD", 500)
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import goldspan
-from goldspan.aggregation.confidence import measure_confidence
+from goldspan.aggregation.plausibility import measure_confidence
 from goldspan.aggregation.written import read_confidences
 from goldspan.spans.confidence import score_confidence
 

@@ -471,8 +471,7 @@ def test_without_the_extra_it_says_how_to_get_it(monkeypatch, tmp_path):
 
 def test_importing_it_loads_neither_torch_nor_transformers():
     code = (
-        "import sys, goldspan.tagger.encoder, goldspan.tagger.load\n"
-        "assert not {'torch', 'transformers'} & {*sys.modules}"
+        "import sys, goldspan.tagger.encoder\nassert not {'torch', 'transformers'} & {*sys.modules}"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
 
@@ -504,7 +503,7 @@ def test_parameters_are_checked(params, message):
 def test_features_are_refused():
     with pytest.raises(InputError, match="reads words, not dictionaries"):
         if not HAS_TORCH:
-            from goldspan.tagger.token_targets import words_of
+            from goldspan.tagger.finetuning import words_of
 
             words_of([[{"a": 1}]])
         Encoder(model="x").fit([[{"a": 1}]], [["O"]])

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from goldspan.errors import InputError
 from goldspan.tagger import Text
-from goldspan.tagger.pieces import (
+from goldspan.tagger.text import (
     MARKS,
     MOST_PIECES,
     Pieces,

@@ -30,7 +30,7 @@ from goldspan._arrays import count_in_rows
 from goldspan.aggregation.auto_candidates import MODELS, Case, Learned, Steps, fit_chosen
 from goldspan.aggregation.auto_judging import choose
 from goldspan.aggregation.auto_labels import combine_labels
-from goldspan.aggregation.base import Aggregator, FitContext
+from goldspan.aggregation.base import Aggregator, FitContext, has_words, legal_known
 from goldspan.aggregation.bsc.family import check_encoder_params
 from goldspan.aggregation.bsc.posterior import consensus_of
 from goldspan.aggregation.bsc.text import Folds, Settings, TextModel
@@ -39,7 +39,6 @@ from goldspan.aggregation.consensus import Consensus
 from goldspan.aggregation.documents import DOCUMENTS
 from goldspan.aggregation.families import check_families, families_for
 from goldspan.aggregation.judge import Choice
-from goldspan.aggregation.legal import has_words, legal_known
 from goldspan.aggregation.machines import (
     beside,
     check_models,

@@ -30,13 +30,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from goldspan._arrays import count_between, count_in_rows
-from goldspan.aggregation.span_scale import documents_of
+from goldspan.crowd import Crowd
 from goldspan.errors import InputError
 from goldspan.spans import Codec, Tagged, find_spans
 from goldspan.spans.corpus import SpanArray
 
 if TYPE_CHECKING:
     from goldspan.aggregation.consensus import Consensus
+
 
 Floats = NDArray[np.float64]
 LEAST = 0.002
@@ -377,3 +378,15 @@ def _options(bounds: list[int], rows: list[tuple[int, int, int, float]]) -> Opti
     table = np.array(rows, np.float64).reshape(-1, 4)
     start, end, kind = table[:, :3].astype(np.int64).T
     return Options(np.array(bounds, np.int64), start, end, kind, table[:, 3].copy())
+
+
+def documents_of(crowd: Crowd) -> NDArray[np.int64]:
+    """Return the number of every item's document; items are their own where there are none."""
+    if crowd.groups is None:
+        return np.arange(crowd.n_items)
+    names = [
+        ("item", n) if name is None else ("document", name)
+        for n, name in enumerate(crowd.groups.to_pylist())
+    ]
+    place = {name: n for n, name in enumerate(dict.fromkeys(names))}
+    return np.array([place[name] for name in names], np.int64)

@@ -250,7 +250,7 @@ class Consensus:
         Returns:
             Calibration error, Brier score and others, each beside that of a constant confidence.
         """
-        from goldspan.aggregation.confidence import measure_confidence
+        from goldspan.aggregation.plausibility import measure_confidence
 
         mine = self.as_gold()
         sure = self.token_probs, self.token_confidence, self.span_confidence

@@ -25,9 +25,9 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from goldspan._arrays import count_between, count_in_rows
+from goldspan.aggregation.base import has_words
 from goldspan.aggregation.bsc.posterior import Marginals, Posterior
 from goldspan.aggregation.families import Families
-from goldspan.aggregation.legal import has_words
 from goldspan.aggregation.mixture import Mixture
 from goldspan.crowd import Crowd
 from goldspan.spans import Codec, Tagged, find_spans

@@ -46,17 +46,17 @@ METHODS: dict[str, tuple[str, str]] = {
         "goldspan.aggregation.bsc.family:BscSeq",
         "Bayesian sequences, confusion matrices per previous label",
     ),
-    "crf-conc": ("goldspan.aggregation.crf.methods:CrfConc", "a CRF trained on all answers"),
+    "crf-conc": ("goldspan.aggregation.crf:CrfConc", "a CRF trained on all answers"),
     "crf-ma": (
-        "goldspan.aggregation.crf.methods:CrfMa",
+        "goldspan.aggregation.crf:CrfMa",
         "a CRF and the reliability of workers, in turn",
     ),
     "multicrf": (
-        "goldspan.aggregation.crf.methods:MultiCrf",
+        "goldspan.aggregation.crf:MultiCrf",
         "a CRF on soft labels, without worker models",
     ),
     "multicrf-max": (
-        "goldspan.aggregation.crf.methods:MultiCrfMax",
+        "goldspan.aggregation.crf:MultiCrfMax",
         "a CRF on the most probable labels, without worker models",
     ),
 }

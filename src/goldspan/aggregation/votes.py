@@ -9,11 +9,10 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from goldspan._arrays import count_in_rows
-from goldspan.aggregation.base import Aggregator, FitContext
-from goldspan.aggregation.consensus import Consensus
-from goldspan.aggregation.families import Families, check_families, families_for
-from goldspan.aggregation.legal import (
+from goldspan.aggregation.base import (
     TIES,
+    Aggregator,
+    FitContext,
     TieRule,
     is_legal,
     item_rng,
@@ -24,6 +23,8 @@ from goldspan.aggregation.legal import (
     winners,
     with_known,
 )
+from goldspan.aggregation.consensus import Consensus
+from goldspan.aggregation.families import Families, check_families, families_for
 from goldspan.crowd import Crowd
 from goldspan.crowd.measures import label_counts, share, worker_f1
 from goldspan.errors import InputError, NotFittedError

@@ -13,18 +13,20 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from goldspan.aggregation.base import Aggregator, FitContext, as_crowd
-from goldspan.aggregation.bsc.priors import trusted_ids
-from goldspan.aggregation.consensus import Consensus
-from goldspan.aggregation.families import Families, check_families, families_for
-from goldspan.aggregation.legal import (
+from goldspan.aggregation.base import (
+    Aggregator,
+    FitContext,
     TieRule,
+    as_crowd,
     leave_open,
     read_known,
     sure_of,
     winners,
     with_known,
 )
+from goldspan.aggregation.bsc.priors import trusted_ids
+from goldspan.aggregation.consensus import Consensus
+from goldspan.aggregation.families import Families, check_families, families_for
 from goldspan.aggregation.votes import agreement_table, item_shares, span_shares
 from goldspan.aggregation.workers import worker_table
 from goldspan.crowd import Crowd

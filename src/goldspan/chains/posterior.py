@@ -22,10 +22,18 @@ from numpy.typing import NDArray
 
 from goldspan._arrays import fixed
 from goldspan._kernel import inner, kernel
-from goldspan.chains import few
 from goldspan.chains.decoding import best_paths
 from goldspan.chains.forward_backward import backward_log, forward_log, gather_log, largest, log_sum
-from goldspan.chains.lattice import Chain, Lattice, Spans
+from goldspan.chains.lattice import (
+    Chain,
+    Lattice,
+    Spans,
+    few_best_codes,
+    few_likely_spans,
+    few_marginals,
+    few_masses,
+    fill_few,
+)
 
 Floats = NDArray[np.float64]
 
@@ -84,7 +92,7 @@ def lattice_of(
         once=once,
     )
     if _is_few(made):
-        few.fill(made, bounds - bounds[0], row, gold, unary, log_table, chain.start, chain.end)
+        fill_few(made, bounds - bounds[0], row, gold, unary, log_table, chain.start, chain.end)
         return made
     _fill(
         made.offsets, fixed(bounds, np.int64), fixed(row, np.int32), made.active,
@@ -124,7 +132,7 @@ def marginals(lattice: Lattice) -> tuple[Floats, Floats]:
     """Return the marginals and the entropy of every item's path, in nats."""
     # returns float64 [n_tokens, J]
     if _is_few(lattice):
-        return few.marginals(lattice)
+        return few_marginals(lattice)
     probs, entropy = np.zeros_like(lattice.evidence), np.zeros_like(lattice.log_z)
     _marginals(
         lattice.offsets, lattice.active, lattice.forward, lattice.backward, lattice.log_z,
@@ -140,7 +148,7 @@ def best_codes(lattice: Lattice, start: Floats, step: Floats, end: Floats) -> ND
     """
     # start float64 [J]; step float64 [J, J], likewise; end float64 [J], likewise
     if _is_few(lattice):
-        return few.best_codes(lattice, start, step, end)
+        return few_best_codes(lattice, start, step, end)
     codes = np.zeros(len(lattice.evidence), np.int16)
     chain = [fixed(part, np.float64) for part in (start, step, end)]
     evidence, first = fixed(lattice.evidence, np.float64), 0
@@ -208,7 +216,7 @@ def likely_spans(
     """List the spans with at least some posterior mass."""
     # probs float64 [n_tokens, J], the marginals; returns int64 [n_spans, 4]
     if _is_few(lattice):
-        return few.likely_spans(lattice, steps, probs, least)
+        return few_likely_spans(lattice, steps, probs, least)
     room = len(probs) // 4 + 1000
     while True:
         spans, masses = np.empty((room, 4), np.int64), np.empty(room)
@@ -228,7 +236,7 @@ def masses_of(
     """Return the posteriors of given paths and of given spans."""
     # codes int16 [n_tokens]; spans int64 [n_spans, 4]; returns float64 [n_items]
     if _is_few(lattice):
-        return few.masses_of(lattice, steps, codes, spans)
+        return few_masses(lattice, steps, codes, spans)
     paths, masses = np.zeros(len(lattice.active)), np.zeros(len(spans))
     _weigh(
         lattice.offsets, lattice.active, lattice.evidence, lattice.forward, lattice.backward,

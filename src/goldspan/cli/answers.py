@@ -374,7 +374,7 @@ def _check_endings(output: str | None, workers_table: str | None, to_format: str
 
 def _check_suits(output: str | None, form: str, crowd: Crowd, *, trains: bool) -> None:
     """Reject what cannot hold the crowd's labels or learn from them, before they are computed."""
-    from goldspan.aggregation.legal import has_words
+    from goldspan.aggregation.base import has_words
     from goldspan.errors import InputError
 
     if output and form == "csv" and not crowd.is_classification:
@@ -552,7 +552,7 @@ def score(
 
       goldspan score gold.jsonl answers.tsv --bootstrap 1000 --wrong
     """
-    from goldspan.aggregation.confidence import measure_confidence
+    from goldspan.aggregation.plausibility import measure_confidence
     from goldspan.aggregation.written import read_confidences
     from goldspan.crowd.measures import aligned_sides
     from goldspan.errors import FaultsError

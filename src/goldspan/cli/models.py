@@ -237,7 +237,7 @@ def _train(
     check_files(output=job.output, checkpoint=checkpoint)
     from goldspan.runners import FileCheckpoint, working
     from goldspan.tagger import load_tagger
-    from goldspan.tagger.load import KINDS
+    from goldspan.tagger import tagger_kinds
 
     with working(job.runner, job.threads) as worked_by, steps(3, quiet=job.json) as step:
         step(f"reading {job.source}")
@@ -246,7 +246,7 @@ def _train(
         if not job.soft and data.soft is None:
             _check_possible(data, crowd.tagset.encoding)
         params |= {"hard": not job.soft, "encoding": crowd.tagset.encoding}
-        tagger = KINDS[model]().set_params(**params)
+        tagger = tagger_kinds()[model]().set_params(**params)
         held_out = _held_out(reading.read(job.validation)) if job.validation else None
         step(f"fine-tuning {base}" if base else f"training a {model}")
         around: dict[str, Any] = {"runner": worked_by, "progress": step.round}
@@ -303,7 +303,7 @@ def project(
     check_outputs(output, inputs=[source, validation], overwrite=False)
     check_files(output=output)
     import goldspan
-    from goldspan.aggregation.projects import FILES, write_project
+    from goldspan.aggregation.splits import FILES, write_project
 
     with steps(3 if method else 2, quiet=json) as step:
         step(f"reading {source}")
@@ -324,7 +324,7 @@ def project(
 
 def _of_texts(crowd: Crowd, source: str) -> Crowd:
     """Return a crowd, but reject single labels of items that have names and no text."""
-    from goldspan.aggregation.legal import has_words
+    from goldspan.aggregation.base import has_words
     from goldspan.errors import InputError
 
     if not has_words(crowd):

@@ -654,7 +654,7 @@ class CRF(FeatureTagger):
         tol: Relative decrease of the objective over ten steps at which to stop.
         patience: With a validation set: rounds of ten steps without a better F1 before it stops.
         vectors: A model of Hugging Face or a folder with one, whose vectors of the words are
-            features beside the templates' (`goldspan.tagger.vectors`); it does not learn. Needs the
+            features beside the templates' (`goldspan.tagger.network`); it does not learn. Needs the
             extra `encoder`, now and whenever the tagger is used.
 
     Attributes:

@@ -33,17 +33,19 @@ from goldspan.protocols import Checkpoint, Progress, Runner
 from goldspan.spans import Codec
 from goldspan.tagger.base import Tagger, token_rule
 from goldspan.tagger.decoding import Potentials
-from goldspan.tagger.finetuning import Trainer, best_temperature, unary_potentials
-from goldspan.tagger.network import Network, OnnxNetwork, check_installed
-from goldspan.tagger.targets import Labels, Masks
-from goldspan.tagger.token_targets import (
+from goldspan.tagger.finetuning import (
     SoftTags,
     TokenTargets,
+    Trainer,
+    best_temperature,
     documents_of,
     in_order_of,
     of_soft_tags,
+    unary_potentials,
     words_of,
 )
+from goldspan.tagger.network import Network, OnnxNetwork, check_installed
+from goldspan.tagger.targets import Labels, Masks
 
 __all__ = ["Encoder", "SoftTags", "check_installed"]
 

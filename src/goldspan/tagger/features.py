@@ -29,9 +29,9 @@ from goldspan.tagger.kernels import (
     target_step,
     unary_step,
 )
+from goldspan.tagger.network import Vectors
 from goldspan.tagger.parameters import Floats, Weights
 from goldspan.tagger.text import STRING, Text
-from goldspan.tagger.vectors import Vectors
 
 __all__ = ["STRING", "Text"]  # of another module; all else here is known by its name
 

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from goldspan.aggregation.families.giving import CAUTION
+from goldspan.aggregation.families import CAUTION
 from goldspan.errors import InputError
 
 SURE = 1.959964

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import goldspan
-from goldspan.aggregation.bsc import few, posterior
+from goldspan.aggregation.bsc import engine, evidence, posterior
 from goldspan.aggregation.bsc.engine import Model, Truth, vote_shard
 from goldspan.aggregation.bsc.evidence import compress, lay_out
 from goldspan.aggregation.bsc.posterior import best_spans
@@ -21,7 +21,8 @@ def kernels(monkeypatch):
 
     def call(function, *words, **named):
         with monkeypatch.context() as patch:
-            patch.setattr(few, "FEW_LABELS", -1)
+            patch.setattr(engine, "FEW_LABELS", -1)
+            patch.setattr(evidence, "FEW_LABELS", -1)
             patch.setattr(posterior, "FEW_SPANS", -1)
             patch.setattr(chain, "FEW_TOKENS", -1)
             return function(*words, **named)

@@ -10,7 +10,7 @@ import pytest
 import goldspan
 from aggregation.bsc import oracle
 from goldspan.aggregation import aggregate, get_aggregator, methods
-from goldspan.aggregation.crf.methods import CrfGold
+from goldspan.aggregation.crf import CrfGold
 from goldspan.errors import InputError, NotFittedError, UnknownNameError
 from goldspan.spans import Codec
 from goldspan.tagger import CRF

@@ -11,7 +11,7 @@ import goldspan
 from aggregation.bsc import oracle
 from goldspan.aggregation import aggregate, get_aggregator
 from goldspan.aggregation.base import FitContext
-from goldspan.aggregation.crf.methods import CrfMa
+from goldspan.aggregation.crf import CrfMa
 from goldspan.aggregation.crf.rounds import State, expectation, prepare
 from goldspan.crowd import Crowd
 from goldspan.errors import InputError
@@ -166,7 +166,7 @@ def test_the_objective_is_eq_9_over_all_paths_with_the_log_priors(model):
 
 
 def _repaired(crowd: Crowd, answer: int):
-    from goldspan.aggregation.crf.sequences import TrainingSequences
+    from goldspan.aggregation.crf.rounds import TrainingSequences
     from goldspan.tagger.crf import Masks
 
     sequences, _ = TrainingSequences.of_crowd(crowd, Masks.of(crowd.tagset, hard=True))

@@ -8,7 +8,7 @@ import pytest
 import goldspan
 from aggregation.bsc import oracle
 from goldspan.aggregation import aggregate, get_aggregator
-from goldspan.aggregation.crf.methods import CrfMa
+from goldspan.aggregation.crf import CrfMa
 from goldspan.errors import InputError, UnknownNameError
 from goldspan.simulation import measure_workers
 from goldspan.spans import Codec

@@ -10,7 +10,7 @@ import pytest
 import goldspan
 from aggregation.bsc import oracle
 from goldspan.aggregation import aggregate, get_aggregator
-from goldspan.aggregation.crf.methods import CrfMa
+from goldspan.aggregation.crf import CrfMa
 from goldspan.aggregation.crf.rounds import measured
 from goldspan.crowd import Crowd
 from goldspan.errors import InputError, UnknownNameError

@@ -11,9 +11,8 @@ import goldspan
 from aggregation.bsc import oracle
 from goldspan.aggregation import aggregate
 from goldspan.aggregation.base import FitContext
-from goldspan.aggregation.crf.methods import MultiCrf, MultiCrfMax, candidates, updated
-from goldspan.aggregation.crf.rounds import State, prepare
-from goldspan.aggregation.crf.sequences import TokenTargets, TrainingSequences
+from goldspan.aggregation.crf import MultiCrf, MultiCrfMax, candidates, updated
+from goldspan.aggregation.crf.rounds import State, TokenTargets, TrainingSequences, prepare
 from goldspan.errors import UnknownNameError
 from goldspan.runners import FileCheckpoint
 from goldspan.spans import Codec

@@ -9,7 +9,7 @@ import pytest
 from scipy.special import logsumexp
 
 from aggregation.bsc import oracle
-from goldspan.aggregation.crf.sequences import Scores, TokenTargets, TrainingSequences
+from goldspan.aggregation.crf.rounds import Scores, TokenTargets, TrainingSequences
 from goldspan.spans import Codec
 from goldspan.tagger.crf import Masks
 

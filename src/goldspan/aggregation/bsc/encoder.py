@@ -37,10 +37,9 @@ from goldspan.errors import InputError
 from goldspan.protocols import Checkpoint, Progress
 from goldspan.tagger import Encoder, SoftTags
 from goldspan.tagger.encoder import check_installed
-from goldspan.tagger.finetuning import best_temperature, unary_potentials
+from goldspan.tagger.finetuning import TokenTargets, best_temperature, unary_potentials
 from goldspan.tagger.network import Network
 from goldspan.tagger.parameters import Weights
-from goldspan.tagger.token_targets import TokenTargets
 
 EPOCHS = 3
 """Passes over the items in the first round, unless the parameters say otherwise; then one each."""

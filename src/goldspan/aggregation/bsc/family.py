@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from goldspan.aggregation.base import Aggregator, FitContext, as_crowd
+from goldspan.aggregation.base import Aggregator, FitContext, as_crowd, legal_known
 from goldspan.aggregation.bsc.engine import (
     EngineInputs,
     Fit,
@@ -51,7 +51,6 @@ from goldspan.aggregation.bsc.priors import (
 from goldspan.aggregation.consensus import Consensus
 from goldspan.aggregation.documents import DOCUMENTS, Missed
 from goldspan.aggregation.families import check_families, families_for
-from goldspan.aggregation.legal import legal_known
 from goldspan.aggregation.mixture import Mixture
 from goldspan.aggregation.workermodels import (
     LEAST,

@@ -13,12 +13,11 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from goldspan._arrays import rows_of
-from goldspan.aggregation.base import FitContext
+from goldspan.aggregation.base import FitContext, check_words, text_of
 from goldspan.aggregation.bsc.engine import EngineInputs, Fit, e_step
 from goldspan.aggregation.bsc.evidence import Evidence, Sums, Tables, discounted
 from goldspan.aggregation.bsc.posterior import Marginals, Posterior
 from goldspan.aggregation.documents import Missed, find_missed
-from goldspan.aggregation.legal import check_words, text_of
 from goldspan.aggregation.mixture import Mixture
 from goldspan.crowd import Crowd
 from goldspan.errors import InputError
