@@ -13,7 +13,6 @@ import goldspan
 import studies
 from goldspan.aggregation import get_aggregator
 from goldspan.aggregation.registry import METHODS
-from goldspan.aggregation.workermodels import MODELS
 from goldspan.campaign import Campaign, Steps, read_inputs, read_plan
 from goldspan.campaign.plan import AggregateSection
 from goldspan.crowd.registry import FORMATS, Format
@@ -59,7 +58,6 @@ def test_the_page_shows_the_example_as_it_is(root, name):
 
 def test_a_worker_model(example, crowd, monkeypatch):
     module = example("worker_model")
-    monkeypatch.setitem(MODELS, "shared", module.SharedAccuracy)
     monkeypatch.setitem(METHODS, "bsc-shared", ("worker_model:BscShared", "all workers alike"))
     result = goldspan.aggregate(crowd, "bsc-shared")
     steps = np.diff(result.trace)

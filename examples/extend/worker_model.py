@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from goldspan.aggregation.bsc.family import Variational
+from goldspan.aggregation.bsc.family import Bsc
 from goldspan.aggregation.workermodels import (
     Floats,
     Prior,
@@ -74,8 +74,8 @@ class SharedAccuracy(WorkerModel[SharedBeta]):
         return SharedBeta(**arrays)
 
 
-class BscShared(Variational):
+class BscShared(Bsc):
     """BSC in which all workers are equally good."""
 
     name = "bsc-shared"
-    worker_model = "shared"
+    worker_model = SharedAccuracy

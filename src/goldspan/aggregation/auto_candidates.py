@@ -19,7 +19,6 @@ from goldspan.aggregation import get_aggregator
 from goldspan.aggregation.base import FitContext
 from goldspan.aggregation.bsc.engine import EngineInputs
 from goldspan.aggregation.bsc.evidence import Sums
-from goldspan.aggregation.bsc.family import Variational
 from goldspan.aggregation.bsc.posterior import Posterior
 from goldspan.aggregation.bsc.text import (
     INNER,
@@ -29,6 +28,7 @@ from goldspan.aggregation.bsc.text import (
     TextScores,
     beside_text,
 )
+from goldspan.aggregation.dawid_skene import Variational
 from goldspan.aggregation.documents import Missed, find_missed
 from goldspan.aggregation.families import Families
 from goldspan.aggregation.judge import Choice, Judge, Settings, weigh

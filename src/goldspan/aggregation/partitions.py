@@ -31,9 +31,9 @@ from goldspan.aggregation.auto import Auto
 from goldspan.aggregation.base import FitContext
 from goldspan.aggregation.bsc.engine import EngineInputs, Model, vote_shard
 from goldspan.aggregation.bsc.evidence import Evidence, Stored, Sums, compress, lay_out, store
-from goldspan.aggregation.bsc.family import ZERO, Variational
 from goldspan.aggregation.bsc.posterior import Posterior, consensus_of
 from goldspan.aggregation.bsc.priors import given_prior, trusted_ids
+from goldspan.aggregation.dawid_skene import Variational
 from goldspan.aggregation.families import families_told_by
 from goldspan.aggregation.workermodels import Rows
 from goldspan.crowd import Crowd
@@ -230,8 +230,8 @@ def _estimator(method: str, params: dict[str, Any]) -> Variational:
     for name, only in (("history", None), ("families", "none")):
         if getattr(made, name) != only:
             raise InputError(f"{name} does not work on partitions: leave it out")
-    if made.forbidden == ZERO:
-        raise InputError(f"forbidden={ZERO!r} does not work on partitions: give a number")
+    if not made._layout().forbidden:  # noqa: SLF001 - of one family
+        raise InputError("forbidden='zero' does not work on partitions: give a number")
     return made
 
 
@@ -345,8 +345,8 @@ def _prepare(
     """Number workers and rows of all partitions, lay their answers out, and count votes."""
     runner = given.runner
     crowd = _nothing(found)
-    workers = made._worker_model()  # noqa: SLF001 - of one family
-    layout = (found.workers, workers.has_memory, made.at_start, made.after_skip)
+    workers, how = made.worker_model(), made._layout()  # noqa: SLF001 - of one family
+    layout = (found.workers, workers.has_memory, how.at_start, how.after_skip)
     keys = runner.map_reduce(_lay_out, parts, layout, np.union1d)
     _check_unique(parts, runner)
     n_labels, n_previous = len(found.tags), _n_previous(crowd, layout)
@@ -358,7 +358,7 @@ def _prepare(
     )  # fmt: skip
     prior = given_prior(
         crowd, n_previous, off=made.alpha0, bonus=float(made.epsilon0),
-        forbidden=float(made.forbidden), trusted=trusted_ids(made.trusted),
+        forbidden=how.forbidden, trusted=trusted_ids(made.trusted),
     )  # fmt: skip
     truth = made._truth(crowd.tagset)  # noqa: SLF001 - as above
     model = Model(workers, rows, prior, truth)

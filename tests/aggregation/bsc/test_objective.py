@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import goldspan
 from aggregation.bsc import oracle
 from goldspan.aggregation import get_aggregator, methods
-from goldspan.aggregation.bsc.family import Variational
+from goldspan.aggregation.dawid_skene import Variational
 from goldspan.aggregation.workermodels import Prior, get_worker_model
 from goldspan.spans import Codec
 

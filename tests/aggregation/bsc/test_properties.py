@@ -12,7 +12,7 @@ import goldspan
 from aggregation.bsc import oracle
 from goldspan.aggregation import get_aggregator, methods
 from goldspan.aggregation.bsc import engine
-from goldspan.aggregation.bsc.family import Variational
+from goldspan.aggregation.dawid_skene import Variational
 from goldspan.crowd import Answers
 from goldspan.runners import Threads
 from goldspan.spans import Codec

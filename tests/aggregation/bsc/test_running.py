@@ -13,8 +13,8 @@ from aggregation.bsc import oracle
 from goldspan.aggregation import get_aggregator, methods
 from goldspan.aggregation.bsc import engine
 from goldspan.aggregation.bsc.engine import Stopping
-from goldspan.aggregation.bsc.family import Variational
 from goldspan.aggregation.bsc.priors import LEAST_HABIT
+from goldspan.aggregation.dawid_skene import Variational
 from goldspan.errors import InputError, NotFittedError
 from goldspan.protocols import Serial
 from goldspan.runners import FileCheckpoint

@@ -16,7 +16,6 @@ from goldspan._lazy import lazy
 from goldspan.aggregation.base import Aggregator, FitContext, as_crowd, check_words, text_of
 from goldspan.aggregation.bsc.engine import RunContext
 from goldspan.aggregation.bsc.evidence import Evidence, Tables
-from goldspan.aggregation.bsc.family import in_tags_of
 from goldspan.aggregation.bsc.posterior import Posterior, consensus_of, workers_of
 from goldspan.aggregation.bsc.priors import Decoder
 from goldspan.aggregation.consensus import Consensus
@@ -47,6 +46,7 @@ from goldspan.aggregation.crf.rounds import (
     responsibilities,
     run,
 )
+from goldspan.aggregation.dawid_skene import in_tags_of
 from goldspan.aggregation.votes import TokenVote
 from goldspan.crowd import Crowd
 from goldspan.errors import InputError, NotFittedError
