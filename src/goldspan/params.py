@@ -344,7 +344,7 @@ def result(*, init: Literal[False] = False) -> Any:
 
 
 def fixed(default: Any, *, init: Literal[False] = False) -> Any:
-    """Declare a parameter of the base class that cannot be set in this one."""
+    """Declare an attribute with a value before `fit` that is not a parameter."""
     return field(default=default, init=init)
 
 
