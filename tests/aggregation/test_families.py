@@ -20,7 +20,7 @@ from goldspan.aggregation.families import (
     read_families,
 )
 from goldspan.aggregation.families.finding import pair_agreements
-from goldspan.aggregation.weighted import Ballots
+from goldspan.aggregation.weighted import TokenLabels
 from goldspan.crowd import Crowd
 from goldspan.errors import FormatError, InputError
 from goldspan.simulation import draw_truth, simulate_crowd
@@ -124,13 +124,13 @@ def test_the_engine_multiplies_powers_of_what_the_labels_say(crowd, families, ha
 
 
 def test_ballots_sum_by_weights_at_tokens_and_whole_by_workers(crowd, families):
-    ballots = Ballots.of(crowd, None, families)
-    plain = Ballots.of(crowd)
+    token_labels = TokenLabels.of(crowd, None, families)
+    plain = TokenLabels.of(crowd)
     given_ = crowd.latest.codes >= 0
-    np.testing.assert_allclose(ballots.share, families.label_weights(crowd)[given_])
-    assert ballots.sums().sum() == pytest.approx(ballots.share.sum())
-    np.testing.assert_array_equal(ballots.per_worker(None), plain.per_worker(None))
-    np.testing.assert_array_equal(ballots.voted, plain.voted)
+    np.testing.assert_allclose(token_labels.share, families.label_weights(crowd)[given_])
+    assert token_labels.sums().sum() == pytest.approx(token_labels.share.sum())
+    np.testing.assert_array_equal(token_labels.per_worker(None), plain.per_worker(None))
+    np.testing.assert_array_equal(token_labels.voted, plain.voted)
 
 
 def test_agreement_is_chance_corrected():

@@ -118,7 +118,7 @@ def aggregate(
 
     found = to_crowd(crowd, "crowd", **reading)
     if "families" not in params:
-        heed_told_families(aggregator, found)
+        use_named_families(aggregator, found)
     aggregator.fit(
         found, gold, start=start, runner=runner, progress=progress, checkpoint=checkpoint
     )
@@ -126,12 +126,12 @@ def aggregate(
     return replace(result, notes=(*result.notes, *said)) if said else result
 
 
-def heed_told_families(aggregator: Aggregator, crowd: Crowd) -> None:
+def use_named_families(aggregator: Aggregator, crowd: Crowd) -> None:
     """Set the families that the crowd's own facts name, if a method looks for none by itself."""
     if aggregator.get_params().get("families") == "none" and crowd.known_facts:
-        from goldspan.aggregation.families import told_families
+        from goldspan.aggregation.families import named_families
 
-        told = told_families(crowd)
+        told = named_families(crowd)
         aggregator.set_params(families=told or "none")
 
 

@@ -161,15 +161,15 @@ class Auto(Aggregator):
             notes.append(f"judged when there were {choice.n_answers} answers{now}")
         elif choice is not None:
             notes.append("judged and fitted from the beginning: the earlier choice does not suit")
-        kin = [found.families.note] if found.families else []
+        named = [found.families.note] if found.families else []
         is_found = self.families == "auto"  # of given families nobody need be warned
-        notes += [*([] if is_found else kin), *found.notes]
+        notes += [*([] if is_found else named), *found.notes]
         return replace(
             found,
             candidates=found.memory.candidates,
             stop_reason="candidates averaged",
             notes=(*notes, *_unanswered(crowd, found.codes, given)),
-            cautions=(*(kin if is_found else []), *_overlap(crowd)),
+            cautions=(*(named if is_found else []), *_overlap(crowd)),
         )
 
     def _begun(self, crowd: Crowd, given: FitContext) -> tuple[Choice | None, list[str]]:
@@ -192,10 +192,10 @@ class Auto(Aggregator):
         seed, ids = self.random_state or 0, ids_of(others)
         if choice is not None and choice.models != ids:
             choice = None
-        kin = families_for(self.families, people, given.known)
-        kins = kin.opinions(people) if kin and self.families == "auto" else [kin]
-        found = combine_labels(people, given, seed, kins, choice, others)
-        kin = kins[0 if found.is_bold else -1]
+        families = families_for(self.families, people, given.known)
+        opinions = families.opinions(people) if families and self.families == "auto" else [families]
+        found = combine_labels(people, given, seed, opinions, choice, others)
+        families = opinions[0 if found.is_bold else -1]
         made = Choice(
             tuple(found.candidates), len(crowd.latest), found.reasons, is_bold=found.is_bold,
             models_power=found.models_power, models=ids,
@@ -208,7 +208,7 @@ class Auto(Aggregator):
         posterior = posterior_of_probs(crowd, found.probs, given.runner)
         result = consensus_of(crowd, posterior, decode="viterbi", method=self.name)
         is_same = choice is not None and made.candidates == choice.candidates
-        return replace(result, memory=choice if is_same else made, families=kin, notes=said)
+        return replace(result, memory=choice if is_same else made, families=families, notes=said)
 
     def _spans(self, crowd: Crowd, given: FitContext, choice: Choice | None) -> Consensus:
         """Aggregate tagged tokens."""
@@ -217,9 +217,9 @@ class Auto(Aggregator):
         models = [name for name in MODELS if self.text == "auto" or "+words" not in name]
         looks_for_missed = "none" not in (self.documents, self.text)
         people, others = split(crowd, models_of(crowd, self.models))
-        kin = families_for(self.families, people, given.known)
+        families = families_for(self.families, people, given.known)
         folds = self._folds(people)
-        case = Case(people, given, kin, folds, models, looks_for_missed, others)
+        case = Case(people, given, families, folds, models, looks_for_missed, others)
         learned: Learned | None = None
         if choice is not None and case.suits(choice):
             progress = Steps(given, 1 + self.rounds)
@@ -253,7 +253,7 @@ class Auto(Aggregator):
             trace=tuple(progress.scores[1:]),
             memory=choice,
             notes=(*said, *((missed.note,) if missed else ())),
-            families=kin,
+            families=families,
         )
 
     def _folds(self, crowd: Crowd) -> TextModel | None:

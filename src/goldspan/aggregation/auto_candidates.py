@@ -66,7 +66,7 @@ class Case:
 
     crowd: Crowd
     given: FitContext  # Known truth, legal, and where to work
-    kin: Families | None  # Workers who err together; None: everybody errs alone
+    families: Families | None  # Workers who err together; None: everybody errs alone
     folds: TextModel | None  # Features of the words; None without text
     models: Sequence[str]  # The methods of the engine that are tried
     looks_for_missed: bool  # Whether spans are looked for that all workers of an item missed
@@ -86,7 +86,7 @@ class Case:
 
     def fit(self, name: str) -> Fit:
         """Fit a method of the engine with its defaults, but for the prior of `BY_VOTES`."""
-        method = get_aggregator(name, families=self.kin or "none")
+        method = get_aggregator(name, families=self.families or "none")
         assert isinstance(method, Variational)
         if name in BY_VOTES and (np.diff(self.crowd.by_item.bounds) > 1).any():
             method.set_params(prior="votes")
@@ -100,7 +100,9 @@ class Case:
         """Return the votes by name."""
         found, known = {}, self.given.known
         for name, ties in VOTES.items():
-            codes = TokenVote(ties=ties, families=self.kin or "none").fit(self.crowd).result_.codes
+            codes = (
+                TokenVote(ties=ties, families=self.families or "none").fit(self.crowd).result_.codes
+            )
             if known is not None:
                 codes = np.where(known >= 0, known, codes)
             found[name] = posterior_of_labels(self.crowd, codes, self.given.runner, known)
@@ -114,7 +116,7 @@ class Case:
 
     def missed(self, posterior: Posterior | Mixture) -> Missed | None:
         """Return what all workers of an item missed, if it is looked for."""
-        return find_missed(self.crowd, posterior, self.kin) if self.looks_for_missed else None
+        return find_missed(self.crowd, posterior, self.families) if self.looks_for_missed else None
 
     def completed(self, posterior: Posterior) -> Posterior | Mixture:
         """Return a posterior with what all workers of an item missed."""

@@ -111,7 +111,7 @@ class _Cut:
 
 def _cut(case: Case, share: float, rounds: int, seed: int, progress: Steps) -> _Cut:
     """Hide some answers, and judge all candidates by them."""
-    family = case.kin.number if case.kin else None
+    family = case.families.number if case.families else None
     shown, hidden = hold_out(case.crowd, share=share, family=family, seed=seed)
     case, judge = replace(case, crowd=shown), Judge(shown, hidden)
     fits = {name: case.fit(name) for name in case.models}

@@ -42,7 +42,7 @@ from goldspan.aggregation.judge import (
     how_sure,
 )
 from goldspan.aggregation.machines import likelihoods_beside, mean_power, with_models
-from goldspan.aggregation.weighted import Ballots, softmax
+from goldspan.aggregation.weighted import TokenLabels, softmax
 from goldspan.crowd import Crowd
 
 Floats = NDArray[np.float64]
@@ -92,7 +92,7 @@ def combine_labels(
     crowd: Crowd,  # A crowd of single labels with at least one answer; its gold is not looked at
     given: FitContext,  # Known truth is clamped; the runner is used
     random_state: int,  # Seed of the answers that are hidden
-    kins: Sequence[Families | None] = (None,),  # Workers who err together
+    opinions: Sequence[Families | None] = (None,),  # Workers who err together
     choice: Choice | None = None,  # An earlier one
     models: Crowd | None = None,  # Answers of models, which are not in the crowd
 ) -> AutoLabels:
@@ -106,11 +106,11 @@ def combine_labels(
     >>> combine_labels(crowd, FitContext(), 0).probs.argmax(axis=1).tolist()
     [0, 1]
     """
-    n_labels, why = len(crowd.tagset.tags), _nothing_to_hide(crowd, kins[0])
+    n_labels, why = len(crowd.tagset.tags), _nothing_to_hide(crowd, opinions[0])
     if why:
-        ballots = Ballots.of(crowd, families=kins[-1])
+        token_labels = TokenLabels.of(crowd, families=opinions[-1])
         lone = Candidate(VOTES, 0.0, 1.0, 1.0)
-        probs = _clamped(_shares_of_votes(ballots), ballots.per_token(None), given)
+        probs = _clamped(_shares_of_votes(token_labels), token_labels.per_token(None), given)
         power = mean_power([], np.zeros(0, np.int32)) if models else 0.0
         return AutoLabels(
             with_models(probs, models, power),
@@ -123,22 +123,24 @@ def combine_labels(
     if choice and {spec.label for spec in specs} == set(known):
         table, is_bold = [known[spec.label] for spec in specs], choice.is_bold
         reasons = list(choice.reasons) or [""]
-        believed = kins[0 if is_bold else -1]
+        believed = opinions[0 if is_bold else -1]
         whole = [_fit(spec, crowd, given, believed) for spec in specs]
         power = choice.models_power
     else:
-        tried = [_tried(crowd, given, specs, random_state, one, kins[0], models) for one in kins]
+        tried = [
+            _tried(crowd, given, specs, random_state, one, opinions[0], models) for one in opinions
+        ]
         is_bold = len(tried) > 1 and (tried[0].merits.max() >= tried[-1].merits.max() + PATIENCE)
         best = tried[0 if is_bold else -1]
         table, certainty = best.table(specs)
-        whole, believed = best.whole, best.kin
+        whole, believed = best.whole, best.families
         power = best.power([one.weight for one in table]) if models else 0.0
         reasons.insert(0, certainty)
-    ballots = Ballots.of(crowd, families=believed)
-    answers_of = ballots.per_token(None)
+    token_labels = TokenLabels.of(crowd, families=believed)
+    answers_of = token_labels.per_token(None)
     mixed = np.zeros_like(whole[0])
     for spec, probs, one in zip(specs, whole, table, strict=True):
-        excess = max(_correlation(ballots, probs), CORRELATED) if spec.is_posterior else 0.0
+        excess = max(_correlation(token_labels, probs), CORRELATED) if spec.is_posterior else 0.0
         effect = 1 + np.maximum(answers_of - 1, 0) * excess
         mixed += one.weight * _cooled(probs, np.maximum(one.temperature, effect))
     table.sort(key=lambda one: -one.weight)
@@ -146,16 +148,16 @@ def combine_labels(
     return AutoLabels(probs, table, tuple(reasons), is_bold, power)
 
 
-def _nothing_to_hide(crowd: Crowd, kin: Families | None) -> str:
+def _nothing_to_hide(crowd: Crowd, families: Families | None) -> str:
     """Return why no answer can be hidden, "" if some can."""
     if len(crowd.tagset.tags) < 2:
         return "There is one label only"
-    ballots = Ballots.of(crowd)
-    if ballots.per_token(None).max(initial=0) < 2:
+    token_labels = TokenLabels.of(crowd)
+    if token_labels.per_token(None).max(initial=0) < 2:
         return "No item has two answers"
-    if kin:
-        size = len(kin.rho)
-        own = np.unique(ballots.token * size + kin.number[ballots.worker]) // size
+    if families:
+        size = len(families.rho)
+        own = np.unique(token_labels.token * size + families.number[token_labels.worker]) // size
         if np.bincount(own).max() < 2:
             return "No item has answers of two workers who err independently"
     return ""
@@ -165,7 +167,7 @@ def _nothing_to_hide(crowd: Crowd, kin: Families | None) -> str:
 class _Tried:
     """All candidates under one opinion of who errs together."""
 
-    kin: Families | None
+    families: Families | None
     whole: list[Floats]  # The candidates' probabilities from all answers
     judged: list[list[Judged]]  # What the hidden answers say of each, fold by fold
     scores: Floats  # [n_candidates], mean log-probability of the hidden labels
@@ -201,15 +203,15 @@ class _Tried:
 
 
 def _tried(
-    crowd: Crowd, given: FitContext, specs: list[_Spec], seed: int, kin: Families | None,
+    crowd: Crowd, given: FitContext, specs: list[_Spec], seed: int, families: Families | None,
     hidden_together: Families | None, models: Crowd | None,
 ) -> _Tried:  # fmt: skip
     """Fit and judge all candidates."""
-    ballots = Ballots.of(crowd, families=kin)
-    whole = [_fit(spec, crowd, given, kin) for spec in specs]
-    judged, items, beside = _judge(crowd, given, specs, seed, kin, hidden_together, models)
-    counts = np.maximum(ballots.per_token(None), 1)[:, None]
-    reference = _balance(ballots.sums() / counts)
+    token_labels = TokenLabels.of(crowd, families=families)
+    whole = [_fit(spec, crowd, given, families) for spec in specs]
+    judged, items, beside = _judge(crowd, given, specs, seed, families, hidden_together, models)
+    counts = np.maximum(token_labels.per_token(None), 1)[:, None]
+    reference = _balance(token_labels.sums() / counts)
     logs = [
         np.log(np.concatenate([np.ones(0), *(one.likelihood for one in found)])) for found in judged
     ]
@@ -217,7 +219,7 @@ def _tried(
     drift = np.array([_divergence(_balance(probs), reference) for probs in whole])
     merits = np.array([np.mean([one.score for one in found] or [0.0]) for found in judged])
     merits -= DRIFT * drift * _unexcused(np.array(logs), drift, items)
-    return _Tried(kin, whole, judged, np.array(scores), merits, items, beside)
+    return _Tried(families, whole, judged, np.array(scores), merits, items, beside)
 
 
 # --------------------------------------------------------------------------------------------------
@@ -254,25 +256,25 @@ def _specs(n_workers: int, n_labels: int) -> tuple[list[_Spec], list[str]]:
     return [one for one in specs if one.method != "ds"], [f"ds was left out: {why}"]
 
 
-def _fit(spec: _Spec, crowd: Crowd, given: FitContext, kin: Families | None) -> Floats:
+def _fit(spec: _Spec, crowd: Crowd, given: FitContext, families: Families | None) -> Floats:
     """Return a candidate's probabilities, float64 [n_items, J]; shares of votes are smoothed."""
-    ballots = Ballots.of(crowd, families=kin)
+    token_labels = TokenLabels.of(crowd, families=families)
     if not spec.method:
-        return _shares_of_votes(ballots)
+        return _shares_of_votes(token_labels)
     from goldspan.aggregation import get_aggregator
 
-    aggregator = get_aggregator(spec.method, families=kin or "none", **spec.params)
+    aggregator = get_aggregator(spec.method, families=families or "none", **spec.params)
     fresh = FitContext(known=given.known, runner=given.runner)
     found = aggregator._aggregate(crowd, fresh)  # noqa: SLF001 - known truth is already in codes
     probs = found.token_probs.astype(np.float64)
     if spec.is_posterior:
         return probs
-    counts = ballots.per_token(None)[:, None]
+    counts = token_labels.per_token(None)[:, None]
     return np.asarray((counts * probs + SMOOTHING / probs.shape[1]) / (counts + SMOOTHING))
 
 
-def _shares_of_votes(ballots: Ballots) -> Floats:
-    votes = ballots.sums() + SMOOTHING / ballots.shape[2]
+def _shares_of_votes(token_labels: TokenLabels) -> Floats:
+    votes = token_labels.sums() + SMOOTHING / token_labels.shape[2]
     return np.asarray(votes / votes.sum(axis=1, keepdims=True))
 
 
@@ -281,7 +283,7 @@ def _shares_of_votes(ballots: Ballots) -> Floats:
 
 
 def _judge(
-    crowd: Crowd, given: FitContext, specs: list[_Spec], seed: int, kin: Families | None,
+    crowd: Crowd, given: FitContext, specs: list[_Spec], seed: int, families: Families | None,
     hidden_together: Families | None, models: Crowd | None,
 ) -> tuple[list[list[Judged]], NDArray[np.int32], list[list[Floats]]]:  # fmt: skip
     """Judge every candidate on every fold, also beside models; and return the hidden items."""
@@ -295,7 +297,7 @@ def _judge(
         items.append(judge.item)
         for own, added, spec in zip(found, beside, specs, strict=True):
             if len(judge):
-                probs = _fit(spec, rest, given, kin)
+                probs = _fit(spec, rest, given, families)
                 own.append(judge.judge(probs))
                 if models is not None:
                     added.append(likelihoods_beside(probs, models, judge))
@@ -328,23 +330,23 @@ def _unexcused(logs: Floats, drift: Floats, items: NDArray[np.int32]) -> Floats:
     return found
 
 
-def _correlation(ballots: Ballots, probs: Floats) -> float:
+def _correlation(token_labels: TokenLabels, probs: Floats) -> float:
     """Return the correlation of being right between two workers on the same item.
 
-    Right is the label that the candidate finds likeliest; what is expected of a worker, by his
+    Right is the label that the candidate finds likeliest; what is expected of a worker, by their
     confusion matrix, is taken off.
     """
-    _, n_workers, n_labels = ballots.shape
-    truth = probs.argmax(axis=1)[ballots.token]
-    right = (ballots.label == truth).astype(np.float64)
-    cell = ballots.worker.astype(np.int64) * n_labels + truth
+    _, n_workers, n_labels = token_labels.shape
+    truth = probs.argmax(axis=1)[token_labels.token]
+    right = (token_labels.label == truth).astype(np.float64)
+    cell = token_labels.worker.astype(np.int64) * n_labels + truth
     hits, counts = (np.bincount(cell, x, n_workers * n_labels) for x in (right, None))
     every = np.bincount(truth, right, n_labels) + 0.5
     habit = np.tile(every / (np.bincount(truth, minlength=n_labels) + 1), n_workers)
     expected = ((hits + HABIT * habit) / (counts + HABIT))[cell]
     rest, variance = right - expected, expected * (1 - expected)
-    pairs = ballots.per_token(rest) ** 2 - ballots.per_token(rest**2)
-    most = ballots.per_token(np.sqrt(variance)) ** 2 - ballots.per_token(variance)
+    pairs = token_labels.per_token(rest) ** 2 - token_labels.per_token(rest**2)
+    most = token_labels.per_token(np.sqrt(variance)) ** 2 - token_labels.per_token(variance)
     return float(pairs.sum() / most.sum()) if most.sum() > 0 else 0.0
 
 

@@ -110,13 +110,13 @@ class Consensus:
         Where workers err together also their `family`, null of who errs alone, and `effective`:
         as how many independent workers the whole family counts, n / (1 + (n - 1) rho).
         """
-        table, kin = self.make_workers(self), self.families
-        if kin is None:
+        table, families = self.make_workers(self), self.families
+        if families is None:
             return table
-        names = kin.names()
+        names = families.names()
         family = pa.array(map(names.get, self.crowd.worker_ids.to_pylist()), pa.string())
         table = table.append_column("family", family)
-        return table.append_column("effective", pa.array(kin.effective))
+        return table.append_column("effective", pa.array(families.effective))
 
     @cached_property
     def warnings(self) -> list[str]:
@@ -492,16 +492,16 @@ class Consensus:
 
     def _kin(self) -> dict[str, Any]:
         """Return the families by worker, for JSON; nothing where everybody errs alone."""
-        kin = self.families
-        if kin is None:
+        families = self.families
+        if families is None:
             return {}
-        facts = zip(kin.number.tolist(), kin.effective.tolist(), strict=True)
+        facts = zip(families.number.tolist(), families.effective.tolist(), strict=True)
         by_id = dict(zip(self.crowd.worker_ids.to_pylist(), facts, strict=True))
-        rho = kin.rho.tolist()
+        rho = families.rho.tolist()
         return {
             "families": {
                 worker: {"family": name, "rho": rho[n], "effective": effective}
-                for worker, name in kin.names().items()
+                for worker, name in families.names().items()
                 for n, effective in [by_id[worker]]
             }
         }

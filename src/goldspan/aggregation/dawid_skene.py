@@ -41,7 +41,7 @@ from goldspan.aggregation.bsc.evidence import (
 )
 from goldspan.aggregation.bsc.posterior import Posterior, consensus_of
 from goldspan.aggregation.bsc.priors import (
-    HABITS,
+    POPULATION,
     PRIORS,
     Decoder,
     Memory,
@@ -131,7 +131,7 @@ class Variational(Aggregator):
     def _check(self) -> None:
         """Reject parameters that make no sense, also those that do not suit the worker model."""
         super()._check()
-        if self.prior in HABITS and not issubclass(self.worker_model, ConfusionMatrix):
+        if self.prior in POPULATION and not issubclass(self.worker_model, ConfusionMatrix):
             raise InputError(
                 f"{self.name}: prior={self.prior!r} needs confusion matrices: ds, ibcc, bsc-cm or "
                 "bsc-seq"

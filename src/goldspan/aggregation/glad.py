@@ -59,7 +59,7 @@ class Glad(IteratedVote):
 
     def _weigh(self, inputs: VoteInputs) -> WeightedScores:
         model = _Model(inputs)
-        n_tokens, n_workers, _ = inputs.ballots.shape
+        n_tokens, n_workers, _ = inputs.token_labels.shape
         alpha, ease = np.full(n_workers, CENTRE), np.full(n_tokens, CENTRE)
         scores, probs, before = model.expect(alpha, ease)
 
@@ -89,11 +89,11 @@ class _Model:
         self, alpha: NDArray[np.float64], ease: NDArray[np.float64]
     ) -> tuple[NDArray[np.float64], NDArray[np.float64], float]:
         """Return scores and probabilities, [n_tokens, n_labels], and the objective."""
-        ballots, known = self.inputs.ballots, self.inputs.known
-        spread = np.log(max(ballots.shape[2] - 1, 1))
-        power = alpha[ballots.worker] * np.exp(ease)[ballots.token]
-        wrong = ballots.per_token(log_expit(-power) - spread)
-        scores = ballots.sums(power + spread)
+        token_labels, known = self.inputs.token_labels, self.inputs.known
+        spread = np.log(max(token_labels.shape[2] - 1, 1))
+        power = alpha[token_labels.worker] * np.exp(ease)[token_labels.token]
+        wrong = token_labels.per_token(log_expit(-power) - spread)
+        scores = token_labels.sums(power + spread)
         probs, mass = softmax(scores), logsumexp(scores, axis=1)
         if known is not None:
             there = np.flatnonzero(known >= 0)
@@ -107,18 +107,20 @@ class _Model:
         self, alpha: NDArray[np.float64], ease: NDArray[np.float64], probs: NDArray[np.float64]
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Raise the expected log-likelihood under the labels' probabilities."""
-        ballots = self.inputs.ballots
-        right = probs[ballots.token, ballots.label]
+        token_labels = self.inputs.token_labels
+        right = probs[token_labels.token, token_labels.label]
 
         def workers(alpha: NDArray[np.float64]) -> Terms:
-            beta = np.exp(ease)[ballots.token]
-            terms = _likelihood(right, alpha[ballots.worker] * beta, beta)
-            return _added([ballots.per_worker(x) for x in terms], self._past(alpha), _prior(alpha))
+            beta = np.exp(ease)[token_labels.token]
+            terms = _likelihood(right, alpha[token_labels.worker] * beta, beta)
+            return _added(
+                [token_labels.per_worker(x) for x in terms], self._past(alpha), _prior(alpha)
+            )
 
         def tokens(ease: NDArray[np.float64]) -> Terms:
-            power = alpha[ballots.worker] * np.exp(ease)[ballots.token]
+            power = alpha[token_labels.worker] * np.exp(ease)[token_labels.token]
             terms = _likelihood(right, power, power)  # d power / d ln beta is power itself
-            return _added([ballots.per_token(x) for x in terms], _prior(ease))
+            return _added([token_labels.per_token(x) for x in terms], _prior(ease))
 
         for _ in range(CLIMBS):
             alpha = _step(alpha, workers)
@@ -171,7 +173,7 @@ def _step(
 
 def _by_item(inputs: VoteInputs, tokens: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return the mean over an item's tokens that have labels, float64 [n_items]; else NaN."""
-    crowd, voted = inputs.crowd, inputs.ballots.voted
+    crowd, voted = inputs.crowd, inputs.token_labels.voted
     item = np.repeat(np.arange(crowd.n_items), np.diff(crowd.offsets))[voted]
     total = np.bincount(item, tokens[voted], crowd.n_items)
     count = np.bincount(item, minlength=crowd.n_items)

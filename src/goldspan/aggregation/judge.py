@@ -6,7 +6,7 @@ judged by how probable it makes the hidden labels:
     p(c | b) = sum_j q(j) A^k(j, b, c),
 
 q the candidate's probabilities of the true label and A^k how the hidden worker k labels, learned
-from his other answers under the same candidate and smoothed towards the population. b is his label
+from their other answers under the same candidate and smoothed towards the population. b is their label
 before: whoever has begun a span goes on with it, so that a long span counts once and not with every
 token (without b the order of good methods is lost on crowds with long spans).
 A method that runs away from its workers predicts them badly, and so does one that is too sure.
@@ -54,16 +54,16 @@ GROWN = 1.25
 def hold_out(
     crowd: Crowd, *, share: float = 0.15, family: NDArray[np.int64] | None = None, seed: int = 0
 ) -> tuple[Crowd, Answers]:
-    """Hide some answers: at most one worker's (with all of his family) on an item.
+    """Hide some answers: at most one worker's (with all of their family) on an item.
 
     Items with a single worker or family keep it: nothing would be left to predict from.
     """
     # family int64 [n_workers]
     answers = crowd.latest
-    kin = np.arange(crowd.n_workers) if family is None else family
-    n_kin = int(kin.max(initial=0)) + 1
+    families = np.arange(crowd.n_workers) if family is None else family
+    n_kin = int(families.max(initial=0)) + 1
     group, place = np.unique(
-        answers.item.astype(np.int64) * n_kin + kin[answers.worker], return_inverse=True
+        answers.item.astype(np.int64) * n_kin + families[answers.worker], return_inverse=True
     )
     place, item = place.ravel(), group // n_kin
     items, workers = keys_of(crowd.item_ids), keys_of(crowd.worker_ids)

@@ -34,7 +34,7 @@ from goldspan.aggregation.bsc.evidence import Evidence, Stored, Sums, compress, 
 from goldspan.aggregation.bsc.posterior import Posterior, consensus_of
 from goldspan.aggregation.bsc.priors import given_prior, trusted_ids
 from goldspan.aggregation.dawid_skene import Variational
-from goldspan.aggregation.families import families_told_by
+from goldspan.aggregation.families import families_named_by
 from goldspan.aggregation.workermodels import Rows
 from goldspan.crowd import Crowd
 from goldspan.crowd.atomic import FULL, write_folder
@@ -210,7 +210,7 @@ def _check_whole(paths: Sequence[Path], found: _Found) -> None:
 
 def _reject_told(found: _Found) -> None:
     """Reject families that the crowd itself tells, which would count in the plain command."""
-    told = families_told_by(found.facts)
+    told = families_named_by(found.facts)
     if told:
         raise InputError(
             f"the file of the answers tells that {', '.join(sorted(told)[:8])} err together, which "

@@ -45,14 +45,14 @@ GRAINS = 1 << 24
 
 
 @dataclass(frozen=True, eq=False)
-class Ballots:
+class TokenLabels:
     """Who gave which label to which token."""
 
-    token: NDArray[np.int64]  # [n_ballots], flat token of the crowd
-    worker: NDArray[np.int32]  # [n_ballots]
-    label: NDArray[np.int16]  # [n_ballots], code
+    token: NDArray[np.int64]  # [n_labels_given], flat token of the crowd
+    worker: NDArray[np.int32]  # [n_labels_given]
+    label: NDArray[np.int16]  # [n_labels_given], code
     shape: tuple[int, int, int]  # n_tokens, n_workers, n_labels
-    share: NDArray[np.float64] | None = None  # [n_ballots]
+    share: NDArray[np.float64] | None = None  # [n_labels_given]
 
     @classmethod
     def of(
@@ -60,7 +60,7 @@ class Ballots:
         crowd: Crowd,
         voters: NDArray[np.bool_] | None = None,  # [n_workers], who votes; None: everybody
         families: Families | None = None,  # Workers who err together; None: everybody errs alone
-    ) -> Ballots:
+    ) -> TokenLabels:
         """Take the labels of a crowd's latest answers, of some workers only if asked to."""
         codes, worker = crowd.latest.codes, crowd.worker_of
         counts = codes >= 0
@@ -84,12 +84,12 @@ class Ballots:
 
     @cached_property
     def cell(self) -> NDArray[np.int64]:
-        """Place of every label in a flat table [n_tokens, n_labels], int64 [n_ballots]."""
+        """Place of every label in a flat table [n_tokens, n_labels], int64 [n_labels_given]."""
         return self.token * self.shape[2] + self.label
 
     def sums(self, weight: NDArray[np.float64] | None = None) -> NDArray[np.float64]:
         """Sum weights per token and label, float64 [n_tokens, n_labels]."""
-        # weight float64 [n_ballots]; None: 1 each
+        # weight float64 [n_labels_given]; None: 1 each
         n_tokens, _, n_labels = self.shape
         found = np.bincount(self.cell, self.shared(weight), n_tokens * n_labels)
         return found.reshape(n_tokens, n_labels).astype(np.float64, copy=False)
@@ -100,7 +100,7 @@ class Ballots:
         return found.astype(np.float64, copy=False)
 
     def shared(self, values: NDArray[Any] | None) -> Any:
-        """Return values as they count at tokens, float64 [n_ballots]; None: 1 each."""
+        """Return values as they count at tokens, float64 [n_labels_given]; None: 1 each."""
         if self.share is None:
             return values
         return self.share if values is None else self.share * values
@@ -110,7 +110,7 @@ class Ballots:
         return np.bincount(self.worker, values, self.shape[1]).astype(np.float64, copy=False)
 
     def agree(self, codes: NDArray[np.int16]) -> NDArray[np.bool_]:
-        """Return whether labels equal those of tokens, bool [n_ballots]."""
+        """Return whether labels equal those of tokens, bool [n_labels_given]."""
         return np.asarray(self.label == codes[self.token])
 
 
@@ -222,7 +222,7 @@ class Judged:
 
 
 def by_truth(
-    crowd: Crowd, truth: NDArray[np.int16], ballots: Ballots, unit: str = "token"
+    crowd: Crowd, truth: NDArray[np.int16], token_labels: TokenLabels, unit: str = "token"
 ) -> Judged:
     """Compare workers with what is known."""
     # truth int16 [n_tokens], -1 unknown
@@ -231,18 +231,18 @@ def by_truth(
         right = np.array([rate.n_right for rate in rates], np.float64)
         total = np.array([(rate.n_true + rate.n_predicted) / 2 for rate in rates])
         return Judged(right, total)
-    known = truth[ballots.token] >= 0
-    right = ballots.per_worker(ballots.agree(truth))  # no label equals an unknown truth
-    return Judged(right, ballots.per_worker(known))
+    known = truth[token_labels.token] >= 0
+    right = token_labels.per_worker(token_labels.agree(truth))  # no label equals an unknown truth
+    return Judged(right, token_labels.per_worker(known))
 
 
 def by_result(result: Consensus, unit: str = "token") -> Judged:
     """Return the expected right labels under a result's probabilities; spans by its spans."""
-    ballots = Ballots.of(result.crowd)
+    token_labels = TokenLabels.of(result.crowd)
     if unit == "span":
-        return by_truth(result.crowd, result.codes, ballots, unit)
-    probs = result.token_probs[ballots.token, ballots.label]
-    return Judged(ballots.per_worker(probs), ballots.per_worker(None))
+        return by_truth(result.crowd, result.codes, token_labels, unit)
+    probs = result.token_probs[token_labels.token, token_labels.label]
+    return Judged(token_labels.per_worker(probs), token_labels.per_worker(None))
 
 
 def remembered(history: Consensus | None, crowd: Crowd, unit: str = "token") -> Judged:
@@ -265,7 +265,7 @@ class VoteInputs:
     """What there is to decide from."""
 
     crowd: Crowd
-    ballots: Ballots  # The labels that count
+    token_labels: TokenLabels  # The labels that count
     known: NDArray[np.int16] | None  # [n_tokens], known truth, -1 unknown; or None
     past: Judged  # What an earlier result knows of the workers
     given: FitContext  # What else the aggregator was given
@@ -322,28 +322,30 @@ class WeightedVote(Aggregator):
     def _aggregate(self, crowd: Crowd, given: FitContext) -> Consensus:
         known, notes = read_known(given.known, crowd, legal=self.legal)
         families = families_for(self.families, crowd, given.known)
-        ballots = Ballots.of(crowd, self._voters(crowd), families)
-        found = self._weigh(VoteInputs(crowd, ballots, known, self._past(crowd), given, families))
+        token_labels = TokenLabels.of(crowd, self._voters(crowd), families)
+        found = self._weigh(
+            VoteInputs(crowd, token_labels, known, self._past(crowd), given, families)
+        )
         scores = found.scores
         if scores is None:
-            scores = ballots.sums(found.weight[ballots.worker])
-        codes, notes = self._decide(crowd, ballots, scores, known, notes)
+            scores = token_labels.sums(found.weight[token_labels.worker])
+        codes, notes = self._decide(crowd, token_labels, scores, known, notes)
         notes += unused_notes(self.name, given)
         probs = found.probs
         if probs is None:
-            probs = weight_shares(ballots, scores, found.weight, found.n_absent)
+            probs = weight_shares(token_labels, scores, found.weight, found.n_absent)
         notes += [families.note] if families else []
         notes = [*found.notes, *notes]
         result = _result(crowd, codes, probs.astype(np.float32), found, tuple(notes), families)
         return result if known is None else sure_of(result, known)
 
     def _decide(
-        self, crowd: Crowd, ballots: Ballots, scores: NDArray[np.float64],
+        self, crowd: Crowd, token_labels: TokenLabels, scores: NDArray[np.float64],
         known: NDArray[np.int16] | None, notes: list[str],
     ) -> tuple[NDArray[np.int16], list[str]]:  # fmt: skip
         """Choose codes, int16 [n_tokens], -1 open; and say what was decided how."""
         votes, rule = in_grains(scores), (self.ties, self.random_state)
-        codes = winners(votes, ballots.voted, crowd, crowd.tagset, rule, legal=self.legal)
+        codes = winners(votes, token_labels.voted, crowd, crowd.tagset, rule, legal=self.legal)
         if known is not None:
             codes = with_known(codes, known, votes, crowd, legal=self.legal)
         illegal = len(find_errors(Tagged(codes, crowd.offsets), crowd.tagset))
@@ -379,7 +381,10 @@ def unused_notes(name: str, given: FitContext) -> list[str]:
 
 
 def weight_shares(
-    ballots: Ballots, scores: NDArray[np.float64], weight: NDArray[np.float64], n_absent: int = 0
+    token_labels: TokenLabels,
+    scores: NDArray[np.float64],
+    weight: NDArray[np.float64],
+    n_absent: int = 0,
 ) -> NDArray[np.float64]:
     """Return every label's share of the weight at its token.
 
@@ -391,7 +396,7 @@ def weight_shares(
     against = np.maximum(-weight, 0)
     mass, elsewhere = scores, np.zeros((len(scores), 1))
     if against.any():
-        elsewhere = ballots.per_token(against[ballots.worker])[:, None]
+        elsewhere = token_labels.per_token(against[token_labels.worker])[:, None]
         mass = np.maximum(scores + elsewhere, 0)
     whole = mass.sum(axis=1, keepdims=True) + n_absent * elsewhere
     even = np.full_like(mass, 1 / (mass.shape[1] + n_absent))
@@ -503,8 +508,8 @@ class LinearVote(WeightedVote):
             have no say, which is safer where few labels were judged.
         only: Ids of the workers who vote, also as one string with commas; empty: everybody. Items
             that only others answered stay open. All labels serve to judge workers.
-        unit: What a worker is judged by on tagged tokens: "token", his labels; "span", the F1 of
-            his spans, with types + 1 for L.
+        unit: What a worker is judged by on tagged tokens: "token", their labels; "span", the F1 of
+            their spans, with types + 1 for L.
         n_labels: L, the labels that a worker chooses from; None: that of a `Reliability`, else the
             labels of the crowd. Labels that the crowd does not have take part in the confidence.
 
@@ -580,7 +585,7 @@ class LinearVote(WeightedVote):
         if self.unit == "span" and crowd.tagset.rules.is_plain:
             raise InputError('unit="span" needs spans: labels without prefixes have none')
         if inputs.known is not None:
-            everybody = Ballots.of(crowd)
+            everybody = TokenLabels.of(crowd)
             judged, source = by_truth(crowd, inputs.known, everybody, self.unit), "known truth"
         else:
             judged, source = by_result(self._judge(inputs), self.unit), self.weights_from
@@ -624,7 +629,7 @@ class LogOddsVote(LinearVote):
         return np.nan_to_num(np.log((n_labels - 1) * kept / (1 - kept)), nan=0.0)
 
     def _with_posterior(self, inputs: VoteInputs, found: WeightedScores) -> WeightedScores:
-        scores = inputs.ballots.sums(found.weight[inputs.ballots.worker])
+        scores = inputs.token_labels.sums(found.weight[inputs.token_labels.worker])
         probs = softmax(scores, found.n_absent)
         return replace(found, scores=scores, probs=probs, is_posterior=True)
 
@@ -638,10 +643,10 @@ class _Skilled(WeightedVote):
 
     def _vote(self, inputs: VoteInputs, skill: NDArray[np.float64] | None) -> NDArray[np.int16]:
         """Vote with skills [n_workers], None: all the same; known truth in its place."""
-        ballots, crowd = inputs.ballots, inputs.crowd
-        votes = in_grains(ballots.sums(None if skill is None else skill[ballots.worker]))
+        token_labels, crowd = inputs.token_labels, inputs.crowd
+        votes = in_grains(token_labels.sums(None if skill is None else skill[token_labels.worker]))
         rule = (self.ties, self.random_state)
-        codes = winners(votes, ballots.voted, crowd, crowd.tagset, rule, legal=self.legal)
+        codes = winners(votes, token_labels.voted, crowd, crowd.tagset, rule, legal=self.legal)
         return codes if inputs.known is None else np.where(inputs.known >= 0, inputs.known, codes)
 
     def predict(self, crowd: Any, *, runner: Any = None) -> Consensus:
@@ -672,7 +677,7 @@ class _Skilled(WeightedVote):
 
     def _agreement(self, inputs: VoteInputs, codes: NDArray[np.int16]) -> NDArray[np.float64]:
         """Share of labels that agree, [n_workers], the past included; 0 without any."""
-        judged: Judged = by_truth(inputs.crowd, codes, inputs.ballots) + inputs.past
+        judged: Judged = by_truth(inputs.crowd, codes, inputs.token_labels) + inputs.past
         return np.nan_to_num(judged.share(), nan=0.0)
 
 
@@ -729,7 +734,7 @@ class ZeroBasedSkill(_Skilled, IteratedVote):
     rate: Annotated[float, Number(above=0, most=1)] = 1.0
 
     def _weigh(self, inputs: VoteInputs) -> WeightedScores:
-        chance = 1 / inputs.ballots.shape[2] + self.above_chance
+        chance = 1 / inputs.token_labels.shape[2] + self.above_chance
         skill = np.nan_to_num(inputs.past.share(), nan=chance)
 
         def step(n: int) -> tuple[float, bool]:

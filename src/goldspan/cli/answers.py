@@ -171,7 +171,7 @@ def aggregate(
     _check_endings(output, workers_table, to_format)
     method = _method(method, tagger)
     params = method_params(method, param, ties=ties, raw=raw, seed=seed, families=families)
-    from goldspan.aggregation import get_aggregator, heed_told_families
+    from goldspan.aggregation import get_aggregator, use_named_families
 
     aggregator = get_aggregator(method, **params)
     from goldspan.runners import FileCheckpoint, working
@@ -187,7 +187,7 @@ def aggregate(
         _check_suits(output, form, crowd, trains=bool(tagger) and method == "auto")
         _check_sets(output, form, coverage)
         if "families" not in params:
-            heed_told_families(aggregator, crowd)
+            use_named_families(aggregator, crowd)
         step(f"aggregating with {method}")
         aggregator.fit(crowd, known, runner=worked_by, progress=step.round, checkpoint=keep)
         result = aggregator.result_

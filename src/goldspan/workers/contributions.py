@@ -100,7 +100,7 @@ class _Worked:
 
     @classmethod
     def of(cls, result: Consensus) -> _Worked:
-        crowd, kin = result.crowd, result.families
+        crowd, families = result.crowd, result.families
         given = crowd.latest.codes >= 0
         token = crowd.token_of[given].astype(np.int64)
         worker = crowd.worker_of[given].astype(np.int64)
@@ -111,8 +111,8 @@ class _Worked:
         counts = np.stack([np.bincount(cells, probs[token, t], size) for t in range(n_labels)], 1)
         counts = counts.reshape(n_workers, n_labels, n_labels).transpose(0, 2, 1)
         means = mean_confusions(counts.astype(np.float64))
-        number = np.arange(n_workers) if kin is None else kin.number
-        rho = np.zeros(n_workers) if kin is None else kin.rho
+        number = np.arange(n_workers) if families is None else families.number
+        rho = np.zeros(n_workers) if families is None else families.rho
         key, cell = np.unique(token * np.int64(len(rho)) + number[worker], return_inverse=True)
         evidence = np.log(np.maximum(means[worker, :, code], LEAST))
         mass, n_true = _masses(result)
@@ -196,7 +196,7 @@ class _Worked:
 
         Where others of a worker's family have answered, it brings 1 - rho of that.
         """
-        crowd, kin = self.result.crowd, self.result.families
+        crowd, families = self.result.crowd, self.result.families
         n_items = crowd.n_items
         if not len(workers):
             return np.zeros(0)
@@ -213,9 +213,11 @@ class _Worked:
         answers, who = crowd.latest, int(workers[0])
         n_own = np.bincount(answers.item[inside[answers.worker]], minlength=n_items)
         can &= n_own < len(workers)
-        if len(workers) == 1 and kin is not None and kin.sizes[kin.number[who]] > 1:
-            others = np.unique(answers.item[kin.number[answers.worker] == kin.number[who]])
-            gain[others] *= 1 - kin.rho[kin.number[who]]
+        if len(workers) == 1 and families is not None and families.sizes[families.number[who]] > 1:
+            others = np.unique(
+                answers.item[families.number[answers.worker] == families.number[who]]
+            )
+            gain[others] *= 1 - families.rho[families.number[who]]
         return np.asarray(np.sort(gain[can])[::-1], np.float64)
 
 

@@ -13,13 +13,13 @@ import goldspan
 from aggregation.weighted import dense
 from goldspan.aggregation import get_aggregator, glad
 from goldspan.aggregation.base import FitContext
-from goldspan.aggregation.weighted import Ballots, Judged, VoteInputs
+from goldspan.aggregation.weighted import Judged, TokenLabels, VoteInputs
 
 
 def model_of(labels, n_labels, known=None, past=None):
     crowd = dense.crowd_of(labels, n_labels)
     past = past or Judged.nothing(labels.shape[1])
-    return glad._Model(VoteInputs(crowd, Ballots.of(crowd), known, past, FitContext()))
+    return glad._Model(VoteInputs(crowd, TokenLabels.of(crowd), known, past, FitContext()))
 
 
 def brute_objective(labels, n_labels, alpha, ease, known, past):

@@ -11,7 +11,7 @@ import goldspan
 from aggregation.bsc import oracle
 from aggregation.weighted import dense
 from goldspan.aggregation import get_aggregator
-from goldspan.aggregation.weighted import Ballots, in_grains
+from goldspan.aggregation.weighted import TokenLabels, in_grains
 from goldspan.errors import InputError, UnknownNameError
 from goldspan.simulation import draw_truth, simulate_crowd
 from goldspan.spans import Codec, validate
@@ -62,10 +62,10 @@ def test_log_odds_give_the_posterior_of_workers_with_one_probability_of_being_ri
 def test_sums_over_ballots_equal_dense_sums():
     labels, _ = dense.draw(3)
     weight = np.random.default_rng(0).normal(size=labels.shape[1])
-    ballots = Ballots.of(dense.crowd_of(labels))
-    found = ballots.sums(weight[ballots.worker])
+    token_labels = TokenLabels.of(dense.crowd_of(labels))
+    found = token_labels.sums(weight[token_labels.worker])
     np.testing.assert_allclose(found, dense.weighted_sums(labels, weight), rtol=0, atol=1e-9)
-    np.testing.assert_array_equal(ballots.per_worker(None), (labels >= 0).sum(axis=0))
+    np.testing.assert_array_equal(token_labels.per_worker(None), (labels >= 0).sum(axis=0))
 
 
 @BOTH

@@ -36,7 +36,7 @@ from goldspan.spans import Codec
 
 
 PRIORS = ("given", "auto", "population", "votes")
-HABITS = {"population", "votes"}
+POPULATION = {"population", "votes"}
 """Priors that centre every worker on the average one."""
 DECODERS = ("mbr", "viterbi")
 Decoder = Annotated[str, OneOf(DECODERS)]
@@ -45,7 +45,7 @@ GRID = tuple((off, bonus) for off in (0.1, 0.3, 1.25, 3.0) for bonus in (1.0, 5.
 """alpha0 and epsilon0 that `prior="auto"` tries."""
 TRUST = 100.0
 """More right answers that a trusted worker is believed to have given."""
-LEAST_HABIT = 0.1
+LEAST_COUNT = 0.1
 """Least pseudo-count of a habit of the population."""
 
 
@@ -132,9 +132,9 @@ def population_prior(model: Model, sums: Sums) -> Prior:
     base = np.zeros((rows.n_previous, rows.n_labels, rows.n_labels))
     by_label = base.transpose(0, 2, 1)  # a view: previous, given, truth
     np.add.at(by_label, (rows.previous, rows.label), sums.counts[: len(rows)])
-    base += LEAST_HABIT
+    base += LEAST_COUNT
     base *= np.mean(old.bonus) / base.sum(axis=2, keepdims=True)
-    return replace(old, base=np.maximum(base, LEAST_HABIT))
+    return replace(old, base=np.maximum(base, LEAST_COUNT))
 
 
 # --------------------------------------------------------------------------------------------------
@@ -212,7 +212,7 @@ class Memory:
         return workers.carry(self.posterior, self.model.rows, rows, places, prior)
 
     def _places(self, crowd: Crowd) -> NDArray[np.int64]:
-        """Return every remembered worker's index in a crowd, -1 if it does not have him."""
+        """Return every remembered worker's index in a crowd, -1 where it has no such."""
         place = pc.fill_null(pc.index_in(self.worker_ids, value_set=crowd.worker_ids), -1)
         return np.asarray(place.to_numpy(zero_copy_only=False), np.int64)
 

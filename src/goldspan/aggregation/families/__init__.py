@@ -24,8 +24,8 @@ from goldspan.errors import Fault, FormatError, InputError
 __getattr__, __dir__, __all__ = lazy(
     __name__,
     also=(
-        *("as_copies", "check_families", "check_known", "families_for", "families_told_by"),
-        *("given_families", "names_nobody", "read_families", "told_families"),
+        *("as_copies", "check_families", "check_known", "families_for", "families_named_by"),
+        *("given_families", "names_nobody", "read_families", "named_families"),
     ),
 )
 
@@ -43,7 +43,7 @@ def families_for(
     """Find or take the families of a crowd; None where everybody errs alone."""
     if families == "auto":
         found: Families | None = _measured(find_families(crowd), crowd, known)
-        if told := told_families(crowd):
+        if told := named_families(crowd):
             found = _beside(given_families(crowd, told, known), found, told)
     elif families == "none":
         found = None
@@ -73,7 +73,7 @@ def given_families(
     return Families(number, rho, crowd.worker_ids, given, unknown)
 
 
-def told_families(crowd: Crowd) -> dict[str, str]:
+def named_families(crowd: Crowd) -> dict[str, str]:
     """Return the families of two workers or more that the crowd's own facts tell, by worker id.
 
     Files that `goldspan label` writes hold such facts (`Crowd.worker_facts`).
@@ -82,13 +82,13 @@ def told_families(crowd: Crowd) -> dict[str, str]:
     >>> import goldspan
     >>> crowd = goldspan.read_crowd([{"item": 1, "worker": w, "label": "x"} for w in "abc"])
     >>> facts = {"a": {"family": "gpt"}, "b": {"family": "gpt"}, "c": {"family": "other"}}
-    >>> told_families(replace(crowd, worker_facts=facts))
+    >>> named_families(replace(crowd, worker_facts=facts))
     {'a': 'gpt', 'b': 'gpt'}
     """
-    return families_told_by(crowd.known_facts)
+    return families_named_by(crowd.known_facts)
 
 
-def families_told_by(facts_of: Mapping[str, Mapping[str, str]]) -> dict[str, str]:
+def families_named_by(facts_of: Mapping[str, Mapping[str, str]]) -> dict[str, str]:
     """Return the families of two workers or more that facts tell, by worker id."""
     names = {worker: facts.get("family", "").strip() for worker, facts in facts_of.items()}
     size = Counter(names.values())

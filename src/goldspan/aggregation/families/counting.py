@@ -130,9 +130,9 @@ class Families:
 
     def answer_counts(self, crowd: Crowd) -> Floats:
         """Return how many independent answers the items have, float64 [n_items]."""
-        kin, answers = self.on(crowd.worker_ids), crowd.latest
+        families, answers = self.on(crowd.worker_ids), crowd.latest
         return np.bincount(
-            answers.item, kin.weights(answers.item, answers.worker), crowd.n_items
+            answers.item, families.weights(answers.item, answers.worker), crowd.n_items
         ).astype(np.float64)
 
     def answer_weights(self, crowd: Crowd) -> Floats:

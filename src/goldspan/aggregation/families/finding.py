@@ -230,7 +230,7 @@ def excess_of(pairs: Pairs, n_workers: int, apart: NDArray[np.bool_] | None = No
 
 
 def _telling(pairs: Pairs, n_workers: int) -> NDArray[np.bool_]:
-    """Return which pairs have a say: every worker's with those whom he has most in common with."""
+    """Return which pairs have a say: every worker's with those who have most in common with them."""
     both = np.concatenate([pairs.left, pairs.right])
     # Ties are drawn: neighbours in the list of workers may be of one family.
     order = np.lexsort((np.tile(pairs.draw, 2), np.tile(-pairs.blocks, 2), both))
@@ -402,7 +402,7 @@ def join_workers(pairs: Pairs, n_workers: int) -> Ints:
 
     Of a cluster that was found one member stays: what the others agree on with anybody has no say
     any more, so that the rest of the crowd is judged as if they had never answered. Nobody joins
-    the one who stays: he who errs with him need not err with the others.
+    the one who stays: who errs with them need not err with the others.
     """
     # returns int64 [n_workers]
     family, stays = np.arange(n_workers), np.zeros(n_workers, np.bool_)
