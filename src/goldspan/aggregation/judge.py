@@ -6,9 +6,9 @@ judged by how probable it makes the hidden labels:
     p(c | b) = sum_j q(j) A^k(j, b, c),
 
 q the candidate's probabilities of the true label and A^k how the hidden worker k labels, learned
-from their other answers under the same candidate and smoothed towards the population. b is their label
-before: whoever has begun a span goes on with it, so that a long span counts once and not with every
-token (without b the order of good methods is lost on crowds with long spans).
+from their other answers under the same candidate and smoothed towards the population. b is their
+label before: whoever has begun a span goes on with it, so that a long span counts once and not with
+every token (without b the order of good methods is lost on crowds with long spans).
 A method that runs away from its workers predicts them badly, and so does one that is too sure.
 The candidates that predict best are averaged (docs/math.md, sections 12 and
 13).

@@ -230,7 +230,7 @@ def excess_of(pairs: Pairs, n_workers: int, apart: NDArray[np.bool_] | None = No
 
 
 def _telling(pairs: Pairs, n_workers: int) -> NDArray[np.bool_]:
-    """Return which pairs have a say: every worker's with those who have most in common with them."""
+    """Return which pairs have a say: of every worker those with most in common."""
     both = np.concatenate([pairs.left, pairs.right])
     # Ties are drawn: neighbours in the list of workers may be of one family.
     order = np.lexsort((np.tile(pairs.draw, 2), np.tile(-pairs.blocks, 2), both))
