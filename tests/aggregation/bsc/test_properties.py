@@ -149,9 +149,9 @@ def test_threads_and_shards_of_any_number_give_the_same_bits(method, monkeypatch
     monkeypatch.setattr(
         engine, "cut", lambda e, _: [e.items(a, min(a + 7, 60)) for a in range(0, 60, 7)]
     )
-    from goldspan.aggregation.bsc import family
+    from goldspan.aggregation import dawid_skene
 
-    monkeypatch.setattr(family, "cut", engine.cut)
+    monkeypatch.setattr(dawid_skene, "cut", engine.cut)
     one = fit(crowd, method)
     assert len(one.posterior.shards) == 9
     same(whole, one)
