@@ -443,11 +443,8 @@ class Consensus:
         return pa.table(columns).replace_schema_metadata(meta)
 
     def _sets_array(self, spans: NDArray[np.int64]) -> pa.ListArray:
-        """Return the sets of every item's spans, of plain labels those of its labelled tokens.
-
-        Where:
-            spans: int64 [n_items + 1], bounds of the items in the written spans.
-        """
+        """Return the sets of every item's spans, of plain labels those of its labelled tokens."""
+        # spans int64 [n_items + 1], bounds of the items in the written spans
         units = spans
         if self.tagset.rules.is_plain:
             units = np.concatenate([[0], np.cumsum(self.codes >= 0)])[self.crowd.offsets]

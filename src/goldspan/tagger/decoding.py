@@ -72,11 +72,8 @@ def decode(
     forced: NDArray[np.int16] | None = None,
     least: float = 0.01,
 ) -> Tagging:
-    """Decode: best path, marginals, entropy and span posteriors.
-
-    Where:
-        forced: int16 [n_tokens], tags that are known, -1 unknown; or None.
-    """
+    """Decode: best path, marginals, entropy and span posteriors."""
+    # forced int16 [n_tokens], tags that are known, -1 unknown; or None
     p, scores = potentials, potentials.unary
     n_items = len(p.offsets) - 1
     offsets = p.offsets - p.offsets[0]

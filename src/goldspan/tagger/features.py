@@ -50,12 +50,10 @@ def in_document(
 
     `doc_title`: whether it is capitalised somewhere that does not begin an item; `doc_lower`:
     whether it is written in small letters; `doc_kinds` holds both.
-
-    Where:
-        offsets: int64 [n_items + 1].
-        group: int64 [n_items], document of every item; None: every item is one.
-        code: int [n_tokens], index into them.
     """
+    # offsets int64 [n_items + 1]
+    # group int64 [n_items], document of every item; None: every item is one
+    # code int [n_tokens], index into them
     lower, number = np.unique([word.lower() for word in words] or [""], return_inverse=True)
     titled = np.array([word[:1].isupper() for word in words] or [False])
     small = np.array([word.islower() for word in words] or [False])
@@ -336,11 +334,8 @@ class Features:
         return int(self.vectors.shape[1])
 
     def scores(self, state: Floats) -> Floats:
-        """Return the summed weights of every token's features, float64 [n_tokens, J].
-
-        Where:
-            state: float64 [n_features, J].
-        """
+        """Return the summed weights of every token's features, float64 [n_tokens, J]."""
+        # state float64 [n_features, J]
         state = np.ascontiguousarray(state, np.float64)
         unary = np.empty((self.n_tokens, state.shape[1]))
         unary_step(self.bounds, self.ids, self.values, self.dense_scores(state), state, unary)
@@ -355,12 +350,9 @@ class Features:
         return base
 
     def count(self, share: Floats, counts: Floats) -> None:
-        """Add what falls to every token to the counts of its features.
-
-        Where:
-            share: float64 [n_tokens, J].
-            counts: float64 [n_features, J], added to.
-        """
+        """Add what falls to every token to the counts of its features."""
+        # share float64 [n_tokens, J]
+        # counts float64 [n_features, J], added to
         target_step(self.bounds, self.ids, self.values, share, counts)
         if self.n_dense:
             own = counts[len(counts) - self.n_dense :]
@@ -676,11 +668,8 @@ class Merged:
         return cls(group, root, merged, Columns.of(merged, n_groups))
 
     def count(self, share: Floats) -> Floats:
-        """Sum up what falls to every token by its features, float64 [n_groups, J].
-
-        Where:
-            share: float64 [n_tokens, J].
-        """
+        """Sum up what falls to every token by its features, float64 [n_groups, J]."""
+        # share float64 [n_tokens, J]
         counts, none = np.empty((len(self.root), share.shape[1])), np.zeros((0, share.shape[1]))
         columns = self.columns
         unary_step(columns.starts, columns.tokens, columns.values, none, share, counts)

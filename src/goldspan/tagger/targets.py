@@ -124,13 +124,10 @@ class Targets:
         steps: Floats,
         weight: Floats,
     ) -> Targets:
-        """Sum up soft targets.
-
-        Where:
-            probs: float [n_tokens, J], marginals times the item's weight.
-            steps: float64 [J, J], expected numbers of steps, weighted and summed.
-            weight: float64 [n_items].
-        """
+        """Sum up soft targets."""
+        # probs float [n_tokens, J], marginals times the item's weight
+        # steps float64 [J, J], expected numbers of steps, weighted and summed
+        # weight float64 [n_items]
         state = np.zeros((n_features, probs.shape[1]))
         features.count(probs, state)
         return cls(Weights(state, *_of_chain(features.offsets, probs, steps)), weight)
@@ -180,11 +177,9 @@ class Targets:
 
         Items of which all is known are counted as `of_codes` does it; items of which nothing is
         known are left out.
-
-        Where:
-            allowed: bool [n_tokens, J].
-            weight: float64 [n_items]; 1 by default.
         """
+        # allowed bool [n_tokens, J]
+        # weight float64 [n_items]; 1 by default
         size = allowed.sum(axis=1)
         if not size.all():
             raise InputError(f"token {int(np.argmin(size))} may have no tag at all")

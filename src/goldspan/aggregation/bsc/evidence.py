@@ -422,12 +422,9 @@ FEW_LABELS = 1 << 15
 def few_rows_by_worker(
     crowd: Crowd, has_memory: bool, states: tuple[int, int, int], words: NDArray[np.int32] | None
 ) -> tuple[Indexes, NDArray[np.int32], Rows]:
-    """Number (worker, previous label, label) and sort them by token, as `count_rows` and the next.
-
-    Where:
-        states: The state at an item's start, that after a skip, and the number of states.
-        words: int32 [n_tokens], words to put after a token's labels; or None.
-    """
+    """Number (worker, previous label, label) and sort by token, as `count_rows` and the next."""
+    # states the state at an item's start, that after a skip, and the number of states
+    # words int32 [n_tokens], words to put after a token's labels; or None
     answers, view, n_labels = crowd.latest, crowd.by_worker, len(crowd.tagset.tags)
     begin, after, n_previous = states
     lengths = np.diff(answers.offset)[view.order]
