@@ -236,8 +236,7 @@ def _train(
     check_outputs(checkpoint, inputs=inputs, overwrite=True)  # a run goes on from it
     check_files(output=job.output, checkpoint=checkpoint)
     from goldspan.runners import FileCheckpoint, working
-    from goldspan.tagger import load_tagger
-    from goldspan.tagger import tagger_kinds
+    from goldspan.tagger import load_tagger, tagger_kinds
 
     with working(job.runner, job.threads) as worked_by, steps(3, quiet=job.json) as step:
         step(f"reading {job.source}")
