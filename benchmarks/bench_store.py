@@ -21,9 +21,9 @@ from urllib.parse import quote
 import numpy as np
 
 from children import Tell, Work, measured
-from goldspan.protocols import Ledger, PoolItem
+from goldspan.protocols import PoolItem
 from goldspan.spans import Codec
-from goldspan.store import create_ledger
+from goldspan.store import SqlLedger, create_ledger
 from pairs import Row
 from postgres import server
 
@@ -121,14 +121,14 @@ def _names(n: int) -> tuple[str, str, str]:
     return f"key-{n}", f"w{n % N_WORKERS}", f"i{n // K}"
 
 
-def _small(place: str) -> Ledger:
+def _small(place: str) -> SqlLedger:
     ledger = _ledger(place)
     ledger.add_items(_items(SMALL), 1)
     ledger.open_batch("b", [item.id for item in _items(SMALL)], K, 2)
     return ledger
 
 
-def _ledger(place: str) -> Ledger:
+def _ledger(place: str) -> SqlLedger:
     return create_ledger(place, name="bench", cap=CAP, currency="EUR", tagset=TAGS, now=0)
 
 
@@ -136,7 +136,7 @@ def _items(n: int) -> Iterator[PoolItem]:
     return (PoolItem(f"i{k}", TOKENS, COST) for k in range(n))
 
 
-def _ours(ledger: Ledger) -> Pair:
+def _ours(ledger: SqlLedger) -> Pair:
     def pair(n: int) -> tuple[float, float]:
         key, worker, _ = _names(n)
         begin = time.perf_counter()

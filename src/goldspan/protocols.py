@@ -6,15 +6,9 @@ one of these protocols is handed in. `Serial` is the simplest runner, and the de
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-    from goldspan.crowd import Crowd
-    from goldspan.spans import Codec
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 Shard = TypeVar("Shard")
 Params = TypeVar("Params")
@@ -214,137 +208,6 @@ class Price(NamedTuple):
 
     answer: int
     token: int = 0
-
-
-class Ledger(Protocol):
-    """What a campaign needs of its ledger, which is handed in: `goldspan.store.SqlLedger` is one.
-
-    Every call is one transaction: when it returns, what it did is on the disk. Calls can be made
-    again after an interruption: the same names and keys with the same content change nothing,
-    whatever the time. `now` is the campaign's time in milliseconds, which never goes back: an
-    earlier one is taken for that of the last event. Money is in millionths of the currency unit;
-    what is reserved and what is spent never exceed the cap together.
-    """
-
-    def add_items(self, items: Iterable[PoolItem], now: int) -> int:
-        """Add items to the pool and count the new ones; items that are there stay."""
-        ...
-
-    def open_batch(self, name: str, items: Sequence[str], k: int, now: int) -> int:
-        """Ask for k answers to every item, in this order of priority; return the batch's number."""
-        ...
-
-    def adjust(self, wanted: Mapping[str, int], now: int) -> int:
-        """Set how many answers items are to get; places in use stay. Count what changed."""
-        ...
-
-    def lease(
-        self, worker: str, now: int, seconds: float, n: int = 1, items: Sequence[str] | None = None,
-        *, price: Price | None = None,
-    ) -> list[Lease]:  # fmt: skip
-        """Assign items to a worker until n are held, as far as there are places and money.
-
-        Reserved is what an item costs, or the worker's own `price`.
-        """
-        ...
-
-    def submit(
-        self, key: str, worker: str, item: str, labels: Sequence[str | None], now: int,
-        *, cost: int | None = None,
-    ) -> Receipt:  # fmt: skip
-        """Take an answer, one label per token (None: skipped), and pay for it if it counts.
-
-        Paid is what was reserved, or `cost`: of that no more than the cap allows.
-        """
-        ...
-
-    def release(self, worker: str, item: str, now: int, skip: str = "", *, cost: int = 0) -> bool:
-        """End an assignment; with a reason to skip, the worker is not asked again.
-
-        `cost` is paid all the same: for a model that was asked in vain.
-        """
-        ...
-
-    def skipped_by(self, worker: str) -> set[str]:
-        """Return the items that a worker gave no answer to, and is not asked about again."""
-        ...
-
-    def expire(self, now: int) -> int:
-        """End the assignments whose time is over, and count them."""
-        ...
-
-    def bar(self, worker: str, now: int, *, barred: bool = True) -> None:
-        """Assign nothing more to a worker, or again."""
-        ...
-
-    def set_cap(self, cap: int, now: int) -> None:
-        """Change what may be spent."""
-        ...
-
-    def charge(self, name: str, amount: int, now: int) -> bool:
-        """Pay something other than an answer, once per name; False if the money is short."""
-        ...
-
-    def set_gold(
-        self, gold: Mapping[str, Sequence[str | None]], now: int, *, control: bool = False
-    ) -> None:
-        """Keep known labels of items, and whether these are gold questions."""
-        ...
-
-    def record(self, kind: str, name: str, body: Mapping[str, Any], now: int) -> None:
-        """Keep a fact of any kind under a name: the version of a model, a verdict, a note."""
-        ...
-
-    def begin_version(self, about: Mapping[str, Any], tagset: Codec, now: int) -> int:
-        """Begin a version of the label set and guideline; answers received from now on are of it.
-
-        Labels may be added, not removed. The same `hash` in `about` begins nothing.
-        """
-        ...
-
-    def records(self, kind: str) -> dict[str, dict[str, Any]]:
-        """Return all facts of a kind by name, in the order in which they came."""
-        ...
-
-    def is_sent(self, key: str) -> bool:
-        """Return whether an answer is kept under a key."""
-        ...
-
-    def totals(self) -> Totals:
-        """Return the money."""
-        ...
-
-    @property
-    def n_forgotten(self) -> int:
-        """How many people were forgotten; while it stays, what is known of workers holds."""
-        ...
-
-    @property
-    def n_answers(self) -> int:
-        """How many answers count."""
-        ...
-
-    @property
-    def last_answer(self) -> int:
-        """Number of the last answer that counts: it grows whenever what counts changes."""
-        ...
-
-    def slots(self) -> pa.Table:
-        """Return item, batch, wanted, places, leased, filled of every item in a batch, in order."""
-        ...
-
-    def crowd(self, which: str = "answered") -> Crowd:
-        """Return the items ("answered", in a "batch", or the whole "pool"), answers and gold."""
-        ...
-
-    def events(self, after: int = 0) -> Iterator[Event]:
-        """Yield the log after a number."""
-        ...
-
-    @property
-    def n_events(self) -> int:
-        """How many events the log has."""
-        ...
 
 
 class Serial:

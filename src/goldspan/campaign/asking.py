@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -32,7 +33,6 @@ from goldspan.campaign.inputs import CampaignInputs
 from goldspan.campaign.judging import GAIN
 from goldspan.campaign.protocols import Label, Offers, Picks
 from goldspan.crowd import Crowd
-from goldspan.protocols import Ledger
 from goldspan.workers.redundancy import IDLE, FamilyAnswers
 from goldspan.workers.stopping import (
     Floats,
@@ -42,6 +42,9 @@ from goldspan.workers.stopping import (
     pair_gain,
     posterior_of,
 )
+
+if TYPE_CHECKING:
+    from goldspan.store import SqlLedger
 
 CLOSER = 20_000
 """So many items, the most promising for the mean worker, are looked at worker by worker."""
@@ -58,7 +61,7 @@ class AskingByGain:
     """Chooses the answers of a round; a function of its arguments and of what the ledger holds."""
 
     inputs: CampaignInputs
-    ledger: Ledger
+    ledger: SqlLedger
 
     def ask(self, crowd: Crowd, result: Consensus, label: Label, left: int) -> Picks:
         """Choose the answers that promise most for their price."""

@@ -7,7 +7,7 @@ import platform
 from collections.abc import Iterator, Mapping
 from hashlib import sha256
 from importlib.metadata import PackageNotFoundError, version
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,7 +17,9 @@ from goldspan.campaign.plan import Plan
 from goldspan.crowd import Crowd
 from goldspan.errors import FaultsError, InputError
 from goldspan.money import from_micro
-from goldspan.protocols import Ledger
+
+if TYPE_CHECKING:
+    from goldspan.store import SqlLedger
 
 # --------------------------------------------------------------------------------------------------
 # The versions that a campaign began with: goldspan's, and those of what its numbers depend on.
@@ -75,7 +77,7 @@ _WHY = {
 }
 
 
-def begin(inputs: CampaignInputs, ledger: Ledger, now: int) -> list[str]:
+def begin(inputs: CampaignInputs, ledger: SqlLedger, now: int) -> list[str]:
     """Put plan, pool and guideline in force, and return what is to be told of it, a line each.
 
     Everything is checked before anything is kept.
@@ -127,7 +129,7 @@ def describe_guideline(plan: Plan, text: str) -> dict[str, Any]:
 
 
 def _begin_version(
-    now_valid: dict[str, Any], inputs: CampaignInputs, ledger: Ledger, now: int
+    now_valid: dict[str, Any], inputs: CampaignInputs, ledger: SqlLedger, now: int
 ) -> list[str]:
     """Begin a version if labels or guideline changed; return a line about it."""
     before = list(ledger.records(VERSION).values())
@@ -149,7 +151,7 @@ def _what_changed(old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
     return "; ".join(found)
 
 
-def guideline_versions(ledger: Ledger, crowd: Crowd) -> list[dict[str, Any]]:
+def guideline_versions(ledger: SqlLedger, crowd: Crowd) -> list[dict[str, Any]]:
     """Return the versions of label set and guideline, the first one first."""
     wall, given = WallTimes(ledger), crowd.latest.guideline
     rows = list(ledger.records(VERSION).values())
@@ -170,7 +172,7 @@ def guideline_versions(ledger: Ledger, crowd: Crowd) -> list[dict[str, Any]]:
 
 
 def _add_pool(
-    inputs: CampaignInputs, ledger: Ledger, now: int, *, is_new: bool
+    inputs: CampaignInputs, ledger: SqlLedger, now: int, *, is_new: bool
 ) -> tuple[int, list[str]]:
     """Add the items of the pool that the ledger lacks; return how many, and what is to be told."""
     try:
@@ -182,7 +184,7 @@ def _add_pool(
     return added, list(inputs.notes) if is_new else []
 
 
-def _n_items(ledger: Ledger) -> int:
+def _n_items(ledger: SqlLedger) -> int:
     """Return how many items the pool had when it was last put in force."""
     return int({**ledger.records("plan")["plan"], **_last(ledger)}["items"])
 
@@ -198,7 +200,7 @@ def _unlike(inputs: CampaignInputs) -> str:
     )
 
 
-def pending(inputs: CampaignInputs, ledger: Ledger) -> list[str]:
+def pending(inputs: CampaignInputs, ledger: SqlLedger) -> list[str]:
     """Return what of the plan file comes in force at the next start, a line each.
 
     What may not change is left out: it is refused then, or an option was given in its place.
@@ -213,7 +215,7 @@ def pending(inputs: CampaignInputs, ledger: Ledger) -> list[str]:
     return lines
 
 
-def _changed(inputs: CampaignInputs, ledger: Ledger) -> list[tuple[str, Any, Any]]:
+def _changed(inputs: CampaignInputs, ledger: SqlLedger) -> list[tuple[str, Any, Any]]:
     """Return the keys in which the plan differs from the one in force, with both values."""
     kept = plan_in_force(ledger)
     plan, in_force = inputs.plan.model_dump(mode="json"), _completed(kept)
@@ -226,21 +228,21 @@ def _changed(inputs: CampaignInputs, ledger: Ledger) -> list[tuple[str, Any, Any
     return [one for one in found if not _is_the_same(*one, inputs)]
 
 
-def _has_begun(ledger: Ledger) -> bool:
+def _has_begun(ledger: SqlLedger) -> bool:
     return "plan" in ledger.records("plan")
 
 
-def plan_in_force(ledger: Ledger) -> dict[str, Any]:
+def plan_in_force(ledger: SqlLedger) -> dict[str, Any]:
     """Return the plan that a campaign began with, with all that changed since."""
     return {**ledger.records("plan")["plan"]["plan"], **_last(ledger).get("sections", {})}
 
 
-def changes(ledger: Ledger) -> list[str]:
+def changes(ledger: SqlLedger) -> list[str]:
     """Return what changed in the plan since the campaign began, a line each, in order."""
     return [line for one in ledger.records(CHANGE).values() for line in one["changed"]]
 
 
-def reopened(ledger: Ledger) -> dict[str, int]:
+def reopened(ledger: SqlLedger) -> dict[str, int]:
     """Return the rounds that had stopped the campaign before a change, and its number."""
     return {
         body["stopped"]: int(number)
@@ -250,7 +252,7 @@ def reopened(ledger: Ledger) -> dict[str, int]:
 
 
 def _keep(
-    plan: Mapping[str, Any], lines: list[str], n_items: int, ledger: Ledger, now: int
+    plan: Mapping[str, Any], lines: list[str], n_items: int, ledger: SqlLedger, now: int
 ) -> None:
     """Keep what changed; a stopped campaign decides again whether to stop."""
     stops = list(ledger.records("stop").items())
@@ -265,7 +267,7 @@ def _keep(
     ledger.record(CHANGE, f"{len(ledger.records(CHANGE)) + 1}", body, now)
 
 
-def _check_cap(cap: int, ledger: Ledger) -> None:
+def _check_cap(cap: int, ledger: SqlLedger) -> None:
     """Reject a cap below what is used, before anything is kept."""
     totals = ledger.totals()
     used = totals.spent + totals.reserved
@@ -276,7 +278,7 @@ def _check_cap(cap: int, ledger: Ledger) -> None:
         )
 
 
-def _check_items(inputs: CampaignInputs, ledger: Ledger) -> None:
+def _check_items(inputs: CampaignInputs, ledger: SqlLedger) -> None:
     """Reject a pool from which items are gone that were asked about."""
     there = set(inputs.ids)
     gone = [item for item in ledger.slots()["item"].to_pylist() if item not in there]
@@ -326,7 +328,7 @@ def _completed(plan: Mapping[str, Any]) -> dict[str, Any]:
         return dict(plan)
 
 
-def _last(ledger: Ledger) -> dict[str, Any]:
+def _last(ledger: SqlLedger) -> dict[str, Any]:
     changes = list(ledger.records(CHANGE).values())
     return changes[-1] if changes else {}
 

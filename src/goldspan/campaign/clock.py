@@ -26,10 +26,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from goldspan.errors import InputError
-from goldspan.protocols import Ledger
 
 if TYPE_CHECKING:
     from goldspan.crowd import Crowd
+    from goldspan.store import SqlLedger
 
 log = logging.getLogger("goldspan.campaign.clock")
 CLOCK = "clock"
@@ -75,7 +75,7 @@ class CampaignClock:
 
     def __init__(
         self,
-        ledger: Ledger,
+        ledger: SqlLedger,
         downtime: int | None = DOWNTIME,
         wall: Callable[[], int] = wall_clock,
         monotone: Callable[[], int] = monotone_clock,
@@ -118,7 +118,7 @@ class CampaignClock:
         return next(iter(self._ledger.events(self._ledger.n_events - 1))).time
 
 
-def open_clock(ledger: Ledger, downtime: int | None = DOWNTIME) -> CampaignClock:
+def open_clock(ledger: SqlLedger, downtime: int | None = DOWNTIME) -> CampaignClock:
     """Open the clock of a campaign, and keep how far the wall clock is ahead of it."""
     clock = CampaignClock(ledger, downtime)
     clock.note(BEAT)
@@ -165,7 +165,7 @@ class Keeper:
 class WallTimes:
     """What the wall clock showed at times of a campaign's clock."""
 
-    def __init__(self, ledger: Ledger) -> None:
+    def __init__(self, ledger: SqlLedger) -> None:
         notes = list(ledger.records(CLOCK).values())
         self._since = list(accumulate((note["time"] for note in notes), max))
         self._ahead = [0, *(note["wall"] - note["time"] for note in notes)]

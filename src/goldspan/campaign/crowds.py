@@ -9,7 +9,7 @@ from functools import cached_property
 from hashlib import blake2b
 from itertools import count
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -33,11 +33,14 @@ from goldspan.crowd import Crowd, read_crowd
 from goldspan.crowd.atomic import write_text
 from goldspan.crowd.labels import recode
 from goldspan.errors import Fault, FaultsError, InputError
-from goldspan.protocols import Ledger, Receipt
+from goldspan.protocols import Receipt
 from goldspan.simulation import read_team, simulate_crowd
 from goldspan.simulation.crowd import BEGIN
 from goldspan.spans import Codec
 from goldspan.spans.parsing import parse_with_errors
+
+if TYPE_CHECKING:
+    from goldspan.store import SqlLedger
 
 # --------------------------------------------------------------------------------------------------
 # What a round still waits for, where people answer when they like.
@@ -49,7 +52,7 @@ ENDED = "ended"
 """The kind and name of the record that ends a campaign from outside."""
 
 
-def missing_answers(ledger: Ledger, items: Sequence[str]) -> dict[str, int]:
+def missing_answers(ledger: SqlLedger, items: Sequence[str]) -> dict[str, int]:
     """Count the answers that are missing, by item; items that have enough are left out."""
     asked, slots = set(items), ledger.slots()
     missing = pc.subtract(slots["wanted"], slots["filled"])
@@ -60,7 +63,7 @@ def missing_answers(ledger: Ledger, items: Sequence[str]) -> dict[str, int]:
 
 
 def still_awaited(
-    inputs: CampaignInputs, ledger: Ledger, missing: Mapping[str, int], now: int, where: str
+    inputs: CampaignInputs, ledger: SqlLedger, missing: Mapping[str, int], now: int, where: str
 ) -> Waiting | None:
     """Return what is still awaited; nothing where the money or the time is used up."""
     totals, place = ledger.totals(), inputs.pool.place
@@ -79,7 +82,7 @@ def still_awaited(
 
 
 def people_awaited(
-    inputs: CampaignInputs, ledger: Ledger, items: Sequence[str], now: int
+    inputs: CampaignInputs, ledger: SqlLedger, items: Sequence[str], now: int
 ) -> Waiting | None:
     """Return what people in a browser have still to answer, as `still_awaited`."""
     missing = missing_answers(ledger, items)
@@ -87,7 +90,7 @@ def people_awaited(
     return still_awaited(inputs, ledger, missing, now, where)
 
 
-def is_over(inputs: CampaignInputs, ledger: Ledger, now: int) -> bool:
+def is_over(inputs: CampaignInputs, ledger: SqlLedger, now: int) -> bool:
     """Whether the time is used up, or somebody ended the campaign."""
     if ledger.records(ENDED):
         return True
@@ -101,7 +104,7 @@ def is_over(inputs: CampaignInputs, ledger: Ledger, now: int) -> bool:
 # Which answers could be bought, where rounds choose them by what they promise.
 
 
-def offers_of_somebody(inputs: CampaignInputs, ledger: Ledger, items: Sequence[str]) -> Offers:
+def offers_of_somebody(inputs: CampaignInputs, ledger: SqlLedger, items: Sequence[str]) -> Offers:
     """Return one answer about every item, of whoever comes, where anybody can come."""
     found, can_give = Offers(), n_who_can(inputs, ledger)
     for item in items:
@@ -110,7 +113,7 @@ def offers_of_somebody(inputs: CampaignInputs, ledger: Ledger, items: Sequence[s
     return found
 
 
-def n_who_can(inputs: CampaignInputs, ledger: Ledger) -> Callable[[str], int] | None:
+def n_who_can(inputs: CampaignInputs, ledger: SqlLedger) -> Callable[[str], int] | None:
     """Return how many people can still answer an item, by its id; None where anybody may come in.
 
     They are those whom the plan names, and those who came in beside them: who has answered or
@@ -137,7 +140,7 @@ def n_who_can(inputs: CampaignInputs, ledger: Ledger) -> Callable[[str], int] | 
     )
 
 
-def whom_to_ask(ledger: Ledger, wave: str) -> Mapping[str, tuple[str, ...]]:
+def whom_to_ask(ledger: SqlLedger, wave: str) -> Mapping[str, tuple[str, ...]]:
     """Return whom the round of a wave chose to ask about its items, where it did choose."""
     picks = ledger.records("picks").get(wave.partition(".")[0], {})
     found: dict[str, tuple[str, ...]] = {}
@@ -158,7 +161,7 @@ TAKEN, FULL, MONEY, BARRED = "taken", "full", "money", "barred"
 class OpenPlaces:
     """What is free and what was answered, read once and kept while answers are sent."""
 
-    def __init__(self, inputs: CampaignInputs, ledger: Ledger, on_event: OnEvent) -> None:
+    def __init__(self, inputs: CampaignInputs, ledger: SqlLedger, on_event: OnEvent) -> None:
         self.inputs, self.ledger, self._left = inputs, ledger, ledger.totals().left
         self._on_event = on_event
         rows, crowd = ledger.slots().to_pylist(), ledger.crowd()
@@ -315,7 +318,7 @@ class AnsweringCrowd:
     the plan and its files alone, as a campaign that was interrupted asks again.
     """
 
-    def __init__(self, inputs: CampaignInputs, ledger: Ledger) -> None:
+    def __init__(self, inputs: CampaignInputs, ledger: SqlLedger) -> None:
         self.inputs, self.ledger = inputs, ledger
         self._n_answers = ledger.n_answers
         self._asked: dict[str, set[str]] = {}
@@ -526,7 +529,7 @@ class Simulated(AnsweringCrowd):
 class Replayed(AnsweringCrowd):
     """A recorded crowd; `crowd.answers` of the plan is the record."""
 
-    def __init__(self, inputs: CampaignInputs, ledger: Ledger) -> None:
+    def __init__(self, inputs: CampaignInputs, ledger: SqlLedger) -> None:
         super().__init__(inputs, ledger)
         record = read_record(inputs)
         self._answers = labels_by_item(record)
@@ -590,7 +593,7 @@ _WHY = {
 class Files:
     """Workers who are reached through files."""
 
-    def __init__(self, inputs: CampaignInputs, ledger: Ledger) -> None:
+    def __init__(self, inputs: CampaignInputs, ledger: SqlLedger) -> None:
         self.inputs, self.ledger = inputs, ledger
         self.admission, self._told = QualificationTest(inputs, ledger), Counter[str]()
         self._read: dict[str, list[dict[str, Any]]] = {}
@@ -767,7 +770,7 @@ class Web:
     """People in a browser."""
 
     def __init__(
-        self, inputs: CampaignInputs, ledger: Ledger, now: Callable[[], int] | None = None
+        self, inputs: CampaignInputs, ledger: SqlLedger, now: Callable[[], int] | None = None
     ) -> None:
         self.inputs, self.ledger, self._now = inputs, ledger, now
 

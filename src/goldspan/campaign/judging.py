@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +19,7 @@ from goldspan.campaign.plan import Plan
 from goldspan.campaign.suggestions import Apart
 from goldspan.crowd import Crowd
 from goldspan.errors import InputError
-from goldspan.protocols import Ledger, Runner
+from goldspan.protocols import Runner
 from goldspan.workers import (
     find_quality_flags,
     judge_workers,
@@ -31,6 +31,9 @@ from goldspan.workers.pasting import PASTING
 from goldspan.workers.redundancy import OPEN, states
 from goldspan.workers.stopping import answer_counts, get_rule
 from goldspan.workers.verdicts import DROP, LOOK, state_workers
+
+if TYPE_CHECKING:
+    from goldspan.store import SqlLedger
 
 # --------------------------------------------------------------------------------------------------
 # Tests of workers: how many gold questions were answered right.
@@ -80,13 +83,13 @@ SEEN = "last_answer"
 """Key of such a record: the number of the last answer that was judged by."""
 
 
-def method_of(plan: Plan, ledger: Ledger) -> str:
+def method_of(plan: Plan, ledger: SqlLedger) -> str:
     """Return how a campaign aggregates: a default is the one that it began with."""
     begun = ledger.records("plan").get("plan")
     return plan.method if plan.aggregate.method or begun is None else str(begun["method"])
 
 
-def crowd_for(plan: Plan, ledger: Ledger) -> Crowd:
+def crowd_for(plan: Plan, ledger: SqlLedger) -> Crowd:
     """Return the answers that labels are made of.
 
     Where answers are chosen by gain, the items are the whole pool: what was not asked about is
@@ -105,7 +108,7 @@ class Aggregating:
     """
 
     plan: Plan
-    ledger: Ledger  # Where the campaign is kept
+    ledger: SqlLedger  # Where the campaign is kept
     runner: Runner | None = None  # Where to work; by default in this thread
 
     def labels(self, crowd: Crowd) -> Consensus:
@@ -249,7 +252,7 @@ DECISION = "decision"
 """Kind of the records of what the requester decided about a worker."""
 
 
-def kept(ledger: Ledger) -> set[str]:
+def kept(ledger: SqlLedger) -> set[str]:
     """Return the workers whom the requester decided to keep: no rule bars them."""
     last = {row["worker"]: row["verdict"] for row in ledger.records(DECISION).values()}
     return {worker for worker, verdict in last.items() if verdict != DROP}
@@ -324,7 +327,7 @@ def _signs(plan: Plan, crowd: Crowd, result: Consensus, probes: Crowd | None) ->
 class QualificationTest:
     """Who has taken the test, and who failed it; where there is none, everybody is admitted."""
 
-    def __init__(self, inputs: CampaignInputs, ledger: Ledger) -> None:
+    def __init__(self, inputs: CampaignInputs, ledger: SqlLedger) -> None:
         self.inputs, self.ledger = inputs, ledger
         self.control = inputs.plan.control
         self.items = list(inputs.control)[: 0 if self.control is None else self.control.first]

@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property, partial
 from itertools import chain, count
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -63,11 +63,14 @@ from goldspan.campaign.suggestions import blind_answers
 from goldspan.campaign.workforce import Workforce
 from goldspan.crowd import Crowd
 from goldspan.errors import InputError
-from goldspan.protocols import Ledger, Runner
+from goldspan.protocols import Runner
 from goldspan.selection.base import CONTROL as RANDOM
 from goldspan.selection.base import Cost
 from goldspan.selection.schedule import Schedule, read_selector
 from goldspan.workers.stopping import answer_counts
+
+if TYPE_CHECKING:
+    from goldspan.store import SqlLedger
 
 # --------------------------------------------------------------------------------------------------
 # The default step "select": a rule or a schedule, as much as the money pays for.
@@ -87,7 +90,7 @@ class Picking:
     """
 
     inputs: CampaignInputs
-    ledger: Ledger
+    ledger: SqlLedger
 
     def pick(self, number: int, taken: Sequence[str], trained: Trained | None, left: int) -> Picks:
         """Pick as many items as the plan says, and the money pays for with the fewest answers."""
@@ -152,7 +155,7 @@ PROBE = 100
 class CampaignState:
     """What is known, by the ledger as it is when asked."""
 
-    def __init__(self, inputs: CampaignInputs, ledger: Ledger, steps: Steps) -> None:
+    def __init__(self, inputs: CampaignInputs, ledger: SqlLedger, steps: Steps) -> None:
         self.inputs, self.ledger, self.steps = inputs, ledger, steps
         self._snapshot = Snapshot(self)
         self._last_answer = -1
@@ -364,7 +367,7 @@ class Steps:
     def of(
         cls,
         inputs: CampaignInputs,
-        ledger: Ledger,
+        ledger: SqlLedger,
         runner: Runner | None = None,
         **replaced: Any,
     ) -> Steps:
@@ -426,7 +429,7 @@ class Campaign:
     def __init__(
         self,
         inputs: CampaignInputs,
-        ledger: Ledger,
+        ledger: SqlLedger,
         steps: Steps | None = None,
         on_event: OnEvent = lambda _: None,
         stop_requested: Callable[[], bool] = lambda: False,

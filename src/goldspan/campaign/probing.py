@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 
     from goldspan.annotators.base import AnnotationTask, Annotator
     from goldspan.campaign.inputs import CampaignInputs
-    from goldspan.protocols import Ledger, PoolItem
+    from goldspan.protocols import PoolItem
+    from goldspan.store import SqlLedger
 
 PROBED = "probed"
 """Kind of the records of what probes answered."""
@@ -32,7 +33,7 @@ class Probes:
     """The probes of a plan, asked about the items of a round before anybody else."""
 
     def __init__(
-        self, inputs: CampaignInputs, ledger: Ledger, task: AnnotationTask, stack: ExitStack
+        self, inputs: CampaignInputs, ledger: SqlLedger, task: AnnotationTask, stack: ExitStack
     ) -> None:
         self.inputs, self.ledger = inputs, ledger
         self.models: dict[str, Annotator] = {
@@ -113,7 +114,7 @@ class Probes:
         return seen
 
 
-def probes_of(ledger: Ledger, crowd: Crowd) -> Crowd | None:
+def probes_of(ledger: SqlLedger, crowd: Crowd) -> Crowd | None:
     """Return the answers of probes to the items of a crowd, as a crowd; None without any."""
     rows = list(ledger.records(PROBED).values())
     if not rows:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,12 +28,14 @@ from goldspan.crowd import Crowd
 from goldspan.crowd.atomic import write_text
 from goldspan.crowd.cells import csv_text
 from goldspan.errors import InputError
-from goldspan.protocols import Ledger
 from goldspan.selection import Pool
 from goldspan.selection.features import Features, Incidence
 from goldspan.tagger.base import FeatureTagger, Tagger
 from goldspan.workers import PayPlan, make_bill
 from goldspan.workers.contributions import contributions
+
+if TYPE_CHECKING:
+    from goldspan.store import SqlLedger
 
 # --------------------------------------------------------------------------------------------------
 # How much of a pool the rounds have covered, beside as many items drawn at random.
@@ -168,7 +170,7 @@ class CampaignRecord:
     version: int = VERSION
 
     @classmethod
-    def of(cls, ledger: Ledger, result: Consensus | None = None) -> CampaignRecord:
+    def of(cls, ledger: SqlLedger, result: Consensus | None = None) -> CampaignRecord:
         """Read it from a ledger.
 
         Args:
@@ -226,7 +228,7 @@ class CampaignRecord:
         return {key: value for key, value in asdict(self).items() if value or key not in some}
 
 
-def _workers(ledger: Ledger, plan: Plan, crowd: Crowd) -> dict[str, dict[str, Any]]:
+def _workers(ledger: SqlLedger, plan: Plan, crowd: Crowd) -> dict[str, dict[str, Any]]:
     judged = list(ledger.records(VERDICTS).values())
     verdicts, barred = (judged[-1]["workers"] if judged else {}), ledger.records("bar")
     sizes = (crowd.by_worker.bounds[1:] - crowd.by_worker.bounds[:-1]).tolist()
@@ -254,7 +256,7 @@ def _kinds_and_costs(plan: Plan, crowd: Crowd) -> dict[str, dict[str, Any]]:
     return {worker: {"kind": kinds.get(worker, PEOPLE), "cost": cost} for worker, cost in pairs}
 
 
-def _probes(ledger: Ledger) -> list[dict[str, Any]]:
+def _probes(ledger: SqlLedger) -> list[dict[str, Any]]:
     """Return what models labelled silently."""
     found: dict[str, dict[str, Any]] = {}
     for one in ledger.records(PROBED).values():
@@ -335,7 +337,7 @@ def last_warnings(rounds: Sequence[Mapping[str, Any]]) -> list[str]:
     return list(rounds[-1]["warnings"]) if rounds else []
 
 
-def _spending(ledger: Ledger, crowd: Crowd) -> tuple[dict[str, Any], ...]:
+def _spending(ledger: SqlLedger, crowd: Crowd) -> tuple[dict[str, Any], ...]:
     answers = crowd.latest
     if answers.submitted is None or answers.cost is None or not len(answers):
         return ()
@@ -350,13 +352,13 @@ def _spending(ledger: Ledger, crowd: Crowd) -> tuple[dict[str, Any], ...]:
     )
 
 
-def _redundancy(ledger: Ledger) -> tuple[int, ...]:
+def _redundancy(ledger: SqlLedger) -> tuple[int, ...]:
     rows = ledger.slots().to_pylist()
     filled = [row["filled"] for row in rows if row["batch"] != "control"]
     return tuple(np.bincount(np.array(filled, np.int64)).tolist())
 
 
-def _money(ledger: Ledger, plan: Plan, crowd: Crowd, pool: Crowd) -> dict[str, Any]:
+def _money(ledger: SqlLedger, plan: Plan, crowd: Crowd, pool: Crowd) -> dict[str, Any]:
     totals = ledger.totals()
     lengths = (pool.offsets[1:] - pool.offsets[:-1]).tolist()
     price = _fixed_price(plan, crowd)
@@ -405,7 +407,7 @@ def _fixed_price(plan: Plan, crowd: Crowd) -> Callable[[int], int]:
     return price
 
 
-def _counts(ledger: Ledger, crowd: Crowd, pool: Crowd) -> dict[str, int]:
+def _counts(ledger: SqlLedger, crowd: Crowd, pool: Crowd) -> dict[str, int]:
     rows = ledger.slots().to_pylist()
     control = {row["item"]: row["filled"] for row in rows if row["batch"] == "control"}
     own = [row for row in rows if row["batch"] != "control"]
@@ -439,7 +441,7 @@ class ReportData:
     against: str  # What that gold is, in words; "" for none
 
     @classmethod
-    def of(cls, ledger: Ledger, result: Consensus | None = None) -> ReportData:
+    def of(cls, ledger: SqlLedger, result: Consensus | None = None) -> ReportData:
         """Read them from a ledger."""
         record = CampaignRecord.of(ledger)
         plan = Plan.model_validate(record.plan)
@@ -459,7 +461,7 @@ class ReportData:
         return cls(record, made, replace(blind, crowd=crowd.with_gold(known)), against)
 
 
-def keep_hidden_gold(inputs: CampaignInputs, ledger: Ledger, now: int) -> None:
+def keep_hidden_gold(inputs: CampaignInputs, ledger: SqlLedger, now: int) -> None:
     """Keep the truth of a simulation for the report; nothing else ever reads it."""
     if inputs.truth is None or ledger.records("hidden"):
         return
@@ -468,7 +470,7 @@ def keep_hidden_gold(inputs: CampaignInputs, ledger: Ledger, now: int) -> None:
     ledger.record("hidden", "gold", {"labels": labels}, now)
 
 
-def _hidden_gold(ledger: Ledger, crowd: Crowd) -> NDArray[np.int16] | None:
+def _hidden_gold(ledger: SqlLedger, crowd: Crowd) -> NDArray[np.int16] | None:
     """Return the truth of the simulation, int16 [n_tokens], -1 at gold questions."""
     kept = ledger.records("hidden")
     if not kept:
@@ -483,7 +485,7 @@ def _hidden_gold(ledger: Ledger, crowd: Crowd) -> NDArray[np.int16] | None:
     return codes
 
 
-def _on_control(ledger: Ledger, crowd: Crowd) -> NDArray[np.int16] | None:
+def _on_control(ledger: SqlLedger, crowd: Crowd) -> NDArray[np.int16] | None:
     """Return the gold of the gold questions alone, int16 [n_tokens]; None without any."""
     control = _control_items(ledger)
     is_control = [name in control for name in crowd.item_ids.to_pylist()]
@@ -493,7 +495,7 @@ def _on_control(ledger: Ledger, crowd: Crowd) -> NDArray[np.int16] | None:
     return np.where(of_token, crowd.gold, np.int16(-1)).astype(np.int16)
 
 
-def _control_items(ledger: Ledger) -> set[str]:
+def _control_items(ledger: SqlLedger) -> set[str]:
     rows = ledger.slots().to_pylist()
     return {row["item"] for row in rows if row["batch"] == "control"}
 

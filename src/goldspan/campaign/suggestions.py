@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -25,10 +25,13 @@ from goldspan.aggregation.families import Families, families_for
 from goldspan.campaign.plan import CONSENSUS, Plan
 from goldspan.crowd import Crowd
 from goldspan.crowd.model import Answers
-from goldspan.protocols import Ledger, Suggestion
+from goldspan.protocols import Suggestion
 from goldspan.spans import Codec, Span, write
 from goldspan.spans.parsing import parse_with_errors
 from goldspan.workers.anchoring import Anchoring, measure_anchoring
+
+if TYPE_CHECKING:
+    from goldspan.store import SqlLedger
 
 SUGGESTED = "suggested"
 """Kind of the records of what was decided for an annotator and an item (`Suggestion`)."""
@@ -132,7 +135,7 @@ class SuggestedAnswer(NamedTuple):
     given: list[Span]
 
 
-def suggested_answers(ledger: Ledger, crowd: Crowd) -> list[SuggestedAnswer]:
+def suggested_answers(ledger: SqlLedger, crowd: Crowd) -> list[SuggestedAnswer]:
     """Return the answers of a crowd for which there was a suggestion, in the order of the log."""
     kept = ledger.records(SUGGESTED)
     if not kept or not len(crowd.latest):
@@ -170,7 +173,7 @@ def anchoring(rows: Sequence[SuggestedAnswer]) -> dict[str, Anchoring]:
     return found
 
 
-def told(ledger: Ledger, crowd: Crowd) -> list[dict[str, Any]]:
+def told(ledger: SqlLedger, crowd: Crowd) -> list[dict[str, Any]]:
     """Return what a report says of suggestions, one row per suggester.
 
     Each has the fields of `Anchoring`, and of the assisted answers how many of the suggested spans
@@ -188,7 +191,7 @@ def told(ledger: Ledger, crowd: Crowd) -> list[dict[str, Any]]:
     return found
 
 
-def listed(ledger: Ledger, crowd: Crowd) -> Iterator[dict[str, Any]]:
+def listed(ledger: SqlLedger, crowd: Crowd) -> Iterator[dict[str, Any]]:
     """Yield the answers for which there was a suggestion as plain values, for a file."""
     items, workers = crowd.item_ids.to_pylist(), crowd.worker_ids.to_pylist()
     single = crowd.tagset.rules.is_plain
@@ -204,7 +207,7 @@ def listed(ledger: Ledger, crowd: Crowd) -> Iterator[dict[str, Any]]:
 # Answers with a suggestion apart from those without.
 
 
-def blind_answers(ledger: Ledger, crowd: Crowd) -> Crowd:
+def blind_answers(ledger: SqlLedger, crowd: Crowd) -> Crowd:
     """Return the crowd without answers that were given with a suggestion; people are judged so."""
     rows = suggested_answers(ledger, crowd)
     if not any(one.shown for one in rows):
@@ -234,7 +237,7 @@ class Apart:
     after: tuple[str, ...]  # str per worker beyond those there are: whose suggestion it was
 
     @classmethod
-    def of(cls, ledger: Ledger, crowd: Crowd) -> Apart | None:
+    def of(cls, ledger: SqlLedger, crowd: Crowd) -> Apart | None:
         """Set the answers apart; None where nobody was shown anything."""
         rows = suggested_answers(ledger, crowd)
         pairs = sorted({(one.by, one.worker) for one in rows if one.shown})

@@ -46,7 +46,8 @@ if TYPE_CHECKING:
     from goldspan.campaign.events import OnEvent
     from goldspan.campaign.inputs import CampaignInputs
     from goldspan.campaign.protocols import Waiting
-    from goldspan.protocols import Ledger, PoolItem
+    from goldspan.protocols import PoolItem
+    from goldspan.store import SqlLedger
 
 ASKED = "asked"
 """Kind of the records of whom to ask about what, by wave."""
@@ -117,7 +118,7 @@ class Workforce(AnsweringCrowd):
     """Annotators that answer at once, and people in a browser if the plan has any."""
 
     def __init__(
-        self, inputs: CampaignInputs, ledger: Ledger, now: Callable[[], int] | None = None
+        self, inputs: CampaignInputs, ledger: SqlLedger, now: Callable[[], int] | None = None
     ) -> None:
         super().__init__(inputs, ledger)
         self._clock, self._skipped = now, dict[str, set[str]]()

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from goldspan.campaign.events import CampaignEvent
     from goldspan.campaign.inputs import CampaignInputs
-    from goldspan.protocols import Ledger
+    from goldspan.store import SqlLedger
 
 BAR = 30
 """Characters of a bar."""
@@ -69,7 +69,7 @@ class Status:
     now: str = ""  # What goes on
 
     @classmethod
-    def of(cls, inputs: CampaignInputs, ledger: Ledger) -> Status:
+    def of(cls, inputs: CampaignInputs, ledger: SqlLedger) -> Status:
         """Read it from a ledger."""
         totals, plan = ledger.totals(), inputs.plan
         picks = [one["items"] for one in ledger.records("picks").values() if one["items"]]

@@ -48,7 +48,10 @@ class SqlLedger:
 
     Every method that takes `now` (milliseconds since 1970) is one transaction: when it returns,
     what it did is on the disk; when it raises, nothing was changed. Threads may share a ledger,
-    and processes may open the same one. `goldspan.protocols.Ledger` says what holds for all calls.
+    and processes may open the same one. Calls can be made again after an interruption: the same
+    names and keys with the same content change nothing, whatever the time. Its time never
+    goes back: an earlier `now` is taken for that of the last event. Money is in millionths of the
+    currency unit; what is reserved and what is spent never exceed the cap together.
 
     Args:
         database: The open database.

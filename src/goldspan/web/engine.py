@@ -22,7 +22,7 @@ from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -39,7 +39,6 @@ from goldspan.campaign.protocols import Decision, Stop, Waiting
 from goldspan.campaign.suggestions import blind_answers
 from goldspan.crowd import Crowd
 from goldspan.errors import FaultsError, GoldspanError, InputError
-from goldspan.protocols import Ledger
 from goldspan.store import SqlLedger
 from goldspan.store.engine import LostError, StoreError
 from goldspan.store.locks import locked, shared
@@ -48,6 +47,9 @@ from goldspan.web.logs import fields_of
 from goldspan.web.people import BAR, GOLD
 from goldspan.web.security.sessions import DAY
 from goldspan.workers.stopping import answer_counts
+
+if TYPE_CHECKING:
+    from goldspan.store import SqlLedger
 
 log = logging.getLogger("goldspan.web.engine")
 LOOK = 5.0
@@ -579,7 +581,7 @@ class Ending:
 
     rules: Stop
     plan: Any
-    ledger: Ledger  # Where the requester's word is kept
+    ledger: SqlLedger  # Where the requester's word is kept
 
     def decide(self, rounds: Sequence[Mapping[str, Any]]) -> Decision:
         """Decide after a round."""
@@ -589,7 +591,7 @@ class Ending:
         return self.rules.decide(rounds)
 
 
-def end(ledger: Ledger, now: int) -> None:
+def end(ledger: SqlLedger, now: int) -> None:
     """Keep that the requester ends the campaign; said again, it changes nothing."""
     if not ledger.records(ENDED):
         ledger.record(ENDED, ENDED, {"by": RULE}, now)

@@ -5,14 +5,17 @@ from __future__ import annotations
 import secrets
 from contextlib import suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from goldspan.campaign.inputs import CampaignInputs
 from goldspan.crowd.atomic import NewPlaces
 from goldspan.errors import InputError
-from goldspan.protocols import Ledger
 from goldspan.store import SqlLedger, create_ledger
 from goldspan.store.engine import to_url
 from goldspan.store.erasing import forget_listed, list_beside, write_list
+
+if TYPE_CHECKING:
+    from goldspan.store import SqlLedger
 
 FILE = "campaign.sqlite"
 SERVER, ID = "server", "id"
@@ -68,7 +71,7 @@ def _honour(ledger: SqlLedger, path: Path) -> None:
         write_list(ledger.database, path)
 
 
-def with_id(inputs: CampaignInputs, ledger: Ledger, now: int) -> CampaignInputs:
+def with_id(inputs: CampaignInputs, ledger: SqlLedger, now: int) -> CampaignInputs:
     """Return the inputs under the campaign's own id, which is made at the first start.
 
     Links, sessions, tasks and the workers' other names hold for this id. It is random, for two
@@ -86,7 +89,7 @@ def with_id(inputs: CampaignInputs, ledger: Ledger, now: int) -> CampaignInputs:
     return inputs.named(str(known))
 
 
-def _kept(ledger: Ledger) -> str | None:
+def _kept(ledger: SqlLedger) -> str | None:
     found = ledger.records(SERVER).get(ID)
     return None if found is None else str(found["id"])
 
