@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from heapq import heapify, heappop, heapreplace
 from typing import NamedTuple
 
 import numpy as np
@@ -37,26 +38,6 @@ def gain_of(
 # Greedy coverage with weights and costs: a heap of gains, most of them out of date.
 
 
-@inner
-def sink(keys: NDArray[np.float64], ranks: NDArray[np.int32], size: int, at: int) -> None:
-    """Let an entry of a heap sink to its place: the largest key on top, then the lowest rank."""
-    # keys float64 [size or more]; changed
-    key, rank = keys[at], ranks[at]
-    while 2 * at + 1 < size:
-        child = 2 * at + 1
-        right = child + 1
-        if right < size and (
-            keys[right] > keys[child]
-            or (keys[right] == keys[child] and ranks[right] < ranks[child])
-        ):
-            child = right
-        if key > keys[child] or (key == keys[child] and rank < ranks[child]):
-            break
-        keys[at], ranks[at] = keys[child], ranks[child]
-        at = child
-    keys[at], ranks[at] = key, rank
-
-
 @kernel
 def pick_weighted(  # noqa: C901 - one loop for Numba
     bounds: NDArray[np.int64],  # [n_items + 1]
@@ -74,33 +55,28 @@ def pick_weighted(  # noqa: C901 - one loop for Numba
 ) -> tuple[int, float, bool]:
     """Pick by gain per cost until no item brings anything, fits, or there is no more room."""
     n_items, most = len(bounds) - 1, len(picked)
-    keys = np.empty(n_items)
-    ranks = np.empty(n_items, np.int32)
-    size, n, is_tight = 0, 0, False
+    heap = [(0.0, 0) for _ in range(0)]  # gain per cost, negative, and rank
+    n, is_tight = 0, False
     for rank in range(n_items):
         item = order[rank]
         if is_out[item]:
             continue
         gain = gain_of(item, bounds, ids, weights, need)
         if gain > 0:
-            keys[size], ranks[size] = gain / shares[item], rank
-            size += 1
-    for at in range(size // 2 - 1, -1, -1):
-        sink(keys, ranks, size, at)
-    while size > 0 and n < most:
-        item = order[ranks[0]]
+            heap.append((-gain / shares[item], rank))
+    heapify(heap)
+    while len(heap) > 0 and n < most:
+        last, rank = heap[0]
+        item = order[rank]
         gain = gain_of(item, bounds, ids, weights, need)
         key = gain / shares[item]
         fits = spend[item] <= left
         if gain > 0 and not fits:
             is_tight = True
-        if gain > 0 and fits and key < keys[0]:
-            keys[0] = key
-            sink(keys, ranks, size, 0)
+        if gain > 0 and fits and key < -last:
+            heapreplace(heap, (-key, rank))
             continue
-        size -= 1
-        keys[0], ranks[0] = keys[size], ranks[size]
-        sink(keys, ranks, size, 0)
+        heappop(heap)
         if gain <= 0 or not fits:
             continue
         is_out[item] = True
