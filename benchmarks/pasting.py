@@ -22,7 +22,7 @@ import goldspan
 from goldspan.crowd import Crowd
 from goldspan.simulation import draw_truth, simulate_crowd
 from goldspan.workers import find_quality_flags
-from goldspan.workers.pasting import PASTING
+from goldspan.workers.copying import PASTING
 
 PEOPLE = 10
 SEEDS = 20

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from scipy.stats import t as student
 
 from goldspan.workers import Reliability
-from goldspan.workers.scores import team_values, worker_scores
+from goldspan.workers.teams import team_values, worker_scores
 from studies.journal import Key, whole_repeats
 from studies.li_liu.journal import Found, Journal
 from studies.li_liu.panels import Told

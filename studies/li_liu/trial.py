@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from goldspan.aggregation import aggregate
 from goldspan.errors import InputError
 from goldspan.workers import Reliability, select_workers
-from goldspan.workers.scores import estimate, worker_scores
+from goldspan.workers.teams import estimate, worker_scores
 from studies.li_liu.pools import Pool
 
 Indices = NDArray[np.intp]

@@ -11,7 +11,7 @@ from goldspan.errors import InputError, UnknownNameError
 from goldspan.simulation import draw_truth, simulate_crowd
 from goldspan.workers import measure_reliability, review_workers, select_by_gain
 from goldspan.workers.gain import Answered, grow, mean_confusions
-from goldspan.workers.scores import Kin
+from goldspan.workers.teams import Kin
 
 ALONE = np.ones(9, np.int64)
 

@@ -3,8 +3,8 @@ import pytest
 
 from goldspan.errors import InputError, UnknownNameError
 from goldspan.workers import Reliability
-from goldspan.workers import scores as intervals
-from goldspan.workers.scores import INTERVALS, hoeffding_width, score_interval
+from goldspan.workers import teams as intervals
+from goldspan.workers.teams import INTERVALS, hoeffding_width, score_interval
 
 POOLS = [
     (2, [10] * 5, 4, 2),

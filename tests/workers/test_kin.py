@@ -24,8 +24,15 @@ from goldspan.workers import (
     select_workers,
 )
 from goldspan.workers.redundancy import BY_RULE, NOBODY_LEFT, OPEN
-from goldspan.workers.scores import Kin, score_interval, team_values
-from goldspan.workers.teams import IDLE, discounted, greedy_team, rank_with_kin
+from goldspan.workers.teams import (
+    IDLE,
+    Kin,
+    discounted,
+    greedy_team,
+    rank_with_kin,
+    score_interval,
+    team_values,
+)
 
 RNG = np.random.default_rng
 

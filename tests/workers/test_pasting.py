@@ -12,7 +12,7 @@ from goldspan.crowd import read_crowd
 from goldspan.errors import InputError
 from goldspan.simulation import draw_truth, simulate_crowd
 from goldspan.workers import find_quality_flags, review_workers
-from goldspan.workers.pasting import PASTING
+from goldspan.workers.copying import PASTING
 
 PEOPLE = {f"w{n}": "flip(0.15)" for n in range(8)}
 

@@ -6,7 +6,7 @@ from scipy.stats import binom
 
 from goldspan.errors import UnknownNameError
 from goldspan.workers import Reliability
-from goldspan.workers.scores import SCORES, error_bound, score_ranges, team_values, worker_scores
+from goldspan.workers.teams import SCORES, error_bound, score_ranges, team_values, worker_scores
 
 
 def _all_results(n, labels, **options):

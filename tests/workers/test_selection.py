@@ -6,8 +6,7 @@ import pytest
 
 from goldspan.errors import InputError, UnknownNameError
 from goldspan.workers import Reliability, select_workers
-from goldspan.workers.scores import worker_scores
-from goldspan.workers.teams import best_prefix, rank
+from goldspan.workers.teams import best_prefix, rank, worker_scores
 
 POOL = Reliability.from_counts([19, 18, 17, 11, 10, 3], 20, prior=(2, 1))
 

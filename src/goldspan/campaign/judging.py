@@ -26,8 +26,8 @@ from goldspan.workers import (
     measure_reliability,
     next_answers,
 )
+from goldspan.workers.copying import PASTING
 from goldspan.workers.flag_context import QualityFlag
-from goldspan.workers.pasting import PASTING
 from goldspan.workers.redundancy import OPEN, states
 from goldspan.workers.stopping import answer_counts, get_rule
 from goldspan.workers.verdicts import DROP, LOOK, state_workers

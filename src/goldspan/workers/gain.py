@@ -30,7 +30,6 @@ from goldspan.errors import UnknownNameError
 from goldspan.money import from_micro, to_micro
 from goldspan.workers.beta import Reliability
 from goldspan.workers.reliability import Truth, find_truth, measure_reliability
-from goldspan.workers.scores import Kin
 from goldspan.workers.selection import (
     STRATEGIES,
     WorkerSelection,
@@ -39,6 +38,7 @@ from goldspan.workers.selection import (
     read_size,
     why_uninformative,
 )
+from goldspan.workers.teams import Kin
 
 if TYPE_CHECKING:
     from goldspan.aggregation.families import Families

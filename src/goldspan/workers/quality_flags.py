@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from goldspan.aggregation import Consensus, aggregate
 from goldspan.crowd import Answers, Crowd
 from goldspan.errors import UnknownNameError
-from goldspan.workers.copying import copies
+from goldspan.workers.copying import PASTING, copies, pastes
 from goldspan.workers.flag_context import (
     FlagContext,
     QualityFlag,
@@ -20,7 +20,6 @@ from goldspan.workers.flag_context import (
     at_most,
     percent,
 )
-from goldspan.workers.pasting import PASTING, pastes
 from goldspan.workers.reliability import design_effect, find_truth, group_of
 
 # --------------------------------------------------------------------------------------------------

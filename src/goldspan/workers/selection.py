@@ -15,23 +15,21 @@ from numpy.typing import NDArray
 from goldspan.errors import InputError, UnknownNameError
 from goldspan.money import from_micro, to_micro
 from goldspan.workers.beta import Reliability
-from goldspan.workers.scores import (
+from goldspan.workers.teams import (
     INTERVALS,
     LEAST_QUESTIONS,
-    Kin,
-    error_bound,
-    estimate,
-    score_interval,
-    worker_scores,
-)
-from goldspan.workers.teams import (
     Choice,
+    Kin,
     affordable,
     best_prefix,
+    error_bound,
+    estimate,
     greedy_team,
     in_order,
     rank,
     rank_with_kin,
+    score_interval,
+    worker_scores,
 )
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from goldspan.errors import InputError
 from goldspan.protocols import Serial
 from goldspan.runners import Threads
 from goldspan.workers import select_workers
-from goldspan.workers.scores import worker_scores
+from goldspan.workers.teams import worker_scores
 from studies import run_study
 from studies.li_liu import claims, ner, study, teams
 from studies.li_liu.panels import by_budget, carry_out

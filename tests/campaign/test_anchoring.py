@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from goldspan.campaign.suggestions import measure_anchoring
 from goldspan.errors import InputError
-from goldspan.workers.anchoring import measure_anchoring
 
 
 def drawn(rate, seed, n=200, n_workers=8):
