@@ -145,17 +145,17 @@ class Probing(Breaking):
 def test_who_pastes_is_shown_with_evidence(pasted):
     campaign, folder = pasted
     rows = list(campaign.ledger.records("verdicts").values())[-1]["workers"]
-    assert [name for name, one in rows.items() if "signs" in one] == ["eve"]
-    (sign,) = rows["eve"]["signs"]
-    assert (sign["kind"], sign["other"]) == ("copies a model", "gpt")
+    assert [name for name, one in rows.items() if "flags" in one] == ["eve"]
+    (flag,) = rows["eve"]["flags"]
+    assert (flag["kind"], flag["other"]) == ("copies a model", "gpt")
     assert rows["eve"]["opinion"] == "look at"
-    assert f"copies a model: {sign['evidence']}" in rows["eve"]["said"]
+    assert f"copies a model: {flag['evidence']}" in rows["eve"]["said"]
     write_exports(campaign, folder / "out")
     kept = json.loads((folder / "out" / "record.json").read_text())
-    assert kept["workers"]["eve"]["signs"] == [sign]
+    assert kept["workers"]["eve"]["flags"] == [flag]
     found = ReportData.of(campaign.ledger)
     page = render(found.record, result=found.result, tested=found.tested, against=found.against)
-    assert f"Who repeats its mistakes: eve {sign['evidence']}." in page
+    assert f"Who repeats its mistakes: eve {flag['evidence']}." in page
     assert "gpt (replay) labelled 150 items silently for 0.15" in page.replace("\u00a0", " ")
 
 

@@ -39,7 +39,7 @@ def test_verdicts_flags_and_team_are_printed(run):
     code, out, err = run("answers.csv", "--gold", "truth.csv", "--budget", 3)
     assert code == 0
     assert not err
-    assert out.startswith("accuracy of 5 workers by gold; keep above 75 %\n")
+    assert out.startswith("Accuracy of 5 workers by gold; keep above 75 %\n")
     lines = out.splitlines()
     assert "covers all" not in out
     assert next(line for line in lines if line.startswith("bad")).split()[1] == "drop"
@@ -67,7 +67,7 @@ def test_who_is_selected_against_the_verdict_is_counted(run):
 
 def test_one_worker_is_no_workers(run):
     _, out, _ = run("answers.csv", "--gold", "truth.csv", "--workers", "w1")
-    assert "accuracy of 1 worker by gold" in out
+    assert "Accuracy of 1 worker by gold" in out
     assert "Team of 1 worker: w1\n" in out
     assert "covers all" not in out
 
@@ -75,7 +75,7 @@ def test_one_worker_is_no_workers(run):
 def test_without_gold_the_crowd_judges_and_says_what_that_means(run):
     code, out, err = run("answers.csv", "--budget", 3)
     assert code == 0
-    assert out.startswith("accuracy of 5 workers by auto; ")
+    assert out.startswith("Accuracy of 5 workers by auto; ")
     assert not err
 
 
@@ -85,7 +85,7 @@ def test_json_has_everything_the_text_has(run):
     facts = json.loads(out)
     assert code == 0
     assert (facts["measure"], facts["source"], facts["threshold"]) == ("accuracy", "gold", 0.75)
-    assert facts["workers"][4]["signs"][0]["kind"] == "constant"
+    assert facts["workers"][4]["flags"][0]["kind"] == "constant"
     assert facts["team"]["price"] == "0.15"
     library = goldspan.workers.review_workers(
         goldspan.read_crowd("answers.csv", gold="truth.csv"), prices="0.05", budget="0.15"
@@ -168,6 +168,6 @@ def test_who_pastes_the_answers_of_a_model_is_flagged(run):
     code, out, _ = run("people.csv", "--probe", "model.csv", "--json")
     rows = {row["worker"]: row for row in json.loads(out)["workers"]}
     assert "gpt" not in rows
-    assert "copies a model" in [sign["kind"] for sign in rows["eve"]["signs"]]
+    assert "copies a model" in [flag["kind"] for flag in rows["eve"]["flags"]]
     code, _, err = run("people.csv", "--probe", "none.csv")
     assert (code, "none.csv: there is no such file" in err) == (1, True)

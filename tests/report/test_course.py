@@ -25,7 +25,7 @@ def test_every_step_is_a_point(model):
 def test_the_reason_stands_above_and_the_last_value_at_its_point(model):
     steps = len(model.trace)
     assert _words(trace_figure(model)) == [
-        "Objective per iteration, nats",
+        "Objective per iteration",
         f"{steps} iterations, converged: its change fell below the tolerance",
         f"{model.trace[-1]:,.1f}".replace("-", "\u2212"),
     ]

@@ -27,7 +27,7 @@ def test_the_sections_of_a_model_are_there(report, page):
         "Whether the confidence can be believed",
         "What the workers confuse",
         "Workers who differ most from all together",
-        "Objective per iteration, nats",
+        "Objective per iteration",
         "not in the result",
         "Possible instead",
     ):
@@ -42,7 +42,7 @@ def test_the_verdict_on_the_confidence_has_its_numbers(report, page, model):
         "334 spans: 96.1 % right at a mean confidence of 98.1 %, on the whole over-confident"
         in text
     )
-    assert f"gold: {token_cross_entropy(model):.3f} nats per token" in text
+    assert f"(cross-entropy): {token_cross_entropy(model):.3f} per token" in text
 
 
 def test_the_spammer_is_told_and_accuracy_has_its_interval(report, page, model):
@@ -126,7 +126,7 @@ def test_single_labels_get_their_own_words(page):
     found = page(html.render(result, agreement=goldspan.agreement(result.crowd)))
     assert found.faults == []
     assert "12 labels: 100.0" in found.text
-    assert "nats per item" in found.text
+    assert "per item (0 is perfect)" in found.text
     assert "spans" not in found.text.replace("outside spans", "")
 
 

@@ -20,7 +20,7 @@ def verdicts():
     tested = Reliability.from_counts(
         [38, 8, 12, 39], [40, 10, 30, 40], worker_ids=names, prior=(1, 1)
     )
-    return judge_workers(tested, signs=[QualityFlag("odd", "copies", 1.0, 0.0, "copies")])
+    return judge_workers(tested, flags=[QualityFlag("odd", "copies", 1.0, 0.0, "copies")])
 
 
 def test_workers_stand_by_rank_with_their_intervals(verdicts):

@@ -56,8 +56,8 @@ def test_one_of_two_copies_brings_little_and_both_bring_much():
     team = {**TEAM, "one": "flip(0.1)", "two": "copier(one, 1.0)"}
     del team["eve"], team["cat"]
     crowd = simulate_crowd(draw_truth(300, 3, seed=2), team, seed=2)
-    kin = {"one": "gpt", "two": "gpt"}
-    result = goldspan.aggregate(crowd, "ds", families=kin)
+    grouping = {"one": "gpt", "two": "gpt"}
+    result = goldspan.aggregate(crowd, "ds", families=grouping)
     found = contributions(result, {**alone(crowd), "both": ["one", "two"]})
     assert found["one"].lost < 0.2 * max(found["both"].lost, found["ann"].lost)
 

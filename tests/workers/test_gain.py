@@ -11,7 +11,7 @@ from goldspan.errors import InputError, UnknownNameError
 from goldspan.simulation import draw_truth, simulate_crowd
 from goldspan.workers import measure_reliability, review_workers, select_by_gain
 from goldspan.workers.gain import Answered, grow, mean_confusions
-from goldspan.workers.teams import Kin
+from goldspan.workers.teams import Grouping
 
 ALONE = np.ones(9, np.int64)
 
@@ -71,7 +71,9 @@ def test_adding_the_best_comes_near_the_best_of_all_teams(seed):
         assert limit > 1 or got == pytest.approx(best)
 
 
-def value_by_definition(answered: Answered, means: np.ndarray, team: list[int], kin: Kin) -> float:
+def value_by_definition(
+    answered: Answered, means: np.ndarray, team: list[int], grouping: Grouping
+) -> float:
     total = 0.0
     for token in range(len(answered.target)):
         own = [
@@ -81,8 +83,8 @@ def value_by_definition(answered: Answered, means: np.ndarray, team: list[int], 
         ]
         state = np.log(answered.prior)
         for worker, code in own:
-            n = sum(kin.number[w] == kin.number[worker] for w, _ in own)
-            share = 1 / (1 + (n - 1) * kin.rho[kin.number[worker]])
+            n = sum(grouping.number[w] == grouping.number[worker] for w, _ in own)
+            share = 1 / (1 + (n - 1) * grouping.rho[grouping.number[worker]])
             state = state + share * np.log(means[worker][:, code])
         total += float(answered.target[token] @ (np.exp(state) / np.exp(state).sum()))
     return total / len(answered.target)
@@ -92,17 +94,19 @@ def value_by_definition(answered: Answered, means: np.ndarray, team: list[int], 
 def test_gains_beside_families_are_those_of_the_definition(seed):
     rng = np.random.default_rng(seed)
     means = draw_means(rng, 6, 3)
-    kin = Kin(rng.integers(0, 3, 6), rng.choice([0.0, 0.4, 1.0], 3))
+    grouping = Grouping(rng.integers(0, 3, 6), rng.choice([0.0, 0.4, 1.0], 3))
     given = np.flatnonzero(rng.random(30 * 6) < 0.6)
     target = rng.dirichlet(np.ones(3), 30)
     answered = Answered(
         given // 6, given % 6, rng.integers(0, 3, len(given)), target, target.mean(axis=0), 6
     )
-    found = grow(answered, means, np.arange(6), ALONE[:6], 6, kin)
-    values = [value_by_definition(answered, means, found.order[:n].tolist(), kin) for n in range(7)]
+    found = grow(answered, means, np.arange(6), ALONE[:6], 6, grouping)
+    values = [
+        value_by_definition(answered, means, found.order[:n].tolist(), grouping) for n in range(7)
+    ]
     assert found.gains == pytest.approx(np.diff(values))
     outside = [
-        value_by_definition(answered, means, [int(found.order[0]), w], kin)
+        value_by_definition(answered, means, [int(found.order[0]), w], grouping)
         for w in set(range(6)) - {int(found.order[0])}
     ]
     assert values[2] == pytest.approx(max(outside))

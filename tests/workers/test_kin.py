@@ -26,10 +26,10 @@ from goldspan.workers import (
 from goldspan.workers.redundancy import BY_RULE, NOBODY_LEFT, OPEN
 from goldspan.workers.teams import (
     IDLE,
-    Kin,
+    Grouping,
     discounted,
     greedy_team,
-    rank_with_kin,
+    rank_with_families,
     score_interval,
     team_values,
 )
@@ -37,27 +37,27 @@ from goldspan.workers.teams import (
 RNG = np.random.default_rng
 
 
-def value(scores: np.ndarray, kin: Kin, team: tuple[int, ...]) -> float:
+def value(scores: np.ndarray, grouping: Grouping, team: tuple[int, ...]) -> float:
     """F by its definition."""
     gain = size = 0.0
-    for family in set(kin.number[list(team)].tolist()):
-        own = [w for w in team if kin.number[w] == family]
-        share = 1 / (1 + (len(own) - 1) * kin.rho[family])
+    for family in set(grouping.number[list(team)].tolist()):
+        own = [w for w in team if grouping.number[w] == family]
+        share = 1 / (1 + (len(own) - 1) * grouping.rho[family])
         gain += share * sum(scores[own])
         size += share * len(own)
     return gain / np.sqrt(size)
 
 
-def best(scores: np.ndarray, costs: np.ndarray, limit: int, kin: Kin) -> float:
+def best(scores: np.ndarray, costs: np.ndarray, limit: int, grouping: Grouping) -> float:
     """Try all teams that can be paid."""
     every = range(len(scores))
     teams = [team for n in range(1, len(scores) + 1) for team in combinations(every, n)]
     paid = [team for team in teams if costs[list(team)].sum() <= limit]
-    return max((value(scores, kin, team) for team in paid), default=0.0)
+    return max((value(scores, grouping, team) for team in paid), default=0.0)
 
 
 @st.composite
-def pools(draw, *, money: bool) -> tuple[np.ndarray, np.ndarray, int, Kin]:
+def pools(draw, *, money: bool) -> tuple[np.ndarray, np.ndarray, int, Grouping]:
     n = draw(st.integers(2, 8))
     scores = np.array(
         draw(st.lists(st.sampled_from([0.1, 0.3, 0.5, 0.9, 1.0]), min_size=n, max_size=n))
@@ -69,7 +69,7 @@ def pools(draw, *, money: bool) -> tuple[np.ndarray, np.ndarray, int, Kin]:
         scores,
         costs if money else np.ones(n, np.int64),
         draw(st.integers(1, 8)),
-        Kin(number, rho),
+        Grouping(number, rho),
     )
 
 
@@ -77,10 +77,10 @@ def pools(draw, *, money: bool) -> tuple[np.ndarray, np.ndarray, int, Kin]:
 @settings(max_examples=100, deadline=None)
 @given(data=st.data())
 def test_teams_with_families_are_near_the_best_and_their_bound_holds(money, data):
-    scores, costs, limit, kin = data.draw(pools(money=money))
-    found = greedy_team(scores, costs if money else None, limit, kin, RNG(0))
-    got = value(scores, kin, tuple(found.chosen.tolist())) if len(found.chosen) else 0.0
-    most = best(scores, costs, limit, kin)
+    scores, costs, limit, grouping = data.draw(pools(money=money))
+    found = greedy_team(scores, costs if money else None, limit, grouping, RNG(0))
+    got = value(scores, grouping, tuple(found.chosen.tolist())) if len(found.chosen) else 0.0
+    most = best(scores, costs, limit, grouping)
     assert costs[found.chosen].sum() <= limit
     assert found.ratio * most <= got + 1e-9 <= most + 2e-9
     assert got >= 0.7 * most
@@ -90,14 +90,14 @@ def test_teams_with_families_are_near_the_best_and_their_bound_holds(money, data
 
 def test_values_of_prefixes_are_those_of_the_definition():
     rng = RNG(1)
-    scores, kin = rng.random(12), Kin(rng.integers(0, 4, 12), rng.random(4))
+    scores, grouping = rng.random(12), Grouping(rng.integers(0, 4, 12), rng.random(4))
     team = tuple(range(12))
-    by_definition = [value(scores, kin, team[:n]) for n in range(1, 13)]
-    np.testing.assert_allclose(team_values(scores, kin), by_definition)
+    by_definition = [value(scores, grouping, team[:n]) for n in range(1, 13)]
+    np.testing.assert_allclose(team_values(scores, grouping), by_definition)
     np.testing.assert_allclose(
-        (kin.shares() * scores).sum() / np.sqrt(kin.shares().sum()), by_definition[-1]
+        (grouping.shares() * scores).sum() / np.sqrt(grouping.shares().sum()), by_definition[-1]
     )
-    alone = Kin(np.arange(12), np.zeros(12))
+    alone = Grouping(np.arange(12), np.zeros(12))
     np.testing.assert_allclose(team_values(scores, alone), team_values(scores))
 
 
@@ -108,9 +108,9 @@ def test_a_copied_worker_is_not_chosen_twice(copies, strategy):
     right = [20] * copies + [17, 16, 16]
     tested = Reliability.from_counts(right, 20, worker_ids=names)
     number = np.array([0] * copies + [1, 2, 3])
-    kin = Families(number, np.array([1.0, 0, 0, 0]), pa.array(names))
+    grouping = Families(number, np.array([1.0, 0, 0, 0]), pa.array(names))
     for budget in (2, 3, 5, 8):
-        team = select_workers(tested, budget=budget, strategy=strategy, families=kin)
+        team = select_workers(tested, budget=budget, strategy=strategy, families=grouping)
         chosen = team.worker_ids.to_pylist()
         assert sum(name.startswith(("best", "copy")) for name in chosen) == 1
         assert team.effective == len(team)
@@ -122,7 +122,7 @@ def test_a_copied_worker_is_not_chosen_twice(copies, strategy):
         assert any("err" in note for note in team.notes)
     # For money the cheapest of the copies is taken.
     prices = {name: 3 - 0.1 * n for n, name in enumerate(names[:copies])} | dict.fromkeys("bcd", 1)
-    team = select_workers(tested, budget=20, prices=prices, families=kin)
+    team = select_workers(tested, budget=20, prices=prices, families=grouping)
     assert names[copies - 1] in team.worker_ids.to_pylist()
     assert team.price is not None
     assert team.price < 20 * MICRO
@@ -133,8 +133,8 @@ def test_members_that_err_together_a_little_are_chosen_as_far_as_they_add_someth
     tested = Reliability.from_counts([19, 19, 19, 15], 20, worker_ids=names)
 
     def chosen(rho: float) -> set[str]:
-        kin = Families(np.array([0, 0, 0, 1]), np.array([rho, 0.0]), pa.array(names))
-        return set(select_workers(tested, budget=3, families=kin).worker_ids.to_pylist())
+        grouping = Families(np.array([0, 0, 0, 1]), np.array([rho, 0.0]), pa.array(names))
+        return set(select_workers(tested, budget=3, families=grouping).worker_ids.to_pylist())
 
     assert chosen(0.0) == set("abc")
     assert chosen(0.1) == set("abc")
@@ -146,15 +146,15 @@ def test_members_that_err_together_a_little_are_chosen_as_far_as_they_add_someth
 def test_a_large_pool_takes_an_order():
     rng = RNG(0)
     scores, costs = rng.random(3000), rng.integers(1, 100, 3000)
-    kin = Kin(rng.integers(0, 20, 3000), np.full(20, 0.9))
-    found = greedy_team(scores, costs, 500, kin, rng)
+    grouping = Grouping(rng.integers(0, 20, 3000), np.full(20, 0.9))
+    found = greedy_team(scores, costs, 500, grouping, rng)
     assert 0.3 < found.ratio < 1  # the bound knows nothing of families
     assert costs[found.chosen].sum() <= 500
-    got = value(scores, kin, tuple(found.chosen.tolist()))
+    got = value(scores, grouping, tuple(found.chosen.tolist()))
     assert got == pytest.approx(np.nanmax(found.curve))
-    assert np.bincount(kin.number[found.chosen]).max() <= 3
-    order = rank_with_kin(scores, 100, kin, rng)
-    added = discounted(scores, kin)
+    assert np.bincount(grouping.number[found.chosen]).max() <= 3
+    order = rank_with_families(scores, 100, grouping, rng)
+    added = discounted(scores, grouping)
     assert (added[order] >= IDLE * scores[order]).all()
     assert (np.diff(added[order]) <= 0).all()
 
@@ -197,10 +197,12 @@ def _rows() -> list[dict[str, str]]:
 def test_copies_change_no_stopping(rows, copies, rule):
     worker = rows[0]["worker"]
     more = with_copies(rows, worker, copies)
-    kin = dict.fromkeys({row["worker"] for row in more if row["worker"].startswith("copy")}, "one")
-    kin[worker] = "one"
+    grouping = dict.fromkeys(
+        {row["worker"] for row in more if row["worker"].startswith("copy")}, "one"
+    )
+    grouping[worker] = "one"
     status = []
-    for some, families in ((rows, {}), (more, kin)):
+    for some, families in ((rows, {}), (more, grouping)):
         crowd = goldspan.read_crowd(some)
         number = given_families(crowd, families).number
         one = Families(number, np.ones(crowd.n_workers), crowd.worker_ids)
@@ -227,8 +229,8 @@ def test_no_two_of_a_family_are_asked_where_somebody_else_is_there():
     table = "task,worker,label\n"
     table += "".join(f"q{i},{w},{'yn'[i % 2]}\n" for i in range(12) for w in ("a", "b", "c"))
     crowd = goldspan.read_crowd((table + "x,a,y\nx,c,n\nz,a,y\n").encode())
-    kin = Families(np.array([0, 0, 1]), np.array([1.0, 0.0]), pa.array(["a", "b", "c"]))
-    result = goldspan.aggregate(crowd, "one-coin", families=kin)
+    grouping = Families(np.array([0, 0, 1]), np.array([1.0, 0.0]), pa.array(["a", "b", "c"]))
+    result = goldspan.aggregate(crowd, "one-coin", families=grouping)
     found = next_answers(crowd, result, confidence=0.999, workers=["a", "b", "c", "d"])
     asked = dict(
         zip(
@@ -245,7 +247,7 @@ def test_no_two_of_a_family_are_asked_where_somebody_else_is_there():
     assert last.status[place] == NOBODY_LEFT
     assert "x" not in last.to_arrow().column("item").to_pylist()
     # One who shares half of the mistakes adds a third of an answer, and is asked if nobody else is.
-    half = Families(kin.number, np.array([0.5, 0.0]), kin.worker_ids)
+    half = Families(grouping.number, np.array([0.5, 0.0]), grouping.worker_ids)
     result = goldspan.aggregate(crowd, "one-coin", families=half)
     last = next_answers(crowd, result, confidence=0.999, workers=["a", "b"])
     assert last.status[place] == OPEN
@@ -260,8 +262,8 @@ def test_a_large_family_at_the_top_of_the_ranking_hides_nobody():
     table = "task,worker,label\n"
     table += "".join(f"q{i},{w},{'yn'[i % 2]}\n" for i in range(9) for w in (*names, "out"))
     crowd = goldspan.read_crowd((table + "x,m00,y\n").encode())
-    kin = Families(np.array([0] * 30 + [1]), np.array([1.0, 0.0]), pa.array([*names, "out"]))
-    result = goldspan.aggregate(crowd, "one-coin", families=kin)
+    grouping = Families(np.array([0] * 30 + [1]), np.array([1.0, 0.0]), pa.array([*names, "out"]))
+    result = goldspan.aggregate(crowd, "one-coin", families=grouping)
     found = next_answers(crowd, result, confidence=0.9999, max_answers=40)
     rows = found.to_arrow().to_pylist()
     assert {row["worker"] for row in rows if row["item"] == "x"} == {"out"}
@@ -270,11 +272,11 @@ def test_a_large_family_at_the_top_of_the_ranking_hides_nobody():
 def test_a_replay_pays_no_copy_for_certainty(rows):
     worker = rows[0]["worker"]
     more = goldspan.read_crowd(with_copies(rows, worker, 3))
-    kin = dict.fromkeys([worker, "copy0", "copy1", "copy2"], "one")
+    grouping = dict.fromkeys([worker, "copy0", "copy1", "copy2"], "one")
     common = {"method": "ds", "rule": "fixed(3)", "max_answers": 7, "with_fixed": False}
-    found = replay(more, families=kin, **common)
+    found = replay(more, families=grouping, **common)
     assert found.n_answers > replay(more, families="none", **common).n_answers
-    by_gain = replay(more, families=kin, choose="gain", **common)
+    by_gain = replay(more, families=grouping, choose="gain", **common)
     assert by_gain.n_answers < found.n_answers
 
 
@@ -311,8 +313,8 @@ def test_a_copied_worker_is_judged_and_selected_once():
 
 def test_verdicts_name_families():
     tested = Reliability.from_counts([19, 19], 20, worker_ids=["a", "b"])
-    kin = Families(np.array([0, 0]), np.array([1.0]), pa.array(["a", "b"]), {0: "twins"})
-    first = judge_workers(tested, families=kin)[0]
+    grouping = Families(np.array([0, 0]), np.array([1.0]), pa.array(["a", "b"]), {0: "twins"})
+    first = judge_workers(tested, families=grouping)[0]
     assert (first.family, first.effective) == ("twins", 1.0)
     assert first.why.endswith("errs together with another of twins, who count as 1.0 of 2 workers")
     assert first.to_dict()["family"] == "twins"

@@ -145,8 +145,8 @@ def test_without_a_probe_there_is_no_flag_and_with_one_reviews_have_it():
     people, silent = parted(simulate_crowd(draw_truth(400, 3, seed=5), team, seed=5), "gpt")
     assert find_quality_flags(people, kinds=PASTING) == []
     found = {one.worker: one for one in review_workers(people, probes=silent).verdicts}
-    assert PASTING in {sign.kind for sign in found["eve"].signs}
-    assert not any(one.signs for name, one in found.items() if name != "eve")
+    assert PASTING in {flag.kind for flag in found["eve"].flags}
+    assert not any(one.flags for name, one in found.items() if name != "eve")
 
 
 def test_an_item_that_is_cut_otherwise_is_refused():

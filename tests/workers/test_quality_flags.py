@@ -33,8 +33,8 @@ def crowd_of(team: tuple[str, ...], n_labels: int, seed: int, **options: object)
     return simulate_crowd(draw_truth(items, n_labels, seed=seed), team, seed=seed, **options)
 
 
-def kinds_of(signs: list[QualityFlag], worker: str) -> set[str]:
-    return {sign.kind for sign in signs if sign.worker == worker}
+def kinds_of(flags: list[QualityFlag], worker: str) -> set[str]:
+    return {flag.kind for flag in flags if flag.worker == worker}
 
 
 def reread(crowd: Crowd, **columns: np.ndarray) -> Crowd:
@@ -47,15 +47,15 @@ def reread(crowd: Crowd, **columns: np.ndarray) -> Crowd:
 def test_the_careless_are_found_and_nobody_else(shape, seed, has_gold):
     n_labels, options = shape
     crowd = crowd_of(TEAM, n_labels, seed, times=True, **options)
-    signs = find_quality_flags(crowd if has_gold else crowd.with_gold(None))
-    assert "constant" in kinds_of(signs, "con")
-    assert "base rate" in kinds_of(signs, "ran")
+    flags = find_quality_flags(crowd if has_gold else crowd.with_gold(None))
+    assert "constant" in kinds_of(flags, "con")
+    assert "base rate" in kinds_of(flags, "ran")
     if has_gold:
-        assert "drift" in kinds_of(signs, "dri")
+        assert "drift" in kinds_of(flags, "dri")
     if has_gold or not options:  # without gold the two outvote the truth on their items
-        assert "copies" in kinds_of(signs, "cop")
+        assert "copies" in kinds_of(flags, "cop")
     honest = {f"w{n}" for n in range(1, 15)} - {"w3"}
-    assert not {sign.worker for sign in signs} & honest
+    assert not {flag.worker for flag in flags} & honest
 
 
 @pytest.mark.parametrize(
@@ -66,7 +66,7 @@ def test_honest_crowds_are_left_alone(team):
     for seed in range(6):
         crowd = crowd_of((team,), 3, seed, per_item=5, workload="zipf")
         for one in (crowd, crowd.with_gold(None)):
-            marked += len({sign.worker for sign in find_quality_flags(one)})
+            marked += len({flag.worker for flag in find_quality_flags(one)})
             n += crowd.n_workers
     assert marked / n < 0.03
 
@@ -74,17 +74,17 @@ def test_honest_crowds_are_left_alone(team):
 def test_a_rare_label_does_not_make_careful_workers_constant():
     truth = draw_truth(400, ["no", "yes"], shares=[9, 1], seed=3)
     team = ["flip(0.05) x10", "con=spammer(frequent)"]
-    signs = find_quality_flags(simulate_crowd(truth, team, seed=3), kinds=["constant", "base rate"])
-    assert {sign.worker for sign in signs} == {"con"}
+    flags = find_quality_flags(simulate_crowd(truth, team, seed=3), kinds=["constant", "base rate"])
+    assert {flag.worker for flag in flags} == {"con"}
 
 
 def test_the_constant_sign_says_what_was_seen():
     truth = draw_truth(300, ["no", "yes"], seed=4)
     crowd = simulate_crowd(truth, ["flip(0.1) x4", "con=spammer(constant, label=yes)"], seed=4)
-    sign = find_quality_flags(crowd, kinds=["constant"])[0]
-    assert sign.evidence.startswith("100 % of 300 answers say yes, of the others'")
-    assert (sign.strength, sign.numbers["answers"]) == (1.0, 300)
-    assert str(sign).startswith("constant: 100 %")
+    flag = find_quality_flags(crowd, kinds=["constant"])[0]
+    assert flag.evidence.startswith("100 % of 300 answers say yes, of the others'")
+    assert (flag.strength, flag.numbers["answers"]) == (1.0, 300)
+    assert str(flag).startswith("constant: 100 %")
 
 
 @pytest.fixture(scope="module")
@@ -97,14 +97,14 @@ def texts(root) -> Crowd:
 
 
 def test_texts_have_signs_too(texts):
-    signs = find_quality_flags(texts)
-    assert kinds_of(signs, "con") == {"constant"}
-    assert "base rate" in kinds_of(signs, "ran")
-    assert "copies" in kinds_of(signs, "cop")
-    assert "mark nothing" in next(s.evidence for s in signs if s.worker == "con")
-    copied = next(s.evidence for s in signs if s.worker == "cop" and s.kind == "copies")
+    flags = find_quality_flags(texts)
+    assert kinds_of(flags, "con") == {"constant"}
+    assert "base rate" in kinds_of(flags, "ran")
+    assert "copies" in kinds_of(flags, "cop")
+    assert "mark nothing" in next(s.evidence for s in flags if s.worker == "con")
+    copied = next(s.evidence for s in flags if s.worker == "cop" and s.kind == "copies")
     assert " wrong answers of cop that mark something to shared items " in copied
-    assert {sign.worker for sign in signs} <= {"con", "ran", "cop", "w1"}
+    assert {flag.worker for flag in flags} <= {"con", "ran", "cop", "w1"}
 
 
 def test_times_tell_who_copied_whom():
@@ -114,18 +114,18 @@ def test_times_tell_who_copied_whom():
     taken = crowd.answers.worker == copier
     # The copier answers a minute after the source; both answered everything.
     submitted[taken] = submitted[crowd.answers.worker == source] + 60_000
-    signs = find_quality_flags(reread(crowd, submitted=submitted), kinds=["copies"])
-    assert [sign.worker for sign in signs] == ["cop"]
-    assert "100 % of them after w2" in signs[0].evidence
-    assert signs[0].numbers["other"] == "w2"
+    flags = find_quality_flags(reread(crowd, submitted=submitted), kinds=["copies"])
+    assert [flag.worker for flag in flags] == ["cop"]
+    assert "100 % of them after w2" in flags[0].evidence
+    assert flags[0].numbers["other"] == "w2"
 
 
 @pytest.mark.parametrize("has_gold", [True, False])
 def test_copies_are_counted_among_the_wrong_answers_of_their_worker(has_gold):
     crowd = crowd_of(("flip(0.25) x9", "cop=flip(0.02) + copier(w2, 0.6)"), 2, 6)
     crowd = crowd if has_gold else crowd.with_gold(None)
-    signs = {sign.worker: sign for sign in find_quality_flags(crowd, kinds=["copies"])}
-    assert set(signs) == {"cop", "w2"}
+    flags = {flag.worker: flag for flag in find_quality_flags(crowd, kinds=["copies"])}
+    assert set(flags) == {"cop", "w2"}
     answers = crowd.answers
     table = np.full((crowd.n_items, crowd.n_workers), -1)
     table[answers.item, answers.worker] = answers.codes
@@ -138,9 +138,9 @@ def test_copies_are_counted_among_the_wrong_answers_of_their_worker(has_gold):
         equal = wrong & (table[:, worker] == table[:, other])
         name, its = str(crowd.worker_ids[worker]), str(crowd.worker_ids[other])
         words = f"{equal.sum()} of the {wrong.sum()} wrong answers of {name} to shared items are "
-        assert signs[name].evidence.startswith(f"{words}those of {its}, where ")
-        assert signs[name].strength == equal.sum() / wrong.sum()
-    assert signs["cop"].numbers["wrong"] != signs["w2"].numbers["wrong"]
+        assert flags[name].evidence.startswith(f"{words}those of {its}, where ")
+        assert flags[name].strength == equal.sum() / wrong.sum()
+    assert flags["cop"].numbers["wrong"] != flags["w2"].numbers["wrong"]
 
 
 def test_half_copies_are_found_with_gold():
@@ -169,24 +169,24 @@ def test_too_fast_needs_times_and_gives_the_quality_beside():
     seconds = rng.lognormal(np.log(8), 0.5, len(crowd.answers))
     seconds[crowd.answers.worker == crowd.worker_index("eve")] /= 8
     started = crowd.answers.submitted - (1000 * seconds).astype(np.int64)
-    sign, *others = find_quality_flags(reread(crowd, started=started), kinds=["too fast"])
+    flag, *others = find_quality_flags(reread(crowd, started=started), kinds=["too fast"])
     assert not others
-    assert sign.worker == "eve"
-    assert sign.numbers["seconds"] == pytest.approx(1, rel=0.2)
-    assert "s for an answer in the median, the median worker 8" in sign.evidence
-    assert "of the labels right, the others 89 %" in sign.evidence
+    assert flag.worker == "eve"
+    assert flag.numbers["seconds"] == pytest.approx(1, rel=0.2)
+    assert "s for an answer in the median, the median worker 8" in flag.evidence
+    assert "of the labels right, the others 89 %" in flag.evidence
 
 
 def test_drift_goes_by_time_and_not_by_the_order_in_the_file():
     crowd = crowd_of(("flip(0.1) x6", "dri=drift(flip(0.05), flip(0.5), at=0.5)"), 2, 9, times=True)
-    sign = find_quality_flags(crowd, kinds=["drift"])[0]
-    assert sign.worker == "dri"
-    assert sign.numbers["before"] == pytest.approx(0.95, abs=0.05)
-    assert sign.numbers["after"] == pytest.approx(0.5, abs=0.1)
-    assert sign.numbers["before_change"] == pytest.approx(200, abs=30)
+    flag = find_quality_flags(crowd, kinds=["drift"])[0]
+    assert flag.worker == "dri"
+    assert flag.numbers["before"] == pytest.approx(0.95, abs=0.05)
+    assert flag.numbers["after"] == pytest.approx(0.5, abs=0.1)
+    assert flag.numbers["before_change"] == pytest.approx(200, abs=30)
     order = np.argsort(crowd.answers.submitted)
     shuffled = replace(crowd, answers=crowd.answers.take(order))
-    assert find_quality_flags(shuffled, kinds=["drift"])[0].evidence == sign.evidence
+    assert find_quality_flags(shuffled, kinds=["drift"])[0].evidence == flag.evidence
     assert not find_quality_flags(reread(crowd, submitted=None), kinds=["drift"])
 
 
@@ -232,10 +232,10 @@ def test_tails_are_those_of_the_binomial():
 
 def test_signs_come_strongest_first_and_always_the_same():
     crowd = crowd_of(TEAM, 2, 0, times=True)
-    signs = find_quality_flags(crowd)
-    assert [s.strength for s in signs] == sorted([s.strength for s in signs], reverse=True)
-    assert find_quality_flags(crowd) == signs
-    assert all(0 <= s.strength <= 1 and s.p_value < 0.05 for s in signs)
+    flags = find_quality_flags(crowd)
+    assert [s.strength for s in flags] == sorted([s.strength for s in flags], reverse=True)
+    assert find_quality_flags(crowd) == flags
+    assert all(0 <= s.strength <= 1 and s.p_value < 0.05 for s in flags)
 
 
 def test_a_result_says_what_is_right_where_there_is_no_gold():
@@ -275,7 +275,7 @@ def test_few_real_workers_have_signs(data):
     for name in ("dog", "face_sentiment", "snow_rte", "web", "weather_tweets_amt"):
         folder = data / "classification" / name
         crowd = read_crowd(folder / "labels.csv", gold=folder / "truth.csv")
-        flagged += len({sign.worker for sign in find_quality_flags(crowd)})
+        flagged += len({flag.worker for flag in find_quality_flags(crowd)})
         n += crowd.n_workers
     assert 0 < flagged / n < 0.05
 

@@ -46,7 +46,7 @@ def test_its_parts_are_those_of_the_functions_it_calls(crowd, review):
     plain = judge_workers(reliability)
     assert [v.p_above for v in review.verdicts] == [v.p_above for v in plain]
     assert review.team.index.tolist() == select_workers(reliability, budget=3).index.tolist()
-    assert [s.kind for v in review.verdicts if v.worker == "con" for s in v.signs] == ["constant"]
+    assert [s.kind for v in review.verdicts if v.worker == "con" for s in v.flags] == ["constant"]
 
 
 def test_verdicts_that_contradict_the_team_are_counted_and_explained(whole):
@@ -136,7 +136,7 @@ def test_the_table_has_a_row_per_worker(crowd, review):
     rows = review.to_arrow().to_pylist()
     assert [row["worker"] for row in rows] == crowd.worker_ids.to_pylist()
     assert sum(row["in_team"] for row in rows) == 3
-    assert rows[5]["signs"].startswith("constant: 100 %")
+    assert rows[5]["flags"].startswith("constant: 100 %")
 
 
 def test_steps_are_told_as_they_begin(crowd):

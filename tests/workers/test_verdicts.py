@@ -1,4 +1,4 @@
-"""Verdicts: their rule, the forecast of questions against simulation, signs, refusals."""
+"""Verdicts: their rule, the forecast of questions against simulation, flags, refusals."""
 
 from __future__ import annotations
 
@@ -101,10 +101,10 @@ def test_what_a_thousand_questions_cannot_settle_has_no_number():
 
 
 def test_a_sign_turns_keep_into_look_at_and_nothing_else(tested):
-    signs = [QualityFlag(name, "copies", 0.9, 0.001, "copies.") for name in ("good", "open", "bad")]
-    found = judge_workers(tested, threshold=0.7, sure=0.95, signs=signs)
+    flags = [QualityFlag(name, "copies", 0.9, 0.001, "copies.") for name in ("good", "open", "bad")]
+    found = judge_workers(tested, threshold=0.7, sure=0.95, flags=flags)
     assert [v.verdict for v in found] == ["look at", "test more", "drop", "test more"]
-    assert [len(v.signs) for v in found] == [1, 1, 1, 0]
+    assert [len(v.flags) for v in found] == [1, 1, 1, 0]
     assert "but copies: copies." in found[0].why
 
 
@@ -121,10 +121,10 @@ def test_reasons_name_threshold_probability_and_unit(tested):
 def test_a_verdict_is_plain_values(tested):
     import json
 
-    sign = QualityFlag("good", "copies", 0.9, 0.001, "copies.", {"other": "bad", "equal": 7})
-    row = judge_workers(tested, signs=[sign])[0].to_dict()
+    flag = QualityFlag("good", "copies", 0.9, 0.001, "copies.", {"other": "bad", "equal": 7})
+    row = judge_workers(tested, flags=[flag])[0].to_dict()
     assert json.loads(json.dumps(row)) == row
-    assert row["signs"][0]["other"] == "bad"
+    assert row["flags"][0]["other"] == "bad"
 
 
 @pytest.mark.parametrize("option", [{"threshold": 0.0}, {"threshold": 1.5}, {"sure": 0.5}])

@@ -25,10 +25,16 @@ from goldspan.annotators.base import (
     written,
 )
 from goldspan.annotators.endpoint import (
+    DONE,
+    LOST,
+    SENT,
+    Call,
     Endpoint,
     MaybePaidError,
     NotServedError,
     NotTakenError,
+    Replies,
+    StoppedError,
     check_address,
     is_local,
 )
@@ -40,7 +46,6 @@ from goldspan.annotators.prompt import (
     content_hash,
     hash_of,
 )
-from goldspan.annotators.replies import DONE, LOST, SENT, Call, Replies, StoppedError
 from goldspan.errors import InputError
 from goldspan.params import IsA, Number, OneOf, Whole
 from goldspan.protocols import PoolItem

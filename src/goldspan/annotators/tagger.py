@@ -11,9 +11,8 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from goldspan.annotators.base import AnnotationTask, ItemAnswer, SoftSpan, WorkerEntry, written
-from goldspan.annotators.computed import Batched, digest_of
 from goldspan.annotators.placing import place_characters
-from goldspan.annotators.python import answer_of
+from goldspan.annotators.python import Batched, answer_of, digest_of
 from goldspan.errors import InputError, MissingExtraError
 from goldspan.params import Number, OneOf, Whole
 from goldspan.protocols import PoolItem

@@ -280,9 +280,9 @@ def judge(
     known = crowd.with_gold(None) if gold is None else crowd
     reliability = measure_reliability(known, gold=gold, result=result)
     rules = plan.judging
-    signs = _signs(plan, known, result, probes)
+    flags = _flags(plan, known, result, probes)
     found = judge_workers(
-        reliability, threshold=rules.threshold, sure=rules.sure, signs=signs,
+        reliability, threshold=rules.threshold, sure=rules.sure, flags=flags,
         families=result.families,
     )  # fmt: skip
     stated = state_workers(known, threshold=rules.threshold, sure=rules.sure)
@@ -292,12 +292,12 @@ def judge(
             "verdict": one.verdict, "why": one.why, "by": said.by, "measure": said.measure,
             "mean": round(said.mean, 6), "low": round(said.low, 6), "high": round(said.high, 6),
             "judged": round(said.judged, 3), "known": round(said.known, 3), "more": said.more,
-            "opinion": LOOK if one.signs else said.opinion(one.verdict, rules.sure),
+            "opinion": LOOK if one.flags else said.opinion(one.verdict, rules.sure),
             "said": "; ".join(
-                part for part in (said.words(unit), one.together, *map(str, one.signs)) if part
+                part for part in (said.words(unit), one.together, *map(str, one.flags)) if part
             ),
             **({} if one.family is None else {"family": one.family, "effective": one.effective}),
-            **({"signs": [sign.to_dict() for sign in one.signs]} if one.signs else {}),
+            **({"flags": [flag.to_dict() for flag in one.flags]} if one.flags else {}),
         }
         for one, said in zip(found, stated, strict=True)
     }  # fmt: skip
@@ -311,7 +311,7 @@ def judge(
     return {"workers": rows, "drop": failed[:room] if rules.drop else []}
 
 
-def _signs(plan: Plan, crowd: Crowd, result: Consensus, probes: Crowd | None) -> list[QualityFlag]:
+def _flags(plan: Plan, crowd: Crowd, result: Consensus, probes: Crowd | None) -> list[QualityFlag]:
     """Return the quality flags of people who repeat the mistakes of probes."""
     if probes is None:
         return []

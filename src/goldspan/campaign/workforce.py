@@ -20,7 +20,7 @@ import numpy as np
 from goldspan._draws import hash64
 from goldspan.aggregation.machines import KINDS as MODELS
 from goldspan.annotators.base import AnnotationTask, Estimate
-from goldspan.annotators.computed import Batched
+from goldspan.annotators.python import Batched
 from goldspan.annotators.registry import KINDS, open_annotator
 from goldspan.campaign.clock import open_clock
 from goldspan.campaign.crowds import (

@@ -60,6 +60,11 @@ _SHOWN_WORKERS = 40
 _NAME = 14
 """Characters of a worker's name that a line of 80 has room for."""
 _TEAM = "Team"
+_MEASURES = {
+    "accuracy": "Accuracy",
+    "token_accuracy": "Token accuracy",
+    "span_f1": "Span F1",
+}
 _NO_GOLD = (
     "no known labels: workers are compared with the consensus, to which their own answers belong;\n"
     "a worker with the same errors as the others agrees with them too. --gold shows who is right"
@@ -203,7 +208,7 @@ def _review_lines(found: Review) -> Iterator[str]:
     known = found.reliability
     by = {"gold": "gold", "crowd": found.method, "both": f"gold and {found.method}"}[known.source]
     yield (
-        f"{known.measure.replace('_', ' ')} of {plural(len(known), 'worker')} by {by}; "
+        f"{_MEASURES[known.measure]} of {plural(len(known), 'worker')} by {by}; "
         f"keep above {100 * found.threshold:g} %\n"
     )
     yield str(found.team)
@@ -238,11 +243,11 @@ def _verdicts(found: Review) -> str:
         "more: how many further answers with a known label would settle it",
         *([_NO_GOLD] if by_crowd else []),
     ]
-    signs = [f"  {v.worker}  {sign}" for v in order for sign in v.signs]
-    if signs:
-        lines += ["", "quality flags:", *signs[:_SHOWN_WORKERS]]
-    if len(signs) > _SHOWN_WORKERS:
-        lines.append(f"  … and {len(signs) - _SHOWN_WORKERS} more")
+    flags = [f"  {v.worker}  {flag}" for v in order for flag in v.flags]
+    if flags:
+        lines += ["", "quality flags:", *flags[:_SHOWN_WORKERS]]
+    if len(flags) > _SHOWN_WORKERS:
+        lines.append(f"  … and {len(flags) - _SHOWN_WORKERS} more")
     return "\n".join(lines)
 
 
@@ -251,7 +256,7 @@ def _reason(v: Verdict) -> str:
     p = ">0.99" if v.p_above > 0.995 else "<0.01" if v.p_above < 0.005 else f"{v.p_above:.2f}"
     start = f"P {p}" if v.total else "unjudged"
     if v.verdict == "look at":
-        return f"{start} but {v.signs[0].kind}"
+        return f"{start} but {v.flags[0].kind}"
     if v.verdict == "test more":
         return f"{start}, {'>1000' if v.more is None else v.more} more"
     return start

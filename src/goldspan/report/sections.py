@@ -300,7 +300,7 @@ def trace_figure(consensus: Consensus) -> Figure:
         ax = figure.subplots()
         figure.subplots_adjust(left=0.175, right=0.96, top=0.8, bottom=0.19)
         bare(ax)
-        write(ax, -0.19, 1.17, "Objective per iteration, nats", weight="bold")
+        write(ax, -0.19, 1.17, "Objective per iteration", weight="bold")
         write(ax, -0.19, 1.065, shorten(stop_words(consensus), 62), color=MUTED, size=8.5)
         ax.set_xlabel("iteration", fontfamily=FONT, fontsize=8.5, color=MUTED, labelpad=3)
         _draw(ax, trace)

@@ -238,7 +238,7 @@ def worker_table(consensus: Consensus, agreement: Agreement | None) -> WorkerTab
             labels=int(labels[n]),
             rates=tuple(_known(column[n]) for column in found.values()),
             remark=_joined(
-                _remark(int(answers[n]), bool(below[n]), bool(spam[n])), _kin(consensus, n)
+                _remark(int(answers[n]), bool(below[n]), bool(spam[n])), _family_words(consensus, n)
             ),
             is_far_below=bool(below[n]),
             is_spammer=bool(spam[n]),
@@ -370,14 +370,14 @@ def _joined(*parts: str) -> str:
     return "; ".join(part for part in parts if part)
 
 
-def _kin(consensus: Consensus, worker: int) -> str:
+def _family_words(consensus: Consensus, worker: int) -> str:
     """Say with how many others a worker errs together, "" for none."""
-    kin = consensus.families
-    n = 0 if kin is None else int(kin.sizes[kin.number[worker]])
-    if kin is None or n < 2:
+    families = consensus.families
+    n = 0 if families is None else int(families.sizes[families.number[worker]])
+    if families is None or n < 2:
         return ""
-    name = kin.names()[consensus.crowd.worker_ids[worker].as_py()]
-    return f"{name}: {n} workers who err together and count as {kin.effective[worker]:.1f}"
+    name = families.names()[consensus.crowd.worker_ids[worker].as_py()]
+    return f"{name}: {n} workers who err together and count as {families.effective[worker]:.1f}"
 
 
 def _known(value: float) -> float | None:

@@ -275,7 +275,7 @@ def simulate_crowd(
 
 
 def _answer(part: Part, params: tuple[SimulationContext, bool]) -> Codes:
-    """Let one worker answer his items."""
+    """Let one worker answer their items."""
     (name, items), (context, legal) = part, params
     work = context.assign(name, items)
     codes = np.asarray(context.workers[name].answer(work), np.int16)

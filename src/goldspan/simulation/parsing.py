@@ -137,7 +137,7 @@ def _value(node: ast.expr, parameter: Parameter, source: str) -> Any:
 Entry = str | SimulatedWorker
 
 MOST_WORKERS = 1_000_000
-"""Larger teams are refused: each worker has his own row of answers and random numbers."""
+"""Larger teams are refused: each worker has a row of answers and random numbers."""
 
 _ENTRY = re.compile(
     r"\s*(?:(?P<id>[\w.-]+)\s*=)?\s*(?P<worker>.*?)\s*(?:\s[x×]\s*(?P<count>\d+))?\s*", re.DOTALL

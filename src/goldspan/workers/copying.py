@@ -524,7 +524,7 @@ class _Beside(NamedTuple):
 
     mark: Ints
     worker: Ints
-    same: Bools  # bool, whether he says so too
+    same: Bools  # bool, whether they say so too
 
 
 def _beside(crowd: Crowd, people: _Marks, marks: _Marks, item: Ints) -> _Beside:

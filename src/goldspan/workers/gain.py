@@ -33,12 +33,12 @@ from goldspan.workers.reliability import Truth, find_truth, measure_reliability
 from goldspan.workers.selection import (
     STRATEGIES,
     WorkerSelection,
-    kin_of,
+    grouping_of,
     read_prices,
     read_size,
     why_uninformative,
 )
-from goldspan.workers.teams import Kin
+from goldspan.workers.teams import Grouping
 
 if TYPE_CHECKING:
     from goldspan.aggregation.families import Families
@@ -47,7 +47,7 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 # --------------------------------------------------------------------------------------------------
-# Confusion matrices from few answers: a worker's own counts, his accuracy, and the pool's habits.
+# Confusion matrices from few answers: a worker's counts, their accuracy, and the pool's habits.
 
 
 STRENGTHS = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 1000.0)
@@ -60,7 +60,7 @@ def mean_confusions(counts: Floats) -> Floats:
     r"""Estimate the confusion matrices of all workers together.
 
     The prior of a row is what all workers make of that label, tilted so that the worker is right
-    as often as his Beta posterior says. It counts as many answers as makes the counts most likely:
+    as often as the Beta posterior says. It counts as many answers as makes the counts most likely:
     where workers of the same accuracy err alike, the matrices are those of a one-coin model.
 
     >>> mean_confusions(np.array([[[9.0, 1.0], [4.0, 6.0]]])).round(2).tolist()
@@ -124,14 +124,14 @@ class Answered:
 class _Search:
     """A team that grows, and what everybody outside would add to it."""
 
-    def __init__(self, answered: Answered, means: Floats, kin: Kin | None) -> None:
+    def __init__(self, answered: Answered, means: Floats, grouping: Grouping | None) -> None:
         self.answered, n = answered, answered.n_workers
         self.evidence = np.log(means)[answered.worker, :, answered.code]
-        self.kin = kin
-        if kin is not None:  # labels of a family's members for the same token share a cell
-            key = answered.token * np.int64(len(kin.rho)) + kin.number[answered.worker]
+        self.grouping = grouping
+        if grouping is not None:  # labels of a family's members for the same token share a cell
+            key = answered.token * np.int64(len(grouping.rho)) + grouping.number[answered.worker]
             cells, self.cell = np.unique(key, return_inverse=True)
-            self.rho = kin.rho[cells % len(kin.rho)]
+            self.rho = grouping.rho[cells % len(grouping.rho)]
             self.n_in, self.total = np.zeros(len(cells)), np.zeros((len(cells), len(means[0])))
         self.state = np.tile(np.log(answered.prior), (len(answered.target), 1))
         self.now = _posterior(self.state, answered.target)
@@ -158,7 +158,7 @@ class _Search:
         own = np.flatnonzero(self.answered.worker == worker)
         token = self.answered.token[own]
         self.state[token] += self._change(own)
-        if self.kin is not None:
+        if self.grouping is not None:
             self.total[self.cell[own]] += self.evidence[own]
             self.n_in[self.cell[own]] += 1
         self.now[token] = _posterior(self.state[token], self.answered.target[token])
@@ -177,7 +177,7 @@ class _Search:
 
     def _change(self, which: Ints) -> Floats:
         """Return what answers change of the log posterior beside those of their families."""
-        if self.kin is None:
+        if self.grouping is None:
             return self.evidence[which]
         cell = self.cell[which]
         n, rho, total = self.n_in[cell], self.rho[cell], self.total[cell]
@@ -208,12 +208,12 @@ Who of them joins is drawn by id."""
 
 def grow(
     answered: Answered, means: Floats, candidates: Ints, costs: Ints, limit: int,
-    kin: Kin | None = None, *, per_cost: bool = False, luck: Floats | None = None,
+    grouping: Grouping | None = None, *, per_cost: bool = False, luck: Floats | None = None,
 ) -> Grown:  # fmt: skip
     """Add the worker with the largest gain again and again."""
     # means float64 [n_workers, n_labels, n_labels]; costs int64 [n_workers]
     # luck float64 [n_workers]
-    search = _Search(answered, means, kin)
+    search = _Search(answered, means, grouping)
     chance = np.arange(answered.n_workers, dtype=np.float64) if luck is None else luck
     able = np.zeros(answered.n_workers, np.bool_)
     able[candidates] = True
@@ -349,7 +349,7 @@ def _given(labels: _Labels, chance: _Chance) -> Answered:
     return Answered(token, worker, code, target, prior / prior.sum(), labels.n_workers)
 
 
-def _drawn(labels: _Labels, means: Floats, kin: Kin | None, chance: _Chance) -> Answered:
+def _drawn(labels: _Labels, means: Floats, grouping: Grouping | None, chance: _Chance) -> Answered:
     """Draw truths, and answers to them for every place where a worker did answer.
 
     Members of a family take their luck from it with probability sqrt(rho).
@@ -367,10 +367,10 @@ def _drawn(labels: _Labels, means: Floats, kin: Kin | None, chance: _Chance) -> 
     drawn = chance.of("truth", np.tile(kept, times), rounds.repeat(n_kept))
     truth = np.minimum(np.searchsorted(np.cumsum(prior), drawn, side="right"), len(prior) - 1)
     luck = chance.of("answer", own, turn, chance.worker[worker])
-    if kin is not None:
+    if grouping is not None:
         chance_alike = chance.of("alike", own, turn, chance.worker[worker])
-        common = chance.of("family", own, turn, chance.families(kin)[worker])
-        luck = np.where(chance_alike < np.sqrt(kin.rho[kin.number[worker]]), common, luck)
+        common = chance.of("family", own, turn, chance.families(grouping)[worker])
+        luck = np.where(chance_alike < np.sqrt(grouping.rho[grouping.number[worker]]), common, luck)
     edges = np.cumsum(means, axis=2)[worker, truth[token], :-1]
     code = (luck[:, None] > edges).sum(axis=1)
     return Answered(token, worker, code, np.eye(len(prior))[truth], prior, labels.n_workers)
@@ -414,11 +414,11 @@ class _Chance:
         """Draw a number per worker."""
         return draws(self.seed, purpose, self.worker)
 
-    def families(self, kin: Kin) -> Keys:
+    def families(self, grouping: Grouping) -> Keys:
         """Return a number for the family of every worker, uint64 [n_workers]."""
-        least = np.full(len(kin.rho), np.iinfo(np.uint64).max, np.uint64)
-        np.minimum.at(least, kin.number, self.worker)
-        return least[kin.number]
+        least = np.full(len(grouping.rho), np.iinfo(np.uint64).max, np.uint64)
+        np.minimum.at(least, grouping.number, self.worker)
+        return least[grouping.number]
 
 
 # --------------------------------------------------------------------------------------------------
@@ -538,7 +538,10 @@ def select_by_gain(
     prices_known = None if prices is None else read_prices(prices, reliability)
     limit = read_size(budget) if prices_known is None else to_micro(budget, "the budget")
     costs = np.ones(len(reliability), np.int64) if prices_known is None else prices_known
-    kin, chance = kin_of(families, reliability), _Chance.on(labels.truth.crowd, random_state)
+    grouping, chance = (
+        grouping_of(families, reliability),
+        _Chance.on(labels.truth.crowd, random_state),
+    )
     notes: list[str] = []
     is_given = labels.probs is not None
     if is_given and _is_doubtful(labels):
@@ -552,8 +555,8 @@ def select_by_gain(
     means, judged = mean_confusions(counts), counts.sum(axis=(1, 2))
     if (unknown := int((judged == 0).sum())) and strategy != "random":
         notes.append(f"{unknown} of {len(judged)} workers cannot be chosen: no judged answer.")
-    answered = _given(labels, chance) if is_given else _drawn(labels, means, kin, chance)
-    grown = _order(answered, means, judged, costs, limit, kin, strategy, chance)
+    answered = _given(labels, chance) if is_given else _drawn(labels, means, grouping, chance)
+    grown = _order(answered, means, judged, costs, limit, grouping, strategy, chance)
     size = len(grown.order)
     if strategy == "selected" and size:
         best = grown.accuracy.max()
@@ -566,19 +569,19 @@ def select_by_gain(
         price=None if prices_known is None else int(costs[index].sum()),
         ratio=None,
         score="gain", below="negative", strategy=strategy, why_nobody=why, notes=tuple(notes),
-        share=None if kin is None else kin.take(index).shares(),
+        share=None if grouping is None else grouping.take(index).shares(),
         ranked=grown.order, evidence="answers" if is_given else "tests",
     )  # fmt: skip
 
 
 def _order(
-    answered: Answered, means: Floats, judged: Floats, costs: Ints, limit: int, kin: Kin | None,
-    strategy: str, chance: _Chance,
+    answered: Answered, means: Floats, judged: Floats, costs: Ints, limit: int,
+    grouping: Grouping | None, strategy: str, chance: _Chance,
 ) -> Grown:  # fmt: skip
     """Let workers join: by gain, for money also by gain for it, or at random."""
     candidates = np.flatnonzero(judged > 0)
     if strategy == "random":
-        search, left, kept = _Search(answered, means, kin), limit, []
+        search, left, kept = _Search(answered, means, grouping), limit, []
         gains, accuracy = [], [search.accuracy]
         for one in np.argsort(chance.of_workers("team")).tolist():
             if costs[one] > left:
@@ -590,9 +593,9 @@ def _order(
             accuracy.append(search.accuracy)
         return Grown(np.array(kept, np.int64), np.array(gains), np.array(accuracy))
     luck = chance.of_workers("tie")
-    found = grow(answered, means, candidates, costs, limit, kin, luck=luck)
+    found = grow(answered, means, candidates, costs, limit, grouping, luck=luck)
     if len(np.unique(costs)) > 1:
-        other = grow(answered, means, candidates, costs, limit, kin, per_cost=True, luck=luck)
+        other = grow(answered, means, candidates, costs, limit, grouping, per_cost=True, luck=luck)
         if other.gains.sum() > found.gains.sum():
             return other
     return found

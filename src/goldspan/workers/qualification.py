@@ -34,7 +34,7 @@ Counts = NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class SequentialTest:
-    """When a worker passes, when he fails, and when to ask him one question more."""
+    """When a worker passes or fails, and when to ask one question more."""
 
     w_bad: float  # Chance of a bad worker to be right
     w_good: float  # Chance of a good worker to be right

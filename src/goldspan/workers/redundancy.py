@@ -95,7 +95,7 @@ CANDIDATES = 16
 """So many workers an item looks at closely; more if they may all have answered it."""
 IDLE = 0.1
 """Who is worth less than this share of the mean worker tells next to nothing: not asked. Nor is who
-would add less to the effective number of his family's answers to the item."""
+would add less to the effective number of their family's answers to the item."""
 _BLOCK = 4096
 _FREE = 1e-9
 """What costs nothing counts as this part of a millionth, so that the better of two ranks first."""
@@ -125,10 +125,12 @@ def match_workers(
     asked = pool.place[crowd.latest.worker[by_item.order]]
     useful = np.isin(asked, ranked)
     answered = np.bincount(crowd.latest.item[by_item.order][useful], minlength=crowd.n_items)
-    kin = FamilyAnswers.of(crowd, pool.kin)
-    if kin is not None:
+    grouping = FamilyAnswers.of(crowd, pool.grouping)
+    if grouping is not None:
         items = crowd.latest.item[by_item.order][useful]
-        answered = answered + kin.n_idle(pool.family[ranked], pool.family[asked[useful]], items)
+        answered = answered + grouping.n_idle(
+            pool.family[ranked], pool.family[asked[useful]], items
+        )
     nobody = is_open & (answered >= len(ranked))
     queue = _most_promising(probs, crowd.offsets, habits, is_open & ~nobody, rng)
     found = []
@@ -138,7 +140,7 @@ def match_workers(
         candidates = available[: max(CANDIDATES, int(answered.max()) + 1)]
         block = queue[: min(_BLOCK, wanted)]
         state = (by_item.bounds, asked, left)
-        chosen, gain = _choose(block, probs, crowd.offsets, pool, candidates, state, kin)
+        chosen, gain = _choose(block, probs, crowd.offsets, pool, candidates, state, grouping)
         got = chosen >= 0
         found.append((block[got], candidates[chosen[got]], gain[got]))
         wanted -= int(got.sum())
@@ -181,7 +183,7 @@ def _choose(
     block: NDArray[np.int64], probs: Floats, offsets: NDArray[np.int64], pool: Pool,
     candidates: NDArray[np.int64],
     state: tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]],
-    kin: FamilyAnswers | None,
+    grouping: FamilyAnswers | None,
 ) -> tuple[NDArray[np.int64], Floats]:  # fmt: skip
     """Let a block of items choose; gives the places among the candidates, -1 nobody, and gains."""
     chosen = np.full(len(block), -1, np.int64)
@@ -191,8 +193,8 @@ def _choose(
     gain = pair_gain(probs, offsets, pool.tables, item, worker).reshape(-1, len(candidates))
     prices = None if pool.prices is None else pool.prices[candidates]
     value = _value(gain, prices)
-    if kin is not None:
-        added = kin.added(item, pool.family[worker]).reshape(gain.shape)
+    if grouping is not None:
+        added = grouping.added(item, pool.family[worker]).reshape(gain.shape)
         gain = gain * added
         value = np.where(added < IDLE, -1.0, _value(gain, prices))
     match(block, value, candidates, *state, chosen)
@@ -203,30 +205,30 @@ def _choose(
 class FamilyAnswers:
     """How many members of every family answered every item."""
 
-    kin: Families
+    grouping: Families
     key: NDArray[np.int64]  # [n_cells], item * n_families + family, increasing
     count: NDArray[np.int64]  # [n_cells], how many
     n_items: int
 
     @classmethod
-    def of(cls, crowd: Crowd, kin: Families | None) -> FamilyAnswers | None:
+    def of(cls, crowd: Crowd, grouping: Families | None) -> FamilyAnswers | None:
         """Count; None where everybody errs alone."""
-        if kin is None:
+        if grouping is None:
             return None
-        answers, n_families = crowd.latest, np.int64(len(kin.rho))
+        answers, n_families = crowd.latest, np.int64(len(grouping.rho))
         key, count = np.unique(
-            answers.item * n_families + kin.number[answers.worker], return_counts=True
+            answers.item * n_families + grouping.number[answers.worker], return_counts=True
         )
-        return cls(kin, key, count, crowd.n_items)
+        return cls(grouping, key, count, crowd.n_items)
 
     def added(self, item: NDArray[np.int64], family: NDArray[np.int64]) -> Floats:
         """Return what one more answer adds to the family's effective number, float64 [n_pairs]."""
         if not len(self.key):
             return np.ones(len(item))
-        key = item * np.int64(len(self.kin.rho)) + family
+        key = item * np.int64(len(self.grouping.rho)) + family
         place = np.minimum(np.searchsorted(self.key, key), len(self.key) - 1)
         n = np.where(self.key[place] == key, self.count[place], 0)
-        return self.kin.effective_of(n + 1, family) - self.kin.effective_of(n, family)
+        return self.grouping.effective_of(n + 1, family) - self.grouping.effective_of(n, family)
 
     def n_idle(
         self, ranked: NDArray[np.int64], asked: NDArray[np.int64], item: NDArray[np.int32]
@@ -234,7 +236,7 @@ class FamilyAnswers:
         """Count the workers whom items pass over for their families, int64 [n_items]."""
         # ranked int64 [n_ranked]; asked int64 [n_answers]
         # item int32 [n_answers], what they answered
-        n_families = len(self.kin.rho)
+        n_families = len(self.grouping.rho)
         where, family = np.divmod(self.key, n_families)
         done = np.bincount(
             np.searchsorted(self.key, item * np.int64(n_families) + asked), minlength=len(self.key)
@@ -716,8 +718,8 @@ def _heeding(method: Method, families: Any, crowd: Crowd) -> Method:
         return method
     if "families" not in get_aggregator(method).parameter_names():
         return method
-    kin = families if families == "auto" else families_for(families, crowd) or "none"
-    return lambda some: aggregate(some, method, families=kin)
+    grouping = families if families == "auto" else families_for(families, crowd) or "none"
+    return lambda some: aggregate(some, method, families=grouping)
 
 
 def _aggregate(crowd: Crowd, method: Method) -> Consensus:
@@ -735,8 +737,8 @@ def _gains(result: Consensus, revealed: RevealedAnswers) -> NDArray[np.float64]:
     gains[rest] = pair_gain(
         posterior_of(result, habits), result.crowd.offsets, habits.tables, item, worker
     )
-    if (kin := FamilyAnswers.of(result.crowd, result.families)) is not None:
-        gains[rest] *= kin.added(item, kin.kin.number[worker])
+    if (grouping := FamilyAnswers.of(result.crowd, result.families)) is not None:
+        gains[rest] *= grouping.added(item, grouping.grouping.number[worker])
     return gains
 
 

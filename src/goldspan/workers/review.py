@@ -73,7 +73,7 @@ class Review:
         )
 
     def to_arrow(self) -> pa.Table:
-        """Return a row per worker: verdict, mean, interval, judged answers, team, why, signs.
+        """Return a row per worker: verdict, mean, interval, judged answers, team, why, flags.
 
         Also `family`, null of who errs alone, and `effective`: as how many independent workers the
         whole family counts.
@@ -91,7 +91,7 @@ class Review:
                 "more": v.more,
                 "in_team": v.worker in chosen,
                 "why": v.why,
-                "signs": "; ".join(map(str, v.signs)),
+                "flags": "; ".join(map(str, v.flags)),
                 "family": v.family,
                 "effective": v.effective,
             }
@@ -128,7 +128,7 @@ _SCHEMA = pa.schema(
         "more": pa.int64(),
         "in_team": pa.bool_(),
         "why": pa.string(),
-        "signs": pa.string(),
+        "flags": pa.string(),
         "family": pa.string(),
         "effective": pa.float64(),
     }
@@ -199,7 +199,7 @@ def review_workers(
         crowd = truth.crowd.with_gold(truth.gold[0])
     notes: list[str] = []
     chosen, result = _source(crowd, source, notes), None
-    kin, heeds = None, False
+    grouping, heeds = None, False
     if chosen != "gold":
         name = method or DEFAULT
         tell(f"aggregating with {name}")
@@ -207,30 +207,32 @@ def review_workers(
         heeds = "families" in get_aggregator(name).parameter_names()
         more: dict[str, Any] = {"families": families} if heeds else {}
         result = aggregate(crowd, name, gold=known, runner=runner, progress=progress, **more)
-        kin = result.families
+        grouping = result.families
     elif method is not None:
         notes.append(f"gold alone judges: the method {method} was not used")
     if result is None or not heeds:
-        kin = families_for(families, crowd, None if chosen == "crowd" else crowd.gold)
-    notes += [kin.note] if kin else []
+        grouping = families_for(families, crowd, None if chosen == "crowd" else crowd.gold)
+    notes += [grouping.note] if grouping else []
     judged_by = crowd.with_gold(None) if chosen == "crowd" else crowd
     notes += find_truth(judged_by, None, result).notes
     tell("judging the workers")
     reliability = measure_reliability(judged_by, result=result, measure=measure)
-    signs = find_quality_flags(judged_by, result=result, probes=probes)
+    flags = find_quality_flags(judged_by, result=result, probes=probes)
     limit = default_threshold(reliability) if threshold is None else threshold
-    verdicts = judge_workers(reliability, threshold=limit, sure=sure, signs=signs, families=kin)
+    verdicts = judge_workers(
+        reliability, threshold=limit, sure=sure, flags=flags, families=grouping
+    )
     tell("choosing a team")
     listed = _listed(prices, reliability)
     if score == "gain":
         team: WorkerSelection = select_by_gain(
-            judged_by, result=result, prices=listed, families=kin, random_state=random_state,
+            judged_by, result=result, prices=listed, families=grouping, random_state=random_state,
             budget=_whole(reliability, listed) if budget is None else budget,
         )  # fmt: skip
     else:
-        team = _team(reliability, budget, listed, score, kin, random_state)
+        team = _team(reliability, budget, listed, score, grouping, random_state)
     by = None if result is None else result.method
-    return Review(reliability, tuple(verdicts), limit, team, by, tuple(notes), kin)
+    return Review(reliability, tuple(verdicts), limit, team, by, tuple(notes), grouping)
 
 
 def _check(crowd: Crowd, source: str, method: str | None) -> None:
@@ -275,19 +277,19 @@ def _listed(prices: Prices, reliability: Reliability) -> Any:
 
 
 def _team(
-    reliability: Reliability, budget: Any, prices: Any, score: str, kin: Families | None,
+    reliability: Reliability, budget: Any, prices: Any, score: str, grouping: Families | None,
     random_state: int,
 ) -> WorkerSelection:  # fmt: skip
     if budget is None and prices is not None:
         budget = _whole(reliability, prices)
     elif budget is None:  # nobody set one: as many as can be chosen, and no word of a budget
         everybody = select_workers(
-            reliability, budget=len(reliability), score=score, strategy="top", families=kin,
+            reliability, budget=len(reliability), score=score, strategy="top", families=grouping,
             random_state=random_state,
         )  # fmt: skip
         budget = len(everybody)
     return select_workers(
-        reliability, budget=budget, score=score, prices=prices, families=kin,
+        reliability, budget=budget, score=score, prices=prices, families=grouping,
         random_state=random_state,
     )  # fmt: skip
 

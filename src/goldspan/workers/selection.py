@@ -19,7 +19,7 @@ from goldspan.workers.teams import (
     INTERVALS,
     LEAST_QUESTIONS,
     Choice,
-    Kin,
+    Grouping,
     affordable,
     best_prefix,
     error_bound,
@@ -27,7 +27,7 @@ from goldspan.workers.teams import (
     greedy_team,
     in_order,
     rank,
-    rank_with_kin,
+    rank_with_families,
     score_interval,
     worker_scores,
 )
@@ -267,7 +267,7 @@ def select_workers(
     candidates = np.arange(len(scores)) if strategy == "random" else np.flatnonzero(kept)
     payable = None if costs is None else costs[candidates]
     rng = np.random.default_rng(random_state)
-    among = kin_of(families, reliability)
+    among = grouping_of(families, reliability)
     own = among and among.take(candidates)
     choice = choose(strategy, scores[candidates], payable, limit, rng, own)
     index = candidates[choice.chosen]
@@ -298,7 +298,9 @@ def select_workers(
     )
 
 
-def kin_of(families: Families | Mapping[str, str] | None, reliability: Reliability) -> Kin | None:
+def grouping_of(
+    families: Families | Mapping[str, str] | None, reliability: Reliability
+) -> Grouping | None:
     """Return the families of the workers of a pool; None where everybody errs alone."""
     if families is None:
         return None
@@ -313,17 +315,20 @@ def kin_of(families: Families | Mapping[str, str] | None, reliability: Reliabili
             "families must be a mapping from worker ids to names of families, or Families, such as "
             f"a result has them (result.families), not {families!r}"
         )
-    return Kin(found.number, found.rho) if found else None
+    return Grouping(found.number, found.rho) if found else None
 
 
 def _passed_over(
-    scores: NDArray[np.float64], kin: Kin, candidates: NDArray[np.int64], index: NDArray[np.int64]
+    scores: NDArray[np.float64],
+    grouping: Grouping,
+    candidates: NDArray[np.int64],
+    index: NDArray[np.int64],
 ) -> list[str]:
     """Say how many better workers stayed out of a team for members of their families."""
     if not len(index):
         return []
     rest = np.setdiff1d(candidates, index)
-    in_team = np.isin(kin.number[rest], kin.number[index])
+    in_team = np.isin(grouping.number[rest], grouping.number[index])
     n = int((in_team & (scores[rest] >= scores[index].min())).sum())
     who = "worker as good errs" if n == 1 else "workers as good err"
     return [f"{n} {who} together with members of the team and would add too little."] if n else []
@@ -335,24 +340,24 @@ def choose(
     prices: NDArray[np.int64] | None,  # [n_candidates], or None where all cost one of the budget
     limit: int,
     rng: np.random.Generator,  # For the draw and for equals
-    kin: Kin | None = None,
+    grouping: Grouping | None = None,
 ) -> Choice:
     """Choose among candidates by a strategy."""
     n = len(scores)
-    if kin is not None and len(np.unique(kin.number)) == n:
-        kin = None
+    if grouping is not None and len(np.unique(grouping.number)) == n:
+        grouping = None
     if strategy == "selected":
-        if prices is None and kin is None:
+        if prices is None and grouping is None:
             return best_prefix(scores, min(limit, n), rng)
-        return greedy_team(scores, prices, limit, kin, rng)
+        return greedy_team(scores, prices, limit, grouping, rng)
     most = n if prices is not None else min(limit, n)
     if strategy == "random":
         order = rng.permutation(n)[:most]
-    elif kin is None:
+    elif grouping is None:
         order = rank(scores, most, rng)
     else:
-        order = rank_with_kin(scores, most, kin, rng)
-    return in_order(order if prices is None else affordable(order, prices, limit), scores, kin)
+        order = rank_with_families(scores, most, grouping, rng)
+    return in_order(order if prices is None else affordable(order, prices, limit), scores, grouping)
 
 
 def read_size(budget: Any) -> int:

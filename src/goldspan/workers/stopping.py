@@ -312,8 +312,10 @@ class ClearMajority(Rule):
 
     def finished(self, crowd: Crowd, result: Consensus | None = None) -> NDArray[np.bool_]:
         """Return which items have a clear majority."""
-        kin = _families(result)
-        votes: NDArray[Any] = vote_counts(crowd) if kin is None else _effective_votes(crowd, kin)
+        grouping = _families(result)
+        votes: NDArray[Any] = (
+            vote_counts(crowd) if grouping is None else _effective_votes(crowd, grouping)
+        )
         if votes.shape[1] > 1:
             top = np.partition(votes, -2, axis=1)[:, -2:]
             lead = (top[:, 1] - top[:, 0]).astype(np.float64)
@@ -348,8 +350,8 @@ class StableAverage(Rule):
 
     def finished(self, crowd: Crowd, result: Consensus | None = None) -> NDArray[np.bool_]:
         """Return which items have a stable average; of a family one answer counts."""
-        kin = _families(result)
-        crowd = crowd if kin is None else kin.on(crowd.worker_ids).thin(crowd)
+        grouping = _families(result)
+        crowd = crowd if grouping is None else grouping.on(crowd.worker_ids).thin(crowd)
         counts = answer_counts(crowd)
         enough = counts >= max(self.least, self.last + 1)  # the first answer moves nothing
         return np.asarray(enough & (mean_moves(crowd, self.last) <= self.tolerance + ROUNDING))
@@ -391,10 +393,10 @@ def answer_counts(crowd: Crowd) -> NDArray[np.int64]:
 
 def independent_answers(crowd: Crowd, result: Consensus | None) -> Floats:
     """Count the answers of every item, [n_items]: n of a family as n / (1 + (n - 1) rho)."""
-    kin = _families(result)
-    if kin is None:
+    grouping = _families(result)
+    if grouping is None:
         return answer_counts(crowd).astype(np.float64)
-    return kin.answer_counts(crowd) + ROUNDING  # sums of thirds
+    return grouping.answer_counts(crowd) + ROUNDING  # sums of thirds
 
 
 def _families(result: Consensus | None) -> Families | None:
@@ -447,7 +449,9 @@ class Pool:
     place: NDArray[np.int64]  # [n_workers of the crowd], index among the pool, -1 who is not in it
     prices: NDArray[np.int64] | None  # [n], millionths of the unit, or None
     left: NDArray[np.int64]  # [n], answers that may be asked of each
-    kin: Families | None = None  # Families of the crowd's workers, and after them those of the pool
+    grouping: Families | None = (
+        None  # Families of the crowd's workers, and after them those of the pool
+    )
 
     def __len__(self) -> int:
         """Count the workers."""
@@ -456,8 +460,8 @@ class Pool:
     @property
     def family(self) -> NDArray[np.int64]:
         """Number of every worker's family, int64 [n]; there must be some."""
-        assert self.kin is not None
-        return self.kin.number[-len(self) :]
+        assert self.grouping is not None
+        return self.grouping.number[-len(self) :]
 
 
 def make_pool(
@@ -485,14 +489,14 @@ def make_pool(
             tables[i] = one_coin(chance, len(habits.shares))
     limit = ANY_NUMBER if per_worker_limit is None else per_worker_limit
     every = pa.array([*crowd.worker_ids.to_pylist(), *ids], pa.string())
-    kin = None if families is None else families.on(every)
+    grouping = None if families is None else families.on(every)
     return Pool(
         pa.array(ids, pa.string()),
         tables,
         np.array([place.get(name, -1) for name in crowd.worker_ids.to_pylist()], np.int64),
         None if prices is None else read_prices(prices, ids),
         np.full(len(ids), limit, np.int64),
-        kin,
+        grouping,
     )
 
 

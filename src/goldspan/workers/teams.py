@@ -62,31 +62,33 @@ def score_ranges(reliability: Reliability) -> NDArray[np.float64]:
     return np.asarray((labels - 1) ** 2 - 1 + (2 * n - 2 + labels) ** 2 / (4 * n * (n - 1)))
 
 
-def team_values(scores: NDArray[np.float64], kin: Kin | None = None) -> NDArray[np.float64]:
+def team_values(
+    scores: NDArray[np.float64], grouping: Grouping | None = None
+) -> NDArray[np.float64]:
     """Return F of every prefix, k^(-1/2) times the sum of the first k scores, float64 [n].
 
     With families it is Σ u s / √(Σ u), where u = 1 / (1 + (n - 1) rho) for each of n members of a
     family in the prefix: they count as n u independent workers with their mean score.
 
-    >>> copies = Kin(np.array([0, 0, 1]), np.array([1.0, 0.0]))
+    >>> copies = Grouping(np.array([0, 0, 1]), np.array([1.0, 0.0]))
     >>> team_values(np.array([1.0, 1.0, 1.0]), copies).round(3).tolist()
     [1.0, 1.0, 1.414]
     """
-    if kin is None:
+    if grouping is None:
         return np.asarray(np.cumsum(scores) / np.sqrt(np.arange(1, len(scores) + 1)))
-    gain, size = kin.marginals(scores)
+    gain, size = grouping.marginals(scores)
     return np.asarray(np.cumsum(gain) / np.sqrt(np.cumsum(size)))
 
 
-class Kin(NamedTuple):
+class Grouping(NamedTuple):
     """Families among some workers."""
 
     number: NDArray[np.int64]  # [n_workers], family of every worker
     rho: NDArray[np.float64]  # [n_families], correlation of their members' mistakes
 
-    def take(self, which: NDArray[Any]) -> Kin:
+    def take(self, which: NDArray[Any]) -> Grouping:
         """Return the families among some of the workers."""
-        return Kin(self.number[which], self.rho)
+        return Grouping(self.number[which], self.rho)
 
     def shares(self) -> NDArray[np.float64]:
         """Return u = 1 / (1 + (n - 1) rho) of every worker of this team, float64 [n_workers]."""
@@ -96,7 +98,7 @@ class Kin(NamedTuple):
     def marginals(
         self, scores: NDArray[np.float64]
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return what every worker adds to those of his family before him."""
+        """Return what every worker adds to those of their family before them."""
         # scores float64 [n_workers]
         order = np.argsort(self.number, kind="stable")
         own = self.number[order]
@@ -212,7 +214,7 @@ def _drawn_errors(
 ) -> Draws:  # fmt: skip
     """Draw what √k F̂ of a test like this one misses √k F by, float64 [draws].
 
-    A worker with all answers right would be drawn all right again, without any error: his chance
+    A worker with all answers right would be drawn all right again, without any error: their chance
     is taken as (C + 1) / (n + 2).
     """
 
@@ -300,10 +302,10 @@ def best_prefix(scores: NDArray[np.float64], most: int, rng: np.random.Generator
 
 
 def in_order(
-    order: NDArray[np.int64], scores: NDArray[np.float64], kin: Kin | None = None
+    order: NDArray[np.int64], scores: NDArray[np.float64], grouping: Grouping | None = None
 ) -> Choice:
     """Take all of an order, nothing promised."""
-    return Choice(order, team_values(scores[order], kin and kin.take(order)), ratio=None)
+    return Choice(order, team_values(scores[order], grouping and grouping.take(order)), ratio=None)
 
 
 # --------------------------------------------------------------------------------------------------
@@ -321,7 +323,7 @@ def greedy_team(
     scores: NDArray[np.float64],  # [n_candidates], no NaN
     prices: NDArray[np.int64] | None,  # [n_candidates], at least 0; None: 1 each
     limit: int,  # The budget in the unit of the prices
-    kin: Kin | None,
+    grouping: Grouping | None,
     rng: np.random.Generator,  # Decides among equals
 ) -> Choice:
     """Choose a good affordable set: the best prefix of three greedy orders.
@@ -343,12 +345,12 @@ def greedy_team(
     if not len(useful):
         return NO_TEAM
     gain, cost = scores[useful], costs[useful]
-    if kin is None and cost.min() == cost.max():
+    if grouping is None and cost.min() == cost.max():
         most = len(useful) if not cost[0] else min(len(useful), limit // int(cost[0]))
         choice = best_prefix(gain, most, rng)
         return Choice(useful[choice.chosen], choice.curve)
     useful = useful[np.argsort(cost, kind="stable")]  # of equals the cheapest first
-    gain, cost, own = scores[useful], costs[useful], kin and kin.take(useful)
+    gain, cost, own = scores[useful], costs[useful], grouping and grouping.take(useful)
     best, top = NO_TEAM, -np.inf
     for power in (0, 0.5, 1):
         price = np.maximum(cost, 1) ** power
@@ -409,23 +411,23 @@ def affordable(
 
 
 def discounted(
-    scores: NDArray[np.float64], kin: Kin, worth: NDArray[np.float64] | None = None
+    scores: NDArray[np.float64], grouping: Grouping, worth: NDArray[np.float64] | None = None
 ) -> NDArray[np.float64]:
     """Return scores times what workers add to the number of the better ones of their families.
 
     Better by `worth`, by default the score.
 
-    >>> discounted(np.array([2.0, 3.0, 1.0]), Kin(np.array([0, 0, 1]), np.array([1.0, 0.0])))
+    >>> discounted(np.array([2.0, 3.0, 1.0]), Grouping(np.array([0, 0, 1]), np.array([1.0, 0.0])))
     array([0., 3., 1.])
     """
     order = np.argsort(-(scores if worth is None else worth), kind="stable")
     found = np.empty(len(scores))
-    found[order] = scores[order] * kin.take(order).marginals(scores[order])[1]
+    found[order] = scores[order] * grouping.take(order).marginals(scores[order])[1]
     return found
 
 
-def rank_with_kin(
-    scores: NDArray[np.float64], most: int, kin: Kin, rng: np.random.Generator
+def rank_with_families(
+    scores: NDArray[np.float64], most: int, grouping: Grouping, rng: np.random.Generator
 ) -> NDArray[np.int64]:
     """Rank workers by what they add to the better members of their families.
 
@@ -433,7 +435,7 @@ def rank_with_kin(
     """
     # scores float64 [n_candidates]
     mixed = rng.permutation(len(scores))
-    added = discounted(scores[mixed], kin.take(mixed))
+    added = discounted(scores[mixed], grouping.take(mixed))
     order = np.argsort(-added, kind="stable")
     order = order[added[order] >= IDLE * scores[mixed][order]]
     return np.asarray(mixed[order[:most]])

@@ -43,7 +43,7 @@ class Verdict:
 
     Attributes:
         worker: The id.
-        verdict: "keep", "drop", "test more", or "look at": to keep, were there no signs.
+        verdict: "keep", "drop", "test more", or "look at": to keep, were there no flags.
         mean: Posterior mean of being right.
         low: Lower end of the 95 % credible interval.
         high: Upper end.
@@ -52,9 +52,9 @@ class Verdict:
         more: Questions that would settle it as likely as not; 0 where it is settled, None for
             more than 1,000.
         why: A sentence.
-        signs: Quality flags, the strongest first.
+        flags: Quality flags, the strongest first.
         measure: What right is: the reliability's measure.
-        family: Name of the family of workers with whom he errs together; None: he errs alone.
+        family: Name of the family of workers with whom they err together; None: they err alone.
         effective: As how many independent workers that whole family counts.
         together: The same in words; "" for who errs alone.
     """
@@ -68,7 +68,7 @@ class Verdict:
     p_above: float
     more: int | None
     why: str
-    signs: tuple[QualityFlag, ...] = ()
+    flags: tuple[QualityFlag, ...] = ()
     measure: str = "accuracy"
     family: str | None = None
     effective: float = 1.0
@@ -76,7 +76,7 @@ class Verdict:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values, for JSON."""
-        found = {**self.__dict__, "signs": [sign.to_dict() for sign in self.signs]}
+        found = {**self.__dict__, "flags": [flag.to_dict() for flag in self.flags]}
         if self.family is None:
             found = {k: v for k, v in found.items() if k not in {"family", "effective"}}
         del found["together"]
@@ -97,7 +97,7 @@ def judge_workers(
     *,
     threshold: float | None = None,
     sure: float = 0.9,
-    signs: Iterable[QualityFlag] = (),
+    flags: Iterable[QualityFlag] = (),
     families: Families | None = None,
 ) -> list[Verdict]:
     """Say of every worker whether to keep, drop or test more.
@@ -107,7 +107,7 @@ def judge_workers(
         threshold: How often workers shall be right, between 0 and 1; by default halfway between
             chance, 1 / n_labels, and 1.
         sure: Probability that settles it, above 0.5.
-        signs: Quality flags, from `find_quality_flags`.
+        flags: Quality flags, from `find_quality_flags`.
         families: Workers who err together, such as `Consensus.families`: verdicts name them.
 
     Returns:
@@ -126,12 +126,12 @@ def judge_workers(
     if not 0.5 < sure < 1:
         raise InputError(f"sure lies between 0.5 and 1, not {sure}")
     by_worker: dict[str, list[QualityFlag]] = {}
-    for sign in signs:
-        by_worker.setdefault(sign.worker, []).append(sign)
+    for flag in flags:
+        by_worker.setdefault(flag.worker, []).append(flag)
     above, (low, high) = reliability.p_above(limit), reliability.interval()
     a, b, mean = reliability.a, reliability.b, reliability.mean
-    kin = None if families is None else families.on(reliability.worker_ids)
-    names = {} if kin is None else kin.names()
+    grouping = None if families is None else families.on(reliability.worker_ids)
+    names = {} if grouping is None else grouping.names()
     found = []
     for n, worker in enumerate(reliability.worker_ids.to_pylist()):
         own, p = tuple(by_worker.get(worker, ())), float(above[n])
@@ -144,8 +144,8 @@ def judge_workers(
         what = _what(limit, reliability.measure, reliability.source)
         why = _why(kind, p, what, more, own, total, reliability.measure)
         family, effective, together = names.get(worker), 1.0, ""
-        if kin is not None and family is not None:
-            effective, together = float(kin.effective[n]), _together(kin, n, family)
+        if grouping is not None and family is not None:
+            effective, together = float(grouping.effective[n]), _together(grouping, n, family)
             why += f"; {together}"
         found.append(
             Verdict(
@@ -238,7 +238,7 @@ def _what(limit: float, measure: str, source: str) -> str:
 
 
 def _why(
-    kind: str, p: float, what: str, more: int | None, signs: tuple[QualityFlag, ...], total: float,
+    kind: str, p: float, what: str, more: int | None, flags: tuple[QualityFlag, ...], total: float,
     measure: str,
 ) -> str:  # fmt: skip
     if kind == DROP:
@@ -247,7 +247,7 @@ def _why(
         return f"{what} with probability {_probability(p)}"
     if kind == LOOK:
         return (
-            f"{what} with probability {_probability(p)}, but {signs[0].kind}: {signs[0].evidence}"
+            f"{what} with probability {_probability(p)}, but {flags[0].kind}: {flags[0].evidence}"
         )
     start = f"{what} with probability {p:.2f}" if total else "nothing judged yet"
     unit = QUESTIONS[measure] if more != 1 else QUESTIONS[measure].removesuffix("s")
@@ -255,12 +255,12 @@ def _why(
     return f"{start}: {amount} more {unit} would settle it as likely as not"
 
 
-def _together(kin: Families, worker: int, family: str) -> str:
+def _together(grouping: Families, worker: int, family: str) -> str:
     """Say with how many others a worker errs together, and what all of them count."""
-    n = int(kin.sizes[kin.number[worker]])
+    n = int(grouping.sizes[grouping.number[worker]])
     others = "another" if n == 2 else f"{n - 1} others"
     return (
-        f"errs together with {others} of {family}, who count as {kin.effective[worker]:.1f} "
+        f"errs together with {others} of {family}, who count as {grouping.effective[worker]:.1f} "
         f"of {n} workers"
     )
 
