@@ -83,19 +83,12 @@ def token_reliability(
 ) -> Reliability:
     r"""Compare the confidence of tokens with the gold, where there are both.
 
-    Args:
-        consensus: The result.
-        gold: int16 [n_tokens], -1 where unknown; by default that of the crowd.
-        n_bins: Number of bins of equal width.
-
-    Raises:
-        InputError: There is no gold.
-
     >>> import goldspan
     >>> votes = b"task,worker,label,gold\nq1,a,yes,yes\nq1,b,yes,yes\nq2,a,no,yes\nq2,b,no,yes\n"
     >>> token_reliability(goldspan.aggregate(votes, "mv-token")).ece
     0.5
     """
+    # gold int16 [n_tokens], -1 where unknown; by default that of the crowd
     truth = _gold(consensus, gold)
     known = _compared(consensus, truth)
     is_right = (consensus.codes == truth)[known]
@@ -108,15 +101,8 @@ def span_reliability(
     """Compare the confidence of the result's spans with the gold: right are bounds and type.
 
     Spans with a token whose gold is unknown do not count; PLAIN labels have no spans.
-
-    Args:
-        consensus: The result.
-        gold: int16 [n_tokens], -1 where unknown; by default that of the crowd.
-        n_bins: Number of bins of equal width.
-
-    Raises:
-        InputError: There is no gold.
     """
+    # gold int16 [n_tokens], -1 where unknown; by default that of the crowd
     truth = _gold(consensus, gold)
     if consensus.tagset.rules.is_plain:
         return reliability(np.zeros(0), np.zeros(0), n_bins)
@@ -141,14 +127,8 @@ def token_cross_entropy(consensus: Consensus, gold: NDArray[np.int16] | None = N
 
     Lower is better; it punishes what is wrong and sure. Votes, which give shares, may have a
     share of 0 for the gold: that counts as 1e-12. NaN if there is nothing to compare.
-
-    Args:
-        consensus: The result.
-        gold: int16 [n_tokens], -1 where unknown; by default that of the crowd.
-
-    Raises:
-        InputError: There is no gold.
     """
+    # gold int16 [n_tokens], -1 where unknown; by default that of the crowd
     truth = _gold(consensus, gold)
     known = _compared(consensus, truth)
     probs = consensus.token_probs[known, truth[known]].astype(np.float64)
