@@ -24,7 +24,7 @@ class MostExperienced(Aggregator):
     def __init__(self, *, least: int = 1) -> None:
         self.least = least
 
-    def _aggregate(self, crowd: Crowd, given: FitContext) -> Consensus:
+    def _aggregate(self, crowd: Crowd, context: FitContext) -> Consensus:
         n_answers = np.bincount(crowd.latest.worker, minlength=crowd.n_workers)
         codes = np.full(crowd.n_tokens, -1, np.int16)
         for worker in np.argsort(n_answers, kind="stable"):  # the most experienced comes last

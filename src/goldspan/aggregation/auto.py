@@ -149,11 +149,11 @@ class Auto(Aggregator):
         finally:
             del self._choice
 
-    def _aggregate(self, crowd: Crowd, given: FitContext) -> Consensus:
-        choice, said = self._begun(crowd, given)
-        found = (self._labels if crowd.is_classification else self._spans)(crowd, given, choice)
-        notes = [*_known(given), *found.memory.reasons, *said]
-        if given.checkpoint is not None:
+    def _aggregate(self, crowd: Crowd, context: FitContext) -> Consensus:
+        choice, said = self._begun(crowd, context)
+        found = (self._labels if crowd.is_classification else self._spans)(crowd, context, choice)
+        notes = [*_known(context), *found.memory.reasons, *said]
+        if context.checkpoint is not None:
             notes.append("auto makes no use of a checkpoint")
         if choice is not None and found.memory is choice:
             n_new = len(crowd.latest) - choice.n_answers
@@ -168,33 +168,33 @@ class Auto(Aggregator):
             found,
             candidates=found.memory.candidates,
             stop_reason="candidates averaged",
-            notes=(*notes, *_unanswered(crowd, found.codes, given)),
+            notes=(*notes, *_unanswered(crowd, found.codes, context)),
             cautions=(*(named if is_found else []), *_overlap(crowd)),
         )
 
-    def _begun(self, crowd: Crowd, given: FitContext) -> tuple[Choice | None, list[str]]:
+    def _begun(self, crowd: Crowd, context: FitContext) -> tuple[Choice | None, list[str]]:
         """Return the choice to go on from, if it holds, and what is to be said of it."""
         fixed = vars(self).get("_choice")
-        if fixed is not None or given.start is None:
+        if fixed is not None or context.start is None:
             return fixed, []
-        choice, n_answers = given.start.memory, len(crowd.latest)
+        choice, n_answers = context.start.memory, len(crowd.latest)
         if not isinstance(choice, Choice):
-            why = f"fitted from the beginning: the earlier result is of {given.start.method}"
+            why = f"fitted from the beginning: the earlier result is of {context.start.method}"
             return None, [why]
         if not choice.holds(n_answers):
             grown = f"{choice.n_answers} answers have become {n_answers}"
             return None, [f"judged and fitted from the beginning: {grown}"]
         return choice, []
 
-    def _labels(self, crowd: Crowd, given: FitContext, choice: Choice | None) -> Consensus:
+    def _labels(self, crowd: Crowd, context: FitContext, choice: Choice | None) -> Consensus:
         """Aggregate single labels, without their words."""
         people, others = split(crowd, models_of(crowd, self.models))
         seed, ids = self.random_state or 0, ids_of(others)
         if choice is not None and choice.models != ids:
             choice = None
-        families = families_for(self.families, people, given.known)
+        families = families_for(self.families, people, context.known)
         opinions = families.opinions(people) if families and self.families == "auto" else [families]
-        found = combine_labels(people, given, seed, opinions, choice, others)
+        found = combine_labels(people, context, seed, opinions, choice, others)
         families = opinions[0 if found.is_bold else -1]
         made = Choice(
             tuple(found.candidates), len(crowd.latest), found.reasons, is_bold=found.is_bold,
@@ -205,27 +205,27 @@ class Auto(Aggregator):
             said = (describe(others, found.models_power),)
         elif models_of(crowd, self.models):
             said = (TOO_FEW,)
-        posterior = posterior_of_probs(crowd, found.probs, given.runner)
+        posterior = posterior_of_probs(crowd, found.probs, context.runner)
         result = consensus_of(crowd, posterior, decode="viterbi", method=self.name)
         is_same = choice is not None and made.candidates == choice.candidates
         return replace(result, memory=choice if is_same else made, families=families, notes=said)
 
-    def _spans(self, crowd: Crowd, given: FitContext, choice: Choice | None) -> Consensus:
+    def _spans(self, crowd: Crowd, context: FitContext, choice: Choice | None) -> Consensus:
         """Aggregate tagged tokens."""
-        if given.known is not None:
-            given = replace(given, known=legal_known(given.known, crowd)[0])
+        if context.known is not None:
+            context = replace(context, known=legal_known(context.known, crowd)[0])
         models = [name for name in MODELS if self.text == "auto" or "+words" not in name]
         looks_for_missed = "none" not in (self.documents, self.text)
         people, others = split(crowd, models_of(crowd, self.models))
-        families = families_for(self.families, people, given.known)
+        families = families_for(self.families, people, context.known)
         folds = self._folds(people)
-        case = Case(people, given, families, folds, models, looks_for_missed, others)
+        case = Case(people, context, families, folds, models, looks_for_missed, others)
         learned: Learned | None = None
         if choice is not None and case.suits(choice):
-            progress = Steps(given, 1 + self.rounds)
+            progress = Steps(context, 1 + self.rounds)
             progress.tell(max(one.score for one in choice.chosen))
         else:
-            progress = Steps(given, 2 * (1 + self.rounds))
+            progress = Steps(context, 2 * (1 + self.rounds))
             seed = self.random_state or 0
             choice, learned = choose(case, self.share, self.rounds, seed, progress)
             choice = replace(choice, n_answers=len(crowd.latest))
@@ -243,7 +243,7 @@ class Auto(Aggregator):
             said = (describe(others, choice.models_power),)
         missed = case.missed(sure)
         sure = missed.beside(sure) if missed else sure
-        result = consensus_of(crowd, sure, decode="mbr", method=self.name, known=given.known)
+        result = consensus_of(crowd, sure, decode="mbr", method=self.name, known=context.known)
         if any(one.temperature != 1 for one in chosen):
             cooled = [parts[one.name].cooled(one.temperature) for one in chosen]
             cool = Mixture(cooled, shares, crowd.tagset)
@@ -277,17 +277,17 @@ class Auto(Aggregator):
 # What is to be said of the result.
 
 
-def _known(given: FitContext) -> list[str]:
+def _known(context: FitContext) -> list[str]:
     """Say how much known truth there is."""
-    n_known = 0 if given.known is None else int((given.known >= 0).sum())
+    n_known = 0 if context.known is None else int((context.known >= 0).sum())
     return [f"{n_known} tokens of known truth"] if n_known else []
 
 
-def _unanswered(crowd: Crowd, codes: NDArray[np.int16], given: FitContext) -> list[str]:
+def _unanswered(crowd: Crowd, codes: NDArray[np.int16], context: FitContext) -> list[str]:
     """Say what became of the items that nobody answered and of which nothing is known."""
     is_alone = (np.diff(crowd.by_item.bounds) == 0) & (np.diff(crowd.offsets) > 0)
-    if given.known is not None:
-        is_alone &= count_in_rows(given.known >= 0, crowd.offsets) == 0
+    if context.known is not None:
+        is_alone &= count_in_rows(context.known >= 0, crowd.offsets) == 0
     is_open = np.ones(crowd.n_items, np.bool_)
     is_open[np.repeat(np.arange(crowd.n_items), np.diff(crowd.offsets))[codes >= 0]] = False
     n_open, n_by_words = int((is_alone & is_open).sum()), int((is_alone & ~is_open).sum())

@@ -65,7 +65,7 @@ class Case:
     """A crowd, what is known of it, and the methods that suit it."""
 
     crowd: Crowd
-    given: FitContext  # Known truth, legal, and where to work
+    context: FitContext  # Known truth, legal, and where to work
     families: Families | None  # Workers who err together; None: everybody errs alone
     folds: TextModel | None  # Features of the words; None without text
     models: Sequence[str]  # The methods of the engine that are tried
@@ -90,28 +90,28 @@ class Case:
         assert isinstance(method, Variational)
         if name in BY_VOTES and (np.diff(self.crowd.by_item.bounds) > 1).any():
             method.set_params(prior="votes")
-        runner = self.given.runner
-        own = FitContext(known=self.given.known, runner=runner)
+        runner = self.context.runner
+        own = FitContext(known=self.context.known, runner=runner)
         inputs, fit = method.fit_engine(self.crowd, own)
         posterior = Posterior(inputs.shards, fit.tables, inputs.crowd.tagset, runner)
         return Fit(inputs, fit.sums, fit.posterior, posterior)
 
     def votes(self) -> dict[str, Posterior]:
         """Return the votes by name."""
-        found, known = {}, self.given.known
+        found, known = {}, self.context.known
         for name, ties in VOTES.items():
             codes = (
                 TokenVote(ties=ties, families=self.families or "none").fit(self.crowd).result_.codes
             )
             if known is not None:
                 codes = np.where(known >= 0, known, codes)
-            found[name] = posterior_of_labels(self.crowd, codes, self.given.runner, known)
+            found[name] = posterior_of_labels(self.crowd, codes, self.context.runner, known)
         return found
 
     def learn(self, folds: TextModel, labels: SoftLabels, before: Learned | None = None) -> Learned:
         """Train CRFs by labels, or go on with training."""
         last: Sequence[Any | None] = before.models if before else [None] * folds.n_folds
-        found = folds.train(labels, last, replace(self.given, progress=None))
+        found = folds.train(labels, last, replace(self.context, progress=None))
         return Learned(found, folds.scores(found, labels))
 
     def missed(self, posterior: Posterior | Mixture) -> Missed | None:
@@ -243,7 +243,7 @@ def fit_chosen(
     fits = {name: case.fit(name) for name in case.models if name in {*names, *beside_text}}
     found = {name: fit.posterior for name, fit in fits.items()}
     found |= {name: one for name, one in case.votes().items() if name in names}
-    folds, runner = case.folds, case.given.runner
+    folds, runner = case.folds, case.context.runner
     if not beside_text or folds is None:
         return found
     if learned is None:
@@ -265,14 +265,14 @@ def fit_chosen(
 class Steps:
     """Tells of every step."""
 
-    def __init__(self, given: FitContext, total: int) -> None:
-        self.given, self.total, self.scores = given, total, [0.0]
+    def __init__(self, context: FitContext, total: int) -> None:
+        self.context, self.total, self.scores = context, total, [0.0]
         self.begin = time.perf_counter()
 
     def tell(self, score: float) -> None:
         """Tell that a step is done."""
         self.scores.append(score)
         done = min(len(self.scores) - 1, self.total)
-        if self.given.progress:
+        if self.context.progress:
             left = (self.total / done - 1) * (time.perf_counter() - self.begin)
-            self.given.progress(done, self.total, score, left)
+            self.context.progress(done, self.total, score, left)

@@ -134,7 +134,7 @@ def _cut(case: Case, share: float, rounds: int, seed: int, progress: Steps) -> _
     last = -np.inf
     for _ in range(rounds):
         learned = case.learn(folds, labels, learned)
-        text, runner = learned.text, case.given.runner
+        text, runner = learned.text, case.context.runner
         beside = {name: one.fitted(text, judge, runner) for name, one in beside.items()}
         found = {
             case.beside_name(name): judge.judge(probs_of(one.posterior))

@@ -90,7 +90,7 @@ class AutoLabels:
 
 def combine_labels(
     crowd: Crowd,  # A crowd of single labels with at least one answer; its gold is not looked at
-    given: FitContext,  # Known truth is clamped; the runner is used
+    context: FitContext,  # Known truth is clamped; the runner is used
     random_state: int,  # Seed of the answers that are hidden
     opinions: Sequence[Families | None] = (None,),  # Workers who err together
     choice: Choice | None = None,  # An earlier one
@@ -110,7 +110,7 @@ def combine_labels(
     if why:
         token_labels = TokenLabels.of(crowd, families=opinions[-1])
         lone = Candidate(VOTES, 0.0, 1.0, 1.0)
-        probs = _clamped(_shares_of_votes(token_labels), token_labels.per_token(None), given)
+        probs = _clamped(_shares_of_votes(token_labels), token_labels.per_token(None), context)
         power = mean_power([], np.zeros(0, np.int32)) if models else 0.0
         return AutoLabels(
             with_models(probs, models, power),
@@ -124,11 +124,12 @@ def combine_labels(
         table, is_bold = [known[spec.label] for spec in specs], choice.is_bold
         reasons = list(choice.reasons) or [""]
         believed = opinions[0 if is_bold else -1]
-        whole = [_fit(spec, crowd, given, believed) for spec in specs]
+        whole = [_fit(spec, crowd, context, believed) for spec in specs]
         power = choice.models_power
     else:
         tried = [
-            _tried(crowd, given, specs, random_state, one, opinions[0], models) for one in opinions
+            _tried(crowd, context, specs, random_state, one, opinions[0], models)
+            for one in opinions
         ]
         is_bold = len(tried) > 1 and (tried[0].merits.max() >= tried[-1].merits.max() + PATIENCE)
         best = tried[0 if is_bold else -1]
@@ -144,7 +145,7 @@ def combine_labels(
         effect = 1 + np.maximum(answers_of - 1, 0) * excess
         mixed += one.weight * _cooled(probs, np.maximum(one.temperature, effect))
     table.sort(key=lambda one: -one.weight)
-    probs = with_models(_clamped(mixed, answers_of, given), models, power)
+    probs = with_models(_clamped(mixed, answers_of, context), models, power)
     return AutoLabels(probs, table, tuple(reasons), is_bold, power)
 
 
@@ -203,13 +204,13 @@ class _Tried:
 
 
 def _tried(
-    crowd: Crowd, given: FitContext, specs: list[_Spec], seed: int, families: Families | None,
+    crowd: Crowd, context: FitContext, specs: list[_Spec], seed: int, families: Families | None,
     hidden_together: Families | None, models: Crowd | None,
 ) -> _Tried:  # fmt: skip
     """Fit and judge all candidates."""
     token_labels = TokenLabels.of(crowd, families=families)
-    whole = [_fit(spec, crowd, given, families) for spec in specs]
-    judged, items, beside = _judge(crowd, given, specs, seed, families, hidden_together, models)
+    whole = [_fit(spec, crowd, context, families) for spec in specs]
+    judged, items, beside = _judge(crowd, context, specs, seed, families, hidden_together, models)
     counts = np.maximum(token_labels.per_token(None), 1)[:, None]
     reference = _balance(token_labels.sums() / counts)
     logs = [
@@ -256,7 +257,7 @@ def _specs(n_workers: int, n_labels: int) -> tuple[list[_Spec], list[str]]:
     return [one for one in specs if one.method != "ds"], [f"ds was left out: {why}"]
 
 
-def _fit(spec: _Spec, crowd: Crowd, given: FitContext, families: Families | None) -> Floats:
+def _fit(spec: _Spec, crowd: Crowd, context: FitContext, families: Families | None) -> Floats:
     """Return a candidate's probabilities, float64 [n_items, J]; shares of votes are smoothed."""
     token_labels = TokenLabels.of(crowd, families=families)
     if not spec.method:
@@ -264,7 +265,7 @@ def _fit(spec: _Spec, crowd: Crowd, given: FitContext, families: Families | None
     from goldspan.aggregation import get_aggregator
 
     aggregator = get_aggregator(spec.method, families=families or "none", **spec.params)
-    fresh = FitContext(known=given.known, runner=given.runner)
+    fresh = FitContext(known=context.known, runner=context.runner)
     found = aggregator._aggregate(crowd, fresh)  # noqa: SLF001 - known truth is already in codes
     probs = found.token_probs.astype(np.float64)
     if spec.is_posterior:
@@ -283,7 +284,7 @@ def _shares_of_votes(token_labels: TokenLabels) -> Floats:
 
 
 def _judge(
-    crowd: Crowd, given: FitContext, specs: list[_Spec], seed: int, families: Families | None,
+    crowd: Crowd, context: FitContext, specs: list[_Spec], seed: int, families: Families | None,
     hidden_together: Families | None, models: Crowd | None,
 ) -> tuple[list[list[Judged]], NDArray[np.int32], list[list[Floats]]]:  # fmt: skip
     """Judge every candidate on every fold, also beside models; and return the hidden items."""
@@ -297,7 +298,7 @@ def _judge(
         items.append(judge.item)
         for own, added, spec in zip(found, beside, specs, strict=True):
             if len(judge):
-                probs = _fit(spec, rest, given, families)
+                probs = _fit(spec, rest, context, families)
                 own.append(judge.judge(probs))
                 if models is not None:
                     added.append(likelihoods_beside(probs, models, judge))
@@ -359,13 +360,13 @@ def _cooled(probs: Floats, temperature: Floats) -> Floats:
     return softmax(np.log(np.maximum(probs, 1e-12)) / temperature[:, None])
 
 
-def _clamped(probs: Floats, answers_of: Floats, given: FitContext) -> Floats:
+def _clamped(probs: Floats, answers_of: Floats, context: FitContext) -> Floats:
     """Know nothing of items without answers, and be sure of what is known."""
     found = np.where(answers_of[:, None] > 0, probs, 0.0)
-    if given.known is not None:
-        there = np.flatnonzero(given.known >= 0)
+    if context.known is not None:
+        there = np.flatnonzero(context.known >= 0)
         found[there] = 0
-        found[there, given.known[there]] = 1
+        found[there, context.known[there]] = 1
     return found
 
 

@@ -68,7 +68,7 @@ class Aggregator(Estimator, ABC):
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     @abstractmethod
-    def _aggregate(self, crowd: Crowd, given: FitContext) -> Consensus:
+    def _aggregate(self, crowd: Crowd, context: FitContext) -> Consensus:
         """Compute the consensus of a crowd with at least one answer."""
 
     def fit(
@@ -117,9 +117,9 @@ class Aggregator(Estimator, ABC):
             known, found = attached.gold, recode(found, attached.tagset)
         if not len(found.latest):
             raise InputError("the crowd has no answer: there is nothing to aggregate")
-        given = FitContext(known, start, runner or Serial(), progress, checkpoint)
+        context = FitContext(known, start, runner or Serial(), progress, checkpoint)
         begin = time.perf_counter()
-        result = self._aggregate(found, given)
+        result = self._aggregate(found, context)
         families = getattr(self, "families", "none")
         if names_nobody(families):
             note = f"{families}: the table of families names no family"

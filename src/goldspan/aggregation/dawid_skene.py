@@ -159,8 +159,8 @@ class Variational(Aggregator):
         if "result_" not in vars(self):
             raise NotFittedError(f"{type(self).__name__}: call fit before predict")
         self._check()
-        given = FitContext(start=self.result_, runner=runner or FitContext().runner)
-        inputs = self._prepare(as_crowd(crowd), given, fitted=self.result_)
+        context = FitContext(start=self.result_, runner=runner or FitContext().runner)
+        inputs = self._prepare(as_crowd(crowd), context, fitted=self.result_)
         posterior, tables = settle(inputs.model, inputs.sums)
         inputs, tables = self._beside_text(inputs, tables)
         fit = Fit(
@@ -171,15 +171,15 @@ class Variational(Aggregator):
             converged=True,
             stop_reason="predicted with fixed parameters",
         )
-        return self._result(inputs, fit, given)
+        return self._result(inputs, fit, context)
 
-    def fit_engine(self, crowd: Crowd, given: FitContext) -> tuple[EngineInputs, Fit]:
+    def fit_engine(self, crowd: Crowd, context: FitContext) -> tuple[EngineInputs, Fit]:
         """Fit without a CRF: the laid-out evidence, and where the engine stopped."""
-        return self._fit(self._prepare(crowd, given), given)
+        return self._fit(self._prepare(crowd, context), context)
 
-    def _aggregate(self, crowd: Crowd, given: FitContext) -> Consensus:
-        inputs, fit = self.fit_engine(crowd, given)
-        return self._result(inputs, fit, given)
+    def _aggregate(self, crowd: Crowd, context: FitContext) -> Consensus:
+        inputs, fit = self.fit_engine(crowd, context)
+        return self._result(inputs, fit, context)
 
     # ----------------------------------------------------------------------------------------------
     # What BSC does in another way.
@@ -220,12 +220,17 @@ class Variational(Aggregator):
     # ----------------------------------------------------------------------------------------------
     # From a crowd to a result.
 
-    def _fit(self, inputs: EngineInputs, given: FitContext) -> tuple[EngineInputs, Fit]:
+    def _fit(self, inputs: EngineInputs, context: FitContext) -> tuple[EngineInputs, Fit]:
         """Find the prior and fit; only the last run leaves a checkpoint, and Ctrl-C ends all."""
-        stopping, context = Stopping(self.tol, self.max_iter), self._context(inputs, given)
+        stopping, run_context = Stopping(self.tol, self.max_iter), self._context(inputs, context)
         if self.prior == "auto":
             best = best_of_grid(
-                inputs.model, inputs.shards, inputs.sums, stopping, given.runner, inputs.plain_bonus
+                inputs.model,
+                inputs.shards,
+                inputs.sums,
+                stopping,
+                context.runner,
+                inputs.plain_bonus,
             )
             fit, notes = best.fit, (*inputs.notes, best.note)
             inputs = replace(
@@ -240,8 +245,8 @@ class Variational(Aggregator):
         has_more = self.prior == "population"
         fit = best_start(
             inputs.model, inputs.shards, inputs.sums, stopping,
-            replace(context, checkpoint=None) if has_more else context,
-            n_starts=1 if given.start else self.n_starts, random_state=self.random_state,
+            replace(run_context, checkpoint=None) if has_more else run_context,
+            n_starts=1 if context.start else self.n_starts, random_state=self.random_state,
             worker_ids=inputs.crowd.worker_ids,
         )  # fmt: skip
         if not has_more or is_interrupted(fit):
@@ -249,25 +254,25 @@ class Variational(Aggregator):
         model = replace(inputs.model, prior=population_prior(inputs.model, fit.sums))
         notes = (*inputs.notes, "prior: the habits of all workers together")
         try:
-            last = run(model, inputs.shards, fit.sums, stopping, context)
+            last = run(model, inputs.shards, fit.sums, stopping, run_context)
         except KeyboardInterrupt:  # before the first step was done
             return inputs, interrupted(fit)
         return replace(inputs, model=model, notes=notes), last
 
     def _prepare(
-        self, crowd: Crowd, given: FitContext, fitted: Consensus | None = None
+        self, crowd: Crowd, context: FitContext, fitted: Consensus | None = None
     ) -> EngineInputs:
         """Lay out the evidence, make the model – or take that of a fit –, find where to begin."""
         workers = self.worker_model()
         history = fitted.params["history"] if fitted else self.history
         past = {
             name: self._past(result, name)
-            for name, result in (("start", given.start), ("history", history))
+            for name, result in (("start", context.start), ("history", history))
             if result is not None
         }
         for memory in past.values():
-            crowd, given = in_tags_of(memory.codec, crowd, given)
-        known, noted = (None, []) if given.known is None else legal_known(given.known, crowd)
+            crowd, context = in_tags_of(memory.codec, crowd, context)
+        known, noted = (None, []) if context.known is None else legal_known(context.known, crowd)
         words = self._vocabulary(crowd, past.get("start"))
         evidence, rows, left_out = self._lay_out(crowd, words, known)
         notes = (*noted, *left_out)
@@ -300,24 +305,24 @@ class Variational(Aggregator):
             carried = memory.carried(rows, crowd, prior)
             sums = Sums(every, memory.sums.truth.copy(), posterior=carried)
         else:
-            sums = from_votes(model, shards, given.runner)
+            sums = from_votes(model, shards, context.runner)
         shards = compress(shards, len(rows))
         return EngineInputs(crowd, shards, model, bonus, sums, notes, families=families)
 
-    def _context(self, inputs: EngineInputs, given: FitContext) -> RunContext:
+    def _context(self, inputs: EngineInputs, context: FitContext) -> RunContext:
         fingerprint = ""
-        if given.checkpoint is not None:
+        if context.checkpoint is not None:
             trusted = trusted_ids(self.trusted)
             # What is found out of families shows in the evidence.
             params = {**self.get_params(), "history": None, "trusted": trusted, "families": None}
-            fingerprint = inputs.fingerprint(self.name, params, is_warm=given.start is not None)
-        return RunContext(given.runner, given.progress, given.checkpoint, fingerprint)
+            fingerprint = inputs.fingerprint(self.name, params, is_warm=context.start is not None)
+        return RunContext(context.runner, context.progress, context.checkpoint, fingerprint)
 
     def _result(
-        self, inputs: EngineInputs, fit: Fit, given: FitContext, missed: Missed | None = None
+        self, inputs: EngineInputs, fit: Fit, context: FitContext, missed: Missed | None = None
     ) -> Consensus:
         crowd, codec = inputs.crowd, inputs.crowd.tagset
-        posterior: Posterior | Mixture = Posterior(inputs.shards, fit.tables, codec, given.runner)
+        posterior: Posterior | Mixture = Posterior(inputs.shards, fit.tables, codec, context.runner)
         notes = notes_on(inputs, is_learned=bool(fit.trace))
         if missed:
             posterior, notes = missed.beside(posterior), [*notes, missed.note]
@@ -342,13 +347,13 @@ class Variational(Aggregator):
         )
 
 
-def in_tags_of(codec: Codec, crowd: Crowd, given: FitContext) -> tuple[Crowd, FitContext]:
+def in_tags_of(codec: Codec, crowd: Crowd, context: FitContext) -> tuple[Crowd, FitContext]:
     """Put a crowd that lacks some tags of an earlier result into the tags of that result."""
     mine = crowd.tagset
     if mine == codec or mine.encoding != codec.encoding or not set(mine.tags) <= set(codec.tags):
-        return crowd, given
-    known = None if given.known is None else translate(given.known, mine, codec)
-    return recode(crowd, codec), replace(given, known=known)
+        return crowd, context
+    known = None if context.known is None else translate(context.known, mine, codec)
+    return recode(crowd, codec), replace(context, known=known)
 
 
 def _check_history(history: Any) -> None:

@@ -71,7 +71,7 @@ class Glad(IteratedVote):
             before = objective
             return objective, close
 
-        rounds = run_rounds(step, self.max_iter, inputs.given.progress)
+        rounds = run_rounds(step, self.max_iter, inputs.context.progress)
         difficulty = _by_item(inputs, np.exp(-ease))
         return WeightedScores(
             alpha, scores, probs, is_posterior=True, rounds=rounds,

@@ -114,7 +114,7 @@ def aggregate_partitions(
     it runs. Gold in the partitions is not used. On a cluster all machines must see both folders.
     """
     begin = time.perf_counter()
-    given = FitContext(runner=runner or Serial(), progress=progress, checkpoint=checkpoint)
+    context = FitContext(runner=runner or Serial(), progress=progress, checkpoint=checkpoint)
     notes: tuple[str, ...] = ()
     if method == "auto":
         judge = _judge(params)
@@ -127,21 +127,21 @@ def aggregate_partitions(
         parts = [
             _Part(path, work / f"{path.stem}.raw", work / path.stem, path.name) for path in paths
         ]
-        found = given.runner.map_reduce(_describe, parts, None, _together)
+        found = context.runner.map_reduce(_describe, parts, None, _together)
         _check_whole(paths, found)
         if "families" not in params:
             _reject_told(found)
         if method == "auto":
             made, notes = _chosen(judge, parts, found)
-        inputs = _prepare(made, parts, found, given)
-        inputs, fit = made._fit(inputs, given)  # noqa: SLF001 - of one family
+        inputs = _prepare(made, parts, found, context)
+        inputs, fit = made._fit(inputs, context)  # noqa: SLF001 - of one family
         codec = inputs.crowd.tagset
         last = (fit.tables, codec, made.decode, made.name)
         counts: list[_Counts] = []
 
         def fill(folder: Path) -> None:
             jobs = [replace(part, output=str(folder.absolute() / part.output)) for part in parts]
-            counts.extend(given.runner.map(_label, jobs, last))
+            counts.extend(context.runner.map(_label, jobs, last))
 
         write_folder(target, fill)
     every = _Counts(*(sum(column) for column in zip(*counts, strict=True)))
@@ -340,10 +340,10 @@ def _together_in_one(crowds: Sequence[Crowd]) -> Crowd:
 
 
 def _prepare(
-    made: Variational, parts: Sequence[_Part], found: _Found, given: FitContext
+    made: Variational, parts: Sequence[_Part], found: _Found, context: FitContext
 ) -> EngineInputs:
     """Number workers and rows of all partitions, lay their answers out, and count votes."""
-    runner = given.runner
+    runner = context.runner
     crowd = _nothing(found)
     workers, how = made.worker_model(), made._layout()  # noqa: SLF001 - of one family
     layout = (found.workers, workers.has_memory, how.at_start, how.after_skip)

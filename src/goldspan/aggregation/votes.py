@@ -148,10 +148,10 @@ class _Votes(Aggregator):
         """Choose codes, int16 [n_tokens], from vote counts [n_tokens, n_labels]."""
         raise NotImplementedError  # pragma: no cover
 
-    def _aggregate(self, crowd: Crowd, given: FitContext) -> Consensus:
-        families = families_for(self.families, crowd, given.known)
+    def _aggregate(self, crowd: Crowd, context: FitContext) -> Consensus:
+        families = families_for(self.families, crowd, context.known)
         counts = vote_counts(crowd) if families is None else _effective_counts(crowd, families)
-        known, notes = read_known(given.known, crowd, legal=self.legal)
+        known, notes = read_known(context.known, crowd, legal=self.legal)
         codes = self._decide(crowd, counts, families)
         if known is not None:
             codes = with_known(codes, known, counts, crowd, legal=self.legal)
@@ -163,7 +163,7 @@ class _Votes(Aggregator):
         notes = [f"ties: {self.ties}", f"{illegal} illegal tags in the result", *notes]
         notes += [families.note] if families else []
         unused = {
-            "an earlier result": given.start or self.history, "a checkpoint": given.checkpoint,
+            "an earlier result": context.start or self.history, "a checkpoint": context.checkpoint,
         }  # fmt: skip
         notes += [f"votes make no use of {name}" for name, it in unused.items() if it is not None]
         if n_open:

@@ -268,7 +268,7 @@ class VoteInputs:
     token_labels: TokenLabels  # The labels that count
     known: NDArray[np.int16] | None  # [n_tokens], known truth, -1 unknown; or None
     past: Judged  # What an earlier result knows of the workers
-    given: FitContext  # What else the aggregator was given
+    context: FitContext  # What else the aggregator was given
     families: Families | None = None  # Workers who err together; None: everybody errs alone
 
 
@@ -319,18 +319,18 @@ class WeightedVote(Aggregator):
     def _past(self, crowd: Crowd) -> Judged:
         return remembered(self.history, crowd)
 
-    def _aggregate(self, crowd: Crowd, given: FitContext) -> Consensus:
-        known, notes = read_known(given.known, crowd, legal=self.legal)
-        families = families_for(self.families, crowd, given.known)
+    def _aggregate(self, crowd: Crowd, context: FitContext) -> Consensus:
+        known, notes = read_known(context.known, crowd, legal=self.legal)
+        families = families_for(self.families, crowd, context.known)
         token_labels = TokenLabels.of(crowd, self._voters(crowd), families)
         found = self._weigh(
-            VoteInputs(crowd, token_labels, known, self._past(crowd), given, families)
+            VoteInputs(crowd, token_labels, known, self._past(crowd), context, families)
         )
         scores = found.scores
         if scores is None:
             scores = token_labels.sums(found.weight[token_labels.worker])
         codes, notes = self._decide(crowd, token_labels, scores, known, notes)
-        notes += unused_notes(self.name, given)
+        notes += unused_notes(self.name, context)
         probs = found.probs
         if probs is None:
             probs = weight_shares(token_labels, scores, found.weight, found.n_absent)
@@ -374,9 +374,9 @@ class IteratedVote(WeightedVote):
     max_iter: Rounds = 100
 
 
-def unused_notes(name: str, given: FitContext) -> list[str]:
+def unused_notes(name: str, context: FitContext) -> list[str]:
     """Return what a method was given to go on from and has no use for."""
-    unused = {"start": given.start, "a checkpoint": given.checkpoint}
+    unused = {"start": context.start, "a checkpoint": context.checkpoint}
     return [f"{name} makes no use of {what}" for what, it in unused.items() if it is not None]
 
 
@@ -597,7 +597,7 @@ class LinearVote(WeightedVote):
         """Aggregate with the method that judges workers."""
         from goldspan.aggregation import get_aggregator
 
-        judge, given = get_aggregator(self.weights_from), inputs.given
+        judge, given = get_aggregator(self.weights_from), inputs.context
         if "families" in judge.parameter_names():
             judge.set_params(families=inputs.families or "none")
         return judge.fit(inputs.crowd, runner=given.runner, progress=given.progress).result_
@@ -743,5 +743,5 @@ class ZeroBasedSkill(_Skilled, IteratedVote):
             skill = skill + self.rate * 0.5 ** ((n + 1) // self.halved_after) * rest
             return float((rest**2).mean()), bool(np.abs(rest).max() <= self.tol)
 
-        rounds = run_rounds(step, self.max_iter, inputs.given.progress)
+        rounds = run_rounds(step, self.max_iter, inputs.context.progress)
         return WeightedScores(skill, rounds=rounds)

@@ -84,14 +84,14 @@ class EncoderFolds(TextModel):
         self._round, self._began, self._done = 0, time.monotonic(), 0
 
     def train(
-        self, labels: SoftLabels, before: Sequence[Learned | None], given: FitContext
+        self, labels: SoftLabels, before: Sequence[Learned | None], context: FitContext
     ) -> list[Learned]:
         """Fine-tune the encoder of every fold, one after the other: torch has its own threads."""
         found = []
         for k, last in enumerate(before):
             kept = self._kept(k)
             if kept is None:
-                kept = self._fit(k, labels, last, given.progress)
+                kept = self._fit(k, labels, last, context.progress)
                 self._keep(k, kept)
                 self._done += 1
             found.append(kept)
@@ -115,7 +115,9 @@ class EncoderFolds(TextModel):
         unary = unary_potentials(logits, temperature, self.text, self.masks).unary
         return TextScores(unary, Weights.zeros(0, n_labels), self.masks)
 
-    def tagger(self, labels: SoftLabels, learned: Sequence[Learned], given: FitContext) -> Encoder:
+    def tagger(
+        self, labels: SoftLabels, learned: Sequence[Learned], context: FitContext
+    ) -> Encoder:
         """Fine-tune the encoder that the user keeps on all items."""
         del learned
         encoder = Encoder(**self._params)
@@ -123,7 +125,7 @@ class EncoderFolds(TextModel):
         return encoder.fit(
             self.text.select(items),
             self._soft(items, labels),
-            progress=self._told(given.progress, self.settings.rounds * self.n_folds),
+            progress=self._told(context.progress, self.settings.rounds * self.n_folds),
         )
 
     def untrained(self, learned: Sequence[Learned]) -> Encoder:

@@ -130,23 +130,23 @@ class Bsc(Variational):
                 raise InputError(f"{self.name}: {error}") from None
             check_installed(purpose=f"the method {self.name}")
 
-    def _aggregate(self, crowd: Crowd, given: FitContext) -> Consensus:
+    def _aggregate(self, crowd: Crowd, context: FitContext) -> Consensus:
         # Beside an encoder all else is quick, and the encoders' state is what is kept.
-        own = replace(given, checkpoint=None) if self.text == "encoder" else given
+        own = replace(context, checkpoint=None) if self.text == "encoder" else context
         inputs, fit = self.fit_engine(crowd, own)
         if self.text not in TEXT_MODELS or is_interrupted(fit):
-            return self._result(inputs, fit, given)
+            return self._result(inputs, fit, context)
         from goldspan.aggregation.bsc.text import refine
 
-        folds = self._text_model(inputs, given)
-        inputs = self._with_dependence(inputs, fit, given)
-        first = None if given.start else self._by_words(crowd, given)
-        refined = refine(inputs, fit, first, folds, given)
+        folds = self._text_model(inputs, context)
+        inputs = self._with_dependence(inputs, fit, context)
+        first = None if context.start else self._by_words(crowd, context)
+        refined = refine(inputs, fit, first, folds, context)
         inputs = replace(inputs, shards=refined.shards)
-        result = self._result(inputs, refined.fit, given, refined.missed)
+        result = self._result(inputs, refined.fit, context, refined.missed)
         return replace(result, tagger=refined.tagger)
 
-    def _text_model(self, inputs: EngineInputs, given: FitContext) -> TextModel:
+    def _text_model(self, inputs: EngineInputs, context: FitContext) -> TextModel:
         """Lay out the words for the text model."""
         from goldspan.aggregation.bsc.text import Folds, Settings
 
@@ -156,26 +156,28 @@ class Bsc(Variational):
             return Folds(inputs.crowd, active, settings)
         from goldspan.aggregation.bsc.encoder import EncoderFolds
 
-        own = self._context(inputs, given)
+        own = self._context(inputs, context)
         return EncoderFolds(inputs.crowd, active, settings, own.checkpoint, own.fingerprint)
 
-    def _by_words(self, crowd: Crowd, given: FitContext) -> Posterior:
+    def _by_words(self, crowd: Crowd, context: FitContext) -> Posterior:
         """Return what workers and single words say: the labels that the first CRFs learn.
 
         Those of workers with memory alone may call half of every text a span.
         """
         words = copy(self)
         words.text = "words"
-        inputs, fit = words.fit_engine(crowd, FitContext(known=given.known, runner=given.runner))
-        return Posterior(inputs.shards, fit.tables, inputs.crowd.tagset, given.runner)
+        inputs, fit = words.fit_engine(
+            crowd, FitContext(known=context.known, runner=context.runner)
+        )
+        return Posterior(inputs.shards, fit.tables, inputs.crowd.tagset, context.runner)
 
-    def _with_dependence(self, inputs: EngineInputs, fit: Fit, given: FitContext) -> EngineInputs:
+    def _with_dependence(self, inputs: EngineInputs, fit: Fit, context: FitContext) -> EngineInputs:
         """Return how much workers share their mistakes, measured unless it is given."""
         if self.dependence != "auto":
             return replace(inputs, dependence=float(self.dependence))
         from goldspan.aggregation.bsc.text import measure_dependence
 
-        posterior = Posterior(inputs.shards, fit.tables, inputs.crowd.tagset, given.runner)
+        posterior = Posterior(inputs.shards, fit.tables, inputs.crowd.tagset, context.runner)
         # Of a family, whose mistakes are discounted already, one member shows what all share.
         crowd = inputs.families.thin(inputs.crowd) if inputs.families else inputs.crowd
         found = measure_dependence(crowd, posterior.marginals(np.inf).probs)

@@ -175,7 +175,7 @@ class TextModel(ABC):
 
     @abstractmethod
     def train(
-        self, labels: SoftLabels, before: Sequence[Any | None], given: FitContext
+        self, labels: SoftLabels, before: Sequence[Any | None], context: FitContext
     ) -> list[Any]:
         """Train the model of every fold on the soft labels of the others."""
 
@@ -184,7 +184,7 @@ class TextModel(ABC):
         """Score all tokens, each by the model that never saw it."""
 
     @abstractmethod
-    def tagger(self, labels: SoftLabels, learned: Sequence[Any], given: FitContext) -> Tagger:
+    def tagger(self, labels: SoftLabels, learned: Sequence[Any], context: FitContext) -> Tagger:
         """Train the tagger that the user keeps on all items."""
 
     @abstractmethod
@@ -236,12 +236,12 @@ class Folds(TextModel):
         self.parts = [_Part(self.features, self.fold, k, active, size) for k in range(self.n_folds)]
 
     def train(
-        self, labels: SoftLabels, before: Sequence[FoldCRF | None], given: FitContext
+        self, labels: SoftLabels, before: Sequence[FoldCRF | None], context: FitContext
     ) -> list[FoldCRF]:
         """Train the CRF of every fold: many steps at first, fewer from the weights that were."""
         others = labels.steps.sum(axis=0) - labels.steps
         jobs = list(zip(self.parts, before, others, strict=True))
-        return given.runner.map(_train, jobs, (self, labels.probs))
+        return context.runner.map(_train, jobs, (self, labels.probs))
 
     def scores(self, learned: Sequence[FoldCRF], labels: SoftLabels) -> TextScores:
         """Score all tokens; steps have the mean weights of the folds, by the tokens they score.
@@ -256,7 +256,7 @@ class Folds(TextModel):
         sizes = [len(part.own_tokens) for part in self.parts]
         return TextScores(unary, _mean(learned, sizes), self.masks)
 
-    def tagger(self, labels: SoftLabels, learned: Sequence[FoldCRF], given: FitContext) -> CRF:
+    def tagger(self, labels: SoftLabels, learned: Sequence[FoldCRF], context: FitContext) -> CRF:
         """Train the CRF that the user keeps on all items, from the mean of the folds'."""
         start, crf = self.untrained(learned), self.untrained(learned)
         items = np.flatnonzero(self.active)
@@ -265,7 +265,7 @@ class Folds(TextModel):
         targets = Targets.of_marginals(
             every, self.numbers.n_features, probs, labels.steps.sum(axis=0), np.ones(len(items))
         )
-        return crf.fit_targets(every, targets, start=start, runner=given.runner)
+        return crf.fit_targets(every, targets, start=start, runner=context.runner)
 
     def untrained(self, learned: Sequence[FoldCRF]) -> CRF:
         """Return a CRF with the mean weights of the folds."""
@@ -385,11 +385,11 @@ class _Round:
 
 
 def refine(
-    inputs: EngineInputs, fit: Fit, first: Posterior | None, folds: TextModel, given: FitContext
+    inputs: EngineInputs, fit: Fit, first: Posterior | None, folds: TextModel, context: FitContext
 ) -> Refined:
     """Go on from a fit without text; Ctrl-C after the first round returns what there is."""
     settings = folds.settings
-    codec, runner = inputs.crowd.tagset, given.runner
+    codec, runner = inputs.crowd.tagset, context.runner
     labels = folds.soft_labels(first or Posterior(inputs.shards, fit.tables, codec, runner))
     none = [None] * folds.n_folds
     last = _Round(none, _discounted(inputs), fit.sums, fit.posterior, fit.tables, labels)
@@ -397,17 +397,17 @@ def refine(
     reason, begin = "rounds", time.perf_counter()
     try:
         while len(trace) < settings.rounds and reason == "rounds":
-            new = _round(inputs, folds, last, given)
+            new = _round(inputs, folds, last, context)
             moved = float(np.abs(new.labels.probs - last.labels.probs).sum(axis=1).mean() / 2)
             last = new
             trace.append(new.sums.log_z)
-            if given.progress and not folds.is_slow:
+            if context.progress and not folds.is_slow:
                 left = (settings.rounds / len(trace) - 1) * (time.perf_counter() - begin)
-                given.progress(len(trace), settings.rounds, trace[-1], left)
+                context.progress(len(trace), settings.rounds, trace[-1], left)
             reason = "labels have converged" if moved < STILL else "rounds"
         sharp = Posterior(*_sharper(last.shards, last.tables), codec, runner)
         sure = folds.soft_labels(last.missed.beside(sharp) if last.missed else sharp)
-        tagger = folds.tagger(sure, _known(last.learned), given)
+        tagger = folds.tagger(sure, _known(last.learned), context)
     except KeyboardInterrupt:
         if not trace:
             raise
@@ -417,13 +417,13 @@ def refine(
     return Refined(last.shards, found, last.missed, tagger)
 
 
-def _round(inputs: EngineInputs, folds: TextModel, last: _Round, given: FitContext) -> _Round:
+def _round(inputs: EngineInputs, folds: TextModel, last: _Round, context: FitContext) -> _Round:
     """Update the text models once, then the workers and the labels a few times."""
-    learned = folds.train(last.labels, last.learned, given)
+    learned = folds.train(last.labels, last.learned, context)
     scores = folds.scores(learned, last.labels).raised(folds.settings.power)
-    beside = beside_text(inputs, last.sums, last.posterior, scores, given.runner)
+    beside = beside_text(inputs, last.sums, last.posterior, scores, context.runner)
     shards, sums, posterior, tables = beside
-    found = Posterior(shards, tables, inputs.crowd.tagset, given.runner)
+    found = Posterior(shards, tables, inputs.crowd.tagset, context.runner)
     if folds.settings.documents == "auto":
         marginals = found.marginals()
         missed = find_missed(inputs.crowd, found, inputs.families, marginals)

@@ -177,19 +177,19 @@ class CrfMethod(Aggregator):
         reason = "predicted with fixed parameters"
         return replace(result, params=self.get_params(), stop_reason=reason, tagger=tagger)
 
-    def _aggregate(self, crowd: Crowd, given: FitContext) -> Consensus:
-        inputs = prepare(crowd, given, self.templates, self.min_count)
+    def _aggregate(self, crowd: Crowd, context: FitContext) -> Consensus:
+        inputs = prepare(crowd, context, self.templates, self.min_count)
         warm = None
-        if given.start is not None:
-            warm = inputs.carried(_tagger_of(given.start, type(self._untrained(inputs))))
-        begin = self._begin(inputs, State(weights=warm), given.start)
+        if context.start is not None:
+            warm = inputs.carried(_tagger_of(context.start, type(self._untrained(inputs))))
+        begin = self._begin(inputs, State(weights=warm), context.start)
         name = ""
-        if given.checkpoint is not None:
+        if context.checkpoint is not None:
             name = inputs.fingerprint(self.name, self._lasting_params(), begin)
-        context = RunContext(given.runner, given.progress, given.checkpoint, name)
+        run_context = RunContext(context.runner, context.progress, context.checkpoint, name)
         outcome = run(
             begin, lambda state: self._round(inputs, state), self._reason_to_stop, self.max_iter,
-            context,
+            run_context,
         )  # fmt: skip
         return self._result(inputs, outcome)
 

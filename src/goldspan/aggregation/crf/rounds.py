@@ -588,7 +588,7 @@ class CrfInputs:
         return digest.hexdigest()
 
 
-def prepare(crowd: Crowd, given: FitContext, templates: Any, min_count: int) -> CrfInputs:
+def prepare(crowd: Crowd, context: FitContext, templates: Any, min_count: int) -> CrfInputs:
     """Prepare a crowd."""
     check_words(crowd)
     masks = Masks.of(crowd.tagset, hard=True)
@@ -596,9 +596,9 @@ def prepare(crowd: Crowd, given: FitContext, templates: Any, min_count: int) -> 
     text = text_of(crowd)
     numbers, features = FeatureMap.fit(text, read_templates(templates), min_count=min_count)
     known, notes = np.full(crowd.n_tokens, -1, np.int16), list[str]()
-    if given.known is not None:
-        known, notes = legal_known(given.known, crowd)
+    if context.known is not None:
+        known, notes = legal_known(context.known, crowd)
     notes += [f"{repaired} malformed tags of workers made well-formed"] if repaired else []
     return CrfInputs(
-        crowd, masks, text, numbers, features, sequences, known, given.runner, tuple(notes)
+        crowd, masks, text, numbers, features, sequences, known, context.runner, tuple(notes)
     )
