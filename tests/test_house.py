@@ -46,9 +46,6 @@ SHARED = {
     "_draws",
     "_kernel",
     "_lazy",
-    "_notebook",
-    "_prefetch",
-    "_vectors",
     "__version__",
 }
 BUDGET = {

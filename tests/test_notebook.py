@@ -11,10 +11,10 @@ import pandas as pd
 import pytest
 
 import goldspan
-from goldspan._notebook import MOST_CHARACTERS, MOST_ITEMS, MarkedSpan, marked
 from goldspan.crowd import CrowdBuilder
 from goldspan.errors import MissingExtraError
 from goldspan.spans import tokenize
+from goldspan.spans.notebook import MOST_CHARACTERS, MOST_ITEMS, MarkedSpan, marked
 
 EVIL = "<script>alert('x')</script>&amp;"
 

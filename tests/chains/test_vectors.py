@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from goldspan._kernel import _called, _options, _stamp, kernel
-from goldspan._vectors import (
+from goldspan.aggregation.kernels import weighted_quantiles
+from goldspan.chains.vectors import (
     SIZE,
     exp8,
     larger8,
@@ -21,7 +22,6 @@ from goldspan._vectors import (
     store8_apart,
     sum8,
 )
-from goldspan.aggregation.kernels import weighted_quantiles
 
 
 @numba.njit(error_model="numpy")
@@ -127,7 +127,7 @@ def load8_row(table):
 
 def test_machine_code_depends_on_the_vectors_source():
     """A change of an intrinsic leaves no old machine code in force."""
-    assert _called(load8).__code__.co_filename.endswith("_vectors.py")
-    assert _called(larger8).__code__.co_filename.endswith("_vectors.py")
+    assert _called(load8).__code__.co_filename.endswith("chains/vectors.py")
+    assert _called(larger8).__code__.co_filename.endswith("chains/vectors.py")
     assert _called(kernel(lambda: 0)).__code__.co_filename == __file__
     assert _called(1.0) is None

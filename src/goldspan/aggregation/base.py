@@ -262,7 +262,7 @@ class _Make:
             labels = crowd.labels_of(result.codes)
         if not self.frame.is_pandas():
             return self._native({"task": self._tasks(result), "label": labels})
-        from goldspan._notebook import data_frame
+        from goldspan.spans.notebook import data_frame
 
         series = data_frame(pa.table({"label": labels}))["label"]
         return series.set_axis(self._index(result))

@@ -15,7 +15,6 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from goldspan._notebook import counted
 from goldspan.aggregation.judge import Candidate
 from goldspan.aggregation.plausibility import check_plausibility
 from goldspan.crowd import Crowd, write_crowd
@@ -30,6 +29,7 @@ from goldspan.crowd.registry import formats, get_writer
 from goldspan.errors import InputError, UnavailableError, UnknownNameError
 from goldspan.spans import Codec, Tagged, find_spans
 from goldspan.spans.corpus import SpanArray
+from goldspan.spans.notebook import counted
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -519,7 +519,7 @@ class Consensus:
         >>> goldspan.aggregate(answers).to_pandas().to_dict("records")
         [{'item': 'q1', 'label': 1, 'confidence': 1.0}]
         """
-        from goldspan._notebook import data_frame
+        from goldspan.spans.notebook import data_frame
 
         if self.crowd.is_classification:
             return data_frame(pa.table(self._label_columns()))
@@ -532,8 +532,8 @@ class Consensus:
 
     def _repr_html_(self) -> str:
         """Show the first items in a notebook: their labels, or their text with the spans marked."""
-        from goldspan._notebook import block, marked, table
         from goldspan.crowd.model import first_items, marked_texts
+        from goldspan.spans.notebook import block, marked, table
 
         first = first_items(self.crowd)
         n_tokens = first.n_tokens

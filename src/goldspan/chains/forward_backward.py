@@ -16,7 +16,7 @@ from __future__ import annotations
 import numpy as np
 
 from goldspan._kernel import inlined, inner, kernel
-from goldspan._vectors import (
+from goldspan.chains.vectors import (
     SIZE,
     larger8,
     largest8,

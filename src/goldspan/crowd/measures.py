@@ -224,13 +224,13 @@ class Agreement:
 
     def to_pandas(self) -> pd.DataFrame:
         """Return the table of workers as a pandas DataFrame, one row per worker."""
-        from goldspan._notebook import data_frame
+        from goldspan.spans.notebook import data_frame
 
         return data_frame(self.workers)
 
     def _repr_html_(self) -> str:
         """Show the measures and the workers in a notebook."""
-        from goldspan._notebook import MOST_ITEMS, block, table
+        from goldspan.spans.notebook import MOST_ITEMS, block, table
 
         measures = {
             "Krippendorff's alpha": self.alpha,

@@ -13,7 +13,11 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from goldspan._arrays import rows_of
-from goldspan._notebook import (
+from goldspan.crowd.grouping import latest_answers, sorted_by
+from goldspan.crowd.report import ImportReport
+from goldspan.errors import InputError, UnavailableError
+from goldspan.spans import Codec, Tagged, find_spans
+from goldspan.spans.notebook import (
     MOST_ITEMS,
     Html,
     MarkedSpan,
@@ -24,10 +28,6 @@ from goldspan._notebook import (
     marked,
     table,
 )
-from goldspan.crowd.grouping import latest_answers, sorted_by
-from goldspan.crowd.report import ImportReport
-from goldspan.errors import InputError, UnavailableError
-from goldspan.spans import Codec, Tagged, find_spans
 from goldspan.spans.text import locate, token_bounds
 
 if TYPE_CHECKING:

@@ -339,7 +339,7 @@ class Score:
         """
         import pyarrow as pa
 
-        from goldspan._notebook import data_frame
+        from goldspan.spans.notebook import data_frame
 
         head, rows = self._rows()
         columns = [list(column) for column in zip(*rows, strict=True)]
@@ -347,7 +347,7 @@ class Score:
 
     def _repr_html_(self) -> str:
         """Show the rates in a notebook."""
-        from goldspan._notebook import block, counted, table
+        from goldspan.spans.notebook import block, counted, table
 
         facts = [f"F1 {self.f1:.3f}"]
         if self.interval:

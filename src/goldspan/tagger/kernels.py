@@ -8,7 +8,6 @@ from __future__ import annotations
 import numpy as np
 
 from goldspan._kernel import inlined, inner, kernel
-from goldspan._vectors import SIZE, exp8, larger8, load8, smaller8, spread8, store8, sum8
 from goldspan.chains.forward_backward import (
     LANES,
     ROOM,
@@ -23,6 +22,7 @@ from goldspan.chains.forward_backward import (
     skip_long,
     to_lane,
 )
+from goldspan.chains.vectors import SIZE, exp8, larger8, load8, smaller8, spread8, store8, sum8
 
 # --------------------------------------------------------------------------------------------------
 # What a gradient of the CRF needs: ln Z and what is expected of all tokens.
