@@ -114,9 +114,12 @@ def test_single_labels_become_rows_of_items():
 
 
 def test_what_a_method_says_of_items_stands_in_the_frame():
-    frame = goldspan.aggregate(b"task,worker,label\n1,a,3\n1,b,5\n", "mean").to_pandas()
-    assert frame["value"].tolist() == [4.0]
-    assert {"item", "label", "confidence", "spread"} <= set(frame.columns)
+    frame = goldspan.aggregate(
+        b"task,worker,label\n1,a,x\n1,b,x\n2,a,x\n2,b,y\n", "glad"
+    ).to_pandas()
+    easy, hard = frame["difficulty"].tolist()
+    assert easy < hard
+    assert list(frame.columns) == ["item", "label", "confidence", "difficulty"]
 
 
 @pytest.mark.parametrize(
