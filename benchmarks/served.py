@@ -23,8 +23,8 @@ import numpy as np
 from children import settled_memory
 from goldspan.store.roles import serving
 from goldspan.web import Auth, ServerSettings, create_app, open_service
-from goldspan.web.engine import Room
-from goldspan.web.processes import Child, Hosted, WebPart, loop_of, opened_room
+from goldspan.web.engine import LoopFiles
+from goldspan.web.processes import Child, Hosted, WebPart, loop_folder, loop_of
 from goldspan.web.running import listen, serve
 from goldspan.web.settings import Keys, Rate, Rates
 
@@ -35,16 +35,16 @@ def main() -> None:
     """Serve until standard input ends."""
     asked = json.loads(sys.stdin.readline())
     folder, n_web, how = Path(asked["folder"]), asked["processes"], asked["loop"]
-    with listen("127.0.0.1", 0) as listening, opened_room() as rooms, ExitStack() as stack:
+    with listen("127.0.0.1", 0) as listening, loop_folder() as loops, ExitStack() as stack:
         port = listening.getsockname()[1]
         keys = Keys(bytes(range(32)))
         rates = Rates(address=FREE, worker=FREE, login=FREE)
         settings = ServerSettings(keys, f"http://127.0.0.1:{port}", rates=rates, processes=n_web)
         begin = time.perf_counter()
-        room = Room(rooms / "0")
+        loop_files = LoopFiles(loops / "0")
         service = open_service(
             folder / "campaign.toml", folder / "out", keys, asked["store"],
-            watcher=room.watcher if how == "process" else None,
+            watcher=loop_files.watcher if how == "process" else None,
         )  # fmt: skip
         service.campaign.run()
         tell(opened=time.perf_counter() - begin, memory=settled_memory())
@@ -52,7 +52,7 @@ def main() -> None:
         shared = serving(service.ledger.database, "here", service.deployment, shared=n_web > 1)
         stack.enter_context(shared)
         service.start(loop=how == "thread")
-        hosted = Hosted.of(service, room, asked["store"])
+        hosted = Hosted.of(service, loop_files, asked["store"])
         children = [loop_of(hosted, log_level="warning")] if how == "process" else []
         if n_web > 1:
             fd = listening.fileno()

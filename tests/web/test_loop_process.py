@@ -26,9 +26,9 @@ from goldspan.errors import InputError
 from goldspan.store import open_ledger
 from goldspan.web import ServerSettings, open_service, processes
 from goldspan.web.desk import Desk
-from goldspan.web.engine import Live, Room
+from goldspan.web.engine import Live, LoopFiles
 from goldspan.web.errors import Refused
-from goldspan.web.processes import Child, DeskServer, Hosted, LoopPart, WebPart, opened_room
+from goldspan.web.processes import Child, DeskServer, Hosted, LoopPart, WebPart, loop_folder
 from web.desk.conftest import worked
 from web.desks import as_json
 from web.serving import KEYS, answer, plan_file, serve
@@ -39,21 +39,21 @@ pytestmark = pytest.mark.skipif(not processes.CAN_SPLIT, reason="needs sockets o
 
 
 @pytest.fixture
-def room():
-    with opened_room() as path:
-        yield Room(path / "0")
+def loop_files():
+    with loop_folder() as path:
+        yield LoopFiles(path / "0")
 
 
 @pytest.fixture
-def apart(tmp_path, room):
+def apart(tmp_path, loop_files):
     """A campaign whose loop is asked by another service, as by a process of the pages."""
     near = worked(tmp_path)
-    door = DeskServer(near.desk, room.socket)
-    near.engine.told.append(room.file.write)
-    room.file.write(near.engine.live)
+    door = DeskServer(near.desk, loop_files.socket)
+    near.engine.listeners.append(loop_files.file.write)
+    loop_files.file.write(near.engine.live)
     plan, out = tmp_path / "campaign.toml", tmp_path / "out"
-    far = open_service(plan, out, KEYS, clock=near.clock, watcher=room.watcher)
-    yield SimpleNamespace(near=near, far=far, room=room, door=door)
+    far = open_service(plan, out, KEYS, clock=near.clock, watcher=loop_files.watcher)
+    yield SimpleNamespace(near=near, far=far, loop_files=loop_files, door=door)
     door.close()
     far.close()
     near.close()
@@ -101,7 +101,9 @@ def test_a_fault_names_nothing_of_the_inside(apart, monkeypatch, caplog):
 
 def test_a_loop_that_is_away_is_said_and_the_overview_stays(apart):
     apart.door.close()
-    apart.room.file.write(Live(version=9, state="failed", error="it was killed", advice="wait"))
+    apart.loop_files.file.write(
+        Live(version=9, state="failed", error="it was killed", advice="wait")
+    )
     with pytest.raises(Refused, match="is being started") as refused:
         apart.far.desk.workers()
     assert refused.value.status == 503
@@ -111,10 +113,10 @@ def test_a_loop_that_is_away_is_said_and_the_overview_stays(apart):
 
 def test_a_loop_that_begins_is_waited_for(apart):
     apart.door.close()
-    apart.room.socket.unlink()
+    apart.loop_files.socket.unlink()
     opened = []
     later = threading.Timer(
-        0.3, lambda: opened.append(DeskServer(apart.near.desk, apart.room.socket))
+        0.3, lambda: opened.append(DeskServer(apart.near.desk, apart.loop_files.socket))
     )
     later.start()
     assert as_json(apart.far.desk.workers()) == as_json(apart.near.desk.workers())
@@ -131,24 +133,24 @@ def test_whatever_needs_labels_is_made_where_they_are():
     assert using <= marked
 
 
-def test_how_a_loop_is_survives_the_file(room):
+def test_how_a_loop_is_survives_the_file(loop_files):
     live = Live(
         version=3, state="ended", n_answers=4, n_labelled=2, error="ä", advice="b", n_faults=1,
         looked=(1.5, 0.25), waiting=Waiting(1, 2, "here"),
         decision=Decision(stop=True, rule="money", why="no money is left", facts={"n": 1}),
     )  # fmt: skip
-    assert room.file.read() == Live()
-    room.file.write(live)
-    assert room.file.read() == live
-    assert room.watcher.is_over()
-    room.path.with_suffix(".json").write_text("half of")
-    assert room.file.read() == Live()  # a reader that knew nothing before
+    assert loop_files.file.read() == Live()
+    loop_files.file.write(live)
+    assert loop_files.file.read() == live
+    assert loop_files.watcher.is_over()
+    loop_files.path.with_suffix(".json").write_text("half of")
+    assert loop_files.file.read() == Live()  # a reader that knew nothing before
 
 
-def test_a_campaign_is_handed_over_whole(tmp_path, room):
+def test_a_campaign_is_handed_over_whole(tmp_path, loop_files):
     service = open_service(plan_file(tmp_path), tmp_path / "out", KEYS)
-    hosted = pickle.loads(pickle.dumps(Hosted.of(service, room, None)))
-    other = hosted.open(room.watcher)
+    hosted = pickle.loads(pickle.dumps(Hosted.of(service, loop_files, None)))
+    other = hosted.open(loop_files.watcher)
     assert list(other.inputs.ids) == list(service.inputs.ids)
     assert other.inputs.key == service.inputs.key
     assert abs(other.clock() - service.clock()) < 1000
@@ -157,9 +159,9 @@ def test_a_campaign_is_handed_over_whole(tmp_path, room):
     service.close()
 
 
-def test_a_loop_that_cannot_begin_says_why(tmp_path, room, monkeypatch):
+def test_a_loop_that_cannot_begin_says_why(tmp_path, loop_files, monkeypatch):
     service = open_service(plan_file(tmp_path), tmp_path / "out", KEYS)
-    part = LoopPart(Hosted.of(service, room, None))
+    part = LoopPart(Hosted.of(service, loop_files, None))
     service.close()
 
     def refuse(*_):
@@ -167,11 +169,11 @@ def test_a_loop_that_cannot_begin_says_why(tmp_path, room, monkeypatch):
 
     monkeypatch.setattr(Hosted, "open", refuse)
     assert part.run(threading.Event()) == 1
-    assert room.file.read().state == "failed"
-    assert room.file.read().error == "the pool is another one"
+    assert loop_files.file.read().state == "failed"
+    assert loop_files.file.read().error == "the pool is another one"
 
 
-def test_the_loop_of_a_process_hears_what_others_write(tmp_path, room):
+def test_the_loop_of_a_process_hears_what_others_write(tmp_path, loop_files):
     """Also that the campaign ends, and that no other process may steer meanwhile."""
     pages = serve(tmp_path)
     pages.close()
@@ -179,12 +181,12 @@ def test_the_loop_of_a_process_hears_what_others_write(tmp_path, room):
         pages = stack.enter_context(
             _closing(
                 open_service(
-                    tmp_path / "campaign.toml", tmp_path / "out", KEYS, watcher=room.watcher
+                    tmp_path / "campaign.toml", tmp_path / "out", KEYS, watcher=loop_files.watcher
                 )
             )
         )
         leaving = threading.Event()
-        part = LoopPart(Hosted.of(pages, room, None))
+        part = LoopPart(Hosted.of(pages, loop_files, None))
         codes = []
         loop = threading.Thread(target=lambda: codes.append(part.run(leaving)))
         loop.start()
@@ -377,7 +379,7 @@ class OpensForLong:
 
     mark: Path
     keys = KEYS
-    room = SimpleNamespace(watcher=None)
+    loop_files = SimpleNamespace(watcher=None)
 
     def open(self, _):
         self.mark.touch()

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from goldspan.campaign.inputs import CampaignInputs
     from goldspan.web import Auth, ServerSettings
     from goldspan.web.dependencies import ServerContext
-    from goldspan.web.engine import Room
+    from goldspan.web.engine import LoopFiles
     from goldspan.web.processes import Child, Hosted
     from goldspan.web.service import Service
 
@@ -109,7 +109,7 @@ def serve(
     check_part("server")
     from goldspan.web.logs import open_log
     from goldspan.web.metrics import free_ports
-    from goldspan.web.processes import CAN_SPLIT, opened_room
+    from goldspan.web.processes import CAN_SPLIT, loop_folder
     from goldspan.web.running import check_exposure, listen, read_proxies
     from goldspan.web.settings import ServerSettings
 
@@ -135,14 +135,14 @@ def serve(
         scraped = [] if metrics_port is None else free_ports(metrics_port, processes)
         url = public_url or _url(host, listening.getsockname()[1])
         settings = ServerSettings(_no_keys(), url, processes=processes)
-        rooms = stack.enter_context(opened_room()) if asked.apart else None
+        loops = stack.enter_context(loop_folder()) if asked.apart else None
         open_log(log_format, log_level)
         opened: list[_Opened] = []
         broken: dict[str, str] = {}
         for number, (name, place) in enumerate(named.items()):
-            room = None if rooms is None else rooms / str(number)
+            loop_files = None if loops is None else loops / str(number)
             with _reported(name, broken):
-                opened.append(_open(name, place, inputs, asked, settings, room, stack))
+                opened.append(_open(name, place, inputs, asked, settings, loop_files, stack))
         server = _Server(opened, broken, settings, asked)
         if places.is_several:
             server.open_list(places.out, stack)
@@ -183,7 +183,7 @@ class _Opened:
     app: FastAPI
     people: list[str]  # The annotators of the plan who have links
     made: dict[str, Any]  # Links that were made now
-    room: Room | None  # Where its loop is asked, in a process of its own
+    loop_files: LoopFiles | None  # Where its loop is asked, in a process of its own
 
     @property
     def context(self) -> ServerContext:
@@ -201,8 +201,8 @@ class _Opened:
         """The campaign for another process."""
         from goldspan.web.processes import Hosted
 
-        assert self.room is not None
-        return Hosted.of(self.service, self.room, self.place.store)
+        assert self.loop_files is not None
+        return Hosted.of(self.service, self.loop_files, self.place.store)
 
 
 def _check(place: Place, overlap: int | None) -> None:
@@ -215,14 +215,14 @@ def _check(place: Place, overlap: int | None) -> None:
 
 def _open(
     name: str, place: Place, inputs: CampaignInputs | None, asked: _Asked,
-    settings: ServerSettings, room: Path | None, stack: ExitStack,
+    settings: ServerSettings, loop_files: Path | None, stack: ExitStack,
 ) -> _Opened:  # fmt: skip
     """Open a campaign; what is open of one that fails is closed, and what was made is removed."""
     from goldspan.crowd.atomic import NewPlaces
     from goldspan.store.engine import HeldError
     from goldspan.store.roles import serving
     from goldspan.web import create_app, load_keys, open_service
-    from goldspan.web.engine import Room
+    from goldspan.web.engine import LoopFiles
     from goldspan.web.settings import CAMPAIGNS
     from goldspan.web.settings import FILE as SECRET
 
@@ -237,7 +237,7 @@ def _open(
         new.expect(Path(place.out) / SECRET)
         keys, prefix = load_keys(place.out), f"{CAMPAIGNS}{name}" if name else ""
         settings = replace(settings, keys=keys, prefix=prefix)
-        at = None if room is None else Room(room)
+        at = None if loop_files is None else LoopFiles(loop_files)
         options: dict[str, Any] = {"report": write_findings if asked.has_report else None}
         options |= {"new": new, "watcher": None if at is None else at.watcher}
         service = open_service(inputs, place.out, keys, place.store, **options)
@@ -352,9 +352,9 @@ class _Server:
 
         for one in self.opened:
             stack.callback(one.service.stop)
-            one.service.start(loop=one.room is None and self.asked.has_loop)
+            one.service.start(loop=one.loop_files is None and self.asked.has_loop)
         for one in self.opened:
-            if one.room is not None:
+            if one.loop_files is not None:
                 form, level = self.asked.log_format, self.asked.log_level
                 self._add(loop_of(one.hosted, log_format=form, log_level=level), stack)
 

@@ -165,7 +165,7 @@ class Engine:
     ) -> None:  # fmt: skip
         self.campaign, self._tell_end, self.trouble = campaign, ended, trouble
         self.live = Live()
-        self.told: list[Callable[[Live], None]] = []
+        self.listeners: list[Callable[[Live], None]] = []
         """Who is told of every change, in any thread."""
         self._changed = threading.Condition()
         self._halt = False
@@ -331,10 +331,7 @@ class Engine:
         self._publish(state="ended", decision=decision, waiting=None)
 
     def _stay(self, decision: Decision) -> None:
-        """Take into the files what comes after the end.
-
-        That is what the requester decides on items then, and answers of who held a place.
-        """
+        """Take into the files what comes after the end: decisions, and answers to open tasks."""
         seen = self._n_new
         while not self._halt:
             with self._changed:
@@ -379,7 +376,7 @@ class Engine:
         with self._changed:
             self.live = replace(self.live, **changes)
             self._changed.notify_all()
-            for tell in self.told:
+            for tell in self.listeners:
                 tell(self.live)
 
 
@@ -547,7 +544,7 @@ class Watcher:
 
 
 @dataclass(frozen=True)
-class Room:
+class LoopFiles:
     """Where the loop of one campaign says how it is, and is asked."""
 
     path: Path  # The beginning of its files' paths

@@ -30,11 +30,7 @@ def open_store(
     inputs: CampaignInputs, out: str | Path, store: str | None, now: int, *,
     private: bool = True, new: NewPlaces | None = None,
 ) -> SqlLedger:  # fmt: skip
-    """Open a campaign's store, and make it if it is not there.
-
-    Where:
-        now: Milliseconds since 1970.
-    """
+    """Open a campaign's store, and make it if it is not there."""
     place = store or Path(out) / FILE
     plan, file = inputs.plan, _file_of(place)
     with new or NewPlaces() as made:
@@ -77,9 +73,6 @@ def with_id(inputs: CampaignInputs, ledger: SqlLedger, now: int) -> CampaignInpu
     Links, sessions, tasks and the workers' other names hold for this id. It is random, for two
     campaigns may share a plan and a secret, and kept in the ledger, for the plan may change and the
     ledger be moved.
-
-    Where:
-        now: Milliseconds since 1970.
     """
     known = _kept(ledger)
     if known is None:

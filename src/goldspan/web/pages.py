@@ -69,11 +69,7 @@ class Assets:
         return f"/static/{self.version}/{name}"
 
     def modules(self, *names: str) -> list[str]:
-        """Return the addresses of scripts and of all that they import, in order.
-
-        A page names them in its head: the browser then gets them at once, and not one after the
-        other as it comes to their imports.
-        """
+        """Return the addresses of scripts and of all that they import, for the head of a page."""
         found: list[str] = []
         for name in names:
             new = [name]

@@ -42,7 +42,7 @@ from goldspan.store.roles import serving
 from goldspan.web.app import Listed, create_app, create_list, list_context, open_list
 from goldspan.web.desk import Desk
 from goldspan.web.desk.downloads import Report
-from goldspan.web.engine import Engine, Room, Watcher, explain
+from goldspan.web.engine import Engine, LoopFiles, Watcher, explain
 from goldspan.web.errors import Refused
 from goldspan.web.logs import Style, fields_of, open_log
 from goldspan.web.metrics import offer_metrics
@@ -117,15 +117,15 @@ class Hosted:
     store: str | None = field(repr=False)  # Address of the store, if that is not in the folder
     keys: Keys = field(repr=False)
     moment: tuple[int, int]  # Of the clock that all processes of the server show
-    room: Room  # Where its loop says how it is, and is asked
+    loop_files: LoopFiles  # Where its loop says how it is, and is asked
     report: Report | None
 
     @classmethod
-    def of(cls, service: Service, room: Room, store: str | None) -> Hosted:
+    def of(cls, service: Service, loop_files: LoopFiles, store: str | None) -> Hosted:
         """Return a campaign that is open."""
         assert isinstance(service.clock, CampaignClock)
         inputs, moment = replace(service.inputs), service.clock.moment  # without what was derived
-        return cls(inputs, service.out, store, service.keys, moment, room, service.report)
+        return cls(inputs, service.out, store, service.keys, moment, loop_files, service.report)
 
     def open(self, watcher: Watcher | None) -> Service:
         """Open it, with the loop in this process or in another one."""
@@ -136,15 +136,15 @@ class Hosted:
 
 
 @contextmanager
-def opened_room() -> Iterator[Path]:
-    """Make the folder of a server's rooms, which nobody else may enter."""
+def loop_folder() -> Iterator[Path]:
+    """Make the folder of a server's loops, which nobody else may enter."""
     # The path of a socket has 100 characters at most.
     where = tempfile.gettempdir()
     where = where if len(where) < 60 else "/tmp"  # noqa: S108 - a new folder of its own in it
     with tempfile.TemporaryDirectory(
         prefix="goldspan-", dir=where, ignore_cleanup_errors=True
-    ) as room:
-        yield Path(room)
+    ) as loop_files:
+        yield Path(loop_files)
 
 
 # --------------------------------------------------------------------------------------------------
@@ -171,7 +171,7 @@ class LoopPart:
 
     def run(self, leaving: threading.Event) -> int:
         """Run the loop, and make the desk's views."""
-        file = self.hosted.room.file
+        file = self.hosted.loop_files.file
         before = file.read()
         begun = replace(before, version=before.version + 1, state="starting")
         try:
@@ -181,8 +181,8 @@ class LoopPart:
                 assert isinstance(engine, Engine)  # no watcher was given
                 with service.ledger.steering():
                     engine.live = begun
-                    engine.told.append(file.write)
-                    desk = DeskServer(service.desk, self.hosted.room.socket)
+                    engine.listeners.append(file.write)
+                    desk = DeskServer(service.desk, self.hosted.loop_files.socket)
                     service.start(keep=False)
                     _follow(engine, service.ledger, leaving)
                     desk.close()
@@ -272,7 +272,7 @@ class WebPart:
         settings = replace(
             self.settings, keys=one.keys, prefix=f"{CAMPAIGNS}{name}" if name else ""
         )
-        service = one.open(one.room.watcher)
+        service = one.open(one.loop_files.watcher)
         try:
             database, address = service.ledger.database, settings.address()
             with serving(database, address, service.deployment, shared=True):
@@ -416,7 +416,7 @@ def _how(code: int) -> str:
 
 def loop_of(hosted: Hosted, *, log_format: Style = "text", log_level: str = "info") -> Child:
     """Return the process of a campaign's loop, not yet started."""
-    file = hosted.room.file
+    file = hosted.loop_files.file
 
     def failed(said: str) -> None:
         """Show on the desk that it has ended, unless it has said why itself."""

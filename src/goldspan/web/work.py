@@ -438,11 +438,7 @@ class Work:
         }
 
     def given(self, worker: str, since: int) -> dict[str, Any]:
-        """Return the answers that a worker has given since a time, the last one first.
-
-        Where:
-            since: When they logged in, by the campaign's clock, in milliseconds.
-        """
+        """Return the answers that a worker has given since they logged in, the last one first."""
         self.people.look()
         ids, recent = self.inputs.ids, self.people[worker].given[-RECENT:]
         found = self.ledger.own(worker, [str(ids[place]) for place in recent])
@@ -575,10 +571,7 @@ class Work:
         return Bound("writes", worker, self.inputs.daily_writes, wall_of(self.clock)())
 
     def _suggestion(self, worker: str, item: str) -> dict[str, Any]:
-        """Return what the worker is shown of an item before the answer; nothing where that is all.
-
-        Of an item that is blind a page cannot tell whether there was a suggestion.
-        """
+        """Return what is shown of an item before the answer; nothing if the item is blind."""
         if self.inputs.plan.page.suggest is None:
             return {}
         with self.ledger.database.read() as connection:
@@ -605,11 +598,8 @@ class Work:
     def _closing(
         self, connection: Connection, worker: str, since: int, *, is_over: bool
     ) -> Callable[[CountedAnswer], str]:
-        """Return what says why an answer can no longer be changed, "" if it can.
-
-        When an answer came decides, and not its item: gold questions, which are open all the
-        time, then close with the others.
-        """
+        """Return what says why an answer can no longer be changed, "" if it can."""
+        # When it came decides, not its item: gold questions, always open, close with the others.
         ended = is_over or queries.count_records(connection, ENDED) > 0
         barred = queries.is_barred(connection, worker)
         batch, opened = queries.last_batch(connection) or ("", 0)
@@ -634,12 +624,8 @@ class Work:
         return why
 
     def _total(self, worker: str, person: Person) -> int | None:
-        """Count a worker's answers and what they may still get; None where nobody can know.
-
-        Nobody can where items get more answers if these disagree, or where a rule may stop the
-        campaign early. Gold questions are counted before they come, so that the sum does not
-        tell which they are.
-        """
+        """Count a worker's answers and what they may still get; None where nobody can know."""
+        # Gold questions are counted before they come: the sum must not tell which they are.
         plan = self.inputs.plan
         if plan.redundancy.min != plan.redundancy.max or not self.asking.is_ready():
             return None

@@ -573,10 +573,7 @@ class Desk:
 
     @by_labels
     def uncertain(self, limit: int = 20) -> list[m.UncertainItem]:
-        """Return uncertain items, least confident first; without gold questions and reviewed ones.
-
-        A requester's minute is worth most on these.
-        """
+        """Return uncertain items, least confident first; no gold questions or reviewed ones."""
         result = self.engine.live.result
         if result is None:
             return []

@@ -431,11 +431,7 @@ def sign(secret: str, timestamp: str, body: bytes) -> str:
 
 
 def read_message(headers: Mapping[str, str], body: bytes, secret: str, now: int) -> Message:
-    """Read a message.
-
-    Where:
-        now: Milliseconds since 1970.
-    """
+    """Read a message."""
     timestamp = headers.get("x-prolific-request-timestamp", "")
     given = headers.get("x-prolific-request-signature", "")
     if not compare_digest(sign(secret, timestamp, body).encode(), given.encode()):

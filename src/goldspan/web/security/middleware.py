@@ -144,7 +144,7 @@ class RequestGuard:
     """
 
     def __init__(self, app: ASGIApp, *, context: ServerContext) -> None:
-        self._app, self._house = app, context
+        self._app, self._context = app, context
         self._held = 0
         """Bytes of bodies, of all requests that are being read or answered."""
 
@@ -176,24 +176,24 @@ class RequestGuard:
 
     def _check(self, scope: Scope, headers: Got) -> None:
         host = headers.getlist("host")
-        named = len(host) == 1 and host[0].lower() in self._house.settings.hosts
+        named = len(host) == 1 and host[0].lower() in self._context.settings.hosts
         if not named and scope["path"] != HEALTH:
             raise Refused("host", "This server has another name: use its own address.", 400)
-        if not self._house.held.is_sure:
-            raise unavailable(lost=self._house.held.lost is not None)
+        if not self._context.held.is_sure:
+            raise unavailable(lost=self._context.held.lost is not None)
         address = address_name(scope["client"][0] if scope.get("client") else None)
-        self._house.buckets["address"].take(address)
+        self._context.buckets["address"].take(address)
         if scope["method"] in SAFE:
             return
         origin = headers.get("origin")
-        foreign = origin is not None and origin.lower() not in self._house.settings.origins
+        foreign = origin is not None and origin.lower() not in self._context.settings.origins
         if foreign or headers.get("sec-fetch-site") in {"cross-site", "same-site"}:
             security.warning("refused: a change from a foreign page, by %s", address)
             raise Refused("origin", "This came from another site.", 403)
 
     async def _read(self, scope: Scope, receive: Receive, body: bytearray) -> bool:
         """Read a body whole; False if the client went away."""
-        settings = self._house.settings
+        settings = self._context.settings
         known = self._knows(scope)
         large = DESK in known and scope["path"].startswith("/api/desk/")
         most = settings.desk_body if large else settings.body
@@ -224,8 +224,8 @@ class RequestGuard:
 
     def _knows(self, scope: Scope) -> set[str]:
         """Return the roles of which a cookie is sent that this server has made."""
-        cookies, sessions = HTTPConnection(scope).cookies, self._house.auth.sessions
-        cookie = self._house.cookie_of
+        cookies, sessions = HTTPConnection(scope).cookies, self._context.auth.sessions
+        cookie = self._context.cookie_of
         return {role for role in (DESK, WORKER) if sessions.open(role, cookie(cookies, role))}
 
 
