@@ -356,46 +356,6 @@ def folder_of(**files: str | bytes) -> Source:
     return Source("folder", files=found)
 
 
-SAMPLES: dict[str, Source] = {
-    "spans": Source(
-        "answers.jsonl",
-        lines_of({"id": 7, "text": "Ann sang", "spans": [[0, 3, "PER"]], "worker": "A01"}),
-    ),
-    "label-studio": Source(
-        "project-1.json",
-        json.dumps(
-            [
-                {
-                    "id": 1,
-                    "data": {"text": "Ann sang"},
-                    "annotations": [{"id": 1, "completed_by": 2, "result": []}],
-                    "predictions": [],
-                }
-            ],
-            indent=1,
-        ).encode(),
-    ),
-    "doccano": Source(
-        "alice.jsonl",
-        lines_of({"id": 1, "text": "Ann sang", "label": [[0, 3, "PER"]], "Comments": []}),
-    ),
-    "prodigy": Source(
-        "ner.jsonl",
-        lines_of(
-            {
-                "text": "Ann sang",
-                "_input_hash": -17,
-                "_task_hash": 4,
-                "spans": [{"start": 0, "end": 3, "label": "PER"}],
-                "answer": "accept",
-                "_annotator_id": "ner-alice",
-            }
-        ),
-    ),
-    "brat": folder_of(alice__doc_DOT_txt="Ann sang\n", alice__doc_DOT_ann="T1\tPER 0 3\tAnn\n"),
-}
-"""A small file of every format of tools, and of goldspan's own."""
-
 JSON_VALUES = st.recursive(
     st.none()
     | st.booleans()
@@ -423,15 +383,6 @@ def records(draw, keys: Sequence[str], good: Sequence[dict]) -> list[dict]:
             one.pop(key, None)
         found.append(one)
     return found
-
-
-@st.composite
-def damaged(draw, data: bytes) -> bytes:
-    """Bytes that are cut, or in which one was changed."""
-    place = draw(st.integers(0, len(data)))
-    if draw(st.booleans()):
-        return data[:place]
-    return data[:place] + draw(st.binary(max_size=3)) + data[place + 1 :]
 
 
 def read_as(module: ModuleType, source: object, **options: object) -> Crowd:

@@ -2,26 +2,17 @@
 
 from __future__ import annotations
 
-import gzip
 from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import assume, given
-from hypothesis import strategies as st
 
 import goldspan
-from crowd_strategies import crowds
 from crowd_tables import (
-    TABLE_TEXT,
     assert_holds,
     assert_loses,
     assert_same,
-    assert_says_losses,
-    damaged,
-    fitted,
-    read_or_refuse,
     refusal,
     small,
     written,
@@ -33,7 +24,6 @@ from goldspan.crowd.losses import losses
 from goldspan.crowd.source import open_source
 from goldspan.errors import InputError
 from goldspan.spans import Codec, find_spans
-from torture import FUZZED
 
 PLAIN_FILE = "Ann B-PER\nsang O\n\nParis B-LOC\n"
 OWN = "# id = D1-1\nAnn\tB-PER\t0.9000\nsang\tO\t1.0000\n\n# id = D1-2\nParis\tB-LOC\t0.5000\n"
@@ -233,25 +223,6 @@ def test_a_crowd_without_gold_cannot_be_written(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-@FUZZED
-@given(TABLE_TEXT)
-def test_any_text_is_read_or_refused(text):
-    read_or_refuse(text.encode("utf-8", "replace"), format="conll")
-
-
-@FUZZED
-@given(st.binary(max_size=60))
-def test_any_bytes_are_read_or_refused(data):
-    read_or_refuse(data, format="conll")
-    read_or_refuse(b"x O\n" + data, format="conll")
-
-
-@FUZZED
-@given(damaged(PLAIN_FILE.encode(), OWN.encode(), FULL.encode()), st.booleans())
-def test_a_damaged_file_is_read_or_refused(data, strict):
-    read_or_refuse(data, format="conll", strict=strict)
-
-
 # What comes back
 
 
@@ -260,18 +231,6 @@ def known(**changes):
     crowd = small(gold=changes.pop("gold", ["B-X", "I-X"]), **changes)
     nobody = crowd.answers.take(np.zeros(0, np.int64))
     return replace(crowd, answers=nobody, worker_ids=pa.array([], pa.string()))
-
-
-@given(crowds(odd=False))
-def test_what_was_written_is_read_back(crowd):
-    crowd = fitted(crowd, "conll")
-    assume(crowd is not None)
-    assert_holds(crowd, "conll")
-
-
-@given(crowds())
-def test_what_does_not_come_back_is_said(crowd):
-    assert_says_losses(crowd, "conll")
 
 
 @pytest.mark.parametrize(
@@ -292,11 +251,6 @@ def test_odd_tokens_come_back(tokens):
 def test_a_file_is_written_as_the_architecture_says():
     with written(known(item="D001-1"), "conll") as (path, _):
         assert path.read_text(encoding="utf-8") == "# id = D001-1\nx\tB-X\ny\tI-X\n"
-
-
-def test_a_compressed_file_is_written():
-    with written(known(), "conll", "gold.conll.gz") as (path, _):
-        assert gzip.decompress(path.read_bytes()).startswith(b"# id = i\n")
 
 
 LOSSES = {

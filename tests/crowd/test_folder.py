@@ -13,15 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import goldspan
-from crowd_strategies import crowds
 from crowd_tables import (
     assert_holds,
     assert_loses,
     assert_same,
-    assert_says_losses,
     crowd_of,
-    damaged,
-    fitted,
     read_or_refuse,
     refusal,
     small,
@@ -35,7 +31,6 @@ from goldspan.crowd.labels import recode
 from goldspan.crowd.losses import losses
 from goldspan.errors import GoldspanError, InputError
 from goldspan.spans import Codec
-from torture import FUZZED
 
 FILES = {
     "gold/d1.txt": "Ann B-PER\nsang O\n\nParis B-LOC\n",
@@ -128,12 +123,6 @@ def test_a_line_without_a_label_is_a_skipped_token():
 def test_a_sentence_in_which_all_is_skipped_is_no_answer():
     files = {"gold/d.txt": "x O\n\ny O\n", "A/d.txt": "x O\n\ny\n"}
     assert len(read(files).answers) == 1
-
-
-def test_workers_to_keep_can_be_named():
-    crowd = read(FILES, workers=["A2"])
-    assert crowd.worker_ids.to_pylist() == ["A2"]
-    assert crowd.answers_of("d1-1") == {"A2": ["O", "O"]}
 
 
 def test_the_report_says_what_was_found():
@@ -390,12 +379,6 @@ def test_a_folder_without_files_of_workers_is_refused(tmp_path):
     )
 
 
-def test_a_worker_to_keep_who_is_not_there_is_refused_with_those_who_are():
-    refusal(
-        zipped(FILES), "<bytes>: there is no worker 'A3': the workers are A1, A2", workers=["A3"]
-    )
-
-
 @pytest.mark.parametrize(
     ("data", "what"),
     [
@@ -445,29 +428,7 @@ def test_any_folder_is_read_or_refused(files, altered):
     read_or_refuse(zipped(texts), format="folder", altered=altered)
 
 
-@FUZZED
-@given(damaged(zipped(FILES), zipped(DIRTY)))
-def test_a_damaged_archive_is_read_or_refused(data):
-    read_or_refuse(data, format="folder")
-
-
-@FUZZED
-@given(damaged(*(FILES[name].encode() for name in sorted(FILES))), st.sampled_from(sorted(FILES)))
-def test_a_damaged_file_is_read_or_refused(data, name):
-    read_or_refuse(zipped({**FILES, name: data}), format="folder")
-
-
 # What comes back
-
-
-@given(crowds(odd=False))
-def test_what_was_written_is_read_back(crowd):
-    assert_holds(fitted(crowd, "folder"), "folder")
-
-
-@given(crowds())
-def test_what_does_not_come_back_is_said(crowd):
-    assert_says_losses(crowd, "folder")
 
 
 def document(**changes):
@@ -491,13 +452,6 @@ def test_files_lie_where_the_architecture_says():
         assert files == {"gold/d.txt": "x\tB-X\ny\tI-X\n", "answers/w/d.txt": "x\tB-X\ny\tI-X\n"}
 
 
-def test_a_folder_that_exists_is_left_alone(tmp_path):
-    tree(tmp_path, {"out/keep.txt": "mine"})
-    with pytest.raises(InputError, match="exists already: remove it or choose another name"):
-        write_crowd(document(), tmp_path / "out", format="folder")
-    assert [p.name for p in tmp_path.rglob("*")] == ["out", "keep.txt"]
-
-
 @pytest.mark.parametrize(
     "name", ["../x", "a/b", "a\\b", "..", ".hidden", "", "x" * 201, "a\nb", "a\0b"]
 )
@@ -509,11 +463,6 @@ def test_ids_that_cannot_be_names_of_files_are_refused_and_nothing_is_left(tmp_p
             write_crowd(crowd, tmp_path / "out", format="folder")
         assert repr(name) in str(caught.value)
     assert list(tmp_path.iterdir()) == []
-
-
-def test_a_worker_called_gold_is_refused(tmp_path):
-    with pytest.raises(InputError, match="'Gold' cannot be the name of a file"):
-        write_crowd(document(worker="Gold"), tmp_path / "out", format="folder")
 
 
 def two_documents(**answers):

@@ -173,13 +173,6 @@ def test_what_a_format_cannot_hold_is_returned(tmp_path):
     assert write_crowd(small(cost=5), tmp_path / "a.csv") == []
 
 
-def test_a_file_that_is_there_is_replaced_and_nothing_else_is_left(tmp_path):
-    write_crowd(small(), tmp_path / "a.tsv")
-    write_crowd(small(tokens=["p", "q"]), tmp_path / "a.tsv")
-    assert read_crowd(tmp_path / "a.tsv").tokens_list == [["p", "q"]]
-    assert leave(tmp_path) == ["a.tsv"]
-
-
 def broken():
     yield "begun\n"
     raise OSError(28, "No space left on device")
@@ -202,16 +195,6 @@ def test_a_folder_that_fails_leaves_nothing(tmp_path):
     with pytest.raises(KeyboardInterrupt):
         write_folder(tmp_path / "out", fill)
     assert leave(tmp_path) == []
-
-
-@pytest.mark.parametrize("kind", ["wide", "long", "parquet", "folder", "spans"])
-def test_a_path_that_cannot_be_written_is_refused(tmp_path, kind):
-    with pytest.raises(InputError, match=r"cannot write .*nowhere"):
-        write_crowd(small(), tmp_path / "nowhere" / "a", format=kind)
-    (tmp_path / "taken").mkdir()
-    with pytest.raises(InputError, match="taken"):
-        write_crowd(small(), tmp_path / "taken", format=kind)
-    assert leave(tmp_path) == ["taken"]
 
 
 def test_a_new_file_has_the_rights_of_other_new_files(tmp_path):

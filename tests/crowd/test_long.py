@@ -12,21 +12,15 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import assume, given
+from hypothesis import given
 from hypothesis import strategies as st
 
 import goldspan
-from crowd_strategies import crowds
 from crowd_tables import (
-    TABLE_TEXT,
     assert_holds,
     assert_loses,
     assert_same,
-    assert_says_losses,
     crowd_of,
-    damaged,
-    fitted,
-    read_or_refuse,
     refusal,
     small,
     written,
@@ -36,7 +30,6 @@ from goldspan.crowd.labels import recode
 from goldspan.crowd.losses import losses
 from goldspan.errors import InputError
 from goldspan.spans import Codec
-from torture import FUZZED
 
 SINGLE = "task,worker,label,gold\n1,a,x,x\n1,b,y,x\n2,a,,\n2,b,y,\n"
 SEQUENCE = (
@@ -137,12 +130,6 @@ def test_workers_to_keep_can_be_named_and_items_stay():
     assert "1 workers left out, because others were named" in report.notes
     assert report.adds_up
     assert report.n_placed == 1
-
-
-def test_a_worker_to_keep_who_is_not_there_is_refused_with_those_who_are():
-    refusal(
-        SINGLE.encode(), "<bytes>: there is no worker 'zoe': the workers are a, b", workers=["zoe"]
-    )
 
 
 # Sequences
@@ -583,51 +570,7 @@ def test_a_damaged_parquet_file_is_refused():
         )
 
 
-@FUZZED
-@given(TABLE_TEXT)
-def test_any_text_is_read_or_refused(text):
-    data = text.encode("utf-8", "replace")
-    for header in (b"", b"task,worker,label\n", b"item,worker,position,token,label,attempt\n"):
-        read_or_refuse(header + data, format="long")
-
-
-@FUZZED
-@given(st.binary(max_size=60))
-def test_any_bytes_are_read_or_refused(data):
-    for start in (b"", b"task,worker,label\n", b"PAR1"):
-        read_or_refuse(start + data, format="long")
-
-
-PARQUET = parquet(task=[1, 2], worker=["a", "b"], label=["x", None], submitted=[1, 2])
-TIMED = rows(
-    '1,a,0,"x",O,O,0,2024-01-01',
-    "1,a,1,y,O,O,0,5",
-    "1,b,0,x,B-X,O,1,",
-    header="item,worker,position,token,label,gold,attempt,submitted",
-).encode()
-
-
-@FUZZED
-@given(
-    damaged(SINGLE.encode(), SEQUENCE.encode(), TIMED, PARQUET), st.sampled_from(["last", "first"])
-)
-def test_a_damaged_table_is_read_or_refused(data, repeated):
-    read_or_refuse(data, format="long", repeated=repeated)
-
-
 # What comes back
-
-
-@given(crowds(odd=False), st.sampled_from(["crowd.csv", "crowd.tsv", "crowd.csv.gz"]))
-def test_what_was_written_is_read_back(crowd, name):
-    crowd = fitted(crowd, "long")
-    assume(crowd is not None)
-    assert_holds(crowd, "long", name)
-
-
-@given(crowds(), st.sampled_from(["crowd.csv", "crowd.tsv"]))
-def test_what_does_not_come_back_is_said(crowd, name):
-    assert_says_losses(crowd, "long", name)
 
 
 def test_a_quote_comes_back_from_a_tsv():

@@ -4,29 +4,22 @@ from __future__ import annotations
 
 import io
 import json
-from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 import goldspan
-from crowd_strategies import crowds
 from crowd_tables import (
     assert_same,
     crowd_of,
-    damaged,
     read_or_refuse,
     refusal,
     small,
     written,
 )
 from goldspan.crowd import CrowdBuilder, write_crowd
-from goldspan.crowd.losses import losses
-from torture import FUZZED
 
 
 def bytes_of(crowd):
@@ -57,14 +50,6 @@ def layout(**changes):
 # What comes back
 
 
-@given(crowds())
-def test_every_crowd_comes_back(crowd):
-    assert losses(crowd, "parquet") == []
-    with written(crowd, "parquet", "crowd.parquet") as (path, lost):
-        assert lost == []
-        assert_same(goldspan.read_crowd(path), crowd)
-
-
 def test_what_nobody_answered_comes_back():
     builder = CrowdBuilder()
     builder.add_item("a", ["x"])
@@ -87,24 +72,6 @@ def test_the_order_of_workers_answers_and_tags_comes_back():
 def test_the_report_counts_the_labels():
     report = goldspan.read_crowd(bytes_of(crowd_of([{"v": ["B-X", None]}]))).import_report
     assert (report.format, report.n_labels, report.n_placed) == ("parquet", 1, 1)
-
-
-def test_the_same_crowd_gives_the_same_bytes():
-    assert bytes_of(small()) == bytes_of(small())
-
-
-def test_workers_to_keep_can_be_named():
-    data = bytes_of(crowd_of([{"v": ["B-X"], "w": ["O"]}, {"v": ["O"]}]))
-    crowd = goldspan.read_crowd(data, workers=["w"])
-    assert crowd.worker_ids.to_pylist() == ["w"]
-    assert [crowd.answers_of(n) for n in range(2)] == [{"w": ["O"]}, {}]
-    refusal(data, "there is no worker 'x': the workers are v, w", workers=["x"])
-
-
-def test_the_first_answer_can_count():
-    data = bytes_of(small(tags=["B-X", "I-X"], again=["O", "O"]))
-    assert goldspan.read_crowd(data).answers_of("i") == {"w": ["O", "O"]}
-    assert goldspan.read_crowd(data, repeated="first").answers_of("i") == {"w": ["B-X", "I-X"]}
 
 
 # What is refused
@@ -168,24 +135,6 @@ def test_a_flipped_byte_of_the_data_is_noticed():
         broken[place] ^= 0xFF
         back = read_or_refuse(bytes(broken), format="parquet")
         assert back is None or back == crowd
-
-
-BASE = bytes_of(
-    replace(small(gold=["B-X", None], again=["O", None], cost=5), texts=pa.array(["x y"]))
-)
-
-
-@FUZZED
-@given(damaged(BASE, layout()))
-def test_a_damaged_file_is_read_or_refused(data):
-    read_or_refuse(data, format="parquet")
-
-
-@FUZZED
-@given(st.binary(max_size=80))
-def test_any_bytes_are_read_or_refused(data):
-    read_or_refuse(data, format="parquet")
-    read_or_refuse(b"PAR1" + data + b"PAR1", format="parquet")
 
 
 @pytest.mark.realdata

@@ -8,22 +8,14 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 import goldspan
-from crowd_strategies import crowds
 from crowd_tables import (
-    TABLE_TEXT,
     assert_holds,
     assert_loses,
     assert_same,
-    assert_says_losses,
     crowd_of,
-    damaged,
     faults_of,
-    fitted,
-    read_or_refuse,
     refusal,
     small,
     written,
@@ -33,7 +25,6 @@ from goldspan.crowd.formats import wide
 from goldspan.crowd.labels import recode
 from goldspan.crowd.losses import losses
 from goldspan.spans import Codec, find_spans
-from torture import FUZZED
 
 TABLE = (
     "doc\tsent\ttoken\tgold\tA1\tA2\n"
@@ -146,16 +137,6 @@ def test_a_byte_order_mark_is_removed_and_the_report_says_so():
 @pytest.mark.parametrize("ends", ["\r\n", "\r"])
 def test_other_line_ends_change_nothing(ends):
     assert_same(read(TABLE.replace("\n", ends)), read(TABLE))
-
-
-def test_a_missing_last_line_end_changes_nothing():
-    assert_same(read(TABLE.rstrip("\n")), read(TABLE))
-
-
-def test_a_compressed_table_is_read(tmp_path):
-    path = tmp_path / "crowd.tsv.gz"
-    path.write_bytes(gzip.compress(TABLE.encode()))
-    assert_same(goldspan.read_crowd(path), read(TABLE))
 
 
 def test_labels_are_renamed_with_and_without_a_prefix():
@@ -380,37 +361,7 @@ def test_an_empty_file_is_refused():
         refusal(data, "<bytes>: the file is empty: is the path right?", format="wide")
 
 
-@FUZZED
-@given(TABLE_TEXT)
-def test_any_text_is_read_or_refused(text):
-    read_or_refuse(text.encode("utf-8", "replace"), format="wide")
-    read_or_refuse(b"token\tA\n" + text.encode("utf-8", "replace"), format="wide")
-
-
-@FUZZED
-@given(st.binary(max_size=60))
-def test_any_bytes_are_read_or_refused(data):
-    read_or_refuse(data, format="wide")
-    read_or_refuse(b"token\tA\n" + data, format="wide")
-
-
-@FUZZED
-@given(damaged(TABLE.encode(), SHEET.encode(), TABLE.encode("utf-16")), st.booleans())
-def test_a_damaged_table_is_read_or_refused(data, strict):
-    read_or_refuse(data, format="wide", strict=strict)
-
-
 # What comes back
-
-
-@given(crowds(odd=False))
-def test_what_was_written_is_read_back(crowd):
-    assert_holds(fitted(crowd, "wide"), "wide")
-
-
-@given(crowds())
-def test_what_does_not_come_back_is_said(crowd):
-    assert_says_losses(crowd, "wide")
 
 
 def test_workers_and_items_without_answers_come_back():

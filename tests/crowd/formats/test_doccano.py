@@ -7,27 +7,16 @@ import json
 import zipfile
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from crowd_strategies import (
-    SAMPLES,
-    alike,
-    common_crowds,
-    crowds,
-    damaged,
     folder_of,
-    is_crowd_or_refused,
     lines_of,
     read_as,
-    records,
 )
-from goldspan.crowd import CrowdBuilder, read_crowd
+from goldspan.crowd import read_crowd
 from goldspan.crowd.formats import doccano
-from goldspan.crowd.losses import losses
-from goldspan.crowd.source import Source, open_source
-from goldspan.errors import FormatError, GoldspanError, InputError
-from torture import FUZZED
+from goldspan.crowd.source import open_source
+from goldspan.errors import FormatError
 
 TEXT = "Ann Lee sang"
 ONE = {"id": 1, "text": TEXT, "label": [[0, 7, "PER"]], "Comments": []}
@@ -41,27 +30,6 @@ def message(*lines, **options) -> str:
     with pytest.raises(FormatError) as caught:
         read(*lines, **options)
     return str(caught.value)
-
-
-@given(common_crowds(columns=("groups", "attributes")))
-def test_what_is_written_reads_back_equal_unless_a_loss_is_named(tmp_path_factory, crowd):
-    path = tmp_path_factory.mktemp("doccano") / "all.jsonl"
-    doccano.write(crowd, path)
-    again = read_as(doccano, path)
-    assert alike(again, crowd) == (losses(crowd, "doccano") == [])
-    assert doccano.sniff(open_source(path)) == bool(len(crowd.answers) or crowd.gold is not None)
-    assert again.import_report.faults == ()
-
-
-@given(crowds())
-def test_a_loss_is_named_if_and_only_if_there_is_one(tmp_path_factory, crowd):
-    path = tmp_path_factory.mktemp("doccano") / "all.jsonl"
-    doccano.write(crowd, path)
-    try:
-        again = read_as(doccano, path)
-    except GoldspanError:
-        again = None
-    assert alike(again, crowd) == (losses(crowd, "doccano") == [])
 
 
 def test_lines_are_written_as_doccano_exports_them(tmp_path):
@@ -118,13 +86,6 @@ def test_a_zip_of_files_is_read():
 
 def test_bytes_without_a_name_have_one_annotator():
     assert read(ONE).worker_ids.to_pylist() == ["annotator"]
-
-
-def test_a_worker_called_gold_cannot_be_written(tmp_path):
-    builder = CrowdBuilder()
-    builder.add_answer(builder.add_item("a", ["x"]), "gold", ["O"])
-    with pytest.raises(InputError, match="worker 'gold' would be read as gold"):
-        doccano.write(builder.build(), tmp_path / "all.jsonl")
 
 
 def test_empty_lists_are_answers_without_a_span_and_are_counted():
@@ -249,41 +210,3 @@ def test_labels_that_are_no_names_are_refused():
     assert "expected a list of labels" in message(
         {**ONE, "label": ["x", 5]}, {**ONE, "label": ["x"]}
     )
-
-
-def test_windows_files_are_fine():
-    marked = b"\xef\xbb\xbf" + lines_of(ONE).replace(b"\n", b"\r\n")
-    assert read_as(doccano, marked) == read(ONE)
-
-
-@FUZZED
-@given(
-    records(
-        ["id", "text", "label", "entities", "user", "doc", "tokens", "token_start", "Comments"],
-        [
-            ONE,
-            {"id": 1, "text": "Ann sang", "label": ["pos"]},
-            {**ONE, "tokens": ["Ann Lee", "sang"]},
-        ],
-    )
-)
-def test_any_json_gives_a_crowd_or_one_clear_error(lines):
-    is_crowd_or_refused(lambda: read(*lines))
-
-
-@FUZZED
-@given(damaged(lines_of(ONE, {**ONE, "id": 2})))
-def test_damaged_bytes_give_a_crowd_or_one_clear_error(data):
-    is_crowd_or_refused(lambda: read_as(doccano, data))
-
-
-@pytest.mark.parametrize("name", sorted(SAMPLES))
-def test_only_its_own_files_are_claimed(name):
-    assert doccano.sniff(SAMPLES[name]) == (name == "doccano")
-
-
-@FUZZED
-@given(st.binary(max_size=40))
-def test_no_bytes_at_all_upset_the_guess(data):
-    assert doccano.sniff(Source("x", data)) is False
-    assert doccano.sniff(folder_of(a_DOT_jsonl=data)) is False

@@ -10,14 +10,9 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 from hypothesis import given
-from hypothesis import strategies as st
 
 from crowd_strategies import (
-    SAMPLES,
     alike,
-    common_crowds,
-    crowds,
-    damaged,
     folder_of,
     is_crowd_or_refused,
     read_as,
@@ -26,8 +21,8 @@ from crowd_strategies import (
 from goldspan.crowd import Crowd, CrowdBuilder, ReadOptions, read_crowd
 from goldspan.crowd.formats import label_studio
 from goldspan.crowd.losses import losses
-from goldspan.crowd.source import Source, open_source
-from goldspan.errors import FormatError, GoldspanError
+from goldspan.crowd.source import open_source
+from goldspan.errors import FormatError
 from goldspan.spans import Codec
 from torture import FUZZED
 
@@ -72,30 +67,6 @@ def message(*tasks, **options) -> str:
     with pytest.raises(FormatError) as caught:
         read(*tasks, **options)
     return str(caught.value)
-
-
-COLUMNS = ("groups", "attributes", "started", "submitted")
-
-
-@given(common_crowds(columns=COLUMNS))
-def test_what_is_written_reads_back_equal_unless_a_loss_is_named(tmp_path_factory, crowd):
-    path = tmp_path_factory.mktemp("ls") / "tasks.json"
-    label_studio.write(crowd, path)
-    again = read_as(label_studio, path)
-    assert alike(again, crowd) == (losses(crowd, "label-studio") == [])
-    assert label_studio.sniff(open_source(path))
-    assert again.import_report.faults == ()
-
-
-@given(crowds())
-def test_a_loss_is_named_if_and_only_if_there_is_one(tmp_path_factory, crowd):
-    path = tmp_path_factory.mktemp("ls") / "tasks.json"
-    label_studio.write(crowd, path)
-    try:
-        again = read_as(label_studio, path)
-    except GoldspanError:
-        again = None
-    assert alike(again, crowd) == (losses(crowd, "label-studio") == [])
 
 
 def small(**changes) -> Crowd:
@@ -677,19 +648,6 @@ def test_a_single_task_is_fine():
     assert read_as(label_studio, json.dumps(task(by(1))).encode()).item_ids.to_pylist() == ["1"]
 
 
-GOOD = [
-    task(by(1, region(0, 3)), by(2, ground_truth=True)),
-    task(by({"email": "a"}, choice("pos"), created_at="2021-03-09T22:16:08Z", lead_time=1)),
-    minimal(1, label=[{"start": 0, "end": 3, "labels": ["PER"]}]),
-]
-
-
-@FUZZED
-@given(records(["id", "data", "annotations", "annotator", "text", "label", "predictions"], GOOD))
-def test_any_tasks_give_a_crowd_or_one_clear_error(tasks):
-    is_crowd_or_refused(lambda: read(*tasks))
-
-
 @FUZZED
 @given(
     records(
@@ -704,23 +662,6 @@ def test_any_annotations_give_a_crowd_or_one_clear_error(annotations, results, v
     found = [{"result": [*results, *spans], **one} for one in annotations]
     is_crowd_or_refused(lambda: read(task(*found)))
     is_crowd_or_refused(lambda: read(task(*annotations, by(5, *results), by(6, *spans))))
-
-
-@FUZZED
-@given(damaged(json.dumps(GOOD, indent=1).encode()))
-def test_damaged_bytes_give_a_crowd_or_one_clear_error(data):
-    is_crowd_or_refused(lambda: read_as(label_studio, data))
-
-
-@pytest.mark.parametrize("name", sorted(SAMPLES))
-def test_only_its_own_files_are_claimed(name):
-    assert label_studio.sniff(SAMPLES[name]) == (name == "label-studio")
-
-
-@FUZZED
-@given(st.binary(max_size=40))
-def test_no_bytes_at_all_upset_the_guess(data):
-    assert label_studio.sniff(Source("x", data)) is False
 
 
 @pytest.mark.parametrize("key", ["annotations", "completions", "predictions"])

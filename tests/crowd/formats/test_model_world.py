@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import sys
 import zipfile
-from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -18,20 +17,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import goldspan
-from crowd_strategies import common_crowds, crowds, damaged, only_used
-from crowd_tables import assert_same, assert_says_losses, read_or_refuse, refusal
+from crowd_tables import assert_same, assert_says_losses, damaged, read_or_refuse, refusal
 from goldspan.crowd import read_crowd, write_crowd
 from goldspan.crowd.formats.span_exports import SoftLabels
-from goldspan.crowd.losses import losses
 from goldspan.errors import (
     FormatError,
-    GoldspanError,
     InputError,
     MissingExtraError,
     UnavailableError,
 )
 
-FORMATS = ("gliner", "span-table", "cleanlab", "datasets", "webanno")
 SPANS = "\n".join(
     json.dumps(row)
     for row in [
@@ -59,36 +54,11 @@ def labels():
 # All of them
 
 
-@pytest.mark.parametrize("name", FORMATS)
-@given(crowd=crowds())
-def test_whatever_does_not_come_back_is_said(name, crowd):
-    assert_says_losses(crowd, name, "crowd.npz" if name == "cleanlab" else "crowd")
-
-
-@pytest.mark.parametrize("name", ["span-table", "cleanlab", "datasets", "webanno"])
-def test_spans_and_gold_come_back(name, tmp_path):
-    crowd = spans().as_gold()
-    assert write_crowd(crowd, tmp_path / "x", format=name) == []
-    back = read_crowd(tmp_path / "x")
-    assert back.import_report.format == name
-    assert_same(back, crowd)
-
-
 @pytest.mark.parametrize("name", ["cleanlab", "datasets"])
 def test_single_labels_come_back(name, tmp_path):
     crowd = labels().as_gold()
     assert write_crowd(crowd, tmp_path / "x", format=name) == []
     assert_same(read_crowd(tmp_path / "x"), crowd)
-
-
-@pytest.mark.parametrize("name", ["cleanlab", "datasets"])
-@given(crowd=common_crowds(columns=("groups",)))
-def test_the_last_answers_come_back(name, crowd):
-    once = replace(crowd.latest, attempt=np.zeros(len(crowd.latest), np.int16))
-    lost = losses(only_used(replace(crowd, answers=once), ()), name)
-    kinds = ("the encoding", "a column of", "tags that")
-    more = [one for one in lost if not one.startswith(kinds)]
-    assert all("in which every token was skipped" in one for one in more)
 
 
 @pytest.mark.parametrize("name", ["gliner", "span-table", "webanno"])
@@ -105,15 +75,6 @@ def test_what_is_not_installed_is_named(name, tmp_path, monkeypatch):
     with pytest.raises(MissingExtraError, match=r"needs (dkpro-cassis|spacy)"):
         write_crowd(spans(), tmp_path / "x", format=name)
     assert not (tmp_path / "x").exists()
-
-
-@pytest.mark.parametrize("name", ["span-table", "webanno"])
-@given(worker=st.sampled_from(["gold", "truth"]))
-def test_a_worker_who_would_be_read_as_gold_is_rejected(name, worker):
-    rows = SPANS.replace(b'"bob"', json.dumps(worker).encode())
-    crowd = read_crowd(rows, format="spans")
-    with pytest.raises(InputError, match="would be read as gold"):
-        losses(crowd, name)
 
 
 def test_formats_without_a_place_say_what_confidences_they_lose(tmp_path):
@@ -248,13 +209,6 @@ def test_cleanlab_gets_arrays(tmp_path):
     with np.load(tmp_path / "y.npz") as found:
         assert "pred_probs" not in found
         assert (found["labels"] == -1).all()
-
-
-@given(data=st.data())
-def test_damaged_arrays_are_read_or_rejected(tmp_path_factory, data):
-    path = tmp_path_factory.mktemp("arrays") / "x.npz"
-    write_crowd(labels(), path)
-    read_or_refuse(data.draw(damaged(path.read_bytes())), format="cleanlab")
 
 
 @pytest.mark.parametrize(
@@ -482,15 +436,6 @@ def test_a_format_that_there_is_not_is_refused(tmp_path):
         spans().write(tmp_path / "x", "glinet")
     with pytest.raises(InputError, match="can only be read"):
         spans().write(tmp_path / "x", "mturk")
-
-
-@pytest.mark.parametrize("name", [*FORMATS, "docbin", "xmi", "cas-json"])
-@pytest.mark.parametrize(
-    "data", [b"a,b\n1,2\n", b"[]", b"{}", b"\x78\x9cabc", b"PAR1", b"PK\x03\x04"]
-)
-def test_what_is_of_another_format_is_rejected(name, data):
-    with pytest.raises(GoldspanError):
-        read_crowd(data, format=name)
 
 
 def test_a_table_of_others_is_read_by_its_columns(tmp_path):

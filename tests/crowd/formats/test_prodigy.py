@@ -6,14 +6,8 @@ import json
 
 import pytest
 from hypothesis import given
-from hypothesis import strategies as st
 
 from crowd_strategies import (
-    SAMPLES,
-    alike,
-    common_crowds,
-    crowds,
-    damaged,
     folder_of,
     is_crowd_or_refused,
     lines_of,
@@ -21,9 +15,7 @@ from crowd_strategies import (
     records,
 )
 from goldspan.crowd.formats import prodigy
-from goldspan.crowd.losses import losses
-from goldspan.crowd.source import Source, open_source
-from goldspan.errors import FormatError, GoldspanError
+from goldspan.errors import FormatError
 from torture import FUZZED
 
 TEXT = "Ann Lee's song"
@@ -63,27 +55,6 @@ def message(*lines, **options) -> str:
     with pytest.raises(FormatError) as caught:
         read(*lines, **options)
     return str(caught.value)
-
-
-@given(common_crowds(columns=("groups", "attributes", "submitted"), texts=True))
-def test_what_is_written_reads_back_equal_unless_a_loss_is_named(tmp_path_factory, crowd):
-    path = tmp_path_factory.mktemp("prodigy") / "tasks.jsonl"
-    prodigy.write(crowd, path)
-    again = read_as(prodigy, path)
-    assert alike(again, crowd) == (losses(crowd, "prodigy") == [])
-    assert prodigy.sniff(open_source(path))
-    assert again.import_report.faults == ()
-
-
-@given(crowds() | common_crowds(columns=("submitted",)))
-def test_a_loss_is_named_if_and_only_if_there_is_one(tmp_path_factory, crowd):
-    path = tmp_path_factory.mktemp("prodigy") / "tasks.jsonl"
-    prodigy.write(crowd, path)
-    try:
-        again = read_as(prodigy, path)
-    except GoldspanError:
-        again = None
-    assert alike(again, crowd) == (losses(crowd, "prodigy") == [])
 
 
 def test_tasks_are_written_as_prodigy_writes_them(tmp_path):
@@ -305,22 +276,6 @@ def test_a_wrong_field_is_refused_with_its_place(change, said):
     assert said in text
 
 
-def test_windows_files_are_fine():
-    marked = b"\xef\xbb\xbf" + lines_of(ONE).replace(b"\n", b"\r\n")
-    assert read_as(prodigy, marked) == read(ONE)
-
-
-@FUZZED
-@given(
-    records(
-        sorted({*ONE, *CHOICE, "item", "meta", "doc", "label"}),
-        [ONE, CHOICE, {"text": TEXT, "label": "x", "answer": "accept"}],
-    )
-)
-def test_any_json_gives_a_crowd_or_one_clear_error(lines):
-    is_crowd_or_refused(lambda: read(*lines))
-
-
 @FUZZED
 @given(
     records(["text", "start", "end", "id"], TOKENS),
@@ -329,21 +284,3 @@ def test_any_json_gives_a_crowd_or_one_clear_error(lines):
 def test_any_tokens_and_spans_give_a_crowd_or_one_clear_error(tokens, spans):
     is_crowd_or_refused(lambda: read({**ONE, "tokens": tokens}))
     is_crowd_or_refused(lambda: read({**ONE, "spans": spans}))
-
-
-@FUZZED
-@given(damaged(lines_of(ONE, CHOICE)))
-def test_damaged_bytes_give_a_crowd_or_one_clear_error(data):
-    is_crowd_or_refused(lambda: read_as(prodigy, data))
-
-
-@pytest.mark.parametrize("name", sorted(SAMPLES))
-def test_only_its_own_files_are_claimed(name):
-    assert prodigy.sniff(SAMPLES[name]) == (name == "prodigy")
-
-
-@FUZZED
-@given(st.binary(max_size=40))
-def test_no_bytes_at_all_upset_the_guess(data):
-    assert prodigy.sniff(Source("x", data)) is False
-    assert prodigy.sniff(folder_of(a_DOT_jsonl=data)) is False

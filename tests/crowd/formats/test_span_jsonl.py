@@ -8,26 +8,17 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from crowd_strategies import (
-    SAMPLES,
-    crowds,
-    damaged,
-    is_crowd_or_refused,
     lines_of,
     read_as,
-    records,
 )
 from goldspan.crowd import CrowdBuilder, ReadOptions, read_crowd, write_crowd
-from goldspan.crowd.detection import guess_format
 from goldspan.crowd.formats import span_jsonl
 from goldspan.crowd.losses import losses
-from goldspan.crowd.source import Source, open_source
+from goldspan.crowd.source import open_source
 from goldspan.errors import FormatError, InputError, UnknownNameError
 from goldspan.spans import Codec
-from torture import FUZZED
 
 HEADER = {"goldspan": 1, "encoding": "BIO", "types": ["LOC", "PER"], "workers": ["A01", "A02"]}
 ITEM = {
@@ -51,19 +42,6 @@ def message(*lines, **options) -> str:
     with pytest.raises(FormatError) as caught:
         read(*lines, **options)
     return str(caught.value)
-
-
-@given(crowds())
-def test_everything_of_a_crowd_survives(tmp_path_factory, crowd):
-    path = tmp_path_factory.mktemp("spans") / "crowd.jsonl"
-    span_jsonl.write(crowd, path)
-    again = read_as(span_jsonl, path)
-    assert losses(crowd, "spans") == []
-    assert again == crowd
-    assert span_jsonl.sniff(open_source(path))
-    assert again.import_report.format == "spans"
-    assert again.import_report.faults == ()
-    assert again.import_report.n_labels == int((crowd.answers.codes >= 0).sum())
 
 
 def test_a_crowd_is_read_from_lines_of_items():
@@ -161,13 +139,6 @@ def test_what_cannot_be_held_is_named(tmp_path):
     assert again == {"when": ["1970-01-01 00:00:00"], "x": [None]}
     (lost,) = losses(read(HEADER, ITEM).select_items(np.zeros(0, np.int64)), "spans")
     assert "the file is rejected" in lost
-
-
-def test_a_compressed_file_has_the_same_content(tmp_path):
-    crowd = read(HEADER, ITEM)
-    write_crowd(crowd, tmp_path / "crowd.jsonl.gz")
-    assert (tmp_path / "crowd.jsonl.gz").read_bytes()[:2] == b"\x1f\x8b"
-    assert read_crowd(tmp_path / "crowd.jsonl.gz") == crowd
 
 
 def test_nothing_is_written_if_writing_fails(tmp_path):
@@ -566,43 +537,11 @@ def test_a_long_line_is_read():
     assert crowd.answers_of("1")["w"][-1] == "B-X"
 
 
-@FUZZED
-@given(
-    records(
-        sorted(
-            {*ITEM, *FLAT, *HEADER, "tags", "skipped", "unit", "token_start", "attempt", "cost"}
-        ),
-        [HEADER, ITEM, FLAT],
-    ),
-    st.sampled_from(["codepoint", "utf16"]),
-)
-def test_any_json_gives_a_crowd_or_one_clear_error(lines, offsets):
-    is_crowd_or_refused(lambda: read(*lines, offsets=offsets))
-
-
-@FUZZED
-@given(damaged(lines_of(HEADER, ITEM, FLAT)))
-def test_damaged_bytes_give_a_crowd_or_one_clear_error(data):
-    is_crowd_or_refused(lambda: read_as(span_jsonl, data))
-
-
 def test_unknown_options_are_refused():
     with pytest.raises(UnknownNameError, match="kind of offsets"):
         read(FLAT, offsets="bytes")
     with pytest.raises(InputError, match="cannot be read as PLAIN"):
         read(FLAT, encoding="PLAIN")
-
-
-@pytest.mark.parametrize("name", sorted(SAMPLES))
-def test_only_its_own_files_are_claimed(name):
-    assert span_jsonl.sniff(SAMPLES[name]) == (name == "spans")
-    assert guess_format(SAMPLES[name]) == name
-
-
-@FUZZED
-@given(st.binary(max_size=40) | st.text(max_size=40).map(str.encode))
-def test_no_bytes_at_all_upset_the_guess(data):
-    assert span_jsonl.sniff(Source("x", data)) in {True, False}
 
 
 def test_a_file_that_begins_with_items_alone_is_still_recognised():

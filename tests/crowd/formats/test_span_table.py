@@ -13,9 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import goldspan
-from crowd_tables import damaged, read_or_refuse
+from crowd_tables import read_or_refuse
 from goldspan.errors import FormatError, GoldspanError, InputError
-from torture import FUZZED
 
 TEXT = 'Ann said "😀, hi"\r\nto Bob'
 LONG = "x " * 60_000 + "Rome"
@@ -238,13 +237,6 @@ def test_columns_that_are_not_read_are_named():
     rows = [{**row, "confidence": 0.5} for row in ROWS]
     notes = goldspan.read_crowd(rows).import_report.notes
     assert "columns that are not read: confidence" in notes
-
-
-@FUZZED
-@given(damaged(table(ROWS), table(ROWS, "\t"), parquet(ROWS)))
-def test_a_damaged_file_is_read_or_refused(data):
-    read_or_refuse(data)
-    read_or_refuse(data, format="span-table")
 
 
 CELLS = st.one_of(

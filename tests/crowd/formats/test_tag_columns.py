@@ -15,9 +15,8 @@ from hypothesis import strategies as st
 
 import goldspan
 from crowd_strategies import lines_of
-from crowd_tables import damaged, read_or_refuse
+from crowd_tables import read_or_refuse
 from goldspan.errors import GoldspanError, InputError
-from torture import FUZZED
 
 NAMES = ["O", "B-PER", "I-PER"]
 ROWS = [
@@ -215,13 +214,6 @@ def test_what_cannot_be_read_as_a_whole_is_refused():
 def test_broken_metadata_are_passed_over():
     table = pa.Table.from_pylist(ROWS).replace_schema_metadata({"huggingface": "{"})
     assert goldspan.read_crowd(table).n_workers == 2
-
-
-@FUZZED
-@given(damaged(parquet(ROWS), lines_of(*ROWS), parquet(CODED, {"ann": feature(NAMES, "list")})))
-def test_a_damaged_file_is_read_or_refused(data):
-    read_or_refuse(data)
-    read_or_refuse(data, format="tag-columns")
 
 
 TAGS = st.lists(st.none() | st.integers(-2, 3) | st.sampled_from([*NAMES, "x", ""]), max_size=3)
