@@ -13,8 +13,8 @@ from goldspan.report.drawing import (
     POINT,
     WRONG,
     bare,
+    default_style,
     new_figure,
-    own_settings,
     write,
 )
 from studies.campaign_ner.tables import MARGIN, Mean, fixed_line
@@ -42,7 +42,7 @@ def draw(found: dict[str, list[Mean]]) -> Figure:
     random = [stages[0] for name, stages in found.items() if name.endswith("% at random")]
     lines |= {"fixed redundancy": fixed_line(found), "at random": random}
     target = found[FULL][0].f1 - MARGIN
-    with own_settings():
+    with default_style():
         left, right = figure.subplots(1, 2, sharey=True)
         for ax, of, title in (
             (left, "answers", "% of all answers"),

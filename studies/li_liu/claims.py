@@ -454,11 +454,11 @@ def _picture(found: dict[Setting, dict[str, Floats]]) -> Figure:
     Raises:
         MissingExtraError: Matplotlib is not installed.
     """
-    from goldspan.report.drawing import FONT, GRID, INK, MUTED, bare, new_figure, own_settings
+    from goldspan.report.drawing import FONT, GRID, INK, MUTED, bare, default_style, new_figure
     from goldspan.report.drawing import write as write_words
 
     figure = new_figure(8.4, 7.6)
-    with own_settings():
+    with default_style():
         axes = figure.subplots(3, 2)
         figure.subplots_adjust(left=0.07, right=0.98, top=0.96, bottom=0.06, hspace=0.42)
         for ax, (group, settings) in zip(axes.ravel(), GROUPS.items(), strict=True):

@@ -13,8 +13,8 @@ from goldspan.report.drawing import (
     POINT,
     WRONG,
     bare,
+    default_style,
     new_figure,
-    own_settings,
     write,
 )
 from studies.li_liu.panels import Curves
@@ -53,7 +53,7 @@ def panel_figure(found: Sequence[Curves]) -> Figure:
     """
     height = HEIGHT * len(found) + 0.9
     figure = new_figure(WIDTH * COLUMNS + 0.4, height)
-    with own_settings():
+    with default_style():
         axes = figure.subplots(len(found), COLUMNS, squeeze=False)
         figure.subplots_adjust(
             left=0.07, right=0.98, top=1 - 0.3 / height, bottom=1.3 / height, hspace=0.42

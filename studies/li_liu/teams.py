@@ -428,13 +428,13 @@ def _picture(found: dict[Case, list[Found]]) -> Figure:
     Raises:
         MissingExtraError: Matplotlib is not installed.
     """
-    from goldspan.report.drawing import FONT, GRID, INK, MUTED, bare, new_figure, own_settings
+    from goldspan.report.drawing import FONT, GRID, INK, MUTED, bare, default_style, new_figure
     from goldspan.report.drawing import write as write_words
 
     n_rows = -(-len(found) // COLUMNS)
     height = 2.3 * n_rows + 0.7
     figure = new_figure(8.4, height)
-    with own_settings():
+    with default_style():
         axes = figure.subplots(n_rows, COLUMNS, squeeze=False).ravel()
         figure.subplots_adjust(
             left=0.06, right=0.98, top=1 - 0.3 / height, bottom=1.0 / height, hspace=0.6

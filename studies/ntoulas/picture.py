@@ -12,8 +12,8 @@ from goldspan.report.drawing import (
     POINT,
     WRONG,
     bare,
+    default_style,
     new_figure,
-    own_settings,
     write,
 )
 from studies.ntoulas.scores import mean_and_error
@@ -43,7 +43,7 @@ def draw(found: Found) -> Figure:
     n_rows = -(-n // COLUMNS)
     height = HEIGHT * n_rows + 0.6
     figure = new_figure(WIDTH * min(n, COLUMNS), height)
-    with own_settings():
+    with default_style():
         for place, classifier in enumerate(found.classifiers):
             axes = figure.add_subplot(n_rows, min(n, COLUMNS), place + 1)
             _panel(axes, found, classifier)

@@ -14,8 +14,8 @@ from goldspan.report.drawing import (
     MUTED,
     POINT,
     bare,
+    default_style,
     new_figure,
-    own_settings,
     write,
 )
 from studies.rodrigues.methods import OWN, Reliability
@@ -46,7 +46,7 @@ def score_figure(runs: Runs, first: str, scattered: str | None = None) -> Figure
     height = max(0.75 + ROW * len(methods), 3.0 if scattered in methods else 0.0)
     margin = max(1.2, 0.15 + LETTER * max(map(len, methods)))
     figure = new_figure(margin + WIDTH * n_panels, height)
-    with own_settings():
+    with default_style():
         axes = figure.subplots(1, n_panels, squeeze=False)[0]
         side = margin / figure.get_figwidth()
         figure.subplots_adjust(left=side, right=0.98, top=1 - 0.35 / height, bottom=0.42 / height)

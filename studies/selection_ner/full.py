@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from goldspan.report.drawing import FONT, INK, MUTED, bare, new_figure, own_settings
+from goldspan.report.drawing import FONT, INK, MUTED, bare, default_style, new_figure
 from goldspan.runners import Threads
 from studies.selection_ner.bench import STEPS, Bench
 from studies.selection_ner.experiment import Told, carry_out, finished
@@ -194,7 +194,7 @@ def figure(runs: Runs, extent: Whole, *, published: bool = True) -> Figure:
     """
     tests = tests_of(runs)
     found = new_figure(4.6 * len(tests), 3.6)
-    with own_settings():
+    with default_style():
         axes = found.subplots(1, len(tests), squeeze=False)[0]
         found.subplots_adjust(left=0.06, right=0.99, top=0.91, bottom=0.26, wspace=0.14)
         for ax, test in zip(axes, tests, strict=True):

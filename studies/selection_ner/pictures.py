@@ -14,8 +14,8 @@ from goldspan.report.drawing import (
     POINT,
     WRONG,
     bare,
+    default_style,
     new_figure,
-    own_settings,
     write,
 )
 from studies.selection_ner.journal import Runs
@@ -47,7 +47,7 @@ def curve_figure(runs: Runs, extent: Extent) -> Figure:
     """
     tests = tests_of(runs)
     figure = new_figure(WIDTH * (len(tests) + 1), HEIGHT)
-    with own_settings():
+    with default_style():
         axes = figure.subplots(1, len(tests) + 1, squeeze=False)[0]
         figure.subplots_adjust(left=0.035, right=0.99, top=0.91, bottom=0.23, wspace=0.13)
         for ax, test in zip(axes, tests, strict=False):

@@ -17,7 +17,7 @@ from examples.model_server import ModelServer, capitals
 from goldspan.annotators import AnnotationTask, SoftSpan, read_worker
 from goldspan.annotators.base import Usage
 from goldspan.annotators.llm import LanguageModel, draw_examples
-from goldspan.annotators.prompt import Prompt, code_of, content_hash, hash_of
+from goldspan.annotators.prompt import Prompt, code_of
 from goldspan.errors import InputError
 from goldspan.protocols import PoolItem
 from goldspan.spans import Codec
@@ -398,26 +398,6 @@ def test_replies_of_another_address_are_not_those_of_this_one(server, tmp_path):
         with opened(other, tmp_path, base_url=f"{other.url}/") as model:
             assert model.estimate(ITEMS).cached == 3
             assert sum(one["replies"] for one in model.facts()["models"]) == 3
-    assert len(server.calls) == 3
-
-
-def test_replies_that_were_kept_without_the_address_are_still_read(server, tmp_path):
-    first = asked(server, cache=tmp_path)
-    with opened(server, tmp_path) as model:
-        old = {
-            model.key_of(item): hash_of(["small", model.prompt_hash, content_hash(item)])
-            for item in ITEMS
-        }
-        prompt = model.prompt_hash
-    with sqlite3.connect(tmp_path / "replies.sqlite") as base:
-        for new, key in old.items():
-            done = base.execute("UPDATE calls SET key = ?, prompt = ? WHERE key = ?",
-                                (key, prompt, new))  # fmt: skip
-            assert done.rowcount == 1
-    with opened(server, tmp_path) as model:
-        assert [model.key_of(item) for item in ITEMS] == list(old.values())
-        assert list(model.label(ITEMS)) == first
-        assert sum(one["replies"] for one in model.facts()["models"]) == 3
     assert len(server.calls) == 3
 
 

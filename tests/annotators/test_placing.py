@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from goldspan.annotators.base import SoftSpan
-from goldspan.annotators.placing import Said, place_characters, place_said, with_text
+from goldspan.annotators.placing import Quoted, place_characters, place_quoted, with_text
 from goldspan.protocols import PoolItem
 from goldspan.spans import tokenize
 
@@ -47,24 +47,24 @@ def test_an_item_without_a_text_has_its_words_with_blanks_between():
     ],
 )
 def test_a_quote_is_found_between_words_whatever_the_space_and_the_capitals(text, quote, expected):
-    placed = place_said(item_of(text), [Said("PER", quote)], NAMES)
+    placed = place_quoted(item_of(text), [Quoted("PER", quote)], NAMES)
     assert places(placed) == expected
     assert len(placed.unplaced) == (not expected)
 
 
 def test_with_tokens_of_several_words_a_quote_takes_whole_ones():
-    placed = place_said(item_of("to London, then", "space"), [Said("LOC", "London")], NAMES)
+    placed = place_quoted(item_of("to London, then", "space"), [Quoted("LOC", "London")], NAMES)
     assert places(placed) == [(1, 2)]
 
 
 def test_exact_words_go_before_those_with_other_capitals():
-    placed = place_said(item_of("us and US"), [Said("LOC", "US")], NAMES)
+    placed = place_quoted(item_of("us and US"), [Quoted("LOC", "US")], NAMES)
     assert places(placed) == [(2, 3)]
 
 
 def test_the_nth_mention_is_the_nth_place_and_one_too_many_is_listed():
-    said = [Said("PER", "Ann")] * 3
-    placed = place_said(item_of("Ann met Ann"), said, NAMES)
+    said = [Quoted("PER", "Ann")] * 3
+    placed = place_quoted(item_of("Ann met Ann"), said, NAMES)
     assert places(placed) == [(0, 1), (2, 3)]
     assert placed.unplaced == ["PER 'Ann' is said 3 times, and the text has it 2 times"]
 
@@ -87,23 +87,25 @@ def test_the_nth_mention_is_the_nth_place_and_one_too_many_is_listed():
     ],
 )
 def test_quotes_find_the_place_that_was_meant(text, said, expected):
-    quotes = [Said(*one.split(" ", 1)) for one in said]
-    placed = place_said(item_of(text, "space"), quotes, NAMES)
+    quotes = [Quoted(*one.split(" ", 1)) for one in said]
+    placed = place_quoted(item_of(text, "space"), quotes, NAMES)
     assert [f"{span.type} {span.start}-{span.end}" for span in placed.spans] == expected
     assert placed.unplaced == []
 
 
 def test_numbers_and_words_agree_whatever_the_spelling_of_accents():
-    placed = place_said(item_of("Jose\u0301 sang"), [Said("PER", "Jos\u00e9", 0, 0)], NAMES)
+    placed = place_quoted(item_of("Jose\u0301 sang"), [Quoted("PER", "Jos\u00e9", 0, 0)], NAMES)
     assert places(placed) == [(0, 1)]
 
 
 def test_words_between_the_tokens_and_tokens_that_are_not_in_the_text_do_no_harm():
     gap = PoolItem("1", ("Ann", "Bob"), text="Ann @@@ Bob", token_start=(0, 8))
-    assert place_said(gap, [Said("PER", "@@@")], NAMES).unplaced == ["PER '@@@' is not in the text"]
+    assert place_quoted(gap, [Quoted("PER", "@@@")], NAMES).unplaced == [
+        "PER '@@@' is not in the text"
+    ]
     other = PoolItem("1", ("``", "Ann", "''"), text='"Ann"')
-    assert places(place_said(other, [Said("PER", "Ann")], NAMES)) == [(1, 2)]
-    assert places(place_said(other, [Said("PER", "Ann", 0, 0)], NAMES)) == [(1, 2)]
+    assert places(place_quoted(other, [Quoted("PER", "Ann")], NAMES)) == [(1, 2)]
+    assert places(place_quoted(other, [Quoted("PER", "Ann", 0, 0)], NAMES)) == [(1, 2)]
 
 
 @pytest.mark.parametrize(
@@ -122,17 +124,17 @@ def test_words_between_the_tokens_and_tokens_that_are_not_in_the_text_do_no_harm
 )
 def test_numbers_and_words_are_held_against_each_other(first, last, quote, expected):
     item = item_of("Ann Lee saw . Ann Lee")
-    placed = place_said(item, [Said("PER", quote, first, last)], NAMES)
+    placed = place_quoted(item, [Quoted("PER", quote, first, last)], NAMES)
     assert places(placed) == expected
     assert len(placed.unplaced) == (not expected)
 
 
 def test_labels_that_there_are_not_and_overlaps_are_listed():
     said = [
-        Said("EVIL", "Ann", 0, 0), Said("PER", "Ann Lee", 0, 1), Said("LOC", "Lee", 1, 1),
-        Said("PER", "Ann Lee", 0, 1),
+        Quoted("EVIL", "Ann", 0, 0), Quoted("PER", "Ann Lee", 0, 1), Quoted("LOC", "Lee", 1, 1),
+        Quoted("PER", "Ann Lee", 0, 1),
     ]  # fmt: skip
-    placed = place_said(item_of("Ann Lee"), said, NAMES)
+    placed = place_quoted(item_of("Ann Lee"), said, NAMES)
     assert placed.spans == [SoftSpan("PER", 0, 2)]
     assert placed.unplaced == [
         "'EVIL' of 'Ann' is not a label of the task",
@@ -159,9 +161,9 @@ def test_words_of_the_text_are_always_placed_where_they_are(parts, data):
     last = data.draw(st.integers(first, len(item.tokens) - 1))
     starts = item.token_start
     quote = item.text[starts[first] : starts[last] + len(item.tokens[last])]
-    placed = place_said(item, [Said("PER", quote, first, last)], NAMES)
+    placed = place_quoted(item, [Quoted("PER", quote, first, last)], NAMES)
     assert places(placed) == [(first, last + 1)]
-    alone = place_said(item, [Said("PER", quote)], NAMES)
+    alone = place_quoted(item, [Quoted("PER", quote)], NAMES)
     (found,) = alone.spans
     squeezed = "".join(item.tokens[found.start : found.end])
     assert squeezed.casefold() == "".join(quote.split()).casefold()
@@ -170,7 +172,7 @@ def test_words_of_the_text_are_always_placed_where_they_are(parts, data):
 @given(words, st.text(max_size=8), st.integers(-3, 9), st.integers(-3, 9))
 def test_whatever_is_said_is_placed_or_listed_once(parts, quote, first, last):
     item = item_of(" ".join(parts))
-    placed = place_said(item, [Said("PER", quote, first, last)], NAMES)
+    placed = place_quoted(item, [Quoted("PER", quote, first, last)], NAMES)
     assert len(placed.spans) + len(placed.unplaced) == 1
     for span in placed.spans:
         assert 0 <= span.start < span.end <= len(item.tokens)

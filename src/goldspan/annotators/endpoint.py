@@ -88,13 +88,13 @@ class Endpoint:
             status, headers, content = self._once(body, name)
             if 200 <= status < 300:
                 return _object(content)
-            why = f"{status}: {self._told(content)}" if status else self._told(content)
+            why = f"{status}: {self._error_text(content)}" if status else self._error_text(content)
             if 300 <= status < 400:
                 raise NotTakenError(status, self._redirected(headers.get("location", "")))
             if status == 404:
-                raise NotTakenError(status, f"{self._told(content)} (asked at {self.url})")
+                raise NotTakenError(status, f"{self._error_text(content)} (asked at {self.url})")
             if status and status not in _LATER and status < 500:
-                raise NotTakenError(status, self._told(content))
+                raise NotTakenError(status, self._error_text(content))
             if b"insufficient_quota" in content:
                 raise NotServedError(why, is_final=True)
             told = _retry_after(headers.get("retry-after", ""))
@@ -148,11 +148,13 @@ class Endpoint:
 
     def _redirected(self, location: str) -> str:
         """Say where a redirection leads, without the query, which may hold a secret."""
-        parts = urlsplit(self._told(location.encode("utf-8", "replace"))) if location else None
+        parts = (
+            urlsplit(self._error_text(location.encode("utf-8", "replace"))) if location else None
+        )
         where = f" to {parts.scheme}://{parts.netloc.rpartition('@')[2]}" if parts else ""
         return f"it redirects{where}, which is not followed: name the place itself as base_url"
 
-    def _told(self, content: bytes) -> str:
+    def _error_text(self, content: bytes) -> str:
         """Return what an endpoint says of an error, in one line, without the key."""
         text = content.decode("utf-8", "replace")
         try:
@@ -390,19 +392,19 @@ class Replies:
         """Keep the words of a prompt under its hash."""
         self._write("INSERT OR IGNORE INTO prompts VALUES (?, ?)", (prompt, content))
 
-    def models(self, prompt: str, before: str) -> list[tuple[str, str, int]]:
+    def models(self, prompt: str) -> list[tuple[str, str, int]]:
         """Return the models that replied to a prompt: id, fingerprint, number of replies."""
         return self._read(
             "SELECT model, fingerprint, count(*) FROM calls "
-            "WHERE prompt IN (?, ?) AND state = 'done' "
+            "WHERE prompt = ? AND state = 'done' "
             "GROUP BY model, fingerprint ORDER BY count(*) DESC, model, fingerprint",
-            (prompt, before),
+            (prompt,),
         )
 
-    def unsettled(self, prompt: str, before: str) -> int:
+    def unsettled(self, prompt: str) -> int:
         """Count the calls that were cut off by the end of a process: they may have been paid."""
-        sql = "SELECT coalesce(sum(cut), 0) FROM calls WHERE prompt IN (?, ?)"
-        ((n,),) = self._read(sql, (prompt, before))
+        sql = "SELECT coalesce(sum(cut), 0) FROM calls WHERE prompt = ?"
+        ((n,),) = self._read(sql, (prompt,))
         return int(n)
 
     def _read(self, sql: str, values: tuple[Any, ...]) -> list[Any]:

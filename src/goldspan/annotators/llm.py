@@ -417,7 +417,7 @@ class LanguageModel(Annotator):
         `drift` is whether the endpoint said in its replies to this prompt that it is more than one
         model; `unsettled` are calls that were cut off by a kill and may have been paid.
         """
-        models = self._replies.models(self._asked_as, self.prompt_hash)
+        models = self._replies.models(self._asked_as)
         return {
             "model": self.options.model,
             "prompt": self.prompt_hash,
@@ -425,7 +425,7 @@ class LanguageModel(Annotator):
                 {"model": model, "fingerprint": mark, "replies": n} for model, mark, n in models
             ],
             "drift": len({model for model, _, _ in models if model}) > 1,
-            "unsettled": self._replies.unsettled(self._asked_as, self.prompt_hash),
+            "unsettled": self._replies.unsettled(self._asked_as),
         }
 
     @property

@@ -40,7 +40,7 @@ def with_text(item: PoolItem) -> PoolItem:
     return replace(item, token_start=starts)
 
 
-class Said(NamedTuple):
+class Quoted(NamedTuple):
     """A span as it was said; what was not said is None."""
 
     label: str
@@ -96,7 +96,7 @@ def place_characters(
     return found.settle()
 
 
-def place_said(item: PoolItem, said: Sequence[Said], names: Collection[str]) -> Placed:
+def place_quoted(item: PoolItem, said: Sequence[Quoted], names: Collection[str]) -> Placed:
     """Place spans that were said by the numbers of their tokens, by their words, or both.
 
     Where numbers and words disagree, the words decide if the text has them; of several places the
@@ -105,7 +105,8 @@ def place_said(item: PoolItem, said: Sequence[Said], names: Collection[str]) -> 
     be, capitals, the spelling of accents and typographic signs are passed over.
 
     >>> item = PoolItem("1", ("Ann", "met", "Ann"))
-    >>> place_said(item, [Said("PER", "Ann"), Said("PER", "ann"), Said("PER", "Bob")], ["PER"])
+    >>> spans = [Quoted("PER", "Ann"), Quoted("PER", "ann"), Quoted("PER", "Bob")]
+    >>> place_quoted(item, spans, ["PER"])
     ... # doctest: +NORMALIZE_WHITESPACE
     Placed(spans=[SoftSpan(type='PER', start=0, end=1, probability=1.0),
                   SoftSpan(type='PER', start=2, end=3, probability=1.0)],
@@ -152,7 +153,7 @@ def placeable(item: PoolItem) -> PoolItem:
 
 
 def _place(
-    item: PoolItem, bounds: Sequence[tuple[int, int]], said: Said, free: _Free
+    item: PoolItem, bounds: Sequence[tuple[int, int]], said: Quoted, free: _Free
 ) -> tuple[int, int] | str:
     """Return the first token and one past the last, or why there are none."""
     first, last, quote = said.first, said.last, said.quote

@@ -17,7 +17,7 @@ from hashlib import blake2b
 from typing import Any
 
 from goldspan.annotators.base import AnnotationTask, SoftSpan
-from goldspan.annotators.placing import Placed, Said, place_said, placeable, with_text
+from goldspan.annotators.placing import Placed, Quoted, place_quoted, placeable, with_text
 from goldspan.protocols import PoolItem
 from goldspan.spans import parse
 from goldspan.spans.text import to_chars
@@ -139,22 +139,22 @@ class Prompt:
         if not isinstance(spans, list):
             raise InvalidReplyError('invalid: "spans" is not a list')
         sure = places.of_objects(start, spans)
-        said = [self._said(span, p) for span, p in zip(spans, sure, strict=True)]
-        placed: Placed = place_said(item, said, self.task.names)
+        said = [self._quoted(span, p) for span, p in zip(spans, sure, strict=True)]
+        placed: Placed = place_quoted(item, said, self.task.names)
         return Reading(tuple(placed.spans), unplaced=tuple(placed.unplaced))
 
-    def _said(self, span: Any, probability: float) -> Said:
+    def _quoted(self, span: Any, probability: float) -> Quoted:
         if not isinstance(span, dict):
             raise InvalidReplyError("invalid: a span is not an object")
         label, quote = span.get("label"), span.get("text")
         if not isinstance(label, str) or not isinstance(quote, str):
             raise InvalidReplyError('invalid: a span has no "label" and "text"')
         if self.form == "quotes":
-            return Said(label, quote, probability=probability)
+            return Quoted(label, quote, probability=probability)
         first, last = span.get("first"), span.get("last")
         if type(first) is not int or type(last) is not int:
             raise InvalidReplyError('invalid: "first" and "last" are not whole numbers')
-        return Said(label, quote, first, last, probability)
+        return Quoted(label, quote, first, last, probability)
 
     def _read_single(self, found: dict[str, Any], start: int, places: _Places) -> Reading:
         label, names = found.get("label"), self.task.names

@@ -327,7 +327,7 @@ def plan_rows(record: CampaignRecord) -> list[tuple[str, list[tuple[str, list[st
     for name in [*PLANNED_ORDER, *(key for key in record.plan if key not in PLANNED_ORDER)]:
         section = record.plan.get(name)
         if isinstance(section, Mapping) and not (name == "prices" and record.money is None):
-            rows = [(key, _lines(value)) for key, value in section.items() if _is_told(value)]
+            rows = [(key, _lines(value)) for key, value in section.items() if _has_value(value)]
             if rows:
                 found.append((name, rows))
     if record.changes:
@@ -345,7 +345,7 @@ def _changes(record: CampaignRecord) -> Iterator[tuple[str, list[str]]]:
     yield from lines.items()
 
 
-def _is_told(value: Any) -> bool:
+def _has_value(value: Any) -> bool:
     return value is not None and value not in ([], {}, (), "")
 
 

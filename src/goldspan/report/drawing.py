@@ -61,7 +61,7 @@ def new_figure(width: float, height: float) -> Figure:
 
 
 @contextmanager
-def own_settings() -> Iterator[None]:
+def default_style() -> Iterator[None]:
     """Set Matplotlib's defaults for a while, whatever style the caller's program has chosen."""
     from matplotlib import style
 
@@ -145,7 +145,7 @@ def _save(
     import matplotlib as mpl
 
     with (
-        own_settings(),
+        default_style(),
         mpl.rc_context({"svg.hashsalt": "goldspan", "svg.fonttype": svg_text}),
         warnings.catch_warnings(),
     ):
@@ -209,7 +209,7 @@ def count_ticks(axis: Any) -> None:
 
 
 # --------------------------------------------------------------------------------------------------
-# CampaignInputs what a report says into its template.
+# The pages of reports: templates filled with what they show.
 
 
 def fill_template(name: str, /, **values: Any) -> str:
@@ -369,7 +369,7 @@ def agreement_figure(crowd: Crowd, agreement: Agreement) -> Figure:
         MissingExtraError: Matplotlib is not installed.
     """
     figure = new_figure(4.4, 3.0)
-    with own_settings():
+    with default_style():
         axes = figure.subplots(1, 3)
         figure.subplots_adjust(left=0.085, right=0.885, top=0.84, bottom=0.04, wspace=1.05)
         for mark, ax, shown in zip("abc", axes, distributions(crowd, agreement), strict=True):

@@ -21,8 +21,8 @@ from goldspan.report.drawing import (
     RIGHT,
     WRONG,
     bare,
+    default_style,
     new_figure,
-    own_settings,
     write,
 )
 from goldspan.report.wording import count, plural, shorten
@@ -209,7 +209,7 @@ def confusion_figure(
     width = max(left + n * cell + 0.7, 2 * margin + _length(title, BOLD * 9.5))
     height = top + n * cell + bottom
     figure = new_figure(width, height)
-    with own_settings():
+    with default_style():
         ax = figure.add_axes((left / width, bottom / height, n * cell / width, n * cell / height))
         at = _Inches(ax, n * cell)
         at.write(margin - left, -0.72, title, weight="bold")
@@ -254,7 +254,7 @@ def worker_confusions_figure(
     width = max(left + n_columns * (side + gap), left + 2.4)
     height = legend + n_rows * (side + head) + bottom
     figure = new_figure(width, height)
-    with own_settings():
+    with default_style():
         for k, (worker, found) in enumerate(shown):
             row, column = divmod(k, n_columns)
             x = left + column * (side + gap)

@@ -17,10 +17,10 @@ from goldspan.report.drawing import (
     POINT,
     WRONG,
     count_ticks,
+    default_style,
     ground,
     legend,
     new_figure,
-    own_settings,
     percent_ticks,
 )
 from goldspan.report.sections import picture
@@ -61,7 +61,7 @@ def learning_figure(record: CampaignRecord) -> Figure:
     """
     name = measure_of(record)
     figure = new_figure(4.7, 3.1)
-    with own_settings():
+    with default_style():
         ax = figure.subplots()
         figure.subplots_adjust(left=0.085, right=0.975, top=0.785, bottom=0.14)
         title = f"{name[0].upper()}{name[1:]} after every round, %"
@@ -288,7 +288,7 @@ def spending_figure(record: CampaignRecord) -> Figure:
     unit, scale = _time_unit(record)
     currency = currency_of(record)
     figure = new_figure(4.4, 2.6)
-    with own_settings():
+    with default_style():
         ax = figure.subplots()
         figure.subplots_adjust(left=0.13, right=0.965, top=0.8, bottom=0.165)
         title = f"Money spent, {currency}" if currency else "Money spent"
@@ -351,7 +351,7 @@ def bill_rows(record: CampaignRecord) -> list[tuple[str, str]]:
 def redundancy_figure(record: CampaignRecord) -> Figure:
     """Draw how many items took how many answers."""
     figure = new_figure(4.4, 2.6)
-    with own_settings():
+    with default_style():
         ax = figure.subplots()
         figure.subplots_adjust(left=0.1, right=0.965, top=0.8, bottom=0.165)
         ground(ax, "Items by the answers they took", "answers per item", "y", shift=0.38)
@@ -395,7 +395,7 @@ def coverage_figure(record: CampaignRecord) -> Figure:
     rounds = [{"items": 0, "covered": 0.0, "random": 0.0}, *record.coverage["rounds"]]
     items = np.array([one["items"] for one in rounds])
     figure = new_figure(4.4, 2.6)
-    with own_settings():
+    with default_style():
         ax = figure.subplots()
         figure.subplots_adjust(left=0.085, right=0.975, top=0.8, bottom=0.165)
         ground(ax, "Attribute values of the pool covered, %", "items picked", shift=0.32)

@@ -22,11 +22,11 @@ from goldspan.report.drawing import (
     POINT,
     agreement_figure,
     bare,
+    default_style,
     distributions,
     fill_template,
     inline_svg,
     new_figure,
-    own_settings,
     write,
 )
 from goldspan.report.heat import (
@@ -115,13 +115,13 @@ def lead(consensus: Consensus) -> str:
     end = "left open" if is_open else "labelled by the words alone"
     text = (
         f"{plural(crowd.n_workers, 'worker')} gave {plural(len(crowd.latest), 'answer')} "
-        f"to {plural(crowd.n_items, 'item')}; {_made_by(consensus)} one label per "
+        f"to {plural(crowd.n_items, 'item')}; {_method_words(consensus)} one label per "
         f"{'item' if crowd.is_classification else 'token'}."
     )
     return f"{text} {plural(alone, 'item')} without an answer: {end}." if alone else text
 
 
-def _made_by(consensus: Consensus) -> str:
+def _method_words(consensus: Consensus) -> str:
     """Say what made labels of the answers."""
     if not consensus.candidates:
         return f"{consensus.method} made them into"
@@ -296,7 +296,7 @@ def trace_figure(consensus: Consensus) -> Figure:
     """
     figure = new_figure(4.4, 2.6)
     trace = np.asarray(consensus.trace, np.float64)
-    with own_settings():
+    with default_style():
         ax = figure.subplots()
         figure.subplots_adjust(left=0.175, right=0.96, top=0.8, bottom=0.19)
         bare(ax)

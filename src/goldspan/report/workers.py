@@ -27,10 +27,10 @@ from goldspan.report.drawing import (
     RIGHT,
     WRONG,
     bare,
+    default_style,
     ground,
     legend,
     new_figure,
-    own_settings,
     percent_ticks,
     write,
 )
@@ -72,7 +72,7 @@ def reliability_figure(consensus: Consensus, gold: NDArray[np.int16] | None = No
     """
     panels = reliabilities(consensus, gold)
     figure = new_figure(2.75 * len(panels), 4.3)
-    with own_settings():
+    with default_style():
         axes = figure.subplots(
             2, len(panels), squeeze=False, sharex="col", gridspec_kw={"height_ratios": [3, 1]}
         )
@@ -436,7 +436,7 @@ def verdicts_figure(verdicts: Sequence[Verdict], threshold: float) -> Figure:
     shown = ranked(verdicts)
     wide, height = 3.4, 1.25 + 0.16 * max(10, len(shown))
     figure = new_figure(wide, height)
-    with own_settings():
+    with default_style():
         top, bottom = 1 - 0.62 / height, 0.42 / height
         figure.subplots_adjust(top=top, bottom=bottom, left=1.0 / wide, right=1 - 0.15 / wide)
         _intervals(figure.subplots(), shown, len(verdicts), threshold)

@@ -101,7 +101,7 @@ class Coverage(Selector):
             place[ranks] = np.arange(items.n_items)
             repeated = items.repeated(place, ~out)
         picks = self._cover(task, items, wanted, spending, out | repeated)
-        return self._told(task, items, wanted, picks, int(repeated.sum()))
+        return self._picked(task, items, wanted, picks, int(repeated.sum()))
 
     def _cover(
         self,
@@ -141,7 +141,7 @@ class Coverage(Selector):
             raise InputError("weights must be finite and not negative")
         return found
 
-    def _told(
+    def _picked(
         self, task: Task, items: Incidence, wanted: Wanted, picks: Picks, repeated: int
     ) -> Picked:
         features = task.described.features

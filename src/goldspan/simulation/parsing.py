@@ -78,10 +78,10 @@ def _worker(node: ast.expr, source: str) -> SimulatedWorker:
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
         return _chained(_worker(node.left, source), _worker(node.right, source))
     if isinstance(node, ast.Name):
-        return _made(node.id, [], [], source)
+        return _build(node.id, [], [], source)
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
         named = [(keyword.arg or "**", keyword.value) for keyword in node.keywords]
-        return _made(node.func.id, node.args, named, source)
+        return _build(node.func.id, node.args, named, source)
     raise InputError(f"worker {ast.get_source_segment(source, node)!r}: {_HINT}")
 
 
@@ -91,7 +91,7 @@ def _chained(base: SimulatedWorker, habit: SimulatedWorker) -> SimulatedWorker:
     return replace(habit, base=base)
 
 
-def _made(
+def _build(
     name: str, placed: list[ast.expr], named: list[tuple[str, ast.expr]], source: str
 ) -> SimulatedWorker:
     kind = get_worker(name)

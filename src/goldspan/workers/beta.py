@@ -78,7 +78,7 @@ def pool_prior(right: Floats, total: Floats, times: NDArray[np.int64]) -> PoolPr
     if count.sum() < LEAST_WORKERS:
         return PoolPrior.of(1.0, 1.0)
     if len(hits) > MOST_RESULTS:
-        # Every so-manieth by right answers stands for its neighbours.
+        # Evenly spaced ones in the order of right answers stand for their neighbours.
         order = np.lexsort((asked, hits / asked))
         kept = order[np.linspace(0, len(order) - 1, MOST_RESULTS).astype(np.int64)]
         count = count[kept] * (count.sum() / count[kept].sum())

@@ -192,7 +192,7 @@ def _posterior(state: Floats, target: Floats) -> Floats:
 
 
 @dataclass(frozen=True, eq=False)
-class Grown:
+class JoinOrder:
     """Workers in the order in which they joined."""
 
     order: Ints  # int64 [n_joined]
@@ -209,7 +209,7 @@ Who of them joins is drawn by id."""
 def grow(
     answered: Answered, means: Floats, candidates: Ints, costs: Ints, limit: int,
     grouping: Grouping | None = None, *, per_cost: bool = False, luck: Floats | None = None,
-) -> Grown:  # fmt: skip
+) -> JoinOrder:  # fmt: skip
     """Add the worker with the largest gain again and again."""
     # means float64 [n_workers, n_labels, n_labels]; costs int64 [n_workers]
     # luck float64 [n_workers]
@@ -234,7 +234,7 @@ def grow(
         order.append(best)
         gains.append(float(found[best]))
         accuracy.append(search.accuracy)
-    return Grown(np.array(order, np.int64), np.array(gains), np.array(accuracy))
+    return JoinOrder(np.array(order, np.int64), np.array(gains), np.array(accuracy))
 
 
 # --------------------------------------------------------------------------------------------------
@@ -247,7 +247,7 @@ MOST_TOKENS = 50_000
 """Tokens that are looked at; of larger crowds so many are drawn."""
 FOLDS = 10
 """Parts of the gold on which the result is compared with the tests."""
-DOUBT = 0.2
+SIGN_LEVEL = 0.2
 """A result is left aside if tests tell the gold better by a sign test at this level.
 
 A wrong result misleads every choice, and passing over a right one costs little."""
@@ -300,7 +300,7 @@ def _labels(truth: Truth) -> _Labels:
     )  # fmt: skip
 
 
-def _is_doubtful(labels: _Labels) -> bool:
+def _worse_than_tests(labels: _Labels) -> bool:
     """Whether tests tell the gold better than the result's matrices do, by a sign test."""
     from scipy.special import bdtrc
 
@@ -316,18 +316,18 @@ def _is_doubtful(labels: _Labels) -> bool:
     fold_of = np.full(crowd.n_tokens, -1)
     fold_of[is_known] = place % min(FOLDS, len(groups))
     rest = np.where(is_known[:, None], 0.0, labels.probs)
-    hits = [_told(labels, labels.counts(rest), is_known)]
+    hits = [_predicts_gold(labels, labels.counts(rest), is_known)]
     tests = np.zeros(crowd.n_tokens, np.bool_)
     for fold in range(int(fold_of.max()) + 1):
         others = np.where((fold_of == fold)[:, None], 0.0, labels.known)
-        tests |= _told(labels, labels.counts(others), fold_of == fold)
+        tests |= _predicts_gold(labels, labels.counts(others), fold_of == fold)
     hits.append(tests)
     by_crowd, by_tests = (np.bincount(place, one[is_known], len(groups)) for one in hits)
     more, less = int((by_tests > by_crowd).sum()), int((by_tests < by_crowd).sum())
-    return more > less and float(bdtrc(more - 1, more + less, 0.5)) <= DOUBT
+    return more > less and float(bdtrc(more - 1, more + less, 0.5)) <= SIGN_LEVEL
 
 
-def _told(labels: _Labels, counts: Floats, which: NDArray[np.bool_]) -> NDArray[np.bool_]:
+def _predicts_gold(labels: _Labels, counts: Floats, which: NDArray[np.bool_]) -> NDArray[np.bool_]:
     """Whether all answers, by such matrices, tell the known label of tokens: bool [n_tokens]."""
     share = counts.sum(axis=(0, 2)) + 1
     state = np.tile(np.log(share / share.sum()), (len(which), 1))
@@ -337,7 +337,7 @@ def _told(labels: _Labels, counts: Floats, which: NDArray[np.bool_]) -> NDArray[
     return which & (np.take_along_axis(labels.known, state.argmax(axis=1)[:, None], 1)[:, 0] > 0)
 
 
-def _given(labels: _Labels, chance: _Chance) -> Answered:
+def _answers_as_given(labels: _Labels, chance: _Chance) -> Answered:
     """Take the answers as given, and the truth by the result."""
     assert labels.probs is not None
     there = np.zeros(len(labels.probs), np.bool_)
@@ -349,7 +349,9 @@ def _given(labels: _Labels, chance: _Chance) -> Answered:
     return Answered(token, worker, code, target, prior / prior.sum(), labels.n_workers)
 
 
-def _drawn(labels: _Labels, means: Floats, grouping: Grouping | None, chance: _Chance) -> Answered:
+def _drawn_answers(
+    labels: _Labels, means: Floats, grouping: Grouping | None, chance: _Chance
+) -> Answered:
     """Draw truths, and answers to them for every place where a worker did answer.
 
     Members of a family take their luck from it with probability sqrt(rho).
@@ -544,7 +546,7 @@ def select_by_gain(
     )
     notes: list[str] = []
     is_given = labels.probs is not None
-    if is_given and _is_doubtful(labels):
+    if is_given and _worse_than_tests(labels):
         is_given = False
         notes.append(
             "The tested workers tell the gold better than the result does: the team was chosen by "
@@ -555,7 +557,11 @@ def select_by_gain(
     means, judged = mean_confusions(counts), counts.sum(axis=(1, 2))
     if (unknown := int((judged == 0).sum())) and strategy != "random":
         notes.append(f"{unknown} of {len(judged)} workers cannot be chosen: no judged answer.")
-    answered = _given(labels, chance) if is_given else _drawn(labels, means, grouping, chance)
+    answered = (
+        _answers_as_given(labels, chance)
+        if is_given
+        else _drawn_answers(labels, means, grouping, chance)
+    )
     grown = _order(answered, means, judged, costs, limit, grouping, strategy, chance)
     size = len(grown.order)
     if strategy == "selected" and size:
@@ -577,7 +583,7 @@ def select_by_gain(
 def _order(
     answered: Answered, means: Floats, judged: Floats, costs: Ints, limit: int,
     grouping: Grouping | None, strategy: str, chance: _Chance,
-) -> Grown:  # fmt: skip
+) -> JoinOrder:  # fmt: skip
     """Let workers join: by gain, for money also by gain for it, or at random."""
     candidates = np.flatnonzero(judged > 0)
     if strategy == "random":
@@ -591,7 +597,7 @@ def _order(
             left -= int(costs[one])
             kept.append(one)
             accuracy.append(search.accuracy)
-        return Grown(np.array(kept, np.int64), np.array(gains), np.array(accuracy))
+        return JoinOrder(np.array(kept, np.int64), np.array(gains), np.array(accuracy))
     luck = chance.of_workers("tie")
     found = grow(answered, means, candidates, costs, limit, grouping, luck=luck)
     if len(np.unique(costs)) > 1:
@@ -602,7 +608,7 @@ def _order(
 
 
 def _why_nobody(
-    grown: Grown, reliability: Reliability, judged: Floats, costs: Ints, limit: int, size: int,
+    grown: JoinOrder, reliability: Reliability, judged: Floats, costs: Ints, limit: int, size: int,
     strategy: str, *, is_given: bool,
 ) -> str:  # fmt: skip
     """Return why nobody is chosen, "" where somebody is."""

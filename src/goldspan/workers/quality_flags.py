@@ -138,7 +138,7 @@ def base_rate(context: FlagContext) -> list[QualityFlag]:
     ]
 
 
-class _Told(NamedTuple):
+class _Information(NamedTuple):
     """Per worker: labels, effective labels, G, its freedom, the truth's entropy, I / H."""
 
     n: NDArray[np.int64]
@@ -149,7 +149,7 @@ class _Told(NamedTuple):
     share: NDArray[np.float64]
 
 
-def _information(context: FlagContext) -> _Told:
+def _information(context: FlagContext) -> _Information:
     joint = _joint(context)
     n = joint.sum(axis=(1, 2))
     whole = np.maximum(n, 1)[:, None, None]
@@ -168,7 +168,7 @@ def _information(context: FlagContext) -> _Told:
     # G exceeds 2 n I by its degrees of freedom on average.
     bits = (g - freedom) * effect / np.maximum(2 * n, 1)
     share = np.where(entropy > 0, bits / np.where(entropy > 0, entropy, 1), 0)
-    return _Told(n, n / effect, g, freedom, entropy, share)
+    return _Information(n, n / effect, g, freedom, entropy, share)
 
 
 def _joint(context: FlagContext) -> NDArray[np.int64]:

@@ -337,7 +337,7 @@ def greedy_team(
     >>> scores, prices = np.array([1.0, 0.9, 0.9]), np.array([4, 2, 2])
     >>> choice = greedy_team(scores, prices, 4, None, np.random.default_rng(0))
     >>> sorted(choice.chosen.tolist()), round(choice.ratio, 2)
-    ([1, 2], 1.0)
+    ([1, 2], 0.97)
     """
     costs = np.ones(len(scores), np.int64) if prices is None else prices
     # Whoever adds nothing lowers F, and whoever costs more than all cannot be paid.
