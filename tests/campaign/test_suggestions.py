@@ -31,7 +31,7 @@ from goldspan.campaign.summary import describe_plan
 from goldspan.crowd import CrowdBuilder, ReadOptions, read_crowd
 from goldspan.errors import FaultsError
 from goldspan.spans import Codec, Span
-from goldspan.store.suggestions import keep_suggestion, own_answers, read_suggestion
+from goldspan.store.facts import keep_suggestion, own_answers, read_suggestion
 from goldspan.workers import measure_reliability
 
 RULES = {"id": "rules", "kind": "python", "call": "campaign.rules:weather"}

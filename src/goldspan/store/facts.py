@@ -1,4 +1,4 @@
-"""What a campaign keeps besides items, people and answers: money, gold, records, daily limits."""
+"""What a campaign keeps besides items, people, answers: money, gold, records, suggestions."""
 
 from __future__ import annotations
 
@@ -12,11 +12,22 @@ from sqlalchemy.dialects.postgresql import insert as postgresql_insert
 from sqlalchemy.dialects.sqlite import insert as sqlite_insert
 
 from goldspan.errors import InputError
+from goldspan.protocols import Suggestion
 from goldspan.spans import Codec
 from goldspan.store.answers import check_labels
 from goldspan.store.engine import BoundError
 from goldspan.store.journal import Entry, canonical, read_json
-from goldspan.store.people import KEPT_APART, charge_name, keep_note, masked, pseudonym_of
+from goldspan.store.people import (
+    KEPT_APART,
+    SHOWN,
+    SUGGESTED,
+    charge_name,
+    is_worker,
+    keep_note,
+    masked,
+    pseudonym_of,
+    worker_of,
+)
 from goldspan.store.pool import FEW, look_back, numbers_of
 from goldspan.store.schema import (
     answers,
@@ -28,6 +39,7 @@ from goldspan.store.schema import (
     items,
     records,
     usage,
+    workers,
 )
 
 # --------------------------------------------------------------------------------------------------
@@ -283,3 +295,67 @@ def forget_counts(connection: Connection, names: Iterable[str]) -> None:
 
 def _hash(name: str) -> str:
     return blake2b(name.encode(), digest_size=12).hexdigest()
+
+
+# --------------------------------------------------------------------------------------------------
+# What annotators were shown beside an item before they answered, kept once and for good. Whoever
+# opens the item again, also after a crash, sees the same. Names of rows are the store's numbers of
+# item and worker, so that a private campaign names nobody in them.
+
+
+_ASKED = select(items.c.number).where(items.c.id == bindparam("wanted"))
+_ASKED_OF = select(workers.c.number).where(is_worker())
+_SHOWN_BEFORE = select(records.c.body).where(
+    (records.c.kind == SUGGESTED) & (records.c.name == bindparam("known"))
+)
+_ANSWERED = (
+    select(SHOWN.label("id"), answers.c.worker, answers.c.labels)
+    .join(workers, workers.c.number == answers.c.worker)
+    .where((answers.c.item == bindparam("number")) & (answers.c.counts == 1))
+    .order_by(answers.c.number)
+)
+_SHOWN_AMONG = select(records.c.name, records.c.body).where(
+    (records.c.kind == SUGGESTED) & records.c.name.in_(bindparam("names", expanding=True))
+)
+
+
+class OwnAnswer(NamedTuple):
+    """An answer that was given without seeing a suggestion."""
+
+    worker: str
+    labels: Sequence[str | None]  # One per token; None where it was skipped
+
+
+def keep_suggestion(entry: Entry, one: Suggestion) -> Suggestion:
+    """Keep what a worker is shown, unless that is decided already; return what holds."""
+    number = entry.connection.execute(_ASKED, {"wanted": one.item}).scalar_one()
+    name = f"{number}:{worker_of(entry, one.worker).number}"
+    there = entry.connection.execute(_SHOWN_BEFORE, {"known": name}).scalar_one_or_none()
+    if there is not None:
+        return _suggestion(read_json(there))._replace(worker=one.worker)
+    body = one._asdict() | {"labels": None if one.labels is None else list(one.labels)}
+    record(entry, SUGGESTED, name, body)
+    return one
+
+
+def read_suggestion(connection: Connection, worker: str, item: str) -> Suggestion | None:
+    """Return what was decided on for a worker and an item, None if nothing was."""
+    number = connection.execute(_ASKED, {"wanted": item}).scalar_one_or_none()
+    person = connection.execute(_ASKED_OF, {"name": worker}).scalar_one_or_none()
+    row = connection.execute(_SHOWN_BEFORE, {"known": f"{number}:{person}"}).scalar_one_or_none()
+    return None if row is None else _suggestion(read_json(row))._replace(worker=worker)
+
+
+def own_answers(connection: Connection, item: str) -> list[OwnAnswer]:
+    """Return the answers to an item that count, but those that were given with a suggestion."""
+    number = connection.execute(_ASKED, {"wanted": item}).scalar_one()
+    rows = connection.execute(_ANSWERED, {"number": number}).all()
+    names = [f"{number}:{row.worker}" for row in rows]
+    found = connection.execute(_SHOWN_AMONG, {"names": names}).all() if names else []
+    seen = {row.name for row in found if read_json(row.body)["shown"]}
+    pairs = zip(rows, names, strict=True)
+    return [OwnAnswer(row.id, read_json(row.labels)) for row, name in pairs if name not in seen]
+
+
+def _suggestion(body: dict[str, Any]) -> Suggestion:
+    return Suggestion(**body)

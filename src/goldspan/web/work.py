@@ -25,11 +25,16 @@ from goldspan.spans import Span, write
 from goldspan.store import SqlLedger, answers, assignments, queries
 from goldspan.store.answers import CHANGED
 from goldspan.store.engine import BoundError
-from goldspan.store.facts import Bound, record
+from goldspan.store.facts import (
+    Bound,
+    keep_suggestion,
+    own_answers,
+    read_suggestion,
+    record,
+)
 from goldspan.store.journal import Entry
 from goldspan.store.people import new_worker
 from goldspan.store.queries import CountedAnswer, NewAnswer
-from goldspan.store.suggestions import keep_suggestion, own_answers, read_suggestion
 from goldspan.web.errors import Refused
 from goldspan.web.people import BAR, GOLD, People, Person
 from goldspan.web.settings import Keys, Signer
