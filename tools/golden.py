@@ -412,17 +412,19 @@ def all_cases() -> dict[str, Case]:
         ),
         "score-votes": Case("score gold.csv votes-gold.csv", needs=("aggregate-csv",)),
         "agree-spans": Case("agreement names.tsv"),
-        "agree-votes": Case("agree votes.csv"),
+        "agree-votes": Case("agreement votes.csv"),
         "workers-spans": Case("workers names.tsv -m bsc-seq -o team.csv", ("team.csv",)),
         "workers-votes": Case("workers votes.csv -m ds --gold votes-known.csv"),
         "next-votes": Case("next votes.csv -m ds --prices 0.05 -n 8 -o next.csv", ("next.csv",)),
         "next-spans": Case("next names.tsv -m bsc-seq -n 5"),
         "plan-test": Case("qualification --bad .6 --good .8 --price 0.05 --candidates 100"),
-        "plan-test-sequential": Case("plan-test --bad .6 --good .8 --sequential --prior 4,2"),
+        "plan-test-sequential": Case("qualification --bad .6 --good .8 --sequential --prior 4,2"),
         "control-choose": Case(
             "gold-questions votes.csv --gold votes-gold.csv -n 6 -o control.csv", ("control.csv",)
         ),
-        "control-check": Case("control votes.csv --gold votes-known.csv --check --most-shown 3"),
+        "control-check": Case(
+            "gold-questions votes.csv --gold votes-known.csv --check --max-shown 3"
+        ),
         "bill": Case(
             "bill votes.csv --gold votes-gold.csv --per-answer 0.05 -o bill.csv", ("bill.csv",)
         ),
@@ -485,7 +487,7 @@ def all_cases() -> dict[str, Case]:
         "restore": Case("restore weather.sqlite restored", needs=("backup",)),
         "verify": Case("verify weather.sqlite", needs=("backup",)),
         "methods": Case("methods one-coin"),
-        "links-make": Case(f"links {DESK} --workers fay,gus", before=answer_all),
+        "links-make": Case(f"invite {DESK} --workers fay,gus", before=answer_all),
         "links-list": Case(f"invite {DESK} --list", needs=("links-make",)),
     }  # fmt: skip
     asked = {
@@ -493,8 +495,8 @@ def all_cases() -> dict[str, Case]:
         "item": " d1", "export": "",
     }  # fmt: skip
     done = {
-        "pause": "", "resume": "", "judge": ' eve drop --reason "guesses"', "gold": " d1 --label sun",
-        "stop": " --yes",
+        "pause": "", "resume": "", "judge": ' eve drop --reason "guesses"',
+        "gold": " d1 --label sun", "stop": " --yes",
     }  # fmt: skip
     before = "links-list"
     for name, more in [*asked.items(), *done.items()]:
@@ -587,7 +589,7 @@ def browser_of(folder: Path, app: Any, worker: str) -> Any:
     """Open a worker's personal link, made by `goldspan invite`, in a browser without a socket."""
     from starlette.testclient import TestClient
 
-    words = ["links", "campaign.toml", "--out", "out", "--workers", worker, "--json"]
+    words = ["invite", "campaign.toml", "--out", "out", "--workers", worker, "--json"]
     with chdir(folder):
         code, said, told = run_command(words)
     assert code == 0, told

@@ -3,8 +3,8 @@
     python -m pytest -n 3 -m "not wheel and not cluster" --junitxml out/tests.xml
     python tools/slow_tests.py out/tests.xml >tests/slow.txt
 
-A case that takes half a second or more is slow; a file is, as a whole, if one of its cases takes most
-of its time: the first test pays for a fixture of all.
+A case that takes half a second or more is slow; a file is, as a whole, if one of its cases takes
+most of its time: the first test pays for a fixture of all.
 """
 
 from __future__ import annotations
