@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import re
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -42,8 +44,21 @@ def read_source(source: Any, options: ReadOptions) -> Crowd:
         module = get_format(name)
         if not getattr(module, "TAKES_TEXTS", False):
             _check_texts(options, f"of the format {name!r}")
-        crowd = module.read(opened, options)
+        with _collector_paused():
+            crowd = module.read(opened, options)
     return check_names(_with_labels(crowd, options.unlabelled), options)
+
+
+@contextmanager
+def _collector_paused() -> Iterator[None]:
+    """Keep Python's collector from going through the records again and again: all of them stay."""
+    is_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if is_on:
+            gc.enable()
 
 
 def _check_texts(options: ReadOptions, what: str) -> None:
