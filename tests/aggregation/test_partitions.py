@@ -18,8 +18,7 @@ from goldspan._arrays import load_array
 from goldspan.aggregation import get_aggregator, partitions
 from goldspan.aggregation.partitions import aggregate_partitions
 from goldspan.cli import app
-from goldspan.crowd.formats.parquet import write
-from goldspan.crowd.partitions import is_partitioned, partitions_of, write_partitions
+from goldspan.crowd.formats.parquet import is_partitioned, partitions_of, write, write_partitions
 from goldspan.errors import FormatError, InputError
 from goldspan.runners import FileCheckpoint, Threads
 from goldspan.simulation import draw_truth, simulate_crowd

@@ -21,7 +21,7 @@ from cluster.conftest import MARK, left_over
 from goldspan.aggregation import calibrate
 from goldspan.aggregation.bsc import engine
 from goldspan.aggregation.partitions import aggregate_partitions
-from goldspan.crowd.partitions import write_partitions
+from goldspan.crowd.formats.parquet import write_partitions
 from goldspan.errors import GoldspanError, InputError
 from goldspan.protocols import Serial
 from goldspan.runners import FileCheckpoint, Ray

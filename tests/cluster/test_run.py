@@ -19,7 +19,7 @@ from cluster import work
 from cluster.conftest import MARK, SMALL, left_over
 from cluster.test_ray import _many_shards, bits  # noqa: F401 - a fixture
 from goldspan.aggregation.partitions import aggregate_partitions
-from goldspan.crowd.partitions import write_partitions
+from goldspan.crowd.formats.parquet import write_partitions
 from goldspan.runners import Ray
 
 RUN = [sys.executable, "-c", "from goldspan.cli import main; main()", "run", "campaign.toml"]

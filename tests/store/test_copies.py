@@ -9,7 +9,7 @@ import threading
 import pytest
 
 from goldspan.crowd import read_crowd
-from goldspan.crowd.partitions import is_partitioned, partitions_of
+from goldspan.crowd.formats.parquet import is_partitioned, partitions_of
 from goldspan.errors import InputError
 from goldspan.store import (
     backup_ledger,

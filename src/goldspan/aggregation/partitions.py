@@ -38,10 +38,9 @@ from goldspan.aggregation.families import families_named_by
 from goldspan.aggregation.workermodels import Rows
 from goldspan.crowd import Crowd
 from goldspan.crowd.atomic import FULL, write_folder
-from goldspan.crowd.formats.parquet import about_of
+from goldspan.crowd.formats.parquet import about_of, partitions_of
 from goldspan.crowd.io import read_crowd
 from goldspan.crowd.model import Answers
-from goldspan.crowd.partitions import partitions_of
 from goldspan.errors import GoldspanError, InputError
 from goldspan.protocols import Checkpoint, Progress, Runner, Serial
 from goldspan.spans import Codec

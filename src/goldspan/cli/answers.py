@@ -150,7 +150,7 @@ def aggregate(
         as_json=json,
     )  # fmt: skip
     check_outputs(checkpoint, inputs=inputs, overwrite=True)  # a run goes on from it
-    from goldspan.crowd.partitions import is_partitioned
+    from goldspan.crowd.formats.parquet import is_partitioned
 
     if is_partitioned(source):
         others = {

@@ -87,7 +87,7 @@ def inspect(
 
 def _as_pool(source: str, reading: Reading, named: dict[str, Any]) -> tuple[PoolFile | None, Any]:
     """Read a file as a pool if it is one, and else open it, once, to be read as a crowd."""
-    from goldspan.crowd.partitions import is_partitioned
+    from goldspan.crowd.formats.parquet import is_partitioned
     from goldspan.crowd.source import open_source
     from goldspan.selection.reading import (
         ATTRIBUTES,
@@ -266,7 +266,7 @@ def convert(
         how: dict[str, Any] = {"text": not no_text, "raw_csv": raw_csv, "soft": soft}
         how["predicted"] = _least_sure(crowd, soft) if predicted else None
         if partitions:
-            from goldspan.crowd.partitions import write_partitions
+            from goldspan.crowd.formats.parquet import write_partitions
 
             partitions, lost = write_partitions(crowd, str(output), partitions), []
         elif output in {None, "-"}:

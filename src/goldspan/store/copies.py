@@ -19,8 +19,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from goldspan.crowd import Crowd
 from goldspan.crowd.atomic import new_file, write_folder
-from goldspan.crowd.formats.parquet import write
-from goldspan.crowd.partitions import MOST
+from goldspan.crowd.formats.parquet import MAX_PARTITIONS, write
 from goldspan.errors import InputError
 from goldspan.params import check_whole
 from goldspan.protocols import Event
@@ -350,7 +349,7 @@ def export_partitions(
     Raises:
         InputError: Nothing is answered, `n` makes no sense, or the folder exists or cannot be made.
     """
-    check_whole("partitions", n, 1, MOST)
+    check_whole("partitions", n, 1, MAX_PARTITIONS)
     ledger.check_facts()
     written: list[int] = []
 

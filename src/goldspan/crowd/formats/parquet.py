@@ -14,6 +14,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from goldspan.crowd.atomic import new_file
+from goldspan.crowd.atomic import new_file, write_folder
 from goldspan.crowd.formats.columns import parquet_table
 from goldspan.crowd.grouping import count_first
 from goldspan.crowd.labels import keep_workers
@@ -31,7 +32,8 @@ from goldspan.crowd.model import ANSWER_COLUMNS, Answers, Crowd, list_array
 from goldspan.crowd.options import ReadOptions
 from goldspan.crowd.report import ImportReport
 from goldspan.crowd.source import Source
-from goldspan.errors import Fault, FormatError
+from goldspan.errors import Fault, FormatError, InputError
+from goldspan.params import check_whole
 from goldspan.spans import Codec
 
 VERSION = 1
@@ -305,3 +307,60 @@ def _bounds(lists: pa.ListArray) -> NDArray[np.int64]:
 def _chunk(column: pa.ChunkedArray) -> Any:
     found = column.combine_chunks()
     return found.chunk(0) if isinstance(found, pa.ChunkedArray) else found
+
+
+# --------------------------------------------------------------------------------------------------
+# A crowd in several files of one folder, each with all answers to its items: part-00000.parquet, …
+# They have the same tags; workers may answer in several. `goldspan.aggregation.partitions` works on
+# them without ever holding more than a few.
+
+
+PARTITIONS = "part-*.parquet"
+MAX_PARTITIONS = 99_999
+
+
+def is_partitioned(path: str | Path) -> bool:
+    """Return whether a path is a folder of partitions."""
+    return Path(path).is_dir() and any(Path(path).glob(PARTITIONS))
+
+
+def partitions_of(path: str | Path) -> list[Path]:
+    """List the partitions of a folder in their order."""
+    found = sorted(Path(path).glob(PARTITIONS))
+    for one in found:
+        if not one.is_file():
+            raise InputError(f"{one} is no file: partitions are files")
+    if not found:
+        raise InputError(
+            f"{path}: there is no partition ({PARTITIONS}); `goldspan convert` makes them"
+        )
+    return found
+
+
+def write_partitions(crowd: Crowd, path: str | Path, n: int) -> int:
+    r"""Write a crowd as partitions of about equal work, items in their order.
+
+    >>> import goldspan, tempfile
+    >>> crowd = goldspan.read_crowd(b"task,worker,label\n1,a,x\n2,a,y\n3,b,x\n")
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_partitions(crowd, Path(folder, "answers"), 2)
+    2
+    """
+    check_whole("partitions", n, 1, MAX_PARTITIONS)
+    work = np.diff(crowd.offsets) + np.bincount(
+        crowd.answers.item, np.diff(crowd.answers.offset), crowd.n_items
+    )
+    before = np.concatenate([[0], np.cumsum(work)])
+    targets = before[-1] * np.arange(1, n) / n
+    inner = np.searchsorted(before, targets)
+    edges = np.unique(np.concatenate([[0], inner, [crowd.n_items]]).clip(0, crowd.n_items))
+
+    def fill(folder: Path) -> None:
+        for number, (first, last) in enumerate(pairwise(edges)):
+            part = crowd.select_items(np.arange(first, last))
+            there = np.bincount(part.answers.worker, minlength=crowd.n_workers) > 0
+            place = {"partition": [number, len(edges) - 1]}  # so that a lost one is missed
+            write(part.select_workers(there), folder / f"part-{number:05}.parquet", place)
+
+    write_folder(path, fill)
+    return len(edges) - 1
