@@ -131,14 +131,14 @@ def method_names() -> list[str]:
 
 def format_names() -> list[str]:
     """Return every registered format that is written without an extra."""
-    from importlib import import_module
+    from pkgutil import resolve_name
 
     from goldspan.crowd.registry import FORMATS
 
     return [
         name
         for name, home in FORMATS.items()
-        if hasattr(import_module(home.module), "write") and not home.extra
+        if hasattr(resolve_name(home.module), "write") and not home.extra
     ]
 
 

@@ -10,28 +10,19 @@ How to add a format: write one module in `formats/` and one line in `FORMATS`. T
 * `check() -> None` if it needs an extra: it raises `MissingExtraError` before any work is done;
 * `TAKES_TEXTS = True` if `read` takes tokens from `options.texts`, which is refused otherwise.
 
-There are two front ends to build on, so that most modules only say where things are in a file:
-
-* tables (`wide`, `long`): `grid.py` reads delimited text and `formats/columns.py` Arrow columns; a
-  `CrowdBuilder` takes items and answers one by one;
-* records with spans (`spans`, `doccano`, `prodigy`, `label-studio`, `gliner`, `brat`, `mturk`,
-  `span-table`, `docbin`): `formats/json_records.py` reads JSON objects with their line numbers,
-  `formats/span_crowd.py` collects items and character spans and builds the crowd, and
-  `formats/span_exports.py` is the way back. `formats/doccano.py` is a short example;
-* folders with a file per document and annotator (`webanno`, `xmi`, `cas-json`): records with spans
-  as well, on `formats/documents.py`.
+Tables are built on `grid.py`, `formats/columns.py` and `CrowdBuilder`; records with spans on
+`formats/json_records.py`, `formats/span_crowd.py` and `formats/span_exports.py`, for example
+`formats/doccano.py`; folders with a file per document and annotator on `formats/documents.py`.
 
 What a format cannot hold needs no code: `write_crowd` reads the file back and compares
 (`losses.py`). Only a module of another package that cannot read may have
 `cannot_hold(crowd: Crowd) -> list[str]`. Other packages add formats under the entry-point group
-"goldspan.formats", name = module; theirs are asked first whether a file is of them.
-
-This module imports no format, so that help texts stay fast.
+"goldspan.formats", name = module. This module imports no format, so that help texts stay fast.
 """
 
 from __future__ import annotations
 
-from importlib import import_module
+from pkgutil import resolve_name
 from typing import Any, Literal, NamedTuple
 
 from goldspan.errors import InputError, UnknownNameError
@@ -41,7 +32,7 @@ from goldspan.plugins import plugins
 class Format(NamedTuple):
     """What is known of a format without importing it."""
 
-    module: str  # Where `sniff`, `read` and `write` are
+    module: str  # Where `sniff`, `read` and `write` are: a module, or "module:object"
     summary: str  # One line for help texts
     kind: Literal["file", "table", "records"] = "file"  # "file", also a folder
     endings: tuple[str, ...] = ()  # Of file names that are written in this format by default
@@ -75,12 +66,12 @@ FORMATS: dict[str, Format] = {
         "WebAnno TSV 3.3 (INCEpTION): a folder with a file per document and annotator, or one file",
     ),
     "xmi": Format(
-        f"{_IN}.xmi",
+        f"{_IN}.cas:XMI",
         "UIMA CAS as XMI (INCEpTION, DKPro): a folder with a file per document and annotator",
         extra="uima",
     ),
     "cas-json": Format(
-        f"{_IN}.cas_json",
+        f"{_IN}.cas:JSON",
         "UIMA CAS as JSON: a folder with a file per document and annotator",
         extra="uima",
     ),
@@ -176,12 +167,12 @@ def of_kind(kind: str) -> list[str]:
 
 
 def get_format(name: str) -> Any:
-    """Import the module of a format."""
+    """Import the module of a format, or what stands for one."""
     if name in FORMATS:
-        return import_module(FORMATS[name].module)
+        return resolve_name(FORMATS[name].module)
     if name not in plugins("goldspan.formats"):
         raise UnknownNameError("format", name, formats())
-    return import_module(plugins("goldspan.formats")[name])
+    return resolve_name(plugins("goldspan.formats")[name])
 
 
 def get_writer(name: str) -> Any:

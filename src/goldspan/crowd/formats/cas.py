@@ -1,19 +1,8 @@
 """UIMA CAS as XMI or JSON, as INCEpTION and DKPro Core exchange it. Needs the extra `uima`.
 
-A folder with `DOCUMENT/ANNOTATOR.xmi` and one `TypeSystem.xml`, or with `DOCUMENT/ANNOTATOR.json`,
-which holds its types itself (`documents.py`); also as a .zip, and single files, whose spans are
-gold. The types are those of DKPro Core: an item is a `Sentence` with its id, its tokens are
-`Token`s, a span is a `NamedEntity` with its label as `value`. Where a method gave confidences, the
-feature `confidence` of the entity has them. The sentences of a document follow each other with a
-line feed between.
-
-It reads `NamedEntity`, else the first type of `webanno.custom` that has a feature of strings;
-`columns={"label": "webanno.custom.Layer"}` names another. A document without sentences is one item.
-Offsets become code points, whatever `offsets` says; one outside the text is an error. Spans across
-sentences, outside all of them or without a label are left out and listed; annotations of other
-types, text outside the sentences and confidences are counted and not read. Files whose spans are in
-different layers are an error until one layer is named. If sentences of several documents have the
-same id, every id begins with its document.
+An item is a `Sentence`, its tokens are `Token`s, a span is a `NamedEntity`, else the first type of
+`webanno.custom` that has a feature of strings. A document without sentences is one item. Offsets
+become code points, whatever `offsets` says.
 """
 
 from __future__ import annotations
@@ -23,10 +12,10 @@ import json
 import re
 import warnings
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from goldspan.crowd.formats.char_spans import CharSpan, cut_text
 from goldspan.crowd.formats.documents import (
@@ -61,7 +50,7 @@ _SENTENCE_ID = re.compile(rb"<\w+:Sentence\s(?:[^>]*?\s)?id=\"([^\"]*)\"")
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
-def is_xmi(source: Source) -> bool:
+def _is_xmi(source: Source) -> bool:
     """Return whether a file, or the first .xmi of a folder, is XMI of UIMA."""
     files = listed_files(source, ".xmi")
     if not files or b"<" not in files[0].source.data[:9999]:
@@ -69,7 +58,7 @@ def is_xmi(source: Source) -> bool:
     return b"http:///uima/cas.ecore" in files[0].source.data
 
 
-def is_json(source: Source) -> bool:
+def _is_json(source: Source) -> bool:
     """Return whether a file, or the first .json of a folder, is a CAS as JSON."""
     files = listed_files(source, ".json")
     if not files or files[0].source.data.lstrip()[:1] != b"{":
@@ -77,18 +66,52 @@ def is_json(source: Source) -> bool:
     return b'"%TYPES"' in files[0].source.data and b'"%FEATURE_STRUCTURES"' in files[0].source.data
 
 
-def read_documents(source: Source, name: str, ending: str, options: ReadOptions) -> Crowd:
-    """Read the documents of every annotator."""
-    cassis = _cassis()
-    given = replace(options, offsets="codepoint")
-    crowd = SpanCrowd(replace(source, data=b""), name, given)
-    files = listed_files(source, ending)
-    types = _types(cassis, source) if ending == ".xmi" else None
-    is_shared = share_ids(crowd, files, _sentence_ids)
-    for file in counted(files, options.progress):
-        with collect(crowd.faults):
-            _read_file(crowd, cassis, file, types, is_shared=is_shared)
-    return crowd.build()
+class _Format(NamedTuple):
+    """One of the two ways to write a CAS; what `FORMATS` needs of a module."""
+
+    name: str
+    ending: str
+    sniff: Callable[[Source], bool]
+
+    def check(self) -> None:
+        """Raise `MissingExtraError` if dkpro-cassis is not installed."""
+        _cassis()
+
+    def read(self, source: Source, options: ReadOptions) -> Crowd:
+        """Read the documents of every annotator: a file, a folder or an archive."""
+        cassis = _cassis()
+        given = replace(options, offsets="codepoint")
+        crowd = SpanCrowd(replace(source, data=b""), self.name, given)
+        files = listed_files(source, self.ending)
+        types = _types(cassis, source) if self.ending == ".xmi" else None
+        is_shared = share_ids(crowd, files, _sentence_ids)
+        for file in counted(files, options.progress):
+            with collect(crowd.faults):
+                _read_file(crowd, cassis, file, types, is_shared=is_shared)
+        return crowd.build()
+
+    def write(self, crowd: Crowd, path: Path, soft: SoftLabels | None = None) -> None:
+        """Write a folder with a file per document and annotator."""
+        cassis = _cassis()
+        types = _made_types(cassis, scored=soft is not None)
+
+        def save(place: Path, said: list[Said]) -> None:
+            if self.ending == ".xmi":
+                _check_characters(said)
+            cas = _made_cas(cassis, types, said)
+            if self.ending == ".json":
+                cas.to_json(place, pretty_print=False)
+                return
+            cas.to_xmi(place)
+            system = place.parent.parent / _TYPES
+            if not system.exists():
+                types.to_xml(system)
+
+        write_documents(crowd, path, soft, self.ending, save)
+
+
+XMI = _Format("xmi", ".xmi", _is_xmi)
+JSON = _Format("cas-json", ".json", _is_json)
 
 
 def _sentence_ids(file: File) -> Iterable[str]:
@@ -272,26 +295,6 @@ def _select(cas: Any, kind: str) -> list[Any]:
 # Writing.
 
 
-def write_as(crowd: Crowd, path: Path, ending: str, soft: SoftLabels | None) -> None:
-    """Write a folder with a file per document and annotator."""
-    cassis = _cassis()
-    types = _made_types(cassis, scored=soft is not None)
-
-    def save(place: Path, said: list[Said]) -> None:
-        if ending == ".xmi":
-            _check_characters(said)
-        cas = _made_cas(cassis, types, said)
-        if ending == ".json":
-            cas.to_json(place, pretty_print=False)
-            return
-        cas.to_xmi(place)
-        system = place.parent.parent / _TYPES
-        if not system.exists():
-            types.to_xml(system)
-
-    write_documents(crowd, path, soft, ending, save)
-
-
 def _check_characters(said: Sequence[Said]) -> None:
     """Raise `InputError` for a character that XML has no place for."""
     for one in said:
@@ -337,11 +340,6 @@ def _made_cas(cassis: Any, types: Any, said: Sequence[Said]) -> Any:
             cas.add(made)
         first += len(text.value) + 1
     return cas
-
-
-def check() -> None:
-    """Raise `MissingExtraError` if dkpro-cassis is not installed."""
-    _cassis()
 
 
 def _cassis() -> Any:
