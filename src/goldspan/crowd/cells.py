@@ -1,14 +1,9 @@
 """CSV that people open in a spreadsheet, where no name, label or text must become a formula.
 
 As OWASP says ("CSV Injection"), an apostrophe goes before every text that a spreadsheet could take
-for a formula: it then shows the text. Text that begins with apostrophes and would be taken for a
-guarded one gets one too, and numbers get none, so that the text can be had back exactly. Where a
-cell of a table that goldspan reads again is guarded, the header says so: the name of the first
-column is quoted and the others are not (or the other way round, where all else is quoted). Other
-readers of CSV see the same header; goldspan's take the apostrophes off, and touch no cell of a
-table without that mark.
-
-TSV and CoNLL are for programs: tokens such as `-` and `@` stand in them as they are.
+for a formula, and before one that would be taken for a guarded one. Where a cell of a table that
+goldspan reads again is guarded, the header says so: the name of the first column is quoted and the
+others are not (or the other way round). TSV and CoNLL are for programs and are not guarded.
 """
 
 from __future__ import annotations

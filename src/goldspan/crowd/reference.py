@@ -1,13 +1,8 @@
 """The tokens of documents without a reference, voted from the files that the workers altered.
 
-Files of one document differ where workers cut tokens, glued labels onto them, lost or put in
-something. Three votes undo that. Characters: what most files show of those that show the sentence.
-Ends of tokens: for every place where some files end a token and others go on, whether the text
-ends one there. Sentences: whether at least half of the files end one there.
-
-Plain counting gets the second vote wrong, because workers cut the same tokens: three of five mark
-the `Russia` in `Russian`. But who cuts a token does it to label a part of it, so that the label
-changes there; where the text ends a token, most labels go on, O to O. So a place at issue is of one
+Three votes: characters, ends of tokens, sentences. Plain counting gets the second one wrong,
+because workers cut the same tokens: three of five mark the `Russia` in `Russian`. But who cuts a
+token does it to label a part of it, so that the label changes there. So a place at issue is of one
 of two classes, an end in the text or a cut, and how the files show a cut is learned from all
 documents together.
 """

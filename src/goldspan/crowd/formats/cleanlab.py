@@ -1,15 +1,8 @@
 """What cleanlab takes: labels and predicted probabilities as the arrays of an `.npz` file.
 
-* `labels`: int64 [n_tokens], the gold (of an aggregation: its labels); -1 where there is none;
-* `pred_probs`: float32 [n_tokens, n_classes], where a method gave probabilities;
-* `labels_multiannotator`: float64 [n_tokens, n_workers]; NaN where a worker gave no label;
-* `offsets`: int64 [n_items + 1]; item n has the rows offsets[n]:offsets[n + 1]. Of single labels
-  every item is one row, and the arrays are what cleanlab's functions of classification take; for
-  those of token classification `np.split(labels, offsets[1:-1])` gives an array per sentence;
-* `about`: JSON in UTF-8 as uint8: `classes`, `items`, `workers`, `tokens`, `encoding`, and `texts`,
-  `token_start` and `docs` where they are known. No array needs `allow_pickle`.
-
-A worker's last answer counts. Every other `.npz` is rejected.
+Item n has the rows offsets[n]:offsets[n + 1] of `labels`, `pred_probs` and `labels_multiannotator`;
+`about` is JSON in UTF-8 as uint8: classes, items, workers, tokens, encoding, and texts,
+`token_start` and docs where they are known. A worker's last answer counts.
 """
 
 from __future__ import annotations

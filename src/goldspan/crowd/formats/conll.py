@@ -1,25 +1,16 @@
 """CoNLL columns: one token per line, a blank line between items, the tag in one column.
 
-A crowd read from it has gold and no answers, so that `score`, `check` and `convert` work on it.
-`gold.conll` as goldspan writes it has token, offsets, tag and, if there is one, confidence,
-separated by tabs:
+A crowd read from it has gold and no answers. `gold.conll` as goldspan writes it has token, offsets,
+tag and, if there is one, confidence, separated by tabs:
 
     # id = D1
     # text = "I love Toyota's  cars."
     I	0:1	O	0.9871
     love	2:6	O	0.9990
 
-The text is a JSON string, so that it holds every character as it is; the offsets are the token's
-first character in it and one past its last, `_` where they are not known. Both are there where the
-crowd knows its texts, and are left out with `text=False` (`--no-text`). The first column is the
-token and the last that is neither a number nor an offset the tag, as most readers of such files
-expect.
-
-A line is a comment only if it starts with `# ` and has no tab; `# id = X` names the item. A
-line `-DOCSTART-` begins a document, unless it stands in an item that has a name or other tokens. A
-header line with a cell `token` names the columns; without it the first column is the token and the
-last one that is not a number is the tag. `columns={"tag": …}` picks another by name, or by number
-from 1. CoNLL-U has ten columns for many things: those of the token and the tag have to be named.
+The tag is the last column that is neither a number nor an offset, as most readers of such files
+expect. A line is a comment only if it starts with `# ` and has no tab. A line `-DOCSTART-` begins a
+document, unless it stands in an item that has a name or other tokens.
 """
 
 from __future__ import annotations

@@ -1,15 +1,8 @@
 """Hugging Face `datasets`: the folder of a DatasetDict, or one Parquet file with its features.
 
-A row per item: `item`, `doc`, `text`, `tokens`, the gold as `ner_tags` (single labels: `label`),
-`annotator.ID` with the labels of every annotator, and `attribute.NAME`. Labels are integers whose
-names are in the features (ClassLabel); -100, which the losses of most trainers pass over, stands
-where a token has no label, and null where an item has none. Where a method gave them, `probs` has
-the probability of every class (soft labels, in the order of the names), `confidence` that of the
-item, and `spans` those of the gold's spans, which count tokens.
-
-goldspan writes and reads the files by itself: `datasets.load_from_disk(folder)` and
-`datasets.load_dataset("parquet", data_files=…)` take them, and `push_to_hub` is up to the user. An
-annotator's last answer counts. Folders and files that others saved are read as tables
+A row per item. Labels are integers whose names are in the features (ClassLabel); -100, which the
+losses of most trainers pass over, stands where a token has no label, and null where an item has
+none. An annotator's last answer counts. Folders and files that others saved are read as tables
 (`tag_columns.py`, `long.py`); several splits become one crowd with an attribute `split`.
 """
 

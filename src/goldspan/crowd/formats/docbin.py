@@ -1,17 +1,10 @@
 """spaCy's DocBin (`.spacy`): what `spacy train` reads; an item is a Doc. Needs the extra `spacy`.
 
-The gold is in `doc.ents` (single labels: in `doc.cats`), and in the span group "sc", the key that
-spaCy's span categoriser uses; every annotator's spans are in the span group "annotator:ID". Where a
-method gave confidences, the group "sc" has them as `attrs["scores"]`, one per span, as spaCy's own
-span categoriser does, and `doc.cats` holds the probability of every label. The item's id, document
-and attributes, and where its own tokens are, are in `doc.user_data["goldspan"]`.
-
-A Doc's text is the item's text, code point for code point: white space that is not a single blank
-becomes tokens of its own, as spaCy cuts it. An annotator's last answer counts. Of DocBins that
-others wrote, `doc.ents` is gold, or the group "sc" where there are no entities; other span groups
-are annotators' if they are named like that, and else not read. Tokens whose entity annotation is
-missing have no label. The category above 0.5 is gold, else the likeliest of probabilities that sum
-to 1; where several or none hold, there is no gold.
+The gold is in `doc.ents` (single labels: in `doc.cats`) and in the span group "sc", every
+annotator's spans in the group "annotator:ID"; the item's id, document, attributes and tokens are in
+`doc.user_data["goldspan"]`. White space that is not a single blank becomes tokens of its own, as
+spaCy cuts it. An annotator's last answer counts. Tokens whose entity annotation is missing have no
+label.
 """
 
 from __future__ import annotations

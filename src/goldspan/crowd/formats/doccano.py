@@ -1,20 +1,10 @@
 """doccano: its JSONL exports, one file per annotator (a folder or a .zip), or one for all of them.
 
-A line has `id`, `text` (or `data`) and under `label` (or `labels`, `entities`) either spans of
-characters, `[[0, 3, "PER"]]` or `[{"start_offset": 0, "end_offset": 3, "label": "PER"}]`, or the
-labels of a classification, `["pos"]`. The worker is named in `annotator`, `username` or `user`, or
-by the name of the file, as doccano names them: `alice.jsonl`; a file `gold.jsonl` is gold.
-
 doccano exports every example for every annotator, also those that an annotator never looked at,
 unless only confirmed ones are exported. A record with an empty list of spans is read as an answer
 without a span, and the notes of the report count them; an empty list of single labels is no answer.
-What nobody labelled is in `unknown.jsonl`: items without an answer. `all.jsonl` holds the labels of
-all members of a collaborative project, who are read as one annotator.
-A classification with several labels is listed, and not placed. Comments and relations are counted
-in the notes; `doc` is the item's document, `tokens` and `token_start` are used if they are there,
-other fields are attributes. Offsets are code points. Labels of goldspan that nobody confirmed are
-written as those of the annotator "goldspan" with a field `predicted`, their confidence; they are no
-answers.
+`unknown.jsonl` has what nobody labelled; `all.jsonl` the labels of all members of a collaborative
+project, who are read as one annotator.
 """
 
 from __future__ import annotations

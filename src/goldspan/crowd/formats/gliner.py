@@ -1,14 +1,8 @@
 """GLiNER: the JSON that it is fine-tuned on, items with their tokens and gold spans.
 
-A list of objects with `tokenized_text` and `ner`, each span as [first token, last token, label]
-(the last token is part of the span), and `ner_labels`, all labels of the crowd: without them GLiNER
-asks for those of an item's own spans alone, and learns nothing from one without spans. Only gold is
-held: it is for the labels of an aggregation. An item without gold is left out, because GLiNER would
-learn that there is nothing in it.
-
-goldspan adds `item`, `doc`, and where the crowd knows its texts `text` and `token_start`; where
-labels have a confidence, `confidence` of the item and `scores` of its spans. GLiNER passes over
-fields that it does not know.
+`ner` has spans as [first token, last token, label], `ner_labels` all labels of the crowd: without
+them GLiNER asks for those of an item's own spans alone, and learns nothing from one without spans.
+An item without gold is left out, because GLiNER would learn that there is nothing in it.
 """
 
 from __future__ import annotations

@@ -1,19 +1,10 @@
 """Prodigy: the JSONL that `db-out` writes, one line per annotated task, or a folder of such files.
 
-`spans` count characters of `text`; `tokens` (with `text` and `start`) are used if they are there,
-but for those of white space only. A task with `options` or `accept` (a choice), or with a `label`
-but no `spans`, is a single label. The worker is `_annotator_id`, else `_session_id`, else the name
-of the file; what "gold" annotated is gold. The item is `item`, else `_input_hash`, else
-`_task_hash`; where there is none, the same text is the same item. `_timestamp` (seconds) is when
-an answer was submitted. Fields of `meta` are attributes, `doc` is the item's document.
-
-Only accepted tasks are answers: each one that was rejected or ignored, and each choice of none or
-of several, is listed, and counted as one label that was not placed. Several accepted binary tasks
-on one input are repeated answers, of which the last counts. Relations, the versions that a review
-is made of, scores and fields of other names are counted in the notes. Offsets are code points.
-Labels of goldspan that nobody confirmed are written as ignored tasks of the annotator "goldspan"
-with a field `predicted`, their confidence; they are no answers. Hashes are made anew when a task is
-written: `item` keeps the one that named it.
+Only accepted tasks are answers; others, and choices of none or of several, are listed and counted.
+Several accepted binary tasks on one input are repeated answers, of which the last counts. A task
+with `options` or `accept`, or with a `label` but no `spans`, is a single label. Labels that nobody
+confirmed are written as ignored tasks of the annotator "goldspan" with a field `predicted`. Hashes
+are made anew when a task is written: `item` keeps the one that named it.
 """
 
 from __future__ import annotations

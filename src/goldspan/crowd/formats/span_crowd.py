@@ -2,16 +2,9 @@
 
 Offsets become code points as they are read; white space at the ends of a span does not count. When
 everything is read, the text of every item is cut where a span begins or ends within a token
-(`options.cut` is "split"), and spans become spans of tokens that say exactly what was selected.
-What the report counts as a label is the tag of one token. A span that cannot be placed, or an
-annotation that is not an answer, counts as one label that was not placed:
-
-* of spans of one answer that overlap or are nested, `options.overlapping` chooses those that stay;
-* a span that covers white space alone, or holds no whole token under cut="contract", is left out.
-
-An offset outside the text or within a character, or a place that does not read as the file says it
-does, is an error. Annotations of a worker called "gold" or "truth" are gold in formats with no
-other place for it.
+(`options.cut` is "split"). What the report counts as a label is the tag of one token; a span that
+cannot be placed, or an annotation that is not an answer, counts as one label that was not placed.
+An offset outside the text, or a place that does not read as the file says it does, is an error.
 """
 
 from __future__ import annotations

@@ -1,20 +1,9 @@
 """Tables of spans: one row per span, `item, text, start, end, label, worker`.
 
-CSV, TSV, Parquet, DataFrames of any make and lists of dicts. `start` is the first character and
-`end` one past the last, counted as `offsets=` says (code points by default; "utf16" for JavaScript
-and Java). A row without start and end says that the worker found nothing in the item. The text may
-stand in every row of an item or in one of them. Without an item column, rows with the same text are
-one item. A column with what a span covers (`span_text`, `surface`, …) is compared with the text.
-Without a worker column the spans are gold, and so are those of a worker called "gold" or "truth".
-Columns are found by their usual names, in any case; the message names them where several could be
-meant, and `columns={"label": …}` chooses.
-
-goldspan writes CSV: `item, doc, text, start, end, label, span_text, worker, attempt, confidence`,
-of the optional ones those that are needed. The text stands in the first row of its item. Gold is
-the worker "gold"; a confidence stands beside the gold's spans.
-
-A table with such columns is never read as single labels. Cells may be of any length, and white
-space, quotation marks and line ends in texts stay as they are.
+A row without start and end says that the worker found nothing in the item. The text may stand in
+every row of an item or in one of them; without an item column, rows with the same text are one
+item. What a span covers (`span_text`, `surface`, …) is compared with the text. A table with such
+columns is never read as single labels.
 """
 
 from __future__ import annotations

@@ -1,14 +1,9 @@
 """Rows of items: `tokens`, and a column of tags for every annotator.
 
-Parquet files, Hugging Face `Dataset`s, DataFrames whose cells are lists, JSON lines. Tags are
-strings, or integers whose names the file's metadata give (as Hugging Face writes them) or the
-option `labels`: {"0": "O", "1": "B-PER"}. null and negative numbers mean "no label".
-
 Every column of lists that are as long as the tokens holds tags. A single one is gold, and so is one
 called `gold` or `truth`; of several, each is an annotator's if all have the same kind of tags.
 Columns that are usually layers of one corpus (`pos_tags` beside `ner_tags`) are not taken for
-annotators: name them with `workers=[…]`, or the gold with columns={"gold": …}. `id`, `doc` and
-`text` are used if they are there; the place of every token is then searched in the text.
+annotators. null and negative numbers mean "no label".
 """
 
 from __future__ import annotations

@@ -1,18 +1,9 @@
 r"""WebAnno TSV 3.x, as WebAnno and INCEpTION export and import it: a token per row.
 
-A folder with `DOCUMENT/ANNOTATOR.tsv` (`documents.py`), or one file, whose spans are gold. goldspan
-writes version 3.3: spans are named entities of DKPro Core (`NamedEntity|identifier|value`), an item
-is a sentence with its id (`#Sentence.id=`). Offsets count UTF-16 units of the document, in which
-sentences follow each other with a line feed between; the format begins a sentence with its first
-token, so white space before it is lost. There is no place for confidences.
-
-It reads spans of any layer: of several layers that have annotations, `NamedEntity`, else the first;
-`columns={"label": "webanno.custom.Layer"}` names another, or a feature ("value" by default, else
-the layer's first). Spans of sub-tokens are exact. Relations, chains and other layers are counted;
-spans across sentences, or without a label, are left out and listed. A token that the text does not
-have at its offsets, and a row or sentence that was cut off, is an error. If sentences of several
-documents have the same id, every id begins with its document. Files whose spans are in different
-layers are an error until one layer is named.
+Offsets count UTF-16 units of the document, in which sentences follow each other with a line feed
+between; the format begins a sentence with its first token, so white space before it is lost. Of
+several layers that have annotations, `NamedEntity` is read, else the first. Spans across sentences,
+or without a label, are left out and listed; a row or sentence that was cut off is an error.
 """
 
 from __future__ import annotations
