@@ -179,7 +179,7 @@ def open_source(
     """Open a path, "-" (standard input), bytes or a binary file."""
     if isinstance(source, Source):
         return source
-    opened = _open(source, _How(text_encoding, max_decompressed))
+    opened = _open(source, Source("", b"", None, text_encoding, max_decompressed))
     if not opened.is_folder:
         reject_document(opened.name, opened.data)
     return opened
@@ -261,25 +261,8 @@ def _ole_kind(data: bytes) -> tuple[str, str]:
     return next((kind for name, kind in kinds.items() if name in names), unknown)
 
 
-@dataclass(frozen=True)
-class _How:
-    """How to open a source: the options of `open_source`."""
-
-    text_encoding: str | None
-    max_decompressed: int | str | None
-
-    def allowance(self, packed: int) -> Allowance:
-        """Return what a file of this size may decompress to."""
-        return Allowance(packed, self.max_decompressed)
-
-    def source(
-        self, name: str, data: bytes = b"", files: dict[str, Source] | None = None
-    ) -> Source:
-        """Return what was opened."""
-        return Source(name, data, files, self.text_encoding, self.max_decompressed)
-
-
-def _open(source: Any, how: _How) -> Source:
+def _open(source: Any, how: Source) -> Source:
+    # `how` holds the options of `open_source`, and nothing yet
     if isinstance(source, bytes | bytearray | memoryview):
         return _from_bytes("<bytes>", bytes(source), how)
     if hasattr(source, "read"):
@@ -372,10 +355,10 @@ def _decode_legacy(data: bytes, name: str) -> str:
     return value
 
 
-def _open_path(path: Path, how: _How) -> Source:
+def _open_path(path: Path, how: Source) -> Source:
     try:
         if path.is_dir():
-            return how.source(str(path), files=_folder(path, how))
+            return replace(how, name=str(path), files=_folder(path, how))
         return _from_bytes(str(path), path.read_bytes(), how)
     except (OSError, ValueError) as error:
         if isinstance(error, GoldspanError):
@@ -389,19 +372,19 @@ def _open_path(path: Path, how: _How) -> Source:
 
 
 def _from_bytes(
-    name: str, data: bytes, how: _How, allowance: Allowance | None = None, depth: int = 0
+    name: str, data: bytes, how: Source, allowance: Allowance | None = None, depth: int = 0
 ) -> Source:
     """Decompress what is compressed, and open what is in an archive."""
     if allowance is None:
-        allowance = how.allowance(len(data))
+        allowance = Allowance(len(data), how.max_decompressed)
     if data[:2] == _GZIP:
         data = _gunzip(name, data, allowance)
     if data[:4] == _ZIP and document_kind(data) is None:
         if depth == MAX_DEPTH:
             message = f"archives are nested deeper than {MAX_DEPTH}: unpack it and pass the folder"
             raise FormatError([Fault(message, file=name, kind="zip")])
-        return how.source(name, files=_unzip(name, data, how, allowance, depth + 1))
-    return how.source(name, data)
+        return replace(how, name=name, files=_unzip(name, data, how, allowance, depth + 1))
+    return replace(how, name=name, data=data)
 
 
 def _gunzip(name: str, data: bytes, allowance: Allowance) -> bytes:
@@ -416,7 +399,7 @@ def _gunzip(name: str, data: bytes, allowance: Allowance) -> bytes:
 
 
 def _unzip(
-    name: str, data: bytes, how: _How, allowance: Allowance, depth: int
+    name: str, data: bytes, how: Source, allowance: Allowance, depth: int
 ) -> dict[str, Source]:
     found = {}
     try:
@@ -439,10 +422,10 @@ def _unzip(
     return found
 
 
-def _folder(path: Path, how: _How) -> dict[str, Source]:
+def _folder(path: Path, how: Source) -> dict[str, Source]:
     paths = {file.relative_to(path).as_posix(): file for file in sorted(path.rglob("*"))}
     files = {name: file for name, file in paths.items() if file.is_file() and not _hidden(name)}
-    allowance = how.allowance(sum(file.stat().st_size for file in files.values()))
+    allowance = Allowance(sum(file.stat().st_size for file in files.values()), how.max_decompressed)
     return {
         name: _from_bytes(str(file), file.read_bytes(), how, allowance)
         for name, file in files.items()
