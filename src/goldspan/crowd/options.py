@@ -6,12 +6,14 @@ takes the fields as keyword arguments; the command line makes its options from t
 (`reading_options`). This module imports neither NumPy nor Arrow, so that `--help` stays fast.
 """
 
+# ruff: noqa: RUF009 - `_option` makes a field
+
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from functools import cache
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 from goldspan.crowd.registry import FORMATS
 from goldspan.errors import UnknownNameError
@@ -19,8 +21,7 @@ from goldspan.spans.encoding import ENCODINGS, get_encoding
 from goldspan.spans.text import CUTS as SNAPS
 from goldspan.spans.text import OFFSETS, RULES
 
-Altered = Literal["missing", "keep", "drop-sentence"]
-ALTERED: tuple[str, ...] = get_args(Altered)
+ALTERED = ("missing", "keep", "drop-sentence")
 """What may become of a label on a token that was cut or altered."""
 QUOTES = "'\"`´‘’‚‛“”„‟«»‹›"
 """What `strip` takes off the ends of names, with white space."""
@@ -48,17 +49,18 @@ class Option:
     metavar: str = ""  # What its value is called in help texts
 
 
-def option(
+def _option(
     help: str,  # noqa: A002 - the word of the command line
     *flags: str,
-    shape: Shape = "text",
-    what: str = "",
+    default: Any = None,
     choices: Iterable[str] = (),
-    is_open: bool = False,
-    metavar: str = "",
-) -> Mapping[str, Option]:
-    """Describe a field of `ReadOptions` in its metadata; the arguments are those of `Option`."""
-    return {"option": Option(help, what, shape, tuple(choices), is_open, flags, metavar)}
+    **more: Any,
+) -> Any:
+    """Return a field of `ReadOptions`; the arguments are those of `Option`."""
+    known = {"option": Option(help, choices=tuple(choices), flags=flags, **more)}
+    if default is dict:
+        return field(default_factory=dict, metadata=known)
+    return field(default=default, metadata=known)
 
 
 @dataclass(frozen=True)
@@ -74,197 +76,149 @@ class ReadOptions:
     'expand'
     """
 
-    format: str | None = field(
-        default=None,
-        metadata=option(
-            "Format of the file; guessed from its content by default.",
-            *("--format", "-f"),
-            choices=FORMATS,
-            is_open=True,
-        ),
+    format: str | None = _option(
+        "Format of the file; guessed from its content by default.",
+        "--format",
+        "-f",
+        choices=FORMATS,
+        is_open=True,
     )
-    gold: Any = field(
-        default=None, metadata=option("A second file or folder with the known tags.", "--gold")
+    gold: Any = _option("A second file or folder with the known tags.", "--gold")
+    texts: Any = _option(
+        "Format folder only: a folder or .zip with the reference tokens, a file per document.",
+        "--texts",
+        metavar="FOLDER",
     )
-    texts: Any = field(
-        default=None,
-        metadata=option(
-            "Format folder only: a folder or .zip with the reference tokens, a file per document.",
-            "--texts",
-            metavar="FOLDER",
-        ),
+    encoding: str | None = _option(
+        "Encoding: BIO, IOB, IOBES, BILOU, BMEWO or PLAIN; guessed by default.",
+        "--encoding",
+        "-e",
+        choices=ENCODINGS,
+        is_open=True,
     )
-    encoding: str | None = field(
-        default=None,
-        metadata=option(
-            "Encoding: BIO, IOB, IOBES, BILOU, BMEWO or PLAIN; guessed by default.",
-            *("--encoding", "-e"),
-            choices=ENCODINGS,
-            is_open=True,
-        ),
+    columns: Mapping[str, str] = _option(
+        "Name of the column for a role, for example item=question or tag=4.",
+        "--columns",
+        default=dict,
+        shape="pairs",
+        metavar="ROLE=NAME",
     )
-    columns: Mapping[str, str] = field(
-        default_factory=dict,
-        metadata=option(
-            "Name of the column for a role, for example item=question or tag=4.",
-            "--columns",
-            shape="pairs",
-            metavar="ROLE=NAME",
-        ),
+    workers: tuple[str, ...] | None = _option(
+        "Worker columns of a wide table; of other formats, the workers to keep.",
+        "--workers",
+        shape="list",
+        metavar="ID,ID,…",
     )
-    workers: tuple[str, ...] | None = field(
-        default=None,
-        metadata=option(
-            "Worker columns of a wide table; of other formats, the workers to keep.",
-            "--workers",
-            shape="list",
-            metavar="ID,ID,…",
-        ),
+    labels: Mapping[str, str] = _option(
+        "New name of a label, also in its tags: person=PER; OLD= drops a label.",
+        "--label",
+        default=dict,
+        shape="pairs",
+        metavar="OLD=NEW",
     )
-    labels: Mapping[str, str] = field(
-        default_factory=dict,
-        metadata=option(
-            "New name of a label, also in its tags: person=PER; OLD= drops a label.",
-            "--label",
-            shape="pairs",
-            metavar="OLD=NEW",
-        ),
-    )
-    missing: tuple[str, ...] = field(
+    missing: tuple[str, ...] = _option(
+        "A cell that means no label, as an empty one does; by default ?, NA, NaN and null.",
+        "--missing",
         default=MISSING,
-        metadata=option(
-            "A cell that means no label, as an empty one does; by default ?, NA, NaN and null.",
-            "--missing",
-            shape="repeat",
-        ),
+        shape="repeat",
     )
-    altered: str = field(
+    altered: str = _option(
+        "How to treat labels on tokens that a worker's file splits or alters: missing, keep "
+        "or drop-sentence.",
+        "--altered",
         default="missing",
-        metadata=option(
-            "How to treat labels on tokens that a worker's file splits or alters: missing, keep "
-            "or drop-sentence.",
-            "--altered",
-            shape="choice",
-            what="rule for altered tokens",
-            choices=ALTERED,
-        ),
+        shape="choice",
+        what="rule for altered tokens",
+        choices=ALTERED,
     )
-    repeated: str = field(
+    repeated: str = _option(
+        "Which of several answers of one worker to one item counts: last or first.",
+        "--repeated",
         default="last",
-        metadata=option(
-            "Which of several answers of one worker to one item counts: last or first.",
-            "--repeated",
-            shape="choice",
-            what="rule for repeated answers",
-            choices=("last", "first"),
-        ),
+        shape="choice",
+        what="rule for repeated answers",
+        choices=("last", "first"),
     )
-    unknown: str = field(
+    unknown: str = _option(
+        "What happens to a string that is not a tag of the encoding: raise rejects the input; "
+        "outside lists it in the import report and reads it as O (no label, in PLAIN).",
         default="raise",
-        metadata=option(
-            "What happens to a string that is not a tag of the encoding: raise rejects the input; "
-            "outside lists it in the import report and reads it as O (no label, in PLAIN).",
-            shape="choice",
-            what="rule for unknown tags",
-            choices=("raise", "outside"),
-        ),
+        shape="choice",
+        what="rule for unknown tags",
+        choices=("raise", "outside"),
     )
-    strict: bool = field(
+    strict: bool = _option(
+        "Reject input with faults, also those that could be aligned or only listed.",
+        "--strict",
         default=False,
-        metadata=option(
-            "Reject input with faults, also those that could be aligned or only listed.",
-            "--strict",
-            shape="flag",
-        ),
+        shape="flag",
     )
-    offsets: str = field(
+    offsets: str = _option(
+        "What character offsets count: codepoint, utf16 (JavaScript) or utf8.",
+        "--offsets",
         default="codepoint",
-        metadata=option(
-            "What character offsets count: codepoint, utf16 (JavaScript) or utf8.",
-            "--offsets",
-            shape="choice",
-            what="kind of offsets",
-            choices=OFFSETS,
-        ),
+        shape="choice",
+        what="kind of offsets",
+        choices=OFFSETS,
     )
-    tokens: str = field(
+    tokens: str = _option(
+        "How texts without tokens are split: fine, space or words.",
+        "--tokens",
         default="fine",
-        metadata=option(
-            "How texts without tokens are split: fine, space or words.",
-            "--tokens",
-            shape="choice",
-            what="rule for tokens",
-            choices=RULES,
-        ),
+        shape="choice",
+        what="rule for tokens",
+        choices=RULES,
     )
-    cut: str = field(
+    cut: str = _option(
+        "How to treat spans that begin or end within a token: split the token, expand or "
+        "contract the span, or error.",
+        "--cut",
         default="split",
-        metadata=option(
-            "How to treat spans that begin or end within a token: split the token, expand or "
-            "contract the span, or error.",
-            "--cut",
-            shape="choice",
-            what="rule for cut tokens",
-            choices=("split", *SNAPS),
-        ),
+        shape="choice",
+        what="rule for cut tokens",
+        choices=("split", *SNAPS),
     )
-    overlapping: str = field(
+    overlapping: str = _option(
+        "Which of several overlapping spans of one answer stay: longest, outermost (begins "
+        "first) or refuse.",
+        "--overlapping",
         default="longest",
-        metadata=option(
-            "Which of several overlapping spans of one answer stay: longest, outermost (begins "
-            "first) or refuse.",
-            "--overlapping",
-            shape="choice",
-            what="rule for overlapping spans",
-            choices=("longest", "outermost", "refuse"),
-        ),
+        shape="choice",
+        what="rule for overlapping spans",
+        choices=("longest", "outermost", "refuse"),
     )
-    unlabelled: str = field(
+    unlabelled: str = _option(
+        "What happens to a file with neither labels nor gold: refuse, or keep (for pools); "
+        "goldspan's own formats are always kept.",
         default="refuse",
-        metadata=option(
-            "What happens to a file with neither labels nor gold: refuse, or keep (for pools); "
-            "goldspan's own formats are always kept.",
-            shape="choice",
-            what="rule for items without labels",
-            choices=("refuse", "keep"),
-        ),
+        shape="choice",
+        what="rule for items without labels",
+        choices=("refuse", "keep"),
     )
-    strip: bool = field(
+    strip: bool = _option(
+        "Remove white space and quotation marks from the ends of labels and worker ids.",
+        "--strip",
         default=False,
-        metadata=option(
-            "Remove white space and quotation marks from the ends of labels and worker ids.",
-            "--strip",
-            shape="flag",
-        ),
+        shape="flag",
     )
-    rename_workers: Mapping[str, str] = field(
-        default_factory=dict,
-        metadata=option(
-            "New id of a worker; two workers may become one.",
-            "--rename-worker",
-            shape="pairs",
-            metavar="OLD=NEW",
-        ),
+    rename_workers: Mapping[str, str] = _option(
+        "New id of a worker; two workers may become one.",
+        "--rename-worker",
+        default=dict,
+        shape="pairs",
+        metavar="OLD=NEW",
     )
-    delimiter: str | None = field(
-        default=None, metadata=option("Delimiter of a table; guessed by default.", "--delimiter")
+    delimiter: str | None = _option("Delimiter of a table; guessed by default.", "--delimiter")
+    text_encoding: str | None = _option(
+        "Encoding of the text, such as cp1252; UTF-8 by default.", "--text-encoding"
     )
-    text_encoding: str | None = field(
-        default=None,
-        metadata=option(
-            "Encoding of the text, such as cp1252; UTF-8 by default.", "--text-encoding"
-        ),
+    max_decompressed: int | str | None = _option(
+        "Largest size to which compressed input may unpack, such as 20GiB; by default 4GiB.",
+        "--max-decompressed",
+        metavar="SIZE",
     )
-    max_decompressed: int | str | None = field(
-        default=None,
-        metadata=option(
-            "Largest size to which compressed input may unpack, such as 20GiB; by default 4GiB.",
-            "--max-decompressed",
-            metavar="SIZE",
-        ),
-    )
-    progress: Callable[[int, int], Any] | None = field(
-        default=None, metadata=option("Called with (done, total) by readers that may take long.")
+    progress: Callable[[int, int], Any] | None = _option(
+        "Called with (done, total) by readers that may take long."
     )
 
     def __post_init__(self) -> None:
