@@ -71,3 +71,12 @@ def count_between(
 def count_in_rows(flags: NDArray[np.bool_], bounds: NDArray[np.int64]) -> NDArray[np.int64]:
     """Count the true flags of every row, int64 [n_rows]; bounds as for `rows_of`."""
     return count_between(flags, bounds[:-1], bounds[1:])
+
+
+def plain(value: Any) -> Any:
+    """Return a value for JSON: NaN is None, within dictionaries and lists too."""
+    if isinstance(value, dict):
+        return {key: plain(one) for key, one in value.items()}
+    if isinstance(value, list):
+        return [plain(one) for one in value]
+    return None if isinstance(value, float) and np.isnan(value) else value

@@ -32,7 +32,6 @@ from goldspan.crowd.alignment import (
     place,
 )
 from goldspan.crowd.options import ALTERED
-from goldspan.errors import InputError, UnknownNameError
 
 Reference = Sequence[Sequence[str]]
 
@@ -364,23 +363,6 @@ def test_the_name_of_the_outside_label_is_free() -> None:
     found = align([["Maltese"]], answer, outside="none")
     result = place(found, np.array([0, 1]), ["none", "LOC"], "keep", outside="none")
     assert found.source.tolist() == result.source.tolist() == [1]
-
-
-def test_a_rule_that_does_not_exist_is_refused_with_those_that_do() -> None:
-    with pytest.raises(UnknownNameError, match="missing, keep, drop-sentence"):
-        placed([["a"]], lines("a O"), "ignore")
-
-
-@pytest.mark.parametrize("offsets", [[], [0], [1, 2], [0, 3], [0, 2, 1, 2]])
-def test_offsets_of_another_reference_are_refused(offsets: list[int]) -> None:
-    found = align([["a", "b"]], lines("a O", "b O"))
-    with pytest.raises(InputError, match="2 tokens"):
-        place(found, np.array(offsets, np.int64), ["O", "O"])
-
-
-def test_labels_of_another_answer_are_refused() -> None:
-    with pytest.raises(InputError, match="1 labels for an alignment of 2 lines"):
-        place(align([["a", "b"]], lines("a O", "b O")), np.array([0, 2]), ["O"])
 
 
 def test_types_that_do_not_show_themselves_can_be_given() -> None:

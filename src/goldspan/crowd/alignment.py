@@ -16,9 +16,6 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from goldspan.crowd.options import ALTERED, Altered
-from goldspan.errors import InputError, UnknownNameError
-
 # --------------------------------------------------------------------------------------------------
 # What an alignment of a worker's file with its reference is made of.
 
@@ -591,7 +588,7 @@ def place(
     alignment: Alignment,
     reference_offsets: NDArray[np.int64],  # [n_sentences + 1]
     answer_labels: Sequence[str],
-    altered: Altered = "missing",  # What becomes of labels on cut, merged and changed tokens
+    altered: str = "missing",  # What becomes of labels on cut, merged and changed tokens
     *,
     outside: str = "O",
 ) -> Placed:
@@ -607,9 +604,6 @@ def place(
     >>> placed.source.tolist(), [Placement(code).name for code in placed.placement]
     ([0], ['PLACED', 'OTHER_PART'])
     """
-    if altered not in ALTERED:
-        raise UnknownNameError("rule for altered tokens", altered, ALTERED)
-    _check_sizes(alignment, reference_offsets, answer_labels)
     target = alignment.target
     source = speakers(target, answer_labels, len(alignment.source), outside)
     unlabelled = np.array([not label for label in answer_labels], np.bool_)
@@ -643,22 +637,6 @@ def _lost_tokens(
         strange = [f.sentence for f in alignment.faults if f.kind in SPOILING and f.sentence >= 0]
         spoilt[strange] = True
     return np.repeat(spoilt, lengths), Placement.DROPPED_SENTENCE
-
-
-def _check_sizes(alignment: Alignment, offsets: NDArray[np.int64], labels: Sequence[str]) -> None:
-    """Reject offsets and labels that are not those of the alignment."""
-    n_tokens, n_lines = len(alignment.source), len(alignment.target)
-    if (
-        len(offsets) == 0
-        or offsets[0] != 0
-        or offsets[-1] != n_tokens
-        or np.any(np.diff(offsets) < 0)
-    ):
-        raise InputError(
-            f"reference_offsets must rise from 0 to the {n_tokens} tokens of the alignment"
-        )
-    if len(labels) != n_lines:
-        raise InputError(f"{len(labels)} labels for an alignment of {n_lines} lines")
 
 
 def speakers(

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from goldspan._arrays import count_between, count_in_rows
+from goldspan._arrays import count_between, count_in_rows, plain
 from goldspan.crowd.gold import with_same_tokens
 from goldspan.crowd.io import to_crowd
 from goldspan.crowd.model import Answers, Crowd
@@ -204,23 +204,10 @@ class Agreement:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values, for JSON; what is not defined is None."""
-        return {
-            "alpha": _plain(self.alpha),
-            "fleiss_kappa": _plain(self.fleiss_kappa),
-            "cohen_kappa": _plain(self.cohen_kappa),
-            "observed": _plain(self.observed),
-            "pairwise_span_f1": _plain(self.pairwise_span_f1),
-            "n_pairs": self.n_pairs,
-            "policy": self.policy,
-            "quartiles": {
-                name: {key: _plain(value) for key, value in row._asdict().items()}
-                for name, row in self.quartiles.items()
-            },
-            "workers": [
-                {key: _plain(value) for key, value in row.items()}
-                for row in self.workers.to_pylist()
-            ],
-        }
+        names = ("alpha", "fleiss_kappa", "cohen_kappa", "observed", "pairwise_span_f1")
+        found = {name: getattr(self, name) for name in (*names, "n_pairs", "policy")}
+        found["quartiles"] = {name: row._asdict() for name, row in self.quartiles.items()}
+        return dict(plain(found | {"workers": self.workers.to_pylist()}))
 
     def to_pandas(self) -> pd.DataFrame:
         """Return the table of workers as a pandas DataFrame, one row per worker."""
@@ -287,8 +274,6 @@ def agreement(crowd: Any, *, policy: str = "conlleval", **reading: Any) -> Agree
     >>> round(agreement(b"task,worker,label\n1,a,x\n1,b,x\n2,a,y\n2,b,x\n").alpha, 3)
     0.0
     """
-    from goldspan.crowd.io import to_crowd
-
     crowd = to_crowd(crowd, "crowd", **reading)
     if not len(crowd.latest):
         raise InputError("the crowd has no answer: there is nothing to compare")
@@ -474,10 +459,6 @@ def _score_of(crowd: Crowd) -> tuple[str, str]:
         known = crowd.gold is not None
         return ("worker_accuracy", "token_accuracy") if known else ("worker_agreement", "f1_others")
     return "worker_f1", "f1_others" if crowd.gold is None else "span_f1"
-
-
-def _plain(value: Any) -> Any:
-    return None if isinstance(value, float) and np.isnan(value) else value
 
 
 # --------------------------------------------------------------------------------------------------

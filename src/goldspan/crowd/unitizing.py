@@ -36,6 +36,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from goldspan._arrays import plain
 from goldspan.crowd.io import to_crowd
 from goldspan.crowd.model import Crowd
 from goldspan.errors import InputError
@@ -178,8 +179,7 @@ class UnitAgreement:
             "pairs": self.pairs.to_pylist(),
             "documents": self.documents.to_pylist(),
         }
-        plain: dict[str, Any] = _plain(found)
-        return plain
+        return dict(plain(found))
 
     def __str__(self) -> str:
         """Return the two measures with their intervals."""
@@ -348,11 +348,3 @@ def _intervals(
     with np.errstate(all="ignore"):
         low, high = np.quantile(known, [rest, 1 - rest], axis=0)
     return [(float(low[k]), float(high[k])) for k in range(2)]
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _plain(one) for key, one in value.items()}
-    if isinstance(value, list):
-        return [_plain(one) for one in value]
-    return None if isinstance(value, float) and np.isnan(value) else value

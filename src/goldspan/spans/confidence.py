@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from goldspan._arrays import plain
+
 N_BINS = 10
 LEAST_PROB = 1e-12
 """A probability of 0 for the truth counts as this: one such token is not the end of a mean."""
@@ -49,9 +51,7 @@ class ConfidenceScore:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON, None for NaN."""
-        found = asdict(self)
-        found["constant"] = {name: _plain(value) for name, value in self.constant.items()}
-        return {name: _plain(value) for name, value in found.items()}
+        return dict(plain(asdict(self)))
 
     def __str__(self) -> str:
         """Print a table: the measures, and those of a constant confidence."""
@@ -153,7 +153,3 @@ def _spread_entropy(accuracy: float, n_labels: int) -> float:
 
 def _mean(values: NDArray[np.float64]) -> float:
     return float(values.mean()) if len(values) else float("nan")
-
-
-def _plain(value: Any) -> Any:
-    return None if isinstance(value, float) and np.isnan(value) else value

@@ -308,7 +308,7 @@ def _read_document(
         differ += [line.token for line in lines] != flat
         found = align(sentences, lines, types=types)
         labels = ["" if options.rename(line.label) is None else line.label for line in lines]
-        placed = place(found, offsets, labels, options.altered)  # type: ignore[arg-type]
+        placed = place(found, offsets, labels, options.altered)
         _add_answers(document, worker, lines, placed.source, items, offsets, builder)
         file = document.answers[worker].name
         builder.warnings += _faults(found.faults, builder, items, file, worker)

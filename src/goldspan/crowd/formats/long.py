@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -477,7 +479,7 @@ def _read(rows: Rows, options: ReadOptions, notes: tuple[str, ...]) -> Crowd:
         pa.array(labels.codes).take(label.indices).to_numpy(),
         len(item.dictionary),
     )
-    tokens, offsets, answers, reasons, faults = (
+    tokens, offsets, answers = (
         _sequences(table, options) if sequences else _single(table, item.dictionary, options)
     )
     texts, said = _texts(table)
@@ -499,8 +501,7 @@ def _read(rows: Rows, options: ReadOptions, notes: tuple[str, ...]) -> Crowd:
             answers,
             options,
             notes,
-            reasons,
-            [*unknown, *faults, *stripped_faults(strings, rows.name, options)],
+            [*unknown, *stripped_faults(strings, rows.name, options)],
         ),
     )
     if "gold" in rows.columns:
@@ -525,7 +526,7 @@ def _encoding(rows: Rows, labels: list[str], options: ReadOptions, sequences: bo
     return guess_encoding(name for name in names if name is not None)
 
 
-_Parts = tuple[pa.Array, NDArray[np.int64], Answers, dict[str, int], list[Fault]]
+_Parts = tuple[pa.Array, NDArray[np.int64], Answers]
 
 
 def _single(table: Table, ids: pa.Array, options: ReadOptions) -> _Parts:
@@ -542,7 +543,7 @@ def _single(table: Table, ids: pa.Array, options: ReadOptions) -> _Parts:
         attempts(table, given, item, worker, options),
         **_extras(table.rows, given),
     )
-    return ids, np.arange(table.n_items + 1, dtype=np.int64), answers, {}, []
+    return ids, np.arange(table.n_items + 1, dtype=np.int64), answers
 
 
 def _sequences(table: Table, options: ReadOptions) -> _Parts:
@@ -569,7 +570,7 @@ def _sequences(table: Table, options: ReadOptions) -> _Parts:
     answers = Answers(
         answer_item, worker[head], offset, codes, tries[head], **_extras(rows, order[head])
     )
-    return tokens, offsets, answers.take(by_first_row), {}, []
+    return tokens, offsets, answers.take(by_first_row)
 
 
 def _extras(
@@ -693,7 +694,6 @@ def _report(
     answers: Answers,
     options: ReadOptions,
     notes: tuple[str, ...],
-    reasons: dict[str, int],
     faults: list[Fault],
 ) -> ImportReport:
     placed = int((answers.codes >= 0).sum())
@@ -701,8 +701,7 @@ def _report(
     listed = [*notes]
     if repeats:
         listed.append(f"{repeats} repeated answers: all kept, the {options.repeated} one counts")
-    total = placed + sum(reasons.values())
-    return ImportReport(rows.name, "long", total, placed, reasons, tuple(faults), tuple(listed))
+    return ImportReport(rows.name, "long", placed, placed, {}, tuple(faults), tuple(listed))
 
 
 # --------------------------------------------------------------------------------------------------
@@ -735,9 +734,6 @@ def _needs_guard(crowd: Crowd) -> bool:
 
 def _lines(crowd: Crowd, mark: str, *, text: bool, is_guarded: bool) -> Iterator[str]:
     """One chunk of lines per answer, the answers in the order of their items."""
-    import csv
-    import io
-
     answers, sequences = crowd.answers, not crowd.is_classification
     tags, texts = [*map(cell_text, crowd.tagset.tags), ""], known_texts(crowd)
     times = [n for n in ANSWER_COLUMNS if getattr(answers, n) is not None]
@@ -809,7 +805,3 @@ def _columns(crowd: Crowd, texts: Sequence[str | None]) -> list[str]:
 
 def _words(values: pa.Array) -> list[str]:
     return [cell_text(word or "") for word in values.to_pylist()]
-
-
-# --------------------------------------------------------------------------------------------------
-# Long tables: one row per answer, or per answered token.
