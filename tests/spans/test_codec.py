@@ -13,9 +13,10 @@ from goldspan.errors import FaultsError, InputError, UnknownNameError
 from goldspan.spans import Codec, Tagged
 from goldspan.spans.codec import MAX_TAGS, transition_mask
 from goldspan.spans.encoding import Role, get_encoding
+from looping import each
 from spans import oracle
 
-every_encoding = pytest.mark.parametrize("encoding", oracle.ENCODINGS)
+every_encoding = each("encoding", oracle.ENCODINGS)
 SPAN_ENCODINGS = oracle.ENCODINGS[:-1]
 
 
@@ -27,7 +28,7 @@ def _corpora(encoding):
 # Tag sets
 
 
-@pytest.mark.parametrize("encoding", SPAN_ENCODINGS)
+@each("encoding", SPAN_ENCODINGS)
 def test_outside_comes_first_and_the_other_tags_are_sorted(encoding):
     codec = Codec.from_types(["Y", "X", "Y"], encoding)
     expected = sorted(f"{p}-{kind}" for p in oracle.LETTERS[encoding] for kind in "XY")
@@ -47,7 +48,7 @@ def test_from_tags_completes_the_tag_set_of_the_types_that_occur(encoding):
     assert Codec.from_tags([last, last], encoding) == Codec.from_types([kind], encoding)
 
 
-@pytest.mark.parametrize("encoding", SPAN_ENCODINGS)
+@each("encoding", SPAN_ENCODINGS)
 def test_no_tags_make_a_tag_set_of_outside_alone(encoding):
     assert Codec.from_tags([], encoding).tags == ("O",)
     assert Codec.from_types([], encoding).types == ()
@@ -87,7 +88,7 @@ def test_a_tag_that_stands_twice_is_refused():
     assert [fault.kind for fault in caught.value.faults] == ["duplicate-tag"]
 
 
-@pytest.mark.parametrize("make", [Codec, Codec.from_tags])
+@each("make", [Codec, Codec.from_tags])
 def test_all_tags_that_are_not_of_the_encoding_are_listed(make):
     with pytest.raises(FaultsError) as caught:
         make(("B", "E-X", "O", "b-X"), "BIO")
@@ -202,13 +203,13 @@ def test_every_tag_outside_the_tag_set_is_listed_with_its_place():
     ]
 
 
-@pytest.mark.parametrize("single", ["O", ["O", "B-X"], ("O",)])
+@each("single", ["O", ["O", "B-X"], ("O",)])
 def test_a_single_sequence_is_not_taken_for_a_corpus(single):
     with pytest.raises(InputError, match="one per item"):
         Codec.from_types(["X"]).encode(single)
 
 
-@pytest.mark.parametrize("code", [-2, 3, 4, 100, -32768])
+@each("code", [-2, 3, 4, 100, -32768])
 def test_a_code_outside_the_tag_set_is_not_decoded(code):
     with pytest.raises(InputError, match=r"-1 … 2"):
         Codec.from_types(["X"]).decode(Tagged(np.array([0, code], np.int16), np.array([0, 2])))

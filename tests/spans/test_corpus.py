@@ -25,11 +25,12 @@ from goldspan.spans.corpus import (
 )
 from goldspan.spans.encoding import ENDED, FAULT_KINDS, FAULTS, STARTS
 from goldspan.spans.parsing import parse_with_errors
+from looping import each
 from spans import oracle
 
 LONGEST = 4
-every_encoding = pytest.mark.parametrize("encoding", oracle.ENCODINGS)
-every_policy = pytest.mark.parametrize("policy", oracle.POLICIES)
+every_encoding = each("encoding", oracle.ENCODINGS)
+every_policy = each("policy", oracle.POLICIES)
 
 
 def _codec(encoding):
@@ -165,7 +166,7 @@ def test_spans_are_counted_through_the_corpus_and_know_their_item():
     assert spans.item.tolist() == [2, 4]
 
 
-@pytest.mark.parametrize("n_empty", [0, 1, 50])
+@each("n_empty", [0, 1, 50])
 def test_items_without_tokens_do_not_shift_the_item_of_a_span(n_empty):
     codec = Codec.from_types(["X"], "BIO")
     empty = [[]] * n_empty
@@ -279,7 +280,7 @@ def test_errors_of_every_column_with_gaps_are_those_of_its_pieces(encoding):
         assert seen == expected, column
 
 
-@pytest.mark.parametrize("policy", POLICIES)
+@each("policy", POLICIES)
 @every_encoding
 def test_a_worker_who_labelled_nothing_has_no_spans(encoding, policy):
     tagged = Tagged(np.full((5, 2), -1, np.int16), np.array([0, 2, 5]))
@@ -289,8 +290,8 @@ def test_a_worker_who_labelled_nothing_has_no_spans(encoding, policy):
     assert not token_flags(tagged, codec).any()
 
 
-@pytest.mark.parametrize("shape", [(0,), (0, 3), (4, 0), (0, 0)])
-@pytest.mark.parametrize("policy", POLICIES)
+@each("shape", [(0,), (0, 3), (4, 0), (0, 0)])
+@each("policy", POLICIES)
 def test_arrays_without_tokens_or_workers_have_no_spans(shape, policy):
     codec = _codec("IOBES")
     tagged = Tagged(np.zeros(shape, np.int16), np.array([0, 0, shape[0]]))
@@ -364,7 +365,7 @@ def test_the_worker_of_an_error_is_named_only_for_a_matrix():
 # Widths and types of the arrays
 
 
-@pytest.mark.parametrize(
+@each(
     ("encoding", "n_types"),
     [("BIO", 7), ("BIO", 8), ("IOBES", 3), ("IOBES", 4), ("BIO", 127), ("BIO", 128), ("IOB", 150)],
 )
@@ -382,8 +383,8 @@ def test_tag_sets_of_any_width_are_read_alike(encoding, n_types, policy):
         assert spans == oracle.READINGS[policy](tags, encoding), tags
 
 
-@pytest.mark.parametrize("dtype", [np.int8, np.int16, np.int32, np.int64])
-@pytest.mark.parametrize("n_types", [2, 7, 63, 64])
+@each("dtype", [np.int8, np.int16, np.int32, np.int64])
+@each("n_types", [2, 7, 63, 64])
 def test_codes_may_be_integers_of_any_width(dtype, n_types):
     codec = Codec.from_types([f"T{i:03d}" for i in range(n_types)], "BIO")
     last = min(len(codec.tags) - 1, 127)
@@ -394,7 +395,7 @@ def test_codes_may_be_integers_of_any_width(dtype, n_types):
     assert found.type.tolist() == wide.type.tolist()
 
 
-@pytest.mark.parametrize("policy", POLICIES)
+@each("policy", POLICIES)
 def test_arrays_that_cannot_be_written_to_are_read(policy):
     codec = Codec.from_types(["X"], "BIO")
     tagged = codec.encode([["B-X", "I-X"], ["O", "B-X"]])
@@ -405,7 +406,7 @@ def test_arrays_that_cannot_be_written_to_are_read(policy):
     assert (tagged.codes == before).all()
 
 
-@pytest.mark.parametrize(
+@each(
     ("codes", "offsets", "why"),
     [
         ([0.0, 1.0], [0, 2], "integers"),
@@ -437,7 +438,7 @@ def test_an_unknown_policy_is_refused_with_the_names_of_all():
 # write_codes
 
 
-@pytest.mark.parametrize("encoding", oracle.ENCODINGS[:-1])
+@each("encoding", oracle.ENCODINGS[:-1])
 def test_write_codes_spells_every_layout_over_two_items(encoding):
     codec = Codec.from_types(["X", "Y"], encoding)
     offsets = np.array([0, 0, 2, 2, 4])
@@ -472,7 +473,7 @@ def test_spans_that_touch_across_two_items_need_no_begin_in_iob():
     assert items == [["I-X", "I-X"], [], ["I-X", "B-X"]]
 
 
-@pytest.mark.parametrize(
+@each(
     ("rows", "why"),
     [
         ([("X", 1, 3)], "leaves its item"),
@@ -489,7 +490,7 @@ def test_spans_that_cannot_be_written_are_refused(rows, why):
         write_codes(_span_array(rows, codec), np.array([0, 2, 2, 5]), codec)
 
 
-@pytest.mark.parametrize(
+@each(
     ("tags", "encoding", "row"),
     [
         (("O", "B-X"), "BIO", ("X", 0, 2)),

@@ -20,6 +20,7 @@ from goldspan.spans.encoding import Role, get_encoding
 from goldspan.spans.parsing import parse_with_errors
 from goldspan.spans.scoring import score_codes
 from goldspan.spans.text import locate, to_chars
+from looping import each
 from spans import peers
 
 PAGE = (Path(__file__).parents[2] / "docs" / "differences.md").read_text(encoding="utf-8")
@@ -155,6 +156,6 @@ def test_the_page_has_a_row_for_every_trap_of_the_design():
     assert {("I-O B-O", "IOB"), ("B-X", "IOBES"), ("B-X E-X B-X E-X", "IOBES")} <= shown
 
 
-@pytest.mark.parametrize("package", ["iobes", "seqeval", "nervaluate"])
+@each("package", ["iobes", "seqeval", "nervaluate"])
 def test_the_page_names_the_versions_that_were_measured(package):
     assert re.search(rf"\b{package}\s+{re.escape(version(package))}\b", PAGE)

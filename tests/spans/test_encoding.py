@@ -19,6 +19,7 @@ from goldspan.spans.encoding import (
     read_tag,
     write_tag,
 )
+from looping import each
 from spans import oracle
 
 every_encoding = pytest.mark.parametrize("encoding", oracle.ENCODINGS)
@@ -28,7 +29,7 @@ def test_there_are_six_encodings():
     assert tuple(ENCODINGS) == oracle.ENCODINGS
 
 
-@pytest.mark.parametrize(
+@each(
     ("alias", "name"),
     [
         ("IOB1", "IOB"),
@@ -46,7 +47,7 @@ def test_no_alias_is_left_untested():
     assert set(ALIASES) == {"IOB1", "IOB2", "BIOES", "BIOUL", "BMEOW"}
 
 
-@pytest.mark.parametrize("name", [*ENCODINGS, *ALIASES])
+@each("name", [*ENCODINGS, *ALIASES])
 def test_names_and_aliases_are_found_in_any_case(name):
     assert get_encoding(name.lower()) == get_encoding(name) == get_encoding(name.title())
 
@@ -55,7 +56,7 @@ def test_an_encoding_is_its_own_name():
     assert get_encoding(ENCODINGS["BIO"]) is ENCODINGS["BIO"]
 
 
-@pytest.mark.parametrize("name", ["IOBE", "", " BIO", None, 3, "BMES"])
+@each("name", ["IOBE", "", " BIO", None, 3, "BMES"])
 def test_an_unknown_encoding_is_refused_and_all_are_named(name):
     with pytest.raises(UnknownNameError) as caught:
         get_encoding(name)
@@ -68,7 +69,7 @@ def test_a_near_miss_is_told_the_name_that_was_meant():
         get_encoding("IOBEZ")
 
 
-@pytest.mark.parametrize("encoding", oracle.ENCODINGS[:-1])
+@each("encoding", oracle.ENCODINGS[:-1])
 def test_every_prefix_plays_the_role_that_the_papers_give_it(encoding):
     roles = (Role.BEGIN, Role.INSIDE, Role.END, Role.SINGLE)
     expected = dict(zip(oracle.LETTERS[encoding], roles, strict=False))
@@ -90,8 +91,8 @@ def test_the_prefix_of_a_role_that_an_encoding_lacks_is_a_key_error():
         ENCODINGS["BIO"].prefix(Role.END)
 
 
-@pytest.mark.parametrize("kind", ["PER", "creative-work", "O", "-", "B-X", "é", "人", "a b", "🙂"])
-@pytest.mark.parametrize("encoding", oracle.ENCODINGS[:-1])
+@each("kind", ["PER", "creative-work", "O", "-", "B-X", "é", "人", "a b", "🙂"])
+@each("encoding", oracle.ENCODINGS[:-1])
 def test_the_type_is_all_that_follows_the_first_hyphen(encoding, kind):
     for letter, role in ENCODINGS[encoding].prefixes.items():
         assert read_tag(f"{letter}-{kind}", ENCODINGS[encoding]) == (role, kind)
@@ -111,12 +112,12 @@ def test_outside_is_written_and_read_as_o():
         assert read_tag("O", ENCODINGS[name]) == (Role.OUTSIDE, "")
 
 
-@pytest.mark.parametrize("tag", ["O", "B-X", "b-x", "B", "-", " ", "O-X"])
+@each("tag", ["O", "B-X", "b-x", "B", "-", " ", "O-X"])
 def test_every_string_is_a_plain_label(tag):
     assert read_tag(tag, ENCODINGS["PLAIN"]) == (Role.SINGLE, tag)
 
 
-@pytest.mark.parametrize(
+@each(
     ("tag", "encoding", "kind"),
     [
         ("PER", "BIO", "unknown-tag"),
@@ -164,14 +165,14 @@ def test_what_is_no_tag_is_a_fault_of_its_own_kind(tag, encoding, kind):
     assert read.kind == kind
 
 
-@pytest.mark.parametrize("tag", ["X-PER", "b-PER", "B"])
+@each("tag", ["X-PER", "b-PER", "B"])
 def test_the_message_shows_the_tag_and_what_is_allowed(tag):
     message = read_tag(tag, ENCODINGS["IOBES"]).message
     assert repr(tag) in message
     assert "B-TYPE, I-TYPE, E-TYPE, S-TYPE and O" in message
 
 
-@pytest.mark.parametrize(
+@each(
     ("tag", "encoding", "hint"),
     [
         ("L-PER", "BIO", 'encoding="BILOU"'),
@@ -199,7 +200,7 @@ def test_any_string_is_either_read_or_a_fault(encoding, tag):
         assert write_tag(*read, ENCODINGS[encoding]) == tag
 
 
-@pytest.mark.parametrize("name", ENCODINGS)
+@each("name", ENCODINGS)
 def test_lists_are_read_as_other_sequences_are(name):
     """Lists have a short way of their own; the pair table decides in both."""
     codec = Codec.from_types(["A", "B"], name)
@@ -215,7 +216,7 @@ def test_more_labels_than_are_remembered_are_read():
     assert parse(labels, "PLAIN") == found == parse(tuple(labels), "PLAIN")
 
 
-@pytest.mark.parametrize("wrong", [None, "X-PER", "B", 3, ["B-PER"], "b-PER"])
+@each("wrong", [None, "X-PER", "B", 3, ["B-PER"], "b-PER"])
 def test_what_is_no_tag_is_refused_wherever_it_stands(wrong):
     for tags in ([wrong], ["O", wrong], [wrong, "B-PER"], ["B-PER", wrong, "O"]):
         with pytest.raises(FaultsError) as caught:

@@ -24,13 +24,14 @@ from goldspan.spans.scoring import (
     WrongSpan,
     score_codes,
 )
+from looping import each
 from spans import oracle
 
 TRUTH = [["B-PER", "I-PER", "O", "B-LOC"], [], ["B-LOC", "O"], ["O", "O", "B-ORG"]]
 FOUND = [["B-PER", "I-PER", "O", "B-PER"], [], ["B-LOC", "O"], ["B-ORG", "O", "O"]]
 
 every_encoding = pytest.mark.parametrize("encoding", oracle.ENCODINGS)
-every_policy = pytest.mark.parametrize("policy", oracle.POLICIES)
+every_policy = each("policy", oracle.POLICIES)
 
 
 @st.composite
@@ -130,7 +131,7 @@ def test_a_type_that_only_one_side_has_counts_in_the_macro_mean():
     assert score([["B-X", "O"]], [["B-X", "B-Y"]]).macro == (0.5, 0.5, 0.5)
 
 
-@pytest.mark.parametrize("corpus", [[], [[]], [["O"]], [["O", "O"], [], ["O"]]])
+@each("corpus", [[], [[]], [["O"]], [["O", "O"], [], ["O"]]])
 def test_a_corpus_without_spans_scores_zero_and_warns_of_nothing(corpus):
     result = score(corpus, corpus, bootstrap=100, wrong=True)
     assert result.micro == Rates(0.0, 0.0, 0.0, 0, 0, 0)
@@ -185,7 +186,7 @@ def test_the_policy_holds_for_the_truth_as_well():
     assert score(truth, truth, policy="strict").micro.n_true == 1
 
 
-@pytest.mark.parametrize("policy", POLICIES)
+@each("policy", POLICIES)
 @every_encoding
 def test_policy_and_encoding_are_in_the_result_and_in_every_printout(encoding, policy):
     corpus = [oracle.alphabet(encoding)[:1] * 2]
@@ -228,7 +229,7 @@ def test_the_printout_is_a_table_in_per_cent():
     assert lines[-1] == "token accuracy 66.67 over 9 tokens"
 
 
-@pytest.mark.parametrize(("level", "told"), [(0.95, "95 %"), (0.9, "90 %"), (0.995, "99.5 %")])
+@each(("level", "told"), [(0.95, "95 %"), (0.9, "90 %"), (0.995, "99.5 %")])
 def test_the_printout_names_the_level_of_the_interval(level, told):
     result = score(TRUTH, FOUND, bootstrap=100, level=level)
     low, high = result.interval
@@ -284,8 +285,8 @@ def _resampled(truth, found, n_resamples, level, seed):
     return tuple(np.quantile(values, [(1 - level) / 2, (1 + level) / 2]))
 
 
-@pytest.mark.parametrize("seed", [0, 7])
-@pytest.mark.parametrize("level", [0.5, 0.95])
+@each("seed", [0, 7])
+@each("level", [0.5, 0.95])
 def test_the_interval_is_that_of_scoring_drawn_items_anew(seed, level):
     truth, found = _random_corpus(seed)
     result = score(truth, found, bootstrap=100, level=level, random_state=seed)
@@ -338,13 +339,13 @@ def test_the_interval_holds_the_score_of_the_corpus():
         assert result.interval[0] < result.f1 < result.interval[1]
 
 
-@pytest.mark.parametrize("level", [0, 1, -0.5, 95, float("nan")])
+@each("level", [0, 1, -0.5, 95, float("nan")])
 def test_a_level_that_is_no_share_is_refused(level):
     with pytest.raises(InputError, match="between 0 and 1"):
         score(TRUTH, FOUND, bootstrap=100, level=level)
 
 
-@pytest.mark.parametrize("few", [-1, 1, 99])
+@each("few", [-1, 1, 99])
 def test_too_few_resamples_are_refused(few):
     with pytest.raises(InputError, match=f"resamples of at least 100, not {few}"):
         score(TRUTH, FOUND, bootstrap=few)
@@ -353,7 +354,7 @@ def test_too_few_resamples_are_refused(few):
 # What is refused
 
 
-@pytest.mark.parametrize(
+@each(
     ("truth", "found", "why"),
     [
         ([["O"]], [["O"], ["O"]], "1 items on one side, 2"),
@@ -368,8 +369,8 @@ def test_sides_that_do_not_fit_are_refused(truth, found, why):
         score(truth, found)
 
 
-@pytest.mark.parametrize("tag", ["junk", "b-X", "B", "E-X"])
-@pytest.mark.parametrize("policy", POLICIES)
+@each("tag", ["junk", "b-X", "B", "E-X"])
+@each("policy", POLICIES)
 def test_a_string_that_is_no_tag_is_refused_on_either_side(tag, policy):
     for sides in ([["O"]], [[tag]]), ([[tag]], [["O"]]):
         with pytest.raises(FaultsError, match=repr(tag)):

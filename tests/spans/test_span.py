@@ -19,10 +19,11 @@ from goldspan.spans import (
 )
 from goldspan.spans.codec import Transition, transition_mask, transitions
 from goldspan.spans.parsing import TagError, parse_with_errors
+from looping import each
 from spans import oracle
 
 LONGEST = 4
-every_encoding = pytest.mark.parametrize("encoding", oracle.ENCODINGS)
+every_encoding = each("encoding", oracle.ENCODINGS)
 
 
 # Span
@@ -46,7 +47,7 @@ def test_tokens_of_a_span_cut_the_tokens_of_a_sentence():
 # parse
 
 
-@pytest.mark.parametrize("policy", oracle.POLICIES)
+@each("policy", oracle.POLICIES)
 @every_encoding
 def test_parse_reads_every_short_sequence_as_the_definition_does(encoding, policy):
     reading = oracle.READINGS[policy]
@@ -65,14 +66,14 @@ def test_policy_raise_refuses_exactly_the_malformed_sequences(encoding):
                 parse(tags, encoding, "raise")
 
 
-@pytest.mark.parametrize("policy", [*oracle.POLICIES, "raise"])
+@each("policy", [*oracle.POLICIES, "raise"])
 @every_encoding
 def test_all_policies_agree_on_well_formed_sequences(encoding, policy):
     for tags, spans in oracle.well_formed(encoding, 5).items():
         assert parse(tags, encoding, policy) == spans, tags
 
 
-@pytest.mark.parametrize("policy", oracle.POLICIES)
+@each("policy", oracle.POLICIES)
 @every_encoding
 def test_parsed_spans_are_in_order_and_never_overlap(encoding, policy):
     for tags in oracle.sequences(encoding, 3):
@@ -102,7 +103,7 @@ def test_an_unknown_policy_is_refused_even_for_an_empty_sequence():
         parse([], policy="STRICT")
 
 
-@pytest.mark.parametrize("policy", ["conlleval", "strict", "boundaries", "raise"])
+@each("policy", ["conlleval", "strict", "boundaries", "raise"])
 def test_every_policy_refuses_a_string_that_is_no_tag(policy):
     with pytest.raises(FaultsError) as caught:
         parse(["O", "PER", "b-X"], policy=policy)
@@ -155,13 +156,13 @@ def test_a_pandas_column_is_read_by_place_and_not_by_its_index():
     [parse, parse_with_errors, validate, lambda tags: convert(tags, "BIO", "IOB")],
     ids=["parse", "parse_with_errors", "validate", "convert"],
 )
-@pytest.mark.parametrize("text", ["O", "B-PER", ""])
+@each("text", ["O", "B-PER", ""])
 def test_a_single_string_is_not_taken_for_a_list_of_tags(function, text):
     with pytest.raises(InputError, match="list of tags"):
         function(text)
 
 
-@pytest.mark.parametrize(
+@each(
     "function",
     [
         parse,
@@ -187,7 +188,7 @@ def test_no_tokens_hold_no_spans_and_no_errors(encoding):
     assert parse_with_errors([], encoding) == ([], [])
 
 
-@pytest.mark.parametrize("encoding", oracle.ENCODINGS[:-1])
+@each("encoding", oracle.ENCODINGS[:-1])
 def test_tokens_outside_hold_no_spans(encoding):
     assert parse_with_errors(["O"] * 5, encoding) == ([], [])
 
@@ -219,7 +220,7 @@ def test_a_sequence_is_valid_exactly_if_spans_can_be_written_so(encoding):
         assert (validate(tags, encoding) == []) == (tags in well_formed), tags
 
 
-@pytest.mark.parametrize(
+@each(
     ("tags", "encoding", "error"),
     [
         (
@@ -276,7 +277,7 @@ def test_each_kind_of_error_says_what_is_wrong_in_a_sentence(tags, encoding, err
     assert validate(tags, encoding) == [error]
 
 
-@pytest.mark.parametrize(
+@each(
     ("tag", "kind"),
     [
         ("junk", "unknown-tag"),
@@ -298,7 +299,7 @@ def test_a_string_that_is_no_tag_is_an_error_of_its_own_kind(tag, kind):
     assert spans == [("X", 0, 1), ("Y", 2, 3)]
 
 
-@pytest.mark.parametrize("encoding", oracle.ENCODINGS[:-1])
+@each("encoding", oracle.ENCODINGS[:-1])
 def test_the_neighbours_of_a_string_that_is_no_tag_are_not_blamed(encoding):
     for left, right in product(oracle.alphabet(encoding), repeat=2):
         errors = validate([left, "junk", right], encoding)
@@ -325,14 +326,14 @@ def test_one_token_can_break_two_rules():
 # write
 
 
-@pytest.mark.parametrize("encoding", oracle.ENCODINGS[:-1])
+@each("encoding", oracle.ENCODINGS[:-1])
 def test_write_spells_every_layout_as_the_encoding_is_defined(encoding):
     for length in range(LONGEST + 1):
         for spans in oracle.layouts(length):
             assert write(spans, length, encoding) == oracle.spell(spans, length, encoding), spans
 
 
-@pytest.mark.parametrize("encoding", oracle.ENCODINGS[:-1])
+@each("encoding", oracle.ENCODINGS[:-1])
 def test_write_takes_spans_in_any_order(encoding):
     spans = [("X", 0, 1), ("X", 1, 3), ("Y", 3, 4)]
     assert write(spans[::-1], 5, encoding) == oracle.spell(spans, 5, encoding)
@@ -347,7 +348,7 @@ def test_write_takes_numpy_integers():
     assert write([Span("X", edges[0], edges[1])], 3) == ["O", "B-X", "I-X"]
 
 
-@pytest.mark.parametrize("encoding", oracle.ENCODINGS[:-1])
+@each("encoding", oracle.ENCODINGS[:-1])
 def test_no_spans_write_tokens_outside(encoding):
     assert write([], 3, encoding) == ["O", "O", "O"]
 
@@ -361,7 +362,7 @@ def test_plain_labels_are_written_one_a_token():
     assert write([("b", 1, 2), ("a", 0, 1)], 2, "PLAIN") == ["a", "b"]
 
 
-@pytest.mark.parametrize(
+@each(
     ("spans", "length", "encoding", "why"),
     [
         ([("X", 0, 2), ("Y", 1, 3)], 4, "BIO", "overlaps"),
@@ -401,13 +402,13 @@ def test_a_span_that_ends_with_the_last_token_is_within_range():
 SPAN_ENCODINGS = oracle.ENCODINGS[:-1]
 
 
-@pytest.mark.parametrize(("source", "target"), list(product(SPAN_ENCODINGS, repeat=2)))
+@each(("source", "target"), list(product(SPAN_ENCODINGS, repeat=2)))
 def test_convert_writes_the_same_spans_in_the_other_encoding(source, target):
     for tags, spans in oracle.well_formed(source, 3).items():
         assert convert(tags, source, target) == oracle.spell(spans, len(tags), target), tags
 
 
-@pytest.mark.parametrize("source", SPAN_ENCODINGS)
+@each("source", SPAN_ENCODINGS)
 def test_convert_refuses_every_malformed_sequence_with_all_its_errors(source):
     well_formed = oracle.well_formed(source, 3)
     for tags in oracle.sequences(source, 3):
@@ -427,7 +428,7 @@ def test_convert_puts_every_sentence_of_its_errors_into_one_exception():
     assert all(f.message in str(caught.value) for f in caught.value.faults)
 
 
-@pytest.mark.parametrize("pair", [("PLAIN", "BIO"), ("BIO", "PLAIN")])
+@each("pair", [("PLAIN", "BIO"), ("BIO", "PLAIN")])
 def test_plain_labels_are_not_turned_into_spans(pair):
     with pytest.raises(InputError, match="PLAIN"):
         convert(["O"], *pair)
@@ -523,7 +524,7 @@ def test_the_mask_refuses_a_tag_of_another_encoding():
 # names of encodings
 
 
-@pytest.mark.parametrize("name", ["BIOES", "bioes", "iobes", "IOBES", "BioEs"])
+@each("name", ["BIOES", "bioes", "iobes", "IOBES", "BioEs"])
 def test_every_function_takes_aliases_in_any_case(name):
     tags = ["B-X", "E-X"]
     assert parse(tags, name) == [("X", 0, 2)]
@@ -533,7 +534,7 @@ def test_every_function_takes_aliases_in_any_case(name):
     assert transition_mask(["O", "S-X"], name).shape == (4, 4)
 
 
-@pytest.mark.parametrize(
+@each(
     "call",
     [
         lambda name: parse([], name),

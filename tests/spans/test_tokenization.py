@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from goldspan.errors import UnknownNameError
 from goldspan.spans import tokenize
+from looping import each
 
 SAMPLES = (
     "Toyota's Apple-Watch-Hülle 3M's foo_bar www.apple.com a@b.org 1,000.50",
@@ -27,7 +28,7 @@ def pieces(text: str, rule: str = "fine") -> list[str]:
     return [text[a:b] for a, b in tokenize(text, rule)]
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "tokens"),
     [
         ("Toyota's", ["Toyota", "'", "s"]),

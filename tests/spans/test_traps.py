@@ -18,6 +18,7 @@ from goldspan.spans import (
 )
 from goldspan.spans.codec import transition_mask
 from goldspan.spans.parsing import parse_with_errors
+from looping import each
 from spans import oracle
 
 SPAN_ENCODINGS = oracle.ENCODINGS[:-1]
@@ -33,14 +34,14 @@ every_reader = pytest.mark.parametrize("read", READERS.values(), ids=READERS)
 
 
 @every_reader
-@pytest.mark.parametrize("tag", ["PER", "X-PER", "o", "0", "", " O", "E-PER", "O-PER"])
+@each("tag", ["PER", "X-PER", "o", "0", "", " O", "E-PER", "O-PER"])
 def test_an_unknown_tag_is_not_read_as_outside(read, tag):
     with pytest.raises(FaultsError):
         read([tag])
 
 
 @every_reader
-@pytest.mark.parametrize("tag", ["B", "I", "B-", "I-"])
+@each("tag", ["B", "I", "B-", "I-"])
 def test_a_tag_without_a_type_is_not_read_as_a_type(read, tag):
     with pytest.raises(FaultsError) as caught:
         read([tag])
@@ -48,7 +49,7 @@ def test_a_tag_without_a_type_is_not_read_as_a_type(read, tag):
 
 
 @every_reader
-@pytest.mark.parametrize("tag", ["b-PER", "i-PER"])
+@each("tag", ["b-PER", "i-PER"])
 def test_a_prefix_in_the_wrong_case_is_not_accepted(read, tag):
     with pytest.raises(FaultsError) as caught:
         read([tag])
@@ -59,7 +60,7 @@ def test_the_case_of_a_type_is_its_own():
     assert parse(["B-per", "I-PER"]) == [("per", 0, 1), ("PER", 1, 2)]
 
 
-@pytest.mark.parametrize("encoding", SPAN_ENCODINGS)
+@each("encoding", SPAN_ENCODINGS)
 def test_a_type_named_o_raises_no_false_error(encoding):
     for length in range(4):
         for spans in oracle.layouts(length, ("O", "X")):
@@ -75,7 +76,7 @@ def test_a_type_named_like_a_prefix_or_a_boundary_is_a_type():
         assert convert(tags, "BIO", "IOBES") == [f"B-{kind}", f"E-{kind}", "O"]
 
 
-@pytest.mark.parametrize("encoding", ["IOBES", "BILOU", "BMEWO"])
+@each("encoding", ["IOBES", "BILOU", "BMEWO"])
 @pytest.mark.parametrize("after", [["O"], [], ["B-X", "E-X"], ["S-X"]], ids=str)
 def test_one_fault_is_told_once(encoding, after):
     letters = dict(zip("BIES", oracle.LETTERS[encoding], strict=True))
@@ -84,14 +85,14 @@ def test_one_fault_is_told_once(encoding, after):
     assert [(e.index, e.kind) for e in validate(tags, encoding)] == [(0, "not-closed")]
 
 
-@pytest.mark.parametrize("encoding", ["IOBES", "BILOU", "BMEWO"])
+@each("encoding", ["IOBES", "BILOU", "BMEWO"])
 def test_a_change_of_type_is_told_once_and_not_as_an_open_span_too(encoding):
     begin, inside, end, _ = oracle.LETTERS[encoding]
     tags = [f"{begin}-X", f"{inside}-Y", f"{end}-Y"]
     assert [(e.index, e.kind) for e in validate(tags, encoding)] == [(1, "type-change")]
 
 
-@pytest.mark.parametrize("encoding", SPAN_ENCODINGS)
+@each("encoding", SPAN_ENCODINGS)
 def test_a_span_that_is_open_at_the_end_is_not_dropped(encoding):
     inside = oracle.LETTERS[encoding][1]
     tags = ["O", "B-X", f"{inside}-X"]
@@ -100,7 +101,7 @@ def test_a_span_that_is_open_at_the_end_is_not_dropped(encoding):
     assert find_spans(codec.encode([tags, ["O"]]), codec).end.tolist() == [3]
 
 
-@pytest.mark.parametrize("encoding", SPAN_ENCODINGS)
+@each("encoding", SPAN_ENCODINGS)
 def test_overlapping_spans_are_not_overwritten(encoding):
     for spans in (
         [("X", 0, 2), ("Y", 1, 3)],
@@ -111,7 +112,7 @@ def test_overlapping_spans_are_not_overwritten(encoding):
             write(spans, 3, encoding)
 
 
-@pytest.mark.parametrize("encoding", oracle.ENCODINGS)
+@each("encoding", oracle.ENCODINGS)
 def test_input_lists_are_not_mutated(encoding):
     for tags in oracle.sequences(encoding, 2):
         given = list(tags)
@@ -131,8 +132,8 @@ def test_input_spans_are_not_mutated():
     assert spans == [("Y", 2, 3), ("X", 0, 2)]
 
 
-@pytest.mark.parametrize("encoding", SPAN_ENCODINGS)
-@pytest.mark.parametrize("length", [0, 1, 5])
+@each("encoding", SPAN_ENCODINGS)
+@each("length", [0, 1, 5])
 def test_writing_zero_spans_does_not_fail(encoding, length):
     assert write([], length, encoding) == ["O"] * length
 
@@ -142,7 +143,7 @@ def test_two_spans_that_the_perl_script_merges_stay_two():
     assert parse(["S-A", "S-A"], "IOBES") == [("A", 0, 1), ("A", 1, 2)]
 
 
-@pytest.mark.parametrize("encoding", SPAN_ENCODINGS)
+@each("encoding", SPAN_ENCODINGS)
 def test_types_may_contain_hyphens(encoding):
     spans = [("creative-work", 0, 2), ("creative-work", 2, 3), ("creative", 3, 4)]
     tags = write(spans, 5, encoding)
