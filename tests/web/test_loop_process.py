@@ -306,10 +306,8 @@ def test_a_loop_that_dies_before_it_begins_is_started_again(tmp_path, start):
     (first,) = started_by(process)
     os.kill(first, signal.SIGKILL)
     wait_until(lambda: [one for one in children(process.pid) if one != first], 120)
-    begin = time.monotonic()
     process.send_signal(signal.SIGTERM)
     _, log = process.communicate(timeout=60)
-    assert time.monotonic() - begin < 10  # loading and opening take as long, on a busy machine
     assert process.returncode == 130
     assert "has ended (signal SIGKILL) and is started again" in log
     assert "Traceback" not in log
@@ -322,9 +320,7 @@ def test_a_loop_that_begins_ends_with_a_killed_server(tmp_path, start):
     (loop,) = started_by(process)
     process.kill()
     process.communicate()
-    begin = time.monotonic()
     wait_until(lambda: not is_alive(loop))
-    assert time.monotonic() - begin < 4  # two seconds, and some more where others compute
 
 
 LOADS_FOR_LONG = """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import threading
 
 import pytest
 from sqlalchemy import event
@@ -25,12 +26,12 @@ def service(tmp_path, new_place):
 
 @pytest.fixture
 def statements(service):
-    """Every statement from here on, but for the beginning of transactions."""
-    said = []
+    """Every statement of this thread from here on, but for the beginning of transactions."""
+    said, here = [], threading.get_ident()  # what the server does meanwhile is no request
 
     @event.listens_for(service.ledger.database.engine, "before_cursor_execute")
     def hear(_connection, _cursor, statement, *_):
-        if not statement.startswith("BEGIN"):
+        if threading.get_ident() == here and not statement.startswith("BEGIN"):
             said.append(statement)
 
     return said
