@@ -19,8 +19,8 @@ from typing import Any, NamedTuple
 
 from goldspan.crowd.formats.char_spans import CharSpan, cut_text
 from goldspan.crowd.formats.documents import (
+    AnnotatedSentence,
     File,
-    Said,
     listed_files,
     share_ids,
     write_documents,
@@ -93,12 +93,12 @@ class _Format(NamedTuple):
     def write(self, crowd: Crowd, path: Path, soft: SoftLabels | None = None) -> None:
         """Write a folder with a file per document and annotator."""
         cassis = _cassis()
-        types = _made_types(cassis, scored=soft is not None)
+        types = _type_system(cassis, scored=soft is not None)
 
-        def save(place: Path, said: list[Said]) -> None:
+        def save(place: Path, said: list[AnnotatedSentence]) -> None:
             if self.ending == ".xmi":
                 _check_characters(said)
-            cas = _made_cas(cassis, types, said)
+            cas = _build_cas(cassis, types, said)
             if self.ending == ".json":
                 cas.to_json(place, pretty_print=False)
                 return
@@ -295,7 +295,7 @@ def _select(cas: Any, kind: str) -> list[Any]:
 # Writing.
 
 
-def _check_characters(said: Sequence[Said]) -> None:
+def _check_characters(said: Sequence[AnnotatedSentence]) -> None:
     """Raise `InputError` for a character that XML has no place for."""
     for one in said:
         texts = {"id": one.row.id, "text": one.row.text.value}
@@ -309,7 +309,7 @@ def _check_characters(said: Sequence[Said]) -> None:
                 )
 
 
-def _made_types(cassis: Any, *, scored: bool) -> Any:
+def _type_system(cassis: Any, *, scored: bool) -> Any:
     types = cassis.TypeSystem()
     sentence = types.create_type(SENTENCE, _ANNOTATION)
     types.create_feature(sentence, "id", _STRING)
@@ -322,7 +322,7 @@ def _made_types(cassis: Any, *, scored: bool) -> Any:
     return types
 
 
-def _made_cas(cassis: Any, types: Any, said: Sequence[Said]) -> Any:
+def _build_cas(cassis: Any, types: Any, said: Sequence[AnnotatedSentence]) -> Any:
     cas = cassis.Cas(typesystem=types)
     cas.sofa_string = "\n".join(one.row.text.value for one in said)
     cas.sofa_mime = "text/plain"

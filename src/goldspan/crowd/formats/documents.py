@@ -35,7 +35,7 @@ _INITIAL = "INITIAL_CAS"
 _SHARED = "sentences of several documents have the same id: every id begins with its document"
 
 
-class Said(NamedTuple):
+class AnnotatedSentence(NamedTuple):
     """What one annotator, or the gold, says of a sentence."""
 
     row: ItemRow
@@ -48,7 +48,7 @@ def write_documents(
     path: Path,
     soft: SoftLabels | None,
     ending: str,
-    save: Callable[[Path, list[Said]], None],
+    save: Callable[[Path, list[AnnotatedSentence]], None],
 ) -> None:
     """Write a folder; `save` writes the sentences of one document and annotator to a file."""
     reject_single(crowd, "files of UIMA and WebAnno hold")
@@ -70,15 +70,19 @@ def write_documents(
     write_folder(path, fill)
 
 
-def _by_file(crowd: Crowd, soft: SoftLabels | None) -> Iterator[tuple[str, str, list[Said]]]:
+def _by_file(
+    crowd: Crowd, soft: SoftLabels | None
+) -> Iterator[tuple[str, str, list[AnnotatedSentence]]]:
     """The sentences of every document and annotator; of an annotator's answers the last ones."""
-    files: dict[tuple[str, str], dict[str, Said]] = {}
+    files: dict[tuple[str, str], dict[str, AnnotatedSentence]] = {}
     for row in item_rows(crowd, soft=soft):
         document = _NO_DOCUMENT if row.group is None else row.group
         if row.gold is not None:
-            files.setdefault((document, GOLD), {})[row.id] = Said(row, row.gold, row.sure)
+            files.setdefault((document, GOLD), {})[row.id] = AnnotatedSentence(
+                row, row.gold, row.sure
+            )
         for _, worker, spans in row.answers:
-            files.setdefault((document, worker), {})[row.id] = Said(row, spans)
+            files.setdefault((document, worker), {})[row.id] = AnnotatedSentence(row, spans)
     for (document, worker), said in files.items():
         yield document, worker, list(said.values())
 

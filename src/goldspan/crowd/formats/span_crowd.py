@@ -104,7 +104,7 @@ class Item:
         self.stops = {b: n for n, (_, b) in enumerate(self.bounds)}
 
     @property
-    def said(self) -> list[tuple[Record, Labels]]:
+    def labelled(self) -> list[tuple[Record, Labels]]:
         """The labels of the gold and of all answers, with their places."""
         known = [] if self.gold is None else [self.gold]
         return known + [(record, labels) for record, labels, _ in self.answers]
@@ -274,7 +274,7 @@ class SpanCrowd:
         if self._trimmed:
             message = "spans begin or end with white space, which does not count"
             notes.append(f"{len(self._trimmed)} {message} (first: {self._trimmed[0]})")
-        said = [labels for item in self.items.values() for _, labels in item.said]
+        said = [labels for item in self.items.values() for _, labels in item.labelled]
         if self._has_single and any(labels.tags is None for labels in said):
             message = "the file mixes spans and single labels: split it"
             self.faults.append(Fault(message, self.builder.source, kind="mixed"))
@@ -399,7 +399,7 @@ class SpanCrowd:
 
     def _settle(self, item: Item) -> None:
         """Cut an item where its spans begin and end, and choose among spans that overlap."""
-        dropped, said, is_whole = [], item.said, True
+        dropped, said, is_whole = [], item.labelled, True
         starts, stops = item.starts, item.stops
         for record, labels in said:
             labels.spans, others = self._without_overlaps(record, labels.spans)
@@ -418,7 +418,7 @@ class SpanCrowd:
 
     def _keep_tokens(self, item: Item) -> None:
         """Expand spans to whole tokens, because tags count the tokens that the file gives."""
-        for record, labels in item.said:
+        for record, labels in item.labelled:
             spans = [
                 one
                 for span in labels.spans
@@ -437,7 +437,7 @@ class SpanCrowd:
             self._list_cuts(item, finer)
         first = {a: n for n, (a, _) in enumerate(finer.bounds)}
         last = {b: n for n, (_, b) in enumerate(finer.bounds)}
-        for _, labels in item.said:
+        for _, labels in item.labelled:
             labels.skipped = [
                 (first[item.bounds[a][0]], last[item.bounds[b - 1][1]] + 1)
                 for a, b in labels.skipped

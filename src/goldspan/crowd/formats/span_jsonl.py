@@ -49,11 +49,11 @@ HEADER = "goldspan"
 """Key of the version in a header."""
 
 ANSWER_FACTS = ("attempt", "started", "submitted", "cost", "guideline")
-SAID = ("spans", "entities", "labels", "label", "tags")
+LABEL_KEYS = ("spans", "entities", "labels", "label", "tags")
 WORKER = ("worker", "annotator")
 RESERVED = {
     *(HEADER, "item", "id", "doc", "text", "tokens", "token_start", "unit", "gold", "answers"),
-    *("attributes", "skipped", "attempt", "started", "submitted", "cost", *WORKER, *SAID),
+    *("attributes", "skipped", "attempt", "started", "submitted", "cost", *WORKER, *LABEL_KEYS),
 }
 """Keys of a line that are not attributes of its item."""
 
@@ -187,11 +187,11 @@ def lines(crowd: Crowd) -> Iterator[str]:
         if crowd.token_start is not None:
             line["token_start"] = crowd.token_start[tokens].tolist()
         if crowd.gold is not None and (crowd.gold[tokens] >= 0).any():
-            line["gold"] = _said(crowd, known, n, crowd.gold[tokens])
+            line["gold"] = _label_fields(crowd, known, n, crowd.gold[tokens])
         line["answers"] = []
         for a in listed[n]:
             codes = answers.codes[answers.offset[a] : answers.offset[a + 1]]
-            one = {"worker": workers[answers.worker[a]], **_said(crowd, said, a, codes)}
+            one = {"worker": workers[answers.worker[a]], **_label_fields(crowd, said, a, codes)}
             if answers.attempt[a]:
                 one["attempt"] = int(answers.attempt[a])
             for key in ANSWER_COLUMNS:
@@ -209,7 +209,7 @@ def _with_tags(crowd: Crowd, tagset: Codec) -> Crowd:
     return replace(crowd, tagset=tagset, answers=answers, gold=gold)
 
 
-def _said(crowd: Crowd, rows: SpanRows, n: int, codes: NDArray[np.int16]) -> dict[str, Any]:
+def _label_fields(crowd: Crowd, rows: SpanRows, n: int, codes: NDArray[np.int16]) -> dict[str, Any]:
     """Labels as spans where these say all, else as tags."""
     words = [*crowd.tagset.tags, None]
     if crowd.tagset.rules.is_plain and len(codes) == 1 and codes[0] >= 0:
@@ -263,7 +263,7 @@ def write(crowd: Crowd, path: Path) -> None:
 
 
 def _is_ours(one: Mapping[str, Any]) -> bool:
-    said = any(key in one for key in SAID)
+    said = any(key in one for key in LABEL_KEYS)
     by_annotator = "annotator" in one and ("spans" in one or isinstance(one.get("label"), str))
     mine = isinstance(one.get("answers"), list) or ("tokens" in one and "gold" in one)
     return bool({"item", "id"} & one.keys()) and (
@@ -279,7 +279,7 @@ def _read_item(crowd: SpanCrowd, header: Header, record: Record) -> None:
     name = record.name(*keys_of(options, "item", "item", "id"))
     record = record.at(item=record.required(name, "item", "id"))
     worker = record.name(*keys_of(options, "worker", *WORKER))
-    flat = [key for key in SAID if key in record.value]
+    flat = [key for key in LABEL_KEYS if key in record.value]
     # The labels of an aggregation stand there as gold and, for people, as tags or a label.
     if worker is None and flat and not ({*flat} <= {"tags", "label"} and "gold" in record.value):
         hint = "add the worker, or put gold labels under 'gold'"
@@ -326,7 +326,7 @@ class _Line(NamedTuple):
         self.crowd.answer(self.item, record, self.labels(record), facts)
 
     def labels(self, record: Record) -> Labels:
-        given = [key for key in SAID if record.value.get(key) is not None]
+        given = [key for key in LABEL_KEYS if record.value.get(key) is not None]
         if len(given) != 1:
             seen = " and ".join(given) or "none"
             raise record.error(f"expected one of spans, tags and label, found {seen}")

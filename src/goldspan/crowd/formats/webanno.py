@@ -17,8 +17,8 @@ from typing import NamedTuple
 
 from goldspan.crowd.formats.char_spans import CharSpan, cut_text, same_words
 from goldspan.crowd.formats.documents import (
+    AnnotatedSentence,
     File,
-    Said,
     listed_files,
     share_ids,
     write_documents,
@@ -330,7 +330,7 @@ def write(crowd: Crowd, path: Path) -> None:
     write_documents(crowd, path, None, ".tsv", _save)
 
 
-def _save(path: Path, said: list[Said]) -> None:
+def _save(path: Path, said: list[AnnotatedSentence]) -> None:
     lines = [f"{_FORMAT}3", f"#T_SP={_ENTITY}|identifier|value", "", ""]
     offset = number = 0
     for n, one in enumerate(said, start=1):
