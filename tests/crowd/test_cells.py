@@ -15,7 +15,7 @@ import goldspan
 from campaign.tiny import plan_of, toml
 from goldspan.cli import main
 from goldspan.crowd import CrowdBuilder, ReadOptions, write_crowd
-from goldspan.crowd.cells import FORMULA, csv_text, guard, is_formula, is_marked, unguard
+from goldspan.crowd.grid import FORMULA, csv_text, guard, is_formula, is_marked, unguard
 from goldspan.crowd.io import read_crowd, to_crowd
 from goldspan.crowd.losses import losses
 from goldspan.selection.reading import read_pool

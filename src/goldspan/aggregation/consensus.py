@@ -19,10 +19,10 @@ from goldspan.aggregation.judge import Candidate
 from goldspan.aggregation.plausibility import check_plausibility
 from goldspan.crowd import Crowd, write_crowd
 from goldspan.crowd.atomic import new_file, write_text
-from goldspan.crowd.cells import any_formula, guard, marked
 from goldspan.crowd.formats.conll import conll_lines
 from goldspan.crowd.formats.parquet import METHOD
 from goldspan.crowd.formats.span_exports import SoftLabels
+from goldspan.crowd.grid import any_formula, guard, marked
 from goldspan.crowd.losses import UNUSED, lost_in_gold
 from goldspan.crowd.model import ItemText, item_texts, known_texts, list_array
 from goldspan.crowd.registry import formats, get_writer

@@ -26,7 +26,7 @@ from goldspan.campaign.probing import PROBED
 from goldspan.campaign.suggestions import told
 from goldspan.crowd import Crowd
 from goldspan.crowd.atomic import write_text
-from goldspan.crowd.cells import csv_text
+from goldspan.crowd.grid import csv_text
 from goldspan.errors import InputError
 from goldspan.selection import Pool
 from goldspan.selection.features import Features, Incidence

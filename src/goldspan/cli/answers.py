@@ -403,7 +403,7 @@ def _write_workers(result: Consensus, path: str) -> None:
     import math
 
     from goldspan.crowd.atomic import write_text
-    from goldspan.crowd.cells import sheet_text
+    from goldspan.crowd.grid import sheet_text
 
     rows = result.workers.to_pylist()
     if path.endswith(".jsonl"):

@@ -193,7 +193,7 @@ def _budget(text: str | None, *, in_money: bool) -> str | int | None:
 def _write_workers(found: Review, output: str | None, plot: str | None) -> None:
     if output:
         from goldspan.crowd.atomic import write_text
-        from goldspan.crowd.cells import sheet_text
+        from goldspan.crowd.grid import sheet_text
 
         found_rows = found.to_arrow()
         write_text(output, [sheet_text(found_rows.column_names, found_rows.to_pylist())])

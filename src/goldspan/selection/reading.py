@@ -25,8 +25,7 @@ import pyarrow as pa
 
 from goldspan.crowd import Crowd, read_crowd
 from goldspan.crowd.builder import half_character, string_faults
-from goldspan.crowd.cells import is_marked, unguard
-from goldspan.crowd.grid import guess_delimiter
+from goldspan.crowd.grid import guess_delimiter, is_marked, unguard
 from goldspan.crowd.source import Source, open_source
 from goldspan.errors import Fault, FormatError, InputError, UnknownNameError
 from goldspan.selection.base import Selection

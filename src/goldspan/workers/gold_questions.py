@@ -17,7 +17,7 @@ from goldspan._arrays import count_in_rows, rows_of
 from goldspan.aggregation.votes import TokenVote
 from goldspan.crowd import Answers, Crowd, write_crowd
 from goldspan.crowd.atomic import write_text
-from goldspan.crowd.cells import csv_text
+from goldspan.crowd.grid import csv_text
 from goldspan.errors import InputError, UnknownNameError
 from goldspan.spans import find_spans
 from goldspan.workers.reliability import group_of

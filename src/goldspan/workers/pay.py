@@ -305,7 +305,7 @@ class Bill:
             InputError: The name does not end in .csv, or cannot be written.
         """
         from goldspan.crowd.atomic import write_text
-        from goldspan.crowd.cells import sheet_text
+        from goldspan.crowd.grid import sheet_text
 
         if Path(path).suffix != ".csv":
             raise InputError(f"{path}: the name of a bill must end in .csv")

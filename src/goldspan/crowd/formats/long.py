@@ -19,7 +19,6 @@ from numpy.typing import NDArray
 
 from goldspan.crowd.atomic import write_text
 from goldspan.crowd.builder import CrowdBuilder
-from goldspan.crowd.cells import any_formula, guard, marked
 from goldspan.crowd.formats.columns import (
     OFFSETS,
     TEXT,
@@ -39,10 +38,13 @@ from goldspan.crowd.formats.columns import (
 )
 from goldspan.crowd.formats.tag_columns import spell_labels
 from goldspan.crowd.grid import (
+    any_formula,
     cell_text,
     first_line,
+    guard,
     guess_delimiter,
     header_names,
+    marked,
     read_grid,
     reject_twice,
 )

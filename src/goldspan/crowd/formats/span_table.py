@@ -18,7 +18,6 @@ from typing import Any
 import pyarrow as pa
 
 from goldspan.crowd.atomic import write_text
-from goldspan.crowd.cells import csv_text, is_marked, unguard
 from goldspan.crowd.formats.char_spans import CharSpan, char_span, cut_text
 from goldspan.crowd.formats.columns import as_strings, frame_columns, parquet_table
 from goldspan.crowd.formats.json_records import Record, collect
@@ -31,7 +30,7 @@ from goldspan.crowd.formats.span_exports import (
     reject_single,
 )
 from goldspan.crowd.formats.tag_columns import spell_labels
-from goldspan.crowd.grid import header_names, read_delimiter
+from goldspan.crowd.grid import csv_text, header_names, is_marked, read_delimiter, unguard
 from goldspan.crowd.model import Crowd
 from goldspan.crowd.options import ReadOptions
 from goldspan.crowd.report import counted
