@@ -508,7 +508,7 @@ def _stray(line: str, n_left: int, repair: LabelRepair) -> Kind:
 
 def _stand_in(reference: Sequence[str], answer: Sequence[str], found: Trace) -> None:
     """Pair tokens that are missing with as many lines that stand in their place."""
-    # Lines with a token come first
+    # Lines that show another token are taken before lines that show none
     missing = np.flatnonzero(~found.touched).tolist()
     placed = np.flatnonzero(found.target >= 0)
     tokens = found.target[placed]
@@ -715,7 +715,7 @@ class FaultFinder:
                 yield Fault(words[kind], line.line, *self._near(n), line.token, line.label, "")
 
     def _near(self, line: int) -> tuple[int, int]:
-        """Return a line without a token the place of the token that it follows in its sentence."""
+        """Return where a line without a token stands: at the token that it follows."""
         # At the start of a sentence it is the next token's sentence, position -1
         after = int(np.searchsorted(self.placed, line))
         before = int(self.placed[after - 1]) if after else -1

@@ -31,7 +31,7 @@ _LABEL = ("gold", "truth", "label", "answer", "tag")
 
 
 def attach_gold(crowd: Crowd, gold: Any, options: ReadOptions, *, refine: bool = False) -> Crowd:
-    """Return the crowd known tags from a second source."""
+    """Return the crowd with known tags from a second source."""
     if isinstance(gold, Mapping):
         if not crowd.is_classification:
             return _from_tags(crowd, gold, options)
@@ -328,7 +328,7 @@ def _complete(codec: Codec) -> Codec:
 def _spread(
     codes: NDArray[np.int16], n_pieces: NDArray[np.int64], codec: Codec
 ) -> NDArray[np.int16]:
-    """Return the pieces of tokens their tags."""
+    """Return the tags of the pieces of tokens."""
     found = np.repeat(codes, n_pieces)
     if codec.rules.is_plain or (n_pieces == 1).all():
         return found

@@ -263,7 +263,7 @@ def with_gold_labels(
     name: str,
     lines: Sequence[int] | None = None,
 ) -> Crowd:
-    """Return the crowd known tags from strings, one per token; None where unknown."""
+    """Return the crowd with known tags from strings, one per token; None where unknown."""
     distinct = [label for label in dict.fromkeys(labels) if label is not None]
     read = read_labels(
         distinct, replace(options, encoding=options.encoding or crowd.tagset.encoding)
@@ -415,7 +415,7 @@ def _item_groups(crowd: Crowd) -> Iterable[Fault]:
 
 
 def _with_workers(crowd: Crowd, options: ReadOptions) -> Crowd:
-    """Return workers other ids; what becomes one worker has repeated answers."""
+    """Rename workers as the options say; what becomes one worker has repeated answers."""
     names = crowd.worker_ids.to_pylist()
     absent = [name for name in options.rename_workers if name not in names]
     if absent:
@@ -432,7 +432,7 @@ def _with_workers(crowd: Crowd, options: ReadOptions) -> Crowd:
 
 
 def merge_workers(crowd: Crowd, new: Mapping[str, str], options: ReadOptions) -> Crowd:
-    """Return workers other ids, several of which may be the same."""
+    """Rename workers; several may become one."""
     names = crowd.worker_ids.to_pylist()
     kept = list(dict.fromkeys(new[name] for name in names))
     if not all(kept):

@@ -1,27 +1,19 @@
 r"""Agreement on spans as units: gamma (Mathet et al. 2015) and alpha_u (Krippendorff 2004).
 
-Both compare where spans begin and end and which type they have, with partial credit for spans that
-overlap, and correct for chance. A *continuum* is the tokens of one document that both annotators of
-a pair labelled, item after item.
-
-gamma = 1 - observed / expected disorder. An alignment pairs spans of the two annotators, or leaves
-them alone; it costs
+A *continuum* is the tokens of one document that both annotators of a pair labelled, item after
+item. gamma = 1 - observed / expected disorder. An alignment pairs spans of the two annotators, or
+leaves them alone, which costs 1 for each; a pair of spans from s to e of length l costs
 
     d(u, v) = ((|s_u - s_v| + |e_u - e_v|) / (l_u + l_v))^2 + [type_u != type_v]
 
-for a pair of spans from s to e of length l, and 1 for a span that is left alone (alpha = beta =
-delta_empty = 1). The disorder is the cost of the cheapest alignment, divided by the mean number of
-spans. What chance gives is the mean disorder of continua in which annotators are drawn among the
-two and shifted around by random amounts that differ by half a span at least.
+The disorder is the cost of the cheapest alignment, divided by the mean number of spans; by chance
+it is that of annotators drawn among the two and shifted by random amounts.
 
-alpha_u = 1 - D_o / D_e, sums over types of the observed and expected disagreement, whose formulas
-are in `category_disagreement`.
+alpha_u = 1 - D_o / D_e, sums over types of what `category_disagreement` computes.
 
-For two annotators of one document these are the papers' measures. Those of a crowd, a pair or a
-document are ratios of sums over pairs of annotators and documents: of costs for gamma, of
-disagreements weighted by the tokens for alpha_u. In a crowd few annotators share a document; with
-more than two Mathet et al. align all of them at once, which is not done here. The intervals are
-percentiles of a bootstrap over documents.
+The measures of a crowd, a pair or a document are ratios of sums over pairs of annotators and
+documents. Mathet et al. align all annotators of a document at once, which is not done here. The
+intervals are percentiles of a bootstrap over documents.
 """
 
 from __future__ import annotations

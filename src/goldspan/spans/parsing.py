@@ -162,7 +162,7 @@ _firsts = _Firsts()
 
 def _walk(tags: list[str], after: _After) -> list[Span]:
     """Read spans in the way of conlleval; a KeyError or a TypeError where something is no tag."""
-    # A sentence has some fifteen tokens
+    # Sentences are short: array operations would cost more than this loop
     found: list[Span] = []
     begin, kind, new = 0, "", tuple.__new__  # half the time of Span's own constructor
     for place, tag in enumerate(tags):

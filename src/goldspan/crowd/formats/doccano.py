@@ -58,7 +58,7 @@ _OTHERS = {
 
 def sniff(source: Source) -> bool:
     """Return whether there are texts with a list of labels, and no field of another tool."""
-    # Exports with ids of labels are recognised too, so that `read` can say what to export instead
+    # Exports with ids of labels are recognised too: `read` says what to export instead
     found = first_objects(source, unless=HEADER)
     if any(_has_ids(one) for one in found):
         return True

@@ -107,7 +107,7 @@ class File(NamedTuple):
 
 def listed_files(source: Source, *endings: str) -> list[File]:
     """Return the files of a folder or an archive with one of some endings."""
-    # A single file is gold
+    # A single file names no annotator: what it holds is gold
     if not source.is_folder:
         return [File(source, None, GOLD)]
     found = []

@@ -116,7 +116,7 @@ class Header:
             raise record.error(f"{message}: add it there, or fix it here", "undeclared")
 
     def apply(self, crowd: Crowd, options: ReadOptions) -> Crowd:
-        """Return a crowd the tags and the empty columns that are declared."""
+        """Return a crowd with the tags and the empty columns that are declared."""
         if self.codec is not None:
             renamed = [options.rename(tag) for tag in self.codec.tags]
             tags = dict.fromkeys(name for name in renamed if name is not None)
