@@ -91,7 +91,7 @@ def plural(n: int, word: str) -> str:
 
 
 def csv_text(rows: Any, *, raw: bool) -> str:
-    """Return an Arrow table as CSV, a heading and a line per row; `raw` as of `crowd.cells`."""
+    """Return an Arrow table as CSV, a heading and a line per row; `raw` as of `csv_text`."""
     from goldspan.crowd.grid import csv_text as written
 
     return written(rows.column_names, map(list, map(dict.values, rows.to_pylist())), raw=raw)
