@@ -1,7 +1,7 @@
 """How far the forecast of what a campaign costs until its target can be trusted.
 
 Campaigns of `goldspan run` go on until their rule `stop.target` ends them. What they had spent then
-is the truth; what the forecast (`goldspan.campaign.reaching`) said after the rounds in which a
+is the truth; what the forecast (`goldspan.campaign.outlook`) said after the rounds in which a
 third, half and two thirds of it were spent is held against it. The campaign ends by what it
 measures itself: no gold is looked at.
 
@@ -22,7 +22,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from goldspan.campaign import Campaign
-from goldspan.campaign.reaching import LEVEL, way_to_target
+from goldspan.campaign.outlook import LEVEL, way_to_target
 from goldspan.crowd import Crowd
 from goldspan.money import MICRO
 from goldspan.runners import Threads

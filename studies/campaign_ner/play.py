@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from goldspan.aggregation import Consensus, aggregate
 from goldspan.campaign import Campaign, Decision, Steps, read_inputs, read_plan
-from goldspan.campaign.events import CampaignEvent, RoundEnded
+from goldspan.campaign.protocols import CampaignEvent, RoundEnded
 from goldspan.crowd import Crowd, write_crowd
 from goldspan.money import to_micro
 from goldspan.protocols import Runner, Serial

@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from goldspan.campaign import Campaign
-from goldspan.campaign.evaluating import measured
+from goldspan.campaign.outlook import measured
 from goldspan.crowd import Crowd
 from goldspan.money import MICRO
 from goldspan.selection import Pool

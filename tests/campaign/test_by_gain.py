@@ -10,7 +10,7 @@ import pytest
 
 from campaign.tiny import SPANS, campaign_of, inputs_of, plan_of, write_files, write_spans
 from goldspan.campaign import CampaignRecord, read_plan, write_exports
-from goldspan.campaign.asking import AskingByGain
+from goldspan.campaign.judging import AskingByGain
 from goldspan.campaign.protocols import SOMEBODY, Offers
 from goldspan.campaign.summary import describe_plan
 from goldspan.errors import FaultsError

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from campaign.tiny import SPANS, campaign_of, inputs_of, write_files, write_spans
-from goldspan.campaign.evaluating import Evaluating
 from goldspan.campaign.model import (
     Best,
     Classifier,
@@ -17,6 +16,7 @@ from goldspan.campaign.model import (
     make_classifier,
     make_model,
 )
+from goldspan.campaign.outlook import Evaluating
 from goldspan.campaign.protocols import Labelled
 from goldspan.errors import InputError, UnknownNameError
 from goldspan.selection import Pool

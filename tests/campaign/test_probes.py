@@ -11,9 +11,9 @@ from campaign.test_loop import Break
 from campaign.test_workforce import ANN, BEN, RULES, Breaking, crowd
 from campaign.tiny import campaign_of, inputs_of, ledger_of, plan_of, write_files
 from goldspan.campaign import Campaign, read_plan
-from goldspan.campaign.probing import PROBED, probes_of
 from goldspan.campaign.results import CampaignRecord, ReportData, write_exports
 from goldspan.campaign.summary import describe_plan
+from goldspan.campaign.workforce import PROBED, probes_of
 from goldspan.crowd import write_crowd
 from goldspan.errors import FaultsError
 from goldspan.report.campaign import render

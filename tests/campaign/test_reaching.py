@@ -7,8 +7,7 @@ import pytest
 
 from campaign.tiny import plan_of
 from goldspan.campaign import read_plan
-from goldspan.campaign.outlook import outlook
-from goldspan.campaign.reaching import way_to_target
+from goldspan.campaign.outlook import outlook, way_to_target
 from goldspan.campaign.stopping import Target
 
 POOL, BATCH, PRICE = 4_000, 50, 1_000

@@ -8,8 +8,7 @@ import pytest
 from campaign.tiny import plan_of
 from goldspan.campaign import read_plan
 from goldspan.campaign.curve import fit_curve, pool_gain
-from goldspan.campaign.evaluating import kappa, measured, wilson
-from goldspan.campaign.outlook import CampaignStopping, outlook
+from goldspan.campaign.outlook import CampaignStopping, kappa, measured, outlook, wilson
 from goldspan.campaign.stopping import RULES, StopSection
 from goldspan.errors import InputError
 

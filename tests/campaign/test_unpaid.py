@@ -25,7 +25,7 @@ from goldspan.campaign.outlook import outlook
 from goldspan.campaign.results import CampaignRecord, ReportData, write_exports
 from goldspan.campaign.summary import cost_range, describe_plan
 from goldspan.cli import app
-from goldspan.cli.live import Status, draw
+from goldspan.cli.campaign import Status, draw
 from goldspan.errors import FaultsError, InputError
 from goldspan.money import UNLIMITED
 from goldspan.report.campaign import render

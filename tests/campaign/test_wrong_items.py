@@ -19,8 +19,8 @@ from campaign.tiny import (
     write_spans,
 )
 from goldspan.campaign import Campaign, CampaignRecord, Steps, read_plan, write_exports
-from goldspan.campaign.evaluating import Evaluating
 from goldspan.campaign.model import make_model
+from goldspan.campaign.outlook import Evaluating
 from goldspan.campaign.protocols import Evaluation, Labelled
 from goldspan.campaign.summary import plan_warnings
 from goldspan.cli import app

@@ -15,15 +15,15 @@ from campaign.tiny import SPANS, inputs_of, plan_of, write_spans
 from goldspan import _compiling
 from goldspan.aggregation.registry import METHODS
 from goldspan.campaign import preflight, read_plan
-from goldspan.cli import compiling
-from goldspan.cli.compiling import TEXT, CompileNotice
+from goldspan.cli import output
+from goldspan.cli.output import TEXT, CompileNotice
 from goldspan.selection import selectors
 from test_docs import ROOT
 
 GOLDSPAN = [sys.executable, "-c", "from goldspan.cli import main; main()"]
 COMPILE = """
 import numpy as np
-from goldspan.cli.compiling import notice
+from goldspan.cli.output import notice
 with notice.shown():
     from goldspan.tagger.kernels import dot
     print(dot(np.ones(3), np.ones(3)), dot(np.ones(4), np.ones(4)))
@@ -88,13 +88,13 @@ class Terminal(io.StringIO):
 @pytest.fixture
 def terminal(monkeypatch):
     made = Terminal()
-    monkeypatch.setattr(compiling, "sys", SimpleNamespace(stderr=made))
+    monkeypatch.setattr(output, "sys", SimpleNamespace(stderr=made))
     return made
 
 
 def test_a_terminal_shows_how_long_it_takes_and_then_that_it_is_done(terminal, monkeypatch):
     now = [100.0]
-    monkeypatch.setattr(compiling.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(output.time, "monotonic", lambda: now[0])
     with CompileNotice().shown():
         _compiling.tell(begins=True)
         terminal_sees(terminal, f"\r{TEXT} 0 s")
@@ -118,7 +118,7 @@ def terminal_sees(terminal, text):
     for _ in range(6000):
         if text in terminal.getvalue():
             return
-        compiling.threading.Event().wait(0.01)
+        output.threading.Event().wait(0.01)
     pytest.fail(f"{text!r} is not in {terminal.getvalue()!r}")
 
 

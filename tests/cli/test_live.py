@@ -12,8 +12,8 @@ from rich.console import Console
 
 from campaign.tiny import campaign_of, ledger_of, write_files
 from goldspan.campaign import Campaign
-from goldspan.campaign.events import AnswerTaken, AskedAgain
-from goldspan.cli.live import Status, draw, interruptible
+from goldspan.campaign.protocols import AnswerTaken, AskedAgain
+from goldspan.cli.campaign import Status, draw, interruptible
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,7 @@ from contextlib import closing
 
 import pytest
 
-from goldspan.campaign.events import WorkerDropped
+from goldspan.campaign.protocols import WorkerDropped
 from goldspan.web.logs import LogFormatter, request_id
 from web.desk.conftest import worked
 from web.played import Played

@@ -321,7 +321,7 @@ def test_a_campaign_without_a_provider_has_no_such_login(tmp_path):
 
 
 def plan_of(**section):
-    from goldspan.campaign.signing_in import OpenId
+    from goldspan.campaign.section import OpenId
 
     return OpenId(issuer="https://a", client_id="c", **section)
 

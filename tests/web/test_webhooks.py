@@ -193,7 +193,7 @@ def test_rounds_answers_and_the_end_are_told_once_each(service, receiver):
 
 
 def hooks_events():
-    from goldspan.campaign.webhooks import EVENTS
+    from goldspan.campaign.section import EVENTS
 
     return EVENTS
 

@@ -17,7 +17,6 @@ import pyarrow.compute as pc
 
 from goldspan._draws import hash64
 from goldspan.campaign.clock import CampaignClock, open_clock
-from goldspan.campaign.events import AnswerTaken, OnEvent, WorkerDropped
 from goldspan.campaign.inputs import CampaignInputs, reject_other_labels
 from goldspan.campaign.judging import (
     GAIN,
@@ -28,7 +27,14 @@ from goldspan.campaign.judging import (
     why_failed,
 )
 from goldspan.campaign.plan import NAMES, PEOPLE, key_of
-from goldspan.campaign.protocols import SOMEBODY, Offers, Waiting
+from goldspan.campaign.protocols import (
+    SOMEBODY,
+    AnswerTaken,
+    Offers,
+    OnEvent,
+    Waiting,
+    WorkerDropped,
+)
 from goldspan.crowd import Crowd, read_crowd
 from goldspan.crowd.atomic import write_text
 from goldspan.crowd.labels import recode

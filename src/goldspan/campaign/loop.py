@@ -12,21 +12,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from goldspan.aggregation import Consensus
-from goldspan.campaign.asking import AskingByGain
 from goldspan.campaign.changes import begin, reopened
 from goldspan.campaign.crowds import HOUR, Files, Replayed, Simulated, Web
 from goldspan.campaign.curve import NEXT
-from goldspan.campaign.evaluating import Evaluating, kappa, measured
-from goldspan.campaign.events import (
-    AskedAgain,
-    CampaignEvent,
-    Decided,
-    OnEvent,
-    PlanChanged,
-    RoundEnded,
-    RoundOpened,
-    WorkerDropped,
-)
 from goldspan.campaign.inputs import CampaignInputs
 from goldspan.campaign.judging import (
     CHOICE,
@@ -34,6 +22,7 @@ from goldspan.campaign.judging import (
     SEEN,
     VERDICTS,
     Aggregating,
+    AskingByGain,
     crowd_for,
     gold_free_warnings,
     judge,
@@ -42,10 +31,12 @@ from goldspan.campaign.judging import (
     value_of_asking,
 )
 from goldspan.campaign.model import make_model
-from goldspan.campaign.outlook import CampaignStopping, ended
-from goldspan.campaign.probing import probes_of
+from goldspan.campaign.outlook import CampaignStopping, Evaluating, ended, kappa, measured
 from goldspan.campaign.protocols import (
     Aggregate,
+    AskedAgain,
+    CampaignEvent,
+    Decided,
     Decision,
     Evaluate,
     Evaluation,
@@ -53,14 +44,19 @@ from goldspan.campaign.protocols import (
     Labelled,
     Labels,
     Model,
+    OnEvent,
     Picks,
+    PlanChanged,
+    RoundEnded,
+    RoundOpened,
     Select,
     Stop,
     Trained,
     Waiting,
+    WorkerDropped,
 )
 from goldspan.campaign.suggestions import blind_answers
-from goldspan.campaign.workforce import Workforce
+from goldspan.campaign.workforce import Workforce, probes_of
 from goldspan.crowd import Crowd
 from goldspan.errors import InputError
 from goldspan.protocols import Runner
@@ -421,7 +417,7 @@ class Campaign:
         inputs: The plan and its files.
         ledger: Where everything is kept.
         steps: The six steps; the plan's by default.
-        on_event: Hears what happens, see `goldspan.campaign.events`.
+        on_event: Hears what happens, see `goldspan.campaign.protocols`.
         stop_requested: Asked between two steps whether to stop there; the campaign then ends with
             a KeyboardInterrupt, and a new one goes on from there.
     """

@@ -12,9 +12,8 @@ from typing import Any
 
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
-from goldspan.campaign import signing_in, webhooks
 from goldspan.campaign.plan import CONSENSUS, NAMES, PEOPLE, Plan, entry_of
-from goldspan.campaign.section import Section
+from goldspan.campaign.section import Section, oidc_faults, webhook_faults
 from goldspan.errors import Fault, FaultsError, InputError
 from goldspan.money import from_micro
 from goldspan.protocols import RUNNER
@@ -430,11 +429,11 @@ def _runner(plan: Any) -> Iterator[str]:
 
 
 def _webhooks(plan: Any) -> Iterator[str]:
-    yield from webhooks.faults_of(plan.webhooks, served=plan.crowd.is_served)
+    yield from webhook_faults(plan.webhooks, served=plan.crowd.is_served)
 
 
 def _oidc(plan: Any) -> Iterator[str]:
-    yield from signing_in.faults_of(plan.oidc, served=plan.crowd.is_served)
+    yield from oidc_faults(plan.oidc, served=plan.crowd.is_served)
 
 
 def _method_and_rule(plan: Any) -> Iterator[str]:

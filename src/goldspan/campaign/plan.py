@@ -18,10 +18,19 @@ from pydantic import (
 )
 
 from goldspan.aggregation.registry import DEFAULT, canonical
-from goldspan.campaign.section import Count, Currency, Money, Name, Number, Section, Share, Words
-from goldspan.campaign.signing_in import OpenId
+from goldspan.campaign.section import (
+    Count,
+    Currency,
+    Money,
+    Name,
+    Number,
+    OpenId,
+    Section,
+    Share,
+    Webhook,
+    Words,
+)
 from goldspan.campaign.stopping import StopSection
-from goldspan.campaign.webhooks import Webhook
 from goldspan.errors import InputError
 from goldspan.money import UNLIMITED, to_micro
 from goldspan.spans import Codec

@@ -22,8 +22,8 @@ from goldspan.campaign.inputs import CampaignInputs
 from goldspan.campaign.judging import VERDICTS, Aggregating, crowd_for
 from goldspan.campaign.loop import Campaign
 from goldspan.campaign.plan import NAMES, PEOPLE, Plan
-from goldspan.campaign.probing import PROBED
 from goldspan.campaign.suggestions import told
+from goldspan.campaign.workforce import PROBED
 from goldspan.crowd import Crowd
 from goldspan.crowd.atomic import write_text
 from goldspan.crowd.grid import csv_text

@@ -17,8 +17,7 @@ from typer.core import TyperGroup
 
 from goldspan import __version__
 from goldspan.cli.commands import Command
-from goldspan.cli.compiling import notice
-from goldspan.cli.output import leave_quietly, warn
+from goldspan.cli.output import leave_quietly, notice, warn
 from goldspan.errors import GoldspanError
 
 GROUPS: dict[str, dict[str, tuple[str, str]]] = {
@@ -32,10 +31,10 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
         "serve": ("serve", "Serve campaigns: a page for annotators, a desk for the requester."),
         "desk": ("desk", "Use the requester's desk without a browser."),
         "tokens": (
-            "programs",
+            "contact",
             "Make, list and revoke tokens for programs that use the desk's API.",
         ),
-        "webhooks": ("programs", "Show webhook messages and their state; send failed ones again."),
+        "webhooks": ("contact", "Show webhook messages and their state; send failed ones again."),
         "report": ("campaign", "Write the report of a campaign, also while it runs."),
     },
     "A campaign's store and payments": {

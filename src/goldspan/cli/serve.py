@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any, Literal
 import typer
 
 from goldspan.cli.campaign import missing_for_pages, write_findings
-from goldspan.cli.compiling import notice
 from goldspan.cli.options import (
     MORE,
     AsJson,
@@ -28,7 +27,7 @@ from goldspan.cli.options import (
     option,
     told_of_damage,
 )
-from goldspan.cli.output import check_part, plural, print_result, warn
+from goldspan.cli.output import check_part, notice, plural, print_result, warn
 
 if TYPE_CHECKING:
     from fastapi import FastAPI

@@ -34,9 +34,9 @@ from goldspan.campaign.crowds import ENDED
 from goldspan.campaign.inputs import CampaignInputs
 from goldspan.campaign.judging import judge
 from goldspan.campaign.outlook import ended, outlook
-from goldspan.campaign.probing import probes_of
 from goldspan.campaign.protocols import Decision, Stop, Waiting
 from goldspan.campaign.suggestions import blind_answers
+from goldspan.campaign.workforce import probes_of
 from goldspan.crowd import Crowd
 from goldspan.errors import FaultsError, GoldspanError, InputError
 from goldspan.store import SqlLedger

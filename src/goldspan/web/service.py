@@ -19,10 +19,10 @@ from goldspan.campaign import (
     write_exports,
 )
 from goldspan.campaign.clock import CampaignClock, Keeper, wall_clock
-from goldspan.campaign.events import CampaignEvent, WorkerDropped
 from goldspan.campaign.inputs import CampaignInputs
 from goldspan.campaign.loop import SOURCES
 from goldspan.campaign.outlook import CampaignStopping
+from goldspan.campaign.protocols import CampaignEvent, WorkerDropped
 from goldspan.campaign.results import ReportData
 from goldspan.crowd.atomic import NewPlaces
 from goldspan.errors import InputError

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection
 
     from goldspan.campaign.inputs import CampaignInputs
-    from goldspan.campaign.webhooks import Webhook
+    from goldspan.campaign.section import Webhook
     from goldspan.store import SqlLedger
     from goldspan.store.journal import Entry
 

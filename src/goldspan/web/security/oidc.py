@@ -18,7 +18,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote_plus, urlencode
 
-from goldspan.campaign.signing_in import SUBJECT, is_address
+from goldspan.campaign.section import SUBJECT, is_address
 from goldspan.errors import GoldspanError, MissingExtraError
 from goldspan.store.engine import BoundError
 from goldspan.variables import secret_of
@@ -29,7 +29,7 @@ from goldspan.web.settings import Keys, Signer
 if TYPE_CHECKING:
     import httpx2
 
-    from goldspan.campaign.signing_in import OpenId
+    from goldspan.campaign.section import OpenId
     from goldspan.store import SqlLedger
 
 ALGORITHMS = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512",
