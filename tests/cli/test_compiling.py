@@ -162,7 +162,7 @@ def test_any_rule_but_those_of_committees_can_ask_a_tagger(tmp_path, model, monk
 
 def test_what_is_not_known_to_suit_is_still_tried():
     rest = {name for name in METHODS if name not in preflight.ANY_TASK}
-    assert {"mv-token", "crf-ma", "mean", "glad"} <= rest
+    assert {"mv-token", "crf-ma", "glad"} <= rest
     sections = {"aggregate": {"method": "ds", "params": {"tol": "x"}}}
     with pytest.raises(ValueError, match="aggregate"):
         read_plan(plan_of(sections))
