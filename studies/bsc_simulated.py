@@ -110,8 +110,9 @@ NOTES = (
         "of sentences that are drawn anew for every repeat."
     ),
     (
-        "Hidden answers: nats per 100 tokens of the habit's workers on the half of the sentences "
-        "that was kept from the model, which knows the truth of the other half. Less is better."
+        "Hidden answers: -ln of the probability of what the habit's workers answered, per 100 "
+        "tokens, on the half of the sentences that was kept from the model, which knows the truth "
+        "of the other half. Less is better."
     ),
     (
         "Differences are paired by repeat (t-test, two-sided); a p of 0.05 or more shows nothing. "
@@ -274,7 +275,7 @@ def _hidden(runs: Runs) -> Table:
         (scene.habit, *(_mean([run.nats[name] for run in found]) for name in MODELS))
         for scene, found in runs
     )
-    caption = "Simulated: hidden answers of the habit's workers, nats per 100 tokens"
+    caption = "Simulated: hidden answers of the habit's workers, -ln P per 100 tokens"
     return Table(caption, ("habit", *MODELS), rows, dict.fromkeys(MODELS, 2))
 
 
