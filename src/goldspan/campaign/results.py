@@ -32,7 +32,6 @@ from goldspan.selection import Pool
 from goldspan.selection.features import Features, Incidence
 from goldspan.tagger.base import FeatureTagger, Tagger
 from goldspan.workers import PayPlan, make_bill
-from goldspan.workers.contributions import contributions
 
 if TYPE_CHECKING:
     from goldspan.store import SqlLedger
@@ -111,8 +110,7 @@ class CampaignRecord:
             drawn at random (`control`), against the truth of a simulation (`truth`), and more.
         picks: Per round how many items every rule picked.
         workers: By id answers, the last verdict with reliability and interval, and why the worker
-            was barred, "" if not. Of a mixed workforce also `kind`, `cost`, and, where there is a
-            result, what the worker `brought` (`goldspan.workers.contributions`).
+            was barred, "" if not. Of a mixed workforce also `kind` and `cost`.
         forecasts: Per round the learning curve and where it leads.
         curve: The last learning curve with its 95 % band, to be drawn: `items`, `score`, `low`,
             `high`, a list each; None while there are too few points.
@@ -135,8 +133,8 @@ class CampaignRecord:
             answers; known labels are left out.
         limits: The rules of `[stop]` that the plan sets, as rows of a table: `rule`, `limit`, and
             how near it is `now`.
-        kinds: The same as of workers, of all workers of a kind together: `workers`, `answers`,
-            `cost`, and what they `brought`; without a result nothing.
+        kinds: Of a mixed workforce the same of all workers of a kind together: `workers`,
+            `answers`, `cost`, and how often they are right.
         probes: Models that labelled silently: `probe`, `kind`, `model`, `items` and `cost`.
         suggestions: Where labels were suggested, a row per suggester (`by`): how far annotators
             follow it (`rate` with `low` and `high`, its 95 % interval), on how many `assisted` and
@@ -170,12 +168,8 @@ class CampaignRecord:
     version: int = VERSION
 
     @classmethod
-    def of(cls, ledger: SqlLedger, result: Consensus | None = None) -> CampaignRecord:
+    def of(cls, ledger: SqlLedger) -> CampaignRecord:
         """Read it from a ledger.
-
-        Args:
-            ledger: The ledger.
-            result: Its labels, by which it is told what every worker brought.
 
         Raises:
             KeyError: No campaign was ever run over it.
@@ -188,14 +182,15 @@ class CampaignRecord:
         crowd, pool = ledger.crowd(), ledger.crowd("pool")
         forecasts = {name: one["facts"] for name, one in stops.items() if one["facts"]}
         plan = Plan.model_validate(in_force)
-        made = cls(
+        workers = _workers(ledger, plan, crowd)
+        return cls(
             begun["id"],
             in_force,
             tuple(changes(ledger)),
             begun["versions"],
             rounds,
             {name: dict(Counter(one["rules"])) for name, one in picks.items()},
-            _workers(ledger, plan, crowd),
+            workers,
             forecasts,
             drawn_curve(plan, rounds),
             _spending(ledger, crowd) if plan.is_paid else (),
@@ -207,20 +202,10 @@ class CampaignRecord:
             tuple(guideline_versions(ledger, crowd)),
             tuple(last_warnings(rounds)),
             tuple(plan.stop.shown(rounds, list(forecasts.values())[-1] if forecasts else {})),
+            kinds=_kinds(workers),
             probes=tuple(_probes(ledger)),
             suggestions=tuple(told(ledger, crowd)),
         )
-        return made if result is None else made.by(result)
-
-    def by(self, result: Consensus) -> CampaignRecord:
-        """Return the record with what every worker, and every kind of workers, brought.
-
-        It is told of a mixed workforce: others have one kind of workers.
-        """
-        if not all("kind" in one for one in self.workers.values()):
-            return self
-        workers, kinds = _brought(self.workers, result)
-        return replace(self, workers=workers, kinds=kinds)
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values, for JSON; what only some campaigns have is left out of others."""
@@ -284,10 +269,10 @@ def _together(workers: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     return {key: round(value, 6) for key, value in found.items()}
 
 
-def _brought(
-    workers: Mapping[str, Mapping[str, Any]], result: Consensus
-) -> tuple[Mapping[str, Mapping[str, Any]], Mapping[str, Mapping[str, Any]]]:
-    """Return `workers` and `kinds` of a record with what they brought."""
+def _kinds(workers: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
+    """Return the workers of a mixed workforce by kind; nothing where kinds are not known."""
+    if not all("kind" in one for one in workers.values()):
+        return {}
     kinds: dict[str, dict[str, Any]] = {}
     for one in workers.values():
         row = kinds.setdefault(one["kind"], {"workers": 0, "answers": 0, "cost": 0})
@@ -296,24 +281,7 @@ def _brought(
         row["cost"] += one["cost"]
     for name in kinds:
         kinds[name] |= _together([one for one in workers.values() if one["kind"] == name])
-    rows = {("worker", name): one for name, one in workers.items()}
-    rows |= {("kind", name): one for name, one in kinds.items()}
-    names = {key: f"{key[0]} {key[1]}" for key in rows}
-    groups = {
-        name: [key[1]]
-        if key[0] == "worker"
-        else [worker for worker, one in workers.items() if one["kind"] == key[1]]
-        for key, name in names.items()
-    }
-    prices = {names[key]: one["cost"] / max(1, one["answers"]) for key, one in rows.items()}
-    found = contributions(result, groups, prices)
-    if found is None:
-        return workers, kinds
-    told = {key: {**one, "brought": found[names[key]].to_dict()} for key, one in rows.items()}
-    return (
-        {name: told["worker", name] for name in workers},
-        {name: told["kind", name] for name in kinds},
-    )
+    return kinds
 
 
 def drawn_curve(plan: Plan, rounds: Sequence[Mapping[str, Any]]) -> dict[str, Any] | None:
@@ -449,7 +417,6 @@ class ReportData:
         if not len(crowd.latest):
             return cls(record, None, None, "")
         made = result or aggregate.labels(crowd)
-        record = record.by(made)
         hidden = _hidden_gold(ledger, crowd)
         if hidden is not None:
             return cls(record, made, replace(made, crowd=crowd.with_gold(hidden)), HIDDEN)
@@ -538,7 +505,7 @@ def write_exports(
     with campaign.progress.frozen():
         written = [*_labels(campaign, folder, raw_csv), *_model(campaign, folder, raw_csv)]
         written += _bill(campaign, folder)
-    record = CampaignRecord.of(campaign.ledger, campaign.progress.result)
+    record = CampaignRecord.of(campaign.ledger)
     rounds = folder / "rounds.jsonl"
     write_text(rounds, [json.dumps(one, ensure_ascii=False) + "\n" for one in record.rounds])
     whole = folder / "record.json"

@@ -242,7 +242,7 @@ class Downloads:
 
     def write_record(self, path: Path, shown: Shown) -> None:
         """Write the record of the campaign."""
-        record = CampaignRecord.of(self._ledger, self._engine.live.result)
+        record = CampaignRecord.of(self._ledger)
         facts = (record if shown.names else self._names.record(record)).to_dict()
         words = json.dumps(facts, ensure_ascii=False, indent=1) + "\n"
         path.write_text(words, encoding="utf-8")
