@@ -107,13 +107,12 @@ def workforce(record: CampaignRecord) -> Workforce | None:
 
 def _row(name: str, about: str, one: Mapping[str, Any], *, is_kind: bool) -> WorkforceRow:
     mean, cost = one.get("mean"), one["cost"]
-    is_judged = isinstance(mean, float)
     return WorkforceRow(
         name,
         about,
         is_kind,
-        percent(mean) if is_judged else NOT_KNOWN,
-        interval(one) if is_judged else "",
+        percent(mean) if isinstance(mean, float) else NOT_KNOWN,
+        interval(one) if isinstance(mean, float) else "",
         count(one["answers"]),
         amount(cost) if cost else NOT_KNOWN,
     )
