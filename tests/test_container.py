@@ -51,7 +51,7 @@ def compose() -> dict:
 
 
 def options_of_serve() -> set[str]:
-    run = goldspan_run("serve", "--help")
+    run = goldspan_run("serve", "--help-all")
     assert run.returncode == 0
     return set(re.findall(r"--[a-z-]+", run.stdout))
 

@@ -77,9 +77,11 @@ MASKED_TEXTS = {
 """The same of parts of texts."""
 
 WITHOUT_JSON = {
-    "serve": "runs until it is ended; what it serves is tested in tests/server",
+    "serve": "runs until it is ended; what it serves is tested in tests/web",
     "payments": "needs an account of a provider; tests/web/providers play one",
     "tokens revoke": "needs an id that is drawn at random; tests/cli/test_tokens.py",
+    "train encoder": "needs torch; tests/cli/test_train_encoder.py",
+    "train project": "writes for other libraries; tests/models/test_projects.py trains with them",
     "tagger export": "needs torch; tests/tagger/test_encoder.py exports a tiny encoder",
 }
 """Commands without a case, and why."""
@@ -452,7 +454,7 @@ def all_cases() -> dict[str, Case]:
             "train hmm gold.conll -o hmm.goldspan", needs=("aggregate-conll",)
         ),
         "train-crf": Case(
-            "train gold.conll -o crf.goldspan", needs=("aggregate-conll",)
+            "train crf gold.conll -o crf.goldspan", needs=("aggregate-conll",)
         ),
         "tag-hmm": Case(
             "tag hmm.goldspan pool.txt -o hmm.conll", ("hmm.conll",), ("train-hmm",), as_json=False

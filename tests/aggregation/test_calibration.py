@@ -115,12 +115,9 @@ def test_votes_get_confidences_of_tokens_spans_and_items(crowd):
     assert "votes" in " ".join(sure.notes)
 
 
-def test_values_and_what_is_calibrated_already_are_refused(crowd, result):
+def test_what_is_calibrated_already_is_refused(crowd, result):
     with pytest.raises(InputError, match="already"):
         calibrate(calibrate(result, crowd), crowd)
-    rows = [{"task": t, "worker": w, "label": str(t + w)} for t in range(5) for w in range(3)]
-    with pytest.raises(InputError, match="values"):
-        calibrate(goldspan.aggregate(rows, "mean"), np.zeros(5, np.int16))
 
 
 def test_known_labels_that_fit_was_given_say_nothing_of_its_confidences(crowd):

@@ -27,7 +27,7 @@ def test_all_methods_are_listed_with_what_they_do_and_how_they_are_called():
     assert "bsc-seq+crf" not in text
 
 
-@pytest.mark.parametrize("name", ["ds", "mv-token", "bsc-seq+crf", "mean", "multicrf"])
+@pytest.mark.parametrize("name", ["ds", "mv-token", "bsc-seq+crf", "glad", "multicrf"])
 def test_the_parameters_are_those_of_the_method_with_their_defaults(name):
     (one,) = found(name)
     params = get_aggregator(name).get_params()

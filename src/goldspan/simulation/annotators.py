@@ -36,10 +36,14 @@ LABELS = ("all", "used")
 
 @dataclass(frozen=True)
 class Flip(Habit):
-    """Flips labels of single tokens, whatever stands around them."""
+    """Flips labels of single tokens, whatever stands around them.
 
-    p: Probability  # Probability of a different label
-    # "all" labels of the tag set, or those that are "used" in the truth
+    Attributes:
+        p: Probability of a different label.
+        labels: "all" labels of the tag set, or those that are "used" in the truth.
+    """
+
+    p: Probability
     labels: Annotated[str, OneOf(LABELS)] = "all"
     name = "flip"
 
@@ -164,9 +168,12 @@ class Cm(ModelWorker):
 
 @dataclass(frozen=True)
 class Seq(ModelWorker):
-    """A confusion matrix for every label given before."""
+    """A confusion matrix for every label given before.
 
-    # Pseudo-count of labels that the encoding forbids after the previous one
+    Attributes:
+        forbidden: Pseudo-count of labels that the encoding forbids after the previous one.
+    """
+
     forbidden: Annotated[float, Number(0.001)] = 0.1
     name = "seq"
 
@@ -184,10 +191,16 @@ KINDS = ("constant", "frequent", "random")
 
 @dataclass(frozen=True)
 class Spammer(SimulatedWorker):
-    """Answers without looking."""
+    """Answers without looking.
+
+    Attributes:
+        kind: "constant" (one label everywhere), "frequent" (everywhere the label that is the
+            truth most often: in tags `O`) or "random" (any label, each alike, token by token).
+        label: Of a constant spammer; drawn for the worker by default.
+    """
 
     kind: Annotated[str, OneOf(KINDS)] = "random"
-    label: str | None = None  # Of a constant spammer; drawn for the worker by default
+    label: str | None = None
     name = "spammer"
 
     def __post_init__(self) -> None:
@@ -222,10 +235,15 @@ class Spammer(SimulatedWorker):
 
 @dataclass(frozen=True)
 class Copier(Habit):
-    """Copies some items from another worker and answers the others as the base does."""
+    """Copies some items from another worker and answers the others as the base does.
 
-    source: str  # Id of the other worker
-    p: Probability = 1.0  # Probability of copying an item
+    Attributes:
+        source: Id of the other worker.
+        p: Probability of copying an item.
+    """
+
+    source: str
+    p: Probability = 1.0
     name = "copier"
 
     def prepare(self, context: SimulationContext) -> None:
@@ -322,9 +340,13 @@ def _together(spans: SpanArray, more: SpanArray) -> SpanArray:
 
 @dataclass(frozen=True)
 class Misses(SpanHabit):
-    """Overlooks spans."""
+    """Overlooks spans.
 
-    type: str | None = None  # Only of this type; by default of all
+    Attributes:
+        type: Only of this type; by default of all.
+    """
+
+    type: str | None = None
     name = "misses"
 
     def prepare(self, context: SimulationContext) -> None:
@@ -340,9 +362,13 @@ class Misses(SpanHabit):
 
 @dataclass(frozen=True)
 class Invents(SpanHabit):
-    """Marks tokens that are in no span, each with probability p, as spans of one token."""
+    """Marks tokens that are in no span, each with probability p, as spans of one token.
 
-    type: str | None = None  # Of the new spans; by default any, each alike
+    Attributes:
+        type: Of the new spans; by default any, each alike.
+    """
+
+    type: str | None = None
     name = "invents"
 
     def prepare(self, context: SimulationContext) -> None:
@@ -366,10 +392,15 @@ class Invents(SpanHabit):
 
 @dataclass(frozen=True)
 class WrongType(SpanHabit):
-    """Gives spans another type, any other alike."""
+    """Gives spans another type, any other alike.
 
-    type: str | None = None  # Only spans of this type; by default all
-    to: str | None = None  # The other type; by default any
+    Attributes:
+        type: Only spans of this type; by default all.
+        to: The other type; by default any.
+    """
+
+    type: str | None = None
+    to: str | None = None
     name = "wrong_type"
 
     def prepare(self, context: SimulationContext) -> None:
@@ -403,11 +434,18 @@ def _of_type(spans: SpanArray, kind: str | None, codec: Codec) -> NDArray[np.boo
 
 @dataclass(frozen=True)
 class Drift(SimulatedWorker):
-    """Begins as one worker and ends as another."""
+    """Begins as one worker and ends as another.
 
-    first: SimulatedWorker  # Who answers at the beginning
-    last: SimulatedWorker  # Who answers at the end
-    at: Probability | None = None  # None
+    Attributes:
+        first: Who answers at the beginning.
+        last: Who answers at the end.
+        at: None: the probability that `last` answers an item grows evenly from 0 to 1. A number
+            in [0, 1]: the moment of a sudden change.
+    """
+
+    first: SimulatedWorker
+    last: SimulatedWorker
+    at: Probability | None = None
     name = "drift"
 
     def answer(self, work: Assignment) -> Codes:
@@ -430,11 +468,16 @@ class Sister(SimulatedWorker):
     With probability √rho, for every item, the answer is that of the family: the same mistakes for
     all sisters with the same model. So the mistakes of two of them have the correlation rho, where
     the model errs everywhere alike.
+
+    Attributes:
+        family: Name of the family.
+        model: How a sister answers.
+        rho: Correlation of the mistakes of two sisters: 0 independent, 1 the same answers.
     """
 
     family: str
-    model: SimulatedWorker  # How a sister answers
-    rho: Probability = 0.7  # Correlation of the mistakes of two sisters
+    model: SimulatedWorker
+    rho: Probability = 0.7
     name = "sister"
 
     def answer(self, work: Assignment) -> Codes:
@@ -451,9 +494,13 @@ class Sister(SimulatedWorker):
 
 @dataclass(frozen=True)
 class Early(SpanHabit):
-    """Starts spans early, as far as the tokens before are in the item and in no span."""
+    """Starts spans early, as far as the tokens before are in the item and in no span.
 
-    tokens: Annotated[int, Whole(1)] = 1  # How many tokens early
+    Attributes:
+        tokens: How many tokens early.
+    """
+
+    tokens: Annotated[int, Whole(1)] = 1
     name = "early"
 
     def alter(self, spans: SpanArray, work: Assignment) -> SpanArray:
@@ -465,9 +512,13 @@ class Early(SpanHabit):
 
 @dataclass(frozen=True)
 class Late(SpanHabit):
-    """Ends spans late, as far as the next tokens are in the item and in no span."""
+    """Ends spans late, as far as the next tokens are in the item and in no span.
 
-    tokens: Annotated[int, Whole(1)] = 1  # How many tokens late
+    Attributes:
+        tokens: How many tokens late.
+    """
+
+    tokens: Annotated[int, Whole(1)] = 1
     name = "late"
 
     def alter(self, spans: SpanArray, work: Assignment) -> SpanArray:
@@ -493,9 +544,12 @@ def _next_starts(spans: SpanArray, work: Assignment) -> NDArray[np.int64]:
 
 @dataclass(frozen=True)
 class Merges(SpanHabit):
-    """Joins a span to the one before it; the first one's type stays."""
+    """Joins a span to the one before it; the first one's type stays.
 
-    # Most tokens between the two, at which they are still neighbours
+    Attributes:
+        gap: Most tokens between the two, at which they are still neighbours.
+    """
+
     gap: Annotated[int, Whole(0)] = 1
     name = "merges"
 

@@ -457,10 +457,16 @@ class TruthTagger:
 
 @dataclass(frozen=True)
 class CrfNoise(SimulatedWorker):
-    """Answers as a CRF does whose parameters were disturbed."""
+    """Answers as a CRF does whose parameters were disturbed.
 
-    variance: Variance  # Of the noise, at most 1e6; 0 gives the CRF's own answers
-    templates: str | None = None  # Features of the CRF, a named set or a TOML file
+    Attributes:
+        variance: Of the noise, at most 1e6; 0 gives the CRF's own answers.
+        templates: Features of the CRF, a named set or a TOML file. By default it is the tagger
+            that was given to `simulate_crowd`, and if none was, one with the set "rodrigues".
+    """
+
+    variance: Variance
+    templates: str | None = None
     name = "crf_noise"
 
     def prepare(self, context: SimulationContext) -> None:

@@ -267,7 +267,17 @@ class Rule(ABC):
 
 @dataclass(frozen=True)
 class Confident(Rule):
-    """The posterior of the item's labels has reached a threshold."""
+    """The posterior of the item's labels has reached a threshold.
+
+    Args:
+        at: The threshold, above 0 and below 1.
+        unit: "parts": every token and every span of the item must reach it; "item": all labels
+            together must, which long items hardly ever do. For single labels they are the same.
+
+    Raises:
+        InputError: The threshold lies elsewhere.
+        UnknownNameError: Unknown unit.
+    """
 
     at: float = 0.95
     unit: str = "parts"
@@ -298,6 +308,13 @@ class ClearMajority(Rule):
     """At every token the first label is so many votes ahead of the second.
 
     Members of a family of the result, who err together, have fewer votes.
+
+    Args:
+        ahead: By how many votes.
+        least: Fewest answers of an item.
+
+    Raises:
+        InputError: They are no whole numbers of at least 1.
     """
 
     ahead: int = 2
@@ -333,6 +350,14 @@ class StableAverage(Rule):
     The n-th answer x moves the mean by |x - mean| / n. So the rule ends by itself after about
     (range of the numbers) / tolerance answers. One answer that is close to the mean by chance is no
     proof: `last` asks for two such answers, which did better than one in trials.
+
+    Args:
+        tolerance: How much an answer may move the mean, in the unit of the labels.
+        least: Fewest answers of an item.
+        last: How many of the last answers must each move it by no more.
+
+    Raises:
+        InputError: The tolerance is negative, or a count is no whole number of at least 1.
     """
 
     tolerance: float
@@ -359,7 +384,14 @@ class StableAverage(Rule):
 
 @dataclass(frozen=True)
 class Fixed(Rule):
-    """A fixed number of answers."""
+    """A fixed number of answers.
+
+    Args:
+        k: The number.
+
+    Raises:
+        InputError: It is no whole number of at least 1.
+    """
 
     k: int = 5
 

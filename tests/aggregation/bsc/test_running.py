@@ -13,7 +13,7 @@ from aggregation.bsc import oracle
 from goldspan.aggregation import get_aggregator, methods
 from goldspan.aggregation.bsc import engine
 from goldspan.aggregation.bsc.engine import Stopping
-from goldspan.aggregation.bsc.priors import LEAST_HABIT
+from goldspan.aggregation.bsc.priors import LEAST_COUNT
 from goldspan.aggregation.dawid_skene import Variational
 from goldspan.errors import InputError, NotFittedError
 from goldspan.protocols import Serial
@@ -448,9 +448,9 @@ def test_the_prior_of_votes_is_the_habits_that_the_vote_shares_show(method):
         for _, truth in labels:
             for previous, code in labels:
                 base[previous, truth, code] += 1 / len(labels)
-    base += LEAST_HABIT
+    base += LEAST_COUNT
     base *= 7.0 / base.sum(axis=2, keepdims=True)
-    np.testing.assert_allclose(prior.base, np.maximum(base, LEAST_HABIT), atol=1e-9)
+    np.testing.assert_allclose(prior.base, np.maximum(base, LEAST_COUNT), atol=1e-9)
     assert any("by the vote shares" in note for note in result.notes)
 
 
