@@ -27,7 +27,7 @@ def test_it_says_what_it_tried_and_how_sure_it_is(small, tmp_path):
     assert run.returncode == 0, run.stderr
     assert "auto: " in run.stdout
     lines = run.stdout.splitlines()
-    at = next(n for n, line in enumerate(lines) if line.startswith("methods that were tried"))
+    at = next(n for n, line in enumerate(lines) if line.startswith("methods tried"))
     assert lines[at + 1].split() == ["weight", "method", "loss"]
     assert {"ds", "mace", "bsc-seq"} <= {line.split()[1] for line in lines[at + 2 : at + 9]}
     assert "hidden labels" in run.stdout

@@ -63,7 +63,7 @@ def test_columns_that_are_named_go_into_the_next_command(run, tmp_path):
     (tmp_path / "p.csv").write_text("nr,satz,text\n1,eins,x\n")
     out = run("p.csv", "--text-column", "satz", "--id-column", "nr")
     assert "first item: 1: eins" in out
-    assert "attributes: ['text']" in out
+    assert "attributes: text\n" in out
     assert out.splitlines()[-1].endswith("--text-column satz")
 
 

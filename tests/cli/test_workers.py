@@ -39,7 +39,7 @@ def test_verdicts_flags_and_team_are_printed(run):
     code, out, err = run("answers.csv", "--gold", "truth.csv", "--budget", 3)
     assert code == 0
     assert not err
-    assert out.startswith("Accuracy of 5 workers by gold; keep above 75 %\n")
+    assert out.startswith("Accuracy of 5 workers by gold; threshold for keep: 75 %\n")
     lines = out.splitlines()
     assert "covers all" not in out
     assert next(line for line in lines if line.startswith("bad")).split()[1] == "drop"
@@ -62,7 +62,7 @@ def test_the_answer_comes_before_the_table_and_lines_fit_a_terminal(run):
 
 def test_who_is_selected_against_the_verdict_is_counted(run):
     _, out, _ = run("answers.csv", "--gold", "truth.csv", "--budget", 3, "--threshold", 0.97)
-    assert "By the threshold of 97 % alone, of this team: " in out
+    assert "By the threshold of 97 % alone, verdicts in this team: " in out
 
 
 def test_one_worker_is_no_workers(run):

@@ -244,9 +244,9 @@ def test_a_report_adds_up_and_prints_itself():
     assert not ImportReport("f.x", "x", 10, 7, {"lost": 2}).adds_up
     assert report.kinds == {"cut": 2, "odd": 1}
     assert str(report).splitlines() == [
-        "f.x read as x",
+        "f.x: read as format x",
         "  a note",
-        "  10 labels, 7 placed",
+        "  10 labels, 7 of them placed on tokens",
         "  2 not placed: lost",
         "  1 not placed: gone",
         "  2 faults of kind cut, the first: f line 1: m",

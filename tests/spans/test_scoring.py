@@ -225,7 +225,7 @@ def test_the_printout_is_a_table_in_per_cent():
     assert rows["PER"] == ["50.00", "100.00", "66.67", "1", "2"]
     assert rows["micro"] == ["50.00", "50.00", "50.00", "4", "4"]
     assert rows["macro"] == ["50.00", "50.00", "44.44"]
-    assert [line.split()[1] for line in lines[7:11]] == ["strict", "exact", "partial", "type"]
+    assert [line.split()[0] for line in lines[8:12]] == ["strict", "exact", "partial", "type"]
     assert lines[-1] == "token accuracy 66.67 over 9 tokens"
 
 

@@ -77,7 +77,7 @@ def aggregate(
         "-o",
     ),
     to_format: str | None = option(
-        "Format of the labels, if the ending of their name does not say it.",
+        "Format of the labels, if the ending of the file name does not show it.",
         autocompletion=format_names,
     ),
     split: str | None = option(
@@ -88,10 +88,12 @@ def aggregate(
     overwrite: Overwrite = False,
     report: str | None = option("Write a report with figures to this file, such as report.html."),
     workers_table: str | None = option(
-        "Write the table of workers: .csv, or .jsonl with their typical errors.", metavar="FILE"
+        "Write a table of the workers: .csv, or .jsonl with their typical errors.", metavar="FILE"
     ),
     known: str | None = option(
-        "Known labels: they are kept and trained on. (--gold is only for scoring.)", metavar="FILE"
+        "Known labels: they are kept, and the method learns from them. (--gold is only for"
+        " scoring.)",
+        metavar="FILE",
     ),
     calibrate: str | None = option(
         "Known labels to calibrate confidences with; the labels do not change.", metavar="FILE"
@@ -104,7 +106,9 @@ def aggregate(
     threads: ThreadCount = None,
     runner: RunnerName = None,
     tagger: str | None = option(
-        "Write the tagger trained along with the labels, such as ner.goldspan.", metavar="FILE"
+        "Write the tagger that is trained along with the labels to this file, such as"
+        " ner.goldspan.",
+        metavar="FILE",
     ),
     checkpoint: str | None = option(
         "Save the state to this file after every round, and resume from it.",
@@ -127,16 +131,16 @@ def aggregate(
     raw_csv: RawCsv = False,
     json: AsJson = False,
 ) -> None:
-    """Aggregate the answers of a crowd to one label per token or item, with a confidence.
+    """Combine several annotators' answers into one label per token or item, with a confidence.
 
-    Without --method, the methods that suit the crowd are compared by how well they predict answers
+    Without --method, the methods that suit the data are compared by how well they predict answers
     that were hidden from them, and the best are averaged. The output shows the methods with their
     weights, and what to check before you trust the labels.
 
-    If the crowd comes with gold, the result is scored against it; gold is never used to aggregate.
+    If FILE has gold labels, the result is scored against them; they are never used to aggregate.
 
-    FILE may be a folder of `goldspan convert --partitions`, which need not fit into memory; -o is
-    then a new folder.
+    FILE may also be a folder that `goldspan convert --partitions` wrote, for data that do not fit
+    into memory; -o then names a new folder.
 
     Examples:
 
@@ -488,7 +492,7 @@ def _lines(
         f"({'; '.join([*([took] if result.trace or result.candidates else []), *notes])})"
     )
     if result.candidates:
-        yield "methods that were tried; a smaller loss predicts hidden answers better:"
+        yield "methods tried (the smaller the loss, the better they predict hidden answers):"
         rows = [
             [
                 f"{one.weight:.0%}",
@@ -499,9 +503,9 @@ def _lines(
         ]
         head = ["weight", "method", "loss"]
         yield textwrap.indent(table([head, *rows], right=(0, 2)), "  ")
-        yield from result.notes
+        yield from (textwrap.fill(note, 80, subsequent_indent="  ") for note in result.notes)
     if scored:
-        yield "against the gold:"
+        yield "compared with the gold labels:"
         yield str(scored)
     yield from (f"written: {path}" for path in (output, report) if path and path != "-")
     if not output:
@@ -664,12 +668,14 @@ def _unit_lines(found: UnitAgreement) -> Iterator[str]:
 
 _MOST = 10
 """Pairs and documents that are printed."""
+_HEADS = {"span_f1": "span F1", "f1_others": "F1 with others"}
+"""Headings of columns that are not their names with spaces."""
 
 
 def _agreement_lines(found: Agreement, plot: str | None) -> Iterator[str]:
     yield str(found)
     rows = sorted(found.workers.to_pylist(), key=lambda row: -row["answers"])
-    head = [name.replace("_", " ") for name in rows[0]]
+    head = [_HEADS.get(name, name.replace("_", " ")) for name in rows[0]]
     yield ""
     cells = [list(map(_cell, row.values())) for row in rows]
     yield table([head, *cells], right=tuple(range(1, len(head))))

@@ -22,7 +22,7 @@ from goldspan.errors import GoldspanError
 
 GROUPS: dict[str, dict[str, tuple[str, str]]] = {
     "Campaigns": {
-        "init": ("init", "Write a plan to label your own texts, or the example."),
+        "init": ("init", "Write a plan for labelling your own texts, or an example."),
         "plan": ("campaign", "Check what a plan will do and what it will cost."),
         "run": (
             "campaign",
@@ -35,20 +35,20 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
             "Make, list and revoke tokens for programs that use the desk's API.",
         ),
         "webhooks": ("contact", "Show webhook messages and their state; send failed ones again."),
-        "report": ("campaign", "Write the report of a campaign, also while it runs."),
+        "report": ("campaign", "Write the report of a campaign, even while it runs."),
     },
     "A campaign's store and payments": {
         "verify": ("store", "Check that a campaign's store agrees with its log."),
-        "backup": ("store", "Copy a campaign into one file, also while it is served."),
+        "backup": ("store", "Copy a campaign into one file, even while it is served."),
         "restore": ("store", "Restore a campaign from a backup."),
-        "forget": ("store", "Erase a person from a campaign, or show what is stored of them."),
+        "forget": ("store", "Erase a person from a campaign, or show what is stored about them."),
         "payments": (
             "contact",
-            "Send approvals, rejections and bonuses to the provider, each once.",
+            "Send approvals, rejections and bonuses to the provider, each only once.",
         ),
     },
     "Answers": {
-        "aggregate": ("answers", "Aggregate a crowd's answers to labels with a confidence."),
+        "aggregate": ("answers", "Combine annotators' answers into labels with a confidence."),
         "score": ("answers", "Measure precision, recall and F1 against the truth."),
         "agreement": ("answers", "Measure how well the annotators agree."),
         "label": ("labelling", "Let models and functions label a file, without a campaign."),
@@ -78,7 +78,7 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
     },
     "Files": {
         "inspect": ("files", "Show what a file contains, its faults, and the next command to run."),
-        "convert": ("files", "Convert to another encoding or another format."),
+        "convert": ("files", "Convert a file to another encoding or another format."),
         "check": ("files", "Check whether tags are well-formed."),
     },
     "Reference": {

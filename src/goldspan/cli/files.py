@@ -77,12 +77,16 @@ def inspect(
     else:
         found, command = _facts_of_pool(texts, pool), _init_command(source, pool)
         notes, said, head = texts.notes, {"notes": list(texts.notes)[:show]}, []
-    lines = [*head, *(f"  {name.replace('_', ' ')}: {value}" for name, value in found.items())]
+    lines = [*head, *(f"  {name.replace('_', ' ')}: {_listed(v)}" for name, v in found.items())]
     lines += [f"  {note}" for note in notes[:show]]
     if len(notes) > show:
         lines.append(f"  … and {len(notes) - show} more (--show {len(notes)})")
     facts = {**found, **said, "next": command}
     print_result(facts, [*lines, f"next: {command}"], as_json=json)
+
+
+def _listed(value: object) -> object:
+    return ", ".join(map(str, value)) if isinstance(value, list) else value
 
 
 def _as_pool(source: str, reading: Reading, named: dict[str, Any]) -> tuple[PoolFile | None, Any]:

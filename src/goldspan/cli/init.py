@@ -74,31 +74,31 @@ def init(
         default="",
     ),
     labels: list[str] | None = option(
-        "The labels that annotators choose from: PRODUCT,COMPANY.", metavar="NAMES"
+        "The labels that annotators choose from, such as PRODUCT,COMPANY.", metavar="NAMES"
     ),
     kind: Kind = option(
-        "spans: annotators mark parts of a text; single: they give it one label.",
+        "What annotators do: mark parts of a text (spans), or give it one label (single).",
         default=Kind.SPANS,
     ),
     text_column: str | None = option(
-        "The column with the texts, if it is not clear which one.", metavar="NAME"
+        "The column with the texts, if goldspan cannot tell which it is.", metavar="NAME"
     ),
     id_column: str | None = option("The column with the ids of the texts.", metavar="NAME"),
     annotators: str | None = option(
-        "How many people label, or their names: ann,ben,cleo. By default 3.", metavar="N|NAMES"
+        "Number of annotators, or their names: ann,ben,cleo. By default 3.", metavar="N|NAMES"
     ),
     overlap: int | None = option(
         "Answers per text, each by a different annotator. By default 2.", min=1
     ),
-    out: str = option("The plan to write.", default="plan.toml"),
+    out: str = option("The file to write the plan to.", default="plan.toml"),
     overwrite: Overwrite = False,
-    example: bool = flag("Write the example that comes with the package to a folder.", "--example"),
+    example: bool = flag("Write a complete example to a folder.", "--example"),
     json: AsJson = False,
 ) -> None:
-    """Write a plan to label your own texts, or the example, and print the next steps.
+    """Write a plan for labelling your own texts, or an example, and print the next steps.
 
-    Annotators work in their browsers and are not paid. The plan is short and commented: edit it
-    before the campaign begins.
+    Annotators work in their browsers and are not paid. The plan is a short text file with comments:
+    edit it before the campaign begins.
 
     Examples:
 

@@ -360,7 +360,7 @@ _Out = Annotated[str, typer.Option(help="The campaign's folder, with its files a
 class Place:
     """A campaign: its plan, and where it is stored."""
 
-    plan: Annotated[str, typer.Argument(metavar="PLAN", help="The plan, campaign.toml.")]
+    plan: Annotated[str, typer.Argument(metavar="PLAN", help="The plan, such as campaign.toml.")]
     out: _Out = "out"
     store: Store = None  # Address of its store, if that is not in the folder
 
@@ -429,7 +429,9 @@ class Places:
 
     sources: Annotated[
         list[str],
-        typer.Argument(metavar="PLAN…", help="The plan, campaign.toml; or a folder of plans."),
+        typer.Argument(
+            metavar="PLAN…", help="A plan, such as campaign.toml, or a folder of plans."
+        ),
     ]
     out: _Out = "out"  # Of several campaigns each has its own folder in it
     store: Store = None  # Of several campaigns with {name} in it

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -81,17 +82,18 @@ def workers(
         default="auto",
     ),
     method: str | None = option(
-        "Method that finds the consensus; by default auto.",
+        "Method that computes the consensus; by default auto.",
         "--method",
         "-m",
         autocompletion=method_names,
     ),
     measure: str = option(
-        "What is measured: accuracy, token_accuracy or span_f1; auto takes what suits the labels.",
+        "What to measure: accuracy, token_accuracy or span_f1; auto takes what suits the labels.",
         default="auto",
     ),
     threshold: float | None = option(
-        "How often workers should be right, such as 0.8; by default halfway from chance to always."
+        "Share of right answers above which a worker is kept, such as 0.8; by default halfway"
+        " between guessing and no mistakes."
     ),
     confidence: float = option(
         "Probability at which keep or drop is decided.", default=0.9, panel=MORE
@@ -115,9 +117,9 @@ def workers(
         metavar="FILE",
         panel=MORE,
     ),
-    plot: str | None = option("Draw the workers' intervals to a .svg, .png or .pdf file."),
+    plot: str | None = option("Draw the workers' intervals, in a .svg, .png or .pdf file."),
     output: str | None = option(
-        "Write the table of workers, such as workers.csv.", "--output", "-o"
+        "Write the table of workers to this file, such as workers.csv.", "--output", "-o"
     ),
     overwrite: Overwrite = False,
     seed: Seed = 0,
@@ -127,9 +129,9 @@ def workers(
 ) -> None:
     """Show which annotators to keep, drop or test more, and select a team.
 
-    Every worker is listed with how often they are right (with a 95 % interval), a verdict, and
-    quality flags: too fast, always the same label, answers that hardly depend on the item, copying,
-    drift. The team is the best one within --budget.
+    The table has, for every worker, how often they are right (with a 95 % interval) and a verdict.
+    Quality flags follow: too fast, always the same label, answers that hardly depend on the item,
+    copying, drift. The team is selected for the best joint vote within --budget.
 
     Examples:
 
@@ -209,7 +211,7 @@ def _review_lines(found: Review) -> Iterator[str]:
     by = {"gold": "gold", "crowd": found.method, "both": f"gold and {found.method}"}[known.source]
     yield (
         f"{_MEASURES[known.measure]} of {plural(len(known), 'worker')} by {by}; "
-        f"keep above {100 * found.threshold:g} %\n"
+        f"threshold for keep: {100 * found.threshold:g} %\n"
     )
     yield str(found.team)
     if found.contradiction:
@@ -240,10 +242,14 @@ def _verdicts(found: Review) -> str:
     lines += [
         ", ".join(f"{kind} {count}" for kind, count in counts.items() if count),
         f"P: the probability that the worker is above {100 * found.threshold:g} %",
-        "more: how many further answers with a known label would settle it",
+        "N more: after N more answers with known labels a decision is as likely as not",
         *([_NO_GOLD] if by_crowd else []),
     ]
-    flags = [f"  {v.worker}  {flag}" for v in order for flag in v.flags]
+    flags = [
+        textwrap.fill(f"  {v.worker}  {flag}", 80, subsequent_indent="    ")
+        for v in order
+        for flag in v.flags
+    ]
     if flags:
         lines += ["", "quality flags:", *flags[:_SHOWN_WORKERS]]
     if len(flags) > _SHOWN_WORKERS:
@@ -278,7 +284,7 @@ def next_answers(
         'Another stopping rule: "clear_majority(2)", "stable_average(0.5)", "fixed(5)".',
         panel=MORE,
     ),
-    most: int | None = option("Most answers per item; by default 7.", "--max", min=1),
+    most: int | None = option("Maximum number of answers per item; by default 7.", "--max", min=1),
     fewest: int = option(
         "Fewest answers of an item that the rule may finish.",
         "--min",
@@ -307,8 +313,10 @@ def next_answers(
         "Workers who can be asked, also new ones; by default all of FILE. Repeatable.",
         metavar="ID,ID,…",
     ),
-    per_worker: int | None = option("Most answers to ask of one worker.", min=1),
-    number: int | None = option("Most items to ask about; by default all open ones.", "-n", min=0),
+    per_worker: int | None = option("Maximum number of answers to ask of one worker.", min=1),
+    number: int | None = option(
+        "Maximum number of items to ask about; by default all unfinished ones.", "-n", min=0
+    ),
     output: str | None = option(
         "Write the list to a .csv file; - for standard output.", "--output", "-o"
     ),
@@ -321,14 +329,14 @@ def next_answers(
 ) -> None:
     """Show which items need another answer, whom to ask, and what it costs.
 
-    Items come first where another answer is expected to help most. Each is given to the worker who
-    is expected to help most for the money, among those who have not answered it.
+    Items for which another answer is expected to help most come first. For each, the worker is
+    named who is expected to help most for the money, among those who have not answered it yet.
 
     Examples:
 
       goldspan next answers.csv -n 100 -o next.csv
 
-      goldspan next answers.csv --confidence 0.99 --max 9 --prices 0.05 --per-worker 20
+      goldspan next answers.csv --max 9 --prices 0.05 --per-worker 20
     """
     inputs = [path for path in (source, reading.gold, known, calibrate) if path]
     check_outputs(output, inputs=inputs, overwrite=overwrite, as_json=json)

@@ -90,14 +90,14 @@ def serve(
 ) -> None:
     """Serve a campaign: annotators label in their browsers, the requester watches and decides.
 
-    At the first start it prints a link, valid once, with which the requester chooses a password,
-    and a personal link for each of the plan's annotators. Links are shown once and stored nowhere.
+    The requester is the person who runs the campaign. At its first start, the server prints a
+    one-time link with which the requester chooses a password, and a personal link for each
+    annotator in the plan. Links are shown only once, and are not stored.
 
-    Several plans, or a folder of them, are served together: each campaign at /c/NAME with its own
-    store and links, and a list of all for the requester.
+    Several plans, or a folder of plans, are served together: each campaign has its own store and
+    links, at /c/NAME, and the requester sees a list of all campaigns.
 
-    Ctrl-C stops the server: all acknowledged answers are saved, and the same command starts it
-    again.
+    Ctrl-C stops the server; all acknowledged answers are saved. The same command starts it again.
 
     Examples:
 

@@ -83,7 +83,7 @@ class ReadOptions:
         choices=FORMATS,
         is_open=True,
     )
-    gold: Any = _option("A second file or folder with the known tags.", "--gold")
+    gold: Any = _option("A second file or folder, with the gold labels.", "--gold")
     texts: Any = _option(
         "Format folder only: a folder or .zip with the reference tokens, a file per document.",
         "--texts",
@@ -97,20 +97,20 @@ class ReadOptions:
         is_open=True,
     )
     columns: Mapping[str, str] = _option(
-        "Name of the column for a role, for example item=question or tag=4.",
+        "Name or number of the column for a role, for example item=question or tag=4.",
         "--columns",
         default=dict,
         shape="pairs",
         metavar="ROLE=NAME",
     )
     workers: tuple[str, ...] | None = _option(
-        "Worker columns of a wide table; of other formats, the workers to keep.",
+        "The worker columns of a wide table; in other formats, the workers to keep.",
         "--workers",
         shape="list",
         metavar="ID,ID,…",
     )
     labels: Mapping[str, str] = _option(
-        "New name of a label, also in its tags: person=PER; OLD= drops a label.",
+        "Rename a label, also within tags: person=PER. OLD= drops a label.",
         "--label",
         default=dict,
         shape="pairs",

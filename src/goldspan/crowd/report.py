@@ -112,7 +112,8 @@ class ImportReport:
 
     def __str__(self) -> str:
         """Print the report in a few lines; of every kind of fault the number and the first."""
-        head = f"{self.source or 'crowd'} read as {self.format or 'a crowd'}"
+        head = f"{self.source or 'crowd'}: read as format {self.format or 'unknown'}"
         remarks, n_notes = self.remarks, len(self.notes)
-        counts = f"{self.n_labels} labels, {self.n_placed} placed"
+        placed = "all" if self.n_placed == self.n_labels else self.n_placed
+        counts = f"{self.n_labels} labels, {placed} of them placed on tokens"
         return "\n  ".join([head, *remarks[:n_notes], counts, *remarks[n_notes:]])

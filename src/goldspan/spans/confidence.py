@@ -20,10 +20,10 @@ LEAST_SURE = 0.2
 """Share of the spans that are the least sure ones."""
 NAMES = {
     "ece": "calibration error (ECE)",
-    "least_sure_ece": "ECE of the least sure fifth",
+    "least_sure_ece": "ECE, least confident fifth",
     "brier": "Brier score",
     "log_loss": "log-loss",
-    "auroc": "right against wrong (AUROC)",
+    "auroc": "right from wrong (AUROC)",
     "cross_entropy": "cross-entropy per token",
 }
 
@@ -55,8 +55,12 @@ class ConfidenceScore:
 
     def __str__(self) -> str:
         """Print a table: the measures, and those of a constant confidence."""
-        head = f"confidence of {self.n} {self.unit}s, mean {self.mean:.3f}, right {self.right:.3f}"
-        lines = [head, f"{'':<30}{'found':>10}{'constant':>10}"]
+        summary = f"mean {self.mean:.3f}, share right {self.right:.3f};"
+        lines = [
+            f"confidence of {self.n} {self.unit}s: {summary}",
+            'column "constant": the same measures if this share were the confidence of all',
+            f"{'':<30}{'measured':>10}{'constant':>10}",
+        ]
         for name, text in NAMES.items():
             if name == "cross_entropy" and not self.n_tokens:
                 continue

@@ -398,9 +398,11 @@ class Score:
             numbers = f"{100 * r.precision:10.2f}{100 * r.recall:10.2f}{100 * r.f1:10.2f}"
             lines.append(f"{name:<12}{numbers}{r.n_true:8d}{r.n_predicted:8d}")
         lines.append(f"{'macro':<12}" + "".join(f"{100 * value:10.2f}" for value in self.macro))
+        if self.schemes:
+            lines.append("micro averages by the schemes of SemEval-2013:")
         for name, scheme in self.schemes.items():
             numbers = f"{100 * scheme.precision:10.2f}{100 * scheme.recall:10.2f}"
-            lines.append(f"{'~ ' + name:<12}{numbers}{100 * scheme.f1:10.2f}")
+            lines.append(f"{'  ' + name:<12}{numbers}{100 * scheme.f1:10.2f}")
         lines.append(f"token accuracy {100 * self.accuracy:.2f} over {self.n_tokens} tokens")
         if self.interval:
             low, high = self.interval

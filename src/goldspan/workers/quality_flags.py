@@ -130,8 +130,9 @@ def base_rate(context: FlagContext) -> list[QualityFlag]:
             "base rate",
             float(np.clip(1 - told.share[n] / median, 0, 1)),
             float(corrected[n]),
-            f"{told.n[n]} labels tell {100 * max(0.0, told.share[n]):.1f} % of the truth, the "
-            f"median worker's {100 * median:.0f} %: they hardly depend on the item",
+            f"{told.n[n]} labels carry {100 * max(0.0, told.share[n]):.1f} % of the information "
+            f"about the truth, the median worker's {100 * median:.0f} %: they hardly depend on the "
+            "item",
             {"told": float(told.share[n]), "median": median, "labels": int(told.n[n])},
         )
         for n in np.flatnonzero(tested & passes).tolist()

@@ -68,8 +68,8 @@ class Review:
             return ""
         limit = f"{100 * self.threshold:.4g} %"
         return (
-            f"By the threshold of {limit} alone, of this team: {', '.join(parts)}.\n"
-            "It was chosen by what its votes are worth together."
+            f"By the threshold of {limit} alone, verdicts in this team: {', '.join(parts)}.\n"
+            "The team was chosen by what its votes are worth together."
         )
 
     def to_arrow(self) -> pa.Table:

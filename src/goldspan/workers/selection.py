@@ -198,7 +198,7 @@ class WorkerSelection:
         whole = (self.tested.n_labels - 1) ** 2
         low, high = self.intervals["posterior"]
         n, least, most = (f"{(value / whole) ** 2:.1f}" for value in (self.expected, low, high))
-        return f"Value: as much as {n} workers who make no mistakes (95 %: {least} … {most})"
+        return f"Value: that of {n} workers who make no mistakes (95 % interval: {least} … {most})"
 
 
 # --------------------------------------------------------------------------------------------------
@@ -473,7 +473,7 @@ def _notes(
         found.append(f"{unknown} of {len(scores)} workers cannot be scored: not {needed}.")
     if dropped := int((under & np.isfinite(scores)).sum()):
         found.append(
-            f"Left out, for they were right less often than guessers: {dropped} of {len(scores)}."
+            f"Left out, as they were right less often than by guessing: {dropped} of {len(scores)}."
         )
     if size is not None and size > n_candidates:
         found.append(f"The budget of {size} covers all {n_candidates} candidates.")
