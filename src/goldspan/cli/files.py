@@ -211,7 +211,7 @@ def convert(
         "Encoding of the output, or its format; by default as the input.", "--to"
     ),
     to_format: str | None = option(
-        "Format of the output, if the ending of its name does not say it.",
+        "Format of the output, if the ending of its name does not show it.",
         autocompletion=format_names,
     ),
     no_text: NoText = False,

@@ -358,7 +358,7 @@ def simulate(
     ),
     shares: str | None = option("Relative frequency of every label: 3,1.", panel=_DRAWN),
     to_format: str | None = option(
-        "Format of the output, if the ending of its name does not say it.", panel=MORE
+        "Format of the output, if the ending of its name does not show it.", panel=MORE
     ),
     threads: ThreadCount = None,
     runner: RunnerName = None,

@@ -88,7 +88,7 @@ def label(
     ),
     overwrite: Overwrite = False,
     to_format: str | None = option(
-        "Format of the output, if the ending of its name does not say it.", panel=MORE
+        "Format of the output, if the ending of its name does not show it.", panel=MORE
     ),
     details: str | None = option(
         "Write all that is known of every answer, with probabilities and costs: .jsonl.",
