@@ -615,8 +615,8 @@ def agreement(
 ) -> None:
     """Measure how well the annotators agree with each other and with the gold.
 
-    Prints Krippendorff's alpha, Cohen's and Fleiss' kappa, the F1 of spans between workers, and a
-    row for every worker.
+    The output has Krippendorff's alpha, Cohen's and Fleiss' kappa, the F1 of spans between workers,
+    and a row for every worker.
 
     Examples:
 

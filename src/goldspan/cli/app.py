@@ -29,7 +29,7 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
             "Run a campaign from a plan: collect answers, aggregate, train, write labels and bill.",
         ),
         "serve": ("serve", "Serve campaigns: a page for annotators, pages for the requester."),
-        "desk": ("desk", "Use the requester's pages of a served campaign without a browser."),
+        "desk": ("desk", "Use the requester's pages (the desk) of a campaign without a browser."),
         "tokens": (
             "contact",
             "Make, list and revoke tokens for programs that use the desk's API.",

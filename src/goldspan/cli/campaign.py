@@ -102,8 +102,8 @@ def run(
 ) -> None:
     """Run a campaign until it stops, or until it has to wait for answers from outside.
 
-    It can be interrupted or killed at any moment: the same command continues where it was, and ends
-    with the same files.
+    A run can be interrupted or killed at any moment: the same command continues where it stopped,
+    and ends with the same files.
 
     Examples:
 
@@ -244,7 +244,7 @@ def report(
     names: bool = flag("Show the workers' ids instead of pseudonyms.", "--names"),
     json: AsJson = False,
 ) -> None:
-    """Write the report of a campaign, OUT/report.html, also while it runs or waits.
+    """Write the report of a campaign, OUT/report.html, even while it runs or waits.
 
     Workers who labelled in a browser appear by pseudonyms, unless --names is given.
 

@@ -61,8 +61,8 @@ def invite(
 ) -> None:
     """Make, list and revoke annotators' personal links to a served campaign.
 
-    Whoever opens a link works as that worker: send each to one person only. A link is shown once
-    and stored nowhere; for somebody who has lost theirs, make a new one and revoke the old one.
+    Whoever opens a link works as that worker: send each to one person only. A link is shown only
+    once, and is not stored. For somebody who has lost theirs, make a new one and revoke the old.
 
     A reviewer sees uncertain items and decides them, and nothing else: no money, no names.
 
@@ -253,7 +253,7 @@ def payments(
     show: bool = flag("List all requests.", "--list"),
     json: AsJson = False,
 ) -> None:
-    """Send approvals, rejections and bonuses to the provider of a campaign's workers, each once.
+    """Send approvals, rejections and bonuses to the workers' provider, each only once.
 
     A request is queued first, and --send carries it out, once, however often the command is run: a
     bonus has a reason, and nobody is paid twice for the same reason. Without options the queue is

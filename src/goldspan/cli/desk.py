@@ -43,10 +43,10 @@ Limit = Annotated[int, typer.Option(min=1, max=200, help="List at most this many
 
 @desk.callback()
 def root() -> None:
-    """Watch and steer a campaign that is served, as at its desk in the browser.
+    """Watch and steer a served campaign, as its requester does in the browser (at the "desk").
 
-    The commands work on the campaign's store. The server need not run; if it does, it sees what was
-    decided.
+    The commands work on the campaign's store. The server need not run; if it does, it follows the
+    decisions.
     """
 
 

@@ -358,7 +358,7 @@ def check(
 ) -> None:
     """Check whether tags are well-formed: those of a CoNLL file, or of a crowd and its gold.
 
-    Prints the faults with their places, and exits with code 1 if there is one.
+    The command prints the faults with their places, and exits with code 1 if there is one.
 
     Examples:
 

@@ -131,9 +131,9 @@ def label(
 ) -> None:
     """Let language models, functions or taggers label a file, without a campaign.
 
-    The output is a crowd like any other, of the workers' answers and of those that FILE has
-    already. A reply that is a refusal, truncated or invalid counts as a missing answer. Replies
-    are cached, so a repeated run pays nothing twice. The key of an endpoint comes from an
+    The output has the new answers beside those that FILE has already, and every other command reads
+    it. A reply that is a refusal, truncated or invalid counts as a missing answer. Replies are
+    cached, so that a repeated run pays nothing twice. The key of an endpoint comes from an
     environment variable.
 
     Examples:

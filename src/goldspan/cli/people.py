@@ -521,15 +521,16 @@ def bill(
 ) -> None:
     """Show what each annotator is paid, and the total cost, exact to the millionth.
 
-    Options override the settings of --plan. If several bonuses are due, the largest is paid; who
-    has earned one is measured against the gold, and a third part of the rule, 0.90:10%:20, asks for
-    at least 20 judged answers. The fee is a percentage of all pay.
+    Options override the settings of --plan. Whether a worker has earned a bonus is measured with
+    the gold labels: with 0.90:10%:20, 90 % right answers earn 10 % of the pay, if at least 20
+    answers can be judged. If several bonuses are due, the largest is paid. The fee is a percentage
+    of all pay.
 
     Examples:
 
       goldspan bill answers.csv --per-answer 0.05 --fee 20% -o bill.csv
 
-      goldspan bill answers.csv --per-answer 0.05 --bonus "0.90:10%" --gold truth.csv
+      goldspan bill answers.csv --per-answer 0.05 --bonus 0.90:10% --gold gold.csv
     """
     check_outputs(output, inputs=[source, reading.gold, plan], overwrite=overwrite)
     check_files(output=output)

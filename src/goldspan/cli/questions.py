@@ -62,8 +62,8 @@ def qualification(
 ) -> None:
     """Compute how many questions tell good workers from bad ones, and the pass mark.
 
-    Computed exactly, by summing over all outcomes. A test that is asked question by question, and
-    stops when the result is clear, is mostly much shorter.
+    The result is exact: it sums over all outcomes. A test that is asked question by question, and
+    stops when the result is clear, is usually much shorter.
 
     Examples:
 
@@ -155,7 +155,8 @@ def gold_questions(
 ) -> None:
     """Choose gold questions among the items with known labels, or check those in use.
 
-    They are spread over documents, and over labels (or over types of spans, and items without any).
+    The questions are spread over documents, and over labels (or over the types of spans, and items
+    without spans).
 
     Examples:
 

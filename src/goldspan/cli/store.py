@@ -143,7 +143,7 @@ def backup(
     overwrite: Overwrite = False,
     json: AsJson = False,
 ) -> None:
-    """Copy a campaign into one file, also while it is served; the copy is one moment of it.
+    """Copy a campaign into one file, even while it is served: the copy shows it at one moment.
 
     The copy's tables are compared with its log, as by `goldspan verify`; if they differ, nothing is
     written, so that a damaged store does not replace a good backup.
@@ -188,7 +188,7 @@ def restore(
     People who were forgotten since the backup are forgotten again: files `*.forgotten` beside the
     backup and in the folder are read for that.
 
-    Afterwards `goldspan serve` or `goldspan run` with this folder as --out goes on from there.
+    Afterwards `goldspan serve` or `goldspan run`, with this folder as --out, continues from there.
 
     Examples:
 
@@ -241,7 +241,7 @@ def forget(
     ),
     json: AsJson = False,
 ) -> None:
-    """Erase a person: id, links, provider records, words. Labels and amounts stay, by pseudonym.
+    """Erase a person: id, links, provider records, free texts. Labels and amounts keep a pseudonym.
 
     A server may be running: the person's session ends. Backups that were made before still contain
     the person; restoring one forgets them again as long as the list beside the store is kept.
