@@ -263,7 +263,7 @@ def payments(
 
       goldspan payments campaign.toml --approve all --send
 
-      goldspan payments campaign.toml --bonus 5f2b9c0e8d3a=1.50 --reason "week 1" --send
+      goldspan payments plan.toml --bonus 5f2b9c0e8d3a=1.50 --reason May --send
     """
     names = {"approve": listed(approve, "--approve"), "reject": listed(reject, "--reject")}
     amounts = key_values(bonus, "--bonus ann=1.50")

@@ -137,7 +137,7 @@ def select(
 
       goldspan select pool.jsonl --budget 5000tokens -o batch.jsonl
 
-      goldspan select pool.jsonl -n 100 --labelled gold.conll --model ner.goldspan -o batch2.jsonl
+      goldspan select pool.csv -n 100 --labelled gold.conll --model ner.goldspan
     """
     del list_
     check_ending("-o", output, ".jsonl", ".csv", ".jsonl.gz", ".csv.gz")
@@ -372,9 +372,9 @@ def simulate(
 
     Examples:
 
-      goldspan simulate gold.conll -w "crf_noise(0.05)" -w "flip(0.1) x3" -o crowd.tsv
+      goldspan simulate gold.conll -w "flip(0.1) x3" -w "flip(0.5)" -o crowd.tsv
 
-      goldspan simulate --items 1000 --labels 4 -w "flip(0.3) x31" --per-item 5 -o labels.csv
+      goldspan simulate --items 1000 --labels 4 -w "flip(0.3) x9" -o labels.csv
     """
     del list_
     _check_usage_simulate(source, items, classes, shares)

@@ -145,7 +145,7 @@ def crf(
 
     Examples:
 
-      goldspan train crf gold.conll -o ner.goldspan --validation dev.conll --c2 0.2
+      goldspan train crf gold.conll -o ner.goldspan --validation dev.conll
     """
     given = {"c2": c2, "vectors": vectors}
     params = features | {name: value for name, value in given.items() if value is not None}

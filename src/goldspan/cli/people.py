@@ -530,7 +530,7 @@ def bill(
 
       goldspan bill answers.csv --per-answer 0.05 --fee 20% -o bill.csv
 
-      goldspan bill answers.csv --per-answer 0.05 --bonus 0.90:10% --gold gold.csv
+      goldspan bill votes.csv --per-answer 0.1 --bonus 0.90:10% --gold gold.csv
     """
     check_outputs(output, inputs=[source, reading.gold, plan], overwrite=overwrite)
     check_files(output=output)
