@@ -138,11 +138,7 @@ class Auto(Aggregator):
     def fit_chosen(
         self, crowd: Any, choice: Choice, gold: Any = None, *, runner: Runner | None = None
     ) -> Self:
-        """Aggregate by methods that were chosen before, whatever the crowd has become.
-
-        Where the choice does not suit the crowd – a CRF was chosen, and there are no words – all
-        methods are judged.
-        """
+        """Aggregate by methods that were chosen before, whatever the crowd has become."""
         self._choice = choice
         try:
             return self.fit(crowd, gold, runner=runner)

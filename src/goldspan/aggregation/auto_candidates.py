@@ -166,12 +166,8 @@ class Beside:
         return replace(taught, lesson=taught.posterior, posterior=own.posterior)
 
     def fitted(self, text: TextScores, judge: Judge, runner: Runner) -> Beside:
-        """Choose the settings by the hidden answers, then update.
-
-        Hidden answers hardly tell them apart. A CRF is taught by the sharpest that predict about as
-        well as the best. So is the result where many labels inside of spans were hidden; the fewer
-        there are, the nearer it is to the mean of all that were tried, weighted like candidates.
-        """
+        """Choose the settings by the hidden answers, then update."""
+        # Hidden answers hardly tell them apart
         if not len(judge):
             return self.updated(text, runner)
         tried = [(power, dependence) for power in POWERS for dependence in DEPENDENCES]

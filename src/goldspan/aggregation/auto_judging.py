@@ -174,11 +174,8 @@ def _joined(every: Sequence[Judged]) -> Judged:
 
 
 def _prior(names: Sequence[str]) -> NDArray[np.float64]:
-    """Return the weights of the candidates before any answer was hidden.
-
-    With a single answer per item workers cannot be compared: models that believe that a worker is
-    mostly right stay near the answers, and the words say where they are wrong.
-    """
+    """Return the weights of the candidates before any answer was hidden."""
+    # With a single answer per item workers cannot be compared
     beside_text = [(f"bsc-mace+{text}", f"bsc-cm+{text}") for text in TEXT_MODELS]
     for group in (*beside_text, (*VOTES, "bsc-mace")):
         if set(group) <= set(names):

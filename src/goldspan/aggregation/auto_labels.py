@@ -332,11 +332,8 @@ def _unexcused(logs: Floats, drift: Floats, items: NDArray[np.int32]) -> Floats:
 
 
 def _correlation(token_labels: TokenLabels, probs: Floats) -> float:
-    """Return the correlation of being right between two workers on the same item.
-
-    Right is the label that the candidate finds likeliest; what is expected of a worker, by their
-    confusion matrix, is taken off.
-    """
+    """Return the correlation of being right between two workers on the same item."""
+    # Right is the label that the candidate finds likeliest
     _, n_workers, n_labels = token_labels.shape
     truth = probs.argmax(axis=1)[token_labels.token]
     right = (token_labels.label == truth).astype(np.float64)

@@ -370,10 +370,8 @@ def winners(
     *,
     legal: bool = True,  # Whether to make items well-formed
 ) -> NDArray[np.int16]:
-    """Take the label with most votes at every token, then make items legal if asked to.
-
-    Legal means: the legal sequence with most votes in all; ties by the rule, as for a token.
-    """
+    """Take the label with most votes at every token, then make items legal if asked to."""
+    # Legal means: the legal sequence with most votes in all; ties by the rule, as for a token
     # returns int16 [n_tokens]
     order = preference(counts, crowd, codec, *rule)
     scores = counts * np.int64(order.max(initial=0) + 1) + order
@@ -439,11 +437,7 @@ def item_rng(seed: int | None, purpose: str, item_id: str) -> np.random.Generato
 
 
 def legal_known(known: NDArray[np.int16], crowd: Crowd) -> tuple[NDArray[np.int16], list[str]]:
-    """Make known truth legal.
-
-    Items of which every tag is known are read as conlleval reads them and written well-formed (an
-    I that opens a span becomes B). Items of which some tags are known are left as they are.
-    """
+    """Make known truth legal."""
     # known int16 [n_tokens], -1 unknown
     codec = crowd.tagset
     if codec.rules.is_plain:
@@ -492,10 +486,8 @@ def with_known(
     *,
     legal: bool,  # Whether items shall be well-formed
 ) -> NDArray[np.int16]:
-    """Put known labels in place, and repair items that are no longer well-formed.
-
-    A repaired item keeps every known tag, then as many of the others as it can, then most votes.
-    """
+    """Put known labels in place, and repair items that are no longer well-formed."""
+    # A repaired item keeps every known tag, then as many of the others as it can, then most votes
     codec, offsets = crowd.tagset, crowd.offsets
     found = np.where(known >= 0, known, codes).astype(np.int16)
     if not legal or codec.rules.is_plain:

@@ -274,10 +274,8 @@ def _not_given(result: Consensus, codes: NDArray[np.int16]) -> tuple[NDArray[np.
 
 
 def _codes(result: Consensus, gold: Any) -> tuple[NDArray[np.int16], NDArray[np.bool_]]:
-    """Return known labels as codes of the result, and where they are tags that it cannot say.
-
-    The latter are -1 in the codes. Both are arrays of [n_tokens].
-    """
+    """Return known labels as codes of the result, and where they are tags that it cannot say."""
+    # The latter are -1 in the codes
     nowhere = np.zeros(len(result.codes), np.bool_)
     if isinstance(gold, np.ndarray):
         if gold.shape != result.codes.shape or not np.issubdtype(gold.dtype, np.integer):
@@ -339,11 +337,8 @@ def fit_span_scale(
 
 
 def item_features(crowd: Crowd, document: NDArray[np.int64]) -> Floats:
-    """Return the form of every item and of its document, float64 [n_items, 6].
-
-    ln tokens, the share of tokens with a digit, the share in capitals; and their means over the
-    items of the document.
-    """
+    """Return the form of every item and of its document, float64 [n_items, 6]."""
+    # ln tokens, the share of tokens with a digit, the share in capitals
     words = crowd.tokens.flatten()
     bounds = crowd.offsets
     n_tokens = np.diff(bounds)
@@ -362,10 +357,8 @@ def item_features(crowd: Crowd, document: NDArray[np.int64]) -> Floats:
 def fit_logistic(
     x: Floats, right: NDArray[np.bool_], precision: Floats, weights: Floats | None = None
 ) -> Floats:
-    """Fit a logistic regression with normal priors: at 1 for the second column, else at 0.
-
-    The second column's weight, a logit's, is not below 0.
-    """
+    """Fit a logistic regression with normal priors: at 1 for the second column, else at 0."""
+    # The second column's weight, a logit's, is not below 0
     # x float64 [n, k]; right bool [n]; precision float64 [k], of the priors; weights float64 [n]
     from scipy.optimize import minimize
 
@@ -392,10 +385,8 @@ def logits(mass: Floats) -> Floats:
 def _best(
     x: Floats, right: NDArray[np.bool_], document: NDArray[np.int64], tried: list[Floats]
 ) -> int:
-    """Return which precisions predict left-out documents best; each is for the first columns.
-
-    The first stays where no other is better by more than one standard error over documents.
-    """
+    """Return which precisions predict left-out documents best; each is for the first columns."""
+    # The first stays where no other is better by more than one standard error over documents
     names, place = np.unique(document, return_inverse=True)
     if len(names) < 2 * N_FOLDS or len(tried) == 1:
         return 0

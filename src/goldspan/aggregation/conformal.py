@@ -120,10 +120,8 @@ class ConformalSets:
         return float(self.sizes.mean()) if len(self) else float("nan")
 
     def of(self, unit: int) -> list[Member]:
-        """Return the set of a unit, by its place in `Consensus.spans` (items: in the crowd).
-
-        What was written comes first, then the likeliest.
-        """
+        """Return the set of a unit, by its place in `Consensus.spans` (items: in the crowd)."""
+        # What was written comes first, then the likeliest
         options = self.options
         own = np.arange(options.bounds[unit], options.bounds[unit + 1])
         rest = own[1:][np.argsort(-options.prob[own[1:]], kind="stable")]
@@ -183,10 +181,8 @@ def conformal_sets(
     coverage: float,  # Between 0 and 1
     foreign: NDArray[np.bool_] | None = None,  # [n_tokens]
 ) -> ConformalSets:
-    """Choose sets of alternatives by known documents.
-
-    The confidences are taken as they come: they must not have been fitted to the known labels.
-    """
+    """Choose sets of alternatives by known documents."""
+    # The confidences are taken as they come: they must not have been fitted to the known labels
     if not _is_share(coverage):
         raise InputError(f"coverage is a number between 0 and 1, not {coverage!r}")
     crowd, codec, plain = result.crowd, result.tagset, result.tagset.rules.is_plain
@@ -317,10 +313,8 @@ def _first_where(flags: NDArray[np.bool_], options: Options) -> NDArray[np.int64
 def _closest(
     start: NDArray[np.int64], end: NDArray[np.int64], truth: Tagged, codec: Codec
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-    """Return the true span that shares the most tokens with every span: start, end, type or -1.
-
-    Of several that share as many the first counts.
-    """
+    """Return the true span that shares the most tokens with every span: start, end, type or -1."""
+    # Of several that share as many the first counts
     every = find_spans(truth, codec)
     first = np.searchsorted(every.end, start, side="right")
     last = np.searchsorted(every.start, end, side="left")

@@ -602,11 +602,7 @@ class Consensus:
         }
 
     def _json_lines(self) -> Iterator[str]:
-        """Write an item per line; `read_crowd` reads the labels as gold.
-
-        Where an item's text is known, `start` and `end` count its characters, and `start_token` and
-        `end_token` its tokens; else `start` and `end` count tokens.
-        """
+        """Write an item per line; `read_crowd` reads the labels as gold."""
         crowd, spans = self.crowd, self.span_array
         bounds = np.searchsorted(spans.item, np.arange(crowd.n_items + 1)).tolist()
         starts, plain = crowd.offsets.tolist(), self.tagset.rules.is_plain

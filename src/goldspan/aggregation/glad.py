@@ -157,10 +157,8 @@ def _added(*terms: Sequence[NDArray[np.float64]]) -> Terms:
 def _step(
     at: NDArray[np.float64], terms: Callable[[NDArray[np.float64]], Terms]
 ) -> NDArray[np.float64]:
-    """Do a step of Fisher scoring for parameters that do not depend on each other.
-
-    Every parameter has a value of its own; where it fell, the step is halved, at last to nothing.
-    """
+    """Do a step of Fisher scoring for parameters that do not depend on each other."""
+    # Every parameter has a value of its own; where it fell, the step is halved, at last to nothing
     value, slope, bend = terms(at)
     step = np.clip(slope / bend, -1, 1)
     for _ in range(HALVINGS):

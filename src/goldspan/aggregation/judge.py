@@ -54,10 +54,8 @@ GROWN = 1.25
 def hold_out(
     crowd: Crowd, *, share: float = 0.15, family: NDArray[np.int64] | None = None, seed: int = 0
 ) -> tuple[Crowd, Answers]:
-    """Hide some answers: at most one worker's (with all of their family) on an item.
-
-    Items with a single worker or family keep it: nothing would be left to predict from.
-    """
+    """Hide some answers: at most one worker's (with all of their family) on an item."""
+    # Items with a single worker or family keep it: nothing would be left to predict from
     # family int64 [n_workers]
     answers = crowd.latest
     families = np.arange(crowd.n_workers) if family is None else family

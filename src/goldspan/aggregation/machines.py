@@ -71,11 +71,7 @@ def models_of(crowd: Crowd, given: Collection[str] | str | None) -> list[str]:
 
 
 def split(crowd: Crowd, models: Collection[str]) -> tuple[Crowd, Crowd | None]:
-    """Return the crowd with the answers of people alone, and with those of models alone.
-
-    The whole crowd and None where nobody is a model, and where people have answered less than
-    `ENOUGH` of the items.
-    """
+    """Return the crowd with the answers of people alone, and with those of models alone."""
     latest = crowd.latest
     is_model = np.array([name in models for name in crowd.worker_ids.to_pylist()], np.bool_)
     own = is_model[latest.worker]
@@ -148,11 +144,8 @@ def beside(posterior: P, models: Crowd, said: Floats) -> P:
 
 
 def beside_labels(probs: Floats, said: Floats, power: float) -> Floats:
-    """Add evidence to probabilities of single labels, float64 [n_items, J].
-
-    Where no people answered there is no mistake that models could share with them: the evidence
-    counts in full, beside the shares of the labels among the other items.
-    """
+    """Add evidence to probabilities of single labels, float64 [n_items, J]."""
+    # Where no people answered there is no mistake that models could share with them
     # probs float64 [n_items, J]; said float64 [n_items, J]
     told, known = (said != 0).any(axis=1), probs.sum(axis=1) > 0
     shares = probs[known].sum(axis=0) + 1

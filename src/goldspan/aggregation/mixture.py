@@ -73,11 +73,8 @@ class Mixture:
         return replace(self, parts=[part.of_items(chosen) for part in self.parts])
 
     def marginals(self, least: float = LEAST_MASS) -> Marginals:
-        """Do the last pass; the path is that of the part with the largest weight.
-
-        The entropy is the mean of the parts' entropies: that of their mixture is larger by what the
-        parts disagree, and would need the probabilities of all paths.
-        """
+        """Do the last pass; the path is that of the part with the largest weight."""
+        # The entropy is the mean of the parts' entropies
         found = [part.marginals(least if least > 1 else RARE * least) for part in self.parts]
         order = np.argsort(-self.weights, kind="stable").tolist()
         probs = np.zeros_like(found[0].probs)

@@ -190,10 +190,8 @@ def _working_beside(target: Path) -> Iterator[Path]:
 
 
 def _check_whole(paths: Sequence[Path], found: _Found) -> None:
-    """Raise `InputError` if a partition is missing, or is one of another crowd.
-
-    Files of other programs do not say which of how many they are, and are taken as they are.
-    """
+    """Raise `InputError` if a partition is missing, or is one of another crowd."""
+    # Files of other programs do not say which of how many they are, and are taken as they are
     said = {place for place in found.places if place is not None}
     if not said:
         return
@@ -450,10 +448,8 @@ def _lay_out(part: _Part, layout: _Layout) -> Keys:
 
 
 def _check_unique(parts: Sequence[_Part], runner: Runner) -> None:
-    """Raise `InputError` if two partitions have the same item.
-
-    The hashes of the ids are compared by ranges, so that nobody holds all of them.
-    """
+    """Raise `InputError` if two partitions have the same item."""
+    # The hashes of the ids are compared by ranges, so that nobody holds all of them
     ranges = list(pairwise(2**64 * n // len(parts) for n in range(len(parts) + 1)))
     for pair in runner.map(_in_two, ranges, tuple(parts)):
         if pair is None:

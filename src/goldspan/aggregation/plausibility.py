@@ -143,10 +143,8 @@ def _drift(
 
 
 def _rows(spans: SpanArray, shift: NDArray[np.int64] | None = None) -> NDArray[np.int64]:
-    """Return first token, length and type of every span, int64 [n_spans, 3].
-
-    `shift` takes the places in an answer to those of the crowd, int64 [n_answers].
-    """
+    """Return first token, length and type of every span, int64 [n_spans, 3]."""
+    # `shift` takes the places in an answer to those of the crowd, int64 [n_answers]
     start = spans.start if shift is None else spans.start + shift[spans.item]
     return np.column_stack([start, spans.end - spans.start, spans.type]).astype(np.int64)
 
@@ -171,11 +169,8 @@ def measure_confidence(
     truth: Any,  # What `goldspan.spans.score` takes as the truth
     encoding: str | None,
 ) -> ConfidenceScore:
-    """Measure confidences; see `ConfidenceScore`.
-
-    Only items on both sides count, and spans whose truth is known throughout. Crowds of plain
-    labels have no spans: there the labels count.
-    """
+    """Measure confidences; see `ConfidenceScore`."""
+    # Only items on both sides count, and spans whose truth is known throughout
     codes = crowd.gold_tagged.codes
     gold, _, codec = align_by_id(truth, crowd, encoding)
     place = {key: n for n, key in enumerate(crowd.item_ids.to_pylist())}

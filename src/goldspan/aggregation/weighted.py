@@ -115,11 +115,8 @@ class TokenLabels:
 
 
 def in_grains(scores: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Round scores to whole multiples of a small part of the largest, int64, same shape.
-
-    Sums of the same weights in another order differ in their last bits: as whole numbers they are
-    equal, so that a tie is a tie, and sums along a sequence are exact.
-    """
+    """Round scores to whole multiples of a small part of the largest, int64, same shape."""
+    # Sums of the same weights in another order differ in their last bits
     most = np.abs(scores).max(initial=0.0)
     return np.rint(scores * (GRAINS / most if most > 0 else 0.0)).astype(np.int64)
 
@@ -144,10 +141,8 @@ AT_ONCE = RoundTrace((), converged=True, stop_reason="weighted votes need no ite
 def run_rounds(
     step: Callable[[int], tuple[float, bool]], max_iter: int, progress: Progress | None
 ) -> RoundTrace:
-    """Do rounds until one says that it is the last, or there are enough of them.
-
-    Ctrl-C ends them as well, but for the first.
-    """
+    """Do rounds until one says that it is the last, or there are enough of them."""
+    # Ctrl-C ends them as well, but for the first
     trace: list[float] = []
     begin = time.perf_counter()
     try:
@@ -386,11 +381,8 @@ def weight_shares(
     weight: NDArray[np.float64],
     n_absent: int = 0,
 ) -> NDArray[np.float64]:
-    """Return every label's share of the weight at its token.
-
-    A negative weight counts, in equal parts, for the labels that its worker did not give: this
-    changes no order of labels. Where nobody has a weight all labels have the same share.
-    """
+    """Return every label's share of the weight at its token."""
+    # A negative weight counts, in equal parts, for the labels that its worker did not give
     # scores float64 [n_tokens, n_labels], sums of weights; weight float64 [n_workers]
     # returns float64 [n_tokens, n_labels]
     against = np.maximum(-weight, 0)

@@ -212,10 +212,8 @@ class Prior:
         return np.asarray(alpha if self.history is None else alpha + self.history)
 
     def of_groups(self, rows: Rows) -> Floats:
-        """Return the pseudo-counts summed over all labels, float64 [n_groups, J] by truth.
-
-        Labels that never occur in a group count too, though they have no row.
-        """
+        """Return the pseudo-counts summed over all labels, float64 [n_groups, J] by truth."""
+        # Labels that never occur in a group count too, though they have no row
         if self.base is not None:
             self._check_base(rows)
             total = self.base.sum(axis=2)[rows.group_previous]
@@ -289,10 +287,8 @@ class WorkerModel(ABC, Generic[P]):
     def draw(
         self, prior: Prior, n_previous: int, n_labels: int, rng: np.random.Generator
     ) -> Floats:
-        """Draw a worker from the prior, float64 [n_previous, J, J]: previous, truth, given.
-
-        With memory, the Dirichlets of all previous labels are drawn; without it n_previous is 1.
-        """
+        """Draw a worker from the prior, float64 [n_previous, J, J]: previous, truth, given."""
+        # With memory, the Dirichlets of all previous labels are drawn; without it n_previous is 1
 
     def arrays(self, posterior: P) -> dict[str, Floats]:
         """Return the posterior as named arrays, for checkpoints."""
@@ -595,11 +591,8 @@ class Mace(WorkerModel[KnowsOrGuesses]):
     def divergence(
         self, posterior: KnowsOrGuesses, rows: Rows, prior: Prior, logs: Floats
     ) -> float:
-        """Add the divergences of knowing and of the habits.
-
-        A history is evidence whose truth is given: what it says of who knew is summed out anew
-        under every posterior, so its part of the bound is subtracted here.
-        """
+        """Add the divergences of knowing and of the habits."""
+        # A history is evidence whose truth is given
         before = self._before(rows, prior)
         both = posterior.knows + posterior.guesses
         alpha = np.stack([posterior.knows, posterior.guesses])

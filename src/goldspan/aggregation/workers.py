@@ -96,11 +96,8 @@ Error = tuple[str, int, int, int]
 
 
 def count_errors(gold: SpanArray, own: SpanArray) -> Counter[Error]:
-    """Count what was done wrong with spans, by the kinds of `Habit`.
-
-    A span whose start and end are both elsewhere counts as "starts" and as "ends"; every other one
-    is of one kind. Spans of one side do not overlap.
-    """
+    """Count what was done wrong with spans, by the kinds of `Habit`."""
+    # A span whose start and end are both elsewhere counts as "starts" and as "ends"
     true, given = _rows(gold), _rows(own)
     found: Counter[Error] = Counter()
     merged = set()
@@ -207,10 +204,8 @@ def worker_table(crowd: Crowd, codes: NDArray[np.int16], probs: NDArray[np.float
 
 
 def confusion_counts(crowd: Crowd, probs: NDArray[np.float32], worker: int) -> NDArray[np.float64]:
-    """Return the expected confusions of a worker, float64 [J, J]: truth, label given.
-
-    Element [j, i] is the sum of P(truth = j) over the tokens that the worker labelled i.
-    """
+    """Return the expected confusions of a worker, float64 [J, J]: truth, label given."""
+    # Element [j, i] is the sum of P(truth = j) over the tokens that the worker labelled i
     answers, n_labels = crowd.latest, probs.shape[1]
     own = crowd.by_worker[worker]
     counts = np.zeros((n_labels, n_labels))

@@ -203,10 +203,8 @@ def written(spans: Sequence[SoftSpan], n_tokens: int, codec: Codec) -> tuple[str
 
 
 def answer_of_tags(item: PoolItem, tags: Sequence[str | None], codec: Codec) -> ItemAnswer:
-    """Return the answer that some tags are; None where a token was skipped.
-
-    Its spans are those that conlleval reads, its tags stay as they are.
-    """
+    """Return the answer that some tags are; None where a token was skipped."""
+    # Its spans are those that conlleval reads, its tags stay as they are
     kept = tuple(tags)
     if codec.rules.is_plain:
         shares = Counter(tag for tag in tags if tag is not None)

@@ -273,11 +273,8 @@ class LanguageModel(Annotator):
     # What it costs.
 
     def estimate(self, items: Sequence[PoolItem], *, retry_missing: bool = False) -> Estimate:
-        """Return what answers will cost; nothing is sent.
-
-        Expected are four bytes per token; at most every byte is a token, every reply is as long as
-        it may be, and every sample is asked for as often as it may be.
-        """
+        """Return what answers will cost; nothing is sent."""
+        # Expected are four bytes per token
         own, tariff = self.options, self.entry.tariff
         n_cached = n_in = n_out = expected = most = 0
         seen: set[str] = set()
@@ -303,11 +300,7 @@ class LanguageModel(Annotator):
         return Estimate(len(items), n_cached, n_in, n_out, expected, most)
 
     def most(self, item: PoolItem) -> int:
-        """Return the most that an answer can cost; replies that are stored change nothing.
-
-        An endpoint that sends more than it was given, or writes more than `max_output`, can cost
-        more: what it says that it used is what counts.
-        """
+        """Return the most that an answer can cost; replies that are stored change nothing."""
         own, bound = self.options, self._bound(item)
         calls = own.samples * own.attempts
         used = Usage(calls, calls * bound.input_tokens, calls * bound.output_tokens)
@@ -354,10 +347,8 @@ class LanguageModel(Annotator):
     # What it answers.
 
     def label(self, items: Sequence[PoolItem]) -> Iterator[ItemAnswer]:
-        """Yield the answers; calls are made at once, as many as `concurrency` says.
-
-        A caller that stops listening ends it: calls that were sent are waited for and kept.
-        """
+        """Yield the answers; calls are made at once, as many as `concurrency` says."""
+        # A caller that stops listening ends it: calls that were sent are waited for and kept
         if not self.task.send_text and not all(self._is_known(self.key_of(i)) for i in items):
             raise self._may_not_send()
         stop, seen = Event(), set[str]()
@@ -412,11 +403,7 @@ class LanguageModel(Annotator):
         return n
 
     def facts(self) -> dict[str, Any]:
-        """Return the model and its versions, the prompt, whether the model changed silently.
-
-        `drift` is whether the endpoint said in its replies to this prompt that it is more than one
-        model; `unsettled` are calls that were cut off by a kill and may have been paid.
-        """
+        """Return the model and its versions, the prompt, whether the model changed silently."""
         models = self._replies.models(self._asked_as)
         return {
             "model": self.options.model,

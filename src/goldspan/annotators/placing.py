@@ -181,10 +181,8 @@ def _place(
 
 
 def _places(text: str, bounds: Sequence[tuple[int, int]], quote: str) -> list[tuple[int, int]]:
-    """Return the places of some words in a text as tokens; words are not found within others.
-
-    Those that are whole tokens, but for punctuation, come before those that are parts of a token.
-    """
+    """Return the places of some words in a text as tokens; words are not found within others."""
+    # Those that are whole tokens, but for punctuation, come before those that are parts of a token
     for read, flags in ((str, 0), (str, re.IGNORECASE), (plain, re.IGNORECASE)):
         words = [re.escape(word) for word in read(quote).split()]
         if not words:

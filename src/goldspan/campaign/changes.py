@@ -78,10 +78,8 @@ _WHY = {
 
 
 def begin(inputs: CampaignInputs, ledger: SqlLedger, now: int) -> list[str]:
-    """Put plan, pool and guideline in force, and return what is to be told of it, a line each.
-
-    Everything is checked before anything is kept.
-    """
+    """Put plan, pool and guideline in force, and return what is to be told of it, a line each."""
+    # Everything is checked before anything is kept
     plan, cap, has_begun = (
         inputs.plan.model_dump(mode="json"),
         inputs.plan.cap,
@@ -201,10 +199,8 @@ def _unlike(inputs: CampaignInputs) -> str:
 
 
 def pending(inputs: CampaignInputs, ledger: SqlLedger) -> list[str]:
-    """Return what of the plan file comes in force at the next start, a line each.
-
-    What may not change is left out: it is refused then, or an option was given in its place.
-    """
+    """Return what of the plan file comes in force at the next start, a line each."""
+    # What may not change is left out: it is refused then, or an option was given in its place
     if not _has_begun(ledger):
         return []
     lines = [_line(*one) for one in _changed(inputs, ledger) if _may_change(*one)]

@@ -555,11 +555,8 @@ class Replayed(AnsweringCrowd):
 
 
 def read_record(inputs: CampaignInputs) -> Crowd:
-    """Read the recorded answers of a plan, in the tags of its task.
-
-    Items that the pool lacks are passed over; items of the pool that nobody answered then find
-    nobody now.
-    """
+    """Read the recorded answers of a plan, in the tags of its task."""
+    # Items that the pool lacks are passed over
     plan = inputs.plan
     assert plan.crowd.answers is not None  # the plan was checked
     path, key = inputs.folder / plan.crowd.answers, f"crowd.answers: {plan.crowd.answers}"

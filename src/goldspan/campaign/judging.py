@@ -103,11 +103,8 @@ def method_of(plan: Plan, ledger: SqlLedger) -> str:
 
 
 def crowd_for(plan: Plan, ledger: SqlLedger) -> Crowd:
-    """Return the answers that labels are made of.
-
-    Where answers are chosen by gain, the items are the whole pool: what was not asked about is
-    labelled by its words, if the method reads words.
-    """
+    """Return the answers that labels are made of."""
+    # Where answers are chosen by gain, the items are the whole pool
     return ledger.crowd("pool" if plan.redundancy.by == GAIN else "answered")
 
 
@@ -191,11 +188,8 @@ class Aggregating:
         return Choice.of(every[-1]) if every else None
 
     def open_items(self, crowd: Crowd, result: Consensus, items: Sequence[str]) -> list[str]:
-        """Name the items whose answers are too few by the rule, in the order given.
-
-        For the rule the members of a family count as fewer; the maximum is of paid answers. Where
-        answers are chosen by gain there is no rule: the next round asks on.
-        """
+        """Name the items whose answers are too few by the rule, in the order given."""
+        # For the rule the members of a family count as fewer; the maximum is of paid answers
         limits = self.plan.redundancy
         if limits.by == GAIN:
             return []
@@ -224,10 +218,8 @@ class MoreAnswers(NamedTuple):
 
 
 def value_of_asking(plan: Plan, crowd: Crowd, result: Consensus, n: int) -> MoreAnswers | None:
-    """Return what n more answers to the least certain items are worth.
-
-    None for methods whose shares are no probabilities.
-    """
+    """Return what n more answers to the least certain items are worth."""
+    # None for methods whose shares are no probabilities
     if result.entropy is None or not crowd.n_tokens:
         return None
     try:
@@ -240,10 +232,8 @@ def value_of_asking(plan: Plan, crowd: Crowd, result: Consensus, n: int) -> More
 
 
 def right_share(result: Consensus) -> float | None:
-    """Return the expected share of right tokens, if labels are drawn by their probabilities.
-
-    None for methods whose shares are no probabilities.
-    """
+    """Return the expected share of right tokens, if labels are drawn by their probabilities."""
+    # None for methods whose shares are no probabilities
     if result.entropy is None or not len(result.codes):
         return None
     return float((result.token_probs.astype(np.float64) ** 2).sum(axis=1).mean())

@@ -126,10 +126,8 @@ class Picking:
         return {name: known.get(name) for name in closed}
 
     def _costs(self) -> Cost | None:
-        """Return what the rules weigh gains against.
-
-        None where nobody is paid, or nobody by `[prices]`: items are alike then.
-        """
+        """Return what the rules weigh gains against."""
+        # None where nobody is paid, or nobody by `[prices]`: items are alike then
         prices = self.inputs.plan.prices
         if not self.inputs.plan.is_paid or not prices.answer_micro + prices.token_micro:
             return None
@@ -159,10 +157,8 @@ class CampaignState:
 
     @contextmanager
     def frozen(self) -> Iterator[None]:
-        """Stay at one moment, for `with`: people answer while it is looked at.
-
-        What belongs together – answers, and the labels made of them – is of one moment then.
-        """
+        """Stay at one moment, for `with`: people answer while it is looked at."""
+        # What belongs together – answers, and the labels made of them – is of one moment then
         self._refresh()
         self._still += 1
         try:
@@ -574,11 +570,8 @@ class Campaign:
             self.ledger.adjust(more, now)
 
     def _collect(self, name: str, items: list[str]) -> Waiting | None:
-        """Get answers, and more of them where the rule is not content; give back what is free.
-
-        Adaptive redundancy: every wave asks for one more answer to every open item. Places that no
-        worker fills, for lack of money or workers, are closed.
-        """
+        """Get answers, and more of them where the rule is not content; give back what is free."""
+        # Adaptive redundancy: every wave asks for one more answer to every open item
         waves = [w for k, w in self.ledger.records("wave").items() if k.startswith(f"{name}.")]
         if waves:  # acting on the last one may be half done
             self._adjust(waves[-1])

@@ -62,11 +62,8 @@ def make_classifier(name: str, params: Mapping[str, Any], seed: int) -> Any:
 
 
 def make_pipeline(pool: Pool, classifier: Any) -> Any:
-    """Put before a classifier what turns the pool's items into numbers.
-
-    Texts become counts of words, in a dense matrix where the classifier takes no sparse one; the
-    cells of a table become columns.
-    """
+    """Put before a classifier what turns the pool's items into numbers."""
+    # Texts become counts of words, in a dense matrix where the classifier takes no sparse one
     from sklearn import pipeline  # type: ignore[import-untyped]
     from sklearn.feature_extraction import DictVectorizer  # type: ignore[import-untyped]
     from sklearn.feature_extraction.text import CountVectorizer  # type: ignore[import-untyped]
@@ -94,11 +91,8 @@ def told(doing: str) -> Iterator[None]:
 
 
 def _class(name: str) -> type[Any]:
-    """Return the class of a name.
-
-    A plan is data: only registered names, entry points of installed packages and estimators of
-    scikit-learn are looked up, and nothing is imported before the name was checked.
-    """
+    """Return the class of a name."""
+    # A plan is data: it names classes, and runs nothing by itself
     place = CLASSIFIERS.get(name, name)
     if _SKLEARN.fullmatch(place):
         module, _, kind = place.rpartition(".")
@@ -293,11 +287,8 @@ def cross_predict(
     labels: Sequence[Sequence[str]],
     folds: int,
 ) -> list[list[str] | None]:
-    """Let a model label items that it did not learn from; None where it could not.
-
-    Items, or the documents that they are part of, are dealt in turn; they come in an order that has
-    nothing to do with them.
-    """
+    """Let a model label items that it did not learn from; None where it could not."""
+    # Items, or the documents that they are part of, are dealt in turn
     found: list[list[str] | None] = [None] * len(items)
     cluster = _clusters(pool, items)
     for fold in range(min(folds, len(items))):
@@ -325,10 +316,8 @@ def _guesses(
 
 
 def _clusters(pool: Pool, items: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Number the documents of items in the order in which they come, int64 [n_items].
-
-    Where there are fewer than two, the items themselves.
-    """
+    """Number the documents of items in the order in which they come, int64 [n_items]."""
+    # Where there are fewer than two, the items themselves
     group = None if pool.text is None else pool.text.group
     if group is None or len(np.unique(group[items])) < 2:
         return np.arange(len(items))

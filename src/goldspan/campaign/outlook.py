@@ -84,11 +84,8 @@ def _end(plan: Plan, rounds: Sequence[Round], target: float) -> dict[str, Any] |
 
 
 def _per_money(plan: Plan, last: Round, curve: Curve) -> dict[str, float] | None:
-    """Compare new items and more answers by what they do to the labels of the whole pool.
-
-    Single labels only: the F1 of spans is no share of tokens, and neither can be turned into the
-    other.
-    """
+    """Compare new items and more answers by what they do to the labels of the whole pool."""
+    # Single labels only
     again, right = last["ask_again"], last.get("right")
     if not plan.is_single or again is None or right is None or not last["spent"]:
         return None

@@ -588,11 +588,8 @@ def _entries_of(content: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 
 def _families_of_entries(content: Mapping[str, Any]) -> dict[str, str]:
-    """Return the families that entries say, or whose models are the same, by worker.
-
-    Somebody alone in a family is left out: it would say nothing. So is a probe, which labels
-    nothing that counts.
-    """
+    """Return the families that entries say, or whose models are the same, by worker."""
+    # Somebody alone in a family is left out: it would say nothing
     found: dict[str, str] = {}
     for one in (entry for entry in _entries_of(content) if entry.get("probe") is not True):
         kind = one.get("kind")

@@ -78,10 +78,8 @@ def model_faults(plan: Plan, pool: Pool, test: tuple[Pool, Labels] | None) -> It
 
 
 def _is_known_to_suit(plan: Plan) -> bool:
-    """Whether the model is a tagger as it is by default, which any rule of goldspan can ask.
-
-    Rules of a committee need several models, and rules of other packages are not known.
-    """
+    """Whether the model is a tagger as it is by default, which any rule of goldspan can ask."""
+    # Rules of a committee need several models, and rules of other packages are not known
     chosen, names = plan.model, {rule.name for rule in rules_of(plan.select.by)}
     if plan.is_single or chosen.params or not names <= {*SELECTORS} - COMMITTEES:
         return False

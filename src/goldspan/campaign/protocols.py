@@ -152,10 +152,8 @@ class Label(Protocol):
         ...
 
     def collect(self, name: str, items: Sequence[str], on_event: OnEvent) -> Waiting | None:
-        """Get answers for the open places of items of a batch; None when nothing is awaited.
-
-        `on_event` hears of every answer that counts, and may end the campaign after it.
-        """
+        """Get answers for the open places of items of a batch; None when nothing is awaited."""
+        # `on_event` hears of every answer that counts, and may end the campaign after it
         ...
 
     def offers(self, items: Sequence[str]) -> Offers:

@@ -350,11 +350,8 @@ def _money(ledger: SqlLedger, plan: Plan, crowd: Crowd, pool: Crowd) -> dict[str
 
 
 def _fixed_price(plan: Plan, crowd: Crowd) -> Callable[[int], int]:
-    """Return what an item costs by its tokens with the most answers, in millionths.
-
-    Of a mixed workforce those answer who cost least, each once; people as many as are named, or as
-    are wanted. An answer of a language model costs what those that it gave did on average.
-    """
+    """Return what an item costs by its tokens with the most answers, in millionths."""
+    # Of a mixed workforce those answer who cost least, each once
     most, answers = plan.redundancy.max, crowd.latest
     if not plan.workforce:
         return lambda n_tokens: most * plan.cost(n_tokens)

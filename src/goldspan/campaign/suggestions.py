@@ -175,12 +175,7 @@ def anchoring(rows: Sequence[SuggestedAnswer]) -> dict[str, Anchoring]:
 
 
 def told(ledger: SqlLedger, crowd: Crowd) -> list[dict[str, Any]]:
-    """Return what a report says of suggestions, one row per suggester.
-
-    Each has the fields of `Anchoring`, and of the assisted answers how many of the suggested spans
-    (or labels) were `kept`, `changed` and `removed`, how many were `added`, and how many answers
-    left all as it was (`unchanged`).
-    """
+    """Return what a report says of suggestions, one row per suggester."""
     rows = suggested_answers(ledger, crowd)
     found = []
     for by, one in anchoring(rows).items():
@@ -262,11 +257,8 @@ class Apart:
         return cls(split, base, blind, rho, tuple(by for by, _ in pairs))
 
     def families(self, given: Any) -> Families:
-        """Return the families of these workers.
-
-        Families that are found are found by blind answers. Who answered after a suggestion is of
-        the suggester's family, and of no other.
-        """
+        """Return the families of these workers."""
+        # Families that are found are found by blind answers
         known, own = self.blind.gold, self.blind.with_gold(None)
         kin = families_for(given, own, known) if len(own.latest) else None
         if kin is not None and given == "auto" and own.is_classification:
@@ -283,10 +275,8 @@ class Apart:
         return found
 
     def together(self, result: Consensus, aggregator: Aggregator) -> Consensus:
-        """Return a result of this crowd as one of the crowd that there is.
-
-        What it says of workers is what it says of their blind answers.
-        """
+        """Return a result of this crowd as one of the crowd that there is."""
+        # What it says of workers is what it says of their blind answers
         n, made = self.blind.n_workers, result.crowd
         answers = replace(made.answers, worker=self.base[made.answers.worker])
         crowd = replace(made, worker_ids=self.blind.worker_ids, answers=answers)

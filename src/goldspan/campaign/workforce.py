@@ -93,10 +93,8 @@ def expected(inputs: CampaignInputs) -> list[Expected]:
 
 
 def dearest_first(inputs: CampaignInputs, items: Sequence[PoolItem]) -> NDArray[np.int64]:
-    """Return the most that answers cost, millionths, int64 [n, n_items]: the n dearest workers.
-
-    They are as many as an item can get answers, or all; limits of workers are not looked at.
-    """
+    """Return the most that answers cost, millionths, int64 [n, n_items]: the n dearest workers."""
+    # They are as many as an item can get answers, or all; limits of workers are not looked at
     task, most = task_of(inputs, send_text=False), inputs.plan.redundancy.max
     n_tokens = [len(item.tokens) for item in items]
     tariffs = Counter[Any]()
@@ -232,11 +230,8 @@ class Workforce(AnsweringCrowd):
         return found
 
     def _order(self, item: str, chosen: Sequence[str] | None) -> Iterator[tuple[str, int]]:
-        """Yield who can be asked about an item, and the most that it costs: the cheapest first.
-
-        Whom the round chose are asked alone: others lost the comparison. Of a family one
-        is asked; two only where nobody else is left, which is never so where people answer.
-        """
+        """Yield who can be asked about an item, and the most that it costs: the cheapest first."""
+        # Whom the round chose are asked alone: others lost the comparison
         if chosen is not None:
             for worker in chosen:
                 if (
@@ -265,10 +260,8 @@ class Workforce(AnsweringCrowd):
             yield worker, costs[worker]
 
     def _due(self, worker: str, n: int) -> list[str]:
-        """Return the gold questions that are due with n more answers.
-
-        An annotator that is shown some of them as examples is asked none.
-        """
+        """Return the gold questions that are due with n more answers."""
+        # An annotator that is shown some of them as examples is asked none
         control, own = self.inputs.plan.control, self.machines[worker]
         if control is None or getattr(own.options, "examples", False):
             return []
@@ -389,10 +382,8 @@ class Probes:
     def ask(
         self, items: Sequence[str], pool: Callable[[], Mapping[str, PoolItem]], now: int
     ) -> None:
-        """Ask about items that were not asked about, gold questions before them, and pay.
-
-        Asked again after a break, nothing is paid twice.
-        """
+        """Ask about items that were not asked about, gold questions before them, and pay."""
+        # Asked again after a break, nothing is paid twice
         if not self.models:
             return
         if self._seen is None:

@@ -437,11 +437,8 @@ def write_campaign_report(
     tested: Consensus | None = None,
     against: str = "",  # What that gold is, in words such as "the hidden gold"
 ) -> None:
-    """Write the report of a campaign as one HTML file.
-
-    The file needs no network and no script. What is not known is left out, so that it can be made
-    at any time of a campaign. It holds no time of day: the same arguments give the same bytes.
-    """
+    """Write the report of a campaign as one HTML file."""
+    # The file needs no network and no script
     write_text(path, [render(record, result=result, tested=tested, against=against)])
 
 

@@ -100,11 +100,7 @@ def save_figure(figure: Figure, path: str | Path) -> None:
 
 
 def inline_svg(figure: Figure, title: str, description: str) -> str:
-    """Return a figure as an SVG element for an HTML page.
-
-    Its text takes the page's font, its colours are the page's CSS variables (`COLOURS`), its
-    ground is transparent, and it has no ids, so that a page may hold many.
-    """
+    """Return a figure as an SVG element for an HTML page."""
     from html import escape
 
     buffer = io.BytesIO()

@@ -53,12 +53,7 @@ FAR = 0.5
 
 
 def learning_figure(record: CampaignRecord) -> Figure:
-    """Draw the scores by the items they were learned from, and the forecast with its band.
-
-    Points are the model as measured, diamonds the same on items drawn at random, each with its
-    95 % interval; the line is the power law through the diamonds, dashed where it is forecast.
-    Squares are the labels against the truth of a simulation.
-    """
+    """Draw the scores by the items they were learned from, and the forecast with its band."""
     name = measure_of(record)
     figure = new_figure(4.7, 3.1)
     with default_style():

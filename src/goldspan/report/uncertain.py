@@ -62,11 +62,7 @@ class Place:
 
 
 def uncertain_places(consensus: Consensus) -> list[Place]:
-    """Return the places that are most probably wrong; what is certain is not among them.
-
-    Wrong is a span of the result with one minus its confidence, and a rejected one with its
-    posterior. Rejected spans that overlap a place are no places of their own but its rivals.
-    """
+    """Return the places that are most probably wrong; what is certain is not among them."""
     if consensus.tagset.rules.is_plain:
         confidence = np.where(consensus.codes >= 0, consensus.token_confidence, 1.0)
         start = np.arange(len(confidence))

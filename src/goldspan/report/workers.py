@@ -279,14 +279,7 @@ def far_below(values: NDArray[np.float64]) -> NDArray[np.bool_]:
 
 
 def spammers(consensus: Consensus) -> NDArray[np.bool_]:
-    """Say whose labels tell next to nothing about the truth, bool [n_workers].
-
-    Their information – the bits that one label tells about the truth – is below a tenth of the
-    median of all workers. Two kinds of workers are spared: those with less than 30 labels,
-    and those who were asked for nothing that could tell more, for example sentences that hold no
-    span: the truth of their tokens has an entropy below a half of that median. Votes know no
-    information.
-    """
+    """Say whose labels tell next to nothing about the truth, bool [n_workers]."""
     crowd, table = consensus.crowd, consensus.workers
     marked = np.zeros(crowd.n_workers, np.bool_)
     if not {"information", "labels"} <= set(table.column_names):

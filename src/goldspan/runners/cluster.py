@@ -191,10 +191,8 @@ class Ray:
             raise
 
     def _crew_for(self, groups: Sequence[_Sent]) -> _Crew | None:
-        """Return the processes that stay; None where they are not to hold these shards.
-
-        What is held stays in the memory of a machine: it cannot be put on the disk.
-        """
+        """Return the processes that stay; None where they are not to hold these shards."""
+        # What is held stays in the memory of a machine: it cannot be put on the disk
         if not self._is_ours:
             return None
         memory = self._ray.cluster_resources().get("object_store_memory", 0)
@@ -225,10 +223,8 @@ class Ray:
             yield self._put(shards[first : first + size])
 
     def _put(self, group: Sequence[Any]) -> _Sent:
-        """Send some shards as one object, unless they were sent.
-
-        What no weak reference can follow is sent every time.
-        """
+        """Send some shards as one object, unless they were sent."""
+        # What no weak reference can follow is sent every time
         key = tuple(map(id, group))
         if key in self._kept:
             return self._kept[key][1]
@@ -308,12 +304,8 @@ class _Tasks:
             raise GoldspanError(f"the cluster could not do a part of the work: {first}") from error
 
     def cancel(self) -> None:
-        """End what runs and what waits: a kernel may finish, and after a while is killed.
-
-        Merging is left alone: without its parts it ends by itself, and Ray ends this whole process
-        where it is told to cancel a task whose parts have just come. Those that wait are cancelled
-        before those that run, so that none begins meanwhile.
-        """
+        """End what runs and what waits: a kernel may finish, and after a while is killed."""
+        # Merging is left alone
         running, self._running = self._running[::-1], []
         if not running:
             return
@@ -388,11 +380,7 @@ class _Part(NamedTuple):
 
 
 def _merged(parts: Iterable[_Part], every: int, merge: Callable[[Any, Any], Any]) -> list[_Part]:
-    """Merge parts that follow each other as far as the tree of all groups allows.
-
-    As in `merge_in_order`, equals are joined that begin where the tree joins them, and what is left
-    over at the end of all is joined from the right.
-    """
+    """Merge parts that follow each other as far as the tree of all groups allows."""
     found: list[_Part] = []
     for part in parts:
         found.append(part)

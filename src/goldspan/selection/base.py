@@ -334,11 +334,7 @@ class Known:
     def error_rates(
         self, names: list[str], rows: Incidence, strength: float
     ) -> tuple[NDArray[np.float64], float]:
-        """Return the smoothed error rate of every value, and that of all items.
-
-        rate_v = (errors among items with v + strength * mean) / (items with v + strength), over the
-        items of which it is known whether they are wrong.
-        """
+        """Return the smoothed error rate of every value, and that of all items."""
         found = [(self.errors or {}).get(name, 0.0) for name in names]
         known = np.array([n for n, share in enumerate(found) if share is not None], np.intp)
         wrong = np.array([share for share in found if share is not None], np.float64)
@@ -486,11 +482,7 @@ SMOOTHING = 5.0
 
 
 def error_rate(task: Task, strength: float = SMOOTHING) -> NDArray[np.float64]:
-    """Return how much likelier than on average a model errs on items like each of the pool.
-
-    The mean over an item's attribute–value pairs of their smoothed error rates among the labelled
-    items, over the error rate of all of these; 1 where nothing is known.
-    """
+    """Return how much likelier than on average a model errs on items like each of the pool."""
     # returns float64 [n_items]
     items = task.described.items
     names, rows = task.known.rows(task.pool, items, task.described.features)

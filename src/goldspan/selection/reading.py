@@ -548,10 +548,8 @@ _QUOTED = re.compile(r'(?:\A|\t|\n|\r)"(?:[^"]|"")*?(?:""|\t|\n|\r)(?:[^"]|"")*"
 
 
 def _read_cells(value: str, mark: str, name: str, before: int) -> list[tuple[int, list[str]]]:
-    """Return the line and the cells of every row that is not blank.
-
-    In a TSV quotes are part of the text, unless some cell shows that its writer quotes.
-    """
+    """Return the line and the cells of every row that is not blank."""
+    # In a TSV quotes are part of the text, unless some cell shows that its writer quotes
     quotes = mark != "\t" or value.startswith('"') or _QUOTED.search(value) is not None
     options: dict[str, Any] = {"strict": True} if quotes else {"quoting": csv.QUOTE_NONE}
     reader = csv.reader(io.StringIO(value, newline=""), delimiter=mark, **options)

@@ -103,10 +103,8 @@ def submit(
     entry: Entry, key: str, worker: str, item: str, labels: Sequence[str | None], tagset: Codec,
     cost: int | None = None,
 ) -> Receipt:  # fmt: skip
-    """Take an answer, and pay for it if it counts: what was reserved, or `cost`.
-
-    Of the answers of a worker to an item that do not count, the first is kept.
-    """
+    """Take an answer, and pay for it if it counts: what was reserved, or `cost`."""
+    # Of the answers of a worker to an item that do not count, the first is kept
     if cost is not None:
         check_amount(cost, "the cost of an answer")
     key = _kept_key(entry, key, worker)
@@ -175,10 +173,8 @@ def check_labels(
 
 
 def put_answer(entry: Entry, body: Mapping[str, Any]) -> None:
-    """Write an answer, end its lease and settle the money.
-
-    `reserved` is there where the answer costs something else than was reserved for it.
-    """
+    """Write an answer, end its lease and settle the money."""
+    # `reserved` is there where the answer costs something else than was reserved for it
     item, worker, cost = body["item"], body["worker"], body["cost"]
     leased = body["status"] == "accepted"
     counts = leased or body["status"] == "late"

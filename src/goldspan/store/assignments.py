@@ -413,12 +413,8 @@ def lease(
     price: Price | None = None,
     idle: Worker | None = None,
 ) -> list[Lease]:
-    """Assign items to a worker until n are held, as far as there are places and money.
-
-    Reserved is what an item costs, or the worker's own price. A family counts where no items are
-    named: gold questions are for all of its members. `idle` is the worker's row, if it was read in
-    this transaction and nothing is held.
-    """
+    """Assign items to a worker until n are held, as far as there are places and money."""
+    # Reserved is what an item costs, or the worker's own price
     if isinstance(n, bool) or not isinstance(n, int) or not 1 <= n <= MOST_AT_ONCE:
         raise InputError(f"n must be a whole number from 1 to {MOST_AT_ONCE}, not {n!r}")
     if not 0 < seconds <= 10**9:
@@ -459,10 +455,8 @@ def put_leases(entry: Entry, body: Mapping[str, Any]) -> None:
 
 
 def expire_due(entry: Entry) -> int:
-    """End the assignments whose time is over, and count them.
-
-    The caller's clock counts: an event of another process whose clock is ahead ends nothing.
-    """
+    """End the assignments whose time is over, and count them."""
+    # The caller's clock counts: an event of another process whose clock is ahead ends nothing
     if entry.expired:
         return 0
     entry.expired = True

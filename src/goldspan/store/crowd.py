@@ -118,10 +118,8 @@ def answers_of(rows: Sequence[Any], labels: Labels) -> Answers:
 
 
 def crowd_of(connection: Connection, found: Items, given: Answers, tagset: Codec) -> Crowd:
-    """Make a crowd, with the workers' ids and the gold as they are now.
-
-    The answers are to some of the items, by item and then as they came, with the store's numbers.
-    """
+    """Make a crowd, with the workers' ids and the gold as they are now."""
+    # The answers are to some of the items, by item and then as they came, with the store's numbers
     people, worker = np.unique(given.worker, return_inverse=True)
     if given.guideline is not None and (given.guideline < 0).all():
         given = replace(given, guideline=None)

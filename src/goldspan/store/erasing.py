@@ -105,10 +105,8 @@ def forget(
     entry: Entry, who: str, *, dry: bool = False, unsettled: bool = False,
     tombstone: Mapping[str, Any] | None = None,
 ) -> Forgotten:  # fmt: skip
-    """Delete what is known of somebody, and leave a tombstone; answers and payments stay.
-
-    The tombstone may be one that another copy of this store has. See `SqlLedger.forget`.
-    """
+    """Delete what is known of somebody, and leave a tombstone; answers and payments stay."""
+    # The tombstone may be one that another copy of this store has
     connection = entry.connection
     if not entry.private:
         raise InputError(
@@ -357,12 +355,8 @@ PATIENCE = 10.0
 
 
 def scrub(database: Database, patience: float = PATIENCE) -> bool:
-    """Write a SQLite file anew without what was deleted, and empty its write-ahead log.
-
-    It may be done again at any time. A server may be running; it waits for it meanwhile. Return
-    False if somebody else reads all the time. PostgreSQL does it in its own time (autovacuum,
-    `VACUUM FULL`, the rotation of its write-ahead log): True.
-    """
+    """Write a SQLite file anew without what was deleted, and empty its write-ahead log."""
+    # It may be done again at any time
     if not is_sqlite(database.engine):
         return True
     connection = database.engine.raw_connection()

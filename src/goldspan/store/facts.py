@@ -160,11 +160,7 @@ VERSION = "version"
 
 
 def begin_version(entry: Entry, facts: Mapping[str, Any], tagset: Codec) -> int:
-    """Begin a version of the label set and guideline; answers received from now on are of it.
-
-    The record names the last answer before it (`after`), so that the version of every answer
-    follows from the answer's number. A last version of the same hash and tags goes on.
-    """
+    """Begin a version of the label set and guideline; answers received from now on are of it."""
     connection = entry.connection
     row = connection.execute(select(campaign.c.tags, campaign.c.encoding)).one()
     lost = [tag for tag in read_json(row.tags) if tag not in tagset.index]

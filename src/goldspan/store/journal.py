@@ -254,10 +254,8 @@ class Held:
 
     @property
     def is_sure(self) -> bool:
-        """Whether every role is known to be this process's, without a look at the database.
-
-        It is not while PostgreSQL is gone, and in the first moments of a process that was stopped.
-        """
+        """Whether every role is known to be this process's, without a look at the database."""
+        # It is not while PostgreSQL is gone, and in the first moments of a process that was stopped
         now = time.monotonic()
         return self.lost is None and all(now < end for end in list(self.sure_until.values()))
 
@@ -382,10 +380,8 @@ class Database:
         self, now: int, work: Callable[Concatenate[Entry, P], Result],
         *args: P.args, **kwargs: P.kwargs,
     ) -> Result:  # fmt: skip
-        """Call `work(entry, …)` in one transaction; when it returns, its work is on the disk.
-
-        It may be called again where the database was busy.
-        """
+        """Call `work(entry, …)` in one transaction; when it returns, its work is on the disk."""
+        # It may be called again where the database was busy
         if isinstance(now, bool) or not isinstance(now, int) or not 0 <= now < 2**63:
             raise InputError(f"now must be whole milliseconds since 1970, not {now!r}")
         begin = time.perf_counter()

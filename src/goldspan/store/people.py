@@ -88,10 +88,8 @@ def pseudonym_of(connection: Connection, person: str) -> str:
 
 
 def known_by(entry: Entry, person: str, *, admit: bool = False) -> str:
-    """Return by which name the tables know a worker; one who is new gets a pseudonym now.
-
-    The person is an id or a pseudonym in use; `admit` lets in who was forgotten, as a new person.
-    """
+    """Return by which name the tables know a worker; one who is new gets a pseudonym now."""
+    # The person is an id or a pseudonym in use; `admit` lets in who was forgotten, as a new person
     if not entry.private or entry.replayed:
         return person
     if person in entry.names:
@@ -136,10 +134,8 @@ def charge_name(entry: Entry, name: str) -> str:
 def masked(
     entry: Entry, kind: str, name: str, body: Mapping[str, Any]
 ) -> tuple[str, dict[str, Any]]:
-    """Return name and body of a record with pseudonyms in place of workers' ids.
-
-    The names of annotators in a plan are left out.
-    """
+    """Return name and body of a record with pseudonyms in place of workers' ids."""
+    # The names of annotators in a plan are left out
     body, admit = dict(body), kind in ADMITS
     if isinstance(body.get("worker"), str):
         body["worker"] = known_by(entry, body["worker"], admit=admit)
@@ -242,12 +238,8 @@ def read_notes(connection: Connection, kind: str) -> dict[str, dict[str, Any]]:
 
 
 def unsealed(connection: Connection) -> list[int]:
-    """Return the numbers of the notes that do not say what was sealed in the log.
-
-    Notes that were reduced when somebody was forgotten stand in the log themselves: they have no
-    salt and no seal. Of a campaign that was imported without `people.jsonl` the notes of before say
-    nothing; one that says nothing after one that does was emptied.
-    """
+    """Return the numbers of the notes that do not say what was sealed in the log."""
+    # Notes that were reduced when somebody was forgotten stand in the log themselves
     sealed = select(notes).where(notes.c.seal != "").order_by(notes.c.number)
     found, has_begun = [], False
     for row in connection.execute(sealed):
@@ -263,11 +255,7 @@ def unsealed(connection: Connection) -> list[int]:
 
 
 def misplaced_people(connection: Connection) -> tuple[list[str], int]:
-    """Return who was forgotten and has an id, and how many workers are not known.
-
-    Those are workers of a private campaign with neither an id nor a tombstone, as after an import
-    without `people.jsonl`.
-    """
+    """Return who was forgotten and has an id, and how many workers are not known."""
     here = set(connection.execute(select(people.c.pseudonym)).scalars())
     gone = set(connection.execute(select(tombstones.c.person)).scalars())
     names = set(connection.execute(select(workers.c.id)).scalars())

@@ -43,11 +43,8 @@ def in_blocks(pool: Iterable[PoolItem], size: int = BLOCK) -> Iterator[list[Pool
 
 
 def add_block(entry: Entry, block: Sequence[PoolItem]) -> int:
-    """Add items of one block, and count those that were not there.
-
-    Items that are there are compared. What the store lacks of one is added: version 0.1 kept no
-    texts of items with several tokens. A document may get another name.
-    """
+    """Add items of one block, and count those that were not there."""
+    # Items that are there are compared
     _reject([fault for item in block for fault in _faults(item)])
     there = _rows_of(entry, [item.id for item in block])
     faults: list[Fault] = []

@@ -88,10 +88,8 @@ def gather(
     event: str,  # What they are about
     read: Callable[[Connection, int], tuple[int, Iterable[tuple[str, str]]]],
 ) -> int:
-    """Make the messages about what the log says since it was last read; count them.
-
-    The first time there are none: what happened before a program was named is not told.
-    """
+    """Make the messages about what the log says since it was last read; count them."""
+    # The first time there are none: what happened before a program was named is not told
     connection, mine = entry.connection, _place(hook, event)
     last = connection.execute(select(gathered.c.number).where(mine)).scalar_one_or_none()
     if last is None:
@@ -207,10 +205,8 @@ def note_try(entry: Entry, number: int, state: str, next_due: int, status: int, 
 
 
 def send_again(entry: Entry, number: int, hooks: Sequence[str]) -> bool:
-    """Let a message to one of some programs, which was not taken, be sent now.
-
-    False if there is none.
-    """
+    """Let a message to one of some programs, which was not taken, be sent now."""
+    # False if there is none
     mine = messages.c.number == number, messages.c.hook.in_(hooks)
     row = messages.update().where(*mine, messages.c.state != SENT)
     values = {"state": WAITING, "due": entry.now, "made": entry.now, "changed": entry.now}
@@ -218,10 +214,8 @@ def send_again(entry: Entry, number: int, hooks: Sequence[str]) -> bool:
 
 
 def forget_others(entry: Entry, hooks: Sequence[str]) -> None:
-    """Give up what waits for programs that are not among some, and forget what they were told.
-
-    A program that is named again later is a new one.
-    """
+    """Give up what waits for programs that are not among some, and forget what they were told."""
+    # A program that is named again later is a new one
     left = and_(messages.c.state == WAITING, messages.c.hook.not_in(hooks))
     values = {"state": FAILED, "changed": entry.now, "why": "the plan no longer has this webhook"}
     entry.connection.execute(messages.update().where(left).values(**values))

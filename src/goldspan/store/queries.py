@@ -84,10 +84,8 @@ _NEWS_OF = {"decision": people.DECISION, "judged": people.VERDICTS}
 
 
 def read_crowd(connection: Connection, which: str = "answered") -> Crowd:
-    """Return items in the order of the pool with the answers that count, and gold where known.
-
-    The items are those "answered", those in a "batch", or the whole "pool".
-    """
+    """Return items in the order of the pool with the answers that count, and gold where known."""
+    # The items are those "answered", those in a "batch", or the whole "pool"
     found = Items.of(_item_rows(connection, which))
     query = select(*ANSWER).where(answers.c.counts == 1)
     rows = connection.execute(query.order_by(answers.c.item, answers.c.number)).all()

@@ -125,11 +125,8 @@ def hold(claim: Claim) -> Iterator[None]:
 
 @contextmanager
 def _by_file(claim: Claim) -> Iterator[None]:
-    """Take a role by the operating system's lock on a file beside a SQLite database.
-
-    A process that holds the file alone knows that no other one runs; one that shares it writes its
-    row into the epoch of the others.
-    """
+    """Take a role by the operating system's lock on a file beside a SQLite database."""
+    # A process that holds the file alone knows that no other one runs
     ending = {LOOP: ".lock", WEB: ".serve.lock"}[claim.role]
     path = file_beside(claim.database.engine, ending)
     with opened(path) as file:
@@ -233,12 +230,8 @@ def _take_over(connection: Connection, claim: Claim, there: Rows) -> int:
 
 
 def _leave(claim: Claim) -> None:
-    """Remove the process's row, so that the next one need not wait.
-
-    Where no row is left, another process took over before this one heard of it: whatever else this
-    one would write at its end is rejected. Where the database is gone, the row stays, the next
-    process sees that it does not beat, and what this one may still write is checked as before.
-    """
+    """Remove the process's row, so that the next one need not wait."""
+    # Where no row is left, another process took over before this one heard of it
     database, held = claim.database, claim.database.held
     with database.lock:
         held.sure_until.pop(claim.role, None)

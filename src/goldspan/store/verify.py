@@ -128,10 +128,8 @@ class Verification:
 def verify(
     database: Database, *, head: str | None = None, most: int = MOST, tell: Tell | None = None
 ) -> Verification:
-    """Compare a campaign's database with its log, as it is at one moment; nothing is changed.
-
-    Others may read and write meanwhile.
-    """
+    """Compare a campaign's database with its log, as it is at one moment; nothing is changed."""
+    # Others may read and write meanwhile
     found = Verification(database.where)
     say = tell or (lambda *_: None)
     say("pages", 0, 1)
@@ -216,10 +214,8 @@ _SUMS = {
 
 
 def faults_of(database: Database) -> list[str]:
-    """Return what is wrong with a database, in sentences; empty if it is whole.
-
-    The log and the tables are compared by `goldspan.store.verify`.
-    """
+    """Return what is wrong with a database, in sentences; empty if it is whole."""
+    # The log and the tables are compared by `goldspan.store.verify`
     if not is_sqlite(database.engine):
         return sums_of(database)
     with database.read() as connection:
@@ -330,10 +326,8 @@ def replay(
     events: Iterable[Event], database: Database, head: str | None = None,
     then: Callable[[Connection], None] | None = None,
 ) -> int:  # fmt: skip
-    """Do all events again in a database without a campaign; return the number of the last one.
-
-    It is one transaction, in which `then` does the rest. The last hash is `head`, if known.
-    """
+    """Do all events again in a database without a campaign; return the number of the last one."""
+    # It is one transaction, in which `then` does the rest
     with database.lock, database.engine.connect() as plain:
         connection = plain.execution_options(**WRITE)
         with connection.begin():

@@ -338,11 +338,8 @@ class FeatureTagger(Tagger):
 
 
 def token_rule(text: Text) -> str:
-    """Return the rule for tokens that a text's words agree with.
-
-    Words that were cut by a rule are whole by it. Words from elsewhere (CoNLL) may agree with no
-    rule: then the one counts that leaves more of them whole.
-    """
+    """Return the rule for tokens that a text's words agree with."""
+    # Words that were cut by a rule are whole by it
     counted = [(one["values"], one["counts"]) for one in text.words.value_counts().to_pylist()]
     total = sum(count for _, count in counted)
     attached = sum(count for word, count in counted if word[-1:] == "," and word[-2:-1].isalnum())

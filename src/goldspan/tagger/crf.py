@@ -246,10 +246,8 @@ def _line_search(
     length: float,
     at: Floats,
 ) -> _Found:
-    """Find a step that decreases enough and flattens enough, by bracketing and cubic steps.
-
-    `at` is room for the points that are tried.
-    """
+    """Find a step that decreases enough and flattens enough, by bracketing and cubic steps."""
+    # `at` is room for the points that are tried
     low, low_value, low_slope = 0.0, value, slope
     high: float = np.inf
     best: Any = _Found(0.0, value, direction, 0)
@@ -428,18 +426,7 @@ LEAST_VARIANCE = 0.003
 
 
 def _scale(merged: Merged, targets: Targets, c2: float) -> Floats:
-    """Return the fourth root of the second derivatives of the objective, about, float64 [n].
-
-    Along the weight of feature f and tag j that is 2 c2 + Σ_τ ω_τ φ_f(τ)² max(p (1 − p),
-    `LEAST_VARIANCE`), with the weights ω of the items and the share p of j among the targets of the
-    tokens that have f and one token more that has the shares of all tokens; where values may be
-    negative, p is the share among all. Along the weights of steps it is 2 c2 + one token + Σ_τ ω_τ
-    p (1 − p), p the share of the step.
-
-    In coordinates scaled by the square root, all second derivatives are 1. That is best for the
-    first ten steps, but as features stand together on tokens, no scale is best for the last digits.
-    The fourth root is close to the better of the two until 1 % (docs/math.md, section 5).
-    """
+    """Return the fourth root of the second derivatives of the objective, about, float64 [n]."""
     features, counts = merged.features, targets.counts
     known = targets.weight - sum(one.weight for one in targets.clamps)  # of items known as a whole
     weight, known = (np.repeat(w, np.diff(features.offsets)) for w in (targets.weight, known))
@@ -473,10 +460,8 @@ def _scale(merged: Merged, targets: Targets, c2: float) -> Floats:
 
 
 def _sizes(merged: Merged, weight: Floats, power: int) -> Floats:
-    """Sum a power of the features' values over their tokens, float64 [n_groups, 1].
-
-    Dense features have theirs for squares only.
-    """
+    """Sum a power of the features' values over their tokens, float64 [n_groups, 1]."""
+    # Dense features have theirs for squares only
     # weight float64 [n_tokens]
     features = merged.features
     values = features.values**power

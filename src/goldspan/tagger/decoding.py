@@ -125,10 +125,8 @@ def constrain(
 
 
 def n_best(potentials: Potentials, codec: Codec, n: int) -> list[list[tuple[list[str], float]]]:
-    """Return the n best tag sequences of every item with their probabilities, the best first.
-
-    Items with fewer than n possible sequences have shorter lists.
-    """
+    """Return the n best tag sequences of every item with their probabilities, the best first."""
+    # Items with fewer than n possible sequences have shorter lists
     check_whole("n", n, 1)
     p = potentials
     every = []

@@ -46,11 +46,8 @@ def in_document(
     words: Sequence[str],
     code: NDArray[Any],
 ) -> pa.Array:
-    """Return how a token's word is written elsewhere in its document.
-
-    `doc_title`: whether it is capitalised somewhere that does not begin an item; `doc_lower`:
-    whether it is written in small letters; `doc_kinds` holds both.
-    """
+    """Return how a token's word is written elsewhere in its document."""
+    # `doc_title`: whether it is capitalised somewhere that does not begin an item
     # offsets int64 [n_items + 1]
     # group int64 [n_items], document of every item; None: every item is one
     # code int [n_tokens], index into them

@@ -50,10 +50,8 @@ def expected_lanes(
     order, offsets, bounds, ids, values, base, weight, state, start, step, end,
     share, start_counts, step_counts, end_counts, left,
 ):  # fmt: skip
-    """Add what is expected of the tokens of some items, as `expected_step` does, 32 at a time.
-
-    It is faster; items that need logarithms, or are very long, are left out.
-    """
+    """Add what is expected of the tokens of some items, as `expected_step` does, 32 at a time."""
+    # It is faster; items that need logarithms, or are very long, are left out
     # order int32 [n]; left bool [n_items], set where an item was left out
     n_labels = len(start)
     begin = skip_long(order, offsets, left)
@@ -297,10 +295,8 @@ def _exponentiate(length, score):
 
 @inner
 def _exponentiate_lanes(lengths, score, log_scale, room):
-    """Exponentiate scores [.., J, LANES], the largest of a token 1; add what was taken out.
-
-    Items whose scores are too far apart get the length 0. `room` is float64 [LANES].
-    """
+    """Exponentiate scores [.., J, LANES], the largest of a token 1; add what was taken out."""
+    # Items whose scores are too far apart get the length 0. `room` is float64 [LANES]
     n_labels = score.shape[1]
     longest = 0
     for w in range(LANES):

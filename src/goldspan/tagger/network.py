@@ -311,11 +311,8 @@ def read_tokenizer(name: str, where: dict[str, Any]) -> Any:
 
 @contextmanager
 def loading(name: str) -> Iterator[dict[str, Any]]:
-    """Turn what Hugging Face raises for a model that cannot be loaded into a message.
-
-    Yields the arguments that say where to look: nothing is downloaded for a folder, code that comes
-    with a model is not run, and weights are safetensors, which hold no code.
-    """
+    """Turn what Hugging Face raises for a model that cannot be loaded into a message."""
+    # Yields the arguments that say where to look
     path = Path(name)  # a name of the hub has no slash, or one
     is_folder = path.exists() or name.startswith((".", "/", "~")) or name.count("/") > 1
     is_folder = is_folder or (path.parent != Path() and path.parent.is_dir())

@@ -106,11 +106,8 @@ def conll_lines(labelled: Iterable[Labelled]) -> Iterator[str]:
 
 
 def json_lines(labelled: Iterable[Labelled]) -> Iterator[str]:
-    """Return an object per line: item, tokens, token_tags, spans as `gold`; other fields stay.
-
-    Spans are those of a consensus: where the text is known, `start` and `end` count its characters
-    and `start_token` and `end_token` its tokens; else `start` and `end` count tokens.
-    """
+    """Return an object per line: item, tokens, token_tags, spans as `gold`; other fields stay."""
+    # Spans are those of a consensus
     for one in labelled:
         text, bounds = one.item.text, one.item.bounds
         facts: dict[str, Any] = {"item": one.item.name}

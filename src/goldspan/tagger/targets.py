@@ -147,10 +147,8 @@ class Targets:
         n_labels: int,
         weight: Floats | None = None,
     ) -> Targets:
-        """Sum up one tag sequence per item, int16 [n_tokens]; all tags must be known.
-
-        Items of weight 0 are left out, whatever their codes.
-        """
+        """Sum up one tag sequence per item, int16 [n_tokens]; all tags must be known."""
+        # Items of weight 0 are left out, whatever their codes
         lengths = np.diff(features.offsets)
         each = np.ones(len(lengths)) if weight is None else np.asarray(weight, np.float64)
         per_token = np.repeat(each, lengths)
@@ -173,11 +171,8 @@ class Targets:
         allowed: NDArray[np.bool_],
         weight: Floats | None = None,
     ) -> Targets:
-        """Sum up what is known: of every token some tags, one of which is right.
-
-        Items of which all is known are counted as `of_codes` does it; items of which nothing is
-        known are left out.
-        """
+        """Sum up what is known: of every token some tags, one of which is right."""
+        # Items of which all is known are counted as `of_codes` does it
         # allowed bool [n_tokens, J]
         # weight float64 [n_items]; 1 by default
         size = allowed.sum(axis=1)

@@ -227,10 +227,8 @@ def _stretches(begins: Ints, ends: Ints, room: int) -> list[tuple[int, int]]:
 
 
 def _owners(bounds: Sequence[tuple[int, int]], begins: Ints, ends: Ints) -> Ints:
-    """Return for every word the stretch in which it is farthest from an edge, int64 [n_words].
-
-    The beginning and the end of the text are no edges.
-    """
+    """Return for every word the stretch in which it is farthest from an edge, int64 [n_words]."""
+    # The beginning and the end of the text are no edges
     owner, best = np.zeros(len(ends), np.int64), np.full(len(ends), -1)
     for k, (a, b) in enumerate(bounds):
         left = begins[a:b] - begins[a] if a else np.full(b, ends[-1])

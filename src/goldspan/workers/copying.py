@@ -57,10 +57,8 @@ def equal_answers(crowd: Crowd) -> Groups:
 
 
 def sequence_keys(codes: NDArray[np.int16], offset: NDArray[np.int64]) -> NDArray[np.uint64]:
-    """Return every sequence a number that equal sequences share, uint64 [n].
-
-    A sum of SplitMix64 hashes of (place, code): two different ones are equal once in 2^64.
-    """
+    """Return every sequence a number that equal sequences share, uint64 [n]."""
+    # A sum of SplitMix64 hashes of (place, code): two different ones are equal once in 2^64
     place = np.arange(len(codes)) - np.repeat(offset[:-1], np.diff(offset))
     with np.errstate(over="ignore"):
         mixed = ((place << 16) + codes + 2).astype(np.uint64) * STEP
@@ -102,11 +100,8 @@ class WrongRows(NamedTuple):
 
 
 def wrong_rows(context: FlagContext, groups: Groups) -> WrongRows:
-    """Compare all pairs of answers to the same item.
-
-    An answer is wrong that is not the gold; without gold, one that another answer outnumbers among
-    those of third workers.
-    """
+    """Compare all pairs of answers to the same item."""
+    # An answer is wrong that is not the gold
     judge = _Judge(context, groups)
     blocks = [judge.rows(*block) for block in _blocks(judge.answers, judge.suspect)]
     none = np.zeros(0, np.int32)
@@ -155,10 +150,8 @@ class _Judge:
 
     @cached_property
     def suspect(self) -> NDArray[np.bool_]:
-        """Whether an answer may be wrong for some pair, bool [n_answers].
-
-        Answers to texts that mark nothing are none: two who mark nothing are but lazy.
-        """
+        """Whether an answer may be wrong for some pair, bool [n_answers]."""
+        # Answers to texts that mark nothing are none: two who mark nothing are but lazy
         groups, item = self.groups, self.answers.item
         size = groups.size[groups.of]
         most = self._most_of_others(groups.of, item, np.full(len(item), -2))
@@ -329,12 +322,8 @@ def _number(
 
 
 def _p_value(equal: NDArray[np.float64], expected: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Compare with a Poisson number, and with how far pairs of this crowd lie apart.
-
-    Workers of one school share mistakes without copying. Twice the root of a Poisson number and
-    3/8 has a standard deviation of one (Anscombe 1948); if the middle half of all pairs spreads
-    wider than that, so does the scale (Efron 2004: an empirical null).
-    """
+    """Compare with a Poisson number, and with how far pairs of this crowd lie apart."""
+    # Workers of one school share mistakes without copying
     from scipy.special import pdtrc
 
     p_value = np.where(equal > 0, pdtrc(np.maximum(equal - 1, 0), expected), 1.0)
@@ -603,10 +592,8 @@ class _Inferred:
 
 
 def _infer(pairs: _Beside, known: Ints, n_workers: int) -> _Inferred:
-    """Say by EM where the model is right; everybody has an alpha and a beta of their own.
-
-    So whoever agrees with the model in any case has no say in whether it is right.
-    """
+    """Say by EM where the model is right; everybody has an alpha and a beta of their own."""
+    # So whoever agrees with the model in any case has no say in whether it is right
     from scipy.special import expit
 
     same, mark, worker = pairs.same.astype(np.float64), pairs.mark, pairs.worker

@@ -352,10 +352,8 @@ def _answers_as_given(labels: _Labels, chance: _Chance) -> Answered:
 def _drawn_answers(
     labels: _Labels, means: Floats, grouping: Grouping | None, chance: _Chance
 ) -> Answered:
-    """Draw truths, and answers to them for every place where a worker did answer.
-
-    Members of a family take their luck from it with probability sqrt(rho).
-    """
+    """Draw truths, and answers to them for every place where a worker did answer."""
+    # Members of a family take their luck from it with probability sqrt(rho)
     there = np.zeros(len(labels.known), np.bool_)
     there[labels.token] = True
     token, worker, _, kept = _some(labels, there, chance)

@@ -580,10 +580,8 @@ def _control_items(crowd: Crowd, control: GoldQuestions | Iterable[str] | None) 
 
 
 def _first_answers(answers: Answers) -> NDArray[np.bool_]:
-    """Return which answers are the first of their worker to their item, bool [n_answers].
-
-    Time decides where it is known, for attempts may be numbered so that the first one counts.
-    """
+    """Return which answers are the first of their worker to their item, bool [n_answers]."""
+    # Time decides where it is known, for attempts may be numbered so that the first one counts
     when = np.zeros(len(answers)) if answers.submitted is None else answers.submitted
     order = np.lexsort((answers.attempt, when, answers.worker, answers.item))
     item, worker = answers.item[order], answers.worker[order]

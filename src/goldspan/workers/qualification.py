@@ -76,11 +76,7 @@ class SequentialTest:
         return self._walk(np.atleast_1d(np.asarray(w, np.float64)))[1]
 
     def decide(self, right: int, asked: int) -> str:
-        """Return what comes next: "pass", "fail" or "go on".
-
-        The error rates hold for a test that is looked at after every question and ends at the
-        first pass or fail.
-        """
+        """Return what comes next: "pass", "fail" or "go on"."""
         if not 0 <= right <= asked <= self.n_max:
             raise InputError(
                 f"0 ≤ right ≤ asked ≤ {self.n_max} must hold, but right is {right} and asked "
@@ -445,11 +441,8 @@ def check_candidates(candidates: int) -> int:
 def _shortest(
     w_bad: float, w_good: float, alpha: float, beta: float, most: int
 ) -> tuple[int, int, float, float]:
-    """Find n, the pass mark, and the two real error rates.
-
-    The smallest mark that keeps bad workers out is the best one for good workers; as n grows it
-    never falls.
-    """
+    """Find n, the pass mark, and the two real error rates."""
+    # The smallest mark that keeps bad workers out is the best one for good workers
     from scipy.special import bdtr, bdtrc
 
     mark = 1

@@ -206,10 +206,8 @@ def others_choice(
     item: NDArray[np.int64], group: NDArray[np.int64], size: NDArray[np.int64],
     best: NDArray[np.int64],
 ) -> NDArray[np.int64]:  # fmt: skip
-    """Return which group most others are in, [n]; -1 on ties or if nobody is there.
-
-    What is left out is one answer of `group`, so that the choice does not depend on it.
-    """
+    """Return which group most others are in, [n]; -1 on ties or if nobody is there."""
+    # What is left out is one answer of `group`, so that the choice does not depend on it
     # item int64 [n]; group int64 [n]; size int64 [n_groups]; best int64 [n_items, 3]
     rows = best[item]
     sizes = np.where(rows >= 0, size[rows], 0) - (rows == group[:, None])

@@ -58,11 +58,8 @@ def match(  # noqa: C901 - one loop for Numba
     left: NDArray[Any],  # int64 [n_workers], answers that may still be asked of them; counted down
     chosen: NDArray[Any],  # int64 [n]; written: index among the candidates, -1 nobody
 ) -> None:
-    """Let every item take the best candidate who has not answered it and has answers left.
-
-    Whose value is below 0 is not taken. Of equal ones it takes the one with most answers left, then
-    the first.
-    """
+    """Let every item take the best candidate who has not answered it and has answers left."""
+    # Whose value is below 0 is not taken
     for row in range(len(items)):
         best = -1
         for c in range(len(candidates)):
@@ -543,10 +540,8 @@ class RevealedAnswers:
 
 
 def _keys_of_answers(crowd: Crowd, answers: Answers, seed: int) -> NDArray[np.uint64]:
-    """Hash the seed, item id and worker id of every answer, uint64 [n_answers].
-
-    So an order by it does not depend on how the answers are sorted, nor on which others there are.
-    """
+    """Hash the seed, item id and worker id of every answer, uint64 [n_answers]."""
+    # So an order by it does not depend on how the answers are sorted, nor on which others there are
     items = keys_of([f"{seed}\0{name}" for name in crowd.item_ids.to_pylist()])
     workers = keys_of(crowd.worker_ids)
     return scattered(items[answers.item] ^ workers[answers.worker])

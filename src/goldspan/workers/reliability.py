@@ -38,10 +38,8 @@ LEAST = 10
 
 
 def notes_on_gold(crowd: Crowd, gold: NDArray[np.int16]) -> tuple[str, ...]:
-    """Return which known labels nobody gave, and which known items are not in the crowd.
-
-    Of tags with spans it is the types that are compared: nobody need mark everything with them.
-    """
+    """Return which known labels nobody gave, and which known items are not in the crowd."""
+    # Of tags with spans it is the types that are compared: nobody need mark everything with them
     # gold int16 [n_truths, n_tokens]
     what, names, of = _vocabulary(crowd)
     given, known = np.unique(of[crowd.latest.codes]), of[gold]
@@ -465,10 +463,8 @@ def _per_cluster(
 
 
 def group_of(crowd: Crowd) -> NDArray[np.int64]:
-    """Return the document of every item, int64 [n_items], below 2 n_items.
-
-    An item without a document is one of its own.
-    """
+    """Return the document of every item, int64 [n_items], below 2 n_items."""
+    # An item without a document is one of its own
     own = np.arange(crowd.n_items)
     if crowd.groups is None:
         return own

@@ -43,21 +43,16 @@ def worker_scores(reliability: Reliability, score: str = "posterior") -> NDArray
 
 
 def estimate(reliability: Reliability, score: str) -> NDArray[np.float64]:
-    """Return the chance of being right that a score goes by, float64 [n_workers].
-
-    For "posterior" (1 + C) / (L + n): below chance just where C / n is.
-    """
+    """Return the chance of being right that a score goes by, float64 [n_workers]."""
+    # For "posterior" (1 + C) / (L + n): below chance just where C / n is
     if score != "posterior":
         return reliability.share
     return np.asarray((1 + reliability.right) / (reliability.n_labels + reliability.total))
 
 
 def score_ranges(reliability: Reliability) -> NDArray[np.float64]:
-    """Return the widths R_i of the ranges that unbiased scores lie in, float64 [n_workers].
-
-    R = (L - 1)² - 1 + (2n - 2 + L)² / (4n (n - 1)): the largest value is that of ŵ = 1, the least
-    that of ŵ = (2n - 2 + L) / (2 L n). NaN for n < 2.
-    """
+    """Return the widths R_i of the ranges that unbiased scores lie in, float64 [n_workers]."""
+    # R = (L - 1)² - 1 + (2n - 2 + L)² / (4n (n - 1))
     n, labels = np.where(reliability.total >= 2, reliability.total, np.nan), reliability.n_labels
     return np.asarray((labels - 1) ** 2 - 1 + (2 * n - 2 + labels) ** 2 / (4 * n * (n - 1)))
 
@@ -186,10 +181,8 @@ def score_interval(
 def hoeffding_width(
     tested: Reliability, level: float = LEVEL, share: NDArray[np.float64] | None = None
 ) -> float:
-    """Return half the width of Hoeffding's interval: √(Σ R_i² ln(2/δ) / (2k)), δ = 1 - level.
-
-    With families R_i counts u_i, and k is the sum of all u.
-    """
+    """Return half the width of Hoeffding's interval: √(Σ R_i² ln(2/δ) / (2k)), δ = 1 - level."""
+    # With families R_i counts u_i, and k is the sum of all u
     counts = np.ones(len(tested)) if share is None else share
     squares = float(((counts * score_ranges(tested)) ** 2).sum())
     return float(np.sqrt(squares * np.log(2 / (1 - level)) / (2 * counts.sum())))
@@ -212,11 +205,8 @@ def _drawn_errors(
     tested: Reliability, draws: int, rng: np.random.Generator,
     share: NDArray[np.float64] | None = None,
 ) -> Draws:  # fmt: skip
-    """Draw what √k F̂ of a test like this one misses √k F by, float64 [draws].
-
-    A worker with all answers right would be drawn all right again, without any error: their chance
-    is taken as (C + 1) / (n + 2).
-    """
+    """Draw what √k F̂ of a test like this one misses √k F by, float64 [draws]."""
+    # A worker with all answers right would be drawn all right again, without any error
 
     def draw(some: Reliability) -> NDArray[np.float64]:
         labels, n = some.n_labels, np.rint(some.total)
@@ -235,11 +225,8 @@ def _sums(
     rng: np.random.Generator,
     share: NDArray[np.float64] | None,
 ) -> Draws:
-    """Add up what is drawn for every worker, float64 [draws].
-
-    Workers with equal results have equal distributions: the sum over many of them is normal, and
-    its mean and variance come from one worker's draws.
-    """
+    """Add up what is drawn for every worker, float64 [draws]."""
+    # Workers with equal results have equal distributions
     if len(tested) <= MANY:
         drawn = draw(tested)
         return np.asarray(drawn.sum(axis=1) if share is None else drawn @ share)
@@ -367,11 +354,7 @@ def greedy_team(
 
 
 def _largest(gain: NDArray[np.float64], cost: NDArray[np.int64], limit: int) -> float:
-    """Bound F of all affordable sets from above.
-
-    The scores of a team of size x are at most those of the x best, and those that the budget buys
-    if workers can be bought in part. Families only lower both x and the sum.
-    """
+    """Bound F of all affordable sets from above."""
     rate = gain / np.maximum(cost, 1e-9)
     order = np.argsort(-rate, kind="stable")
     spent, sums = np.cumsum(cost[order]), np.cumsum(gain[order])
@@ -429,10 +412,8 @@ def discounted(
 def rank_with_families(
     scores: NDArray[np.float64], most: int, grouping: Grouping, rng: np.random.Generator
 ) -> NDArray[np.int64]:
-    """Rank workers by what they add to the better members of their families.
-
-    Who adds next to nothing is left out.
-    """
+    """Rank workers by what they add to the better members of their families."""
+    # Who adds next to nothing is left out
     # scores float64 [n_candidates]
     mixed = rng.permutation(len(scores))
     added = discounted(scores[mixed], grouping.take(mixed))

@@ -491,11 +491,7 @@ def _tags(crowd: Crowd) -> _Compared:
 
 
 def _with_others(crowd: Crowd) -> Judged:
-    """Compare every answer with each other answer to its item, and average over these.
-
-    Of spans, right are the equal ones and judged half of both answers' spans, so that the share is
-    the F1; of plain tags they are tokens.
-    """
+    """Compare every answer with each other answer to its item, and average over these."""
     answers = crowd.latest
     others = np.bincount(answers.item, minlength=crowd.n_items)[answers.item] - 1
     n = len(answers)

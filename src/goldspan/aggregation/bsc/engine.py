@@ -178,10 +178,8 @@ class Model:
     def update(
         self, sums: Sums, last: Any, runner: Runner | None = None
     ) -> tuple[Any, Tables, float]:
-        """Return the workers' posterior, the tables of the next E-step, and the divergence.
-
-        A large table is updated in blocks of workers, always the same ones.
-        """
+        """Return the workers' posterior, the tables of the next E-step, and the divergence."""
+        # A large table is updated in blocks of workers, always the same ones
         if sums.truth.shape != self.truth.allowed.shape:
             raise InputError(
                 "the earlier result is of a method with a chain and this one has none, or the "
@@ -315,10 +313,8 @@ class RunContext:
 
 
 def cut(evidence: Evidence, n_rows: int) -> list[Evidence]:
-    """Cut items into shards of about equal work; depends on the input only.
-
-    Every shard fills a table of its own, so that large tables get few shards.
-    """
+    """Cut items into shards of about equal work; depends on the input only."""
+    # Every shard fills a table of its own, so that large tables get few shards
     n_entries = len(evidence.row)
     n_items = len(evidence.active)
     wanted = n_entries // max(ENTRIES_PER_SHARD, 2 * n_rows)
@@ -423,11 +419,7 @@ def _step(
 
 
 def settle(model: Model, sums: Sums) -> tuple[Any, Tables]:
-    """Return the parameters that belong to some statistics.
-
-    One update does, but for models with hidden variables of their own (`mace`), whose posterior
-    depends on the one before: a few bring it to rest.
-    """
+    """Return the parameters that belong to some statistics."""
     posterior = None
     for _ in range(SETTLE):
         posterior, tables, _ = model.update(sums, posterior)

@@ -227,10 +227,8 @@ def _by_worker(
 
 
 def previous_mask(crowd: Crowd, n_previous: int) -> NDArray[np.bool_]:
-    """Return which label may follow which previous one, bool [n_previous, J].
-
-    States of their own (item start, after a skip) allow what may begin an item.
-    """
+    """Return which label may follow which previous one, bool [n_previous, J]."""
+    # States of their own (item start, after a skip) allow what may begin an item
     codec = crowd.tagset
     if n_previous == 1:
         return np.ones((1, len(codec.tags)), np.bool_)
@@ -324,11 +322,8 @@ def compress(shards: Sequence[Evidence], n_worker_rows: int) -> list[Evidence]:
 
 
 def discounted(shard: Evidence, n_worker_rows: int, dependence: float) -> Patterned:
-    """Count n labels of a token as n / (1 + (n - 1) dependence) independent ones.
-
-    That is the effective size of a sample whose members are correlated (Kish 1965): workers miss
-    the same names. Members of a family count as fewer before: n is then the sum of the weights.
-    """
+    """Count n labels of a token as n / (1 + (n - 1) dependence) independent ones."""
+    # That is the effective size of a sample whose members are correlated (Kish 1965)
     found = shard
     if not isinstance(found, Patterned):
         found = _patterned(shard, n_worker_rows, np.arange(shard.n_tokens + 1))

@@ -160,10 +160,8 @@ class Bsc(Variational):
         return EncoderFolds(inputs.crowd, active, settings, own.checkpoint, own.fingerprint)
 
     def _by_words(self, crowd: Crowd, context: FitContext) -> Posterior:
-        """Return what workers and single words say: the labels that the first CRFs learn.
-
-        Those of workers with memory alone may call half of every text a span.
-        """
+        """Return what workers and single words say: the labels that the first CRFs learn."""
+        # Those of workers with memory alone may call half of every text a span
         words = copy(self)
         words.text = "words"
         inputs, fit = words.fit_engine(

@@ -415,11 +415,8 @@ def token_step(
 
 @inlined
 def _few_labels(begin, stop, row, table, share, counts, share_counts):
-    """Do a token with two to four labels, which stay in registers; return the sum.
-
-    Loops over so few labels take longer to begin than to do, and questions in them cost as much. If
-    the sum is too small, nothing is added. The bits are those of `_multiply` and `scatter`.
-    """
+    """Do a token with two to four labels, which stay in registers; return the sum."""
+    # Loops over so few labels take longer to begin than to do, and questions in them cost as much
     given = (begin, stop, row, table, share, counts, share_counts)
     if len(share) == 2:
         return _two_labels(*given)

@@ -50,13 +50,7 @@ def measure_dependence(crowd: Crowd, probs: NDArray[np.floating]) -> float:
 
 
 def seen_dependence(crowd: Crowd, probs: NDArray[np.floating]) -> float:
-    """Return the correlation of the workers' mistakes against given labels.
-
-    Takes the most probable label t of every token as its truth and e = [label given is not t] with
-    the worker's own rate p for that t; the mean over pairs of labels of the same token of
-    (e - p)(e' - p') / sqrt(p(1 - p) p'(1 - p')), weighted with the probability of t. Tokens
-    outside of spans, which hardly anybody gets wrong, do not count.
-    """
+    """Return the correlation of the workers' mistakes against given labels."""
     # probs float [n_tokens, J]
     given = crowd.latest.codes
     token, worker = crowd.token_of, crowd.worker_of
@@ -244,11 +238,8 @@ class Folds(TextModel):
         return context.runner.map(_train, jobs, (self, labels.probs))
 
     def scores(self, learned: Sequence[FoldCRF], labels: SoftLabels) -> TextScores:
-        """Score all tokens; steps have the mean weights of the folds, by the tokens they score.
-
-        The weights of steps are right beside the words' weights that they were learned with: a
-        fold that scores next to nothing has next to no say.
-        """
+        """Score all tokens; steps have the mean weights of the folds, by the tokens they score."""
+        # The weights of steps are right beside the words' weights that they were learned with
         del labels
         unary = np.empty((self.crowd.n_tokens, len(self.masks.start)))
         for part, own in zip(self.parts, learned, strict=True):

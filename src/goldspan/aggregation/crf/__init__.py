@@ -93,10 +93,8 @@ def posterior_of(
 
 
 def _table(scores: Scores, tokens: NDArray[np.int64]) -> Floats:
-    """Return the log scores, largest 0; the last tag's weight stands at the last token.
-
-    Single labels have no other place for it, and a constant per token changes nothing.
-    """
+    """Return the log scores, largest 0; the last tag's weight stands at the last token."""
+    # Single labels have no other place for it, and a constant per token changes nothing
     table = scores.unary.copy()
     last = tokens[1:][np.diff(tokens) > 0] - 1
     table[last] += np.log(np.where(scores.end > 0, scores.end, 1.0))

@@ -65,11 +65,7 @@ class TrainingSequences:
 
     @classmethod
     def of_crowd(cls, crowd: Crowd, masks: Masks) -> tuple[TrainingSequences, int]:
-        """Take the answers of a crowd in their order, malformed ones made well-formed.
-
-        An answer that no well-formed sequence agrees with is read as conlleval reads it (an I that
-        opens a span becomes B).
-        """
+        """Take the answers of a crowd in their order, malformed ones made well-formed."""
         answers = crowd.latest
         raw = cls(answers.item, answers.offset, answers.codes, crowd.offsets)
         possible = raw.log_masses(Scores.even(crowd.n_tokens, masks)) > -np.inf
@@ -194,12 +190,8 @@ def _add_answers(
     weight: Floats, unary: Floats, start: Floats, step: Floats, end: Floats, probs: Floats,
     steps: Floats,
 ) -> None:  # fmt: skip
-    """Add the labels of answers times their weight, skipped ones as the chain fills them in.
-
-    The arguments are those of `_log_masses` and, besides, weight, float64 [n_answers]; probs,
-    float64 [n_tokens, J], added to; and steps, float64 [J, J], expected numbers of steps, added to.
-    Answers of weight 0, or that no path agrees with, add nothing.
-    """
+    """Add the labels of answers times their weight, skipped ones as the chain fills them in."""
+    # The arguments are those of `_log_masses` and, besides, weight, float64 [n_answers]
     n_labels = len(start)
     longest = _longest(offset)
     evidence, forward = np.empty((longest, n_labels)), np.empty((longest, n_labels))
@@ -341,10 +333,8 @@ def expectation(gamma: Floats, pi: Floats, totals: Totals) -> float:
 
 
 def log_prior(pi: Floats, alpha: Floats, kept: NDArray[np.bool_]) -> float:
-    """Return ln Dirichlet(pi; alpha) of the workers who take part, less that of its mode.
-
-    The mode is pi ~ alpha - 1; as a constant it would hide everything else beside a strong prior.
-    """
+    """Return ln Dirichlet(pi; alpha) of the workers who take part, less that of its mode."""
+    # The mode is pi ~ alpha - 1; as a constant it would hide everything else beside a strong prior
     extra = np.where(kept, alpha - 1, 0.0)
     counts = extra > 0
     mode = extra[counts] / extra.sum()
@@ -357,12 +347,8 @@ def from_gamma(gamma: Floats, alpha: Floats, kept: NDArray[np.bool_]) -> Floats:
 
 
 def from_measure(measured: Floats, power: float, alpha: Floats, kept: NDArray[np.bool_]) -> Floats:
-    """Return pi ~ measure^power / sum of measure^power + alpha - 1 (eq. 18 and section 3.5).
-
-    Eq. 18 puts shares of the measure in the place of gamma: both sum to 1, the one draw of z, and
-    the prior's pseudo-counts stand beside either. Powers are taken of shares of the largest
-    measure: those of small numbers would all become 0.
-    """
+    """Return pi ~ measure^power / sum of measure^power + alpha - 1 (eq. 18 and section 3.5)."""
+    # Powers of shares of the largest measure: those of small numbers would all become 0
     # measured float64 [n_workers]; alpha float64 [n_workers]; kept bool [n_workers], who takes part
     known = kept & ~np.isnan(measured)
     top = float(measured[known].max(initial=0.0)) or 1.0
@@ -544,11 +530,8 @@ class CrfInputs:
         return Scores.of(self.features, weights, self.masks)
 
     def targets(self, weight: Floats, truth_weight: Floats, scores: Scores) -> Targets:
-        """Sum up answers and known truth.
-
-        Answers to items whose truth is known completely are left out; those to items of which some
-        tags are known count beside these.
-        """
+        """Sum up answers and known truth."""
+        # Answers to items whose truth is known completely are left out
         # weight float64 [n_answers]; truth_weight float64 [n_items], of items with known truth
         sums = TokenTargets.zeros(self.crowd.offsets, self.n_labels)
         known = self.is_fully_known[self.sequences.item]

@@ -163,10 +163,8 @@ def _within(
 
 
 def _by_truth(crowd: Crowd, number: Ints, known: NDArray[np.int16]) -> tuple[Ints, Floats, Floats]:
-    """Do the same where the truth is known: it is one more worker, who is always right.
-
-    Mistakes in common are the evidence: who made none so far is taken to make one in so many more.
-    """
+    """Do the same where the truth is known: it is one more worker, who is always right."""
+    # Mistakes in common are the evidence: who made none so far is taken to make one in so many more
     pairs, n = pair_agreements(crowd, known), crowd.n_workers
     with_truth, one = pairs.right == n, 1 / (pairs.blocks + 2)
     skill = np.full(n, np.nan)
@@ -230,10 +228,8 @@ def _is_name(value: Any) -> bool:
 
 
 def read_families(path: str | Path) -> dict[str, str]:
-    """Read the families of workers from a CSV file with columns worker and family.
-
-    Workers whose family is empty err alone, as do those who are not in the file.
-    """
+    """Read the families of workers from a CSV file with columns worker and family."""
+    # Workers whose family is empty err alone, as do those who are not in the file
     try:
         lines = Path(path).read_text(encoding="utf-8-sig").splitlines()
     except UnicodeDecodeError as error:

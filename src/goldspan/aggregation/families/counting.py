@@ -64,10 +64,8 @@ class Families:
         return bool((self.sizes > 1).any()) or bool(self.silent)
 
     def names(self) -> dict[str, str]:
-        """Return the name of the family of every worker who has one, by worker id.
-
-        Found ones are called "family 1" and so on; `families=` of the aggregators takes it.
-        """
+        """Return the name of the family of every worker who has one, by worker id."""
+        # Found ones are called "family 1" and so on; `families=` of the aggregators takes it
         found = np.flatnonzero(self.sizes > 1).tolist()
         called = {n: self.given.get(n, f"family {i + 1}") for i, n in enumerate(found)}
         pairs = zip(self.worker_ids.to_pylist(), self.number.tolist(), strict=True)
@@ -100,10 +98,8 @@ class Families:
         return Families(rank[place.ravel()], rho, worker_ids, given, assumed, silent)
 
     def with_shown(self, worker_ids: pa.Array, by: int | None, rho: float) -> Families:
-        """Return these families and, as workers of their own, those who were shown suggestions.
-
-        They are of the family of whose suggestion it was, and its rho is the mean over all pairs.
-        """
+        """Return these families and, as workers of their own, those who were shown suggestions."""
+        # They are of the family of whose suggestion it was, and its rho is the mean over all pairs
         n_new = len(worker_ids) - len(self.number)
         own = len(self.rho) if by is None else int(self.number[by])
         n = 0 if by is None else int(self.sizes[own])
@@ -141,10 +137,8 @@ class Families:
         return self.weights(answers.item, answers.worker)
 
     def label_weights(self, crowd: Crowd) -> Floats:
-        """Return the same of every label of the latest answers, float64 [n_labels].
-
-        n members labelled the token: an answer may skip some. Skipped tokens count nothing.
-        """
+        """Return the same of every label of the latest answers, float64 [n_labels]."""
+        # n members labelled the token: an answer may skip some
         given = crowd.latest.codes >= 0
         found = np.zeros(len(given))
         found[given] = self.weights(crowd.token_of[given], crowd.worker_of[given])
@@ -171,13 +165,8 @@ class Families:
         return np.asarray(weight / (1 + rho * weight), np.float64)
 
     def opinions(self, crowd: Crowd) -> list[Families | None]:
-        """Return what may be believed of families that were found, the boldest first.
-
-        Weak ones are left out: they count nearly as many as they are, and are easily mistaken. So
-        are, in a second opinion, those that are neither copies nor give half of the answers to
-        their items: it is open whether they err together or know more than the rest, and if they
-        err the rest outvotes them.
-        """
+        """Return what may be believed of families that were found, the boldest first."""
+        # Weak ones are left out: they count nearly as many as they are, and are easily mistaken
         answers, size = crowd.latest, len(self.rho)
         key = answers.item * np.int64(size) + self.number[answers.worker]
         cells, n_own = np.unique(key, return_counts=True)

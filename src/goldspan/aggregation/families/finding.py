@@ -66,10 +66,8 @@ class Pairs:
 
 
 def pair_agreements(crowd: Crowd, known: NDArray[np.int16] | None = None) -> Pairs:
-    """Measure the agreement of all pairs of workers with enough in common.
-
-    Spans count by their types, whether a token begins one or not.
-    """
+    """Measure the agreement of all pairs of workers with enough in common."""
+    # Spans count by their types, whether a token begins one or not
     # known int16 [n_tokens]
     answers, n_workers = crowd.latest, crowd.n_workers
     kinds = _kinds(crowd)
@@ -194,11 +192,8 @@ class Excess:
 
 
 def excess_of(pairs: Pairs, n_workers: int, apart: NDArray[np.bool_] | None = None) -> Excess:
-    """Fit one factor to the agreements of pairs and say who is beyond it.
-
-    Of fits from several starts the one that leaves least counts: a large family, too, explains
-    many agreements – as the truth that its members alone know – but not those of all others.
-    """
+    """Fit one factor to the agreements of pairs and say who is beyond it."""
+    # Of fits from several starts the one that leaves least counts
     # apart bool [n_pairs]
     allowed = _telling(pairs, n_workers)
     if apart is not None:
@@ -327,11 +322,8 @@ def _factors(
 
 
 def _doubt(pairs: Pairs, keep: NDArray[np.bool_], factor: Floats, variance: Floats) -> Floats:
-    """Return the variance of the factors by how many answers tell them, float64 [n_workers].
-
-    Partners who hardly agree with anybody tell little: among workers near chance nobody's factor is
-    known, and two of them who agree may simply be better than the others.
-    """
+    """Return the variance of the factors by how many answers tell them, float64 [n_workers]."""
+    # Partners who hardly agree with anybody tell little
     # keep bool [n_pairs], pairs that have a say; factor float64 [n_workers]
     # variance float64 [n_pairs], of the agreements
     left, right = pairs.left[keep], pairs.right[keep]
@@ -373,10 +365,8 @@ def _scatter(rho: Floats, error: Floats) -> float:
 
 
 def clusters(excess: Excess, n_workers: int) -> tuple[Ints, Floats]:
-    """Join workers whose pairs are flagged, if all of both sides' pairs are beyond the fit.
-
-    What was joined stays so if its pairs together stand: n members are n - 1 findings.
-    """
+    """Join workers whose pairs are flagged, if all of both sides' pairs are beyond the fit."""
+    # What was joined stays so if its pairs together stand: n members are n - 1 findings
     # returns int64 [n_workers]
     left, right, z = excess.pairs.left, excess.pairs.right, excess.z
     of = np.arange(n_workers)
@@ -398,12 +388,8 @@ def clusters(excess: Excess, n_workers: int) -> tuple[Ints, Floats]:
 
 
 def join_workers(pairs: Pairs, n_workers: int) -> Ints:
-    """Join those who err together, the strongest clusters first.
-
-    Of a cluster that was found one member stays: what the others agree on with anybody has no say
-    any more, so that the rest of the crowd is judged as if they had never answered. Nobody joins
-    the one who stays: who errs with them need not err with the others.
-    """
+    """Join those who err together, the strongest clusters first."""
+    # Of a cluster that was found one member stays
     # returns int64 [n_workers]
     family, stays = np.arange(n_workers), np.zeros(n_workers, np.bool_)
     while len(pairs):
