@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -12,6 +13,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from goldspan.crowd.atomic import write_text
+from goldspan.crowd.formats import span_columns
 from goldspan.crowd.formats.char_spans import CharSpan, Cut, cut_text, read_span, whole_text
 from goldspan.crowd.formats.json_records import (
     MAX_INTEGER,
@@ -22,6 +24,7 @@ from goldspan.crowd.formats.json_records import (
     read_records,
     shown,
 )
+from goldspan.crowd.formats.span_columns import NeedsCareError
 from goldspan.crowd.formats.span_crowd import GOLD, Facts, Item, Labels, SpanCrowd
 from goldspan.crowd.formats.span_exports import (
     SpanRows,
@@ -237,7 +240,54 @@ def sniff(source: Source) -> bool:
 
 
 def read(source: Source, options: ReadOptions) -> Crowd:
-    """Read span JSONL record by record."""
+    """Read span JSONL: in columns where every line is as usual, else record by record."""
+    with suppress(NeedsCareError):
+        return _read_columns(source, options)
+    return _read_records(source, options)
+
+
+def _read_columns(source: Source, options: ReadOptions) -> Crowd:
+    """Read all lines at once; see `span_columns`."""
+    is_usual = not options.columns and options.workers is None and options.offsets == "codepoint"
+    if source.is_folder or not is_usual:
+        raise NeedsCareError
+    header, data, first_line = Header(), source.utf8, 1
+    start = next(read_records(source, []), None)
+    if start is not None and HEADER in start.value:
+        header, first_line = Header.read(start), 2
+        options, data = header.options(start, options), data.partition(b"\n")[2]
+    rows = span_columns.read_rows(data)
+    item, first = span_columns.item_of_rows(rows)
+    said = span_columns.answers_of(rows)
+    if header.codec and not {*said.kind.unique().to_pylist()} <= {*header.codec.types}:
+        raise NeedsCareError
+    n_without = rows.column("tokens").null_count
+    unit = header.unit or ("char" if n_without else "token")
+    if n_without not in {0, len(rows)} or get_encoding(options.encoding or "BIO").is_plain:
+        raise NeedsCareError
+    items, cuts = [], []
+    names = ("item", "doc", "text", "tokens", "token_start")
+    columns = rows.select(names).take(first).to_pydict().values()
+    for row, name, doc, *own in zip(first.tolist(), *columns, strict=True):
+        value = dict(zip(names[2:], own, strict=True))
+        record = Record(value, source.name, row + first_line, name)
+        try:
+            cut = _cut(record, [], unit, options.tokens, None)
+        except FormatError:
+            raise NeedsCareError from None
+        cuts.append(cut)
+        items.append(
+            {"item_id": name, "tokens": cut.tokens, "group": doc, "text": cut.keep_text,
+             "token_start": cut.starts, "line": record.line}
+        )  # fmt: skip
+    places = span_columns.places_of(said, item, cuts, unit)
+    rest = header.workers, first_line
+    crowd = span_columns.build(source, options, said, item, items, places, *rest)
+    return header.apply(crowd, options)
+
+
+def _read_records(source: Source, options: ReadOptions) -> Crowd:
+    """Read record by record."""
     faults: list[Fault] = []
     records = read_records(source, faults, options.progress)
     first, header = next(records, None), Header()
@@ -293,7 +343,7 @@ def _read_item(crowd: SpanCrowd, header: Header, record: Record) -> None:
     before = None if known is None else known.cut
     cut = _cut(record, [*said, *gold], unit, options.tokens, before)
     group = record.name(*keys_of(options, "doc", "doc"), may_be_empty=True)
-    facts = record.others(RESERVED.union(options.columns.values()) if options.columns else RESERVED)
+    facts = record.others(RESERVED | set(options.columns.values()))
     item = crowd.item(record, cut, group=group, attributes=facts, once=worker is None)
     line = _Line(crowd, header, item, cut, unit)
     for one in gold:
@@ -314,9 +364,6 @@ class _Line(NamedTuple):
     unit: str
 
     def answer(self, record: Record, *, is_nested: bool) -> None:
-        if record.value.keys().isdisjoint(ANSWER_FACTS):
-            self.crowd.answer(self.item, record, self.labels(record))
-            return
         attempt = record.whole("attempt", 0, 2**15 - 1)
         times = (record.moment("started"), record.moment("submitted"))
         # In a line of one answer a field of this name is an attribute of the item.
@@ -337,8 +384,7 @@ class _Line(NamedTuple):
             self.header.check(record, tags={value})
             return self.crowd.single(self.item, record, value)
         spans = [read_span(record, one) for one in record.items(given[0]) or []]
-        if self.header.codec is not None:
-            self.header.check(record, types={span.type for span in spans})
+        self.header.check(record, types={span.type for span in spans})
         unit = record.string("unit") or self.unit
         if unit == "token":
             found = self.crowd.place_tokens(self.item, record, self.cut, spans)
