@@ -11,6 +11,7 @@ import io
 import json
 import tempfile
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from functools import cache
 from importlib.util import find_spec
@@ -405,7 +406,10 @@ def starts(name: str) -> list[bytes]:
 @given(data=st.binary(max_size=60) | TABLE_TEXT.map(lambda text: text.encode("utf-8", "replace")))
 def test_any_bytes_are_read_or_refused(name, data):
     if name in {"brat", *of_kind("records")}:
-        for source in (Source("x", data), open_source(zipped({"a/d.txt": data, "b.ann": data}))):
+        sources = [Source("x", data)]
+        with suppress(FormatError):  # the bytes may begin as an archive does
+            sources.append(open_source(zipped({"a/d.txt": data, "b.ann": data})))
+        for source in sources:
             assert get_format(name).sniff(source) in {True, False}
     for start in starts(name):
         read_or_refuse(start + data, format=name)
