@@ -29,7 +29,7 @@ from numba.core.extending import _Intrinsic
 from numba.core.registry import CPUDispatcher
 from numba.misc.appdirs import AppDirs
 
-from goldspan._compiling import tell
+from goldspan.protocols import tell
 
 DAY = 24 * 3600.0
 OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}

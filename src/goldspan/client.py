@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
 from urllib.parse import quote, urlsplit
 
 from goldspan.errors import GoldspanError, InputError, MissingExtraError
-from goldspan.variables import secret_of
+from goldspan.plugins import secret_of
 
 try:
     from pydantic import TypeAdapter, ValidationError

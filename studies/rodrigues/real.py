@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from goldspan._draws import keys_of
+from goldspan._arrays import keys_of
 from goldspan.crowd import Crowd
 from goldspan.simulation.base import Draws
 from studies.rodrigues.data import (

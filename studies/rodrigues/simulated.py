@@ -17,7 +17,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from goldspan._draws import keys_of
+from goldspan._arrays import keys_of
 from goldspan.crowd import Crowd
 from goldspan.protocols import Runner
 from goldspan.simulation import TruthTagger, simulate_crowd

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from goldspan._draws import keys_of
+from goldspan._arrays import keys_of
 from goldspan.selection import Schedule
 from goldspan.tagger import CRF
 from studies.selection_ner.bench import Bench

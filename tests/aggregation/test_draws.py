@@ -9,7 +9,7 @@ import pyarrow.csv as pc
 import pytest
 
 import goldspan
-from goldspan._draws import draws, keys_of
+from goldspan._arrays import draws, keys_of
 from goldspan.aggregation.families import find_families
 from goldspan.aggregation.families.finding import pair_agreements
 from goldspan.aggregation.judge import hold_out

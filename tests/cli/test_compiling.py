@@ -12,7 +12,7 @@ from types import SimpleNamespace
 import pytest
 
 from campaign.tiny import SPANS, inputs_of, plan_of, write_spans
-from goldspan import _compiling
+from goldspan import protocols
 from goldspan.aggregation.registry import METHODS
 from goldspan.campaign import preflight, read_plan
 from goldspan.cli import output
@@ -96,20 +96,20 @@ def test_a_terminal_shows_how_long_it_takes_and_then_that_it_is_done(terminal, m
     now = [100.0]
     monkeypatch.setattr(output.time, "monotonic", lambda: now[0])
     with CompileNotice().shown():
-        _compiling.tell(begins=True)
+        protocols.tell(begins=True)
         terminal_sees(terminal, f"\r{TEXT} 0 s")
         now[0] += 7
         terminal_sees(terminal, f"\r{TEXT} 7 s")
-        _compiling.tell(begins=True)  # a kernel within
-        _compiling.tell(begins=False)
+        protocols.tell(begins=True)  # a kernel within
+        protocols.tell(begins=False)
         now[0] += 5
-        _compiling.tell(begins=False)
+        protocols.tell(begins=False)
         terminal_sees(terminal, f"\r{TEXT} 12 s")
         now[0] += 100  # nothing is compiled
         terminal_sees(terminal, "next run has them")
     *_, last = terminal.getvalue().split("\r\x1b[K")
     assert last == "Compiled numerical kernels in 12 s; the next run has them.\n"
-    _compiling.tell(begins=True)  # nobody listens any more
+    protocols.tell(begins=True)  # nobody listens any more
     assert terminal.getvalue().endswith(last)
 
 
@@ -126,19 +126,19 @@ def test_beside_a_progress_bar_it_is_one_plain_line(terminal):
     notice = CompileNotice()
     with notice.shown(), notice.beside_another_display():
         for _ in range(3):
-            _compiling.tell(begins=True)
-            _compiling.tell(begins=False)
+            protocols.tell(begins=True)
+            protocols.tell(begins=False)
     assert terminal.getvalue() == f"{TEXT}\n"
 
 
 def test_a_bar_that_begins_takes_the_line_away(terminal):
     notice = CompileNotice()
     with notice.shown():
-        _compiling.tell(begins=True)
+        protocols.tell(begins=True)
         terminal_sees(terminal, TEXT)
         with notice.beside_another_display():
             assert terminal.getvalue().endswith("\r\x1b[K")
-        _compiling.tell(begins=False)
+        protocols.tell(begins=False)
 
 
 @pytest.mark.parametrize("rule", sorted(preflight.ANY_METHOD))

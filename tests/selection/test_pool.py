@@ -10,8 +10,8 @@ import pytest
 from scipy.sparse import csr_matrix
 
 import goldspan
-from goldspan import _draws
-from goldspan._draws import keys_of
+from goldspan import _arrays
+from goldspan._arrays import keys_of
 from goldspan.errors import InputError
 from goldspan.selection import Pool, pool
 from goldspan.selection.pool import OnDemand, Places, PoolBuilder
@@ -106,7 +106,7 @@ def test_a_table_has_no_tokens():
 @pytest.mark.parametrize("hashed", [None, lambda _: 0, len])
 def test_every_item_is_found_by_its_id_though_hashes_meet(hashed, monkeypatch):
     if hashed is not None:
-        for module in (_draws, pool):
+        for module in (_arrays, pool):
             monkeypatch.setattr(module, "hash64", hashed)
     ids = pa.array([f"s{n}" for n in range(30)])
     places = Places(ids, keys_of(ids))

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from goldspan._draws import keys_of
+from goldspan._arrays import keys_of
 from goldspan.errors import InputError, UnknownNameError
 from goldspan.simulation.crowd import allocate, shares, weights_of
 

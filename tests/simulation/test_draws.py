@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from goldspan._draws import keys_of
+from goldspan._arrays import keys_of
 from goldspan.simulation.base import Draws
 
 

@@ -24,8 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr, stdtrit
 
-from goldspan._arrays import rows_of
-from goldspan._draws import draws, keys_of
+from goldspan._arrays import draws, keys_of, rows_of
 from goldspan.crowd import Crowd
 from goldspan.crowd.model import Answers
 

@@ -24,8 +24,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from goldspan._arrays import load_array
-from goldspan._draws import hash64, keys_of
+from goldspan._arrays import hash64, keys_of, load_array
 from goldspan.aggregation import get_aggregator
 from goldspan.aggregation.auto import Auto
 from goldspan.aggregation.base import FitContext

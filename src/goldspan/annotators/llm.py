@@ -13,7 +13,7 @@ from statistics import fmean
 from threading import Event
 from typing import TYPE_CHECKING, Annotated, Any
 
-from goldspan._draws import hash64
+from goldspan._arrays import hash64
 from goldspan.annotators.base import (
     AnnotationTask,
     Annotator,
@@ -48,8 +48,8 @@ from goldspan.annotators.prompt import (
 )
 from goldspan.errors import InputError
 from goldspan.params import IsA, Number, OneOf, Whole
+from goldspan.plugins import secret_of
 from goldspan.protocols import PoolItem
-from goldspan.variables import secret_of
 
 if TYPE_CHECKING:
     import httpx2

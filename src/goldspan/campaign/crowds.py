@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from goldspan._draws import hash64
+from goldspan._arrays import hash64
 from goldspan.campaign.clock import CampaignClock, open_clock
 from goldspan.campaign.inputs import CampaignInputs, reject_other_labels
 from goldspan.campaign.judging import (

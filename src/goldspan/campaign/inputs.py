@@ -16,8 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from goldspan._arrays import count_in_rows
-from goldspan._draws import hash64
+from goldspan._arrays import count_in_rows, hash64
 from goldspan.campaign.plan import Plan
 from goldspan.campaign.protocols import Labels
 from goldspan.crowd import Answers, Crowd, CrowdBuilder, ReadOptions, read_crowd

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from goldspan._draws import hash64
+from goldspan._arrays import hash64
 from goldspan.aggregation import Aggregator, Consensus, get_aggregator
 from goldspan.aggregation.auto import Auto
 from goldspan.aggregation.families import Families

@@ -20,7 +20,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from goldspan._draws import hash64
+from goldspan._arrays import hash64
 from goldspan.aggregation import Aggregator, Consensus
 from goldspan.aggregation.families import CAUTION, Families, families_for
 from goldspan.campaign.plan import CONSENSUS, Plan

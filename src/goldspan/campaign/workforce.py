@@ -18,7 +18,7 @@ from weakref import finalize
 import numpy as np
 import pyarrow as pa
 
-from goldspan._draws import hash64
+from goldspan._arrays import hash64
 from goldspan.aggregation.machines import KINDS as MODELS
 from goldspan.annotators.base import AnnotationTask, Estimate
 from goldspan.annotators.python import Batched

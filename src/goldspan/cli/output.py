@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import typer
 
-from goldspan import _compiling
+from goldspan import protocols
 
 if TYPE_CHECKING:
     from goldspan.crowd.report import ImportReport
@@ -346,11 +346,11 @@ class CompileNotice:
     @contextmanager
     def shown(self) -> Iterator[None]:
         """Listen while a command runs."""
-        _compiling.listen(self._hear)
+        protocols.listen(self._hear)
         try:
             yield
         finally:
-            _compiling.forget(self._hear)
+            protocols.forget(self._hear)
             self._over.set()
             ticker = self._ticker
             if ticker is not None:

@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from goldspan._draws import STEP, hash64
+from goldspan._arrays import STEP, hash64
 from goldspan.errors import InputError
 from goldspan.money import MICRO, to_micro
 from goldspan.params import Estimator, check_whole

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from goldspan._draws import hash64, keys_of
+from goldspan._arrays import hash64, keys_of
 from goldspan.crowd import Crowd
 from goldspan.errors import InputError, UnavailableError, UnknownNameError
 from goldspan.spans import tokenize

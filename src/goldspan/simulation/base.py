@@ -14,8 +14,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from goldspan._arrays import count_in_rows
-from goldspan._draws import STEP, Keys, hash64, keys_of, scattered, unit
+from goldspan._arrays import STEP, Keys, count_in_rows, hash64, keys_of, scattered, unit
 from goldspan._kernel import kernel
 from goldspan.crowd import Answers, Crowd, read_crowd
 from goldspan.crowd.labels import translate

@@ -10,8 +10,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from goldspan._arrays import rows_of
-from goldspan._draws import Keys
+from goldspan._arrays import Keys, rows_of
 from goldspan.crowd import Answers, Crowd
 from goldspan.crowd.report import ImportReport
 from goldspan.errors import InputError, UnknownNameError

@@ -12,7 +12,7 @@ from sqlalchemy.exc import ArgumentError, DatabaseError, DBAPIError, InternalErr
 from sqlalchemy.pool import NullPool
 
 from goldspan.errors import GoldspanError, InputError, MissingExtraError
-from goldspan.variables import secret_of
+from goldspan.plugins import secret_of
 
 KEPT: dict[str, Any] = {"pool_size": 16, "max_overflow": 32, "pool_use_lifo": True}
 """Connections that stay open between transactions: a server's threads each need one now and then,

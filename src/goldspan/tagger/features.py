@@ -16,8 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from goldspan._arrays import rows_of
-from goldspan._draws import hash64, keys_of
+from goldspan._arrays import hash64, keys_of, rows_of
 from goldspan.errors import InputError, UnknownNameError
 from goldspan.params import check_whole
 from goldspan.tagger.kernels import (

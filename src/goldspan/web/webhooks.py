@@ -23,10 +23,10 @@ from typing import TYPE_CHECKING, Any
 from goldspan.campaign.clock import WallTimes, wall_of
 from goldspan.client import sign_webhook
 from goldspan.errors import GoldspanError, InputError, MissingExtraError
+from goldspan.plugins import secret_of
 from goldspan.store import programs
 from goldspan.store.engine import LostError
 from goldspan.store.programs import FAILED, SENT, WAITING, Message
-from goldspan.variables import secret_of
 
 if TYPE_CHECKING:
     import httpx2

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from sqlalchemy import Connection
 
-from goldspan._draws import hash64
+from goldspan._arrays import hash64
 from goldspan.campaign.clock import wall_of
 from goldspan.campaign.crowds import ENDED
 from goldspan.campaign.inputs import CampaignInputs

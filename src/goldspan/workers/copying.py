@@ -11,8 +11,7 @@ import numpy as np
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from goldspan._arrays import count_in_rows
-from goldspan._draws import STEP
+from goldspan._arrays import STEP, count_in_rows
 from goldspan.crowd import Answers, Crowd
 from goldspan.crowd.labels import joined, translate
 from goldspan.errors import InputError

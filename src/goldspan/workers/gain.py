@@ -23,7 +23,7 @@ import numpy as np
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from goldspan._draws import Keys, draws, keys_of
+from goldspan._arrays import Keys, draws, keys_of
 from goldspan.aggregation import Consensus
 from goldspan.crowd import Crowd
 from goldspan.errors import UnknownNameError

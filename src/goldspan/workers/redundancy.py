@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from goldspan._draws import keys_of, scattered
+from goldspan._arrays import keys_of, scattered
 from goldspan._kernel import kernel
 from goldspan.aggregation import aggregate, get_aggregator
 from goldspan.aggregation.consensus import Consensus

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from goldspan._draws import keys_of
+from goldspan._arrays import keys_of
 from goldspan.errors import InputError
 from goldspan.protocols import Serial
 from goldspan.runners import Threads

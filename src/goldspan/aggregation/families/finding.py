@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from goldspan._draws import draws, keys_of
+from goldspan._arrays import draws, keys_of
 from goldspan.aggregation.families.counting import Families
 from goldspan.aggregation.kernels import (
     count_agreements,

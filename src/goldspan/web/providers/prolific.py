@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     import httpx2
 
     from goldspan.store import SqlLedger
-from goldspan.variables import secret_of
+from goldspan.plugins import secret_of
 
 # --------------------------------------------------------------------------------------------------
 # What a plan says of a study at Prolific; the token and the webhook's secret stand elsewhere.

@@ -20,8 +20,8 @@ from urllib.parse import quote_plus, urlencode
 
 from goldspan.campaign.section import SUBJECT, is_address
 from goldspan.errors import GoldspanError, MissingExtraError
+from goldspan.plugins import secret_of
 from goldspan.store.engine import BoundError
-from goldspan.variables import secret_of
 from goldspan.web.errors import Refused
 from goldspan.web.security.sessions import DESK, MINUTE, POLICY, REVIEWER
 from goldspan.web.settings import Keys, Signer
