@@ -22,9 +22,12 @@ from web.desks import running
 EXAMPLE = Path(__file__).parents[1] / "examples" / "client.py"
 
 
-@pytest.fixture(scope="module", params=[False, True], ids=["single", "spans"])
+BOTH = pytest.mark.parametrize("served", [False, True], ids=["single", "spans"], indirect=True)
+
+
+@pytest.fixture(scope="module")
 def served(request, tmp_path_factory):
-    service = worked(tmp_path_factory.mktemp("client"), spans=request.param)
+    service = worked(tmp_path_factory.mktemp("client"), spans=getattr(request, "param", False))
     with running(service) as made:
         yield made
     service.close()
@@ -41,6 +44,7 @@ def client(served, token):
         yield made
 
 
+@BOTH
 def test_what_the_desk_shows_is_read_as_it_is(served, client):
     desk, single = served.service.desk, served.service.inputs.plan.is_single
     now, seen = desk.overview(), client.overview()
@@ -64,6 +68,7 @@ def test_what_the_desk_shows_is_read_as_it_is(served, client):
     assert list(client.files()) == desk.exports()
 
 
+@BOTH
 def test_what_is_decided_is_decided(served, client):
     single = served.service.inputs.plan.is_single
     item = client.uncertain()[0].item

@@ -15,8 +15,7 @@ from goldspan.web.running import listen
 from goldspan.web.settings import Rate, Rates
 from web.played import KEYS, URL, Played
 
-WIDE = Rate(1e6, 1_000_000)
-FREE = Rates(WIDE, WIDE, WIDE, WIDE, WIDE)
+FREE = Rates(*[Rate(1e6, 1_000_000)] * 6)
 
 
 def as_json(view):
@@ -31,13 +30,15 @@ class Served(Played):
     Attributes:
         service: The campaign.
         url: Its address.
+        rates: How often things may be done; without them nobody is slowed down.
     """
 
     service: Any = None
     url: str = URL
+    rates: Rates = FREE
 
     def __post_init__(self):
-        settings = ServerSettings(KEYS, self.url, rates=FREE)
+        settings = ServerSettings(KEYS, self.url, rates=self.rates)
         self.settings = replace(settings, clock=self.service.clock)
         self.app = create_app(self.service, self.settings)
 

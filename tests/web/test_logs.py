@@ -14,7 +14,7 @@ import pytest
 from goldspan.campaign.protocols import WorkerDropped
 from goldspan.web.logs import LogFormatter, request_id
 from web.desk.conftest import worked
-from web.played import Played
+from web.played import Played, code_of
 
 PAIR = re.compile(r'([a-z_]+)=("(?:[^"\\]|\\.)*"|[^\s="\\]+)(?: |$)')
 
@@ -81,8 +81,10 @@ def test_a_refusal_is_logged_with_the_id_of_its_request(log):
 def test_a_fault_is_logged_by_place_and_not_by_its_words(log):
     played = Played()
     played.work.fails = RuntimeError("ann wrote: it rains")
-    browser = played.worker("ann")
-    assert browser.get("/api/work/me").status_code == 500
+    answer = played.worker("ann").get("/api/work/me")
+    assert (answer.status_code, code_of(answer)) == (500, "fault")
+    assert not re.search("RuntimeError|rains", answer.text)
+    assert "content-security-policy" in answer.headers
     (line,) = [one for one in lines(log) if one["level"] == "error"]
     assert (line["error"], line["route"]) == ("RuntimeError", "/api/work/me")
     assert line["where"].startswith("played.py:")

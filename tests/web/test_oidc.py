@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import time
+from contextlib import closing
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
@@ -14,12 +14,15 @@ pytest.importorskip("authlib")
 import httpx2
 
 from goldspan.campaign import read_plan
+from goldspan.campaign.section import OpenId
 from goldspan.errors import FaultsError
 from goldspan.web.security import oidc
 from goldspan.web.security.oidc import role_of
+from goldspan.web.service import open_service
+from goldspan.web.settings import Rate, Rates
 from web.desks import Served
 from web.oidc_provider import ALICE, CLIENT, SECRET, Provider
-from web.serving import Clock, plan_file
+from web.serving import KEYS, Clock, plan_file, serve
 
 MAY = {"requesters": ["alice@example.org"], "reviewers": ["sub:u-2"]}
 
@@ -35,17 +38,14 @@ def one_provider():
 def provider(one_provider):
     one_provider.person, one_provider.claims, one_provider.wrong = dict(ALICE), {}, set()
     one_provider.codes, one_provider.seen = {}, []
-    return one_provider
+    keys = one_provider.keys
+    yield one_provider
+    one_provider.keys = keys
 
 
 def open_campaign(folder, **section):
     """Open a campaign whose plan has a provider."""
-    from goldspan.web.service import open_service
-    from web.serving import KEYS
-
-    path = plan_file(folder)
-    words = "\n".join(f"{key} = {json.dumps(value)}" for key, value in section.items())
-    path.write_text(f"{path.read_text()}\n[oidc]\n{words}\n")
+    path = plan_file(folder, oidc=section)
     return open_service(path, folder / "out", KEYS, clock=Clock(round(time.time() * 1000)))
 
 
@@ -244,20 +244,12 @@ def test_a_provider_whose_description_is_wrong_is_not_used(served, provider, fau
     assert not is_in(browser)
 
 
-def test_new_keys_of_the_provider_are_looked_for(tmp_path, monkeypatch):
-    provider = Provider()
-    monkeypatch.setenv("GOLDSPAN_OIDC_SECRET", SECRET)
-    service = open_campaign(tmp_path, issuer=provider.issuer, client_id=CLIENT, local=True, **MAY)
-    try:
-        served = Served(service=service)
-        assert is_in(log_in(served)[0])
-        provider.rotate()
-        assert not is_in(log_in(served)[0])  # not asked again and again
-        monkeypatch.setattr(oidc, "PATIENCE", 0.0)
-        assert is_in(log_in(served)[0])
-    finally:
-        service.close()
-        provider.close()
+def test_new_keys_of_the_provider_are_looked_for(served, provider, monkeypatch):
+    assert is_in(log_in(served)[0])
+    provider.rotate()
+    assert not is_in(log_in(served)[0])  # not asked again and again
+    monkeypatch.setattr(oidc, "PATIENCE", 0.0)
+    assert is_in(log_in(served)[0])
 
 
 def test_the_client_needs_its_secret(served, monkeypatch):
@@ -267,23 +259,11 @@ def test_the_client_needs_its_secret(served, monkeypatch):
     assert not is_in(log_in(served)[0])
 
 
-def test_tries_are_limited_as_those_of_a_password(tmp_path, provider):
-    from goldspan.web import ServerSettings, create_app
-    from goldspan.web.settings import Rate, Rates
-    from web.serving import KEYS
-
-    service = open_campaign(tmp_path, issuer=provider.issuer, client_id=CLIENT, local=True, **MAY)
-    try:
-        served = Served(service=service)
-        rates = Rates(login=Rate(5 / 60, 5))
-        settings = ServerSettings(KEYS, served.url, clock=service.clock, rates=rates)
-        served.app = create_app(service, settings)
-        browser = served.browser()
-        codes = [browser.get("/login/oidc/callback?state=x").status_code for _ in range(7)]
-        assert codes == [403] * 5 + [429] * 2
-        assert browser.get("/login/oidc").status_code == 429
-    finally:
-        service.close()
+def test_tries_are_limited_as_those_of_a_password(served):
+    browser = Served(service=served.service, rates=Rates(login=Rate(5 / 60, 5))).browser()
+    codes = [browser.get("/login/oidc/callback?state=x").status_code for _ in range(7)]
+    assert codes == [403] * 5 + [429] * 2
+    assert browser.get("/login/oidc").status_code == 429
 
 
 def test_a_session_ends_when_the_plan_lets_others_in_or_the_password_is_reset(served, provider):
@@ -306,24 +286,13 @@ def test_a_session_ends_when_the_plan_lets_others_in_or_the_password_is_reset(se
 
 
 def test_a_campaign_without_a_provider_has_no_such_login(tmp_path):
-    from web.serving import serve
-
-    service = serve(tmp_path)
-    try:
+    with closing(serve(tmp_path)) as service:
         browser = Served(service=service).browser()
         assert browser.get("/login/oidc").status_code == 404
         assert "/login/oidc" not in browser.get("/login").text
-    finally:
-        service.close()
 
 
 # ---- who enters as what ----
-
-
-def plan_of(**section):
-    from goldspan.campaign.section import OpenId
-
-    return OpenId(issuer="https://a", client_id="c", **section)
 
 
 @pytest.mark.parametrize(
@@ -340,7 +309,10 @@ def plan_of(**section):
     ],
 )
 def test_a_claim_lets_people_in(claims, role):
-    plan = plan_of(claim="groups", requester_values=("admins",), reviewer_values=("checkers",))
+    plan = OpenId(
+        issuer="https://a", client_id="c", claim="groups", requester_values=("admins",),
+        reviewer_values=("checkers",),
+    )  # fmt: skip
     assert role_of(plan, {"sub": "u", **claims}) == role
 
 
@@ -365,8 +337,6 @@ def test_a_faulty_section_is_refused_with_the_plan(tmp_path, section, words):
 def test_the_section_is_no_part_of_what_a_campaign_is_known_by(tmp_path):
     path = plan_file(tmp_path)
     plain = read_plan(path)
-    path.write_text(
-        f'{path.read_text()}\n[oidc]\nissuer = "https://a.example"\nclient_id = "c"\n'
-        'requesters = ["alice@example.org"]\n'
-    )
+    section = {"issuer": "https://a.example", "client_id": "c", "requesters": ["sub:a"]}
+    plan_file(tmp_path, oidc=section)
     assert read_plan(path).model_dump(mode="json") == plain.model_dump(mode="json")

@@ -2,52 +2,23 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-
 import pytest
-from starlette.testclient import TestClient
 
-from goldspan.web import ServerSettings, create_app
+from web.desks import Served
 from web.played import code_of
-from web.serving import KEYS, Clock, key, open_round, serve
-
-URL = "http://127.0.0.1:8080"
+from web.serving import Clock, key, open_round, serve
 
 
 @pytest.fixture
 def served(tmp_path):
-    """Give a campaign with an open round, and its application."""
-    clock = Clock()
-    service = serve(tmp_path, clock=clock)
+    service = serve(tmp_path, clock=Clock())
     open_round(service)
-    made = SimpleNamespace(service=service, clock=clock, app=start(service, clock))
-    yield made
+    yield Served(service=service)
     service.close()
 
 
-def start(service, clock):
-    return create_app(service, ServerSettings(KEYS, URL, clock=clock))
-
-
-def browser_of(app, cookies=None):
-    made = TestClient(app, base_url=URL, follow_redirects=False)
-    made.cookies.update(cookies or {})
-    return made
-
-
-def worker_of(app, name):
-    """Return the browser of a worker who has opened a link, and the id of the link."""
-    auth = app.state.context.auth
-    ((link, token),) = auth.links.make([name], 30)
-    made = browser_of(app)
-    made.get(f"/w/{token}")
-    session = auth.sessions.read("worker", made.cookies["goldspan_worker"])
-    made.headers["X-Goldspan-CSRF"] = auth.sessions.csrf(session)
-    return made, link.id
-
-
 def test_an_answer_counts_once_and_another_under_its_key_is_refused(served):
-    ann, _ = worker_of(served.app, "ann")
+    ann = served.worker("ann")
     task = ann.post("/api/work/next", json={}).json()["task"]
     assert ann.post("/api/work/next", json={}).json()["task"] == task
     body = {"task": task["id"], "key": key(), "label": "rain"}
@@ -61,38 +32,33 @@ def test_an_answer_counts_once_and_another_under_its_key_is_refused(served):
 
 @pytest.mark.parametrize("path", ["answers", "skip", "flag", "release"])
 def test_a_task_of_another_worker_is_nobodys(served, path):
-    (ann, _), (bob, _) = worker_of(served.app, "ann"), worker_of(served.app, "bob")
+    ann, bob = served.worker("ann"), served.worker("bob")
     task = ann.post("/api/work/next", json={}).json()["task"]["id"]
-    body = {"task": task, "key": key(), "label": "rain"}
-    if path in {"skip", "flag"}:
-        body = {"task": task, "key": key(), "reason": "x"}
-    elif path == "release":
-        body = {"task": task}
+    more = {"answers": {"label": "rain"}, "release": {}}.get(path, {"reason": "x"})
+    body = {"task": task, **({"key": key()} if more else {}), **more}
     refused = bob.post(f"/api/work/{path}", json=body)
     assert (refused.status_code, code_of(refused)) == (422, "invalid")
     assert ann.post("/api/work/next", json={}).json()["task"]["id"] == task
 
 
-def test_ids_of_tasks_say_nothing_of_items(served):
-    ann, _ = worker_of(served.app, "ann")
-    answer = ann.post("/api/work/next", json={})
-    task = answer.json()["task"]
-    names = [f'"{name}"' for name in served.service.inputs.ids]
-    assert not any(name in answer.text for name in names)
+def test_a_task_shows_its_text_and_its_id_says_nothing_of_items(served):
+    answer = served.worker("ann").post("/api/work/next", json={})
+    task, inputs = answer.json()["task"], served.service.inputs
+    assert not any(f'"{name}"' in answer.text for name in inputs.ids)
     assert set(task) <= {"id", "tokens", "text", "starts", "kind", "expires", "training"}
+    item = served.service.work.tasks.item("ann", task["id"])
+    assert (task["kind"], task["tokens"]) == ("single", [])
+    assert task["text"] == inputs.pool.given[inputs.pool.place[item]]
 
 
-def test_a_worker_is_known_after_a_restart_unless_the_link_was_revoked(served):
-    (ann, _), (bob, link) = worker_of(served.app, "ann"), worker_of(served.app, "bob")
-    served.app.state.context.auth.links.revoke(link)
-    again = start(served.service, served.clock)
-    assert browser_of(again, ann.cookies).get("/api/work/me").status_code == 200
-    assert browser_of(again, bob.cookies).get("/api/work/me").status_code == 401
-
-
-def test_a_logout_is_remembered_after_a_restart(served):
-    ann, _ = worker_of(served.app, "ann")
-    cookies = dict(ann.cookies)
-    assert ann.post("/logout").status_code == 200
-    again = start(served.service, served.clock)
-    assert browser_of(again, cookies).get("/api/work/me").status_code == 401
+def test_who_was_in_is_known_after_a_restart_unless_out_or_revoked(served):
+    ann, bob, cat = map(served.worker, ("ann", "bob", "cat"))
+    cookies = dict(cat.cookies)
+    assert cat.post("/logout").status_code == 200
+    (link,) = [one.id for one in served.auth.links.all() if one.worker == "bob"]
+    served.auth.links.revoke(link)
+    again = Served(service=served.service)
+    for held, status in ((ann.cookies, 200), (bob.cookies, 401), (cookies, 401)):
+        browser = again.browser()
+        browser.cookies.update(held)
+        assert browser.get("/api/work/me").status_code == status

@@ -2,21 +2,48 @@
 
 from __future__ import annotations
 
+import atexit
+import shutil
+from contextlib import closing
+from functools import cache
+from pathlib import Path
+from tempfile import mkdtemp
+
 import pytest
 
-from web.serving import Clock, answer, open_round, serve
+from goldspan.web import open_service
+from web.serving import KEYS, Clock, answer, open_round, serve
 
 
 def worked(folder, *, spans=False, **sections):
     """Open a campaign in which three people have answered, one of them often wrong."""
-    service = serve(folder, spans=spans, clock=Clock(), **sections)
+    if sections:
+        service = play(folder, spans=spans, **sections)
+    else:
+        made, now = played(spans)
+        shutil.copytree(made, folder, dirs_exist_ok=True)
+        service = open_service(folder / "campaign.toml", folder / "out", KEYS, clock=Clock(now))
+    service.engine.look()
+    return service
+
+
+def play(folder, **options):
+    service = serve(folder, clock=Clock(), **options)
     open_round(service)
     for turn in range(6):
         for worker in ("ann.k", "bob.k", "cat.k"):
             service.clock.pass_seconds(3)
             answer(service, worker, wrong=worker == "cat.k" and turn > 2)
-    service.engine.look()
     return service
+
+
+@cache
+def played(spans):
+    """Play once per process what many tests begin with; return the folder and the time."""
+    folder = Path(mkdtemp(prefix="goldspan-played-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    with closing(play(folder, spans=spans)) as service:
+        return folder, service.clock.time
 
 
 @pytest.fixture(scope="module", params=[False, True], ids=["single", "spans"])

@@ -75,16 +75,6 @@ def test_without_a_password_nobody_can_log_in(account):
     assert not account.is_password(PASSWORD)
 
 
-def test_the_link_holds_once(account):
-    token = account.open_setup()
-    account.check_setup(token)
-    account.choose(token, PASSWORD)
-    assert account.has_password
-    assert account.is_password(PASSWORD)
-    assert not account.is_password(PASSWORD + ".")
-    refused(account, token)
-
-
 @pytest.mark.usefixtures("fast")
 def test_the_link_holds_for_an_hour(account, clock):
     first = account.open_setup()
@@ -109,13 +99,6 @@ def test_what_is_no_token_is_refused_also_before_there_is_one(account):
     token = account.open_setup()
     for bad in ("", token[:-1], token + "x", token.swapcase()):
         refused(account, bad)
-
-
-def test_a_bad_password_does_not_use_the_link_up(account):
-    token = account.open_setup()
-    with pytest.raises(Refused, match="12 to 1000"):
-        account.choose(token, "short")
-    account.check_setup(token)
 
 
 @pytest.mark.usefixtures("fast")

@@ -70,27 +70,11 @@ def test_what_another_process_revokes_ends_within_a_second():
         here.read(token)
 
 
-def test_one_that_there_is_not_cannot_be_revoked():
-    with pytest.raises(Refused, match="no link") as refused:
-        auth().links.revoke("0" * 32)
-    assert refused.value.status == 404
-
-
 @pytest.mark.parametrize("other", [{"campaign": "names-2"}, {"keys": Keys(bytes(32))}])
 def test_one_of_another_campaign_or_server_does_not_hold(other):
     _, token = one(auth(**other).links)
     with pytest.raises(Refused, match="is not valid here"):
         auth().links.read(token)
-
-
-def test_a_cookie_is_no_link_and_a_link_no_cookie():
-    made = auth()
-    link, token = one(made.links)
-    cookie = made.sessions.cookie(made.sessions.begin_work(link))
-    with pytest.raises(Refused):
-        made.links.read(cookie)
-    with pytest.raises(Refused):
-        made.sessions.read("worker", token)
 
 
 def test_a_link_with_other_facts_needs_the_secret():
