@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import threading
-import time
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
-import uvicorn
-
 from goldspan.web import ServerSettings, create_app
-from goldspan.web.running import listen
 from goldspan.web.settings import Rate, Rates
+from web.loops import in_thread
 from web.played import KEYS, URL, Played
 
 FREE = Rates(*[Rate(1e6, 1_000_000)] * 6)
@@ -46,20 +42,13 @@ class Served(Played):
 @contextmanager
 def running(service):
     """Run a service's server on a free port of this machine."""
-    with listen("127.0.0.1", 0) as listening:
-        url = f"http://127.0.0.1:{listening.getsockname()[1]}"
+
+    def make(url):
+        nonlocal served
         served = Served(service=service, url=url)
-        config = uvicorn.Config(
-            served.app, lifespan="off", log_level="error", ws="none", timeout_graceful_shutdown=1
-        )
-        server = uvicorn.Server(config)
-        thread = threading.Thread(target=server.run, args=([listening],), daemon=True)
-        thread.start()
-        until = time.monotonic() + 30
-        while not server.started:
-            assert time.monotonic() < until, "the server does not start"
-            time.sleep(0.01)
+        return served.app
+
+    served = None
+    with in_thread(make) as app:
         yield served
-        served.app.state.context.leaving.set()
-        server.should_exit = True
-        thread.join(timeout=10)
+        app.state.context.leaving.set()

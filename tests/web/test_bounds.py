@@ -2,39 +2,35 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from hashlib import blake2b
 
 import pytest
-from starlette.testclient import TestClient
 
 from goldspan.store.answers import MOST_CHANGES
 from goldspan.store.schema import usage
-from goldspan.web import ServerSettings, create_app
 from goldspan.web.desk.desk import ROWS
 from goldspan.web.models import LONGEST_NOTE
 from goldspan.web.security.sessions import DAILY
 from goldspan.web.service import open_service
-from goldspan.web.settings import Rate, Rates
-from web.played import Played, code_of
+from web.desks import Served
+from web.played import code_of
 from web.serving import KEYS, Clock, key, open_round, plan_file
 
 DAY = 86_400
 WRITES = 30
-FAST = Rates(*[Rate(1e6, 10**6)] * 6)
 PROVIDER = (
     '[provider]\nname = "prolific"\n[provider.options]\nstudy = "{s}"\ncode = "D1"\ncheck = false\n'
 )
 STUDY = "5f0000000000000000000001"
 
 
-class Site(Played):
+class Site(Served):
     """A server over a real campaign, in which nobody is slowed down."""
 
-    def __init__(self, service, clock):
-        self.service, self.clock, self.settings = service, clock, None
-        self.settings = ServerSettings(KEYS, clock=clock, rates=FAST)
-        self.app, self.ledger = create_app(service, self.settings), service.ledger
+    def __post_init__(self):
+        super().__post_init__()
+        self.ledger = self.service.ledger
 
     def size(self):
         return self.ledger.n_events
@@ -42,13 +38,10 @@ class Site(Played):
 
 @contextmanager
 def site_of(path, clock, place=None):
-    service = open_service(path, path.parent / "out", KEYS, place, clock=clock)
-    try:
+    with closing(open_service(path, path.parent / "out", KEYS, place, clock=clock)) as service:
         if not service.ledger.records("picks"):
             open_round(service)
-        yield Site(service, clock)
-    finally:
-        service.close()
+        yield Site(service=service)
 
 
 @pytest.fixture
@@ -181,13 +174,12 @@ def test_new_people_who_make_names_up_are_bounded_a_day(tmp_path, clock, new_pla
     with site_of(path, clock, place) as one, site_of(path, clock, place) as two:
 
         def come(site, n, address):
-            browser = TestClient(
-                site.app, base_url=site.settings.public_url, follow_redirects=False,
-                client=(address, 50_000),
-            )  # fmt: skip
-            pid = f"{n:024x}"
-            words = {"PROLIFIC_PID": pid, "STUDY_ID": STUDY, "SESSION_ID": f"{n + 999:024x}"}
-            return browser.get("/join/prolific", params=words)
+            words = {
+                "PROLIFIC_PID": f"{n:024x}",
+                "STUDY_ID": STUDY,
+                "SESSION_ID": f"{n + 999:024x}",
+            }
+            return site.browser(address).get("/join/prolific", params=words)
 
         for n in range(3):
             assert come([one, two][n % 2], n, f"192.0.2.{n}").status_code == 303

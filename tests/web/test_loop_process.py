@@ -13,7 +13,8 @@ import subprocess
 import sys
 import threading
 import time
-from contextlib import ExitStack
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
@@ -31,8 +32,8 @@ from goldspan.web.errors import Refused
 from goldspan.web.processes import Child, DeskServer, Hosted, LoopPart, WebPart, loop_folder
 from web.desk.conftest import worked
 from web.desks import as_json
-from web.serving import KEYS, answer, plan_file, serve
-from web.test_engine import wait_until
+from web.loops import wait_until
+from web.serving import KEYS, answer, plan_file
 from web.working import Hand
 
 pytestmark = pytest.mark.skipif(not processes.CAN_SPLIT, reason="needs sockets of Unix")
@@ -59,13 +60,10 @@ def apart(tmp_path, loop_files):
     near.close()
 
 
-@pytest.mark.parametrize("view", ["overview", "workers", "agreement", "uncertain", "items"])
-def test_a_view_is_the_same_from_another_process(apart, view):
-    assert as_json(getattr(apart.far.desk, view)()) == as_json(getattr(apart.near.desk, view)())
-
-
-def test_items_and_files_are_the_same_from_another_process(apart):
+def test_views_items_and_files_are_the_same_from_another_process(apart):
     near, far = apart.near.desk, apart.far.desk
+    for view in ("overview", "workers", "agreement", "uncertain", "items"):
+        assert as_json(getattr(far, view)()) == as_json(getattr(near, view)())
     name = near.items().items[0].item
     assert as_json(far.item(name, page=1)) == as_json(near.item(name))
     assert far.export("gold.csv") == near.export("gold.csv")
@@ -114,14 +112,11 @@ def test_a_loop_that_is_away_is_said_and_the_overview_stays(apart):
 def test_a_loop_that_begins_is_waited_for(apart):
     apart.door.close()
     apart.loop_files.socket.unlink()
-    opened = []
-    later = threading.Timer(
-        0.3, lambda: opened.append(DeskServer(apart.near.desk, apart.loop_files.socket))
-    )
-    later.start()
-    assert as_json(apart.far.desk.workers()) == as_json(apart.near.desk.workers())
-    later.join()
-    opened[0].close()
+    with ThreadPoolExecutor() as pool:
+        asked = pool.submit(apart.far.desk.workers)
+        time.sleep(0.3)
+        with closing(DeskServer(apart.near.desk, apart.loop_files.socket)):
+            assert as_json(asked.result()) == as_json(apart.near.desk.workers())
 
 
 def test_whatever_needs_labels_is_made_where_they_are():
@@ -175,46 +170,35 @@ def test_a_loop_that_cannot_begin_says_why(tmp_path, loop_files, monkeypatch):
 
 def test_the_loop_of_a_process_hears_what_others_write(tmp_path, loop_files):
     """Also that the campaign ends, and that no other process may steer meanwhile."""
-    pages = serve(tmp_path)
-    pages.close()
-    with ExitStack() as stack:
-        pages = stack.enter_context(
-            _closing(
-                open_service(
-                    tmp_path / "campaign.toml", tmp_path / "out", KEYS, watcher=loop_files.watcher
-                )
-            )
-        )
-        leaving = threading.Event()
-        part = LoopPart(Hosted.of(pages, loop_files, None))
-        codes = []
-        loop = threading.Thread(target=lambda: codes.append(part.run(leaving)))
-        loop.start()
-        stack.callback(loop.join)
-        stack.callback(leaving.set)
-        wait_until(lambda: pages.engine.live.state == "waiting")
+    plan, out = plan_file(tmp_path), tmp_path / "out"
+    open_service(plan, out, KEYS).close()
+    leaving = threading.Event()
+    with closing(open_service(plan, out, KEYS, watcher=loop_files.watcher)) as pages:
+        with ThreadPoolExecutor() as pool:
+            loop = pool.submit(LoopPart(Hosted.of(pages, loop_files, None)).run, leaving)
+            try:
+                wait_until(lambda: pages.engine.live.state == "waiting")
 
-        def work():
-            done = [answer(pages, worker) for worker in ("ann", "bob", "cid")]
-            if not any(done):
-                time.sleep(0.1)
-            return pages.work.is_over()
+                def work():
+                    done = [answer(pages, worker) for worker in ("ann", "bob", "cid")]
+                    if not any(done):
+                        time.sleep(0.1)
+                    return pages.work.is_over()
 
-        wait_until(work, 120)
-        assert pages.engine.live.decision.rule == "rounds"
-        assert pages.desk.overview().state == "ended"
-        wait_until((tmp_path / "out" / "gold.csv").exists)
-    assert codes == [0]
-
-
-def _closing(service):
-    from contextlib import closing
-
-    return closing(service)
+                wait_until(work)
+                assert pages.engine.live.decision.rule == "rounds"
+                assert pages.desk.overview().state == "ended"
+                wait_until((out / "gold.csv").exists)
+            finally:
+                leaving.set()
+        assert loop.result() == 0
 
 
 # --------------------------------------------------------------------------------------------------
 # Real processes
+
+NEEDS_LINUX = pytest.mark.skipif(not Path("/proc").is_dir(), reason="needs Linux")
+RESTARTED = "has ended (signal SIGKILL) and is started again"
 
 
 def children(pid):
@@ -227,7 +211,7 @@ def children(pid):
 
 def started_by(process, n=1):
     """Return the processes that a server starts."""
-    wait_until(lambda: len(children(process.pid)) == n, 120)
+    wait_until(lambda: len(children(process.pid)) == n)
     return children(process.pid)
 
 
@@ -238,7 +222,7 @@ def is_alive(pid):
         return False
 
 
-@pytest.mark.skipif(not Path("/proc").is_dir(), reason="needs Linux")
+@NEEDS_LINUX
 @pytest.mark.torture(
     "the process of the loop is killed while people label",
     "it is started again, the campaign ends, no answer is lost or doubled",
@@ -260,9 +244,9 @@ def test_a_killed_loop_is_started_again_and_nobody_waits(tmp_path, start):
         for _ in range(4):
             assert took.acquire(timeout=120)
         os.kill(first, signal.SIGKILL)
-        wait_until(lambda: [one for one in children(process.pid) if one != first], 120)
+        wait_until(lambda: [one for one in children(process.pid) if one != first])
         with open_ledger(out / "campaign.sqlite") as ledger:
-            wait_until(lambda: any(one["stop"] for one in ledger.records("stop").values()), 120)
+            wait_until(lambda: any(one["stop"] for one in ledger.records("stop").values()))
         wait_until((out / "gold.csv").exists, 60)
         (second,) = children(process.pid)
         process.send_signal(signal.SIGINT)
@@ -272,7 +256,7 @@ def test_a_killed_loop_is_started_again_and_nobody_waits(tmp_path, start):
         for thread in threads:
             thread.join()
     assert process.returncode == 130
-    assert "has ended (signal SIGKILL) and is started again" in log
+    assert RESTARTED in log
     assert "Traceback" not in log
     assert not is_alive(second)
     assert [fault for hand in hands for fault in hand.faults] == []
@@ -284,8 +268,9 @@ def test_a_killed_loop_is_started_again_and_nobody_waits(tmp_path, start):
     assert len(answers) >= counting > 10
 
 
-@pytest.mark.skipif(not Path("/proc").is_dir(), reason="needs Linux")
-def test_the_loop_ends_with_a_killed_server_and_the_next_one_begins(tmp_path, start):
+@NEEDS_LINUX
+def test_the_loop_ends_with_a_killed_server_and_the_next_server_starts_it_again(tmp_path, start):
+    """Each of the two is killed while it begins."""
     plan = plan_file(tmp_path)
     process, _ = start(plan, tmp_path / "out")
     (loop,) = started_by(process)
@@ -293,34 +278,14 @@ def test_the_loop_ends_with_a_killed_server_and_the_next_one_begins(tmp_path, st
     process.communicate()
     wait_until(lambda: not is_alive(loop))
     again, _ = start(plan, tmp_path / "out")
-    again.send_signal(signal.SIGINT)
-    _, log = again.communicate(timeout=60)
-    assert again.returncode == 130
-    assert "Traceback" not in log
-
-
-@pytest.mark.skipif(not Path("/proc").is_dir(), reason="needs Linux")
-def test_a_loop_that_dies_before_it_begins_is_started_again(tmp_path, start):
-    """And the server need not wait for one that begins."""
-    process, _ = start(plan_file(tmp_path), tmp_path / "out")
-    (first,) = started_by(process)
+    (first,) = started_by(again)
     os.kill(first, signal.SIGKILL)
-    wait_until(lambda: [one for one in children(process.pid) if one != first], 120)
-    process.send_signal(signal.SIGTERM)
-    _, log = process.communicate(timeout=60)
-    assert process.returncode == 130
-    assert "has ended (signal SIGKILL) and is started again" in log
+    wait_until(lambda: [one for one in children(again.pid) if one != first])
+    again.send_signal(signal.SIGTERM)
+    _, log = again.communicate(timeout=120)
+    assert again.returncode == 130
+    assert RESTARTED in log
     assert "Traceback" not in log
-
-
-@pytest.mark.skipif(not Path("/proc").is_dir(), reason="needs Linux")
-def test_a_loop_that_begins_ends_with_a_killed_server(tmp_path, start):
-    """What it loads takes longer."""
-    process, _ = start(plan_file(tmp_path), tmp_path / "out")
-    (loop,) = started_by(process)
-    process.kill()
-    process.communicate()
-    wait_until(lambda: not is_alive(loop))
 
 
 LOADS_FOR_LONG = """
@@ -382,42 +347,42 @@ class OpensForLong:
         time.sleep(120)
 
 
-def test_a_child_that_has_ended_before_it_was_told_what_to_do_is_started_again(monkeypatch):
-    monkeypatch.setattr(processes, "FIRST", 0.02)
-    monkeypatch.setattr(Child, "_start", lambda _: _ended())
-    said = []
-    child = Child("the loop of weather", SimpleNamespace(run=None), failed=said.append)
-    child.start()
-    wait_until(lambda: len(said) >= 2)
-    child.stop()
-    assert said[0] == "the loop of weather has ended (exit code 3) and is started again"
-
-
-def test_a_child_that_cannot_be_started_is_tried_again(monkeypatch):
-    def fail(_):
-        raise OSError(errno.ENOMEM, os.strerror(errno.ENOMEM))
-
-    monkeypatch.setattr(processes, "FIRST", 0.02)
-    monkeypatch.setattr(Child, "_start", fail)
-    said = []
-    child = Child("the loop of weather", SimpleNamespace(run=None), failed=said.append)
-    child.start()
-    wait_until(lambda: len(said) >= 2)
-    child.stop()
-    assert "it cannot be started: Cannot allocate memory" in said[1]
-
-
-def test_a_child_that_fails_again_and_again_waits_longer(monkeypatch, caplog):
+@pytest.fixture
+def failing(monkeypatch):
+    """Starts a child that cannot live, and returns what is said of it, so many times or more."""
     monkeypatch.setattr(processes, "FIRST", 0.02)
     monkeypatch.setattr(processes, "MOST", 0.08)
-    monkeypatch.setattr(Child, "_start", lambda _: _short())
-    said = []
-    child = Child("the loop of weather", SimpleNamespace(run=None), failed=said.append)
-    child.start()
-    wait_until(lambda: len(said) >= 4)
-    child.stop()
+
+    def go(begin, times):
+        monkeypatch.setattr(Child, "_start", lambda _: begin())
+        said = []
+        child = Child("the loop of weather", SimpleNamespace(run=None), failed=said.append)
+        child.start()
+        wait_until(lambda: len(said) >= times)
+        child.stop()
+        return said
+
+    return go
+
+
+ENDED = "the loop of weather has ended (exit code 3) and is started again"
+
+
+def test_a_child_that_has_ended_before_it_was_told_what_to_do_is_started_again(failing):
+    assert failing(_ended, 2)[0] == ENDED
+
+
+def test_a_child_that_cannot_be_started_is_tried_again(failing):
+    def fail():
+        raise OSError(errno.ENOMEM, os.strerror(errno.ENOMEM))
+
+    assert "it cannot be started: Cannot allocate memory" in failing(fail, 2)[1]
+
+
+def test_a_child_that_fails_again_and_again_waits_longer(failing, caplog):
+    said = failing(_short, 4)
     n = len(said)
-    assert said[0] == "the loop of weather has ended (exit code 3) and is started again"
+    assert said[0] == ENDED
     waits = [float(re.search(r"in ([\d.]+) seconds", line)[1]) for line in caplog.messages[:4]]
     assert waits == [0.02, 0.04, 0.08, 0.08]
     time.sleep(0.2)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import re
 import signal
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -14,50 +15,36 @@ from starlette.testclient import TestClient
 from goldspan.errors import InputError
 from goldspan.web import ServerSettings, create_app
 from goldspan.web.app import Listed, create_list, find_plans, list_context, open_list
-from web.played import code_of
-from web.serving import KEYS, Clock, key, open_round, plan_file
-from web.serving import serve as opened
+from web.desks import FREE
+from web.played import URL, code_of
+from web.serving import KEYS, Clock, key, open_round, plan_file, serve
 
-URL = "http://127.0.0.1:8080"
 WORDS = "a sentence that only I would write"
 HTTPS = "https://labels.example.org"
 
 
-def file_of(folder, title, **sections):
-    folder.mkdir(parents=True)
-    return plan_file(folder, name=title, **sections)
-
-
-@pytest.fixture(params=[URL, HTTPS])
-def shelf(request, tmp_path):
+@pytest.fixture(scope="module", params=[URL, HTTPS])
+def shelf(request, tmp_path_factory):
     """Two campaigns with the same workers and, at worst, the same secret; and a broken one."""
-    url = request.param
+    url, folder = request.param, tmp_path_factory.mktemp("several")
     with ExitStack() as stack:
-        settings = ServerSettings(KEYS, url)
+        settings = ServerSettings(KEYS, url, rates=FREE)
         listed, services = [], {}
         for name in ("cats", "dogs"):
-            service = opened(
-                _made(tmp_path / name),
-                clock=Clock(),
-                name=f"{name}-plan",
-                page={"title": f"About {name}"},
-            )
-            stack.callback(service.close)
+            (folder / name).mkdir()
+            title = {"name": f"{name}-plan", "page": {"title": f"About {name}"}}
+            service = stack.enter_context(closing(serve(folder / name, clock=Clock(), **title)))
             open_round(service)
-            app = create_app(service, ServerSettings(KEYS, url, prefix=f"/c/{name}"))
+            app = create_app(service, replace(settings, prefix=f"/c/{name}"))
             listed.append(Listed(name, app))
             services[name] = service
         listed.append(Listed("fish", error="the pool is not there"))
-        ledger = stack.enter_context(open_list(_made(tmp_path / "out")))
-        context = list_context(ledger, settings)
-        app = create_list(context, listed)
-        yield SimpleNamespace(app=app, url=url, context=context, services=services,
-                              of={one.name: one for one in listed})  # fmt: skip
-
-
-def _made(folder):
-    folder.mkdir()
-    return folder
+        (folder / "out").mkdir()
+        context = list_context(stack.enter_context(open_list(folder / "out")), settings)
+        yield SimpleNamespace(
+            app=create_list(context, listed), url=url, context=context, services=services,
+            of={one.name: one for one in listed},
+        )  # fmt: skip
 
 
 def browser(shelf, cookies=None):
@@ -244,21 +231,20 @@ def test_plans_are_found_in_folders_and_named(tmp_path):
     assert list(find_plans([tmp_path])) == ["cats---dogs", "news"]
     with pytest.raises(InputError, match="would both be at /c/news"):
         find_plans([tmp_path, tmp_path / "news.toml"])
+    (tmp_path / "empty").mkdir()
     with pytest.raises(InputError, match="no plan in"):
-        find_plans([_made(tmp_path / "empty")])
+        find_plans([tmp_path / "empty"])
 
 
 def test_a_folder_is_served_though_one_plan_is_broken(tmp_path, start):
     """The real command: two campaigns that compute in processes of their own, and a third."""
-    for name in ("cats", "dogs"):
-        crowd = {
-            "source": "web",
-            "annotators": [f"{who} of {name}" for who in ("ann", "bob", "cid")],
-        }
-        file_of(tmp_path / "plans" / name, name, crowd=crowd)
-    file_of(tmp_path / "plans" / "fish", "fish")
-    (tmp_path / "plans" / "fish" / "pool.jsonl").unlink()
-    process, said = start(tmp_path / "plans", tmp_path / "out", "--json", until="\n}\n")
+    plans = tmp_path / "plans"
+    for name in ("cats", "dogs", "fish"):
+        (plans / name).mkdir(parents=True)
+        annotators = [f"{who} of {name}" for who in ("ann", "bob", "cid")]
+        plan_file(plans / name, name=name, crowd={"source": "web", "annotators": annotators})
+    (plans / "fish" / "pool.jsonl").unlink()
+    process, said = start(plans, tmp_path / "out", "--json", until="\n}\n")
     facts = json.loads(said)
     assert [row["name"] for row in facts["campaigns"]] == ["cats", "dogs"]
     (lost,) = facts["not_served"]

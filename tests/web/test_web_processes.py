@@ -20,9 +20,9 @@ from goldspan.web.errors import Refused
 from goldspan.web.security import account
 from goldspan.web.security.account import FREE, Delays, StoredBuckets, StoredDelays
 from goldspan.web.settings import Rate
+from web.loops import wait_until
 from web.serving import KEYS, Clock, plan_file
 from web.serving import serve as opened
-from web.test_engine import wait_until
 from web.test_kill import Place
 from web.test_loop_process import children, is_alive
 from web.working import Hand

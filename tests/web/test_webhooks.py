@@ -11,26 +11,36 @@ import subprocess
 import sys
 import threading
 import time
-from contextlib import contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from functools import partial
 from hashlib import sha256
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
+import httpx2
 import pytest
+from typer.testing import CliRunner
 
+from campaign.tiny import plan_of, toml, write_files
 from goldspan.campaign import read_plan
+from goldspan.campaign.section import EVENTS
+from goldspan.cli import app
 from goldspan.client import read_webhook
 from goldspan.errors import FaultsError, InputError
-from goldspan.store import programs
+from goldspan.spans import Codec
+from goldspan.store import create_ledger, programs
+from goldspan.store.verify import verify
 from goldspan.web import webhooks as hooks
 from goldspan.web.engine import end
+from goldspan.web.service import open_service
 from goldspan.web.webhooks import Webhooks, is_public
 from web.desks import Served
-from web.serving import Clock, answer, open_round, plan_file
+from web.loops import wait_until
+from web.serving import KEYS, Clock, answer, open_round, plan_file
 
 SECRET = "a-secret-of-more-than-24-characters"
 PATIENCE = 300
 """Seconds: a machine may be slow."""
+until = partial(wait_until, seconds=PATIENCE)
 URL = "https://example.org/hook?key=hidden"
 
 
@@ -102,24 +112,41 @@ def table(url, **more):
             "answers_every": 1.0, **more}  # fmt: skip
 
 
-def open_campaign(folder, *tables, **sections):
+def open_campaign(folder, *tables):
     """Open a campaign with webhooks, whose loop does not run."""
-    path = plan_file(folder, **sections)
+    path = plan_file(folder)
     words = "\n".join(
         "[[webhooks]]\n" + "\n".join(f"{k} = {json.dumps(v)}" for k, v in one.items())
         for one in tables
     )
     path.write_text(f"{path.read_text()}\n{words}\n")
-    from goldspan.web.service import open_service
-    from web.serving import KEYS
-
     return open_service(path, folder / "out", KEYS, clock=Clock())
 
 
+@pytest.fixture
+def opened(tmp_path):
+    """Opens the campaign with webhooks: they are told what comes from here on."""
+    with ExitStack() as stack:
+
+        def go(*tables):
+            service = stack.enter_context(closing(open_campaign(tmp_path, *tables)))
+            service.begin()
+            service.webhooks.gathering.begin()
+            open_round(service)
+            return service
+
+        yield go
+
+
+@pytest.fixture
+def service(opened, receiver):
+    return opened(table(receiver.url))
+
+
 @contextmanager
-def sending(service):
+def sending(service, **more):
     """Gather and send."""
-    sender = Webhooks(service.inputs, service.ledger, service.clock, service.desk.names)
+    sender = Webhooks(service.inputs, service.ledger, service.clock, service.desk.names, **more)
     sender.start()
     try:
         yield sender
@@ -127,11 +154,10 @@ def sending(service):
         sender.stop()
 
 
-def until(holds):
-    until = time.monotonic() + PATIENCE
-    while not holds():
-        assert time.monotonic() < until
-        time.sleep(0.02)
+def tried(service, n=1):
+    """Wait until the last message was tried so often, and return it."""
+    wait_until(lambda: any(one.tries == n for one in service.webhooks.deliveries()), PATIENCE)
+    return service.webhooks.deliveries()[0]
 
 
 def all_sent(service):
@@ -156,17 +182,7 @@ def play(service, turns=3, workers=("ann.k", "bob.k")):
     return n
 
 
-@pytest.fixture
-def service(tmp_path, receiver):
-    made = open_campaign(tmp_path, table(receiver.url))
-    made.begin()
-    made.webhooks.gathering.begin()
-    yield made
-    made.close()
-
-
 def test_rounds_answers_and_the_end_are_told_once_each(service, receiver):
-    open_round(service)
     n = play(service, turns=12, workers=("ann.k", "bob.k", "cat.k"))
     open_round(service)  # closes the first one
     end(service.ledger, service.clock())
@@ -175,7 +191,7 @@ def test_rounds_answers_and_the_end_are_told_once_each(service, receiver):
         until(lambda: len(receiver.got) >= 3 and all_sent(service))
     found = receiver.messages()
     assert len({one.id for one in found}) == len(found)
-    by = {event: [one for one in found if one.event == event] for event in hooks_events()}
+    by = {event: [one for one in found if one.event == event] for event in EVENTS}
     assert [one.data["round"] for one in by["round.closed"]] == list(
         range(1, len(service.ledger.records("round")) + 1)
     )
@@ -192,14 +208,7 @@ def test_rounds_answers_and_the_end_are_told_once_each(service, receiver):
     assert not any(name in text for name in ("ann.k", "bob.k", "cat.k", "rain", "spent"))
 
 
-def hooks_events():
-    from goldspan.campaign.section import EVENTS
-
-    return EVENTS
-
-
 def test_the_signature_is_that_of_standard_webhooks(service, receiver):
-    open_round(service)
     play(service, 1)
     with sending(service):
         receiver.wait(1)
@@ -215,13 +224,11 @@ def test_the_signature_is_that_of_standard_webhooks(service, receiver):
 
 def test_what_is_not_taken_is_sent_again_with_growing_pauses(service, receiver):
     receiver.answers = [500, 503, 302, 404, 429]
-    open_round(service)
     play(service, 1)
     with sending(service):
         for n in range(1, 6):
             receiver.wait(n)
-            until(lambda n=n: service.webhooks.deliveries()[0].tries == n)
-            (one,) = service.webhooks.deliveries()
+            one = tried(service, n)
             assert (one.state, one.status) == ("waiting", receiver.got[-1][0])
             pause = (one.due - one.changed) / 1000
             assert 0.75 * 5 * 2 ** (n - 1) <= pause <= 1.25 * 5 * 2 ** (n - 1)
@@ -237,7 +244,6 @@ def test_what_is_not_taken_is_sent_again_with_growing_pauses(service, receiver):
 
 def test_answers_that_come_while_a_receiver_is_down_come_in_one_message_after_it(service, receiver):
     receiver.answers = [500] * 1_000
-    open_round(service)
     first = play(service, 1)
     service.webhooks.gathering.look()
     with sending(service):
@@ -250,19 +256,21 @@ def test_answers_that_come_while_a_receiver_is_down_come_in_one_message_after_it
     assert sizes == [first, more]
 
 
-def test_after_three_days_a_message_is_given_up_and_can_be_sent_again(service, receiver):
-    receiver.answers = [500, 410]
-    open_round(service)
+@pytest.mark.parametrize("answers", [[410], [500, 500]])
+def test_a_message_that_is_unwanted_or_three_days_old_is_given_up_and_can_be_sent_again(
+    service, receiver, answers
+):
+    receiver.answers = [*answers]
     play(service, 1)
     with sending(service):
-        until(lambda: service.webhooks.deliveries() and service.webhooks.deliveries()[0].tries == 1)
-        service.clock.pass_seconds(3 * 86_400)
-        until(lambda: service.webhooks.deliveries()[0].tries == 2)
-        (one,) = service.webhooks.deliveries()
-        assert (one.state, one.why) == ("failed", "status 410")
+        one = tried(service)
+        for n in range(2, len(answers) + 1):
+            service.clock.pass_seconds(3 * 86_400)
+            one = tried(service, n)
+        assert (one.state, one.why) == ("failed", f"status {answers[-1]}")
         service.clock.pass_seconds(86_400)
         time.sleep(0.1)
-        assert len(receiver.got) == 2
+        assert len(receiver.got) == len(answers)
         desk = Served(service=service).requester()
         path = f"/api/desk/webhooks/{one.number}/retry"
         assert desk.post(path).json() == {"number": one.number, "again": True}
@@ -274,18 +282,8 @@ def test_after_three_days_a_message_is_given_up_and_can_be_sent_again(service, r
     assert (shown["hooks"][0]["sent"], shown["hooks"][0]["waiting"]) == (1, 0)
 
 
-def test_a_message_that_is_too_old_is_given_up(service, receiver):
-    receiver.answers = [500, 500]
-    open_round(service)
-    play(service, 1)
-    with sending(service):
-        until(lambda: service.webhooks.deliveries() and service.webhooks.deliveries()[0].tries == 1)
-        service.clock.pass_seconds(3 * 86_400)
-        until(lambda: service.webhooks.deliveries()[0].state == "failed")
-
-
 def test_a_receiver_that_is_slow_or_down_delays_no_other_and_no_answer(
-    tmp_path, receiver, monkeypatch
+    opened, receiver, monkeypatch
 ):
     monkeypatch.setattr(hooks, "SECONDS", 0.5)
     slow, released = Receiver(), threading.Event()
@@ -300,14 +298,11 @@ def test_a_receiver_that_is_slow_or_down_delays_no_other_and_no_answer(
                 return
 
     slow.answers = [drip] * 50
-    service = open_campaign(
-        tmp_path, table(slow.url, name="slow"), table(receiver.url, name="quick"),
+    service = opened(
+        table(slow.url, name="slow"), table(receiver.url, name="quick"),
         table("http://127.0.0.1:9/", name="down"),
     )  # fmt: skip
     try:
-        service.begin()
-        service.webhooks.gathering.begin()
-        open_round(service)
         with sending(service):
             n = 0
             for turn in range(3):
@@ -321,7 +316,6 @@ def test_a_receiver_that_is_slow_or_down_delays_no_other_and_no_answer(
         assert whys["down"] == "ConnectError"
     finally:
         released.set()
-        service.close()
         slow.close()
 
 
@@ -337,13 +331,11 @@ service.webhooks._thread.join()
 """
 
 
-def test_a_kill_between_sending_and_noting_sends_the_same_message_again(tmp_path, receiver):
+def test_a_kill_between_sending_and_noting_sends_the_same_message_again(
+    tmp_path, service, opened, receiver
+):
     released = threading.Event()
     receiver.answers = [lambda _: released.wait(PATIENCE)]
-    service = open_campaign(tmp_path, table(receiver.url))
-    service.begin()
-    service.webhooks.gathering.begin()
-    open_round(service)
     n = play(service, 1)
     service.close()
     words = [sys.executable, "-c", CHILD, tmp_path / "campaign.toml", tmp_path / "out"]
@@ -354,57 +346,35 @@ def test_a_kill_between_sending_and_noting_sends_the_same_message_again(tmp_path
         finally:
             child.kill()
             released.set()
-    from goldspan.web.service import open_service
-    from web.serving import KEYS
-
-    again = open_service(tmp_path / "campaign.toml", tmp_path / "out", KEYS, clock=Clock())
-    try:
-        with sending(again):
-            receiver.wait(2)
-            until(lambda: all_sent(again))
-        (found,) = receiver.messages()
-        assert len(found.data["answers"]) == n
-        first = {name.lower(): value for name, value in receiver.got[0][1].items()}
-        assert (first["webhook-id"], receiver.got[0][2]) == (found.id, receiver.got[1][2])
-    finally:
-        again.close()
+    again = opened(table(receiver.url))
+    with sending(again):
+        receiver.wait(2)
+        until(lambda: all_sent(again))
+    (found,) = receiver.messages()
+    assert len(found.data["answers"]) == n
+    first = {name.lower(): value for name, value in receiver.got[0][1].items()}
+    assert (first["webhook-id"], receiver.got[0][2]) == (found.id, receiver.got[1][2])
 
 
-def test_a_kill_before_anything_was_gathered_loses_nothing(tmp_path, receiver):
-    service = open_campaign(tmp_path, table(receiver.url))
-    service.begin()
-    service.webhooks.gathering.begin()
-    open_round(service)
+def test_a_kill_before_anything_was_gathered_loses_nothing(service, opened, receiver):
     n = play(service, 3)
     service.ledger.close()  # without a word
-    from goldspan.web.service import open_service
-    from web.serving import KEYS
-
-    again = open_service(tmp_path / "campaign.toml", tmp_path / "out", KEYS, clock=Clock())
-    try:
-        with sending(again):
-            until(lambda: all_told(again, receiver, n))
-    finally:
-        again.close()
+    again = opened(table(receiver.url))
+    with sending(again):
+        until(lambda: all_told(again, receiver, n))
 
 
-def test_what_was_before_a_webhook_is_not_told(tmp_path, receiver):
-    service = open_campaign(tmp_path, table(receiver.url))
-    try:
-        service.begin()
-        open_round(service)
-        play(service, 2)
-        with sending(service):
-            n = play(service, 1)
-            until(lambda: all_told(service, receiver, n))
-    finally:
-        service.close()
+def test_what_was_before_a_webhook_is_not_told(opened, receiver):
+    service = opened()
+    play(service, 2)
+    service.close()
+    service = opened(table(receiver.url))
+    with sending(service):
+        n = play(service, 1)
+        until(lambda: all_told(service, receiver, n))
 
 
 def test_gathering_grows_no_log_and_verify_finds_nothing(service):
-    from goldspan.store.verify import verify
-
-    open_round(service)
     play(service, 2)
     before = service.ledger.n_events
     assert service.webhooks.gathering.look() == 1
@@ -414,7 +384,6 @@ def test_gathering_grows_no_log_and_verify_finds_nothing(service):
 
 @pytest.mark.usefixtures("receiver")
 def test_what_was_sent_long_ago_is_deleted(service):
-    open_round(service)
     play(service, 1)
     with sending(service):
         until(lambda: all_sent(service))
@@ -428,99 +397,65 @@ def test_what_was_sent_long_ago_is_deleted(service):
 # ---- where messages may go ----
 
 
-@pytest.mark.parametrize(
-    "addresses",
-    [["127.0.0.1"], ["10.1.2.3"], ["169.254.169.254"], ["::1"], ["fd00::1"], ["0.0.0.0"],
-     ["93.184.215.14", "192.168.1.1"], ["::ffff:127.0.0.1"], ["100.64.0.1"], ["224.0.0.1"],
-     ["64:ff9b::a00:1"], ["2002:7f00:1::"], []],
-    ids=str,
-)  # fmt: skip
-def test_nothing_is_sent_to_this_machine_or_a_private_network(tmp_path, receiver, addresses):
-    service = open_campaign(tmp_path, {**table(receiver.url), "url": URL, "local": False})
-    try:
-        service.begin()
-        service.webhooks.gathering.begin()
-        open_round(service)
-        play(service, 1)
-        sender = Webhooks(
-            service.inputs, service.ledger, service.clock, service.desk.names,
-            resolve=lambda *_: addresses,
-        )  # fmt: skip
-        sender.start()
-        until(lambda: any(one.tries for one in sender.deliveries()))
-        sender.stop()
-        assert "address" in sender.deliveries()[0].why
-        assert receiver.got == []
-    finally:
-        service.close()
+@pytest.mark.parametrize("addresses", [["127.0.0.1"], ["93.184.215.14", "192.168.1.1"], []])
+def test_nothing_is_sent_to_this_machine_or_a_private_network(opened, receiver, addresses):
+    service = opened({**table(receiver.url), "url": URL, "local": False})
+    play(service, 1)
+    with sending(service, resolve=lambda *_: addresses):
+        assert "address" in tried(service).why
+    assert receiver.got == []
+
+
+def test_an_address_of_a_private_network_or_none_is_not_public():
+    for address in (
+        "10.1.2.3", "169.254.169.254", "::1", "fd00::1", "0.0.0.0", "::ffff:127.0.0.1",
+        "100.64.0.1", "224.0.0.1", "64:ff9b::a00:1", "2002:7f00:1::", "example.org",
+    ):  # fmt: skip
+        assert not is_public(address)
+    assert is_public("2606:2800:21f:cb07:6820:80da:af6b:8b2c")
 
 
 def test_whatever_fails_the_try_counts_and_the_next_one_waits(service):
     def resolve(*_):
         raise UnicodeError("label too long")
 
-    open_round(service)
     play(service, 1)
-    sender = Webhooks(
-        service.inputs, service.ledger, service.clock, service.desk.names, resolve=resolve
-    )
-    sender.start()
-    until(lambda: any(one.tries for one in sender.deliveries()))
-    sender.stop()
-    (one,) = sender.deliveries()
+    with sending(service, resolve=resolve):
+        one = tried(service)
     assert (one.state, one.why, one.tries) == ("waiting", "UnicodeError", 1)
     assert one.due > service.clock()
 
 
-def test_what_waits_for_a_webhook_that_left_the_plan_is_given_up(tmp_path, receiver):
-    service = open_campaign(tmp_path, table(receiver.url, name="old"))
-    service.begin()
-    service.webhooks.gathering.begin()
-    open_round(service)
+def test_what_waits_for_a_webhook_that_left_the_plan_is_given_up(opened, receiver):
+    service = opened(table(receiver.url, name="old"))
     play(service, 1)
     service.webhooks.gathering.look()
     (one,) = service.webhooks.deliveries()
-    service.close()
     for tables in ([table(receiver.url, name="new")], [], [table(receiver.url, name="old")]):
-        service = open_campaign(tmp_path, *tables)
-        try:
-            service.begin()
-            with sending(service):
-                pass
-            (same,) = service.webhooks.deliveries()
-            assert (same.number, same.state) == (one.number, "failed")
-            assert same.why == "the plan no longer has this webhook"
-            back = bool(tables) and tables[0]["name"] == "old"
-            assert service.webhooks.send_again(one.number) == back
-        finally:
-            service.close()
+        service.close()
+        service = opened(*tables)
+        with sending(service):
+            pass
+        (same,) = service.webhooks.deliveries()
+        assert (same.number, same.state) == (one.number, "failed")
+        assert same.why == "the plan no longer has this webhook"
+        back = bool(tables) and tables[0]["name"] == "old"
+        assert service.webhooks.send_again(one.number) == back
     assert receiver.got == []  # what came while it was away is not told later
 
 
-def test_the_address_that_was_checked_is_the_one_that_is_used(tmp_path):
-    import httpx2
-
+def test_the_address_that_was_checked_is_the_one_that_is_used(opened):
     asked = []
 
     def take(request):
         asked.append(request)
         return httpx2.Response(200)
 
-    service = open_campaign(tmp_path, {**table(URL), "url": URL, "local": False})
-    try:
-        service.begin()
-        service.webhooks.gathering.begin()
-        open_round(service)
-        play(service, 1)
-        sender = Webhooks(
-            service.inputs, service.ledger, service.clock, service.desk.names,
-            resolve=lambda *_: ["93.184.215.14"], transport=httpx2.MockTransport(take),
-        )  # fmt: skip
-        sender.start()
+    service = opened({**table(URL), "url": URL, "local": False})
+    play(service, 1)
+    transport = httpx2.MockTransport(take)
+    with sending(service, resolve=lambda *_: ["93.184.215.14"], transport=transport):
         until(lambda: asked)
-        sender.stop()
-    finally:
-        service.close()
     (request,) = asked
     assert request.url.host == "93.184.215.14"
     assert request.headers["Host"] == "example.org"
@@ -528,23 +463,12 @@ def test_the_address_that_was_checked_is_the_one_that_is_used(tmp_path):
     assert request.url.raw_path == b"/hook?key=hidden"
 
 
-def test_an_address_that_is_none_is_not_public():
-    assert not is_public("example.org")
-    assert is_public("2606:2800:21f:cb07:6820:80da:af6b:8b2c")
-
-
-def test_logs_and_the_desk_do_not_show_the_address_or_the_secret(tmp_path, caplog):
-    service = open_campaign(tmp_path, {**table(URL), "url": "http://127.0.0.1:9/hook?key=hidden"})
-    try:
-        service.begin()
-        service.webhooks.gathering.begin()
-        open_round(service)
-        play(service, 1)
-        with caplog.at_level(logging.DEBUG), sending(service):
-            until(lambda: any(one.tries for one in service.webhooks.deliveries()))
-        shown = Served(service=service).requester().get("/api/desk/webhooks").text
-    finally:
-        service.close()
+def test_logs_and_the_desk_do_not_show_the_address_or_the_secret(opened, caplog):
+    service = opened({**table(URL), "url": "http://127.0.0.1:9/hook?key=hidden"})
+    play(service, 1)
+    with caplog.at_level(logging.DEBUG), sending(service):
+        tried(service)
+    shown = Served(service=service).requester().get("/api/desk/webhooks").text
     assert "was not taken" in caplog.text
     for text in (caplog.text, shown):
         assert "hidden" not in text
@@ -571,16 +495,12 @@ def test_logs_and_the_desk_do_not_show_the_address_or_the_secret(tmp_path, caplo
         ({"url": "https://a.example", "secrets": "A"}, "unknown key: choose from url"),
         ({"url": "https://a.example", "answers_every": 0}, "at least 1"),
         ({}, "webhooks.0.url: is missing"),
+        ([{"url": "https://a.example/1"}, {"url": "https://a.example/2"}], "two are called 'a"),
     ],
 )
 def test_a_faulty_webhook_is_refused_with_the_plan(tmp_path, hook, words):
     with pytest.raises(FaultsError, match=words):
-        open_campaign(tmp_path, hook)
-
-
-def test_two_webhooks_have_two_names(tmp_path):
-    with pytest.raises(FaultsError, match="two are called 'a"):
-        open_campaign(tmp_path, {"url": "https://a.example/1"}, {"url": "https://a.example/2"})
+        open_campaign(tmp_path, *(hook if isinstance(hook, list) else [hook]))
 
 
 def test_webhooks_are_no_part_of_what_a_campaign_is_known_by(tmp_path):
@@ -593,8 +513,6 @@ def test_webhooks_are_no_part_of_what_a_campaign_is_known_by(tmp_path):
 
 
 def test_a_campaign_without_a_server_has_none(tmp_path):
-    from campaign.tiny import plan_of, toml, write_files
-
     write_files(tmp_path)
     path = tmp_path / "campaign.toml"
     path.write_text(toml(plan_of({})) + '\n[[webhooks]]\nurl = "https://a.example"\n')
@@ -612,32 +530,23 @@ def test_a_server_without_the_secret_does_not_begin(tmp_path, monkeypatch, secre
         monkeypatch.delenv("GOLDSPAN_WEBHOOK_SECRET")
     else:
         monkeypatch.setenv("GOLDSPAN_WEBHOOK_SECRET", secret)
-    service = open_campaign(tmp_path, table("https://a.example"))
-    try:
-        with pytest.raises(InputError, match=words):
-            service.begin()
-    finally:
-        service.close()
+    with (
+        closing(open_campaign(tmp_path, table("https://a.example"))) as service,
+        pytest.raises(InputError, match=words),
+    ):
+        service.begin()
 
 
 def test_the_server_itself_sends(tmp_path, receiver):
-    service = open_campaign(tmp_path, table(receiver.url, answers_every=1.0))
-    try:
+    with closing(open_campaign(tmp_path, table(receiver.url))) as service:
         service.begin()
         service.start()
         until(lambda: service.engine.live.state == "waiting")
         n = play(service, 1)
         until(lambda: all_told(service, receiver, n))
-    finally:
-        service.close()
 
 
 def test_messages_are_listed_and_sent_again_by_a_command(service, receiver, tmp_path, monkeypatch):
-    from typer.testing import CliRunner
-
-    from goldspan.cli import app
-
-    open_round(service)
     play(service, 1)
     service.webhooks.gathering.look()
     (one,) = service.webhooks.deliveries()
@@ -657,9 +566,6 @@ def test_messages_are_listed_and_sent_again_by_a_command(service, receiver, tmp_
 
 
 def test_messages_are_kept_in_both_databases(new_place):
-    from goldspan.spans import Codec
-    from goldspan.store import create_ledger
-
     with create_ledger(
         new_place(), name="t", cap=0, currency="", tagset=Codec.from_types(["A"], "BIO"), now=0,
     ) as ledger:  # fmt: skip

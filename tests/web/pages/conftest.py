@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from web.pages.fake import SPANS, Running, span_task
+from web.pages.fake import SPANS, running_fake, span_task
 
 FLAGS = [
     "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
@@ -43,15 +43,15 @@ def browser():
 
 @pytest.fixture(scope="session")
 def running():
-    with Running() as running:
-        yield running
+    with running_fake() as fake:
+        yield fake
 
 
 @pytest.fixture
 def fake(running):
     """The fake server with one task of spans."""
-    running.fake.reset(SPANS, [span_task()])
-    return running.fake
+    running.reset(SPANS, [span_task()])
+    return running
 
 
 @pytest.fixture(scope="session")
@@ -69,7 +69,7 @@ def forget(context, page, address):
 
 
 @pytest.fixture
-def visit(browser, kept, running, fake):  # noqa: ARG001 - begins the fake server anew
+def visit(browser, kept, fake):
     """Open the page; at the end no script has failed and the policy has stopped nothing."""
     used, faults = [], []
 
@@ -85,14 +85,14 @@ def visit(browser, kept, running, fake):  # noqa: ARG001 - begins the fake serve
         used.append(context)
         return context
 
-    def go(look="desktop", path="/label", context=None, server=running, **options):
+    def go(look="desktop", path="/label", context=None, address=fake.address, **options):
         again = context is not None
         context = context or enter({**LOOKS[look], **options})
         page = context.new_page()
         if not again:
-            forget(context, page, server.address)
+            forget(context, page, address)
         page.on("pageerror", lambda error: faults.append(str(error)))
-        page.goto(f"{server.address}{path}")
+        page.goto(f"{address}{path}")
         if page.url.endswith("/label"):
             page.wait_for_selector("#task:not([hidden]), #message:not([hidden])", state="attached")
         return page

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import socket
-import threading
 import time
+from contextlib import contextmanager
 
-import uvicorn
 from fastapi import FastAPI, Request
 from fastapi.responses import JSONResponse
 
 from goldspan.web.pages import LabelPage, Visitor, static_files, worker_pages
 from goldspan.web.security.middleware import Headers
+from web.loops import in_thread
 
 CSRF = "csrf-token"
 SPANS = LabelPage(
@@ -41,6 +40,7 @@ class Fake:
     """What the server knows, and what tests may turn.
 
     Attributes:
+        address: Where it is.
         tasks: What is still to be done; the first is given.
         answers: Bodies that were taken, by key.
         posts: All requests to the API: (path, body).
@@ -58,6 +58,7 @@ class Fake:
     """
 
     def __init__(self):
+        self.address = ""
         self.reset(SPANS, [])
 
     def reset(self, page, tasks, **turned):
@@ -179,31 +180,14 @@ def _error(status, code, message):
     return JSONResponse({"error": {"code": code, "message": message}}, status)
 
 
-class Running:
-    """A server in a thread, on a free port of this machine; without `make_app` the fake one.
+@contextmanager
+def running_fake():
+    """Run the fake server; it knows its address."""
+    fake = Fake()
 
-    Args:
-        make_app: Gives the application, told the address.
-    """
+    def make(address):
+        fake.address = address
+        return fake
 
-    def __init__(self, make_app=None):
-        self.fake = Fake()
-        self.socket = socket.create_server(("127.0.0.1", 0))
-        self.address = f"http://127.0.0.1:{self.socket.getsockname()[1]}"
-        app = make_app(self.address) if make_app else self.fake
-        config = uvicorn.Config(app, lifespan="off", log_level="error", ws="none")
-        self.server = uvicorn.Server(config)
-        self.thread = threading.Thread(target=self.server.run, args=([self.socket],), daemon=True)
-
-    def __enter__(self):
-        self.thread.start()
-        until = time.monotonic() + 30
-        while not self.server.started:
-            assert time.monotonic() < until, "the server does not start"
-            time.sleep(0.01)
-        return self
-
-    def __exit__(self, *_):
-        self.server.should_exit = True
-        self.thread.join(timeout=5)
-        self.socket.close()
+    with in_thread(make):
+        yield fake

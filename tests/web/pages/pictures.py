@@ -15,7 +15,7 @@ TESTS = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(TESTS))
 
 from web.pages.conftest import FLAGS, LOOKS  # noqa: E402
-from web.pages.fake import MOODS, SPANS, Running, single_task, span_task  # noqa: E402
+from web.pages.fake import MOODS, SPANS, Fake, running_fake, single_task, span_task  # noqa: E402
 
 INTO = TESTS.parent / "docs" / "img"
 WORDS = (
@@ -34,29 +34,29 @@ def main() -> None:
     """Draw all pictures."""
     INTO.mkdir(exist_ok=True)
     program = shutil.which("chromium")
-    with Running() as running, sync_playwright() as driver:
+    with running_fake() as fake, sync_playwright() as driver:
         browser = driver.chromium.launch(executable_path=program, args=FLAGS)
         for draw in (spans, dark, phone, right_to_left, single, suggested):
-            draw(browser, running)
+            draw(browser, fake)
         report(browser)
         browser.close()
 
 
-def spans(browser: Browser, running: Running) -> None:
+def spans(browser: Browser, fake: Fake) -> None:
     """Draw the page with a selection and four spans."""
-    running.fake.reset(NAMES, [span_task(WORDS)], done=41, total=150)
-    label_names(browser, running, "label-spans.png")
+    fake.reset(NAMES, [span_task(WORDS)], done=41, total=150)
+    label_names(browser, fake, "label-spans.png")
 
 
-def dark(browser: Browser, running: Running) -> None:
+def dark(browser: Browser, fake: Fake) -> None:
     """Draw the same where the system is dark."""
-    running.fake.reset(NAMES, [span_task(WORDS)], done=41, total=150)
-    label_names(browser, running, "label-dark.png", color_scheme="dark")
+    fake.reset(NAMES, [span_task(WORDS)], done=41, total=150)
+    label_names(browser, fake, "label-dark.png", color_scheme="dark")
 
 
-def label_names(browser: Browser, running: Running, name: str, **options: str) -> None:
+def label_names(browser: Browser, fake: Fake, name: str, **options: str) -> None:
     """Mark some names with mouse and keys."""
-    page = visit(browser, running, "desktop", **options)
+    page = visit(browser, fake, "desktop", **options)
     for first, last, key in [(3, 4, "1"), (7, 8, "3"), (12, 12, "2"), (17, 17, "2"), (25, 26, "")]:
         drag(page, first, last)
         if key:
@@ -64,22 +64,22 @@ def label_names(browser: Browser, running: Running, name: str, **options: str) -
     page.screenshot(path=INTO / name, clip={"x": 0, "y": 0, "width": 1280, "height": 640})
 
 
-def suggested(browser: Browser, running: Running) -> None:
+def suggested(browser: Browser, fake: Fake) -> None:
     """Draw suggested labels, two of which are accepted."""
     places = [(3, 5, "PER"), (7, 9, "ORG"), (12, 13, "LOC"), (25, 26, "ORG")]
     spans = [{"start": a, "end": b, "type": kind} for a, b, kind in places]
-    running.fake.reset(NAMES, [span_task(WORDS, suggestion={"spans": spans})], done=41, total=150)
-    page = visit(browser, running, "desktop")
+    fake.reset(NAMES, [span_task(WORDS, suggestion={"spans": spans})], done=41, total=150)
+    page = visit(browser, fake, "desktop")
     for _ in range(3):
         page.keyboard.press("Enter")
     clip = {"x": 0, "y": 0, "width": 1280, "height": 580}
     page.screenshot(path=INTO / "label-suggested.png", clip=clip)
 
 
-def phone(browser: Browser, running: Running) -> None:
+def phone(browser: Browser, fake: Fake) -> None:
     """Draw a phone."""
-    running.fake.reset(NAMES, [span_task(WORDS)], done=41, total=150)
-    page = visit(browser, running, "phone")
+    fake.reset(NAMES, [span_task(WORDS)], done=41, total=150)
+    page = visit(browser, fake, "phone")
     page.tap("#start")
     for places in [(".token >> nth=3", ".token >> nth=4", ".type-0.type"),
                    (".token >> nth=7", ".token >> nth=8")]:  # fmt: skip
@@ -88,10 +88,10 @@ def phone(browser: Browser, running: Running) -> None:
     page.screenshot(path=INTO / "label-phone.png")
 
 
-def right_to_left(browser: Browser, running: Running) -> None:
+def right_to_left(browser: Browser, fake: Fake) -> None:
     """Draw a Hebrew text."""
-    running.fake.reset(NAMES, [span_task(HEBREW)], done=41, total=150)
-    page = visit(browser, running, "desktop")
+    fake.reset(NAMES, [span_task(HEBREW)], done=41, total=150)
+    page = visit(browser, fake, "desktop")
     for first, last, key in [(0, 1, "1"), (3, 3, "3"), (6, 7, "2"), (8, 8, "")]:
         drag(page, first, last)
         if key:
@@ -101,11 +101,11 @@ def right_to_left(browser: Browser, running: Running) -> None:
     )
 
 
-def single(browser: Browser, running: Running) -> None:
+def single(browser: Browser, fake: Fake) -> None:
     """Draw a choice of one label."""
     text = "The ferries are back! I stood on deck all the way over and could not stop smiling."
-    running.fake.reset(FEELINGS, [single_task(text)], done=41, total=150)
-    page = visit(browser, running, "desktop")
+    fake.reset(FEELINGS, [single_task(text)], done=41, total=150)
+    page = visit(browser, fake, "desktop")
     page.keyboard.press("1")
     page.screenshot(
         path=INTO / "label-single.png", clip={"x": 0, "y": 0, "width": 1280, "height": 440}
@@ -130,10 +130,10 @@ def report(browser: Browser) -> None:
         )
 
 
-def visit(browser: Browser, running: Running, look: str, **options: object) -> Page:
+def visit(browser: Browser, fake: Fake, look: str, **options: object) -> Page:
     """Open the page."""
     page = browser.new_context(**LOOKS[look], **options).new_page()
-    page.goto(f"{running.address}/label")
+    page.goto(f"{fake.address}/label")
     page.wait_for_selector("#task:not([hidden])", state="attached")
     return page
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from web.pages.fake import MOODS, SPANS, single_task, span_task
@@ -54,16 +52,6 @@ def test_a_kind_chosen_first_labels_whatever_is_marked_next(visit, fake):
     page.locator(".token").nth(4).click()
     expected = [ANN, {"start": 4, "end": 5, "type": "PER"}]
     assert send(page, fake) == {"spans": expected}
-
-
-def test_a_double_click_takes_the_word_that_several_tokens_make(visit, fake):
-    text = "We can't stop"
-    task = span_task(tokens=["We", "ca", "n't", "stop"], text=text, starts=[0, 3, 5, 9])
-    fake.reset(SPANS, [task])
-    page = visit()
-    page.locator(".token").nth(2).dblclick()
-    page.keyboard.press("3")
-    assert send(page, fake) == {"spans": [{"start": 1, "end": 3, "type": "ORG"}]}
 
 
 def test_a_click_on_a_span_changes_its_kind_and_its_ends(visit, fake):
@@ -207,15 +195,6 @@ def test_who_thinks_better_of_skipping_keeps_the_task(visit, fake):
     page.click("text=Cancel")
     assert page.locator("#task").is_visible()
     assert fake.answers == {}
-
-
-def test_who_is_not_paid_sees_no_earnings(visit, fake):
-    fake.reset(replace(MOODS, paid=False), [single_task(number=1), single_task(number=2)])
-    page = visit()
-    page.click(".choice >> nth=1")
-    page.click("#send")
-    page.locator("#me", has_text="1 done").wait_for()
-    assert page.text_content("#me") == "1 done"
 
 
 def test_progress_and_earnings_are_shown(visit, fake):

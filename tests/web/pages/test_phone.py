@@ -106,11 +106,3 @@ def test_what_is_tapped_is_large_enough(visit):
     for button in page.locator("button:visible").all():
         box = button.bounding_box()
         assert min(box["width"], box["height"]) >= 24, button.text_content()
-
-
-def test_a_label_is_tapped(visit, fake):
-    fake.reset(MOODS, [single_task()])
-    page = begin(visit)
-    page.tap(".choice >> nth=2")
-    finish(page)
-    assert fake.sent == [{"label": "neither"}]

@@ -2,34 +2,25 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack, closing
+
 import pytest
 
-from goldspan.web import ServerSettings, create_app
-from web.pages.fake import Running
-from web.serving import KEYS, open_round, serve
+from web.desks import running
+from web.serving import open_round, serve
 
 
 @pytest.fixture
 def open_server(tmp_path):
-    """Serve a tiny campaign and give the server and its service."""
-    opened = []
+    """Serve a tiny campaign."""
+    with ExitStack() as stack:
 
-    def go(**options):
-        service = serve(tmp_path, **options)
-        open_round(service)
-        server = Running(lambda address: create_app(service, ServerSettings(KEYS, address)))
-        opened.append((server.__enter__(), service))
-        return opened[-1]
+        def go(**options):
+            service = stack.enter_context(closing(serve(tmp_path, **options)))
+            open_round(service)
+            return stack.enter_context(running(service))
 
-    yield go
-    for server, service in opened:
-        server.__exit__()
-        service.close()
-
-
-def link(server, worker):
-    ((_, token),) = server.server.config.app.state.context.auth.links.make([worker], 1)
-    return f"/w/{token}"
+        yield go
 
 
 def given(service):
@@ -39,32 +30,22 @@ def given(service):
 
 
 def test_a_worker_opens_the_link_marks_and_sends(visit, open_server):
-    server, service = open_server(spans=True, page={"training": 1})
-    page = visit(path=link(server, "ann"), server=server)
-    assert page.url == f"{server.address}/label"
+    served = open_server(spans=True, page={"training": 1})
+    page = visit(path=served.link("ann"), address=served.url)
+    assert page.url == f"{served.url}/label"
     assert page.text_content("#card-title") == "Practice"
     page.keyboard.press("1")
     page.keyboard.press("Enter")
     page.locator("h2", has_text="Not quite").or_(page.locator("h2", has_text="That is")).wait_for()
     page.keyboard.press("Enter")
     page.locator("#card-title", has_text="Text 2").wait_for()
-    ((row, labels),) = given(service)
+    ((row, labels),) = given(served.service)
     assert (row.worker, row.counts, labels[0]) == ("ann", True, "B-LOC")
 
 
-def test_a_single_label_reaches_the_store(visit, open_server):
-    server, service = open_server(page={"training": 0})
-    page = visit(path=link(server, "ann"), server=server)
-    page.keyboard.press("1")
-    page.keyboard.press("Enter")
-    page.locator("#card-title", has_text="Text 2").wait_for()
-    ((_, labels),) = given(service)
-    assert labels == [service.inputs.plan.task.labels[0]]
-
-
 def test_skipping_and_reporting_reach_the_store(visit, open_server):
-    server, service = open_server(page={"training": 0})
-    page = visit(path=link(server, "ann"), server=server)
+    served = open_server(page={"training": 0})
+    page = visit(path=served.link("ann"), address=served.url)
     seen = [page.text_content(".text")]
     for key in ("s", "f"):
         page.keyboard.press(key)
@@ -73,13 +54,13 @@ def test_skipping_and_reporting_reach_the_store(visit, open_server):
         page.locator(".text", has_not_text=seen[-1]).wait_for()
         seen.append(page.text_content(".text"))
     assert len(set(seen)) == 3
-    (flag,) = service.ledger.records("flag").values()
+    (flag,) = served.service.ledger.records("flag").values()
     assert flag["worker"] == "ann"
 
 
 def test_an_answer_is_changed_in_the_store_and_paid_once(visit, open_server):
-    server, service = open_server(page={"training": 0}, control=None)
-    page = visit(path=link(server, "ann"), server=server)
+    served = open_server(page={"training": 0}, control=None)
+    page = visit(path=served.link("ann"), address=served.url)
     page.keyboard.press("1")
     page.keyboard.press("Enter")
     page.locator("#card-title", has_text="Text 2").wait_for()
@@ -90,24 +71,18 @@ def test_an_answer_is_changed_in_the_store_and_paid_once(visit, open_server):
     page.keyboard.press("Enter")
     page.locator("#card-title", has_text="Text 2").wait_for()
     assert page.text_content("#me") == earned
-    first, second = service.ledger.given(service.ledger.given()[0].item)
-    labels = service.inputs.plan.task.labels
+    first, second = served.service.ledger.given(served.service.ledger.given()[0].item)
+    labels = served.service.inputs.plan.task.labels
     assert (first.labels, first.counts) == ([labels[0]], False)
     assert (second.labels, second.counts, second.status) == ([labels[1]], True, "changed")
-    assert service.ledger.totals().spent == second.cost == 50_000
-
-
-def test_without_a_link_the_page_says_how_to_come_in(visit, open_server):
-    server, _ = open_server()
-    page = visit(path="/help", server=server)
-    assert "Open your personal link" in page.text_content("main")
+    assert served.service.ledger.totals().spent == second.cost == 50_000
 
 
 def test_a_worker_logs_out_on_the_help_page(visit, open_server):
-    server, _ = open_server()
-    page = visit(path=link(server, "ann"), server=server)
-    page.goto(f"{server.address}/help")
+    served = open_server()
+    page = visit(path=served.link("ann"), address=served.url)
+    page.goto(f"{served.url}/help")
     page.click("form button")
     page.locator("h1", has_text="Goodbye").wait_for()
-    page.goto(f"{server.address}/label")
+    page.goto(f"{served.url}/label")
     assert "Open your personal link" in page.text_content("main")

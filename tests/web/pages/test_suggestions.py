@@ -7,9 +7,9 @@ import pytest
 from campaign.tiny import plan_of, write_files, write_spans
 from goldspan.campaign import read_inputs, read_plan
 from goldspan.campaign.suggestions import SUGGESTED
-from goldspan.web import ServerSettings, create_app
 from goldspan.web.service import open_service
-from web.pages.fake import MOODS, SPANS, Running, single_task, span_task
+from web.desks import running
+from web.pages.fake import MOODS, SPANS, single_task, span_task
 from web.serving import KEYS, WEB, Clock, open_round
 from web.serving import SPANS as SPAN_SECTIONS
 
@@ -112,14 +112,6 @@ def test_what_is_decided_stays_so_when_the_page_is_loaded_again(page, fake):
     assert fake.sent == []
 
 
-def test_a_blind_text_says_nothing_of_suggestions(visit, fake):
-    fake.reset(SPANS, [span_task()])
-    page = visit()
-    assert page.is_hidden("#suggestion")
-    assert suggested(page) == []
-    assert page.text_content("#send") == "Send"
-
-
 def test_that_nothing_is_there_can_be_suggested(visit, fake):
     fake.reset(SPANS, [span_task(suggestion={"spans": []})])
     page = visit()
@@ -178,16 +170,14 @@ def campaign(tmp_path):
     service = open_service(read_inputs(read_plan(plan), tmp_path), tmp_path / "out", KEYS,
                            clock=Clock())  # fmt: skip
     open_round(service)
-    with Running(lambda address: create_app(service, ServerSettings(KEYS, address))) as server:
-        yield server, service
+    with running(service) as served:
+        yield served
     service.close()
 
 
 def test_a_worker_sees_suggestions_and_blind_texts_and_the_store_knows_which(visit, campaign):
-    server, service = campaign
-    context = server.server.config.app.state.context
-    ((_, token),) = context.auth.links.make(["ann-lee"], 1)
-    page = visit(path=f"/w/{token}", server=server)
+    service = campaign.service
+    page = visit(path=campaign.link("ann-lee"), address=campaign.url)
     seen = []
     for n in range(1, 10):
         page.locator("#card-title", has_text=f"Text {n}").wait_for()
