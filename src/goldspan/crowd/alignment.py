@@ -320,6 +320,12 @@ class Trace:
     touched: NDArray[np.bool_]  # [n_tokens], whether the answer shows something of the token
     altered: NDArray[np.bool_]  # [n_tokens]
 
+    @classmethod
+    def of(cls, n_tokens: int, n_lines: int) -> Trace:
+        """Begin with lines of which nothing is known."""
+        lines = np.full(n_lines, -1, np.int32), np.full(n_lines, Kind.EMPTY_TOKEN, np.int8)
+        return cls(*lines, np.zeros(n_tokens, np.bool_), np.zeros(n_tokens, np.bool_))
+
     def note(self, line: int, tokens: Sequence[int], kind: Kind) -> None:
         """Write down which tokens a line shows and how; it belongs to the first of them."""
         self.target[line] = tokens[0] if tokens else -1
@@ -328,22 +334,12 @@ class Trace:
             self.touched[token] = True
             self.altered[token] |= kind in ALTERING
 
-    def note_exact(self, lines: NDArray[np.intp], tokens: NDArray[np.int32]) -> None:
-        """Write down lines that are tokens of the reference, letter by letter."""
-        self.target[lines] = tokens
-        self.kind[lines] = Kind.EXACT
-        self.touched[tokens] = True
 
-
-def trace(reference: Sequence[str], answer: Sequence[str], repair: LabelRepair) -> Trace:
+def trace(
+    reference: Sequence[str], answer: Sequence[str], repair: LabelRepair, found: Trace
+) -> None:
     """Find for every line of an answer the reference token in which it begins."""
     n_tokens, n_lines = len(reference), len(answer)
-    found = Trace(
-        target=np.full(n_lines, -1, np.int32),
-        kind=np.full(n_lines, Kind.EMPTY_TOKEN, np.int8),
-        touched=np.zeros(n_tokens, np.bool_),
-        altered=np.zeros(n_tokens, np.bool_),
-    )
     gaps: Iterator[_Gap] = iter([_Gap(0, n_tokens, 0, n_lines)])
     if not _CharacterAlignment.of(reference, answer, repair).equal:
         keys = [[repair.strip(token) for token in side] for side in (reference, answer)]
@@ -354,7 +350,6 @@ def trace(reference: Sequence[str], answer: Sequence[str], repair: LabelRepair) 
     for gap in gaps:
         _trace_gap(reference, answer, gap, repair, found)
     _stand_in(reference, answer, found)
-    return found
 
 
 @dataclass(frozen=True)
@@ -397,7 +392,6 @@ class _CharacterAlignment:
 
     @property
     def equal(self) -> bool:
-        """Whether both sides have the same characters."""
         return self.tokens == self.lines
 
     def overlaps(self) -> dict[tuple[int, int], int]:
@@ -423,7 +417,6 @@ class _CharacterAlignment:
 
 
 def _owners(sizes: Iterable[int]) -> list[int]:
-    """Say for every character which of the tokens of these sizes it is of."""
     lengths = [*sizes]
     owners: list[int] = np.repeat(np.arange(len(lengths)), np.array(lengths, np.intp)).tolist()
     return owners
@@ -480,12 +473,17 @@ def _trace_gap(
     same = [on[0] if len(on) == 1 else -1 for on in tokens_of]
     same = [i if i >= 0 and tokens[i] == lines[j] else -1 for j, i in enumerate(same)]
     exact = np.flatnonzero(np.array(same) >= 0)
-    found.note_exact(gap.j + exact, gap.i + np.array(same, np.int32)[exact])
+    found.target[gap.j + exact] = on_exact = gap.i + np.array(same, np.int32)[exact]
+    found.kind[gap.j + exact] = Kind.EXACT
+    found.touched[on_exact] = True
     for j in (j for j, i in enumerate(same) if i < 0):
         on, left = tokens_of[j], chars.in_line[j]
         parts = lines_of[on[0]] if on else []
-        if not on:
-            kind = _stray(lines[j], left, repair)
+        if not on and not lines[j].strip():
+            kind = Kind.EMPTY_TOKEN
+        elif not on:
+            is_label = not left or repair.is_label(lines[j])
+            kind = Kind.LABEL_AS_TOKEN if is_label else Kind.INSERTED_TOKEN
         elif len(on) > 1:
             kind = Kind.MERGED_TOKENS
         elif len(parts) > 1:
@@ -497,13 +495,6 @@ def _trace_gap(
             if kind == Kind.ALTERED_TOKEN and chars.equal:
                 kind = Kind.MANGLED_GLUE
         found.note(gap.j + j, [gap.i + i for i in on], kind)
-
-
-def _stray(line: str, n_left: int, repair: LabelRepair) -> Kind:
-    """Return what a line is that shares no characters with the reference."""
-    if not line.strip():
-        return Kind.EMPTY_TOKEN
-    return Kind.LABEL_AS_TOKEN if not n_left or repair.is_label(line) else Kind.INSERTED_TOKEN
 
 
 def _stand_in(reference: Sequence[str], answer: Sequence[str], found: Trace) -> None:
@@ -690,7 +681,6 @@ class FaultFinder:
         return tuple(sorted(faults, key=lambda fault: fault[1:4]))
 
     def _place(self, token: int) -> tuple[int, int]:
-        """Return the sentence of a token and its position there."""
         sentence = int(self.sentence[token])
         return sentence, token - int(self.starts[sentence])
 
@@ -730,7 +720,6 @@ class FaultFinder:
         return self.answer[int(self.placed[before - 1])].line if before else 0
 
     def _missing_tokens(self) -> Iterator[Fault]:
-        """Yield the tokens that the answer lacks in sentences that it has."""
         for token in np.flatnonzero(self.left_out()).tolist():
             sentence, position = self._place(token)
             stood = self.reference[sentence][position]
@@ -738,7 +727,6 @@ class FaultFinder:
             yield Fault("missing-token", line, sentence, position, "", "", stood)
 
     def _missing_sentences(self) -> Iterator[Fault]:
-        """Yield the sentences of which the answer has nothing."""
         for sentence in np.flatnonzero(~self._answered & (np.diff(self.starts) > 0)).tolist():
             line = self._line_before(int(self.starts[sentence]))
             text = " ".join(self.reference[sentence])
@@ -796,10 +784,12 @@ def align(
     tokens = [token for sentence in reference for token in sentence]
     shown = [line.token for line in answer]
     labels = [line.label for line in answer]
+    found = Trace.of(len(tokens), len(shown))
     if tokens == shown:
-        found = _identical(len(tokens))
+        found.target[:], found.kind[:], found.touched[:] = np.arange(len(tokens)), Kind.EXACT, True
     else:
-        found = trace(tokens, shown, LabelRepair.learn(tokens, shown, {*labels} - {outside}, types))
+        repair = LabelRepair.learn(tokens, shown, {*labels} - {outside}, types)
+        trace(tokens, shown, repair, found)
     finder = FaultFinder(reference, answer, found)
     return Alignment(
         source=speakers(found.target, labels, len(tokens), outside),
@@ -807,14 +797,4 @@ def align(
         target=found.target,
         kind=found.kind,
         faults=finder.faults(),
-    )
-
-
-def _identical(n_tokens: int) -> Trace:
-    """Return the trace of an answer that has just the tokens of the reference."""
-    return Trace(
-        target=np.arange(n_tokens, dtype=np.int32),
-        kind=np.full(n_tokens, Kind.EXACT, np.int8),
-        touched=np.ones(n_tokens, np.bool_),
-        altered=np.zeros(n_tokens, np.bool_),
     )

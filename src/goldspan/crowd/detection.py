@@ -62,7 +62,6 @@ def _collector_paused() -> Iterator[None]:
 
 
 def _check_texts(options: ReadOptions, what: str) -> None:
-    """Reject texts of a second source where the answers hold their own."""
     if options.texts is not None:
         raise InputError(
             "is for answers of the format 'folder', whose files may differ in their tokens: this "

@@ -86,7 +86,6 @@ def tags_of_mapping(gold: Mapping[Any, Any]) -> dict[str, list[Any]]:
 
 
 def _from_tags(crowd: Crowd, gold: Mapping[Any, Any], options: ReadOptions) -> Crowd:
-    """Attach tags in order by item id."""
     known = tags_of_mapping(gold)
     hit = check_items(crowd, known, "<mapping>")
     found = with_gold_labels(crowd, flat_tags(crowd, known), options, "<mapping>")
@@ -311,7 +310,6 @@ def split_tokens(crowd: Crowd, points: dict[int, list[int]]) -> Crowd:
 
 
 def _points(crowd: Crowd, n: int) -> set[int]:
-    """Where the tokens of an item begin and end."""
     assert crowd.token_start is not None
     first, last = crowd.offsets[n], crowd.offsets[n + 1]
     starts = crowd.token_start[first:last].tolist()

@@ -9,7 +9,7 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
@@ -222,7 +222,6 @@ def _cut(
     is_separator: NDArray[np.bool_],
     lines: _Lines,
 ) -> tuple[NDArray[Any], NDArray[np.uint8] | None]:
-    """Put the cells of all rows end to end."""
     # Separators go, and lines that are not rows go as a whole
     cell_ends = separators - np.arange(len(separators), dtype=separators.dtype)
     kept = None
@@ -259,38 +258,48 @@ def _comments_between(rows: NDArray[np.int64], comment: NDArray[np.bool_]) -> ND
     return np.diff(np.concatenate([[0], before]))
 
 
+def csv_rows(
+    value: str, file: str, mark: str = ",", quoting: Any = csv.QUOTE_MINIMAL
+) -> Iterator[tuple[int, int, list[str]]]:
+    """Yield the rows of a table whose cells may be quoted, with their first and last lines."""
+    reader = csv.reader(
+        io.StringIO(value, newline=""), delimiter=mark, strict=True, quoting=quoting
+    )
+    limit = csv.field_size_limit(2**31 - 1)  # texts are long
+    last = 0
+    try:
+        for row in reader:
+            yield last + 1, reader.line_num, row
+            last = reader.line_num
+    except csv.Error as error:
+        message = f"{error}: a quoted cell is not closed, or a quote inside a cell is not doubled"
+        fault = Fault(message, file=file, line=reader.line_num, kind="quotes")
+        raise FormatError([fault]) from None
+    finally:
+        csv.field_size_limit(limit)
+
+
 def _read_quoted(
     source: Source, mark: str
 ) -> tuple[tuple[str, ...], list[list[str]], NDArray[np.int64], NDArray[np.int64]]:
     # In a quoted cell, such as a text, line ends stay what they are.
     whole = source.exact_text.value
     is_guarded = mark == "," and is_marked(whole)
-    value = io.StringIO(whole, newline="")
-    reader = csv.reader(value, delimiter=mark, strict=True)
     rows: list[list[str]] = []
     lines: list[int] = []
     blocks: list[int] = []
     block, was_blank = 0, False
-    limit = csv.field_size_limit(2**31 - 1)  # texts are long; `_check` looks at other cells
-    try:
-        for row in reader:
-            if not any(row):
-                was_blank = True
-                continue
-            if len(row) == 1 and row[0].startswith("# "):
-                continue
-            block += was_blank
-            was_blank = False
-            rows.append([unguard(cell) for cell in row] if is_guarded else row)
-            lines.append(reader.line_num)
-            blocks.append(block)
-    except csv.Error as error:
-        message = f"{error}: a quoted cell is not closed, or a quote inside a cell is not doubled"
-        raise FormatError(
-            [Fault(message, file=source.name, line=reader.line_num, kind="quotes")]
-        ) from None
-    finally:
-        csv.field_size_limit(limit)
+    for _, line, row in csv_rows(whole, source.name, mark):
+        if not any(row):
+            was_blank = True
+            continue
+        if len(row) == 1 and row[0].startswith("# "):
+            continue
+        block += was_blank
+        was_blank = False
+        rows.append([unguard(cell) for cell in row] if is_guarded else row)
+        lines.append(line)
+        blocks.append(block)
     if not rows:
         message = "the file holds no row: is the path right?"
         raise FormatError([Fault(message, file=source.name, kind="empty")])
@@ -340,11 +349,8 @@ def _check(grid: Grid) -> None:
     long = np.flatnonzero((grid.cell_lengths[:, words] > MAX_CELL).any(axis=1))
     if len(long):
         message = f"a cell longer than {MAX_CELL} bytes: this is not a token, id or label"
-        faults = [
-            Fault(message, file=grid.name, line=line, kind="long-cell")
-            for line in grid.line[long].tolist()
-        ]
-        raise FormatError(faults)
+        lines = grid.line[long].tolist()
+        raise FormatError([Fault(message, grid.name, line, kind="long-cell") for line in lines])
 
 
 # --------------------------------------------------------------------------------------------------

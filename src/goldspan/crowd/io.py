@@ -63,7 +63,6 @@ def read_crowd(source: Any, **options: Any) -> Crowd:
 
 
 def _check_options(names: Iterable[str]) -> None:
-    """Reject what is not an option of a reader."""
     for name in sorted(names):
         if name not in READING:
             raise UnknownNameError("reading option", name, sorted(READING))

@@ -239,7 +239,6 @@ class _Compared:
         return [f"the character offsets of {_count(wrong, 'item')}: {self._item(wrong[0])}"]
 
     def facts(self) -> list[str]:
-        """Documents and attributes."""
         mine, back = self.mine.groups, self.back.groups
         lost = self._changed("the documents", _listed(mine, self.mine), _listed(back, self.back))
         if not lost and _is_empty(mine) and back is None:

@@ -216,7 +216,6 @@ class Agreement:
         return data_frame(self.workers)
 
     def _repr_html_(self) -> str:
-        """Show the measures and the workers in a notebook."""
         from goldspan.spans.notebook import MOST_ITEMS, block, table
 
         measures = {

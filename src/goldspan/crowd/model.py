@@ -427,7 +427,6 @@ class Crowd:
         return data_frame(self.to_arrow())
 
     def _repr_html_(self) -> str:
-        """Show the first items in a notebook: their text, the answers and the gold."""
         return crowd_html(self)
 
     def __repr__(self) -> str:

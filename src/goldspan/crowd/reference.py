@@ -65,7 +65,6 @@ def vote_tokens(
 
 
 def _sentences(lines: Sequence[AnswerToken]) -> list[list[str]]:
-    """Return the tokens of every sentence of a file."""
     found: list[list[str]] = []
     last = None
     for line in lines:
@@ -93,7 +92,6 @@ class _File:
 
     @classmethod
     def of(cls, lines: Sequence[AnswerToken], repair: LabelRepair) -> _File:
-        """Take the characters of a file."""
         tokens = [repair.strip(line.token) for line in lines]
         lengths = np.array([*map(len, tokens)], np.int64)
         ends = np.cumsum(lengths)
@@ -201,7 +199,6 @@ class _Document:
 
     @classmethod
     def of(cls, files: Sequence[_File]) -> _Document:
-        """Vote the characters, and count how the files show the places between them."""
         text, places = _vote_text(files)
         counts = np.zeros((len(text) + 1, 3), np.int64)
         breaks = np.zeros(len(text) + 1, np.int64)

@@ -265,7 +265,6 @@ class _Pair(NamedTuple):
 
 
 def _pairs(crowd: Crowd, policy: str, rng: np.random.Generator, n_samples: int) -> Iterator[_Pair]:
-    """Compare every two annotators on every document that they share."""
     answers = crowd.latest
     found = find_spans(Tagged(answers.codes, answers.offset), crowd.tagset, policy)
     spans: list[list[tuple[int, int, int]]] = [[] for _ in range(len(answers))]

@@ -163,7 +163,7 @@ def test_a_faulty_cell_is_named_with_its_line_and_task(changes, message):
 
 def test_a_file_that_is_cut_off_or_lacks_columns_is_refused():
     data = batch(*MOODS)
-    with pytest.raises(FormatError, match="is not CSV"):
+    with pytest.raises(FormatError, match="a quoted cell is not closed"):
         read_crowd(data[:-3])
     with pytest.raises(FormatError, match="cells where the header has"):
         read_crowd(data[:-8])

@@ -125,7 +125,6 @@ class _Folder:
 
     @property
     def text(self) -> str:
-        """The document."""
         rows = [self.lines.get(n) for n in range(1, max(self.lines) + 1)]
         return "".join(f"{shown_text(row) if row else ''}\n" for row in rows)
 
@@ -288,7 +287,6 @@ class _Reader:
     n_empty: int = 0
 
     def document(self, path: str, file: Source) -> None:
-        """Read a text: one item per line."""
         name, text = PurePosixPath(path).stem, file.text.value
         known = self.documents.get(name)
         if known is not None:
@@ -310,7 +308,6 @@ class _Reader:
                 )
 
     def annotations(self, path: str, files: dict[str, Source]) -> None:
-        """Read one worker's annotations of one document."""
         place, file = PurePosixPath(path), files[path]
         beside = [place.with_suffix(".txt"), place.parent.parent / f"{place.stem}.txt"]
         if not any(str(candidate) in files for candidate in beside):
@@ -338,7 +335,6 @@ class _Reader:
             self.crowd.answer_or_gold(item, record.at(item=item.id), Labels(found))
 
     def notes(self) -> Iterator[str]:
-        """Return what was not used."""
         for kind, places in self.not_used.items():
             first = "; ".join(places[:_MAX_PLACES])
             more = "; …" if len(places) > _MAX_PLACES else ""

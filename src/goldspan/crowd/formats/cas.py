@@ -51,7 +51,6 @@ _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def _is_xmi(source: Source) -> bool:
-    """Return whether a file, or the first .xmi of a folder, is XMI of UIMA."""
     files = listed_files(source, ".xmi")
     if not files or b"<" not in files[0].source.data[:9999]:
         return False
@@ -59,7 +58,6 @@ def _is_xmi(source: Source) -> bool:
 
 
 def _is_json(source: Source) -> bool:
-    """Return whether a file, or the first .json of a folder, is a CAS as JSON."""
     files = listed_files(source, ".json")
     if not files or files[0].source.data.lstrip()[:1] != b"{":
         return False
@@ -74,11 +72,9 @@ class _Format(NamedTuple):
     sniff: Callable[[Source], bool]
 
     def check(self) -> None:
-        """Raise `MissingExtraError` if dkpro-cassis is not installed."""
         _cassis()
 
     def read(self, source: Source, options: ReadOptions) -> Crowd:
-        """Read the documents of every annotator: a file, a folder or an archive."""
         cassis = _cassis()
         given = replace(options, offsets="codepoint")
         crowd = SpanCrowd(replace(source, data=b""), self.name, given)
@@ -91,7 +87,6 @@ class _Format(NamedTuple):
         return crowd.build()
 
     def write(self, crowd: Crowd, path: Path, soft: SoftLabels | None = None) -> None:
-        """Write a folder with a file per document and annotator."""
         cassis = _cassis()
         types = _type_system(cassis, scored=soft is not None)
 
@@ -127,7 +122,6 @@ def _sentence_ids(file: File) -> Iterable[str]:
 
 
 def _types(cassis: Any, source: Source) -> Any:
-    """Return the type system of a folder; None where there is none."""
     found = [source]
     while found:
         one = found.pop()
@@ -207,7 +201,6 @@ def _read_cas(
 def _item(
     crowd: SpanCrowd, record: Record, text: str, bounds: list[tuple[int, int]], group: str | None
 ) -> Item:
-    """Add a sentence, cut into the tokens that the file gives, or else by the rule."""
     words = [text[a:b] for a, b in bounds] or None
     starts = [a for a, _ in bounds] or None
     cut = cut_text(record, text, words, starts, rule=crowd.options.tokens)
@@ -228,7 +221,6 @@ def _check_offsets(record: Record, listed: Sequence[Any], size: int, n_units: in
 
 
 def _shown(one: Any, feature: str = "value") -> str:
-    """Show an annotation in a message."""
     label = getattr(one, feature, None)
     kind = one.type.name.rpartition(".")[2]
     what = f"span {label[:60]}" if label and isinstance(label, str) else kind
@@ -240,7 +232,6 @@ def _is_sure(one: Any) -> bool:
 
 
 def _list_unread(crowd: SpanCrowd, cas: Any, record: Record, taken: set[str]) -> None:
-    """Count the annotations of other types."""
     found = Counter(one.type.name for one in cas.select(_ANNOTATION))
     for name, n in found.items():
         if name not in {SENTENCE, TOKEN, *taken} and not name.startswith(_STRUCTURE):

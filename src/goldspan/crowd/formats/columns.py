@@ -127,7 +127,6 @@ def _check_words(data: bytes, allowance: Allowance) -> None:
 
 
 def _longest(values: Any) -> int:
-    """Return the length of the longest word in the dictionaries of an array."""
     if pa.types.is_struct(values.type):
         return max(map(_longest, values.flatten()), default=0)
     if pa.types.is_nested(values.type):

@@ -104,7 +104,6 @@ def read(source: Source, options: ReadOptions) -> Crowd:
 
 
 def _split_tables(source: Source) -> dict[str, pa.Table]:
-    """Return the rows of every split, with a column of its name if there are several."""
     parts: dict[str, list[pa.Table]] = {}
     for path, file in source.sorted_files():
         if path.endswith(".arrow"):
@@ -380,7 +379,6 @@ def _labels(tagged: Tagged, *, single: bool) -> pa.Array:
 
 
 def _of_worker(crowd: Crowd, worker: int) -> pa.Array:
-    """The labels of an annotator's last answers."""
     answers, offsets = crowd.latest, crowd.offsets
     codes = np.full(crowd.n_tokens, -1, np.int16)
     mine = crowd.worker_of == worker
@@ -391,7 +389,6 @@ def _of_worker(crowd: Crowd, worker: int) -> pa.Array:
 def _lists(
     codes: NDArray[np.int64], offsets: NDArray[np.int64], known: NDArray[np.bool_]
 ) -> pa.Array:
-    """Lists of codes, null where nothing is known."""
     lengths = np.where(known, np.diff(offsets), 0)
     bounds = pa.array(np.concatenate([[0], np.cumsum(lengths)]), pa.int32())
     kept = pa.array(codes[np.repeat(known, np.diff(offsets))])
@@ -399,7 +396,6 @@ def _lists(
 
 
 def _soft(crowd: Crowd, soft: SoftLabels) -> dict[str, pa.Array]:
-    """Probabilities and confidences as columns."""
     found: dict[str, pa.Array] = {}
     if soft.token_probs is not None:
         n, width = soft.token_probs.shape
@@ -442,6 +438,5 @@ def _feature(kind: pa.DataType) -> Any:
 
 
 def _with_classes(feature: dict[str, Any], tags: Sequence[str]) -> dict[str, Any]:
-    """Return the feature of a column of labels."""
     names = {"names": list(tags), "_type": "ClassLabel"}
     return {"feature": names, "_type": "Sequence"} if "feature" in feature else names

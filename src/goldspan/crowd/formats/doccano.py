@@ -112,7 +112,6 @@ def _has_ids(one: Mapping[str, Any]) -> bool:
 
 
 def _has_names_only(records: list[Record], keys: tuple[str, ...]) -> bool:
-    """Whether the labels are names of classes, and not spans."""
     names = False
     for record in records:
         found = record.find(*keys)
@@ -162,7 +161,6 @@ def _read_record(crowd: SpanCrowd, record: Record, counts: Counter[str], *, sing
 def _read_labels(
     crowd: SpanCrowd, item: Item, record: Record, found: object, *, single: bool
 ) -> None:
-    """Read what the annotator of a record says of its item."""
     if not single:
         if not isinstance(found, list):
             raise record.error(f"expected a list of spans under 'label', found {shown(found)}")

@@ -125,7 +125,6 @@ def listed_files(source: Source, *endings: str) -> list[File]:
 
 
 def _flat(source: Source, above: str = "") -> Iterator[tuple[str, Source]]:
-    """The files of a folder and of the archives in it."""
     for path, file in source.sorted_files():
         if file.is_folder:
             yield from _flat(file, f"{above}{path}/")

@@ -321,7 +321,6 @@ def _read_document(
 
 
 def _kept(document: Document, options: ReadOptions) -> dict[str, list[AnswerToken]]:
-    """The lines of every worker to keep."""
     return {
         worker: file.lines
         for worker, file in document.answers.items()
@@ -336,7 +335,6 @@ def _kept(document: Document, options: ReadOptions) -> dict[str, list[AnswerToke
 def _references(
     documents: list[Document], options: ReadOptions, builder: CrowdBuilder, types: set[str]
 ) -> list[list[list[AnswerToken]]]:
-    """The sentences of every document."""
     unknown = [d for d in documents if d.gold is None and d.text is None]
     voted = vote_tokens([[*_kept(d, options).values()] for d in unknown], types)
     sentences = iter(voted)

@@ -290,7 +290,6 @@ def _split(text: str) -> Iterator[str]:
 
 
 def _members(text: str, file: str) -> Iterator[tuple[int, Any]]:
-    """The members of an array."""
     place, line = text.index("[") + 1, 1
     counted = 0
     while True:

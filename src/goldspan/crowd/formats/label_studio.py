@@ -87,7 +87,6 @@ def as_task(record: Record, choices: Collection[str]) -> Record:
 
 
 def _choices_of(records: list[Record], options: ReadOptions) -> set[str]:
-    """Return the fields of JSON-MIN that hold choices: a single one is a bare string there."""
     plain = {
         key
         for record in records
@@ -219,7 +218,6 @@ def sniff(source: Source) -> bool:
 
 
 def _is_table(source: Source) -> bool:
-    """Return whether this is Label Studio's CSV or TSV."""
     if source.is_folder or source.is_parquet or source.suffix in JSON_SUFFIXES:
         return False
     try:
@@ -268,7 +266,6 @@ class _Reader:
     facts: dict[str, dict[str, str]] = field(default_factory=dict)
 
     def task(self, record: Record, number: int) -> None:
-        """Read one task with its annotations."""
         options = self.crowd.options
         data = record.inner(record.required(record.find("data"), "data"), "data")
         name = data.name(*keys_of(options, "item", "item"))
@@ -510,7 +507,6 @@ def _worker(one: Record) -> str:
 
 
 def _text_key(data: Record) -> str:
-    """Find the field that is the text."""
     strings = [key for key, value in data.value.items() if isinstance(value, str)]
     strings = [key for key in strings if key not in {"item", "doc"}]
     if "text" in strings or not strings:

@@ -382,7 +382,6 @@ def read_gold(rows: Rows, options: ReadOptions, notes: tuple[str, ...]) -> Crowd
 
 
 def _gold_faults(rows: Rows, name: str, position: list[int], places: list[int]) -> Iterator[Fault]:
-    """What is wrong with the rows of one item in a table of gold."""
     if "position" in rows.columns:
         for n, (at, i) in enumerate(zip(position, places, strict=True)):
             if at - position[0] != n or position[0] > 1:
@@ -435,13 +434,11 @@ def read(source: Source, options: ReadOptions) -> Crowd:
 
 
 def _unread(header: Sequence[str], found: Mapping[str, str]) -> tuple[str, ...]:
-    """Name the columns that play no role."""
     others = [name for name in header if name not in found.values()]
     return (f"columns that are not read: {', '.join(others[:12])}",) if others else ()
 
 
 def _read_frame(source: Source, options: ReadOptions) -> Crowd:
-    """Read a DataFrame of any make (pandas, Polars, Arrow, …) as a long table."""
     found: dict[str, str] = {}
     notes: list[str] = []
 
@@ -512,7 +509,6 @@ def _read(rows: Rows, options: ReadOptions, notes: tuple[str, ...]) -> Crowd:
 
 
 def _places(rows: Rows, bad: Collection[int]) -> Iterator[tuple[int, Fault]]:
-    """Every place of some labels, given by number."""
     if bad:
         label = rows.columns["label"].indices.to_numpy()
         for i in np.flatnonzero(np.isin(label, list(bad))).tolist():
@@ -520,7 +516,6 @@ def _places(rows: Rows, bad: Collection[int]) -> Iterator[tuple[int, Fault]]:
 
 
 def _encoding(rows: Rows, labels: list[str], options: ReadOptions, sequences: bool) -> str:
-    """The encoding that answers and gold show together."""
     if options.encoding or not sequences:
         return options.encoding or "PLAIN"
     gold = rows.columns["gold"].dictionary.to_pylist() if "gold" in rows.columns else []
@@ -657,7 +652,6 @@ def _starts(
 
 
 def _first_of(table: Table, role: str) -> pa.Array | None:
-    """The first row's cell of every item."""
     if role not in table.rows.columns:
         return None
     _, first = np.unique(table.item, return_index=True)
@@ -723,7 +717,6 @@ def write(crowd: Crowd, path: Path, *, text: bool = True, raw_csv: bool = False)
 
 
 def _needs_guard(crowd: Crowd) -> bool:
-    """Whether a cell could become a formula."""
     return any_formula(
         crowd.item_ids.to_pylist(),
         crowd.worker_ids.to_pylist(),

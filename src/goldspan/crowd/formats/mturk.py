@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta, timezone
@@ -12,7 +10,7 @@ from typing import Any
 from goldspan.crowd.formats.char_spans import CharSpan, char_span, cut_text, whole_text
 from goldspan.crowd.formats.json_records import Record, collect, shown
 from goldspan.crowd.formats.span_crowd import Facts, Item, Labels, SpanCrowd
-from goldspan.crowd.grid import header_names
+from goldspan.crowd.grid import csv_rows, header_names
 from goldspan.crowd.model import Crowd
 from goldspan.crowd.options import ReadOptions
 from goldspan.crowd.report import counted
@@ -161,26 +159,21 @@ def read(source: Source, options: ReadOptions) -> Crowd:
 
 
 def _rows(source: Source) -> Iterator[Record]:
-    """Yield the assignments as records of strings."""
-    reader = csv.reader(io.StringIO(source.text.value, newline=""), strict=True)
     faults: list[Fault] = []
-    try:
-        header = [name.strip() for name in next(reader, [])]
-        absent = [name for name in NEEDED if name not in header]
-        if absent:
-            message = f"no column {', '.join(absent)}: is this the results file of a batch?"
-            raise FormatError([Fault(message, source.name, 1, kind="column")])
-        line = reader.line_num + 1
-        for cells in reader:
-            if any(cells):
+    header: list[str] = []
+    with collect(faults):
+        for line, _, cells in csv_rows(source.text.value, source.name):
+            if not header:
+                header = [cell.strip() for cell in cells]
+                absent = [name for name in NEEDED if name not in header]
+                if absent:
+                    message = f"no column {', '.join(absent)}: is this the results file of a batch?"
+                    raise FormatError([Fault(message, source.name, 1, kind="column")])
+            elif any(cells):
                 if len(cells) > len(header) or not set(header[len(cells) :]) <= _LEFT_OUT:
                     message = f"{len(cells)} cells where the header has {len(header)}"
                     faults.append(Fault(message, source.name, line, kind="width"))
                 yield Record(dict(zip(header, cells, strict=False)), source.name, line)
-            line = reader.line_num + 1
-    except csv.Error as error:
-        place = reader.line_num
-        faults.append(Fault(f"it is not CSV: {error}", source.name, place, kind="csv"))
     if faults:
         raise FormatError(faults)
 
@@ -225,7 +218,6 @@ def _is_rejected(row: Record) -> bool:
 
 
 def _text_column(first: Record, options: ReadOptions) -> str:
-    """Find the column of the text."""
     inputs = [name for name in first.value if name.startswith(_INPUT)]
     named = _role(options, "text", _INPUT, "")
     if named:

@@ -116,17 +116,10 @@ def _read_task(crowd: SpanCrowd, record: Record, text: str) -> None:
         spans = [read_span(record, one) for one in record.items("spans") or []]
         crowd.answer_or_gold(item, record, Labels(crowd.place(item, record, spans)), facts)
         return
-    labels = _choices(record)
-    if len(labels) != 1:
-        crowd.workers.setdefault(record.worker)
-        message = f"{len(labels)} choices, but a single label is needed: left out"
-        crowd.leave_out(record, message, "no choice" if not labels else "several choices")
-    else:
-        crowd.answer_or_gold(item, record, crowd.single(item, record, labels[0]), facts)
+    crowd.choose(item, record, _choices(record), facts)
 
 
 def _count_unread(crowd: SpanCrowd, record: Record) -> None:
-    """Count what a task holds beyond spans and choices."""
     for key, what in _NOT_USED.items():
         found = record.find(key)
         crowd.leave_unread(what, record, len(found) if isinstance(found, list) else bool(found))

@@ -169,7 +169,6 @@ def _by_text(said: Said, item: NDArray[np.int32], cuts: Sequence[Cut]) -> tuple[
 
 
 def _by_token(said: Said, item: NDArray[np.int32], cuts: Sequence[Cut]) -> tuple[Indexes, ...]:
-    """Find spans of tokens."""
     _need(said.covers.null_count == len(said.covers))
     sizes = np.array([len(cut.tokens) for cut in cuts])
     base = np.concatenate([[0], np.cumsum(sizes)])
@@ -231,12 +230,10 @@ def _need(is_usual: bool) -> None:
 
 
 def _need_names(names: pa.Array) -> None:
-    """Need strings that are not empty."""
     _need(names.null_count == 0 and not pc.any(pc.equal(pc.binary_length(names), 0)).as_py())
 
 
 def _column(rows: pa.Table, name: str) -> pa.Array:
-    """Return a column in one piece."""
     found = rows.column(name)
     return found.combine_chunks() if isinstance(found, pa.ChunkedArray) else found
 

@@ -34,6 +34,7 @@ from goldspan.crowd.formats.char_spans import (
     unit_hint,
 )
 from goldspan.crowd.formats.json_records import Record, collect, shown
+from goldspan.crowd.labels import check_workers
 from goldspan.crowd.model import Crowd
 from goldspan.crowd.options import ReadOptions
 from goldspan.crowd.report import AS_NAMED
@@ -260,6 +261,21 @@ class SpanCrowd:
         message = f"a single label for an item of {len(item.cut.tokens)} tokens"
         raise record.error(f"{message}: does the file mix spans and single labels?", "mixed")
 
+    def choose(
+        self,
+        item: Item,
+        record: Record,
+        labels: Sequence[str],
+        facts: Facts = NOTHING_MORE,
+    ) -> None:
+        """Add the label that was chosen for an item; none or several are listed, not placed."""
+        if len(labels) == 1:
+            self.answer_or_gold(item, record, self.single(item, record, labels[0]), facts)
+            return
+        self.workers.setdefault(record.worker)
+        message = f"{len(labels)} choices, but a single label is needed: left out"
+        self.leave_out(record, message, "several choices" if labels else "no choice")
+
     def build(self) -> Crowd:
         """Make the crowd; single labels make its tags PLAIN."""
         self._keep_workers()
@@ -315,20 +331,15 @@ class SpanCrowd:
             )
 
     def _keep_workers(self) -> None:
-        """Leave out workers whom the user did not name."""
         wanted = self.options.workers
         if wanted is None:
             return
-        absent = [name for name in wanted if name not in self.workers]
-        if absent:
-            there = ", ".join(list(self.workers)[:20])
-            message = f"there is no worker {absent[0]!r}: the workers are {there}"
-            self.faults.append(Fault(message, self.builder.source, kind="worker"))
+        with collect(self.faults):
+            check_workers(wanted, self.workers, self.builder.source)
         n_all = len(self.workers)
         self.workers = {name: None for name in self.workers if name in wanted}
         if len(self.workers) < n_all:
-            note = f"{n_all - len(self.workers)} {AS_NAMED}"
-            self.builder.notes.append(note)
+            self.builder.notes.append(f"{n_all - len(self.workers)} {AS_NAMED}")
         for item in self.items.values():
             item.answers = [row for row in item.answers if row[0].worker in self.workers]
 
@@ -419,16 +430,11 @@ class SpanCrowd:
     def _keep_tokens(self, item: Item) -> None:
         """Expand spans to whole tokens, because tags count the tokens that the file gives."""
         for record, labels in item.labelled:
-            spans = [
-                one
-                for span in labels.spans
-                for one in (
-                    [span]
-                    if span.start in item.starts and span.end in item.stops
-                    else self._snap(item, record, span)
-                )
-            ]
-            labels.spans, _ = self._without_overlaps(record, spans)
+            snapped: list[CharSpan] = []
+            for span in labels.spans:
+                is_whole = span.start in item.starts and span.end in item.stops
+                snapped += [span] if is_whole else self._snap(item, record, span)
+            labels.spans, _ = self._without_overlaps(record, snapped)
 
     def _cut_tokens(self, item: Item, places: Collection[tuple[int, int]]) -> None:
         """Cut the tokens of an item where spans begin and end."""
@@ -450,15 +456,13 @@ class SpanCrowd:
         for n, (a, b) in enumerate(item.cut.bounds):
             pieces = finer.tokens[bisect_left(starts, a) : bisect_left(starts, b)]
             if len(pieces) > 1:
-                shown_pieces = " | ".join(pieces)
-                message = f"token {item.cut.tokens[n]!r} is cut where spans begin or end"
-                fault = item.record.fault(f"{message}: {shown_pieces}"[:MAX_MESSAGE], "cut", n)
+                message = f"token {item.cut.tokens[n]!r} is cut where spans begin or end: "
+                fault = item.record.fault((message + " | ".join(pieces))[:MAX_MESSAGE], "cut", n)
                 self.builder.warnings.append(fault)
 
     def _without_overlaps(
         self, record: Record, spans: list[CharSpan]
     ) -> tuple[list[CharSpan], list[tuple[CharSpan, CharSpan]]]:
-        """Choose among spans that overlap."""
         in_order, end = sorted(spans, key=_start_of), 0
         for span in in_order:
             if span.start < end:
@@ -470,12 +474,8 @@ class SpanCrowd:
         kept, dropped = split_overlaps(spans, "longest" if refuse else self.options.overlapping)
         if refuse and dropped:
             hint = "spans of goldspan are flat; pass overlapping='longest' or 'outermost' to choose"
-            raise FormatError(
-                [
-                    record.fault(f"{span} overlaps {other}: {hint}", overlap_kind(span, other))
-                    for span, other in dropped
-                ]
-            )
+            faults = [(f"{one} overlaps {k}: {hint}", overlap_kind(one, k)) for one, k in dropped]
+            raise FormatError([record.fault(*fault) for fault in faults])
         return kept, dropped
 
     def _tags(self, said: Sequence[tuple[Item, Labels]]) -> list[list[str | None]]:
@@ -521,9 +521,8 @@ def unread_notes(not_read: Mapping[str, Sequence[str]]) -> list[str]:
     notes = []
     for kind, places in sorted(not_read.items()):
         first = list(dict.fromkeys(places))
-        more = "; …" if len(first) > MAX_PLACES else ""
-        shown_places = "; ".join(first[:MAX_PLACES]) + more
-        notes.append(f"{len(places)} {kind} are not read ({shown_places})")
+        more = ["…"] if len(first) > MAX_PLACES else []
+        notes.append(f"{len(places)} {kind} are not read ({'; '.join(first[:MAX_PLACES] + more)})")
     return notes
 
 
@@ -534,7 +533,6 @@ def _touched(bounds: Sequence[tuple[int, int]], span: CharSpan) -> tuple[int, in
 
 
 def _misplaced(text: str, span: CharSpan, unit: str) -> str:
-    """Return why a span has no place in a text."""
     if span.start >= span.end:
         return "is empty" if span.start == span.end else "is empty: it ends before it begins"
     n_units = {"utf16": len(text.encode("utf-16-le", "surrogatepass")) // 2,

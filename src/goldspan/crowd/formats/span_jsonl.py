@@ -139,7 +139,6 @@ class Header:
 
 
 def _facts(record: Record) -> dict[str, dict[str, str]]:
-    """Read the facts about workers."""
     found: Any = record.value.get("worker_facts", {})
     rows = [*found.values()] if isinstance(found, dict) else [None]
     texts = [[*row.values()] if isinstance(row, dict) else [None] for row in rows]
@@ -247,7 +246,6 @@ def read(source: Source, options: ReadOptions) -> Crowd:
 
 
 def _read_columns(source: Source, options: ReadOptions) -> Crowd:
-    """Read all lines at once; see `span_columns`."""
     is_usual = not options.columns and options.workers is None and options.offsets == "codepoint"
     if source.is_folder or not is_usual:
         raise NeedsCareError
@@ -287,7 +285,6 @@ def _read_columns(source: Source, options: ReadOptions) -> Crowd:
 
 
 def _read_records(source: Source, options: ReadOptions) -> Crowd:
-    """Read record by record."""
     faults: list[Fault] = []
     records = read_records(source, faults, options.progress)
     first, header = next(records, None), Header()
@@ -322,7 +319,6 @@ def _is_ours(one: Mapping[str, Any]) -> bool:
 
 
 def _read_item(crowd: SpanCrowd, header: Header, record: Record) -> None:
-    """Read one line: an item with its answers, or one worker's answer to an item."""
     options = crowd.options
     if HEADER in record.value:
         raise record.error("a header must be the first line", "header")

@@ -9,9 +9,7 @@ columns is never read as single labels.
 from __future__ import annotations
 
 import csv
-import io
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +28,15 @@ from goldspan.crowd.formats.span_exports import (
     reject_single,
 )
 from goldspan.crowd.formats.tag_columns import spell_labels
-from goldspan.crowd.grid import csv_text, header_names, is_marked, read_delimiter, unguard
+from goldspan.crowd.grid import (
+    csv_rows,
+    csv_text,
+    header_names,
+    is_marked,
+    read_delimiter,
+    reject_twice,
+    unguard,
+)
 from goldspan.crowd.model import Crowd
 from goldspan.crowd.options import ReadOptions
 from goldspan.crowd.report import counted
@@ -186,7 +192,6 @@ def _name(what: str, name: str) -> str:
 
 
 def _read_frame(source: Source, options: ReadOptions) -> Crowd:
-    """Read a DataFrame of any make as a table of spans."""
     header: list[str] = []
 
     def choose(names: tuple[str, ...]) -> list[str]:
@@ -294,7 +299,6 @@ class _Reader:
         return "" if value.strip() in self.options.missing else value.strip()
 
     def item_of(self, row: Record) -> str:
-        """Return the id of a row's item."""
         if "item" in self.roles:
             value = str(row.value.get(self.roles["item"], ""))
             if not value.strip():
@@ -322,7 +326,6 @@ class _Reader:
             raise FormatError([Fault(message, file=rows[0].file, line=1, kind="item")])
 
     def text(self, row: Record) -> None:
-        """Find the text of a row's item, which may stand in any of its rows."""
         name = self.item_of(row)
         text = self.cell(row, "text")
         if not text:
@@ -335,7 +338,6 @@ class _Reader:
             raise row.error(f"{message}: {hint}columns={{'item': …}} (--columns item=NAME)", "text")
 
     def row(self, row: Record) -> None:
-        """Read one row: a span, or that the worker found none."""
         name = self.item_of(row)
         row = row.at(item=name)
         if name not in self.texts:
@@ -363,7 +365,6 @@ class _Reader:
             found[2].extend(self.crowd.place(item, row, [span]))
 
     def span(self, row: Record) -> CharSpan | None:
-        """Return the span of a row, None where start and end are empty."""
         places = [self.cell(row, role) for role in ("start", "end")]
         label = str(row.value[self.roles["label"]])
         bare = self.cell(row, "label")
@@ -388,7 +389,6 @@ class _Reader:
         return f"{value!r} means no {role}: {hint}"
 
     def number(self, row: Record, role: str, cell: str) -> int:
-        """Return an offset."""
         whole = cell.partition(".")[0] if cell.endswith((".0", ".00")) else cell
         if whole.isascii() and whole.isdigit() and len(whole) < 10:
             return int(whole)
@@ -422,10 +422,10 @@ def _csv_rows(source: Source, delimiter: str | None) -> tuple[list[str], list[Re
     is_guarded = mark == "," and is_marked(value)
     if mark == "\t":
         try:
-            return _parsed(value, source.name, mark, csv.QUOTE_MINIMAL)
+            return _parsed(value, source.name, mark)
         except FormatError:  # then quotation marks are those of the text
             return _parsed(value, source.name, mark, csv.QUOTE_NONE)
-    header, rows = _parsed(value, source.name, mark, csv.QUOTE_MINIMAL)
+    header, rows = _parsed(value, source.name, mark)
     if is_guarded:
         rows = [
             row._replace(value={name: unguard(cell) for name, cell in row.value.items()})
@@ -434,51 +434,28 @@ def _csv_rows(source: Source, delimiter: str | None) -> tuple[list[str], list[Re
     return header, rows
 
 
-def _parsed(value: str, file: str, mark: str, quoting: Any) -> tuple[list[str], list[Record]]:
-    header: list[str] | None = None
+def _parsed(
+    value: str, file: str, mark: str, quoting: int = csv.QUOTE_MINIMAL
+) -> tuple[list[str], list[Record]]:
+    header: list[str] = []
     rows: list[Record] = []
     faults: list[Fault] = []
-    with _long_cells():
-        reader = csv.reader(
-            io.StringIO(value, newline=""), delimiter=mark, strict=True, quoting=quoting
-        )
-        line = 1
-        try:
-            for cells in reader:
-                here, line = line, reader.line_num + 1
-                if not any(cells):
-                    continue
-                if header is None:
-                    if cells[0].lower().startswith("sep=") and not any(cells[1:]):
-                        continue
+    with collect(faults):
+        for line, _, cells in csv_rows(value, file, mark, quoting):
+            if not any(cells):
+                continue
+            if not header:
+                if not cells[0].lower().startswith("sep=") or any(cells[1:]):
                     header = [cell.strip() for cell in cells]
-                elif len(cells) != len(header):
-                    hint = "does a text hold the delimiter?" if len(cells) > len(header) else (
-                        "is the row cut off?"
-                    )  # fmt: skip
-                    message = f"{len(cells)} cells where the header has {len(header)}: {hint}"
-                    faults.append(Fault(message, file, here, kind="ragged-row"))
-                else:
-                    rows.append(Record(dict(zip(header, cells, strict=True)), file, here))
-        except csv.Error as error:
-            message = (
-                f"{error}: a quoted cell is not closed, or a quote inside a cell is not doubled"
-            )
-            faults.append(Fault(message, file, reader.line_num, kind="quotes"))
-    twice = sorted({name for name in header or [] if (header or []).count(name) > 1})
-    if twice:
-        message = f"columns {', '.join(map(repr, twice))} appear twice in the header"
-        faults.append(Fault(message, file, 1, kind="header"))
+            elif len(cells) != len(header):
+                more = len(cells) > len(header)
+                hint = "does a text hold the delimiter?" if more else "is the row cut off?"
+                message = f"{len(cells)} cells where the header has {len(header)}: {hint}"
+                faults.append(Fault(message, file, line, kind="ragged-row"))
+            else:
+                rows.append(Record(dict(zip(header, cells, strict=True)), file, line))
+    with collect(faults):
+        reject_twice(header, header, file)
     if faults:
         raise FormatError(faults)
-    return header or [], rows
-
-
-@contextmanager
-def _long_cells() -> Iterator[None]:
-    """Let the standard library read cells of any length: texts are long."""
-    before = csv.field_size_limit(2**31 - 1)
-    try:
-        yield
-    finally:
-        csv.field_size_limit(before)
+    return header, rows

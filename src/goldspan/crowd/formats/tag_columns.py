@@ -215,7 +215,6 @@ def has_tags(table: pa.Table) -> bool:
 
 
 def _layers(schema: Mapping[str, pa.DataType], token: str) -> dict[str, pa.DataType]:
-    """The columns of lists that may be tags, with their types."""
     return {
         column: kind
         for column, kind in schema.items()
@@ -275,7 +274,6 @@ def _are_layers(columns: Sequence[str], shown: Callable[[str], set[str]]) -> boo
 
 
 def _shown(table: pa.Table, column: str, names: Mapping[str, Sequence[str]]) -> set[str]:
-    """The distinct tags of a column."""
     if column in names:
         return set(names[column])
     chunks = table.column(column).chunks
@@ -299,7 +297,6 @@ class _Reader:
         self.builder = CrowdBuilder(options, name, "tag-columns")
 
     def crowd(self, gold: str | None, workers: Sequence[str]) -> Crowd:
-        """Make the crowd."""
         builder, table = self.builder, self.table
         for column in [*([gold] if gold else []), *workers]:
             self._check_numbers(column)
@@ -337,7 +334,6 @@ class _Reader:
         return builder.build()
 
     def _check_numbers(self, column: str) -> None:
-        """Reject numbers without names."""
         kind = self.table.schema.field(column).type.value_type
         if not pa.types.is_integer(kind) or column in self.names:
             return

@@ -72,7 +72,6 @@ def read(source: Source, options: ReadOptions) -> Crowd:
 
 
 def _sentence_ids(file: File) -> Iterable[str]:
-    """List the ids of the sentences of a file."""
     try:
         return _ID.findall(file.source.text.value)
     except GoldspanError:
@@ -142,7 +141,6 @@ def _read_file(crowd: SpanCrowd, file: File, *, is_shared: bool) -> None:
 
 
 def _sentences(lines: Sequence[str], place: Record) -> Iterator[_Sentence]:
-    """The sentences of a file."""
     found: _Sentence | None = None
     is_after_blank = False
     for number, line in enumerate(lines, start=1):
@@ -172,7 +170,6 @@ def _sentences(lines: Sequence[str], place: Record) -> Iterator[_Sentence]:
 
 
 def _check_cells(one: _Sentence, n_columns: int) -> None:
-    """Raise `FormatError` if the file was cut off within a sentence."""
     text = (one.text or "").strip()
     if text and not one.rows:
         message = f"the sentence {text[:60]!r} has no rows of tokens: was the file cut off?"
@@ -191,7 +188,6 @@ def _check_cells(one: _Sentence, n_columns: int) -> None:
 
 
 def _find_spans(one: _Sentence, column: int | None) -> None:
-    """Join the rows of every span."""
     for n, row in enumerate(one.rows):
         cell = "_" if column is None else row.cells[column]
         for label, mark in _values(cell, one.record._replace(line=row.line)):

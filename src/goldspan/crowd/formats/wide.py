@@ -158,7 +158,6 @@ def _header(crowd: Crowd) -> tuple[str, ...]:
 
 
 def _shows_text(crowd: Crowd) -> bool:
-    """Whether there are texts to show, and no column has the name of theirs."""
     taken = {*_attributes_of(crowd), *crowd.worker_ids.to_pylist()}
     return has_texts(crowd) and not taken & {TEXT, OFFSETS}
 
@@ -201,7 +200,6 @@ def read(source: Source, options: ReadOptions) -> Crowd:
 
 
 def _grid_of(source: Source) -> Grid:
-    """The cells of a DataFrame of any make."""
     table, name = frame_columns(source.table, lambda header: header), source.name
     cells = [as_strings(table.column(one), one, name).to_pylist() for one in table.column_names]
     if not len(table):
@@ -439,7 +437,6 @@ def _bad_places(
     ids: pa.Array,
     offsets: NDArray[np.int64],
 ) -> Iterator[tuple[int, Fault]]:
-    """The cells of bad labels: the index of the string, and a fault that holds the place."""
     for i in np.flatnonzero(np.isin(raw, list(bad))).tolist():
         row, column = int(rows[i]), int(place[i])
         item = int(np.searchsorted(offsets, row, side="right")) - 1
