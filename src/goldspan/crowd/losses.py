@@ -66,7 +66,7 @@ def lost_in_file(crowd: Crowd, path: Path, module: Any) -> list[str]:
 def lost_in_gold(mine: Crowd, path: Path, name: str) -> list[str]:
     """Read a file of an aggregation and name what of the items and their labels it lacks."""
     # Spans are written as such: in which encoding they are read is up to the reader.
-    options = ReadOptions(encoding=mine.tagset.encoding, missing=_never_missing(mine))
+    options = ReadOptions(encoding=mine.tagset.encoding).with_labels(mine.tagset.tags)
 
     def read(encoding: str | None) -> Crowd:
         del encoding  # that of the labels is named above
@@ -83,10 +83,6 @@ def lost_in_gold(mine: Crowd, path: Path, name: str) -> list[str]:
 
 UNUSED = "tags that nobody used"
 """How the loss of tags begins that stand nowhere."""
-
-
-def _never_missing(crowd: Crowd) -> tuple[str, ...]:
-    return tuple(word for word in ReadOptions.missing if word not in crowd.tagset.tags)
 
 
 def _text_column(path: Path, crowd: Crowd) -> pa.Array | None:
@@ -185,8 +181,7 @@ class _Compared:
         if not wrong:
             return []
         n, m = wrong[0]
-        both = enumerate(zip(one[n], other[m], strict=False))
-        place = next((i for i, (a, b) in both if a != b), min(len(one[n]), len(other[m])))
+        place = _first_difference(one[n], other[m])
         words = [_one(row[place]) if place < len(row) else "nothing" for row in (one[n], other[m])]
         what = f"{self._item(n)}, token {place}, {words[0]} comes back as {words[1]}"
         return [f"tokens of {_count(wrong, 'item')}: {what}"]
@@ -503,7 +498,7 @@ def _or_token(texts: Sequence[str | None], crowd: Crowd) -> list[str | None]:
     return [token if text is None else text for text, token in rows]
 
 
-def _first_difference(one: str, other: str) -> int:
+def _first_difference(one: Sequence[str], other: Sequence[str]) -> int:
     pairs = enumerate(zip(one, other, strict=False))
     return next((i for i, (a, b) in pairs if a != b), min(len(one), len(other)))
 

@@ -27,19 +27,21 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-@dataclass(frozen=True)
-class TokenPairs:
-    """Per pair of workers: names, shared labels, equal ones, and equal ones by chance."""
+class Pairs(NamedTuple):
+    """Pairs of workers who share tokens or items, and how often they agree."""
 
-    left: NDArray[np.int64]
-    right: NDArray[np.int64]
-    n: NDArray[np.int64]
-    equal: NDArray[np.int64]
-    chance: NDArray[np.float64]
+    left: NDArray[np.int64]  # [n_pairs]
+    right: NDArray[np.int64]  # [n_pairs]
+    total: NDArray[np.int64]  # Shared labels, or spans of both sides in shared items, [n_pairs]
+    equal: NDArray[np.int64]  # How many of these are equal, [n_pairs]
 
 
-def token_pairs(crowd: Crowd) -> TokenPairs:
-    """Compare the labels of every two workers on the tokens that both labelled."""
+def token_pairs(crowd: Crowd) -> tuple[Pairs, NDArray[np.float64]]:
+    """Compare the labels of every two workers on the tokens that both labelled.
+
+    Returns:
+        The pairs, and which share of labels is equal by chance, float64 [n_pairs].
+    """
     codes = crowd.latest.codes
     given = np.flatnonzero(codes >= 0)
     order = given[np.lexsort((crowd.worker_of[given], crowd.token_of[given]))]
@@ -56,20 +58,10 @@ def token_pairs(crowd: Crowd) -> TokenPairs:
     ]
     product = (margins[0] * margins[1].astype(float)).reshape(len(pairs), n_labels).sum(axis=1)
     left, right = np.divmod(pairs, n_workers)
-    return TokenPairs(left, right, n, equal.astype(np.int64), product / np.maximum(n, 1) ** 2)
+    return Pairs(left, right, n, equal.astype(np.int64)), product / np.maximum(n, 1) ** 2
 
 
-@dataclass(frozen=True)
-class SpanPairs:
-    """Per pair of workers: names, equal spans, and spans of both sides in shared items."""
-
-    left: NDArray[np.int64]
-    right: NDArray[np.int64]
-    equal: NDArray[np.int64]
-    total: NDArray[np.int64]
-
-
-def span_pairs(crowd: Crowd, policy: str) -> SpanPairs:
+def span_pairs(crowd: Crowd, policy: str) -> Pairs:
     """Compare the spans of every two workers in the items that both answered."""
     # Spans that touch a token which the other one skipped are left out
     answers, n_workers = crowd.latest, crowd.n_workers
@@ -97,7 +89,7 @@ def span_pairs(crowd: Crowd, policy: str) -> SpanPairs:
     equal_key = worker[rows[a]].astype(np.int64) * n_workers + worker[rows[b]]
     equal = np.bincount(np.searchsorted(pairs, equal_key), minlength=len(pairs))
     left, right = np.divmod(pairs, n_workers)
-    return SpanPairs(left, right, equal.astype(np.int64), total)
+    return Pairs(left, right, total, 2 * equal.astype(np.int64))
 
 
 def _comparable(
@@ -278,20 +270,20 @@ def agreement(crowd: Any, *, policy: str = "conlleval", **reading: Any) -> Agree
         raise InputError("the crowd has no answer: there is nothing to compare")
     counts = label_counts(crowd)
     counts = counts[counts.sum(axis=1) > 1]
-    pairs = token_pairs(crowd)
+    pairs, chance = token_pairs(crowd)
     spans = None if crowd.tagset.rules.is_plain else span_pairs(crowd, policy)
-    others = _against_others(crowd, pairs, spans)
+    others = _against_others(crowd, pairs if spans is None else spans)
     workers = _worker_table(crowd, others, policy)
     return Agreement(
         alpha=_alpha(counts),
         fleiss_kappa=_fleiss(counts),
-        cohen_kappa=_cohen(pairs),
+        cohen_kappa=_cohen(pairs, chance),
         observed=_observed(counts),
         pairwise_span_f1=None if spans is None else _mean_f1(spans),
         workers=workers,
         quartiles=_quartiles(crowd, workers),
         policy=policy,
-        n_pairs=len(pairs.n),
+        n_pairs=len(pairs.total),
     )
 
 
@@ -378,32 +370,27 @@ def _observed(counts: NDArray[np.int64]) -> float:
     return float(((counts**2).sum(axis=1) - size).sum() / pairs) if pairs else float("nan")
 
 
-def _cohen(pairs: TokenPairs) -> float:
+def _cohen(pairs: Pairs, chance: NDArray[np.float64]) -> float:
     """Mean of kappa over pairs; a pair that always uses one label has none."""
-    useful = pairs.chance < 1
+    useful = chance < 1
     if not useful.any():
         return float("nan")
-    observed = pairs.equal[useful] / pairs.n[useful]
-    chance = pairs.chance[useful]
-    return float(((observed - chance) / (1 - chance)).mean())
+    observed = pairs.equal[useful] / pairs.total[useful]
+    return float(((observed - chance[useful]) / (1 - chance[useful])).mean())
 
 
-def _mean_f1(pairs: SpanPairs) -> float:
+def _mean_f1(pairs: Pairs) -> float:
     some = pairs.total > 0
-    return float((2 * pairs.equal[some] / pairs.total[some]).mean()) if some.any() else float("nan")
+    return float((pairs.equal[some] / pairs.total[some]).mean()) if some.any() else float("nan")
 
 
-def _against_others(
-    crowd: Crowd, tokens: TokenPairs, spans: SpanPairs | None
-) -> NDArray[np.float64]:
+def _against_others(crowd: Crowd, pairs: Pairs) -> NDArray[np.float64]:
     """Pooled F1 (PLAIN: share of equal labels) of every worker against all others."""
-    pairs = tokens if spans is None else spans
-    weight = tokens.n if spans is None else spans.total
-    value = tokens.equal if spans is None else 2 * spans.equal
-    size = crowd.n_workers
-    total = np.bincount(pairs.left, weight, size) + np.bincount(pairs.right, weight, size)
-    good = np.bincount(pairs.left, value, size) + np.bincount(pairs.right, value, size)
-    return share(good, total)
+    total, equal = (
+        sum(np.bincount(side, value, crowd.n_workers) for side in (pairs.left, pairs.right))
+        for value in (pairs.total, pairs.equal)
+    )
+    return share(np.asarray(equal), np.asarray(total))
 
 
 def _worker_table(crowd: Crowd, others: NDArray[np.float64], policy: str) -> pa.Table:

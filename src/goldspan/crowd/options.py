@@ -10,8 +10,8 @@ takes the fields as keyword arguments; the command line makes its options from t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, fields
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, field, fields, replace
 from functools import cache
 from typing import Any, Literal
 
@@ -257,6 +257,14 @@ class ReadOptions:
         if hyphen and len(prefix) == 1 and prefix.isupper():
             return f"{prefix}-{self.stripped(kind)}"
         return label
+
+    def with_labels(self, known: Collection[str]) -> ReadOptions:
+        """Return the options under which none of the known labels means "no label".
+
+        >>> ReadOptions(missing=("NA", "?")).with_labels(["NA", "PER"]).missing
+        ('?',)
+        """
+        return replace(self, missing=tuple(word for word in self.missing if word not in known))
 
     def rename(self, label: str) -> str | None:
         """Return a label's name after `labels` and `missing`; None for no label.

@@ -38,6 +38,7 @@ N_SAMPLES = 30
 """Continua by chance, per pair of annotators and document."""
 N_RESAMPLES = 1000
 LEVEL = 0.95
+_INTERVALS = ("gamma_interval", "alpha_u_interval")
 
 
 class Units(NamedTuple):
@@ -161,17 +162,9 @@ class UnitAgreement:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON, None for NaN."""
-        found = {
-            "gamma": self.gamma,
-            "gamma_interval": list(self.gamma_interval),
-            "alpha_u": self.alpha_u,
-            "alpha_u_interval": list(self.alpha_u_interval),
-            "n_samples": self.n_samples,
-            "n_resamples": self.n_resamples,
-            "pairs": self.pairs.to_pylist(),
-            "documents": self.documents.to_pylist(),
-        }
-        return dict(plain(found))
+        intervals = {name: list(getattr(self, name)) for name in _INTERVALS}
+        tables = {name: getattr(self, name).to_pylist() for name in ("pairs", "documents")}
+        return dict(plain({**vars(self), **intervals, **tables}))
 
     def __str__(self) -> str:
         """Return the two measures with their intervals."""

@@ -49,7 +49,8 @@ def read(source: Source, options: ReadOptions) -> Crowd:
 def _read(arrays: dict[str, NDArray[Any]], name: str, options: ReadOptions) -> Crowd:
     about: dict[str, Any] = json.loads(arrays["about"].astype(np.uint8).tobytes())
     classes: list[str | None] = [*about["classes"], None]
-    builder = CrowdBuilder(_named(options, about), name, "cleanlab")
+    named = replace(options, encoding=options.encoding or about["encoding"])
+    builder = CrowdBuilder(named.with_labels(about["classes"]), name, "cleanlab")
     bounds = arrays["offsets"].astype(np.int64).tolist()
     gold = arrays["labels"].astype(np.int64)
     given = arrays["labels_multiannotator"].astype(np.float64)
@@ -80,31 +81,18 @@ def _read(arrays: dict[str, NDArray[Any]], name: str, options: ReadOptions) -> C
     return builder.build()
 
 
-def _named(options: ReadOptions, about: dict[str, Any]) -> ReadOptions:
-    """Return the options with the encoding of the file; what is a class never means "no label"."""
-    missing = tuple(word for word in options.missing if word not in about["classes"])
-    return replace(options, encoding=options.encoding or about["encoding"], missing=missing)
-
-
 def write(crowd: Crowd, path: Path, soft: SoftLabels | None = None) -> None:
     """Write the arrays."""
     latest = crowd.latest
     given = np.full((crowd.n_tokens, crowd.n_workers), np.nan)
     given[crowd.token_of, crowd.worker_of] = np.where(latest.codes < 0, np.nan, latest.codes)
     nothing = np.full(crowd.n_tokens, -1, np.int16)
-    about: dict[str, Any] = {
-        "classes": list(crowd.tagset.tags),
-        "encoding": crowd.tagset.encoding,
-        "workers": crowd.worker_ids.to_pylist(),
-        "items": crowd.item_ids.to_pylist(),
-        "tokens": crowd.tokens_list,
-    }
-    if crowd.texts is not None:
-        about["texts"] = crowd.texts.to_pylist()
+    about: dict[str, Any] = {"classes": list(crowd.tagset.tags), "encoding": crowd.tagset.encoding}
+    columns = {"workers": crowd.worker_ids, "items": crowd.item_ids, "tokens": crowd.tokens,
+               "texts": crowd.texts, "docs": crowd.groups}  # fmt: skip
+    about |= {name: column.to_pylist() for name, column in columns.items() if column is not None}
     if crowd.token_start is not None:
         about["token_start"] = crowd.token_start.tolist()
-    if crowd.groups is not None:
-        about["docs"] = crowd.groups.to_pylist()
     arrays = {
         "labels": (nothing if crowd.gold is None else crowd.gold).astype(np.int64),
         "labels_multiannotator": given,

@@ -18,7 +18,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from numpy.typing import NDArray
 
 from goldspan._arrays import count_in_rows
 from goldspan.crowd.atomic import new_file, write_folder
@@ -246,7 +245,8 @@ def read_ours(table: pa.Table, name: str, options: ReadOptions) -> Crowd:
     workers = [column for column in header if column.startswith(_ANNOTATOR)]
     said = [column for column in (gold, *workers) if column in header]
     single = any(pa.types.is_integer(table.schema.field(column).type) for column in said)
-    builder = CrowdBuilder(_options(options, names), name, "datasets")
+    classes = {one for listed in names.values() for one in listed}
+    builder = CrowdBuilder(options.with_labels(classes), name, "datasets")
     columns = {column: table.column(column).to_pylist() for column in header if column != "probs"}
     unread = [column for column in _SOFT if column in header]
     if unread:
@@ -274,12 +274,6 @@ def read_ours(table: pa.Table, name: str, options: ReadOptions) -> Crowd:
             if tags is not None:
                 builder.add_answer(item, column.removeprefix(_ANNOTATOR), tags, line=n + 1)
     return keep_workers(builder.build(single=single), options)
-
-
-def _options(options: ReadOptions, names: Mapping[str, Sequence[str]]) -> ReadOptions:
-    """Return the options; what is the name of a class never means "no label"."""
-    classes = {one for listed in names.values() for one in listed}
-    return replace(options, missing=tuple(one for one in options.missing if one not in classes))
 
 
 def _tags(value: Any, names: Sequence[str] | None, file: str) -> list[str | None] | None:
@@ -350,21 +344,20 @@ def to_table(crowd: Crowd, soft: SoftLabels | None = None) -> pa.Table:
         columns[name] = _labels(Tagged(crowd.gold, crowd.offsets), single=single)
         classes.append(name)
     for w, worker in enumerate(crowd.worker_ids.to_pylist()):
-        columns[f"{_ANNOTATOR}{worker}"] = _of_worker(crowd, w)
+        codes, mine = np.full(crowd.n_tokens, -1, np.int16), crowd.worker_of == w
+        codes[crowd.token_of[mine]] = crowd.latest.codes[mine]
+        columns[f"{_ANNOTATOR}{worker}"] = _labels(Tagged(codes, crowd.offsets), single=single)
         classes.append(f"{_ANNOTATOR}{worker}")
-    if crowd.attributes is not None:
-        for name in crowd.attributes.column_names:
-            column = crowd.attributes.column(name).combine_chunks()
-            if _is_plain(column.type):
-                columns[f"{_ATTRIBUTE}{name}"] = column
+    for name in crowd.attributes.column_names if crowd.attributes is not None else ():
+        column = crowd.attributes.column(name).combine_chunks()
+        if _is_plain(column.type):
+            columns[f"{_ATTRIBUTE}{name}"] = column
     if soft is not None and crowd.gold is not None:
         columns |= _soft(crowd, soft)
-    features = {
-        name: _with_classes(_feature(column.type), crowd.tagset.tags)
-        if name in classes
-        else _feature(column.type)
-        for name, column in columns.items()
-    }
+    labels = {"names": list(crowd.tagset.tags), "_type": "ClassLabel"}
+    features = {name: _feature(column.type) for name, column in columns.items()}
+    own = labels if single else {"feature": labels, "_type": "Sequence"}
+    features |= dict.fromkeys(classes, own)
     about = json.dumps({"info": {"features": features}}, ensure_ascii=False)
     return pa.table(columns).replace_schema_metadata({"huggingface": about})
 
@@ -374,25 +367,11 @@ def _labels(tagged: Tagged, *, single: bool) -> pa.Array:
     codes = tagged.codes.astype(np.int64)
     if single:
         return pa.array(codes, mask=codes < 0)
-    known = count_in_rows(codes >= 0, tagged.offsets) > 0
-    return _lists(np.where(codes < 0, NO_LABEL, codes), tagged.offsets, known)
-
-
-def _of_worker(crowd: Crowd, worker: int) -> pa.Array:
-    answers, offsets = crowd.latest, crowd.offsets
-    codes = np.full(crowd.n_tokens, -1, np.int16)
-    mine = crowd.worker_of == worker
-    codes[crowd.token_of[mine]] = answers.codes[mine]
-    return _labels(Tagged(codes, offsets), single=crowd.is_classification)
-
-
-def _lists(
-    codes: NDArray[np.int64], offsets: NDArray[np.int64], known: NDArray[np.bool_]
-) -> pa.Array:
-    lengths = np.where(known, np.diff(offsets), 0)
-    bounds = pa.array(np.concatenate([[0], np.cumsum(lengths)]), pa.int32())
-    kept = pa.array(codes[np.repeat(known, np.diff(offsets))])
-    return pa.ListArray.from_arrays(bounds, kept, mask=pa.array(~known))
+    known, sizes = count_in_rows(codes >= 0, tagged.offsets) > 0, np.diff(tagged.offsets)
+    bounds = np.concatenate([[0], np.cumsum(np.where(known, sizes, 0))])
+    kept = np.where(codes < 0, NO_LABEL, codes)[np.repeat(known, sizes)]
+    offsets = pa.array(bounds, pa.int32())
+    return pa.ListArray.from_arrays(offsets, pa.array(kept), mask=pa.array(~known))
 
 
 def _soft(crowd: Crowd, soft: SoftLabels) -> dict[str, pa.Array]:
@@ -410,13 +389,8 @@ def _soft(crowd: Crowd, soft: SoftLabels) -> dict[str, pa.Array]:
         scores = soft.by_item(crowd)
         kind = pa.struct([("start", pa.int32()), ("end", pa.int32()), ("type", pa.string()),
                           ("confidence", pa.float32())])  # fmt: skip
-        listed = [
-            [
-                {"start": span.start, "end": span.end, "type": span.type, "confidence": score}
-                for span, score in zip(row, sure, strict=True)
-            ]
-            for row, sure in zip(rows, scores, strict=True)
-        ]
+        both = (zip(row, sure, strict=True) for row, sure in zip(rows, scores, strict=True))
+        listed = [[{**span._asdict(), "confidence": score} for span, score in row] for row in both]
         found["spans"] = pa.array(listed, pa.list_(kind))
     return found
 
@@ -435,8 +409,3 @@ def _feature(kind: pa.DataType) -> Any:
         return {field.name: _feature(field.type) for field in kind}
     names = {pa.float32(): "float32", pa.float64(): "float64"}
     return {"dtype": names.get(kind, str(kind)), "_type": "Value"}
-
-
-def _with_classes(feature: dict[str, Any], tags: Sequence[str]) -> dict[str, Any]:
-    names = {"names": list(tags), "_type": "ClassLabel"}
-    return {"feature": names, "_type": "Sequence"} if "feature" in feature else names

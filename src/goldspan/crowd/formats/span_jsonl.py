@@ -102,9 +102,7 @@ class Header:
         if self.encoding and asked != self.encoding:
             message = f"the file is in {self.encoding}, not in {asked}: leave the encoding out"
             raise record.error(f"{message} and convert it afterwards", "encoding")
-        declared = self.codec.tags if self.codec else ()
-        missing = tuple(word for word in options.missing if word not in declared)
-        return replace(options, encoding=asked, missing=missing)
+        return replace(options.with_labels(self.codec.tags if self.codec else ()), encoding=asked)
 
     def check(
         self, record: Record, *, types: Collection[str] = (), tags: Collection[str] = ()
