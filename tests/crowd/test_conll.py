@@ -11,7 +11,6 @@ import pytest
 import goldspan
 from crowd_tables import (
     assert_holds,
-    assert_loses,
     assert_same,
     refusal,
     small,
@@ -19,11 +18,9 @@ from crowd_tables import (
 )
 from goldspan.crowd import write_crowd
 from goldspan.crowd.formats import conll
-from goldspan.crowd.labels import recode
-from goldspan.crowd.losses import losses
 from goldspan.crowd.source import open_source
 from goldspan.errors import InputError
-from goldspan.spans import Codec, find_spans
+from goldspan.spans import find_spans
 
 PLAIN_FILE = "Ann B-PER\nsang O\n\nParis B-LOC\n"
 OWN = "# id = D1-1\nAnn\tB-PER\t0.9000\nsang\tO\t1.0000\n\n# id = D1-2\nParis\tB-LOC\t0.5000\n"
@@ -208,11 +205,6 @@ def test_a_column_that_is_not_there_is_refused_with_those_that_are():
     )
 
 
-def test_a_line_of_a_million_characters_is_refused_in_a_short_message():
-    data = b"x O\n" + b"y" * 1_000_000 + b" O\n"
-    assert len(refusal(data, "<bytes> line 2: a cell longer than 10000", format="conll")) < 200
-
-
 def test_a_file_without_items_is_refused():
     refusal(b"# only a comment\n", "<bytes>: the file holds no item", format="conll")
 
@@ -251,38 +243,6 @@ def test_odd_tokens_come_back(tokens):
 def test_a_file_is_written_as_the_architecture_says():
     with written(known(item="D001-1"), "conll") as (path, _):
         assert path.read_text(encoding="utf-8") == "# id = D001-1\nx\tB-X\ny\tI-X\n"
-
-
-LOSSES = {
-    "1 worker: 'w' is missing": replace(known(), worker_ids=pa.array(["w"])),
-    "the documents of 1 item: item 'i', 'd' comes back as nothing": known(group="d"),
-    "attribute 'n' of 1 item": known(attributes=pa.table({"n": ["a"]})),
-    "tokens of 1 item: item 'i', token 0, 'a\\tb' comes back as 'a": known(tokens=["a\tb", "y"]),
-    "ids of 1 item: 'a ' comes back as 'a'": known(item="a "),
-    "everything: the file is rejected when it is read back (line 2": known(
-        tokens=["y" * 10_001, "y"]
-    ),
-    "the gold of 1 item: item 'i', token 1, 'NA' comes back as no": known(
-        tags=["a", "NA"], gold=["a", "NA"], encoding="PLAIN"
-    ),
-    "tags that nobody used: 'B-Y', 'I-Y'": recode(known(), Codec.from_types(["X", "Y"])),
-    "the encoding IOB (read it back with encoding='IOB')": known(encoding="IOB"),
-}
-
-
-@pytest.mark.parametrize("sentence", LOSSES, ids=range(len(LOSSES)))
-def test_every_loss_is_said_and_true(sentence):
-    assert_loses(LOSSES[sentence], "conll", sentence)
-
-
-def test_the_loss_of_answers_is_said():
-    crowd = small(gold=["B-X", "I-X"])
-    wanted = ["1 worker: 'w' is missing", "1 answer: item 'i', worker 'w' is missing"]
-    assert losses(crowd, "conll") == wanted
-
-
-def test_without_a_loss_nothing_is_said():
-    assert losses(known(), "conll") == []
 
 
 @pytest.mark.realdata

@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 
 import goldspan
 from crowd_tables import (
-    TABLE_TEXT,
     assert_same,
     crowd_of,
     damaged,
@@ -114,24 +113,6 @@ def test_every_format_has_what_the_registry_asks_for(name):
 
 
 @FUZZED
-@given(TABLE_TEXT | st.sampled_from(["[", "{}", '{"text": "a"}', "[]", '"']))
-def test_any_text_is_read_or_refused(text):
-    read_or_refuse(text.encode("utf-8", "replace"))
-
-
-@FUZZED
-@given(st.binary(max_size=80))
-def test_any_bytes_are_read_or_refused(data):
-    read_or_refuse(data)
-
-
-@FUZZED
-@given(damaged(WIDE, LONG, CONLL, FOLDER, gzip.compress(WIDE, mtime=0)))
-def test_a_damaged_file_is_read_or_refused(data):
-    read_or_refuse(data)
-
-
-@FUZZED
 @given(damaged(b"item,label\n1,x\n", CONLL, WIDE, FOLDER), st.booleans())
 def test_damaged_gold_is_attached_or_refused(gold, single):
     answers = b"task,worker,label\n1,a,x\n" if single else WIDE
@@ -229,52 +210,20 @@ BAD = {
         gzip.compress(WIDE * 50, mtime=0)[:-30],
         ["truncated or damaged", "fetch or write it again"],
     ),
-    "empty.tsv": (b"", ["the file is empty: is the path right?"]),
-    "ragged.tsv": (WIDE + b"D1\t2\tx\tO\n", ["line 4: 4 cells where the header has 6"]),
-    "texts.tsv": (
-        WIDE + "D1\t2\tä\tO\tO\tO\n".encode() + b"D1\t2\t\xe4\tO\tO\tO\n",
-        ["line 5: the line is not UTF-8, but line 4 is"],
-    ),
-    "tags.tsv": (
-        WIDE.replace(b"B-PER\tB-PER", b"S-PER\tU-PER"),
-        [
-            "line 2, item D1-1 token 0, worker A1: tag 'U-PER'",
-            "two encodings seem to be mixed: convert one of them",
-        ],
-    ),
-    "columns.tsv": (
-        b"token\tA\tB\nx\tB-P\tB-P\ny\tE-P\tI-P\n",
-        ["two encodings are mixed", "worker B never closes a span", "encoding='IOBES'"],
-    ),
-    "tab.tsv": (
-        WIDE.replace(b"sang", b"sa\tng"),
-        ["line 3: 7 cells", "does a token hold the delimiter?"],
-    ),
     "long.tsv": (
         WIDE + b"D1\t2\t" + LONG_LINE + b"\tO\tO\tO\n",
         ["line 4: a cell longer than 10000 bytes"],
     ),
-    "long.conll": (CONLL + LONG_LINE + b" O\n", ["line 3: a cell longer than 10000"]),
-    "nul.tsv": (WIDE.replace(b"sang", b"s\0ng"), ["line 3: a NUL byte"]),
     "silent.tsv": (b"token\tA\tB\nx\t?\t?\n", ["the crowd has no answer"]),
-    "twice.tsv": (
-        WIDE + b"D1\t2\tx\tO\tO\tO\nD1\t1\ty\tO\tO\tO\n",
-        ["line 5, item D1-1: the item id appears twice (first in line 2)"],
-    ),
     "tagset.tsv": (
         WIDE.replace(b"\tO\tO\tO", b"\tO\tX-PER\tO"),
         ["line 3, item D1-1 token 1, worker A1: tag 'X-PER' is not in BIO", "--label OLD=NEW"],
-    ),
-    "nothing.csv": (
-        b"item,worker,token,label\n1,a,,O\n",
-        ["line 2: the token is empty: remove the row, or write the token"],
     ),
     "words.txt": (
         b"just a few words\nand others\n",
         ["the format is not recognised: pass format="],
     ),
     "broken.zip": (FOLDER[:-10], ["the zip archive is truncated or damaged"]),
-    "broken.parquet": (b"PAR1" + b"\0" * 50, ["the Parquet file is truncated or damaged"]),
 }
 
 
@@ -339,29 +288,6 @@ def test_unknown_names_are_refused_with_code_1_and_leave_no_output(
     assert err.startswith("goldspan: ")
     assert all(part in err for part in parts)
     assert leave(tmp_path) == ["crowd.tsv"]
-
-
-@pytest.mark.parametrize(
-    "data",
-    [
-        b"\xef\xbb\xbf" + WIDE,
-        WIDE.replace(b"\n", b"\r\n"),
-        WIDE.replace(b"\t", b";").replace(b"?", b"NA"),
-        WIDE.replace(b"Ann", "Änn".encode("cp1252")),
-        WIDE.replace(b"\tA2", b"\tA2\tA3")
-        .replace(b"\tO\n", b"\tO\t?\n")
-        .replace(b"\t?\n", b"\t?\t?\n", 1),
-    ],
-    ids=["bom", "crlf", "spreadsheet", "cp1252", "a worker without labels"],
-)
-def test_odd_but_sound_input_is_read(data, tmp_path, monkeypatch, capsys):
-    (tmp_path / "crowd.tsv").write_bytes(data)
-    code, _, err = command(
-        monkeypatch, capsys, "aggregate", tmp_path / "crowd.tsv", "-m", "mv-token",
-        "-o", tmp_path / "gold.conll",
-    )  # fmt: skip
-    assert (code, err) == (0, "")
-    assert read_crowd(tmp_path / "gold.conll").tagged_by_id() == {"D1-1": ["B-PER", "O"]}
 
 
 def test_a_folder_and_a_compressed_gold_are_read_by_the_command(tmp_path, monkeypatch, capsys):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-from dataclasses import replace
 from datetime import UTC, datetime
 
 import numpy as np
@@ -17,19 +16,13 @@ from hypothesis import strategies as st
 
 import goldspan
 from crowd_tables import (
-    assert_holds,
-    assert_loses,
     assert_same,
-    crowd_of,
     refusal,
     small,
     written,
 )
 from goldspan.crowd import CrowdBuilder
-from goldspan.crowd.labels import recode
-from goldspan.crowd.losses import losses
 from goldspan.errors import InputError
-from goldspan.spans import Codec
 
 SINGLE = "task,worker,label,gold\n1,a,x,x\n1,b,y,x\n2,a,,\n2,b,y,\n"
 SEQUENCE = (
@@ -111,25 +104,9 @@ def test_a_column_that_the_user_named_is_not_taken_for_another_role():
     assert crowd.worker_ids.to_pylist() == ["1"]
 
 
-def test_labels_are_renamed_and_dropped():
-    crowd = read("task,worker,label\n1,a,person\n1,b,junk\n", labels={"person": "PER", "junk": ""})
-    assert crowd.answers_of("1") == {"a": ["PER"]}
-
-
 def test_what_means_no_label_can_be_said():
     crowd = read("task,worker,label\n1,a,-\n1,b,NA\n1,c,\n", missing=["-"])
     assert crowd.answers_of("1") == {"b": ["NA"]}
-
-
-def test_workers_to_keep_can_be_named_and_items_stay():
-    crowd = read(SINGLE, workers=["a"])
-    assert crowd.worker_ids.to_pylist() == ["a"]
-    assert crowd.item_ids.to_pylist() == ["1", "2"]
-    assert crowd.answers_of("2") == {}
-    report = crowd.import_report
-    assert "1 workers left out, because others were named" in report.notes
-    assert report.adds_up
-    assert report.n_placed == 1
 
 
 # Sequences
@@ -174,11 +151,6 @@ def test_the_encoding_is_seen_in_answers_and_gold_together():
 def test_a_cell_with_quotes_and_line_ends_is_read():
     crowd = read('item,worker,token,label\n1,a,"a ""b"", c",O\n1,a,"two\nlines",O\n')
     assert crowd.tokens_list == [['a "b", c', "two\nlines"]]
-
-
-def test_a_comment_line_is_passed_over_with_and_without_quotes():
-    assert read("# by hand\ntask,worker,label\n1,a,x\n").n_items == 1
-    assert read('# by "hand"\ntask,worker,label\n1,a,"x"\n').n_items == 1
 
 
 def test_a_table_without_workers_is_gold():
@@ -529,100 +501,11 @@ def test_a_missing_column_is_refused_with_the_header_and_the_way_to_name_it():
     )
 
 
-def test_a_ragged_row_is_refused_with_its_line():
-    refusal(
-        b"task,worker,label\n1,a\n",
-        "<bytes> line 2: 2 cells where the header has 3: is the row cut off?",
-    )
-    refusal(
-        b'task,worker,label\n"1",a,x\n1,a,x,y\n', "<bytes> line 3: 4 cells where the header has 3"
-    )
-
-
-def test_a_quote_that_is_not_closed_is_refused():
-    refusal(b'task,worker,label\n1,a,"x\n', "<bytes> line 2:", "a quoted cell is not closed")
-
-
-def test_a_cell_of_a_million_characters_is_refused_in_a_short_message():
-    long_cell = b"x" * 1_000_000
-    for quote in (b"", b'"'):
-        data = b"task,worker,label\n1,a,x\n1,b," + quote + long_cell + quote + b"\n"
-        assert len(refusal(data, "<bytes> line 3: a cell longer than 10000 bytes")) < 200
-
-
 def test_a_worker_column_of_question_marks_is_one_worker_of_that_name():
     assert read("task,worker,label\n1,?,x\n2,?,y\n").worker_ids.to_pylist() == ["?"]
 
 
-def test_more_repeats_than_can_be_counted_are_refused():
-    refusal(
-        b"task,worker,label\n" + b"1,a,x\n" * 32769,
-        "one worker has 32769 answers to one item",
-        "are item and worker the right columns?",
-    )
-
-
-def test_a_damaged_parquet_file_is_refused():
-    whole = parquet(task=["1"], worker=["a"], label=["x"])
-    for data in (whole[:-20], whole[:4] + b"\0" * 40, b"PAR1"):
-        refusal(
-            data, "<bytes>: the Parquet file is truncated or damaged", "fetch or write it again"
-        )
-
-
 # What comes back
-
-
-def test_a_quote_comes_back_from_a_tsv():
-    assert_holds(small(tokens=['"', 'a"b']), "long", "crowd.tsv")
-
-
-def test_skipped_tokens_and_empty_answers_of_sequences_come_back():
-    assert_holds(crowd_of([{"v": ["B-X", None], "w": [None, None]}]), "long")
-
-
-def unanswered():
-    builder = CrowdBuilder()
-    builder.add_item("a", ["x", "y"])
-    builder.add_answer(builder.add_item("b", ["x", "y"]), "w", ["B-X", "I-X"])
-    return builder.build()
-
-
-def silent():
-    builder = CrowdBuilder()
-    builder.add_worker("nobody")
-    builder.add_answer(builder.add_item("b", ["x", "y"]), "w", ["B-X", "I-X"])
-    return builder.build()
-
-
-LOSSES = {
-    "1 item: 'a' is missing": unanswered(),
-    "1 worker: 'nobody' is missing": silent(),
-    "attribute 'n' of 1 item": small(attributes=pa.table({"n": ["a"]})),
-    "the documents of 1 item: item 'i', nothing comes back as ''": small(
-        groups=pa.array([None], pa.string())
-    ),
-    "1 answer in which every token was skipped: item 's0', worker": replace(
-        crowd_of([{"v": ["p"], "w": [None]}], encoding="PLAIN"), tokens=pa.array([["s0"]])
-    ),
-    "everything: the file is rejected when it is read back (line 2: the item": small(item=" "),
-    "1 worker: 'a\\rb' is missing": small(worker="a\rb"),
-    "everything: the file is rejected when it is read back (line 2": small(worker="w" * 10_001),
-    "1 answer: item 'i', worker 'w' is missing": small(["i"], ["NA"], encoding="PLAIN"),
-    "tags that nobody used: 'B-Y', 'I-Y'": recode(small(), Codec.from_types(["X", "Y"])),
-    "the encoding IOB (read it back with encoding='IOB')": small(encoding="IOB"),
-    "the encoding PLAIN (read it back with encoding='PLAIN')": small(encoding="PLAIN"),
-}
-
-
-@pytest.mark.parametrize("sentence", LOSSES, ids=range(len(LOSSES)))
-def test_every_loss_is_said_and_true(sentence):
-    assert_loses(LOSSES[sentence], "long", sentence)
-
-
-def test_without_a_loss_nothing_is_said():
-    crowd = small(again=["O", "O"], cost=3, group="d", gold=["B-X", None])
-    assert losses(crowd, "long") == []
 
 
 def test_a_tsv_has_tabs_and_a_csv_commas():

@@ -65,6 +65,46 @@ def test_a_difference_has_a_count_and_an_example(changes, wanted):
     assert [one.startswith(two) for one, two in zip(found, wanted, strict=False)] == [True]
 
 
+def chosen(*items: int):
+    return text_crowd().select_items(np.array(items))
+
+
+def silenced():
+    """The first answer skips every token."""
+    crowd = text_crowd()
+    codes = crowd.answers.codes.copy()
+    codes[:3] = -1
+    return replace(crowd, answers=replace(crowd.answers, codes=codes))
+
+
+@pytest.mark.parametrize(
+    ("mine", "back", "wanted"),
+    [
+        (chosen(0, 1, 2), chosen(0, 2), "1 item: 'i1' is missing"),
+        (chosen(0, 2), chosen(0, 1, 2), "1 item that are none: 'i1' is new"),
+        (chosen(0, 1, 2), chosen(2, 0, 1), "the order of items"),
+        (
+            silenced(),
+            replace(silenced(), answers=text_crowd().answers.take(np.array([1, 2]))),
+            "1 answer in which every token was skipped: item 'i0', worker 'w'",
+        ),
+        (silenced(), text_crowd(), "skipped tokens of 1 answer: item 'i0', worker 'w', skipped"),
+        (
+            text_crowd(),
+            text_crowd(answers=text_crowd().answers.take(np.array([1, 2]))),
+            "1 answer: item 'i0', worker 'w' is missing",
+        ),
+        (
+            text_crowd(),
+            text_crowd(attributes=pa.table({"n": ["a"] * 3})),
+            "that there is no attribute 'n'",
+        ),
+    ],
+)
+def test_what_is_missing_new_or_moved_is_named(mine, back, wanted):
+    assert any(one.startswith(wanted) for one in differences(mine, back))
+
+
 def test_times_costs_and_repeated_answers_are_counted():
     crowd = text_crowd()
     answers = crowd.answers

@@ -14,14 +14,11 @@ from pathlib import Path
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 import goldspan
 from crowd_strategies import alike
 from goldspan.crowd import Crowd, CrowdBuilder, ReadOptions, read_crowd, write_crowd
 from goldspan.crowd.formats.span_exports import answer_rows, chars_of, gold_rows
-from goldspan.crowd.losses import losses
 from goldspan.crowd.model import item_texts
 from goldspan.errors import FormatError, InputError
 from goldspan.spans import Span, tokenize, write
@@ -229,7 +226,10 @@ def test_texts_and_selections_stand_in_the_file(tmp_path, name):
     texts = own_texts(300)
     crowd, said = selected(texts, 1, "fine")
     path = tmp_path / NAMES.get(name, "out")
-    write_crowd(crowd, path, format=name, raw_csv=True)  # without apostrophes before formulas
+    # Without apostrophes before formulas.
+    lost = write_crowd(crowd, path, format=name, raw_csv=True)
+    if name not in {"brat", "conll", "doccano"}:  # they do not say how the texts are cut
+        assert lost == []
     found = {}
     for item, worker, text, spans in INDEPENDENT[name](path):
         assert text == texts[int(item.removeprefix("line-")) - 1]
@@ -237,45 +237,6 @@ def test_texts_and_selections_stand_in_the_file(tmp_path, name):
     wanted = expected(said, name)
     # brat's texts have all lines: what a worker did not see, is there without a span.
     assert {key: spans for key, spans in found.items() if spans or key in wanted} == wanted
-
-
-@pytest.mark.parametrize("name", [*INDEPENDENT, "parquet"])
-def test_texts_and_selections_are_read_back(tmp_path, name):
-    texts = own_texts(300, seed=2)
-    # brat's files do not say how its tokens are cut.
-    crowd, said = selected(texts, 2, "fine")
-    path = tmp_path / NAMES.get(name, "out")
-    write_crowd(crowd, path, format=name)
-    back = read_crowd(path, format=name)
-    assert text_of(back) == text_of(crowd)
-    found, wanted = spans_of(back), expected(said, name)
-    if name == "long":
-        wanted = said
-    assert {key: spans for key, spans in found.items() if spans or key in wanted} == wanted
-    if name not in {"brat", "conll", "doccano"}:
-        assert losses(crowd, name) == []
-
-
-@given(st.lists(st.text(min_size=1, max_size=30), min_size=1, max_size=3, unique=True), st.data())
-def test_any_text_comes_back_unless_its_loss_is_told(tmp_path_factory, texts, data):
-    texts = [text for text in texts if tokenize(text, "fine")]
-    if not texts:
-        return
-    crowd, said = selected(texts, data.draw(st.integers(0, 9)), "fine")
-    name = data.draw(st.sampled_from(list(INDEPENDENT)))
-    path = tmp_path_factory.mktemp("own") / NAMES.get(name, "out")
-    lost = write_crowd(crowd, path, format=name)
-    try:
-        back = read_crowd(path, format=name)
-    except FormatError:
-        assert lost[0].startswith("everything")
-        return
-    if text_of(back) != text_of(crowd):
-        assert any("text of" in one for one in lost)
-    wanted = said if name == "long" else expected(said, name)
-    found = spans_of(back)
-    if {key: spans for key, spans in found.items() if spans or key in wanted} != wanted:
-        assert lost
 
 
 # After an aggregation

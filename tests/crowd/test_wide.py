@@ -3,28 +3,20 @@
 from __future__ import annotations
 
 import gzip
-from dataclasses import replace
 
-import numpy as np
 import pyarrow as pa
 import pytest
 
 import goldspan
 from crowd_tables import (
-    assert_holds,
     assert_loses,
-    assert_same,
-    crowd_of,
     faults_of,
     refusal,
     small,
     written,
 )
-from goldspan.crowd import CrowdBuilder
 from goldspan.crowd.formats import wide
-from goldspan.crowd.labels import recode
-from goldspan.crowd.losses import losses
-from goldspan.spans import Codec, find_spans
+from goldspan.spans import find_spans
 
 TABLE = (
     "doc\tsent\ttoken\tgold\tA1\tA2\n"
@@ -107,10 +99,6 @@ def test_a_comment_does_not_part_items():
     assert read("token\tA\nx\tO\n# a word\ny\tO\n").tokens_list == [["x", "y"]]
 
 
-def test_a_tsv_is_never_quoted():
-    assert read('token\tA\n"\tO\n"a"\tO\n').tokens_list == [['"', '"a"']]
-
-
 def test_a_spreadsheet_export_is_read():
     crowd = read(SHEET)
     assert crowd.tokens_list == [["Ann", "sang"], ["Paris"]]
@@ -122,23 +110,6 @@ def test_a_spreadsheet_export_is_read():
     assert "cells 'NA' mean no label" in missing
 
 
-def test_a_cp1252_file_is_read_and_the_report_says_so():
-    crowd = read("token;A\nMünchen;B-LOC\n“quoted”;O\n".encode("cp1252"))
-    assert crowd.tokens_list == [["München", "“quoted”"]]
-    assert "text is in cp1252, not UTF-8" in crowd.import_report.notes
-
-
-def test_a_byte_order_mark_is_removed_and_the_report_says_so():
-    crowd = read(b"\xef\xbb\xbf" + TABLE.encode())
-    assert_same(crowd, read(TABLE))
-    assert "byte order mark removed" in crowd.import_report.notes
-
-
-@pytest.mark.parametrize("ends", ["\r\n", "\r"])
-def test_other_line_ends_change_nothing(ends):
-    assert_same(read(TABLE.replace("\n", ends)), read(TABLE))
-
-
 def test_labels_are_renamed_with_and_without_a_prefix():
     crowd = read(
         table("token A", "x B-person", "y person", "z O"),
@@ -146,16 +117,6 @@ def test_labels_are_renamed_with_and_without_a_prefix():
         encoding="PLAIN",
     )
     assert crowd.answers_of("1") == {"A": ["B-PER", "PER", None]}
-
-
-def test_an_empty_new_name_drops_a_label_and_its_tags():
-    crowd = read(table("token A", "x B-person", "y B-junk"), labels={"junk": ""})
-    assert crowd.answers_of("1") == {"A": ["B-person", None]}
-
-
-def test_what_means_no_label_can_be_said():
-    crowd = read(table("token A", "x -", "y O"), missing=["-"])
-    assert crowd.answers_of("1") == {"A": [None, "O"]}
 
 
 def test_columns_can_be_named():
@@ -231,24 +192,6 @@ def test_a_header_with_a_column_of_tags_is_not_seen_as_wide(header):
 # What is refused
 
 
-def test_a_row_with_a_tab_in_its_token_is_refused_with_its_line():
-    data = TABLE.replace("sang", "sa\tng").encode()
-    refusal(
-        data, "<bytes> line 3: 7 cells where the header has 6: does a token hold the delimiter?"
-    )
-
-
-def test_a_row_that_is_cut_off_is_refused_with_its_line():
-    refusal(
-        TABLE[:-4].encode(), "<bytes> line 6: 5 cells where the header has 6: is the row cut off?"
-    )
-
-
-def test_all_ragged_rows_are_listed_at_once():
-    found = faults_of(b"token\tA\nx\ny\tO\nz\tO\tO\n", format="wide")
-    assert found == [(2, "", -1, "", "ragged-row"), (4, "", -1, "", "ragged-row")]
-
-
 def test_an_unknown_label_is_refused_with_file_line_item_token_and_worker(tmp_path):
     path = tmp_path / "crowd.tsv"
     path.write_text(
@@ -312,13 +255,6 @@ def test_an_item_that_stands_twice_is_refused_with_both_lines():
     )
 
 
-def test_a_column_that_stands_twice_is_refused():
-    refusal(
-        table("token A A", "x O O").encode(),
-        "<bytes> line 1: columns 'A' appear twice in the header",
-    )
-
-
 def test_a_table_without_a_token_column_is_refused_with_the_way_to_name_it():
     refusal(
         b"wort\tA\nx\tO\n", "<bytes> line 1: no token column", "--columns token=NAME", format="wide"
@@ -335,44 +271,7 @@ def test_a_column_that_is_not_there_is_refused_with_the_header():
     refusal(TABLE.encode(), "there is no worker column 'A9'", workers=["A9"])
 
 
-def test_a_header_without_rows_is_refused():
-    refusal(b"token\tA\n\n", "<bytes> line 1: there is a header but no row below it")
-
-
-def test_a_line_of_a_million_characters_is_refused_in_a_short_message():
-    long = b"x" * 1_000_000
-    for data, line in (
-        (TABLE.encode() + b"D3\t1\t" + long + b"\tO\tO\tO\n", 7),
-        (b"token\t" + long + b"\nx\tO\n", 1),
-    ):
-        message = refusal(data, f"<bytes> line {line}:", "longer than 10000", format="wide")
-        assert len(message) < 200
-
-
-def test_a_nul_byte_is_refused_with_its_line():
-    refusal(
-        TABLE.replace("sang", "sa\0ng").encode(),
-        "<bytes> line 3: a NUL byte: this is not a text file, or it is damaged",
-    )
-
-
-def test_an_empty_file_is_refused():
-    for data in (b"", b"\n\n", b"\xef\xbb\xbf", b" \t\r\n"):
-        refusal(data, "<bytes>: the file is empty: is the path right?", format="wide")
-
-
 # What comes back
-
-
-def test_workers_and_items_without_answers_come_back():
-    builder = CrowdBuilder()
-    builder.add_item("a", ["x"])
-    item = builder.add_item("b", ["y"])
-    builder.add_worker("nobody")
-    builder.add_answer(item, "w", ["B-X"])
-    crowd = builder.build()
-    full = replace(crowd, gold=np.array([1, 2], np.int16))
-    assert_holds(full, "wide")
 
 
 def test_the_same_crowd_gives_the_same_bytes_compressed_too():
@@ -383,51 +282,6 @@ def test_the_same_crowd_gives_the_same_bytes_compressed_too():
     ):
         assert one.read_bytes() == two.read_bytes()
         assert gzip.decompress(one.read_bytes()).decode() == TABLE.replace("D2\t1", "\nD2\t1")
-
-
-LOSSES = {
-    "1 repeated answer (the one that counts is there)": small(again=["B-X", "O"]),
-    "the costs of 1 answer": small(cost=5),
-    "1 answer in which every token was skipped: item 's0', worker": crowd_of(
-        [{"v": ["B-X", "I-X"], "w": [None, None]}], groups=["d"]
-    ),
-    "the documents of 1 item: item 'i', nothing comes back as ''": small(
-        groups=pa.array([None], pa.string())
-    ),
-    "attribute 'n' of 1 item: item 'i', 1 comes back as '1'": small(
-        attributes=pa.table({"n": [1]})
-    ),
-    "everything: the file is rejected when it is read back (line 1": small(worker="token"),
-    "that there is no gold": small(worker="Gold"),
-    "everything: the file is rejected when it is read back (line 2: the token": replace(
-        small(), tokens=pa.array([["", "y"]])
-    ),
-    "tokens of 1 item: item 'i', token 0, 'a\\tb' comes back as 'a": small(tokens=["a\tb", "y"]),
-    "everything: the file is rejected when it is read back (line 2": small(
-        tokens=["é" * 5001, "y"]
-    ),
-    "labels of 1 answer: item 'i', worker 'w', token 0, 'NA' come": small(
-        tags=["NA", "b"], encoding="PLAIN"
-    ),
-    "tags that nobody used: 'B-Y', 'I-Y'": recode(small(), Codec.from_types(["X", "Y"])),
-    "the encoding IOB (read it back with encoding='IOB')": small(encoding="IOB"),
-}
-
-
-@pytest.mark.parametrize("sentence", LOSSES, ids=range(len(LOSSES)))
-def test_every_loss_is_said_and_true(sentence):
-    assert_loses(LOSSES[sentence], "wide", sentence)
-
-
-def test_without_a_loss_nothing_is_said():
-    assert losses(small(), "wide") == []
-
-
-@pytest.mark.parametrize(
-    "values", [["a"], [["a", "b"]]], ids=["a text for the item", "a text for every token"]
-)
-def test_attributes_of_text_come_back(values):
-    assert_holds(small(attributes=pa.table({"note": values})), "wide")
 
 
 @pytest.mark.parametrize("values", [[["a", "a"]], [["a"]], [[1, 2]], [None], [1.5]])

@@ -249,17 +249,9 @@ def test_what_is_missing_is_said():
         read_as(brat, b"T1\tPER 0 3\tAnn")
 
 
-def test_all_faults_are_listed_at_once():
-    text = message(
-        a_txt="Ann", b_txt="", w__a_ann="x\nT1\tX 0 9\n", v__a_ann="T1\tX 0 9\n", v__c_ann=""
-    )
-    assert [line.partition(":")[0] for line in text.splitlines()] == [
-        "folder/b.txt",
-        "folder/v/a.ann line 1, worker v",
-        "folder/v/c.ann",
-        "folder/w/a.ann line 1, worker w",
-        "folder/w/a.ann line 2, worker w",
-    ]
+def test_a_line_without_a_token_is_refused_with_its_own_line():
+    text = message(d_txt="Ann\n\u200b\n", a__d_ann="")
+    assert "d.txt line 2, item d-2: the text has no token" in text
 
 
 LINES = st.sampled_from(

@@ -148,29 +148,6 @@ def test_every_text_and_every_span_comes_in_as_it_is(make):
         assert all(token in text for token in tokens)
 
 
-@pytest.mark.parametrize("make", WAYS)
-def test_what_all_agree_on_is_aggregated_exactly(make):
-    crowd = goldspan.read_crowd(make()).select_workers(goldspan_index([0]))
-    result = goldspan.aggregate(crowd, "mv-token")
-    found = find_spans(result.tagged, result.tagset)
-    starts = crowd.token_start.tolist()
-    tokens = crowd.tokens.flatten().to_pylist()
-    names = [name.removesuffix("-1") for name in crowd.item_ids.to_pylist()]
-    got = {
-        (names[n], starts[a], starts[b - 1] + len(tokens[b - 1]), result.tagset.types[t])
-        for n, t, a, b in zip(
-            *(c.tolist() for c in (found.item, found.type, found.start, found.end)), strict=True
-        )
-    }
-    assert got == {(name, a, b, t) for name, who, a, b, t in MADE if who == "ann"}
-
-
-def goldspan_index(rows):
-    import numpy as np
-
-    return np.array(rows, np.intp)
-
-
 @pytest.mark.parametrize(
     ("unit", "codec", "width"), [("utf16", "utf-16-le", 2), ("utf8", "utf-8", 1)]
 )

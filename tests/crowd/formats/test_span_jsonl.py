@@ -141,13 +141,6 @@ def test_what_cannot_be_held_is_named(tmp_path):
     assert "the file is rejected" in lost
 
 
-def test_nothing_is_written_if_writing_fails(tmp_path):
-    crowd = replace(read(HEADER, ITEM), tokens=None)
-    with pytest.raises(AttributeError):
-        span_jsonl.write(crowd, tmp_path / "crowd.jsonl")
-    assert list(tmp_path.iterdir()) == []
-
-
 # Written by hand.
 
 
@@ -308,14 +301,6 @@ def test_what_gold_cannot_place_is_listed_but_is_no_label_of_a_worker():
     assert report.faults[0].worker == "gold"
 
 
-def test_the_workers_to_keep_can_be_named():
-    crowd = read(FLAT, {**FLAT, "worker": "B"}, workers=["B"])
-    assert crowd.answers_of("7").keys() == {"B"}
-    assert crowd.worker_ids.to_pylist() == ["B"]
-    assert "1 workers left out" in crowd.import_report.notes[0]
-    assert "there is no worker 'C': the workers are A01" in message(FLAT, workers=["C"])
-
-
 def test_columns_can_have_other_names():
     line = {"nr": 1, "text": "Ann sang", "spans": [], "who": "w", "page": "p"}
     crowd = read(line, columns={"item": "nr", "worker": "who", "doc": "page"})
@@ -461,15 +446,6 @@ def test_tokens_that_are_not_in_the_text_are_fine_where_tokens_are_counted():
     assert crowd.answers_of("1") == {"w": ["O", "O", "O", "B-X", "O", "O"]}
 
 
-def test_all_faults_are_listed_at_once():
-    text = message(one(spans=[[0, 30, "X"]]), one(spans=[[0, 31, "X"]], worker="v"), one(id=[]))
-    assert [line.partition(":")[0] for line in text.splitlines()] == [
-        "<bytes> line 1, item 1, worker w",
-        "<bytes> line 2, item 1, worker v",
-        "<bytes> line 3",
-    ]
-
-
 @pytest.mark.parametrize(
     ("data", "said"),
     [
@@ -504,17 +480,6 @@ def test_broken_json_is_refused_with_line_and_column(data, said):
         read_as(span_jsonl, data)
     assert said in str(caught.value)
     assert str(caught.value).startswith("<bytes>")
-
-
-def test_byte_order_mark_and_windows_line_ends_are_fine():
-    plain = read(HEADER, ITEM)
-    marked = b"\xef\xbb\xbf" + lines_of(HEADER, ITEM).replace(b"\n", b"\r\n")
-    crowd = read_as(span_jsonl, marked)
-    assert crowd == plain
-    assert crowd.import_report.notes[:2] == (
-        "byte order mark removed",
-        "line ends replaced (they were not line feeds)",
-    )
 
 
 def test_a_line_separator_within_a_string_ends_no_line():

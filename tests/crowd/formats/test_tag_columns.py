@@ -10,12 +10,10 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given
 from hypothesis import strategies as st
 
 import goldspan
 from crowd_strategies import lines_of
-from crowd_tables import read_or_refuse
 from goldspan.errors import GoldspanError, InputError
 
 NAMES = ["O", "B-PER", "I-PER"]
@@ -217,21 +215,6 @@ def test_broken_metadata_are_passed_over():
 
 
 TAGS = st.lists(st.none() | st.integers(-2, 3) | st.sampled_from([*NAMES, "x", ""]), max_size=3)
-
-
-@given(
-    st.lists(
-        st.fixed_dictionaries(
-            {"tokens": st.lists(st.text(max_size=3), max_size=3)},
-            optional={"a": TAGS, "b": TAGS, "gold": TAGS, "id": st.integers(0, 3) | st.text()},
-        ),
-        min_size=1,
-        max_size=3,
-    )
-)
-def test_any_rows_are_read_or_refused(rows):
-    read_or_refuse(rows)
-    read_or_refuse(rows, format="tag-columns")
 
 
 # The format of what is no file
