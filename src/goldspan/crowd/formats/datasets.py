@@ -348,8 +348,8 @@ def to_table(crowd: Crowd, soft: SoftLabels | None = None) -> pa.Table:
         codes[crowd.token_of[mine]] = crowd.latest.codes[mine]
         columns[f"{_ANNOTATOR}{worker}"] = _labels(Tagged(codes, crowd.offsets), single=single)
         classes.append(f"{_ANNOTATOR}{worker}")
-    for name in crowd.attributes.column_names if crowd.attributes is not None else ():
-        column = crowd.attributes.column(name).combine_chunks()
+    others = pa.table({}) if crowd.attributes is None else crowd.attributes.combine_chunks()
+    for name, column in zip(others.column_names, others.columns, strict=True):
         if _is_plain(column.type):
             columns[f"{_ATTRIBUTE}{name}"] = column
     if soft is not None and crowd.gold is not None:
