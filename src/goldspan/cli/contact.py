@@ -356,7 +356,7 @@ def _send(desk: _Desk) -> int:
     sender = desk.provider.sender()
     if sender is None:
         raise InputError(f"provider.name is {desk.provider.name!r}, to which nothing can be sent")
-    return send_all(desk.queue, sender.deliver)
+    return send_all(desk.queue, sender)
 
 
 def _facts_payments(request: PaymentRequest) -> dict[str, Any]:

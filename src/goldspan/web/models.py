@@ -6,6 +6,7 @@ inside – which task is a gold question – can leak by mistake.
 
 from __future__ import annotations
 
+import json
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
@@ -22,6 +23,19 @@ def _plain(text: str) -> str:
     if "\0" in text or any("\ud800" <= letter <= "\udfff" for letter in text):
         raise ValueError("must not hold NUL or half of a surrogate pair")
     return text
+
+
+def json_object(body: bytes) -> dict[str, Any] | None:
+    """Return the object of a JSON text, None if it is something else or nested too deeply.
+
+    >>> json_object(b'{"keys": []}'), json_object(b"[]"), json_object(b"<html>")
+    ({'keys': []}, None, None)
+    """
+    try:
+        found = json.loads(body)
+    except (ValueError, RecursionError):
+        return None
+    return found if isinstance(found, dict) else None
 
 
 TaskId = Annotated[str, Field(min_length=1, max_length=2_000), AfterValidator(_plain)]

@@ -431,7 +431,7 @@ def test_the_token_is_in_no_message_and_no_record(kept, caplog):
 def test_the_server_sends_in_the_background_and_goes_on_after_a_fault(post):
     post.outbox.bonus(ANN, WORK, 500_000, "week 1")
     post.fake.faults["get"] = ["503"] * 5
-    sending = PaymentThread(post.outbox, post.sender(), every=0.01)
+    sending = PaymentThread(post.outbox, post.sender().deliver, every=0.01)
     sending.start()
     done = threading.Event()
     for _ in range(500):

@@ -6,7 +6,7 @@ import logging
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from typing import Any
 
 from goldspan.errors import GoldspanError, InputError
 from goldspan.money import from_micro
@@ -165,15 +165,11 @@ class PaymentQueue:
         return there.id
 
 
-class PaymentSender(Protocol):
-    """Carries requests to a provider."""
-
-    def deliver(self, request: PaymentRequest, queue: PaymentQueue) -> None:
-        """Send a request, and note in the queue every step before and after it."""
-        ...
+Deliver = Callable[[PaymentRequest, PaymentQueue], None]
+"""Sends a request, and notes in the queue every step before and after it."""
 
 
-def send_all(queue: PaymentQueue, deliver: Callable[[PaymentRequest, PaymentQueue], None]) -> int:
+def send_all(queue: PaymentQueue, deliver: Deliver) -> int:
     """Send what can be sent; count the requests that are done now."""
     done = 0
     tried: set[str] = set()
@@ -210,8 +206,8 @@ EVERY = 60.0
 class PaymentThread:
     """Sends the requests of a campaign until it is stopped."""
 
-    def __init__(self, queue: PaymentQueue, sender: PaymentSender, every: float = EVERY) -> None:
-        self._queue, self._sender, self._every = queue, sender, every
+    def __init__(self, queue: PaymentQueue, deliver: Deliver, every: float = EVERY) -> None:
+        self._queue, self._send, self._every = queue, deliver, every
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
         self.n_faults = 0
@@ -241,7 +237,7 @@ class PaymentThread:
     def _deliver(self, request: PaymentRequest, queue: PaymentQueue) -> None:
         if self._stop.is_set():
             raise Later("the server ends")
-        self._sender.deliver(request, queue)
+        self._send(request, queue)
 
     def _once(self) -> None:
         try:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import json
 import re
 import time
 from collections.abc import Callable, Mapping
@@ -26,6 +25,7 @@ from goldspan.errors import (
 )
 from goldspan.money import to_micro
 from goldspan.web.errors import Refused
+from goldspan.web.models import json_object
 from goldspan.web.providers.payments import (
     APPROVE,
     BONUS,
@@ -33,12 +33,12 @@ from goldspan.web.providers.payments import (
     REFUSED,
     SENDING,
     SENT,
+    Deliver,
     Later,
     PaymentQueue,
     PaymentRequest,
-    PaymentSender,
 )
-from goldspan.web.providers.registry import Event
+from goldspan.web.providers.registry import Event, Provider
 
 if TYPE_CHECKING:
     import httpx2
@@ -159,12 +159,8 @@ class Api:
         self._ask("POST", f"bulk-bonus-payments/{prepared}/pay/", {}, again=False)
 
     def _object(self, method: str, path: str, body: Any = None) -> dict[str, Any]:
-        answer = self._ask(method, path, body)
-        try:
-            found = answer.json()
-        except ValueError:
-            found = None
-        if not isinstance(found, dict):
+        found = json_object(self._ask(method, path, body).content)
+        if found is None:
             raise Later("Prolific's answer is not a JSON object")
         return found
 
@@ -439,7 +435,9 @@ def read_message(headers: Mapping[str, str], body: bytes, secret: str, now: int)
     sent = _milliseconds(timestamp)
     if sent is None or abs(now - sent) > WINDOW:
         raise Refused("late", "This was signed too long ago, or a clock is wrong.", 401)
-    facts = _facts(body)
+    facts = json_object(body)
+    if facts is None:
+        raise Refused("invalid", "The body is not a JSON object.", 400)
     signature = sha256(given.encode()).hexdigest()
     name = headers.get("x-event-id") or signature
     if not _NAME.fullmatch(name):
@@ -465,16 +463,6 @@ def _milliseconds(word: str) -> int | None:
     return round(value if value > 1e11 else value * 1000)
 
 
-def _facts(body: bytes) -> dict[str, Any]:
-    try:
-        found = json.loads(body)
-    except (ValueError, RecursionError):
-        found = None
-    if not isinstance(found, dict):
-        raise Refused("invalid", "The body is not a JSON object.", 400)
-    return found
-
-
 # --------------------------------------------------------------------------------------------------
 # Workers come from a study at Prolific, and go back with its completion code.
 
@@ -489,7 +477,7 @@ CATEGORIES = (
 _STRANGE = "Open the study from its page at Prolific: this address is not complete."
 
 
-class Prolific:
+class Prolific(Provider):
     """The provider of participants of a study."""
 
     Options = ProlificOptions
@@ -502,7 +490,8 @@ class Prolific:
         clock: Callable[[], int],
         api: Api | None = None,
     ) -> None:
-        self.options, self._store, self._clock, self._given = options, store, clock, api
+        super().__init__(options, store, clock)
+        self._given = api
         self.checks_people, self.sends_requests = options.check, options.send
         self.submissions = Submissions(store, clock)
 
@@ -596,10 +585,10 @@ class Prolific:
         if category not in CATEGORIES:
             raise UnknownNameError("category of rejections", category, CATEGORIES)
 
-    def sender(self) -> PaymentSender:
-        """Return who carries requests to Prolific."""
+    def sender(self) -> Deliver:
+        """Return what carries requests to Prolific."""
         options = self.options
-        return ProlificSender(self.api, options.study, options.settle_minutes, self._clock)
+        return ProlificSender(self.api, options.study, options.settle_minutes, self._clock).deliver
 
     def _check(self, participant: str, submission: str) -> None:
         """Reject whom Prolific does not know as a participant at work."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from threading import Lock
-from typing import Any, Protocol
+from typing import Any
 
 from pydantic import ValidationError, field_validator
 
@@ -15,7 +15,7 @@ from goldspan.errors import Fault, FaultsError, InputError, UnknownNameError
 from goldspan.plugins import load
 from goldspan.store import SqlLedger
 from goldspan.web.errors import Refused
-from goldspan.web.providers.payments import PaymentSender
+from goldspan.web.providers.payments import Deliver
 from goldspan.web.security.sessions import Link, Links
 
 # --------------------------------------------------------------------------------------------------
@@ -30,48 +30,76 @@ class Event:
     left: str = ""  # The worker whose work here is over, "" if nobody's is
 
 
-class Provider(Protocol):
-    """Where workers come from and go to."""
+class LinkOptions(Section):
+    """What a worker who is finished is given; by default nothing but the last message.
 
-    name: str  # As in the plan
-    checks_people: bool  # Whether `identify` asks the provider who somebody is
-    sends_requests: bool  # Whether the server sends requests by itself
+    Attributes:
+        url: An address to go to.
+        code: A code to hand in.
+    """
 
-    def identify(self, parameters: Mapping[str, str]) -> str:
+    url: str | None = None
+    code: str | None = None
+
+    @field_validator("url")
+    @classmethod
+    def _web(cls, value: str | None) -> str | None:
+        if value is not None and not value.startswith(("https://", "http://")):
+            raise ValueError("must be an address that begins with https://")
+        return value
+
+
+class Provider:
+    """Where workers come from and go to: here personal links that the requester hands out.
+
+    Other providers are subclasses. Each method can be called again after a break.
+    """
+
+    Options: type[Section] = LinkOptions
+    name = "link"  # As in the plan
+    checks_people = False  # Whether `identify` asks the provider who somebody is
+    sends_requests = False  # Whether the server sends requests by itself
+
+    def __init__(self, options: Any, store: SqlLedger, clock: Callable[[], int]) -> None:
+        self.options, self._store, self._clock = options, store, clock
+
+    def identify(self, _: Mapping[str, str]) -> str:
         """Return the id of the worker who came with these parameters of an address."""
-        ...
+        raise Refused("link", "Open your personal link.", 404)
 
-    def is_new(self, parameters: Mapping[str, str]) -> bool:
+    def is_new(self, _: Mapping[str, str]) -> bool:
         """Whether `identify` would keep something for these parameters, as far as can be known."""
-        ...
+        return False
 
-    def completion(self, worker: str) -> dict[str, Any] | None:
+    def completion(self, _: str) -> dict[str, Any] | None:
         """Return what a worker who is finished needs: an address `url`, a `code`, or nothing."""
-        ...
+        return {key: value for key, value in self.options.model_dump().items() if value} or None
 
-    def on_event(self, headers: Mapping[str, str], body: bytes) -> Event:
+    def on_event(self, _: Mapping[str, str], __: bytes) -> Event:
         """Take a message that the provider sent to the server."""
-        ...
+        raise Refused("unknown", "This page does not exist.", 404)
 
     def workers(self) -> list[str]:
         """Return everybody who came in from the provider."""
-        ...
+        return []
 
-    def owed(self, worker: str, earned: int) -> int:
+    def owed(self, _: str, __: int) -> int:
         """Return what of a worker's earnings is paid in bonuses, in millionths."""
-        ...
+        return 0
 
     def about(self, worker: str) -> str:
         """Return the provider's id of a worker's work, for requests."""
-        ...
+        raise InputError(
+            f"{worker}: provider.name is 'link', which pays nobody: see `goldspan bill` for "
+            "who gets what"
+        )
 
-    def check_rejection(self, why: str, category: str) -> None:
+    def check_rejection(self, _: str, __: str) -> None:
         """Check the reasons of a rejection before it is written."""
-        ...
 
-    def sender(self) -> PaymentSender | None:
-        """Return who carries requests, None if there is nobody to write to."""
-        ...
+    def sender(self) -> Deliver | None:
+        """Return what carries requests to the provider, None if nothing does."""
+        return None
 
 
 # --------------------------------------------------------------------------------------------------
@@ -136,85 +164,11 @@ class Admission:
 
 
 # --------------------------------------------------------------------------------------------------
-# Workers come by personal links that the requester hands out or sends by e-mail.
-
-
-class LinkOptions(Section):
-    """What a worker who is finished is given; by default nothing but the last message.
-
-    Attributes:
-        url: An address to go to.
-        code: A code to hand in.
-    """
-
-    url: str | None = None
-    code: str | None = None
-
-    @field_validator("url")
-    @classmethod
-    def _web(cls, value: str | None) -> str | None:
-        if value is not None and not value.startswith(("https://", "http://")):
-            raise ValueError("must be an address that begins with https://")
-        return value
-
-
-class LinkProvider:
-    """The provider of personal links."""
-
-    Options = LinkOptions
-    name = "link"
-    checks_people = False
-    sends_requests = False
-
-    def __init__(self, options: LinkOptions, _: SqlLedger, __: Callable[[], int]) -> None:
-        self.options = options
-
-    def identify(self, _: Mapping[str, str]) -> str:
-        """Refuse: people come by `/w/TOKEN` and in no other way."""
-        raise Refused("link", "Open your personal link.", 404)
-
-    def is_new(self, _: Mapping[str, str]) -> bool:
-        """Say no: nothing is kept."""
-        return False
-
-    def completion(self, _: str) -> dict[str, Any] | None:
-        """Return the address and the code of the plan."""
-        found = {key: value for key, value in self.options.model_dump().items() if value}
-        return found or None
-
-    def on_event(self, _: Mapping[str, str], __: bytes) -> Event:
-        """Refuse: there is nobody who could send one."""
-        raise Refused("unknown", "This page does not exist.", 404)
-
-    def workers(self) -> list[str]:
-        """Return nobody: requests are written to no one."""
-        return []
-
-    def owed(self, _: str, __: int) -> int:
-        """Return 0: the requester pays by other means."""
-        return 0
-
-    def about(self, worker: str) -> str:
-        """Refuse: there is nobody to write to."""
-        raise InputError(
-            f"{worker}: provider.name is 'link', which pays nobody: see `goldspan bill` for "
-            "who gets what"
-        )
-
-    def check_rejection(self, _: str, __: str) -> None:
-        """Do nothing."""
-
-    def sender(self) -> PaymentSender | None:
-        """Return None."""
-        return None
-
-
-# --------------------------------------------------------------------------------------------------
 # The providers by name. A new provider is one file (or folder) and one line here.
 
 
 PROVIDERS: dict[str, str] = {
-    "link": "goldspan.web.providers.registry:LinkProvider",
+    "link": "goldspan.web.providers.registry:Provider",
     "prolific": "goldspan.web.providers.prolific:Prolific",
 }
 

@@ -7,7 +7,6 @@ the cookie. Who then enters as what, the plan says (`[oidc]`).
 
 from __future__ import annotations
 
-import json
 import secrets
 import time
 from collections.abc import Callable, Mapping
@@ -23,6 +22,7 @@ from goldspan.errors import GoldspanError, MissingExtraError
 from goldspan.plugins import secret_of
 from goldspan.store.engine import BoundError
 from goldspan.web.errors import Refused
+from goldspan.web.models import json_object
 from goldspan.web.security.sessions import DESK, MINUTE, POLICY, REVIEWER
 from goldspan.web.settings import Keys, Signer
 
@@ -246,25 +246,12 @@ class OpenIdLogin:
                 status = answer.status_code
         except (httpx2.HTTPError, httpx2.InvalidURL) as error:
             raise ProviderError(f"the provider cannot be reached: {type(error).__name__}") from None
-        found = answer_of(bytes(body))
+        found = json_object(bytes(body))
         if status != 200:
             raise ProviderError(f"the provider answered {status}")
         if found is None:
             raise ProviderError("the provider's answer is not a JSON object")
         return found
-
-
-def answer_of(body: bytes) -> dict[str, Any] | None:
-    """Return the object of a JSON text, None if it is something else or nested too deeply.
-
-    >>> answer_of(b'{"keys": []}'), answer_of(b"[]"), answer_of(b"<html>")
-    ({'keys': []}, None, None)
-    """
-    try:
-        found = json.loads(body)
-    except (ValueError, RecursionError):
-        return None
-    return found if isinstance(found, dict) else None
 
 
 def role_of(plan: OpenId, claims: Mapping[str, Any]) -> str | None:
