@@ -439,8 +439,7 @@ def list_(place: Place, json: AsJson = False) -> None:
     """
     check_part("server")
     with open_auth(place) as (_, auth, _):
-        every, holds = auth.tokens.all(), auth.tokens.is_in_time
-        rows = [{**_facts(one), "holds": not one.revoked and holds(one)} for one in every]
+        rows = [{**_facts(one), "holds": one.holds} for one in auth.tokens.all()]
     head = ["name", "id", "scopes", "made", "expires", "last used", ""]
     shown = [
         [row["name"], row["id"], ",".join(row["scopes"]), row["issued"], row["expires"],

@@ -17,7 +17,7 @@ from fastapi import APIRouter, FastAPI, Request, Security
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import HTMLResponse, PlainTextResponse, Response
 from starlette.exceptions import HTTPException
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import Receive, Scope, Send
 
 from goldspan import __version__
 from goldspan.campaign.clock import CampaignClock, wall_clock
@@ -29,12 +29,10 @@ from goldspan.web.dependencies import (
     ContextHere,
     ServerContext,
     caller_here,
-    make_buckets,
     requester_here,
     worker_here,
 )
 from goldspan.web.errors import Refused
-from goldspan.web.metrics import Metrics
 from goldspan.web.models import refusals
 from goldspan.web.pages import (
     Fields,
@@ -44,7 +42,7 @@ from goldspan.web.pages import (
     read_form,
     static_files,
 )
-from goldspan.web.security.access import PROGRESS, Auth, Caller, FormSigner
+from goldspan.web.security.access import PROGRESS, Caller
 from goldspan.web.security.middleware import (
     HEALTH,
     Faults,
@@ -66,12 +64,9 @@ def create_app(service: Service, settings: ServerSettings) -> FastAPI:
         service: The campaign.
         settings: How it is run.
     """
-    context = ServerContext.of(service, settings)
-    app = FastAPI(
-        title="goldspan", version=__version__, openapi_url=None, docs_url=None, redoc_url=None,
-        # It would lead to an address of its own making, http:// behind a proxy with TLS.
-        redirect_slashes=False,
-    )  # fmt: skip
+    settings = settings.timed(service.clock)
+    context = ServerContext.of(service, service.ledger, service.inputs.key, settings)
+    app = _new_app()
     # Paths are looked up in this order.
     routers = (
         sign_in.router, work_api.router, _worker_pages(context), desk_api.router,
@@ -79,6 +74,14 @@ def create_app(service: Service, settings: ServerSettings) -> FastAPI:
         static_files(), _document(app), health_route(),
     )  # fmt: skip
     return assembled(app, context, routers)
+
+
+def _new_app() -> FastAPI:
+    return FastAPI(
+        title="goldspan", version=__version__, openapi_url=None, docs_url=None, redoc_url=None,
+        # It would lead to an address of its own making, http:// behind a proxy with TLS.
+        redirect_slashes=False,
+    )  # fmt: skip
 
 
 def assembled(app: FastAPI, context: ServerContext, routers: Sequence[APIRouter]) -> FastAPI:
@@ -236,23 +239,13 @@ def list_context(
 ) -> ServerContext:
     """Return the context of the list: an account and its sessions, without a campaign."""
     clock = CampaignClock(ledger, moment=moment)
-    settings = settings.timed(clock)
-    return ServerContext(
-        service=cast("Service", None), settings=settings, auth=Auth.of(ledger, "server", settings),
-        forms=FormSigner(settings.keys.of("form")),
-        buckets=make_buckets(ledger, settings),
-        held=ledger.database.held, metrics=Metrics(),
-    )  # fmt: skip
+    return ServerContext.of(None, ledger, "server", settings.timed(clock))
 
 
 def create_list(context: ServerContext, campaigns: Sequence[Listed]) -> Several:
     """Return the application of several campaigns."""
-    app = FastAPI(
-        title="goldspan", version=__version__, openapi_url=None, docs_url=None, redoc_url=None,
-        redirect_slashes=False,
-    )  # fmt: skip
     routers = (_pages(campaigns), sign_in.router, static_files(), health_route())
-    return Several(assembled(app, context, routers), campaigns)
+    return Several(assembled(_new_app(), context, routers), campaigns)
 
 
 class Several:
@@ -264,14 +257,9 @@ class Several:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer."""
-        app: ASGIApp = self._list
-        path = scope.get("path", "")
-        if path.startswith(CAMPAIGNS):
-            name = path.removeprefix(CAMPAIGNS).partition("/")[0]
-            known = self.campaigns.get(name)
-            if known is not None:
-                app = known
-        await app(scope, receive, send)
+        before, _, path = scope.get("path", "").partition(CAMPAIGNS)
+        name = "" if before else path.partition("/")[0]
+        await self.campaigns.get(name, self._list)(scope, receive, send)
 
 
 # --------------------------------------------------------------------------------------------------

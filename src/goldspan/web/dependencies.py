@@ -51,18 +51,15 @@ class ServerContext:
     leaving: Event = field(default_factory=Event)  # Set when the server stops
 
     @classmethod
-    def of(cls, service: Service, settings: ServerSettings) -> ServerContext:
-        """Return the context of a service."""
-        settings = settings.timed(service.clock)
+    def of(
+        cls, service: Service | None, ledger: SqlLedger, key: str, settings: ServerSettings
+    ) -> ServerContext:
+        """Return the context of a campaign, or of the list, which has no service."""
         return cls(
-            service,
-            settings,
-            Auth.of(service.ledger, service.inputs.key, settings),
-            FormSigner(settings.keys.of("form")),
-            make_buckets(service.ledger, settings),
-            service.ledger.database.held,
-            Metrics(service),
-        )
+            cast("Service", service), settings, Auth.of(ledger, key, settings),
+            FormSigner(settings.keys.of("form")), make_buckets(ledger, settings),
+            ledger.database.held, Metrics(service),
+        )  # fmt: skip
 
     def cookie_name(self, kind: str) -> str:
         """Return the name of a cookie: "worker", "desk" or "form".

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
-from dataclasses import asdict
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 from urllib.parse import quote
@@ -30,8 +29,8 @@ from goldspan.web.desk import models as m
 from goldspan.web.errors import Refused
 from goldspan.web.models import refusals
 from goldspan.web.pages import FLAG_REASONS
-from goldspan.web.security.access import MONEY, PEOPLE, RESULTS, REVIEW, Caller, Token
-from goldspan.web.security.sessions import Link, Session
+from goldspan.web.security.access import MONEY, PEOPLE, RESULTS, REVIEW, Caller
+from goldspan.web.security.sessions import Session
 
 if TYPE_CHECKING:
     from goldspan.store import SqlLedger
@@ -233,7 +232,7 @@ def stop(_: Steers, context: ContextHere) -> m.Ended:
 @router.get("/links", responses=refusals())
 def links(_: ManagesLinks, context: ContextHere) -> list[m.LinkRow]:
     """Return the workers' links that were made, without their addresses."""
-    return [m.LinkRow(**_link(context, link)) for link in context.auth.links.all()]
+    return [m.LinkRow(**vars(link)) for link in context.auth.links.all()]
 
 
 @router.post("/links", responses=refusals(409))
@@ -241,7 +240,7 @@ def make_links(_: ManagesLinks, context: ContextHere, body: m.LinksBody) -> list
     """Make a personal link for every worker; nothing shows their addresses again."""
     made = context.auth.links.make(body.workers, body.days)
     address = context.settings.address
-    return [m.NewLink(**_link(context, link), url=address(f"/w/{token}")) for link, token in made]
+    return [m.NewLink(**vars(link), url=address(f"/w/{token}")) for link, token in made]
 
 
 @router.delete("/links/{link}", responses=refusals(404))
@@ -294,14 +293,14 @@ def report(caller: Results, context: ContextHere, names: Names = False) -> Respo
 @router.get("/tokens", responses=refusals())
 def tokens(_: RequesterHere, context: ContextHere) -> list[m.TokenRow]:
     """Return the tokens of programs that were made, without their texts."""
-    return [m.TokenRow(**_token(context, token)) for token in context.auth.tokens.all()]
+    return [m.TokenRow(**vars(token)) for token in context.auth.tokens.all()]
 
 
 @router.post("/tokens", responses=refusals())
 def make_token(_: RequesterHere, context: ContextHere, body: m.TokenBody) -> m.NewToken:
     """Make a token for a program; nothing shows its text again."""
     token, text = context.auth.tokens.make(body.name, body.scopes, body.days)
-    return m.NewToken(**_token(context, token), token=text)
+    return m.NewToken(**vars(token), token=text)
 
 
 @router.delete("/tokens/{name}", responses=refusals(404))
@@ -314,7 +313,7 @@ def revoke_token(_: RequesterHere, context: ContextHere, name: str) -> m.Revoked
 @router.get("/reviewers", responses=refusals())
 def reviewers(_: RequesterHere, context: ContextHere) -> list[m.ReviewerRow]:
     """Return the links of reviewers that were made, without their addresses."""
-    return [m.ReviewerRow(**_reviewer(context, one)) for one in context.auth.reviewers.all()]
+    return [m.ReviewerRow.model_validate(one) for one in context.auth.reviewers.all()]
 
 
 @router.post("/reviewers", responses=refusals())
@@ -322,7 +321,7 @@ def make_reviewer(_: RequesterHere, context: ContextHere, body: m.ReviewerBody) 
     """Make a reviewer's personal link; nothing shows its address again."""
     made, text = context.auth.reviewers.make(body.name, [REVIEW], body.days)
     url = context.settings.address(f"/r/{text}")
-    return m.NewReviewer(**_reviewer(context, made), url=url)
+    return m.NewReviewer(**m.ReviewerRow.model_validate(made).to_dict(), url=url)
 
 
 @router.delete("/reviewers/{name}", responses=refusals(404))
@@ -330,17 +329,6 @@ def revoke_reviewer(_: RequesterHere, context: ContextHere, name: str) -> m.Revo
     """Take a reviewer's link back; the sessions that began with it end."""
     context.auth.reviewers.revoke(name)
     return m.Revoked(id=name, revoked=True)
-
-
-def _reviewer(context: ServerContext, one: Token) -> dict[str, Any]:
-    holds = not one.revoked and context.auth.reviewers.is_in_time(one)
-    facts = {name: value for name, value in asdict(one).items() if name != "scopes"}
-    return {**facts, "holds": holds}
-
-
-def _token(context: ServerContext, token: Token) -> dict[str, Any]:
-    holds = not token.revoked and context.auth.tokens.is_in_time(token)
-    return {**asdict(token), "scopes": list(token.scopes), "holds": holds}
 
 
 # --------------------------------------------------------------------------------------------------
@@ -386,11 +374,6 @@ def _key(caller: Caller, key: str | None) -> str:
     """Return the name under which a decision is kept: of one caller, "" without a key."""
     words = f"{caller.id}\0{key}".encode()
     return blake2b(words, digest_size=16).hexdigest() if key else ""
-
-
-def _link(context: ServerContext, link: Link) -> dict[str, Any]:
-    holds = not link.revoked and context.auth.links.is_in_time(link)
-    return {**asdict(link), "holds": holds}
 
 
 # --------------------------------------------------------------------------------------------------

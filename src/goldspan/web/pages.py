@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import cache
@@ -15,6 +15,9 @@ from urllib.parse import parse_qsl
 from fastapi import APIRouter, Depends, HTTPException, Request, Response
 from fastapi.responses import HTMLResponse
 from jinja2 import Environment, PackageLoader, StrictUndefined
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
+from markupsafe import Markup, escape
 from pydantic import BaseModel, Field, ValidationError
 
 from goldspan import __version__
@@ -207,47 +210,55 @@ Fields = Annotated[dict[str, str], Depends(form_fields)]
 
 
 # --------------------------------------------------------------------------------------------------
-# Instructions for workers: a little Markdown, read into blocks that a template sets.
+# Instructions for workers: a little Markdown, without HTML in it.
 
 
-LISTS = {"list", "numbers"}
-_ITEM = re.compile(r"\s*(?:[-*+]|\d+[.)])\s+(.*)")
-# The lengths keep the search for an end that is not there short.
-_INLINE = re.compile(
-    r"\*\*(?P<bold>[^*]{1,1000})\*\*"
-    r"|(?<![\w*])\*(?P<italic>[^\s*](?:[^*]{0,1000}[^\s*])?)\*(?![\w*])"
-    r"|`(?P<code>[^`]{1,1000})`"
-    r"|\[(?P<text>[^\[\]]{1,1000})\]\((?P<target>[^()\s]{1,1000})\)"
-)
+_RULES = ["heading", "list", "blockquote", "emphasis", "backticks", "link", "newline", "escape"]
+_EXAMPLE = re.compile(r"^(>.*)\n(?=>)", re.MULTILINE)
+"""A line of an example before another one, which are paragraphs each."""
 
 
-@dataclass(frozen=True)
-class Piece:
-    """Words of one style."""
+def read_instructions(text: str, labels: Sequence[str] = ()) -> Markup:
+    """Return instructions as HTML; links lead to the web alone, or are examples of labels.
 
-    kind: str  # "text", "bold", "italic", "code", "link" or "span"
-    text: str
-    target: str = ""  # Address of a link, type of a span
-
-
-@dataclass(frozen=True)
-class Block:
-    """A heading, a paragraph, a list or an example."""
-
-    kind: str  # "heading", "paragraph", "list", "numbers" or "example"
-    lines: tuple[tuple[Piece, ...], ...]  # Its lines, or the items of the list
-
-
-def read_instructions(text: str, types: Sequence[str] = ()) -> tuple[Block, ...]:
-    r"""Read instructions.
-
-    >>> [block.kind for block in read_instructions("# Names\n\n> [Ann](PER) sang", ["PER"])]
-    ['heading', 'example']
+    >>> print(read_instructions("Mark *all* <b>"), end="")
+    <p dir="auto">Mark <em>all</em> &lt;b&gt;</p>
     """
-    blocks = []
-    for kind, lines in _grouped(text.splitlines()):
-        blocks.append(Block(kind, tuple(_pieces(line, types) for line in lines)))
-    return tuple(blocks)
+    numbers = {label: n for n, label in enumerate(labels)}
+    reader, tokens = _read(text, lambda url: url in numbers or url.startswith(WEB))
+    for token in tokens:
+        if token.type == "inline":
+            token.children = list(_linked(token.children or [], numbers))
+        elif token.type.startswith("heading"):
+            token.tag = "h3"
+        if token.type in {"heading_open", "paragraph_open", "list_item_open"}:
+            token.attrSet("dir", "auto")
+    return Markup(reader.renderer.render(tokens, reader.options, {}))  # noqa: S704 - it escapes
+
+
+def _read(text: str, is_target: Callable[[str], bool]) -> tuple[MarkdownIt, list[Token]]:
+    """Parse instructions; a link whose target is another stays as it was written."""
+    reader = MarkdownIt("zero").enable(_RULES)
+    reader.validateLink = is_target  # type: ignore[method-assign,assignment]
+    reader.normalizeLink = str  # type: ignore[method-assign,assignment]
+    return reader, reader.parse(_EXAMPLE.sub(r"\1\n>\n", text))
+
+
+def _linked(tokens: Sequence[Token], numbers: Mapping[str, int]) -> Iterator[Token]:
+    """Let links to the web open a page of their own, and show links to labels as marked spans."""
+    label = ""
+    for token in tokens:
+        if token.type == "link_open":
+            target = str(token.attrs["href"])
+            label = target if target in numbers else ""
+            if label:
+                token.tag, token.attrs = "span", {"class": f"sample type-{numbers[label] % 10}"}
+            else:
+                token.attrs |= {"target": "_blank", "rel": "noopener noreferrer"}
+        elif token.type == "link_close" and label:
+            token.tag, shown = "span", f'<span class="sample-type">{escape(label)}</span>'
+            yield Token("html_inline", "", 0, content=shown)
+        yield token
 
 
 def plain_words(text: str) -> str:
@@ -260,77 +271,34 @@ def plain_words(text: str) -> str:
     <BLANKLINE>
         Ann (PER) sang
     """
-    targets = [found["target"] for found in _INLINE.finditer(text) if found["target"]]
-    blocks = read_instructions(text, targets)
-    return "\n\n".join("\n".join(_plain_lines(block)) for block in blocks)
+    blocks: list[list[str]] = []
+    mark = ""
+    for token in _read(text, lambda _: True)[1]:
+        if token.level == 0 and token.nesting == 1:
+            blocks.append([])
+            mark = "    " if token.type == "blockquote_open" else ""
+        elif token.type == "list_item_open":
+            mark = f"{token.info}. " if token.info else "- "
+        elif token.type == "inline":
+            blocks[-1].append(mark + "".join(_words(token.children or [])))
+    return "\n\n".join("\n".join(lines) for lines in blocks)
 
 
-def _plain_lines(block: Block) -> list[str]:
-    marks = {"list": "- ", "example": "    "}
-    words = [
-        "".join(f"{it.text} ({it.target})" if it.target else it.text for it in line)
-        for line in block.lines
-    ]
-    if block.kind == "numbers":
-        return [f"{number}. {line}" for number, line in enumerate(words, start=1)]
-    return [marks.get(block.kind, "") + line for line in words]
-
-
-def _grouped(lines: Sequence[str]) -> list[tuple[str, list[str]]]:
-    blocks: list[tuple[str, list[str]]] = []
-    fresh = True
-    for line in lines:
-        if not line.strip():
-            fresh = True
-            continue
-        kind, words = _kind(line)
-        last, before = blocks[-1] if blocks else ("", [])
-        if kind == "paragraph" and not fresh and last not in {"", "heading"}:
-            before[-1] += f" {words}"
-        elif kind == last and (kind in LISTS or (kind == "example" and not fresh)):
-            before.append(words)
-        else:
-            blocks.append((kind, [words]))
-        fresh = False
-    return blocks
-
-
-def _kind(line: str) -> tuple[str, str]:
-    words = line.strip()
-    if words.startswith("#"):
-        return "heading", words.lstrip("#").strip()
-    if words.startswith(">"):
-        return "example", words[1:].strip()
-    item = _ITEM.fullmatch(line)
-    if item:
-        return ("numbers" if words[0].isdigit() else "list"), item[1]
-    return "paragraph", words
-
-
-def _pieces(line: str, types: Sequence[str]) -> tuple[Piece, ...]:
-    pieces, end = [], 0
-    for found in _INLINE.finditer(line):
-        pieces += [Piece("text", line[end : found.start()]), _piece(found, types)]
-        end = found.end()
-    pieces.append(Piece("text", line[end:]))
-    return tuple(piece for piece in pieces if piece.text)
-
-
-def _piece(found: re.Match[str], types: Sequence[str]) -> Piece:
-    for kind in ("bold", "italic", "code"):
-        if found[kind]:
-            return Piece(kind, found[kind])
-    if found["target"] in types:
-        return Piece("span", found["text"], found["target"])
-    if found["target"].startswith(("https://", "http://")):
-        return Piece("link", found["text"], found["target"])
-    return Piece("text", found[0])
+def _words(tokens: Sequence[Token]) -> Iterator[str]:
+    target: Any = ""
+    for token in tokens:
+        if token.type == "link_open":
+            target = token.attrs["href"]
+        yield f" ({target})" if token.type == "link_close" else token.content
+        if token.type in {"softbreak", "hardbreak"}:
+            yield " "
 
 
 # --------------------------------------------------------------------------------------------------
 # The pages of a worker: where they label, and the help.
 
 
+WEB = ("https://", "http://")
 KEYS = "1234567890qweravtgdjklmpoix"
 """Keys of the labels in their order; b, c, f, h, n, s, u, y and z do other things on the page."""
 SKIP_REASONS = (
@@ -378,8 +346,7 @@ def worker_pages(page: LabelPage, visitor: Callable[[Request], Visitor]) -> APIR
         "kind": page.kind,
         "paid": page.paid,
         "labels": label_keys(page.labels),
-        "numbers": {label: number for number, label in enumerate(page.labels)},
-        "blocks": read_instructions(page.instructions, page.labels),
+        "instructions": read_instructions(page.instructions, page.labels),
     }
 
     @router.get("/label", response_class=HTMLResponse)

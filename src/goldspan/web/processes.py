@@ -29,7 +29,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from fastapi import FastAPI
 
@@ -155,14 +155,6 @@ EVERY = 0.25
 """Seconds between two looks of the loop's process at what others have written."""
 
 
-class Part(Protocol):
-    """What a process of the server does."""
-
-    def run(self, leaving: threading.Event) -> int:
-        """Do it until it is told to leave; return the process's exit code."""
-        ...
-
-
 @dataclass(frozen=True)
 class LoopPart:
     """The loop of a campaign."""
@@ -199,31 +191,17 @@ class LoopPart:
 
 def _follow(engine: Engine, ledger: SqlLedger, leaving: threading.Event) -> None:
     """Tell an engine what other processes have written, until its process is to leave."""
-    seen = _Seen(0, 0, 0)
+    seen, answered, decided = 0, 0, 0
     while not leaving.wait(EVERY) and not engine.wait(0):
         with suppress(StoreError):  # the engine says so itself
-            now = _Seen.of(ledger, seen)
-            if now.n_events != seen.n_events:
-                engine.notify(max(1, now.last_answer - seen.last_answer))
-            if now.n_gold != seen.n_gold:
+            n_events = ledger.n_events
+            if n_events == seen:
+                continue
+            last_answer, n_gold = ledger.last_answer, ledger.count(GOLD)
+            engine.notify(max(1, last_answer - answered))
+            if n_gold != decided:
                 engine.look_again()
-            seen = now
-
-
-@dataclass(frozen=True)
-class _Seen:
-    """How far the log was read."""
-
-    n_events: int
-    last_answer: int
-    n_gold: int
-
-    @classmethod
-    def of(cls, ledger: SqlLedger, before: _Seen) -> _Seen:
-        n_events = ledger.n_events
-        if n_events == before.n_events:
-            return before
-        return cls(n_events, ledger.last_answer, ledger.count(GOLD))
+            seen, answered, decided = n_events, last_answer, n_gold
 
 
 @dataclass(frozen=True)
@@ -290,20 +268,14 @@ def _pass_on(leaving: threading.Event) -> None:
 def work(at_work: threading.Event, leaving: threading.Event) -> int:
     """Do the part that standard input tells, until SIGTERM; return the exit code."""
     try:
-        begun: _Begun = pickle.load(sys.stdin.buffer)  # noqa: S301 - the server has written it
+        part, log_format, log_level = pickle.load(sys.stdin.buffer)  # noqa: S301 - of the server
     except (EOFError, pickle.UnpicklingError):  # the server has ended
         return 1
-    open_log(begun.log_format, begun.log_level)
+    open_log(log_format, log_level)
     signal.signal(signal.SIGTERM, lambda *_: leaving.set())
     at_work.set()
-    return begun.part.run(leaving)
-
-
-@dataclass(frozen=True)
-class _Begun:
-    part: Part
-    log_format: Style
-    log_level: str
+    code: int = part.run(leaving)
+    return code
 
 
 # --------------------------------------------------------------------------------------------------
@@ -326,10 +298,11 @@ class Child:
     """A process of the server that is started again when it ends."""
 
     def __init__(
-        self, name: str, part: Part, *, log_format: Style = "text", log_level: str = "info",
-        failed: Callable[[str], None] = lambda _: None, fds: Sequence[int] = (),
+        self, name: str, part: LoopPart | WebPart, *, log_format: Style = "text",
+        log_level: str = "info", failed: Callable[[str], None] = lambda _: None,
+        fds: Sequence[int] = (),
     ) -> None:  # fmt: skip
-        self.name, self._begun = name, _Begun(part, log_format, log_level)
+        self.name, self._begun = name, (part, log_format, log_level)
         self._failed, self._fds = failed, tuple(fds)
         self._halt, self._turn = threading.Event(), threading.Lock()
         self._thread = threading.Thread(target=self._run, name=f"goldspan {name}", daemon=True)

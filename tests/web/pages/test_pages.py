@@ -12,7 +12,6 @@ from fastapi.testclient import TestClient
 
 from goldspan.web.pages import (
     KEYS,
-    Piece,
     Visitor,
     assets,
     label_keys,
@@ -103,31 +102,42 @@ def test_a_message_is_escaped():
 
 
 def test_instructions_are_read_into_blocks():
-    text = "# Names\nAll of\nthem.\n\n- one\n\n- two\n1. first\n> [Ann](PER) sang\n> in *Rome*\n"
-    blocks = read_instructions(text, ["PER"])
-    found = [
-        (block.kind, ["".join(p.text for p in line) for line in block.lines]) for block in blocks
-    ]
-    assert found == [
-        ("heading", ["Names"]), ("paragraph", ["All of them."]), ("list", ["one", "two"]),
-        ("numbers", ["first"]), ("example", ["Ann sang", "in Rome"]),
-    ]  # fmt: skip
-    assert blocks[-1].lines[0][0] == Piece("span", "Ann", "PER")
-    assert blocks[-1].lines[1][1] == Piece("italic", "Rome")
+    text = "# Names\nAll of\nthem.\n\n- one\n- two\n1. first\n> [Ann](PER) sang\n> in *Rome*\n"
+    html = str(read_instructions(text, ["LOC", "PER"])).replace("\n", " ").replace("> <", "><")
+    assert html.strip() == (
+        '<h3 dir="auto">Names</h3><p dir="auto">All of them.</p>'
+        '<ul><li dir="auto">one</li><li dir="auto">two</li></ul><ol><li dir="auto">first</li></ol>'
+        '<blockquote><p dir="auto"><span class="sample type-1">Ann'
+        '<span class="sample-type">PER</span></span> sang</p>'
+        '<p dir="auto">in <em>Rome</em></p></blockquote>'
+    )
 
 
 @pytest.mark.parametrize(
-    ("text", "pieces"),
+    ("text", "html"),
     [
-        ("**a** `b`", [Piece("bold", "a"), Piece("text", " "), Piece("code", "b")]),
-        ("[a](https://b.org/c)", [Piece("link", "a", "https://b.org/c")]),
-        ("[a](javascript:b)", [Piece("text", "[a](javascript:b)")]),
-        ("2 * 3 * 4 <b>", [Piece("text", "2 * 3 * 4 <b>")]),
+        ("**a** `b`", "<strong>a</strong> <code>b</code>"),
+        ("[a](https://b.org/c)",
+         '<a href="https://b.org/c" target="_blank" rel="noopener noreferrer">a</a>'),
+        ("[a](javascript:b)", "[a](javascript:b)"),
+        ("[a](JavaScript:b) [a](//b.org) [a](data:text/html,b)",
+         "[a](JavaScript:b) [a](//b.org) [a](data:text/html,b)"),
+        ('[a](https://b"onclick=c)',
+         '<a href="https://b&quot;onclick=c" target="_blank" rel="noopener noreferrer">a</a>'),
+        ("2 * 3 * 4 <b>", "2 * 3 * 4 &lt;b&gt;"),
+        ("<script>a</script> ![a](b.org) <https://b.org>",
+         "&lt;script&gt;a&lt;/script&gt; ![a](b.org) &lt;https://b.org&gt;"),
     ],
-)
-def test_styles_in_a_line(text, pieces):
-    (block,) = read_instructions(text)
-    assert list(block.lines[0]) == pieces
+)  # fmt: skip
+def test_styles_in_a_line(text, html):
+    assert read_instructions(text) == f'<p dir="auto">{html}</p>\n'
+
+
+def test_a_label_is_escaped_where_an_example_names_it():
+    html = read_instructions("[a](<b>)", ["<b>"])
+    assert "<b>" not in html
+    html = read_instructions("[a](x&y)", ["x&y"])
+    assert '<span class="sample-type">x&amp;y</span>' in html
 
 
 def test_reading_instructions_takes_time_in_line_with_their_length():

@@ -21,7 +21,7 @@ Labels = list[SpanBody] | str | None
 class View(BaseModel):
     """What the desk shows of something; unknown fields are errors."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, from_attributes=True)
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON."""
@@ -414,15 +414,20 @@ class Ended(View):
     ended: bool
 
 
-class LinkRow(View):
-    """A worker's link; times in milliseconds since 1970. Its address is shown when it is made."""
+class Row(View):
+    """What was made and can be revoked; times in milliseconds since 1970."""
 
     holds: bool
     id: str
-    worker: str
     issued: int
     expires: int
     revoked: bool
+
+
+class LinkRow(Row):
+    """A worker's link. Its address is shown when it is made."""
+
+    worker: str
 
 
 class NewLink(LinkRow):
@@ -431,38 +436,14 @@ class NewLink(LinkRow):
     url: str
 
 
-class TokenRow(View):
-    """A token of a program; times in milliseconds since 1970. Its text is shown when it is made.
+class ReviewerRow(Row):
+    """A reviewer's link. Its address is shown when it is made.
 
     Attributes:
         used: When it was last used, up to an hour late; None if never.
     """
 
-    holds: bool
-    id: str
     name: str
-    scopes: list[str]
-    issued: int
-    expires: int
-    revoked: bool
-    used: int | None
-
-
-class NewToken(TokenRow):
-    """A token that was made, with its text: nothing shows it again."""
-
-    token: str
-
-
-class ReviewerRow(View):
-    """A reviewer's link; times in milliseconds since 1970. Its address is shown when it is made."""
-
-    holds: bool
-    id: str
-    name: str
-    issued: int
-    expires: int
-    revoked: bool
     used: int | None
 
 
@@ -470,6 +451,18 @@ class NewReviewer(ReviewerRow):
     """A reviewer's link that was made, with its address: nothing shows it again."""
 
     url: str
+
+
+class TokenRow(ReviewerRow):
+    """A token of a program. Its text is shown when it is made."""
+
+    scopes: list[str]
+
+
+class NewToken(TokenRow):
+    """A token that was made, with its text: nothing shows it again."""
+
+    token: str
 
 
 class Hook(View):

@@ -138,7 +138,7 @@ class Admission:
         with self._turn:  # of two visits at once one makes the link: the requester sees one
             mine = [link for link in self._links.all() if link.worker == worker]
             for link in reversed(mine):
-                if not link.revoked and self._links.is_in_time(link):
+                if link.holds:
                     return link
             if mine and mine[-1].revoked and mine[-1].id not in self._store.records(LEFT):
                 raise Refused("revoked", _TAKEN_BACK, 403)

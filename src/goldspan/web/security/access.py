@@ -114,6 +114,7 @@ class Token:
     expires: int  # From when on it no longer holds
     revoked: bool = False  # Whether it was taken back
     used: int | None = None  # When it was last used, up to an hour late; None if never
+    holds: bool = True  # Neither revoked nor expired
 
 
 class Tokens:
@@ -200,13 +201,12 @@ class Tokens:
         gone = self._notes.now(self.revoked_kind)
         used = self._ledger.database.query(uses)
         return [
-            replace(_token(name, body), revoked=name in gone, used=used.get(name))
+            replace(
+                _token(name, body), revoked=name in gone, used=used.get(name),
+                holds=self.holds(name),
+            )
             for name, body in self._notes.now(self._kind).items()
-        ]
-
-    def is_in_time(self, token: Token) -> bool:
-        """Whether a token has not expired, by the wall clock."""
-        return self._notes.wall() < token.expires
+        ]  # fmt: skip
 
 
 def bearer_of(header: str) -> str:

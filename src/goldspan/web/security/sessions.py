@@ -106,6 +106,7 @@ class Link:
     issued: int  # When it was made, in milliseconds since 1970
     expires: int  # From when on it no longer holds
     revoked: bool = False  # Whether it was taken back
+    holds: bool = True  # Neither revoked nor expired
 
 
 class Links:
@@ -139,15 +140,11 @@ class Links:
         link = Link(**facts)
         if self.has_ended(link.id):
             raise Refused("link", "This link was revoked. Ask the person who sent it to you.", 403)
-        if not self.is_in_time(link):
+        if self._notes.wall() >= link.expires:
             raise Refused(
                 "link", "This link has expired. Ask the person who sent it for a new one.", 403
             )
         return link
-
-    def is_in_time(self, link: Link) -> bool:
-        """Whether a link has not expired, by the wall clock."""
-        return self._notes.wall() < link.expires
 
     def has_ended(self, link: str) -> bool:
         """Whether a link was revoked."""
@@ -162,9 +159,11 @@ class Links:
 
     def all(self) -> list[Link]:
         """Return all links that were made, in their order."""
-        gone = self._notes.now(REVOKED)
+        gone, now = self._notes.now(REVOKED), self._notes.wall()
         return [
-            Link(name, body["worker"], body["issued"], body["expires"], name in gone)
+            Link(
+                name, **body, revoked=name in gone, holds=name not in gone and now < body["expires"]
+            )
             for name, body in self._notes.now(LINK).items()
         ]
 
