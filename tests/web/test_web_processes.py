@@ -17,8 +17,7 @@ from goldspan.store.ledger import open_ledger
 from goldspan.web import ServerSettings, create_app, open_service
 from goldspan.web.dependencies import make_buckets
 from goldspan.web.errors import Refused
-from goldspan.web.security import account
-from goldspan.web.security.account import FREE, Delays, StoredBuckets, StoredDelays
+from goldspan.web.security.account import FREE, Buckets, Delays
 from goldspan.web.settings import Rate
 from web.loops import wait_until
 from web.serving import KEYS, Clock, plan_file
@@ -42,14 +41,15 @@ def shared(tmp_path):
 class Time:
     """A wall clock that a test sets, in milliseconds."""
 
-    def __init__(self, monkeypatch):
-        self.now = 1_700_000_000_000
-        monkeypatch.setattr(account, "wall_clock", lambda: self.now)
+    now = 1_700_000_000_000
+
+    def __call__(self):
+        return self.now
 
 
 @pytest.fixture
-def time(monkeypatch):
-    return Time(monkeypatch)
+def time():
+    return Time()
 
 
 def taken(bucket, name="ann"):
@@ -62,7 +62,7 @@ def taken(bucket, name="ann"):
 
 def test_two_processes_have_one_bucket(shared, time):
     rate = Rate(0.1, 3)
-    one, two = (StoredBuckets(rate, "login", shared.ledger, b"key") for _ in range(2))
+    one, two = (Buckets(rate, time, shared.ledger, "login", b"key") for _ in range(2))
     assert [taken(one), taken(two), taken(one), taken(two)] == [True, True, True, 10]
     assert taken(two, "bob") is True
     time.now += 9_999
@@ -76,8 +76,8 @@ def test_two_processes_have_one_bucket(shared, time):
 
 def test_a_stored_bucket_lets_through_what_one_in_memory_does(shared, time):
     rng, rate = random.Random(1), Rate(0.5, 4)
-    stored = StoredBuckets(rate, "join", shared.ledger, b"key")
-    memory = account.Buckets(rate, lambda: time.now)
+    stored = Buckets(rate, time, shared.ledger, "join", b"key")
+    memory = Buckets(rate, time)
     for _ in range(60):
         time.now += rng.randrange(0, 4_000)
         assert (taken(stored) is True) == (taken(memory) is True)
@@ -93,8 +93,12 @@ def refused(delays):
 
 
 def test_wrong_passwords_are_counted_by_all_processes_as_by_one(shared, time):
-    turns = [StoredDelays(shared.ledger), StoredDelays(shared.ledger)]
-    rng, memory, waited = random.Random(2), Delays(lambda: time.now / 1000), 0
+
+    def seconds():
+        return time.now / 1000
+
+    turns = [Delays(seconds, shared.ledger), Delays(seconds, shared.ledger)]
+    rng, memory, waited = random.Random(2), Delays(seconds), 0
     for n in range(80):
         time.now += rng.randrange(0, 6_000) if n % 30 else 4_000_000
         if n % 40 == 39:
@@ -106,8 +110,8 @@ def test_wrong_passwords_are_counted_by_all_processes_as_by_one(shared, time):
     assert waited > FREE
 
 
-def test_addresses_are_kept_as_hashes_alone(shared):
-    StoredBuckets(Rate(0.1, 3), "login", shared.ledger, KEYS.of("rates")).take("192.0.2.7")
+def test_addresses_are_kept_as_hashes_alone(shared, time):
+    Buckets(Rate(0.1, 3), time, shared.ledger, "login", KEYS.of("rates")).take("192.0.2.7")
     with shared.ledger.database.read() as connection:
         rows = connection.exec_driver_sql("SELECT kind, name FROM usage").all()
     assert [row[0] for row in rows] == ["rate login"]
@@ -117,10 +121,9 @@ def test_addresses_are_kept_as_hashes_alone(shared):
 def test_the_share_of_a_process_is_a_part_of_what_all_may(shared):
     alone = make_buckets(shared.ledger, ServerSettings(KEYS))
     among = make_buckets(shared.ledger, ServerSettings(KEYS, processes=3))
-    assert {name for name, one in among.items() if isinstance(one, StoredBuckets)} == {
-        "login", "join", "link"
-    }  # fmt: skip
-    assert not any(isinstance(one, StoredBuckets) for one in alone.values())
+    stored = {name for name, one in among.items() if one._where is shared.ledger}
+    assert stored == {"login", "join", "link"}
+    assert all(one._where is not shared.ledger for one in alone.values())
     assert among["worker"]._rate == Rate(20 / 3, 13)
 
 

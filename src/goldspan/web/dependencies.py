@@ -13,6 +13,7 @@ from fastapi.security import APIKeyCookie, HTTPBearer, SecurityScopes
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import HTTPConnection
 
+from goldspan.campaign.clock import wall_clock
 from goldspan.store import SqlLedger
 from goldspan.store.journal import Held
 from goldspan.web.errors import Refused
@@ -27,7 +28,7 @@ from goldspan.web.security.access import (
     FormSigner,
     bearer_of,
 )
-from goldspan.web.security.account import Buckets, StoredBuckets, address_name
+from goldspan.web.security.account import Buckets, address_name
 from goldspan.web.security.sessions import DESK, REVIEWER, WORKER, Facts, Session
 from goldspan.web.service import Service
 from goldspan.web.settings import STORED, ServerSettings
@@ -45,7 +46,7 @@ class ServerContext:
     auth: Auth  # Links, the requester's account and sessions
     forms: FormSigner  # The tokens of forms that are filled in before there is a session
     # How often things are done, by the names of `goldspan.web.settings.Rates`
-    buckets: dict[str, Buckets | StoredBuckets]
+    buckets: dict[str, Buckets]
     held: Held  # Whether this process still serves the campaign
     metrics: Metrics
     leaving: Event = field(default_factory=Event)  # Set when the server stops
@@ -75,11 +76,11 @@ class ServerContext:
         return cookies.get(self.cookie_name(kind))
 
 
-def make_buckets(ledger: SqlLedger, settings: ServerSettings) -> dict[str, Buckets | StoredBuckets]:
+def make_buckets(ledger: SqlLedger, settings: ServerSettings) -> dict[str, Buckets]:
     """Return what keeps the rates of a server, of several processes those of `STORED` together."""
     n, key = settings.processes, settings.keys.of("rates")
     return {
-        name: StoredBuckets(rate, name, ledger, key)
+        name: Buckets(rate, wall_clock, ledger, name, key)
         if n > 1 and name in STORED
         else Buckets(rate.shared(n), settings.clock)
         for name, rate in vars(settings.rates).items()

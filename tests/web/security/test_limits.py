@@ -73,7 +73,7 @@ def test_the_memory_is_bounded(monkeypatch):
     buckets = Buckets(Rate(1, 1), Clock())
     for n in range(100):
         buckets.take(f"a{n}")
-    assert len(buckets._filled) == 10
+    assert len(buckets._where.kept) == 10
 
 
 def test_the_memory_of_delays_is_bounded_and_forgets_who_tried_longest_ago(monkeypatch):
@@ -86,8 +86,8 @@ def test_the_memory_of_delays_is_bounded_and_forgets_who_tried_longest_ago(monke
     with pytest.raises(Refused):
         delays.begin("requester")
     delays.begin("browser 9")
-    assert len(delays._wrong) == 10
-    assert "requester" not in delays._wrong
+    assert len(delays._where.kept) == 10
+    assert "requester" not in delays._where.kept
 
 
 def test_a_wait_does_not_grow_without_end():

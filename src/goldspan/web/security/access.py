@@ -15,12 +15,13 @@ from hmac import compare_digest, new
 from threading import Lock
 from typing import Any
 
+from goldspan.campaign.clock import wall_clock
 from goldspan.errors import InputError, UnknownNameError
 from goldspan.store import SqlLedger
 from goldspan.store.engine import StoreError
 from goldspan.store.programs import note_use, uses
 from goldspan.web.errors import Refused
-from goldspan.web.security.account import Account, StoredDelays
+from goldspan.web.security.account import Account, Delays
 from goldspan.web.security.sessions import (
     DAY,
     HOUR,
@@ -296,7 +297,7 @@ class Auth:
         seal, csrf_key = Signer(keys.of("session cookie")), keys.of("csrf")
         sessions = Sessions(notes, seal, csrf_key, campaign, settings)
         known = Signer(keys.of("known browser"))
-        delays = StoredDelays(ledger) if settings.processes > 1 else None
+        delays = Delays(lambda: wall_clock() / 1000, ledger) if settings.processes > 1 else None
         account = Account(notes, settings.setup_minutes, known, campaign, delays)
         reviewers = Tokens(notes, ledger, REVIEWER, "grv")
         return cls(links, account, sessions, Tokens(notes, ledger), reviewers)

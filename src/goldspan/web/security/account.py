@@ -23,7 +23,6 @@ from typing import Any, TypeVar
 from argon2 import PasswordHasher, Type
 from argon2.exceptions import InvalidHashError, VerificationError
 
-from goldspan.campaign.clock import wall_clock
 from goldspan.errors import InputError
 from goldspan.store import SqlLedger
 from goldspan.web.errors import Refused
@@ -47,134 +46,97 @@ FORGOTTEN = 3_600.0
 """Seconds after the last wrong password in which wrong ones are forgotten."""
 
 
-class Buckets:
-    """Buckets of one rate, by name."""
+class Memory:
+    """Numbers by name, revised as `SqlLedger.revise` does it, but known to this process alone."""
 
-    def __init__(self, rate: Rate, clock: Callable[[], int]) -> None:
-        self._rate, self._clock = rate, clock
-        self._filled: OrderedDict[str, tuple[int, float]] = OrderedDict()
+    def __init__(self) -> None:
+        self.kept: OrderedDict[str, int] = OrderedDict()
         self._turn = Lock()
 
-    def take(self, name: str) -> None:
-        """Take one from a bucket."""
+    def revise(
+        self, _: str, name: str, change: Callable[[int | None], tuple[int, int]], __: int
+    ) -> None:
+        """Replace a number."""
         with self._turn:
-            level = self._level(name)
-            if level >= 1:
-                self._put(name, level - 1)
-                return
-        seconds = math.ceil((1 - level) / self._rate.per_second)
-        words = f"Too many requests: try again in {_seconds(seconds)}."
-        raise Refused("slow-down", words, 429, retry=seconds)
-
-    def _level(self, name: str) -> float:
-        then, level = self._filled.get(name, (self._clock(), float(self._rate.burst)))
-        # A clock that goes back fills nothing.
-        gained = max(self._clock() - then, 0) / 1000 * self._rate.per_second
-        return min(level + gained, float(self._rate.burst))
-
-    def _put(self, name: str, level: float) -> None:
-        self._filled[name] = self._clock(), level
-        self._filled.move_to_end(name)
-        if len(self._filled) > MOST:
-            self._filled.popitem(last=False)
+            self.kept[name], _until = change(self.kept.get(name))
+            self.kept.move_to_end(name)
+            if len(self.kept) > MOST:
+                self.kept.popitem(last=False)
 
 
-class StoredBuckets:
-    """Buckets of one rate in the store, for several processes.
+class Buckets:
+    """Buckets of one rate, by name: in the store, for several processes, or in memory.
 
-    What is kept of a name is when its bucket will be full again (the generic cell rate algorithm,
-    which lets the same through).
+    What is kept of a name is when its bucket will be full again, in microseconds (the generic cell
+    rate algorithm). Of the names, which may be addresses, the store has a hash with a key.
     """
 
-    def __init__(self, rate: Rate, kind: str, ledger: SqlLedger, key: bytes) -> None:
-        self._rate, self._kind, self._ledger, self._key = rate, kind, ledger, key
+    def __init__(
+        self, rate: Rate, clock: Callable[[], int], where: Memory | SqlLedger | None = None,
+        kind: str = "", key: bytes = b"",
+    ) -> None:  # fmt: skip
+        self._rate, self._clock, self._where = rate, clock, where or Memory()
+        self._kind, self._key = f"rate {kind}", key
 
     def take(self, name: str) -> None:
         """Take one from a bucket."""
-        every, now = 1000 / self._rate.per_second, wall_clock()
+        every, now = 1e6 / self._rate.per_second, 1000 * self._clock()
         most = (self._rate.burst - 1) * every
 
         def change(full: int | None) -> tuple[int, int]:
             # A clock that was set back fills nothing, and locks nobody out for longer than it may.
             full = min(max(full or 0, now), now + round(most + every))
             if full - now > most:
-                seconds = math.ceil((full - now - most) / 1000)
+                seconds = math.ceil((full - now - most) / 1e6)
                 words = f"Too many requests: try again in {_seconds(seconds)}."
                 raise Refused("slow-down", words, 429, retry=seconds)
             full += round(every)
-            return full, full
+            return full, full // 1000
 
         hidden = digest(self._key, name.encode(), "sha256").hex()
-        self._ledger.revise(f"rate {self._kind}", hidden, change, now)
+        self._where.revise(self._kind, hidden, change, now // 1000)
 
 
 class Delays:
     """Slows down the guessing of one password, from however many addresses: 1, 2, 4, … seconds.
 
     A try that comes too early is refused unseen, right or wrong, and does not make the wait longer.
+    What is kept by name is when one was tried last, and how many since the last right one: in the
+    store, for several processes, or in memory.
     """
-
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self._clock = clock
-        self._wrong: OrderedDict[str, tuple[float, int]] = OrderedDict()
-        """By name, when one was tried last, and how many since the last right one."""
-        self._turn = Lock()
-
-    def begin(self, name: str) -> None:
-        """Count a try as wrong before it is known: of many at once, only so many are looked at."""
-        with self._turn:
-            now = self._clock()
-            then, n_wrong = self._wrong.get(name, (now, 0))
-            self._wrong[name] = now, _tried(then, n_wrong, now)
-            self._wrong.move_to_end(name)
-            if len(self._wrong) > MOST:
-                self._wrong.popitem(last=False)
-
-    def forget(self, name: str) -> None:
-        """Begin anew: the password was right."""
-        with self._turn:
-            self._wrong.pop(name, None)
-
-
-class StoredDelays:
-    """`Delays` in the store, for several processes: by name when was tried last, and how often."""
 
     KIND, TRIES = "wrong passwords", 1_000
     """Kind of the numbers, and more tries than are counted in one."""
 
-    def __init__(self, ledger: SqlLedger) -> None:
-        self._ledger = ledger
+    def __init__(
+        self, clock: Callable[[], float] = time.monotonic, where: Memory | SqlLedger | None = None
+    ) -> None:
+        self._clock, self._where = clock, where or Memory()
 
     def begin(self, name: str) -> None:
-        """Count a try as wrong before it is known."""
-        now = wall_clock()
+        """Count a try as wrong before it is known: of many at once, only so many are looked at."""
+        now = round(1000 * self._clock())
 
         def change(kept: int | None) -> tuple[int, int]:
             then, n_wrong = divmod(kept or 0, self.TRIES)
-            n_wrong = _tried(min(then, now) / 1000, n_wrong, now / 1000)
-            number = now * self.TRIES + min(n_wrong, self.TRIES - 1)
+            ago = max(now - then, 0) / 1000
+            if ago >= FORGOTTEN:
+                n_wrong = 0
+            # Doubling is bounded before it is done: nobody counts the tries of a year.
+            wait = min(2.0 ** min(n_wrong - FREE, 30), LONGEST_WAIT) if n_wrong >= FREE else 0.0
+            if wait > ago:
+                seconds = math.ceil(wait - ago)
+                words = f"Too many wrong passwords: try again in {_seconds(seconds)}."
+                raise Refused("slow-down", words, 429, retry=seconds)
+            number = now * self.TRIES + min(n_wrong + 1, self.TRIES - 1)
             return number, now + round(1000 * FORGOTTEN)
 
-        self._ledger.revise(self.KIND, name, change, now)
+        self._where.revise(self.KIND, name, change, now)
 
     def forget(self, name: str) -> None:
         """Begin anew: the password was right."""
-        now = wall_clock()
-        self._ledger.revise(self.KIND, name, lambda _: (0, now), now)
-
-
-def _tried(then: float, n_wrong: int, now: float) -> int:
-    """Return how many tries count as wrong with one that comes now."""
-    if now - then >= FORGOTTEN:
-        n_wrong = 0
-    # Doubling is bounded before it is done: nobody counts the tries of a year.
-    wait = min(2.0 ** min(n_wrong - FREE, 30), LONGEST_WAIT) if n_wrong >= FREE else 0.0
-    left = then + wait - now
-    if left > 0:
-        seconds = math.ceil(left)
-        words = f"Too many wrong passwords: try again in {_seconds(seconds)}."
-        raise Refused("slow-down", words, 429, retry=seconds)
-    return n_wrong + 1
+        now = round(1000 * self._clock())
+        self._where.revise(self.KIND, name, lambda _: (0, now), now)
 
 
 def _seconds(n: int) -> str:
@@ -391,7 +353,7 @@ class Account:
         minutes: float,
         seal: Signer,
         campaign: str,
-        delays: Delays | StoredDelays | None = None,
+        delays: Delays | None = None,
     ) -> None:
         self._notes, self._minutes, self._seal = notes, minutes, seal
         self._campaign, self._delays = campaign, delays or Delays()
