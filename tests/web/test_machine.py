@@ -182,7 +182,7 @@ class Machine(RuleBasedStateMachine):
             return
         self.model.skip(worker, item, self.clock())
         if act == "skip":
-            work.skip(worker, task, key(), "too hard")
+            work.skip(worker, task, "too hard")
         else:
             name = key()
             work.flag(worker, task, name, "broken", "see")

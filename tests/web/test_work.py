@@ -95,7 +95,7 @@ def test_a_control_question_that_is_passed_on_is_followed_by_another(service):
     for _ in range(len(service.inputs.control) - n_first):
         task = task_of(service, "ann")["id"]
         assert service.work.tasks.item("ann", task) in service.inputs.control
-        service.work.skip("ann", task, key(), "too hard")
+        service.work.skip("ann", task, "too hard")
     for _ in range(n_first):
         assert answer(service, "ann")[0] in service.inputs.control
     assert answer(service, "ann")[0] not in service.inputs.control
@@ -103,7 +103,7 @@ def test_a_control_question_that_is_passed_on_is_followed_by_another(service):
 
 def test_a_task_that_was_passed_on_is_not_paid_any_more(service):
     task = task_of(service, "ann")["id"]
-    service.work.skip("ann", task, key(), "too hard")
+    service.work.skip("ann", task, "too hard")
     got = service.work.submit("ann", task, key(), "rain")
     assert (got["status"], got["paid"]) == ("draft", "0.00")
     assert "passed this item on" in got["message"]

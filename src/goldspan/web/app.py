@@ -30,6 +30,7 @@ from goldspan.web.dependencies import (
     ServerContext,
     caller_here,
     requester_here,
+    session_here,
     worker_here,
 )
 from goldspan.web.errors import Refused
@@ -114,9 +115,9 @@ def _worker_pages(context: ServerContext) -> APIRouter:
         skip_reasons=plan.page.skip_reasons,
     )
 
-    def visitor(request: Request) -> pages.Visitor:
+    def visitor(request: Request) -> dict[str, str]:
         session = worker_here(request)
-        return pages.Visitor(scope=sessions.scope(session), csrf=sessions.csrf(session))
+        return {"scope": sessions.scope(session), "csrf": sessions.csrf(session)}
 
     return pages.worker_pages(shown, visitor)
 
@@ -274,13 +275,9 @@ def _pages(campaigns: Sequence[Listed]) -> APIRouter:
     @router.get("/desk", response_class=HTMLResponse)
     def overview(request: Request, context: ContextHere) -> Response:
         """List the campaigns."""
-        try:
-            session = requester_here(request, None)
-        except Refused as refused:
-            if refused.status != 401:
-                raise
-            raise HTTPException(303, headers={"Location": "/login"}) from None
-        csrf = context.auth.sessions.csrf(session)
+        if not session_here(request, DESK):
+            raise HTTPException(303, headers={"Location": "/login"})
+        csrf = context.auth.sessions.csrf(requester_here(request, None))
         rows = [_row(one) for one in campaigns]
         return page_answer("list.html.j2", csrf=csrf, rows=rows, title="Campaigns")
 

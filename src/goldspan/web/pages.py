@@ -24,14 +24,14 @@ from goldspan import __version__
 from goldspan.web.dependencies import (
     ContextHere,
     ServerContext,
-    has_reviewer,
     requester_here,
     reviewer_here,
+    session_here,
 )
 from goldspan.web.errors import Refused
 from goldspan.web.models import Request as Body
 from goldspan.web.security.access import MONEY, SCOPES
-from goldspan.web.security.sessions import REVIEWER, Session
+from goldspan.web.security.sessions import DESK, REVIEWER, Session
 
 # --------------------------------------------------------------------------------------------------
 # The files that pages load – scripts and styles – under addresses that name their content.
@@ -330,48 +330,36 @@ class LabelPage:
     flag_reasons: tuple[str, ...] = FLAG_REASONS  # Offered to a worker who reports an item
 
 
-@dataclass(frozen=True)
-class Visitor:
-    """Who has opened the page."""
+def worker_pages(page: LabelPage, visitor: Callable[[Request], dict[str, str]]) -> APIRouter:
+    """Return the routes of a worker's pages.
 
-    scope: str  # Names the drafts of this worker and campaign in the browser; says nothing else
-    csrf: str  # What the requests of the page carry in the header `X-Goldspan-CSRF`
-
-
-def worker_pages(page: LabelPage, visitor: Callable[[Request], Visitor]) -> APIRouter:
-    """Return the routes of a worker's pages."""
+    Args:
+        page: What they show.
+        visitor: Returns of a request `csrf`, which the requests of the page carry in the header
+            `X-Goldspan-CSRF`, and `scope`, which names the drafts of this worker and campaign in
+            the browser and says nothing else.
+    """
     router = APIRouter(include_in_schema=False)
     common: dict[str, Any] = {
-        "title": page.title,
-        "kind": page.kind,
-        "paid": page.paid,
-        "labels": label_keys(page.labels),
-        "instructions": read_instructions(page.instructions, page.labels),
-    }
+        "title": page.title, "kind": page.kind, "labels": label_keys(page.labels),
+    }  # fmt: skip
+    data = {
+        **common, "campaign": page.campaign, "skip_reasons": list(page.skip_reasons),
+        "flag_reasons": list(page.flag_reasons),
+    }  # fmt: skip
+    common |= {
+        "paid": page.paid, "instructions": read_instructions(page.instructions, page.labels),
+    }  # fmt: skip
 
     @router.get("/label", response_class=HTMLResponse)
     def label(request: Request) -> HTMLResponse:
-        return page_answer("label.html.j2", data=page_data(page, visitor(request)), **common)
+        return page_answer("label.html.j2", data={**data, **visitor(request)}, **common)
 
     @router.get("/help", response_class=HTMLResponse)
     def help_page(request: Request) -> HTMLResponse:
-        return page_answer("help.html.j2", csrf=visitor(request).csrf, **common)
+        return page_answer("help.html.j2", csrf=visitor(request)["csrf"], **common)
 
     return router
-
-
-def page_data(page: LabelPage, visitor: Visitor) -> dict[str, object]:
-    """Return what the script of the page reads."""
-    return {
-        "csrf": visitor.csrf,
-        "scope": visitor.scope,
-        "campaign": page.campaign,
-        "kind": page.kind,
-        "title": page.title,
-        "labels": label_keys(page.labels),
-        "skip_reasons": list(page.skip_reasons),
-        "flag_reasons": list(page.flag_reasons),
-    }
 
 
 def label_keys(labels: Sequence[str]) -> list[dict[str, str]]:
@@ -425,23 +413,13 @@ def page(request: Request, context: ContextHere, name: str) -> Response:
 
 def _session(request: Request, here: str) -> Session:
     """Return whose page it is: a reviewer has the page of reviews alone."""
-    try:
+    if session_here(request, DESK):
         return requester_here(request, None)
-    except Refused as refused:
-        if refused.status != 401:
-            raise
-    goes_to = "/login"
-    if has_reviewer(request):
-        try:
-            session = reviewer_here(request)
-        except Refused as refused:
-            if refused.status != 401:
-                raise
-        else:
-            if here == "review":
-                return session
-            goes_to = "/desk/review"
-    raise HTTPException(303, headers={"Location": MOUNT.get() + goes_to})
+    is_reviewer = session_here(request, REVIEWER) is not None
+    if is_reviewer and here == "review":
+        return reviewer_here(request)
+    place = "/desk/review" if is_reviewer else "/login"
+    raise HTTPException(303, headers={"Location": MOUNT.get() + place})
 
 
 def _page(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import threading
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -21,7 +20,7 @@ from goldspan.campaign.suggestions import spans_of, suggestion_for
 from goldspan.errors import FaultsError, InputError
 from goldspan.money import from_micro
 from goldspan.protocols import Lease, Price, Receipt
-from goldspan.spans import Span, write
+from goldspan.spans import Span, parse, write
 from goldspan.store import SqlLedger, answers, assignments, queries
 from goldspan.store.answers import CHANGED
 from goldspan.store.engine import BoundError
@@ -59,14 +58,12 @@ class Tasks:
 
     def show(self, lease: Lease, *, practice: bool) -> dict[str, Any]:
         """Return what the page needs of a lease."""
-        number = self.inputs.pool.place[lease.item]
-        single = self.inputs.plan.is_single
+        mark = self._mark_of(lease.item, lease.worker)
+        number = self.inputs.pool.place[lease.item] ^ self._mask(mark)
         return {
-            "id": self._seal.sign({**self._masked(number, lease.worker), "w": lease.worker}),
-            "kind": "single" if single else "spans",
-            "tokens": [] if single else list(lease.tokens),
-            "text": self._text(number),
-            "starts": None if single else self.inputs.pool.starts_of(number),
+            "id": self._seal.sign({"n": number, "m": mark, "w": lease.worker}),
+            "kind": "single" if self.inputs.plan.is_single else "spans",
+            **self.shown(lease.item),
             "expires": lease.expires,
             "training": practice,
         }
@@ -78,17 +75,21 @@ class Tasks:
             raise Refused("invalid", "This task is not one of yours: load the page again.", 422)
         number, mark = facts["n"] ^ self._mask(facts["m"]), facts["m"]
         # A pool that was put in another order since has another item in this place.
-        if number >= len(self.inputs.ids) or mark != self._mark_of(number, worker):
+        item = str(self.inputs.ids[number]) if number < len(self.inputs.ids) else ""
+        if mark != self._mark_of(item, worker):
             raise Refused("invalid", "The items changed meanwhile: load the page again.", 422)
-        return str(self.inputs.ids[number])
+        return item
 
     def labels(self, item: str, answer: Sequence[Span] | str) -> list[str]:
         """Turn an answer into labels, one per token."""
+        task = self.inputs.plan.task
         if self.inputs.plan.is_single:
-            return [self._single(answer)]
+            if not isinstance(answer, str) or answer not in task.labels:
+                raise Refused("invalid", f"Choose one of {', '.join(task.labels)}.", 422)
+            return [answer]
         if isinstance(answer, str):
             raise Refused("invalid", "This campaign asks for spans, not for one label.", 422)
-        known, length = self.inputs.plan.task.types, self._length(item)
+        known, length = task.types, len(self.inputs.words[self.inputs.pool.place[item]])
         wrong = [span.type for span in answer if span.type not in known]
         if wrong:
             raise Refused("invalid", f"{wrong[0]!r} is not one of {', '.join(known)}.", 422)
@@ -98,52 +99,33 @@ class Tasks:
             raise Refused("invalid", f"The spans do not fit: {error}.", 422) from None
 
     def text(self, item: str) -> str:
-        """Return an item as text."""
-        return self._text(self.inputs.pool.place[item])
-
-    def shown(self, item: str) -> dict[str, Any]:
-        """Return an item as a page shows it: tokens, text, and where in it the tokens stand."""
-        number = self.inputs.pool.place[item]
-        if self.inputs.plan.is_single:
-            return {"tokens": [], "text": self._text(number), "starts": None}
-        words, starts = self.inputs.words[number], self.inputs.pool.starts_of(number)
-        return {"tokens": list(words), "text": self._text(number), "starts": starts}
-
-    def spans(self, labels: Sequence[str]) -> list[dict[str, Any]]:
-        """Return known labels as the page shows spans."""
-        from goldspan.spans import parse
-
-        found = parse(list(labels), self.inputs.codec.encoding)
-        return [{"start": span.start, "end": span.end, "type": span.type} for span in found]
-
-    def _masked(self, number: int, worker: str) -> dict[str, Any]:
-        mark = self._mark_of(number, worker)
-        return {"n": number ^ self._mask(mark), "m": mark}
-
-    def _mark_of(self, number: int, worker: str) -> str:
-        name = f"item {self.inputs.ids[number]} {worker}"
-        return digest(self._key, name.encode(), "sha256")[:12].hex()
-
-    def _mask(self, mark: str) -> int:
-        return int.from_bytes(digest(self._key, f"mask {mark}".encode(), "sha256")[:6])
-
-    def _single(self, answer: Sequence[Span] | str) -> str:
-        known = self.inputs.plan.task.labels
-        if not isinstance(answer, str) or answer not in known:
-            raise Refused("invalid", f"Choose one of {', '.join(known)}.", 422)
-        return answer
-
-    def _length(self, item: str) -> int:
-        return len(self.inputs.words[self.inputs.pool.place[item]])
-
-    def _text(self, number: int) -> str:
         """Return an item's own text, or the cells of a row of a table that has no texts."""
-        pool = self.inputs.pool
+        number, pool = self.inputs.pool.place[item], self.inputs.pool
         if pool.text is not None:
             return str(pool.given[number])
         cells = {name: values[number] for name, values in (pool.columns or {}).items()}
         plain = {name: getattr(cell, "as_py", lambda c=cell: c)() for name, cell in cells.items()}
         return "\n".join(f"{name}: {value}" for name, value in plain.items() if value is not None)
+
+    def shown(self, item: str) -> dict[str, Any]:
+        """Return an item as a page shows it: tokens, text, and where in it the tokens stand."""
+        number, text = self.inputs.pool.place[item], self.text(item)
+        if self.inputs.plan.is_single:
+            return {"tokens": [], "text": text, "starts": None}
+        words, starts = self.inputs.words[number], self.inputs.pool.starts_of(number)
+        return {"tokens": list(words), "text": text, "starts": starts}
+
+    def spans(self, labels: Sequence[str]) -> list[dict[str, Any]]:
+        """Return known labels as the page shows spans."""
+        found = parse(list(labels), self.inputs.codec.encoding)
+        return [{"start": span.start, "end": span.end, "type": span.type} for span in found]
+
+    def _mark_of(self, item: str, worker: str) -> str:
+        name = f"item {item} {worker}"
+        return digest(self._key, name.encode(), "sha256")[:12].hex()
+
+    def _mask(self, mark: str) -> int:
+        return int.from_bytes(digest(self._key, f"mask {mark}".encode(), "sha256")[:6])
 
 
 # --------------------------------------------------------------------------------------------------
@@ -347,7 +329,6 @@ MANY = 5_000
 """Items that are counted as still to come; where there are more, a page does not say how many."""
 COUNTED = 60_000
 """Milliseconds for which a count of what is still to come is kept."""
-_KEY = re.compile(r"[A-Za-z0-9._-]{8,64}")
 _SAID = {
     "accepted": "",
     "late": "Your answer came late, and counts.",
@@ -419,12 +400,9 @@ class Work:
         item = self.tasks.item(worker, task)
         labels = self.tasks.labels(item, answer)
         name = _key(worker, key)
-        try:
-            receipt, came = self._write(
-                worker, lambda entry: self.asking.take(entry, name, worker, item, labels)
-            )
-        except FaultsError as error:
-            raise Refused("invalid", f"The answer does not fit: {error}", 422) from None
+        receipt, came = self._write(
+            worker, lambda entry: self.asking.take(entry, name, worker, item, labels)
+        )
         if receipt.status in {"conflict", CHANGED}:
             raise Refused("conflict", "Another answer was sent under this key.", 409)
         if came is not None:
@@ -490,10 +468,7 @@ class Work:
                     raise Refused("closed", f"{why} Your answer stays as you gave it.", 409)
             return answers.change(entry, name, worker, item, labels, tags)
 
-        try:
-            receipt = self._write(worker, act)
-        except FaultsError as error:
-            raise Refused("invalid", f"The answer does not fit: {error}", 422) from None
+        receipt = self._write(worker, act)
         if receipt.status != CHANGED:  # the key is that of another answer, or of a first version
             raise Refused("conflict", "Another answer was sent under this key.", 409)
         if not receipt.repeated:
@@ -502,9 +477,8 @@ class Work:
         said = _SAID[receipt.status].format(reason=receipt.reason)
         return {"status": receipt.status, "message": said, "me": self._me(worker)}
 
-    def skip(self, worker: str, task: str, key: str, reason: str) -> dict[str, Any]:
+    def skip(self, worker: str, task: str, reason: str) -> dict[str, Any]:
         """Return a task back for good."""
-        _key(worker, key)
         item = self.tasks.item(worker, task)
         self._write(worker, lambda entry: _pass(entry, worker, item, reason))
         return {"status": "skipped", "me": self.me(worker)}
@@ -571,6 +545,8 @@ class Work:
             return self.ledger.transact(self.clock(), act, self._bound(worker))
         except BoundError as error:
             raise _enough(error) from None
+        except FaultsError as error:
+            raise Refused("invalid", f"The answer does not fit: {error}", 422) from None
 
     def _bound(self, worker: str) -> Bound:
         return Bound("writes", worker, self.inputs.daily_writes, wall_of(self.clock)())
@@ -596,8 +572,7 @@ class Work:
 
     def _shown(self, worker: str, item: str) -> dict[str, Any]:
         """Return an item that was answered as the page shows tasks."""
-        words = self.inputs.words[self.inputs.pool.place[item]]
-        was = Lease(item, worker, tuple(words), taken=0, expires=0, cost=0)
+        was = Lease(item, worker, (), taken=0, expires=0, cost=0)
         return self.tasks.show(was, practice=self.asking.is_practice(worker, item))
 
     def _closing(
@@ -709,6 +684,4 @@ def _enough(error: BoundError) -> Refused:
 
 def _key(worker: str, key: str) -> str:
     """Return the key under which an answer is kept: nobody can take another's."""
-    if not _KEY.fullmatch(key):
-        raise Refused("invalid", "A key has 8 to 64 letters, digits, points or dashes.", 422)
     return f"web:{key}:{worker}"

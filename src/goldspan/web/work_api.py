@@ -55,9 +55,7 @@ def change(worker: WorkerHere, context: ContextHere, body: m.AnswerBody) -> Resp
 @router.post("/skip", response_model=m.Done, responses=m.refusals(409, 410))
 def skip(worker: WorkerHere, context: ContextHere, body: m.SkipBody) -> Response:
     """Leave a task to others."""
-    return _reply(
-        m.Done, context.service.work.skip(worker.person, body.task, body.key, body.reason)
-    )
+    return _reply(m.Done, context.service.work.skip(worker.person, body.task, body.reason))
 
 
 @router.post("/flag", response_model=m.Done, responses=m.refusals(409, 410))

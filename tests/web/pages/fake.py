@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from fastapi import FastAPI, Request
 from fastapi.responses import JSONResponse
 
-from goldspan.web.pages import LabelPage, Visitor, static_files, worker_pages
+from goldspan.web.pages import LabelPage, static_files, worker_pages
 from goldspan.web.security.middleware import Headers
 from web.loops import in_thread
 
@@ -89,7 +89,7 @@ class Fake:
 
     def _build(self):
         app = FastAPI()
-        app.include_router(worker_pages(self.page, lambda _: Visitor(scope="w1", csrf=CSRF)))
+        app.include_router(worker_pages(self.page, lambda _: {"scope": "w1", "csrf": CSRF}))
         app.include_router(static_files())
 
         @app.post("/api/work/{path}")

@@ -12,7 +12,6 @@ from fastapi.testclient import TestClient
 
 from goldspan.web.pages import (
     KEYS,
-    Visitor,
     assets,
     label_keys,
     message_page,
@@ -26,7 +25,7 @@ from web.pages.fake import SPANS
 @pytest.fixture
 def client():
     app = FastAPI()
-    app.include_router(worker_pages(SPANS, lambda _: Visitor(scope="w1", csrf="</script>")))
+    app.include_router(worker_pages(SPANS, lambda _: {"scope": "w1", "csrf": "</script>"}))
     app.include_router(static_files())
     return TestClient(app)
 
