@@ -21,7 +21,7 @@ CALLS = [
     ("answers", SPANS, ("submit", "ann", "t", KEY, [Span("PER", 0, 2)])),
     ("answers", {**SPANS, "spans": []}, ("submit", "ann", "t", KEY, [])),
     ("answers", {"task": "t", "key": KEY, "label": "rain"}, ("submit", "ann", "t", KEY, "rain")),
-    ("skip", {"task": "t", "key": KEY, "reason": "no idea"}, ("skip", "ann", "t", KEY, "no idea")),
+    ("skip", {"task": "t", "key": KEY, "reason": "no idea"}, ("skip", "ann", "t", "no idea")),
     (
         "flag",
         {"task": "t", "key": KEY, "reason": "broken", "note": "no text"},
