@@ -89,8 +89,8 @@ class PlayedWork:
         self._call("change", worker, task, key, answer, since)
         return {"status": "changed", "message": "", "me": ME}
 
-    def skip(self, worker, task, key, reason):
-        self._call("skip", worker, task, key, reason)
+    def skip(self, worker, task, reason):
+        self._call("skip", worker, task, reason)
         return {"status": "skipped"}
 
     def flag(self, worker, task, key, reason, note):
