@@ -208,11 +208,6 @@ def test_a_late_answer_without_a_place_is_kept_as_a_draft(service, clock):
     assert service.work.me("dan")["drafts"] == 1
 
 
-def test_a_bad_key_is_refused(service):
-    with pytest.raises(Refused, match="key"):
-        service.work.submit("ann", task_of(service, "ann")["id"], "a b", "rain")
-
-
 def test_what_workers_did_is_known_again_after_a_restart(begun):
     service = begun()
     for _ in range(5):
