@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack, closing
+
+import pytest
+
 from goldspan.campaign import Decision
 from goldspan.web import open_service
-from goldspan.web.settings import Keys
+from web.serving import KEYS
 
 PLAN = """
 name = "gain"
@@ -30,62 +34,60 @@ name = "none"
 """
 
 
-def test_the_desk_counts_what_was_answered_not_the_pool(tmp_path):
-    rows = "".join(f"t{n},day {n}\n" for n in range(12))
-    (tmp_path / "pool.csv").write_text("id,text\n" + rows)
-    (tmp_path / "plan.toml").write_text(PLAN)
-    service = open_service(tmp_path / "plan.toml", tmp_path / "out", Keys(bytes(range(32))))
-    try:
-        assert service.campaign.run().answers == 4
-        for n in range(4):
-            task = service.work.next("ann")["task"]
-            service.work.submit("ann", task["id"], f"key-{n:08d}", ["sun", "rain"][n % 2])
-        assert service.campaign.run().answers == 3
-        service.engine.look()
-        items = service.desk.overview().items
-        assert (items.pool, items.answered) == (12, 4)
-        assert service.desk.agreement().n_answers == 4
-    finally:
-        service.close()
+@pytest.fixture
+def opened(tmp_path):
+    """Opens a campaign of so many texts, with changes of the plan."""
+    with ExitStack() as stack:
 
+        def go(n, *changes):
+            rows = "".join(f"t{k},day {k}\n" for k in range(n))
+            (tmp_path / "pool.csv").write_text("id,text\n" + rows)
+            plan = PLAN
+            for old, new in changes:
+                plan = plan.replace(old, new)
+            (tmp_path / "plan.toml").write_text(plan)
+            service = open_service(tmp_path / "plan.toml", tmp_path / "out", KEYS)
+            return stack.enter_context(closing(service))
 
-def test_nobody_is_waited_for_where_no_named_person_can_answer_any_more(tmp_path):
-    rows = "".join(f"t{n},day {n}\n" for n in range(3))
-    (tmp_path / "pool.csv").write_text("id,text\n" + rows)
-    small = PLAN.replace('"ann", "ben", "cy"', '"ann", "ben"').replace("max = 3", "max = 2")
-    (tmp_path / "plan.toml").write_text(small.replace("first = 4", "first = 3"))
-    service = open_service(tmp_path / "plan.toml", tmp_path / "out", Keys(bytes(range(32))))
-    try:
-        assert service.campaign.run().answers == 3
-        answer(service, "ann", ["sun", "rain", "sun"])
-        assert service.campaign.run().answers == 3  # ben alone can give a second answer
-        service.ledger.record("bar", "ben", {"why": "careless"}, 1)
-        service.ledger.bar("ben", 1)
-        ended = service.campaign.run()
-        assert isinstance(ended, Decision)
-        assert ended.rule == "gain"
-    finally:
-        service.close()
-
-
-def test_what_every_named_person_has_answered_is_not_chosen_again(tmp_path):
-    rows = "".join(f"t{n},day {n}\n" for n in range(3))
-    (tmp_path / "pool.csv").write_text("id,text\n" + rows)
-    small = PLAN.replace('"ann", "ben", "cy"', '"ann"').replace("max = 3", "max = 1")
-    (tmp_path / "plan.toml").write_text(small.replace("first = 4", "first = 2"))
-    service = open_service(tmp_path / "plan.toml", tmp_path / "out", Keys(bytes(range(32))))
-    try:
-        assert service.campaign.run().answers == 2
-        answer(service, "ann", ["sun", "rain"])
-        service.campaign.run()
-        given = service.ledger.crowd().item_ids.to_pylist()
-        later = service.ledger.records("picks")["r002"]
-        assert not {*later["items"], *later["more"]} & {*given}
-    finally:
-        service.close()
+        yield go
 
 
 def answer(service, worker, labels):
     for n, label in enumerate(labels):
         task = service.work.next(worker)["task"]
         service.work.submit(worker, task["id"], f"key-{worker}-{n:08d}", label)
+
+
+def test_the_desk_counts_what_was_answered_not_the_pool(opened):
+    service = opened(12)
+    assert service.campaign.run().answers == 4
+    answer(service, "ann", ["sun", "rain"] * 2)
+    assert service.campaign.run().answers == 3
+    service.engine.look()
+    items = service.desk.overview().items
+    assert (items.pool, items.answered) == (12, 4)
+    assert service.desk.agreement().n_answers == 4
+
+
+def test_nobody_is_waited_for_where_no_named_person_can_answer_any_more(opened):
+    names = ('"ann", "ben", "cy"', '"ann", "ben"')
+    service = opened(3, names, ("max = 3", "max = 2"), ("first = 4", "first = 3"))
+    assert service.campaign.run().answers == 3
+    answer(service, "ann", ["sun", "rain", "sun"])
+    assert service.campaign.run().answers == 3  # ben alone can give a second answer
+    service.ledger.record("bar", "ben", {"why": "careless"}, 1)
+    service.ledger.bar("ben", 1)
+    ended = service.campaign.run()
+    assert isinstance(ended, Decision)
+    assert ended.rule == "gain"
+
+
+def test_what_every_named_person_has_answered_is_not_chosen_again(opened):
+    names = ('"ann", "ben", "cy"', '"ann"')
+    service = opened(3, names, ("max = 3", "max = 1"), ("first = 4", "first = 2"))
+    assert service.campaign.run().answers == 2
+    answer(service, "ann", ["sun", "rain"])
+    service.campaign.run()
+    given = service.ledger.crowd().item_ids.to_pylist()
+    later = service.ledger.records("picks")["r002"]
+    assert not {*later["items"], *later["more"]} & {*given}

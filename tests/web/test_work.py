@@ -218,18 +218,6 @@ def test_what_workers_did_is_known_again_after_a_restart(begun):
     assert again.work.me("ann") == me
 
 
-def test_the_requester_can_ask_for_more_control_questions(service, clock):
-    for _ in range(4):
-        answer(service, "ann")
-    before = len(service.people["ann"].control)
-    service.ledger.record(
-        "decision", "ann-1", {"worker": "ann", "verdict": "test", "questions": 2}, clock()
-    )
-    for _ in range(2):
-        assert answer(service, "ann")[0] in service.inputs.control
-    assert len(service.people["ann"].control) == before + 2
-
-
 def given(service, worker, since=0):
     """The worker's answers as the page hears of them, with their items."""
     rows = service.work.given(worker, since)["answers"]

@@ -8,7 +8,6 @@ import pytest
 
 from goldspan.web.desk import desk
 from goldspan.web.engine import Live
-from goldspan.web.errors import Refused
 from goldspan.web.work import FLAG
 from web.desks import as_json
 from web.serving import answer, open_round, serve
@@ -91,46 +90,6 @@ def test_an_item_in_which_nothing_is_marked_is_shown(tmp_path):
     assert [] in empty
 
 
-def test_pages_of_items_follow_each_other_and_end(service):
-    every = as_json(service.desk.items(limit=200))
-    names = [row["item"] for row in every["items"]]
-    assert not every["more"]
-    assert len(set(names)) == len(names) == every["total"] == 11
-    seen, after = [], ""
-    while True:
-        page = as_json(service.desk.items(after=after, limit=4))
-        seen += [row["item"] for row in page["items"]]
-        if not page["more"]:
-            break
-        after = seen[-1]
-    assert seen == names
-
-
-def test_items_are_found_by_their_words_whatever_the_case(service):
-    text = as_json(service.desk.items())["items"][3]["text"]
-    found = as_json(service.desk.items(find=text.upper()))["items"]
-    assert text in [row["text"] for row in found]
-    assert as_json(service.desk.items(find="zebra"))["items"] == []
-
-
-def test_a_filter_and_a_place_go_together(service):
-    every = as_json(service.desk.items(limit=200))["items"]
-    opened = [row["item"] for row in every if row["state"] == "open"]
-    names = [row["item"] for row in every]
-    for place in (names[0], names[5]):
-        behind = [name for name in names[names.index(place) + 1 :] if name in opened]
-        page = as_json(service.desk.items(after=place, state="open", limit=200))["items"]
-        assert [row["item"] for row in page] == behind
-    assert {row["item"] for row in as_json(service.desk.items(state="done"))["items"]}.isdisjoint(
-        opened
-    )
-
-
-def test_there_is_no_other_state(service):
-    with pytest.raises(Refused, match="not one of all, open, done, flagged, gold"):
-        service.desk.items(state="lost")
-
-
 def test_an_item_shows_every_answer_and_what_they_say(service):
     item = as_json(service.desk.uncertain(1))[0]["item"]
     one = as_json(service.desk.item(item))
@@ -140,12 +99,6 @@ def test_an_item_shows_every_answer_and_what_they_say(service):
     assert (one["gold"], one["known"], one["skipped"], one["flags"]) == (None, None, [], [])
     control = next(iter(service.inputs.control))
     assert as_json(service.desk.item(control))["known"] is not None
-
-
-def test_an_item_that_is_not_there_is_refused(service):
-    with pytest.raises(Refused) as caught:
-        service.desk.item("nothing")
-    assert (caught.value.code, caught.value.status) == ("unknown", 404)
 
 
 def test_a_report_is_shown_with_its_words(fresh):
