@@ -182,30 +182,24 @@ def test_who_has_returned_the_submission_is_out_and_comes_in_with_a_new_one(site
     assert browser.get("/api/work/me").status_code == 200
 
 
-def test_whose_link_was_taken_back_stays_out_until_there_is_a_new_one(site):
+@pytest.mark.parametrize("leaves", [False, True])
+def test_whose_link_was_taken_back_stays_out_until_there_is_a_new_one(site, leaves):
     site.join()
     (link,) = site.auth.links.all()
     site.auth.links.revoke(link.id)
+    if leaves:
+        site.hook("RETURNED")
+    site.fake.add(ANN, ident(103))
     for submission in (WORK, ident(103)):
-        site.fake.add(ANN, submission)
         _, got = site.join(submission=submission)
         assert got.status_code == 403
-        assert "has ended your work here" in got.text
         assert "set-cookie" not in got.headers
+    assert "has ended your work here" in got.text
     assert len(site.auth.links.all()) == 1
     site.auth.links.make([ANN], days=1)
-    browser, got = site.join()
+    browser, got = site.join(submission=ident(103))
     assert got.status_code == 303
     assert browser.get("/api/work/me").status_code == 200
-
-
-def test_who_was_shut_out_does_not_come_in_by_leaving(site):
-    site.join()
-    (link,) = site.auth.links.all()
-    site.auth.links.revoke(link.id)
-    site.hook("RETURNED")
-    site.fake.add(ANN, ident(103))
-    assert site.join(submission=ident(103))[1].status_code == 403
 
 
 def test_many_visits_at_once_make_one_link(site):
@@ -282,6 +276,7 @@ def test_of_one_second_the_status_that_follows_counts(site):
         ({"secret": "guessed"}, "signature"),
         ({"signed": ""}, "signature"),
         ({"signed": "é"}, "signature"),
+        ({"signed": sign(SECRET, str(CLOCK), b'{"status": "ACTIVE"}')}, "signature"),
         ({"sent": CLOCK - 301}, "late"),
         ({"sent": CLOCK + 301}, "late"),
         ({"sent": "never"}, "late"),
@@ -301,12 +296,6 @@ def test_a_message_that_is_forged_late_or_odd_changes_nothing(site, how, code):
     assert got.json()["error"]["code"] == code
     site.clock.now += 2_000
     assert browser.get("/api/work/me").status_code == 200
-
-
-def test_a_body_that_was_changed_after_signing_is_refused(site):
-    site.join()
-    stolen = sign(SECRET, str(CLOCK), b'{"status": "ACTIVE"}')
-    assert site.hook("RETURNED", signed=stolen).status_code == 401
 
 
 def test_messages_about_others_are_passed_over(site):
