@@ -75,9 +75,8 @@ def table(root, tmp_path):
     return run
 
 
-@pytest.mark.parametrize("words", [[], ["-n", "2"]], ids=["one process", "two"])
-def test_the_table_has_a_row_for_every_kind_of_harm(table, words):
-    said, found, page = table(*words)
+def test_the_table_has_a_row_for_every_kind_of_harm(table):
+    said, found, page = table("-n", "2")
     assert "| a server is killed | 81 | nothing is lost | yes |" in found
     assert "| damaged files are read | 30 | one clear error | yes |" in found
     assert "| a clock jumps | 7 | time goes on | **no**: test_harm.py::test_clock |" in found

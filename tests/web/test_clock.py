@@ -27,8 +27,6 @@ from goldspan.cli.campaign import write_page
 from goldspan.store import open_ledger
 from goldspan.web import load_keys
 from goldspan.web.errors import Refused
-from goldspan.web.security.account import Buckets
-from goldspan.web.settings import Rate
 from web.desks import Served, as_json
 from web.loops import wait_until
 from web.played import with_token
@@ -334,17 +332,6 @@ def test_a_server_notes_a_jump_by_itself(site):
     wait_until(lambda: site.service.ledger.records(CLOCK))
     (note,) = site.service.ledger.records(CLOCK).values()
     assert note["wall"] - note["time"] == HOUR
-
-
-@JUMPS
-def test_a_jump_fills_no_bucket_and_locks_nobody_out(site, jump):
-    buckets = Buckets(Rate(1 / 60, 1), site.service.clock)
-    buckets.take("ann")
-    site.machine.wall += jump
-    with pytest.raises(Refused, match="try again in 60 seconds"):
-        buckets.take("ann")
-    site.machine.work(61_000)
-    buckets.take("ann")
 
 
 @JUMPS

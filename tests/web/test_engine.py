@@ -27,6 +27,22 @@ def quick(monkeypatch):
     monkeypatch.setattr(engine, "LEAST", 0.05)
 
 
+@pytest.fixture
+def service(tmp_path):
+    """A served campaign whose loop waits for answers."""
+    with serve(tmp_path) as made:
+        wait_until(lambda: made.engine.live.state == "waiting")
+        yield made
+
+
+@pytest.fixture
+def still(tmp_path):
+    """A campaign with an open round, whose loop does not run."""
+    with closing(serve(tmp_path)) as made:
+        made.campaign.run()
+        yield made
+
+
 def label_all(service, workers=("ann", "bob", "cid")):
     """Work until the campaign has ended."""
 
@@ -60,44 +76,37 @@ def test_a_served_campaign_runs_to_its_end_and_writes_files_that_name_nobody(tmp
     assert '"ann"' not in words
 
 
-def test_answers_that_come_while_it_is_looked_at_wait_for_the_next_look(tmp_path):
-    service = serve(tmp_path)
-    service.campaign.run()
-    progress = service.campaign.progress
+def test_answers_that_come_while_it_is_looked_at_wait_for_the_next_look(still):
+    progress = still.campaign.progress
     for worker in ("ann", "bob"):
-        answer(service, worker)
+        answer(still, worker)
     with progress.frozen():
         crowd = progress.crowd
-        answer(service, "cid")
+        answer(still, "cid")
         assert len(progress.result.crowd.latest) == len(crowd.latest) == 2
         assert len(progress.crowd.latest) == 2
     assert len(progress.crowd.latest) == len(progress.result.crowd.latest) == 3
-    service.close()
 
 
-def test_labels_are_seen_while_people_answer(tmp_path):
-    with serve(tmp_path) as service:
-        wait_until(lambda: service.engine.live.state == "waiting")
-        version = service.engine.live.version
-        for _ in range(4):
-            answer(service, "ann")
-        wait_until(lambda: service.engine.live.n_answers == 4)
-        live = service.engine.wait_for(version, 5)
-        assert live.version > version
-        assert live.result is not None
-        assert "ann" in live.workers
+def test_labels_are_seen_while_people_answer(service):
+    version = service.engine.live.version
+    for _ in range(4):
+        answer(service, "ann")
+    wait_until(lambda: service.engine.live.n_answers == 4)
+    live = service.engine.wait_for(version, 5)
+    assert live.version > version
+    assert live.result is not None
+    assert "ann" in live.workers
 
 
-def test_the_requester_ends_a_campaign_at_once(tmp_path):
-    with serve(tmp_path) as service:
-        wait_until(lambda: service.engine.live.state == "waiting")
-        for _ in range(4):
-            answer(service, "ann")
-        end(service.ledger, service.clock())
-        service.engine.notify()
-        wait_until(service.engine.is_over)
-        assert service.engine.live.decision.rule == "requester"
-        assert service.work.next("ann")["state"] == "done"
+def test_the_requester_ends_a_campaign_at_once(service):
+    for _ in range(4):
+        answer(service, "ann")
+    end(service.ledger, service.clock())
+    service.engine.notify()
+    wait_until(service.engine.is_over)
+    assert service.engine.live.decision.rule == "requester"
+    assert service.work.next("ann")["state"] == "done"
 
 
 def test_a_served_campaign_goes_on_where_it_was(tmp_path):
@@ -112,63 +121,53 @@ def test_a_served_campaign_goes_on_where_it_was(tmp_path):
         wait_until(lambda: again.engine.live.n_answers == 5)
 
 
-def test_gold_that_another_process_wrote_is_noticed_without_an_answer(tmp_path):
-    with serve(tmp_path) as service:
-        wait_until(lambda: service.engine.live.state == "waiting")
-        answered = [answer(service, "ann")[0] for _ in range(4)]
-        wait_until(lambda: service.engine.live.n_answers == 4)
-        item = next(name for name in answered if name not in service.inputs.control)
-        said = service.engine.live.result.tagged_by_id()[item]
-        beside = serve(tmp_path)
-        other = {"rain": "sun", "sun": "rain"}[said[0]]
-        beside.desk.adjudicate(item, other)
-        beside.close()
-        wait_until(lambda: service.engine.live.result.tagged_by_id()[item] == [other])
-
-
-def test_gold_that_is_kept_just_after_its_decision_is_noticed(tmp_path):
-    service = serve(tmp_path)
-    service.campaign.run()
+def test_gold_that_another_process_wrote_is_noticed_without_an_answer(service, tmp_path):
     answered = [answer(service, "ann")[0] for _ in range(4)]
+    wait_until(lambda: service.engine.live.n_answers == 4)
     item = next(name for name in answered if name not in service.inputs.control)
-    service.engine.look()
-    other = {"rain": "sun", "sun": "rain"}[service.engine.live.result.tagged_by_id()[item][0]]
+    said = service.engine.live.result.tagged_by_id()[item]
+    beside = serve(tmp_path)
+    other = {"rain": "sun", "sun": "rain"}[said[0]]
+    beside.desk.adjudicate(item, other)
+    beside.close()
+    wait_until(lambda: service.engine.live.result.tagged_by_id()[item] == [other])
+
+
+def test_gold_that_is_kept_just_after_its_decision_is_noticed(still):
+    answered = [answer(still, "ann")[0] for _ in range(4)]
+    item = next(name for name in answered if name not in still.inputs.control)
+    still.engine.look()
+    other = {"rain": "sun", "sun": "rain"}[still.engine.live.result.tagged_by_id()[item][0]]
     # Another process writes the decision, the engine looks, and then comes the gold.
-    service.ledger.record(GOLD, "one", {"item": item, "labels": [other]}, service.clock())
-    service.engine._next_look = 0.0
-    service.engine.look()
-    service.ledger.set_gold({item: [other]}, service.clock())
-    service.engine._next_look = 0.0
-    service.engine.look()
-    assert service.engine.live.result.tagged_by_id()[item] == [other]
-    service.close()
+    still.ledger.record(GOLD, "one", {"item": item, "labels": [other]}, still.clock())
+    still.engine._next_look = 0.0
+    still.engine.look()
+    still.ledger.set_gold({item: [other]}, still.clock())
+    still.engine._next_look = 0.0
+    still.engine.look()
+    assert still.engine.live.result.tagged_by_id()[item] == [other]
 
 
-def test_a_round_that_is_open_is_not_opened_again(tmp_path, monkeypatch):
-    service = serve(tmp_path)
-    service.campaign.run()
-    n_events, real = service.ledger.n_events, service.ledger.open_batch
-    monkeypatch.setattr(service.ledger, "open_batch", lambda *_: pytest.fail("it was"))
-    service.campaign.run()
-    assert service.ledger.n_events == n_events
-    monkeypatch.setattr(service.ledger, "open_batch", real)
-    service.close()
+def test_a_round_that_is_open_is_not_opened_again(still, monkeypatch):
+    n_events, real = still.ledger.n_events, still.ledger.open_batch
+    monkeypatch.setattr(still.ledger, "open_batch", lambda *_: pytest.fail("it was"))
+    still.campaign.run()
+    assert still.ledger.n_events == n_events
+    monkeypatch.setattr(still.ledger, "open_batch", real)
 
 
-def test_an_answer_that_comes_after_the_end_is_in_the_files(tmp_path):
-    with serve(tmp_path) as service:
-        wait_until(lambda: service.engine.live.state == "waiting")
-        for _ in range(4):
-            answer(service, "ann")
-        held = service.work.next("bob")["task"]["id"]
-        end(service.ledger, service.clock())
-        service.engine.notify()
-        wait_until(service.engine.is_over)
-        said = right_answer(service, service.work.tasks.item("bob", held))
-        assert service.work.submit("bob", held, key(), said)["status"] == "accepted"
-        bill = tmp_path / "out" / "bill.csv"
-        wait_until(lambda: "bob" in bill.read_text(encoding="utf-8"))
-        assert service.engine.is_over()
+def test_an_answer_that_comes_after_the_end_is_in_the_files(service, tmp_path):
+    for _ in range(4):
+        answer(service, "ann")
+    held = service.work.next("bob")["task"]["id"]
+    end(service.ledger, service.clock())
+    service.engine.notify()
+    wait_until(service.engine.is_over)
+    said = right_answer(service, service.work.tasks.item("bob", held))
+    assert service.work.submit("bob", held, key(), said)["status"] == "accepted"
+    bill = tmp_path / "out" / "bill.csv"
+    wait_until(lambda: "bob" in bill.read_text(encoding="utf-8"))
+    assert service.engine.is_over()
 
 
 def labels_in(table):

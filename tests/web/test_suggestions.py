@@ -30,11 +30,11 @@ SECTIONS = {
 }
 
 
-def service_of(folder, **sections):
+def service_of(folder, place=None, **sections):
     write_files(folder, 40)
     team = {"source": "mixed", "workers": [RULES, PEOPLE], "truth": None}
     plan = read_plan(plan_of({**SECTIONS, "crowd": team, **sections}))
-    return open_service(read_inputs(plan, folder), folder / "out", KEYS, clock=Clock())
+    return open_service(read_inputs(plan, folder), folder / "out", KEYS, place, clock=Clock())
 
 
 @pytest.fixture
@@ -108,23 +108,15 @@ def test_who_was_not_shown_anything_at_first_is_not_later(tmp_path):
 
 def test_a_killed_server_shows_the_same_and_leaves_the_same_blind(new_place, tmp_path):
     """A copy of the store as a kill leaves it: served again, each text is as it was."""
-    write_files(tmp_path, 40)
-    team = {"source": "mixed", "workers": [RULES, PEOPLE], "truth": None}
-    plan = read_plan(plan_of({**SECTIONS, "crowd": team}))
     place = new_place()
-
-    def opened():
-        inputs = read_inputs(plan, tmp_path)
-        return open_service(inputs, tmp_path / "out", KEYS, place, clock=Clock())
-
-    first = opened()
+    first = service_of(tmp_path, place)
     open_round(first)
     before = work(first, "ann-lee", most=12)
     got = first.work.next("ann-lee")["task"]  # opened, and not answered when the server dies
     item, shown = first.work.tasks.item("ann-lee", got["id"]), got.get("suggestion")
     kept = first.ledger.records(SUGGESTED)
     first.close()
-    second = opened()
+    second = service_of(tmp_path, place)
     assert second.ledger.records(SUGGESTED) == kept
     again = second.work.next("ann-lee")["task"]
     assert second.work.tasks.item("ann-lee", again["id"]) == item

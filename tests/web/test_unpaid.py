@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from contextlib import closing
 
 import pytest
 
@@ -79,14 +80,11 @@ def test_who_is_finished_is_told_how_many_answers_there_are(service):
 
 
 def test_a_paid_campaign_still_does(tmp_path):
-    service = worked(tmp_path)
-    try:
+    with closing(worked(tmp_path)) as service:
         assert as_json(service.desk.overview())["money"]["cap"] == "8.00"
         assert service.work.me("ann.k")["earned"] == "0.30"
         assert "bill.csv" in [one["name"] for one in as_json(service.desk.exports())]
         assert "is paid" in shown(Served(service=service).worker("ann.k").get("/help"))
-    finally:
-        service.close()
 
 
 def test_the_record_that_is_downloaded_has_no_money(service):

@@ -27,6 +27,21 @@ LOOKS = {
 }
 
 
+def press(page, *keys):
+    for key in keys:
+        page.keyboard.press(key)
+
+
+def done(page):
+    """Wait until there is no text to label."""
+    page.wait_for_selector("#message:not([hidden])")
+
+
+def title(page, words):
+    """Wait until the page is at a text or an answer."""
+    page.locator("#card-title", has_text=words).wait_for()
+
+
 @pytest.fixture(scope="session")
 def browser():
     """Debian's Chromium, once for all tests of a process."""

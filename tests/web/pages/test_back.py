@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from web.pages.conftest import done, press, title
 from web.pages.fake import MOODS, SPANS, single_task, span_task
 from web.pages.test_states import check
 
@@ -19,14 +20,9 @@ def page(visit, fake):
     fake.reset(SPANS, list(TASKS), total=3)
     page = visit()
     for n in (2, 3):
-        page.keyboard.press("1")
-        page.keyboard.press("Enter")
-        page.locator("#card-title", has_text=f"Text {n}").wait_for()
+        press(page, "1", "Enter")
+        title(page, f"Text {n}")
     return page
-
-
-def title(page, words):
-    page.locator("#card-title", has_text=words).wait_for()
 
 
 def test_progress_is_shown(page):
@@ -45,8 +41,7 @@ def test_an_answer_is_changed_with_keys_alone(page, fake):
     assert page.locator(".token.marked").all_text_contents() == ["Bo"]
     page.keyboard.press("b")
     title(page, "Your answer 1 of 2")
-    page.keyboard.press("3")
-    page.keyboard.press("Enter")
+    press(page, "3", "Enter")
     title(page, "Text 3")
     assert "changed" in page.text_content("#note-text")
     assert fake.versions["task-1"]["spans"] == [{**ONE, "type": "ORG"}]
@@ -66,7 +61,7 @@ def test_the_text_to_do_comes_back_with_its_draft(page, fake):
     title(page, "Text 3")
     assert page.locator(".token.marked[data-type=LOC]").all_text_contents() == ["Cy"]
     page.keyboard.press("Enter")
-    page.wait_for_selector("#message:not([hidden])")
+    done(page)
     assert fake.sent[-1] == {"spans": [{**ONE, "type": "LOC"}]}
 
 
@@ -88,9 +83,7 @@ def test_what_is_closed_is_shown_and_stays(page, fake):
     assert page.text_content("#past-view") == "BoPER saw Rome"
     assert page.locator("#dock").is_hidden()
     check(page)
-    page.keyboard.press("1")
-    page.keyboard.press("n")
-    page.keyboard.press("Shift+B")
+    press(page, "1", "n", "Shift+B")
     title(page, "Text 3")
     assert page.locator("#dock").is_visible()
     assert len(fake.answers) == 2
@@ -100,8 +93,7 @@ def test_what_closes_while_it_is_changed_is_said(page, fake):
     page.keyboard.press("b")
     title(page, "Your answer 2 of 2")
     fake.closed["task-2"] = "The campaign has ended."
-    page.keyboard.press("2")
-    page.keyboard.press("Enter")
+    press(page, "2", "Enter")
     title(page, "Text 3")
     assert "stays as you gave it" in page.text_content("#note-text")
     assert fake.versions["task-2"]["spans"] == [ONE]
@@ -128,40 +120,23 @@ def test_from_the_first_answer_on_there_is_no_way_back(page):
 
 
 def test_when_all_is_done_the_answers_can_still_be_changed(page, fake):
-    page.keyboard.press("n")
-    page.keyboard.press("Enter")
-    page.wait_for_selector("#message:not([hidden])")
+    press(page, "n", "Enter")
+    done(page)
     check(page)
     page.click("#look-back")
     title(page, "Your answer 3 of 3")
     assert page.get_attribute(".toggle", "aria-pressed") == "true"
     check(page)
-    page.keyboard.press("1")
-    page.keyboard.press("Enter")
-    page.wait_for_selector("#message:not([hidden])")
+    press(page, "1", "Enter")
+    done(page)
     assert fake.versions["task-3"]["spans"] == [ONE]
-
-
-def test_a_change_whose_reply_is_lost_counts_once(page, fake):
-    fake.lost = 1
-    page.keyboard.press("b")
-    title(page, "Your answer 2 of 2")
-    page.keyboard.press("2")
-    page.keyboard.press("Enter")
-    page.wait_for_selector("#banner:not([hidden])")
-    title(page, "Text 3")
-    changes = [body for path, body in fake.posts if path == "change"]
-    assert len(changes) == 2
-    assert changes[0] == changes[1]
-    assert [path for path, _ in fake.answers.values()].count("change") == 1
 
 
 def test_a_change_that_was_not_received_is_sent_at_the_next_visit(page, fake, visit):
     page.keyboard.press("b")
     title(page, "Your answer 2 of 2")
     fake.broken = 99
-    page.keyboard.press("2")
-    page.keyboard.press("Enter")
+    press(page, "2", "Enter")
     page.wait_for_selector("#banner:not([hidden])")
     fake.broken = 0
     page.close()
@@ -185,9 +160,8 @@ def test_marks_of_a_change_are_kept_when_the_page_is_loaded_again(page):
 def test_a_wait_does_not_take_the_answer_away(visit, fake):
     fake.reset(SPANS, [TASKS[0]], end={"state": "wait", "seconds": 1, "message": ""})
     page = visit()
-    page.keyboard.press("1")
-    page.keyboard.press("Enter")
-    page.wait_for_selector("#message:not([hidden])")
+    press(page, "1", "Enter")
+    done(page)
     page.click("#look-back")
     title(page, "Your answer 1 of 1")
     asked = sum(path == "next" for path, _ in fake.posts)

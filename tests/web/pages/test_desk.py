@@ -16,7 +16,7 @@ from goldspan.web.settings import wall_clock
 from web.desks import as_json
 from web.desks import running as serving
 from web.loops import wait_until
-from web.pages.conftest import LOOKS, WATCH
+from web.pages.conftest import LOOKS, WATCH, press
 from web.pages.test_states import check
 from web.played import PASSWORD
 from web.serving import answer, open_round, serve
@@ -205,8 +205,7 @@ def test_a_label_is_decided_by_its_key(single):
     check(page)
     found = as_json(single.service.desk.item(item))["found"]["label"]
     other = {"rain": "sun", "sun": "rain"}[found]
-    page.keyboard.press({"rain": "1", "sun": "2"}[other])
-    page.keyboard.press("Enter")
+    press(page, {"rain": "1", "sun": "2"}[other], "Enter")
     wait_until(lambda: as_json(single.service.desk.item(item))["gold"] == other)
 
 
@@ -365,8 +364,7 @@ def test_enter_decides_after_a_press_on_what_else_it_may_be(desk):
     item = first_doubt(page)
     page.locator("#queue button").first.click()
     page.locator(".alt").first.click()
-    page.keyboard.press("n")
-    page.keyboard.press("Enter")
+    press(page, "n", "Enter")
     wait_until(lambda: as_json(desk.service.desk.item(item))["gold"] == [])
     page.goto(f"{desk.served.url}/desk/items/{item}")
     page.locator(".none", has_text="Nothing marked").first.wait_for()

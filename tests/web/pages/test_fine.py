@@ -11,6 +11,7 @@ from PIL import Image
 from scipy.ndimage import minimum_filter
 
 from goldspan.spans import tokenize
+from web.pages.conftest import done, press
 from web.pages.fake import SPANS, span_task
 
 TEXTS = {
@@ -236,8 +237,7 @@ def test_keys_go_from_word_to_word(show):
     assert seen == ["Toyota", "Apple", "Watch", "Hülle", "3", "1"]
     page.keyboard.press("Control+ArrowLeft")
     assert page.evaluate("document.activeElement.textContent") == "1"
-    page.keyboard.press("Control+Home")
-    page.keyboard.press("Control+Shift+ArrowRight")
+    press(page, "Control+Home", "Control+Shift+ArrowRight")
     assert selected(page, task) == "Toyota's"
     page.keyboard.press("Control+Shift+ArrowRight")
     assert selected(page, task) == "Toyota's\tApple"
@@ -275,7 +275,7 @@ def test_either_end_is_moved_by_one_token_with_keys(show, fake, labelled):
         assert selected(page, task) == "c d e"
         page.keyboard.press("2")
     page.keyboard.press("Enter")
-    page.wait_for_selector("#message:not([hidden])")
+    done(page)
     assert fake.sent == [{"spans": [{"start": 2, "end": 5, "type": "LOC"}]}]
 
 
@@ -321,11 +321,9 @@ def test_the_notice_hides_nothing_of_the_text(show):
     for look in ("desktop", "phone"):
         page, _ = show("Ann Lee went", look)
         page.locator(".token").nth(1).focus()
-        page.keyboard.press("1")
-        page.keyboard.press("Escape")
+        press(page, "1", "Escape")
         page.locator(".token").nth(0).focus()
-        page.keyboard.press("Control+Shift+ArrowRight")
-        page.keyboard.press("2")
+        press(page, "Control+Shift+ArrowRight", "2")
         notice, text = page.locator(".notice").bounding_box(), page.locator(".text").bounding_box()
         assert notice["y"] >= text["y"] + text["height"] or look == "phone"
         dock = page.locator("#dock").bounding_box()
@@ -349,8 +347,7 @@ def test_the_ring_of_the_focus_hides_no_letter(show):
     page.locator("#show-help").focus()
     without = lightness(page, clip)
     page.locator(".token").nth(2).focus()
-    page.keyboard.press("ArrowRight")
-    page.keyboard.press("ArrowLeft")
+    press(page, "ArrowRight", "ArrowLeft")
     assert page.evaluate("document.activeElement.textContent") == "ABC"
     with_ring = lightness(page, clip)
     assert (with_ring != without).any()  # the ring is seen

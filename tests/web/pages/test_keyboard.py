@@ -4,16 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 
+from web.pages.conftest import done, press, title
 from web.pages.fake import MOODS, SPANS, single_task, span_task
-
-
-def press(page, *keys):
-    for key in keys:
-        page.keyboard.press(key)
-
-
-def done(page):
-    page.wait_for_selector("#message:not([hidden])")
 
 
 def focused(page):
@@ -90,7 +82,7 @@ def test_a_label_has_a_key_and_the_key_again_sends(visit, fake):
     fake.reset(MOODS, [single_task(number=1), single_task(number=2)])
     page = visit()
     press(page, "2", "Enter")
-    page.locator("#card-title", has_text="Text 2").wait_for()
+    title(page, "Text 2")
     press(page, "1", "1")
     done(page)
     assert fake.sent == [{"label": "sad"}, {"label": "glad"}]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from web.pages.conftest import done, press, title
 from web.pages.fake import MOODS, SPANS, single_task, span_task
 
 ANN = {"start": 0, "end": 2, "type": "PER"}
@@ -24,7 +25,7 @@ def drag(page, first, last):
 def send(page, fake, n=1):
     """Send, and wait until the server has n answers."""
     page.click("#send")
-    page.wait_for_selector("#message:not([hidden])")
+    done(page)
     assert len(fake.sent) == n
     return fake.sent[-1]
 
@@ -65,23 +66,13 @@ def test_a_click_on_a_span_changes_its_kind_and_its_ends(visit, fake):
     assert send(page, fake) == {"spans": [{"start": 1, "end": 3, "type": "ORG"}]}
 
 
-def test_a_span_can_be_taken_away_and_brought_back(visit, fake):
-    page = visit()
-    drag(page, 0, 1)
-    page.click(".type-0.type")
-    page.click("[aria-label='Remove this label']")
-    assert marked(page) == []
-    page.click(".acts >> text=Undo")
-    assert send(page, fake) == {"spans": [ANN]}
-
-
 def test_enter_sends_after_a_press_on_any_button(visit, fake):
     page = visit()
     drag(page, 0, 2)
     page.click(".type-0.type")
     page.click("[aria-label='One word less at the end']")
     page.keyboard.press("Enter")
-    page.wait_for_selector("#message:not([hidden])")
+    done(page)
     assert fake.sent == [{"spans": [ANN]}]
 
 
@@ -89,8 +80,7 @@ def test_who_presses_a_button_with_keys_stays_on_it(visit):
     page = visit()
     drag(page, 0, 2)
     page.locator("[aria-label='One word less at the end']").focus()
-    page.keyboard.press("Enter")
-    page.keyboard.press("Enter")
+    press(page, "Enter", "Enter")
     assert page.locator(".token.selected").all_text_contents() == ["Ann"]
 
 
@@ -99,7 +89,7 @@ def test_after_the_instructions_were_put_away_enter_sends(visit, fake):
     page.keyboard.press("1")
     page.click("#show-help")
     page.keyboard.press("Enter")
-    page.wait_for_selector("#message:not([hidden])")
+    done(page)
     assert len(fake.sent) == 1
 
 
@@ -113,7 +103,7 @@ def test_what_was_undone_is_done_again_by_a_button(visit, fake, kind):
     page.click(".acts >> text=Undo")
     page.click(".acts >> text=Redo")
     page.keyboard.press("Enter")
-    page.wait_for_selector("#message:not([hidden])")
+    done(page)
     answer = {"label": "glad"} if kind == "single" else {"spans": [{**ANN, "end": 1}]}
     assert fake.sent == [answer]
 
@@ -182,7 +172,7 @@ def test_a_task_can_be_skipped_or_reported_with_a_reason(visit, fake, press, pat
     if path == "flag":
         page.fill("textarea", "half of it is missing")
     page.click("dialog .primary")
-    page.wait_for_selector("#message:not([hidden])")
+    done(page)
     ((sent, body),) = fake.answers.values()
     known = fake.page.skip_reasons if path == "skip" else fake.page.flag_reasons
     assert (sent, body["task"], body["reason"]) == (path, "task-1", known[1])
@@ -204,4 +194,4 @@ def test_progress_and_earnings_are_shown(visit, fake):
     page.click("#send")
     page.locator("#me", has_text="1 done").wait_for()
     assert "€0.05 earned" in page.text_content("#me")
-    page.locator("#card-title", has_text="Text 2").wait_for()
+    title(page, "Text 2")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from web.pages.conftest import press
 from web.pages.fake import SPANS, span_task
 
 ANN = {"spans": [{"start": 0, "end": 1, "type": "PER"}]}
@@ -17,8 +18,7 @@ def fake(fake):
 
 
 def send_ann(page):
-    page.keyboard.press("1")
-    page.keyboard.press("Enter")
+    press(page, "1", "Enter")
 
 
 def next_task(page):
@@ -117,8 +117,7 @@ def test_the_key_of_a_task_is_the_same_in_two_windows(visit, fake):
     two = visit(context=one.context)
     send_ann(one)
     next_task(one)
-    two.keyboard.press("2")
-    two.keyboard.press("Enter")
+    press(two, "2", "Enter")
     next_task(two)
     assert len(set(keys(fake))) == 1
     assert "Another answer to this text was sent before" in two.text_content("#note-text")

@@ -76,10 +76,6 @@ def test_nothing_else_is_served(client, name):
     assert client.get(f"/static/{assets().version}/{name}").status_code == 404
 
 
-def test_the_files_of_another_version_are_not_mixed_in(client):
-    assert client.get("/static/0123/label.js").status_code == 404
-
-
 def test_an_asset_that_is_not_there_is_an_error():
     with pytest.raises(LookupError, match=r"nothing\.js"):
         assets().address("nothing.js")

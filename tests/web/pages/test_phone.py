@@ -6,6 +6,7 @@ import dataclasses
 
 import pytest
 
+from web.pages.conftest import done
 from web.pages.fake import MOODS, SPANS, single_task, span_task
 
 
@@ -19,7 +20,7 @@ def begin(visit, look="phone", **options):
 
 def finish(page):
     page.tap("#send")
-    page.wait_for_selector("#message:not([hidden])")
+    done(page)
 
 
 def test_the_first_and_the_last_word_are_tapped(visit, fake):
@@ -41,16 +42,6 @@ def test_with_a_kind_chosen_first_two_taps_on_one_word_mark_it(visit, fake):
     page.tap(".token >> nth=3")
     finish(page)
     assert fake.sent == [{"spans": [{"start": 3, "end": 4, "type": "ORG"}]}]
-
-
-def test_a_span_is_tapped_to_be_mended_with_buttons(visit, fake):
-    page = begin(visit)
-    page.tap(".token >> nth=0")
-    page.tap(".type-0.type")
-    page.tap(".token >> nth=0")
-    page.tap("[aria-label='One word more at the end']")
-    finish(page)
-    assert fake.sent == [{"spans": [{"start": 0, "end": 2, "type": "PER"}]}]
 
 
 def test_instructions_come_first_and_once(visit):

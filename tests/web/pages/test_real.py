@@ -7,6 +7,7 @@ from contextlib import ExitStack, closing
 import pytest
 
 from web.desks import running
+from web.pages.conftest import press, title
 from web.serving import open_round, serve
 
 
@@ -34,11 +35,10 @@ def test_a_worker_opens_the_link_marks_and_sends(visit, open_server):
     page = visit(path=served.link("ann"), address=served.url)
     assert page.url == f"{served.url}/label"
     assert page.text_content("#card-title") == "Practice"
-    page.keyboard.press("1")
-    page.keyboard.press("Enter")
+    press(page, "1", "Enter")
     page.locator("h2", has_text="Not quite").or_(page.locator("h2", has_text="That is")).wait_for()
     page.keyboard.press("Enter")
-    page.locator("#card-title", has_text="Text 2").wait_for()
+    title(page, "Text 2")
     ((row, labels),) = given(served.service)
     assert (row.worker, row.counts, labels[0]) == ("ann", True, "B-LOC")
 
@@ -48,9 +48,7 @@ def test_skipping_and_reporting_reach_the_store(visit, open_server):
     page = visit(path=served.link("ann"), address=served.url)
     seen = [page.text_content(".text")]
     for key in ("s", "f"):
-        page.keyboard.press(key)
-        page.keyboard.press("2")
-        page.keyboard.press("Enter")
+        press(page, key, "2", "Enter")
         page.locator(".text", has_not_text=seen[-1]).wait_for()
         seen.append(page.text_content(".text"))
     assert len(set(seen)) == 3
@@ -61,15 +59,13 @@ def test_skipping_and_reporting_reach_the_store(visit, open_server):
 def test_an_answer_is_changed_in_the_store_and_paid_once(visit, open_server):
     served = open_server(page={"training": 0}, control=None)
     page = visit(path=served.link("ann"), address=served.url)
-    page.keyboard.press("1")
-    page.keyboard.press("Enter")
-    page.locator("#card-title", has_text="Text 2").wait_for()
+    press(page, "1", "Enter")
+    title(page, "Text 2")
     earned = page.text_content("#me")
     page.keyboard.press("b")
-    page.locator("#card-title", has_text="Your answer 1 of 1").wait_for()
-    page.keyboard.press("2")
-    page.keyboard.press("Enter")
-    page.locator("#card-title", has_text="Text 2").wait_for()
+    title(page, "Your answer 1 of 1")
+    press(page, "2", "Enter")
+    title(page, "Text 2")
     assert page.text_content("#me") == earned
     first, second = served.service.ledger.given(served.service.ledger.given()[0].item)
     labels = served.service.inputs.plan.task.labels

@@ -34,11 +34,6 @@ def spans(state):
     return [(span["start"], span["end"], span["type"]) for span in state["spans"]]
 
 
-def test_a_new_span_takes_the_place_of_those_that_it_touches(run):
-    two = [("select", 0, 1), ("put", "A"), ("select", 3, 4), ("put", "A")]
-    assert spans(run(6, *two, ("select", 1, 2), ("put", "B"))) == [(1, 3, "B"), (3, 5, "A")]
-
-
 def test_a_span_stretches_up_to_its_neighbours(run):
     two = [("select", 0, 1), ("put", "A"), ("select", 4, 4), ("put", "B")]
     assert spans(run(6, *two, ("stretch", 0))) == [(0, 2, "A"), (2, 5, "B")]
@@ -55,13 +50,6 @@ def test_a_stretched_span_is_held_by_its_other_end(run):
 def test_an_edge_leaves_one_token(run):
     span = [("select", 2, 4), ("put", "A")]
     assert spans(run(9, *span, *[("edge", "end", -1)] * 9)) == [(2, 3, "A")]
-
-
-def test_nothing_and_a_span_exclude_each_other(run):
-    state = run(3, ("put", "A"), ("toggleNothing",))
-    assert (spans(state), state["nothing"]) == ([], True)
-    state = run(3, ("toggleNothing",), ("put", "A"))
-    assert (spans(state), state["nothing"]) == ([(0, 1, "A")], False)
 
 
 def test_whatever_is_done_spans_are_legal_and_undo_leads_back(run):

@@ -6,6 +6,7 @@ import dataclasses
 
 import pytest
 
+from web.pages.conftest import press
 from web.pages.fake import MOODS, SPANS, single_task, span_task
 
 axe = pytest.importorskip("axe_playwright_python.sync_playwright")
@@ -42,8 +43,7 @@ def test_all_colours_of_kinds_can_be_read(visit, fake):
     fake.reset(dataclasses.replace(SPANS, labels=labels), [span_task(" ".join("abcdefghijk"))])
     page = visit()
     for n in range(10):
-        page.keyboard.press("1234567890"[n])
-        page.keyboard.press("ArrowRight")
+        press(page, "1234567890"[n], "ArrowRight")
     assert page.locator(".token.marked").count() == 10
     check(page)
     page.emulate_media(color_scheme="dark")
@@ -130,8 +130,7 @@ def test_feedback_in_practice(visit, fake, right):
     fake.reset(SPANS, [span_task(training=True)], truth={"task-1": truth})
     page = visit()
     assert page.text_content("#card-title") == "Practice"
-    page.keyboard.press("2")
-    page.keyboard.press("Enter")
+    press(page, "2", "Enter")
     page.locator("h2", has_text="That is right" if right else "Not quite").wait_for()
     texts = page.locator(".sampled").all_text_contents()
     assert texts == ["AnnLOC Lee went to New York .", "Ann LeePER went to New York ."][: 2 - right]
@@ -144,8 +143,7 @@ def test_feedback_says_where_nothing_was_marked(visit, fake):
     truth = {"right": False, "spans": [{"start": 0, "end": 2, "type": "PER"}]}
     fake.reset(SPANS, [span_task(training=True)], truth={"task-1": truth})
     page = visit()
-    page.keyboard.press("n")
-    page.keyboard.press("Enter")
+    press(page, "n", "Enter")
     page.locator("h2", has_text="Not quite").wait_for()
     assert page.locator(".sampled .none").all_text_contents() == ["Nothing marked"]
     check(page)

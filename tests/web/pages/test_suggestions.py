@@ -9,20 +9,12 @@ from goldspan.campaign import read_inputs, read_plan
 from goldspan.campaign.suggestions import SUGGESTED
 from goldspan.web.service import open_service
 from web.desks import running
+from web.pages.conftest import done, press, title
 from web.pages.fake import MOODS, SPANS, single_task, span_task
 from web.serving import KEYS, WEB, Clock, open_round
 from web.serving import SPANS as SPAN_SECTIONS
 
 NAMES = [{"start": 0, "end": 2, "type": "PER"}, {"start": 4, "end": 6, "type": "ORG"}]
-
-
-def press(page, *keys):
-    for key in keys:
-        page.keyboard.press(key)
-
-
-def done(page):
-    page.wait_for_selector("#message:not([hidden])")
 
 
 def suggested(page):
@@ -131,7 +123,7 @@ def test_one_label_is_marked_and_the_worker_chooses(visit, fake):
     press(page, "Enter")
     assert fake.sent == []
     press(page, "1", "Enter")
-    page.locator("#card-title", has_text="Text 2").wait_for()
+    title(page, "Text 2")
     assert fake.sent == [{"label": "glad"}]
     assert page.locator(".choice.suggested").count() == 0
     assert page.is_hidden("#suggestion")
@@ -142,9 +134,9 @@ def test_an_answer_that_is_looked_at_again_has_no_suggestion(visit, fake):
     fake.reset(SPANS, tasks)
     page = visit()
     press(page, "Enter", "Enter", "Enter")
-    page.locator("#card-title", has_text="Text 2").wait_for()
+    title(page, "Text 2")
     press(page, "b")
-    page.locator("#card-title", has_text="Your answer").wait_for()
+    title(page, "Your answer")
     assert suggested(page) == []
     assert page.is_hidden("#suggestion")
     assert page.locator(".token.marked").count() == 4
@@ -180,13 +172,13 @@ def test_a_worker_sees_suggestions_and_blind_texts_and_the_store_knows_which(vis
     page = visit(path=campaign.link("ann-lee"), address=campaign.url)
     seen = []
     for n in range(1, 10):
-        page.locator("#card-title", has_text=f"Text {n}").wait_for()
+        title(page, f"Text {n}")
         seen.append((page.text_content(".text"), page.is_visible("#suggestion")))
         assert bool(suggested(page)) <= seen[-1][1]
         while suggested(page):  # the first one goes there
             press(page, "Enter")
         press(page, "n" if not page.locator(".token.marked").count() else "Escape", "Enter")
-    page.locator("#card-title", has_text="Text 10").wait_for()
+    title(page, "Text 10")
     assert {shown for _, shown in seen} == {True, False}
     rows = service.ledger.records(SUGGESTED).values()
     control = service.inputs.control

@@ -6,6 +6,7 @@ import dataclasses
 
 import pytest
 
+from web.pages.conftest import done, press
 from web.pages.fake import MOODS, SPANS, single_task, span_task
 
 EVIL = "<img src=x onerror=window.evil=1><script>window.evil=1</script>\"'&{{7*7}}</script>"
@@ -13,7 +14,7 @@ EVIL = "<img src=x onerror=window.evil=1><script>window.evil=1</script>\"'&{{7*7
 
 def send(page):
     page.keyboard.press("Enter")
-    page.wait_for_selector("#message:not([hidden])")
+    done(page)
 
 
 def test_arrows_follow_the_eye_in_a_text_from_right_to_left(visit, fake):
@@ -21,10 +22,7 @@ def test_arrows_follow_the_eye_in_a_text_from_right_to_left(visit, fake):
     page = visit()
     first, second = (page.locator(".token").nth(i).bounding_box()["x"] for i in (0, 1))
     assert first > second
-    page.keyboard.press("ArrowLeft")
-    page.keyboard.press("Shift+ArrowLeft")
-    page.keyboard.press("1")
-    page.keyboard.press("ArrowRight")
+    press(page, "ArrowLeft", "Shift+ArrowLeft", "1", "ArrowRight")
     assert page.evaluate("document.activeElement.textContent") == "כהן"
     send(page)
     assert fake.sent == [{"spans": [{"start": 1, "end": 3, "type": "PER"}]}]

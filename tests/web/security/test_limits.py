@@ -53,11 +53,6 @@ def test_who_asks_in_vain_does_not_wait_longer_for_it():
     assert taken(buckets, "a", 1) == 1
 
 
-def test_names_do_not_share_a_bucket():
-    buckets = Buckets(Rate(1, 1), Clock())
-    assert taken(buckets, "a", 2) + taken(buckets, "b", 2) == 2
-
-
 def test_a_clock_that_goes_back_gives_nothing_and_breaks_nothing():
     clock = Clock()
     buckets = Buckets(Rate(1, 2), clock)
