@@ -34,7 +34,6 @@ KINDS = {
     "crowd": lambda _: goldspan.read_crowd(CSV),
     "consensus": lambda _: goldspan.aggregate(CSV, "mv-token"),
 }
-every_kind = pytest.mark.parametrize("make", KINDS.values(), ids=list(KINDS))
 
 
 def _file(folder, data, name="answers.csv"):
@@ -43,38 +42,22 @@ def _file(folder, data, name="answers.csv"):
     return path
 
 
-@every_kind
-def test_agreement_takes_it(make, tmp_path):
-    wanted = goldspan.agreement(goldspan.read_crowd(CSV))
-    assert goldspan.agreement(make(tmp_path)).alpha == wanted.alpha
-
-
-@every_kind
-def test_aggregate_takes_it(make, tmp_path):
+@pytest.mark.parametrize("make", KINDS.values(), ids=list(KINDS))
+def test_whatever_read_crowd_takes_is_a_crowd(make, tmp_path):
+    assert to_crowd(make(tmp_path)).with_gold(None) == goldspan.read_crowd(CSV)
     assert goldspan.aggregate(make(tmp_path), "ds").labels == ["x", "y"]
 
 
-@every_kind
-def test_write_crowd_takes_it(make, tmp_path):
-    given = make(tmp_path)
-    lost = ["the confidence of 2 labels"] if isinstance(given, goldspan.Consensus) else []
+@pytest.mark.parametrize("kind", ["path", "dicts", "consensus"])
+def test_every_call_takes_it(kind, tmp_path):
+    given = KINDS[kind](tmp_path)
+    assert goldspan.agreement(given).alpha == goldspan.agreement(goldspan.read_crowd(CSV)).alpha
+    lost = ["the confidence of 2 labels"] if kind == "consensus" else []
     assert goldspan.write_crowd(given, tmp_path / "out.csv") == lost
-    read = goldspan.read_crowd(tmp_path / "out.csv")
-    assert read.with_gold(None) == goldspan.read_crowd(CSV)
-
-
-@every_kind
-def test_score_takes_it_with_gold(make, tmp_path):
-    given = make(tmp_path)
-    if isinstance(given, goldspan.Consensus):
-        assert goldspan.score(GOLD, given).accuracy == 0.5
-        return
-    reading = {} if isinstance(given, goldspan.Crowd) else {"gold": GOLD}
-    crowd = to_crowd(given, gold=GOLD)
-    if reading:
-        again = make(tmp_path)
-        assert goldspan.score(again, goldspan.aggregate(CSV, "mv-token"), **reading).accuracy == 0.5
-    assert goldspan.score(crowd, goldspan.aggregate(CSV, "mv-token")).accuracy == 0.5
+    assert goldspan.read_crowd(tmp_path / "out.csv").with_gold(None) == goldspan.read_crowd(CSV)
+    sides = (GOLD, given) if kind == "consensus" else (given, goldspan.aggregate(CSV, "mv-token"))
+    reading = {} if kind == "consensus" else {"gold": GOLD}
+    assert goldspan.score(*sides, **reading).accuracy == 0.5
 
 
 @pytest.mark.parametrize(

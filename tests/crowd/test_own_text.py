@@ -291,19 +291,6 @@ def test_the_table_of_spans_and_parquet_have_characters(tmp_path, result):
     assert [span["start_char"] for span in found] == [row["start_char"] for row in rows]
 
 
-@pytest.mark.parametrize("name", ["label-studio", "doccano", "prodigy", "brat"])
-def test_an_import_is_aggregated_and_exported_with_its_texts(tmp_path, name):
-    texts = own_texts(60, seed=4)
-    crowd, _ = selected(texts, 4, "fine")
-    write_crowd(crowd.with_gold(None), tmp_path / "in", format=name)
-    result = goldspan.aggregate(read_crowd(tmp_path / "in", format=name), "mv-token")
-    write_crowd(result.as_gold(), tmp_path / "out", format=name)
-    wanted = spans_of(result.as_gold())
-    for item, worker, text, spans in INDEPENDENT[name](tmp_path / "out"):
-        assert text == texts[int(item.removeprefix("line-")) - 1]
-        assert spans == wanted.get((item, worker), [])
-
-
 def test_single_labels_keep_their_texts(tmp_path):
     texts = own_texts(50, seed=5)
     builder = CrowdBuilder(ReadOptions(encoding="PLAIN"))

@@ -81,17 +81,3 @@ def test_of_every_worker_and_item_the_highest_attempt_counts_of_equal_ones_the_l
     found = latest_answers(item, worker, attempt)
     assert np.flatnonzero(found).tolist() == sorted(last.values())
     assert found.dtype == np.bool_
-
-
-@given(st.integers(0, 99), st.sampled_from([1, 7, 300]), st.sampled_from(["last", "first"]))
-def test_the_linear_path_equals_the_sorting_path(seed, n_ids, repeated):
-    rng = np.random.default_rng(seed)
-    item, worker = rng.integers(n_ids, size=(2, 2000)).astype(np.int32)
-    found = []
-    for least in (2001, 1):
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(grouping, "LARGE", least)
-            attempt = number_attempts(item, worker, repeated)
-            found.append((attempt, latest_answers(item, worker, attempt)))
-    np.testing.assert_array_equal(found[0][0], found[1][0])
-    np.testing.assert_array_equal(found[0][1], found[1][1])

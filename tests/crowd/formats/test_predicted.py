@@ -56,14 +56,6 @@ def test_what_nobody_confirmed_is_not_read_as_gold(crowd, tmp_path, name):
     assert note.startswith("2 ")
 
 
-@pytest.mark.parametrize("name", TOOLS)
-def test_without_predictions_the_file_is_the_same(crowd, tmp_path, name):
-    assert write_crowd(crowd, tmp_path / "a", format=name, predicted={}) == write_crowd(
-        crowd, tmp_path / "b", format=name
-    )
-    assert read_crowd(tmp_path / "a", format=name) == read_crowd(tmp_path / "b", format=name)
-
-
 @pytest.mark.parametrize("name", ["label-studio", "doccano", "prodigy"])
 @given(crowd=common_crowds(), data=st.data())
 def test_the_rest_comes_back_as_without_them(tmp_path_factory, name, crowd, data):
@@ -116,15 +108,6 @@ def test_brat_gets_a_folder_and_notes(tmp_path):
     # Of a document of which not all is confirmed, nothing is gold: brat knows whole files only.
     assert not (tmp_path / "x" / "gold" / "d.ann").exists()
     assert any(one.startswith("the gold of 1 item: ") for one in lost)
-
-
-@pytest.mark.parametrize("name", ["label-studio", "doccano", "prodigy"])
-def test_single_labels_are_marked_too(tmp_path, name):
-    crowd = read_crowd(LABELS)
-    write_crowd(crowd, tmp_path / "x", format=name, predicted={"2": 0.75})
-    back = read_crowd(tmp_path / "x")
-    assert back.gold.tolist() == [back.tagset.index["x"], -1]
-    assert back.worker_ids.to_pylist() == ["ann"]
 
 
 def test_a_worker_of_that_name_still_has_answers(tmp_path):
