@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import repeat
 from typing import Any, NamedTuple
 
@@ -135,6 +135,18 @@ def _is_whole(word: str) -> bool:
     except UnicodeEncodeError:
         return False
     return True
+
+
+def counted_answers(report: ImportReport, answers: Answers, options: ReadOptions) -> ImportReport:
+    """Return a report with the labels of the answers counted, and repeated answers noted."""
+    placed, repeats = int((answers.codes >= 0).sum()), int((answers.attempt > 0).sum())
+    note = f"{repeats} repeated answers: all kept, the {options.repeated} one counts"
+    return replace(
+        report,
+        n_labels=placed + sum(report.reasons.values()),
+        n_placed=placed,
+        notes=(*report.notes, note) if repeats else report.notes,
+    )
 
 
 # --------------------------------------------------------------------------------------------------
@@ -364,6 +376,13 @@ class CrowdBuilder:
         offsets = self._item_offsets()
         flat = [token for item in self._items for token in item.tokens]
         gold = np.append(labels.codes, np.int16(-1))[np.array(self._gold, np.int64)]
+        report = ImportReport(
+            self.source,
+            self.format,
+            reasons=dict(self.reasons),
+            faults=tuple(self.warnings),
+            notes=tuple(self.notes),
+        )
         crowd = Crowd(
             item_ids=pa.array([item.id for item in self._items], pa.string()),
             tokens=list_array(pa.array(flat, pa.string()), offsets),
@@ -375,7 +394,7 @@ class CrowdBuilder:
             texts=self._optional("text"),
             token_start=self._token_start(),
             attributes=self._attributes(),
-            import_report=self._report(answers),
+            import_report=counted_answers(report, answers, self.options),
         )
         return settle(crowd, self.options)
 
@@ -465,20 +484,3 @@ class CrowdBuilder:
                     line = row.token_lines[token] if row.token_lines else row.line
                     yield code, Fault("", row.file, line, item.id, token, names[row.worker])
             at += len(item.tokens)
-
-    def _report(self, answers: Answers) -> ImportReport:
-        placed = int((answers.codes >= 0).sum())
-        repeats = int((answers.attempt > 0).sum())
-        notes = list(self.notes)
-        if repeats:
-            rule = self.options.repeated
-            notes.append(f"{repeats} repeated answers: all kept, the {rule} one counts")
-        return ImportReport(
-            source=self.source,
-            format=self.format,
-            n_labels=placed + sum(self.reasons.values()),
-            n_placed=placed,
-            reasons=dict(self.reasons),
-            faults=tuple(self.warnings),
-            notes=tuple(notes),
-        )

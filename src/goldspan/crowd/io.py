@@ -177,17 +177,12 @@ def _confirmed(crowd: Crowd, predicted: Mapping[str, float] | None) -> Crowd:
 def write_to_stdout(
     crowd: Crowd,
     format: str,  # noqa: A002 - the word users know
-    *,
-    text: bool = True,
-    raw_csv: bool = False,
-    predicted: Mapping[str, float] | None = None,
-    soft: SoftLabels | None = None,
+    **how: Any,
 ) -> list[str]:
-    """Write a crowd to standard output; returns what the format cannot hold."""
+    """Write a crowd to standard output as `write_crowd` does; returns what is lost."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "crowd"
-        how: dict[str, Any] = {"text": text, "raw_csv": raw_csv, "predicted": predicted}
-        lost = write_crowd(crowd, path, format=format, soft=soft, **how)
+        lost = write_crowd(crowd, path, format=format, **how)
         if path.is_dir():
             raise InputError(f"format {format!r} is a folder: pass -o FOLDER")
         sys.stdout.flush()

@@ -113,7 +113,7 @@ class _Folder:
     name: str
     lines: dict[int, ItemRow] = field(default_factory=dict)
 
-    def add(self, row: ItemRow) -> int:
+    def add(self, row: ItemRow) -> None:
         """Put an item on the line that its id names, else on the next one."""
         last = max(self.lines, default=0)
         number = row.id.removeprefix(f"{self.name}-")
@@ -121,12 +121,12 @@ class _Folder:
         if not last < line <= last + _MAX_GAP or f"{self.name}-{line}" != row.id:
             line = last + 1
         self.lines[line] = row
-        return line
 
     @property
     def text(self) -> str:
         rows = [self.lines.get(n) for n in range(1, max(self.lines) + 1)]
-        return "".join(f"{shown_text(row) if row else ''}\n" for row in rows)
+        # Every text on one line, of the same length.
+        return "".join(f"{_LINE_ENDS.sub(' ', row.text.value) if row else ''}\n" for row in rows)
 
     @property
     def is_predicted(self) -> bool:
@@ -170,11 +170,6 @@ def fill(crowd: Crowd, folder: Path, predicted: Mapping[str, float] | None = Non
                 place = folder / (_PREDICTED if notes else safe(worker)) / safe(document.name)
                 _save(place.with_name(f"{place.name}.txt"), document.text)
                 _save(place.with_name(f"{place.name}.ann"), document.annotated(spans, notes=notes))
-
-
-def shown_text(row: ItemRow) -> str:
-    """Return the text of an item on one line, of the same length."""
-    return _LINE_ENDS.sub(" ", row.text.value)
 
 
 def safe(name: str) -> str:

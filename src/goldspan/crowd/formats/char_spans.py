@@ -71,12 +71,12 @@ def cut_text(
         raise record.error("an item without tokens: leave it out", "no-tokens")
     if text is None:
         return Cut(listed, None, [], None, None)
-    if starts is not None:
-        return Cut(listed, text, _bounds_at(record, text, listed, starts), text, list(starts))
     try:
-        bounds = locate(text, listed)
+        bounds = locate(text, listed) if starts is None else token_bounds(text, listed, starts)
     except InputError as error:
         raise record.error(str(error)[:MAX_MESSAGE], "tokens") from None
+    if starts is not None:
+        return Cut(listed, text, bounds, text, list(starts))
     return Cut(listed, text, bounds, None if text == " ".join(listed) else text, None)
 
 
@@ -321,12 +321,3 @@ def _touching(spans: Collection[CharSpan]) -> Iterator[list[CharSpan]]:
         group.append(span)
     if group:
         yield group
-
-
-def _bounds_at(
-    record: Record, text: str, tokens: Sequence[str], starts: Sequence[int]
-) -> list[tuple[int, int]]:
-    try:
-        return token_bounds(text, tokens, starts)
-    except InputError as error:
-        raise record.error(str(error)[:MAX_MESSAGE], "tokens") from None

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from goldspan.crowd.atomic import write_text
-from goldspan.crowd.builder import CrowdBuilder
+from goldspan.crowd.builder import CrowdBuilder, counted_answers
 from goldspan.crowd.formats.columns import (
     OFFSETS,
     TEXT,
@@ -486,6 +486,8 @@ def _read(rows: Rows, options: ReadOptions, notes: tuple[str, ...]) -> Crowd:
     if "attempt" in rows.columns and options.repeated == "first":
         attempt = count_first(answers.item, answers.worker, answers.attempt)
         answers = replace(answers, attempt=attempt)
+    faults = (*unknown, *stripped_faults(strings, rows.name, options))
+    report = ImportReport(rows.name, "long", faults=faults, notes=notes)
     crowd = Crowd(
         item_ids=item.dictionary,
         tokens=list_array(tokens, offsets),
@@ -495,13 +497,7 @@ def _read(rows: Rows, options: ReadOptions, notes: tuple[str, ...]) -> Crowd:
         groups=_first_of(table, "doc"),
         texts=texts,
         token_start=None if texts is None else _starts(table, texts, tokens, offsets),
-        import_report=_report(
-            rows,
-            answers,
-            options,
-            notes,
-            [*unknown, *stripped_faults(strings, rows.name, options)],
-        ),
+        import_report=counted_answers(report, answers, options),
     )
     if "gold" in rows.columns:
         crowd = _with_gold(crowd, table, options)
@@ -683,21 +679,6 @@ def _with_gold(crowd: Crowd, table: Table, options: ReadOptions) -> Crowd:
     return with_gold_labels(
         crowd, [words[c] if c >= 0 else None for c in first.tolist()], options, table.rows.name
     )
-
-
-def _report(
-    rows: Rows,
-    answers: Answers,
-    options: ReadOptions,
-    notes: tuple[str, ...],
-    faults: list[Fault],
-) -> ImportReport:
-    placed = int((answers.codes >= 0).sum())
-    repeats = int((answers.attempt > 0).sum())
-    listed = [*notes]
-    if repeats:
-        listed.append(f"{repeats} repeated answers: all kept, the {options.repeated} one counts")
-    return ImportReport(rows.name, "long", placed, placed, {}, tuple(faults), tuple(listed))
 
 
 # --------------------------------------------------------------------------------------------------

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -292,10 +293,7 @@ def _read_records(source: Source, options: ReadOptions) -> Crowd:
         first = None
     crowd = SpanCrowd(source, "spans", options)
     crowd.workers = dict.fromkeys(header.workers)
-    for record in [first] if first else []:
-        with collect(faults):
-            _read_item(crowd, header, record)
-    for record in records:
+    for record in chain([first] if first else [], records):
         with collect(faults):
             _read_item(crowd, header, record)
     crowd.faults.extend(faults)
