@@ -12,7 +12,7 @@ How to add a format: write one module in `formats/` and one line in `FORMATS`. T
 
 Tables are built on `grid.py`, `formats/columns.py` and `CrowdBuilder`; records with spans on
 `formats/json_records.py`, `formats/span_crowd.py` and `formats/span_exports.py`, for example
-`formats/doccano.py`; folders with a file per document and annotator on `formats/documents.py`.
+`formats/doccano.py`; folders with a file per document and annotator as `formats/webanno.py`.
 
 What a format cannot hold needs no code: `write_crowd` reads the file back and compares
 (`losses.py`). Only a module of another package that cannot read may have

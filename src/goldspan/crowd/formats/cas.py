@@ -18,16 +18,16 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from goldspan.crowd.formats.char_spans import CharSpan, cut_text
-from goldspan.crowd.formats.documents import (
+from goldspan.crowd.formats.json_records import Record, collect
+from goldspan.crowd.formats.span_crowd import Item, Labels, SpanCrowd
+from goldspan.crowd.formats.span_exports import SoftLabels
+from goldspan.crowd.formats.webanno import (
     AnnotatedSentence,
     File,
     listed_files,
     share_ids,
     write_documents,
 )
-from goldspan.crowd.formats.json_records import Record, collect
-from goldspan.crowd.formats.span_crowd import Item, Labels, SpanCrowd
-from goldspan.crowd.formats.span_exports import SoftLabels
 from goldspan.crowd.model import Crowd
 from goldspan.crowd.options import ReadOptions
 from goldspan.crowd.report import counted
