@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from goldspan.crowd import CrowdBuilder, ReadOptions
 from goldspan.crowd.model import ANSWER_COLUMNS
-from goldspan.crowd.report import ImportReport
+from goldspan.crowd.source import ImportReport
 from goldspan.errors import Fault, FormatError, InputError
 
 

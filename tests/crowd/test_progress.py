@@ -7,7 +7,7 @@ import json
 import pytest
 
 import goldspan
-from goldspan.crowd.report import Progress, counted
+from goldspan.crowd.source import Progress, counted
 
 WORKERS = ("ann", "bob")
 LINES = [

@@ -13,7 +13,7 @@ import pytest
 
 import goldspan
 from goldspan.crowd import CrowdBuilder
-from goldspan.crowd.report import ImportReport
+from goldspan.crowd.source import ImportReport
 from goldspan.errors import Fault, InputError, MissingExtraError
 from goldspan.report import sections as html
 from goldspan.report import write_report

@@ -18,7 +18,7 @@ import typer
 from goldspan import protocols
 
 if TYPE_CHECKING:
-    from goldspan.crowd.report import ImportReport
+    from goldspan.crowd.source import ImportReport
 
 
 def say(text: str, *, to_stderr: bool = False) -> None:

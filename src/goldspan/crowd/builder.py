@@ -16,7 +16,7 @@ from goldspan.crowd.grouping import MAX_ATTEMPT, count_first, number_attempts
 from goldspan.crowd.labels import bad_label_faults, read_labels, settle, stripped_faults
 from goldspan.crowd.model import ANSWER_COLUMNS, Answers, Crowd, list_array
 from goldspan.crowd.options import ReadOptions
-from goldspan.crowd.report import ImportReport
+from goldspan.crowd.source import ImportReport
 from goldspan.errors import Fault, FormatError, InputError
 
 # --------------------------------------------------------------------------------------------------

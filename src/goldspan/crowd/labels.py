@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from goldspan.crowd.grouping import number_attempts
 from goldspan.crowd.model import Crowd
 from goldspan.crowd.options import QUOTES, ReadOptions
-from goldspan.crowd.report import AS_NAMED
+from goldspan.crowd.source import AS_NAMED
 from goldspan.errors import Fault, FormatError, InputError
 from goldspan.spans import Codec, Tagged
 from goldspan.spans.corpus import token_flags

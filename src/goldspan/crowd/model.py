@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from goldspan._arrays import rows_of
 from goldspan.crowd.grouping import latest_answers, sorted_by
-from goldspan.crowd.report import ImportReport
+from goldspan.crowd.source import ImportReport
 from goldspan.errors import InputError, UnavailableError
 from goldspan.spans import Codec, Tagged, find_spans
 from goldspan.spans.notebook import (

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from goldspan._arrays import Keys, rows_of
 from goldspan.crowd import Answers, Crowd
-from goldspan.crowd.report import ImportReport
+from goldspan.crowd.source import ImportReport
 from goldspan.errors import InputError, UnknownNameError
 from goldspan.protocols import Progress, Runner, Serial
 from goldspan.simulation.base import (

@@ -15,8 +15,7 @@ from goldspan.crowd.formats.span_crowd import GOLD, Item, Labels, SpanCrowd
 from goldspan.crowd.formats.span_exports import PREDICTED_BY, ItemRow, item_rows, reject_gold_worker
 from goldspan.crowd.model import Crowd
 from goldspan.crowd.options import ReadOptions
-from goldspan.crowd.report import counted
-from goldspan.crowd.source import Source
+from goldspan.crowd.source import Source, counted
 from goldspan.errors import Fault, FormatError, GoldspanError, InputError
 
 # --------------------------------------------------------------------------------------------------

@@ -30,8 +30,7 @@ from goldspan.crowd.formats.webanno import (
 )
 from goldspan.crowd.model import Crowd
 from goldspan.crowd.options import ReadOptions
-from goldspan.crowd.report import counted
-from goldspan.crowd.source import Source
+from goldspan.crowd.source import Source, counted
 from goldspan.errors import FormatError, InputError, MissingExtraError
 
 SENTENCE = "de.tudarmstadt.ukp.dkpro.core.api.segmentation.type.Sentence"

@@ -25,8 +25,7 @@ from goldspan.crowd.formats.span_crowd import GOLD, Item, Labels, SpanCrowd
 from goldspan.crowd.formats.span_exports import ItemRow, SoftLabels, item_rows
 from goldspan.crowd.model import Crowd
 from goldspan.crowd.options import ReadOptions
-from goldspan.crowd.report import counted
-from goldspan.crowd.source import Source
+from goldspan.crowd.source import Source, counted
 from goldspan.errors import Fault, FormatError, InputError, MissingExtraError
 
 GROUP = "sc"

@@ -37,8 +37,7 @@ from goldspan.crowd.formats.span_exports import (
 from goldspan.crowd.formats.span_jsonl import HEADER
 from goldspan.crowd.model import Crowd
 from goldspan.crowd.options import ReadOptions
-from goldspan.crowd.report import counted
-from goldspan.crowd.source import Source
+from goldspan.crowd.source import Source, counted
 
 _LABEL = ("label", "labels", "entities")
 _TEXT = ("text", "data")

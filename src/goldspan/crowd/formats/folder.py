@@ -23,8 +23,7 @@ from goldspan.crowd.labels import check_workers
 from goldspan.crowd.model import Crowd
 from goldspan.crowd.options import ReadOptions
 from goldspan.crowd.reference import vote_tokens
-from goldspan.crowd.report import counted
-from goldspan.crowd.source import Source, open_source
+from goldspan.crowd.source import Source, counted, open_source
 from goldspan.errors import Fault, FormatError, InputError
 
 # --------------------------------------------------------------------------------------------------

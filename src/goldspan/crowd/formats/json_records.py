@@ -17,8 +17,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from goldspan.crowd.options import ReadOptions
-from goldspan.crowd.report import Progress, Tell
-from goldspan.crowd.source import Source
+from goldspan.crowd.source import Progress, Source, Tell
 from goldspan.errors import Fault, FaultsError, FormatError, GoldspanError
 
 JSON_SUFFIXES = (".json", ".jsonl", ".ndjson")

@@ -37,8 +37,7 @@ from goldspan.crowd.formats.span_jsonl import HEADER
 from goldspan.crowd.grid import header_names
 from goldspan.crowd.model import Crowd
 from goldspan.crowd.options import ReadOptions
-from goldspan.crowd.report import counted
-from goldspan.crowd.source import Source
+from goldspan.crowd.source import Source, counted
 from goldspan.errors import FormatError, GoldspanError
 
 # --------------------------------------------------------------------------------------------------

@@ -61,8 +61,7 @@ from goldspan.crowd.labels import (
 )
 from goldspan.crowd.model import ANSWER_COLUMNS, Answers, Crowd, known_texts, list_array
 from goldspan.crowd.options import ReadOptions
-from goldspan.crowd.report import ImportReport
-from goldspan.crowd.source import Source
+from goldspan.crowd.source import ImportReport, Source
 from goldspan.errors import Fault, FormatError, InputError
 
 # --------------------------------------------------------------------------------------------------

@@ -13,8 +13,7 @@ from goldspan.crowd.formats.span_crowd import Facts, Item, Labels, SpanCrowd
 from goldspan.crowd.grid import csv_rows, header_names
 from goldspan.crowd.model import Crowd
 from goldspan.crowd.options import ReadOptions
-from goldspan.crowd.report import counted
-from goldspan.crowd.source import Source
+from goldspan.crowd.source import Source, counted
 from goldspan.errors import Fault, FormatError, InputError
 from goldspan.money import to_micro
 

@@ -30,8 +30,7 @@ from goldspan.crowd.grouping import count_first
 from goldspan.crowd.labels import keep_workers
 from goldspan.crowd.model import ANSWER_COLUMNS, Answers, Crowd, list_array
 from goldspan.crowd.options import ReadOptions
-from goldspan.crowd.report import ImportReport
-from goldspan.crowd.source import Source
+from goldspan.crowd.source import ImportReport, Source
 from goldspan.errors import Fault, FormatError, InputError
 from goldspan.params import check_whole
 from goldspan.spans import Codec

@@ -24,8 +24,7 @@ from goldspan.crowd.builder import CrowdBuilder
 from goldspan.crowd.formats.char_spans import Cut
 from goldspan.crowd.model import Crowd
 from goldspan.crowd.options import ReadOptions
-from goldspan.crowd.report import Progress
-from goldspan.crowd.source import Source
+from goldspan.crowd.source import Progress, Source
 from goldspan.spans import Codec
 from goldspan.spans.corpus import SpanArray, write_codes
 from goldspan.spans.encoding import get_encoding

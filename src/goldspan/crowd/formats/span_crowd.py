@@ -37,8 +37,7 @@ from goldspan.crowd.formats.json_records import Record, collect, shown
 from goldspan.crowd.labels import check_workers
 from goldspan.crowd.model import Crowd
 from goldspan.crowd.options import ReadOptions
-from goldspan.crowd.report import AS_NAMED
-from goldspan.crowd.source import Source
+from goldspan.crowd.source import AS_NAMED, Source
 from goldspan.errors import Fault, FaultsError, FormatError
 from goldspan.spans import Codec, Tagged, to_tokens
 from goldspan.spans.corpus import SpanArray, write_codes

@@ -39,8 +39,7 @@ from goldspan.crowd.grid import (
 )
 from goldspan.crowd.model import Crowd
 from goldspan.crowd.options import ReadOptions
-from goldspan.crowd.report import counted
-from goldspan.crowd.source import Source
+from goldspan.crowd.source import Source, counted
 from goldspan.errors import Fault, FormatError, InputError
 
 STARTS = (

@@ -22,8 +22,7 @@ from goldspan.crowd.formats.json_records import collect, first_objects, read_rec
 from goldspan.crowd.labels import guess_encoding
 from goldspan.crowd.model import Crowd
 from goldspan.crowd.options import ReadOptions
-from goldspan.crowd.report import counted
-from goldspan.crowd.source import Source
+from goldspan.crowd.source import Source, counted
 from goldspan.errors import Fault, FormatError, InputError
 from goldspan.spans.text import locate
 

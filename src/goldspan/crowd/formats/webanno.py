@@ -29,8 +29,7 @@ from goldspan.crowd.formats.span_exports import (
 )
 from goldspan.crowd.model import Crowd
 from goldspan.crowd.options import ReadOptions
-from goldspan.crowd.report import counted
-from goldspan.crowd.source import Source
+from goldspan.crowd.source import Source, counted
 from goldspan.errors import FormatError, GoldspanError, InputError
 
 _FORMAT = "#FORMAT=WebAnno TSV 3."

@@ -36,8 +36,7 @@ from goldspan.crowd.labels import (
 )
 from goldspan.crowd.model import Answers, Crowd, list_array
 from goldspan.crowd.options import ReadOptions
-from goldspan.crowd.report import ImportReport
-from goldspan.crowd.source import Source
+from goldspan.crowd.source import ImportReport, Source
 from goldspan.errors import Fault, FormatError, InputError
 
 # --------------------------------------------------------------------------------------------------
