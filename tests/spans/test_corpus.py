@@ -102,15 +102,6 @@ def test_the_array_path_reads_every_short_sequence_as_parse_does(encoding, polic
 
 
 @every_encoding
-def test_policy_raise_gives_the_spans_of_a_corpus_without_faults(encoding):
-    codec = _codec(encoding)
-    good = [list(tags) for tags in oracle.well_formed(encoding, LONGEST)]
-    tagged = codec.encode(good)
-    found = _by_item(find_spans(tagged, codec, "raise"), codec, tagged.offsets)
-    assert found == list(oracle.well_formed(encoding, LONGEST).values())
-
-
-@every_encoding
 def test_policy_raise_tells_the_errors_of_every_short_sequence(encoding):
     codec = _codec(encoding)
     for tags in oracle.sequences(encoding, 3):
@@ -156,14 +147,6 @@ def test_spans_come_by_worker_and_then_by_place():
     spans = find_spans(Tagged(codes, np.array([0, 3])), codec)
     assert spans.worker.tolist() == [0, 0, 1, 1]
     assert spans.start.tolist() == [0, 2, 0, 1]
-
-
-def test_spans_are_counted_through_the_corpus_and_know_their_item():
-    codec = Codec.from_types(["X"], "BIO")
-    spans = find_spans(codec.encode([["O"], [], ["B-X", "I-X"], [], ["B-X"]]), codec)
-    assert spans.start.tolist() == [1, 3]
-    assert spans.end.tolist() == [3, 4]
-    assert spans.item.tolist() == [2, 4]
 
 
 @each("n_empty", [0, 1, 50])
@@ -280,16 +263,6 @@ def test_errors_of_every_column_with_gaps_are_those_of_its_pieces(encoding):
         assert seen == expected, column
 
 
-@each("policy", POLICIES)
-@every_encoding
-def test_a_worker_who_labelled_nothing_has_no_spans(encoding, policy):
-    tagged = Tagged(np.full((5, 2), -1, np.int16), np.array([0, 2, 5]))
-    codec = _codec(encoding)
-    assert len(find_spans(tagged, codec, policy)) == 0
-    assert len(find_errors(tagged, codec)) == 0
-    assert not token_flags(tagged, codec).any()
-
-
 @each("shape", [(0,), (0, 3), (4, 0), (0, 0)])
 @each("policy", POLICIES)
 def test_arrays_without_tokens_or_workers_have_no_spans(shape, policy):
@@ -344,14 +317,6 @@ def test_errors_are_told_in_the_words_of_the_single_sentence_path(encoding):
         for error in parse_with_errors(tags, encoding)[1]
     ]
     assert [(f.item, f.token, f.kind, f.message) for f in told] == expected
-
-
-def test_errors_are_counted_through_the_corpus():
-    codec = Codec.from_types(["X"], "IOBES")
-    errors = find_errors(codec.encode([["O"], [], ["O", "I-X", "O"]]), codec)
-    assert errors.position.tolist() == [2, 2]
-    assert [FAULT_KINDS[kind] for kind in errors.kind.tolist()] == ["no-begin", "not-closed"]
-    assert len(errors) == 2
 
 
 def test_the_worker_of_an_error_is_named_only_for_a_matrix():
@@ -463,14 +428,6 @@ def test_write_codes_takes_spans_in_any_order():
     spans = _span_array([("Y", 3, 4), ("X", 0, 2)], codec)
     codes = write_codes(spans, np.array([0, 4]), codec)
     assert codec.decode(Tagged(codes, np.array([0, 4]))) == [["B-X", "E-X", "O", "S-Y"]]
-
-
-def test_spans_that_touch_across_two_items_need_no_begin_in_iob():
-    codec = Codec.from_types(["X"], "IOB")
-    spans = _span_array([("X", 0, 2), ("X", 2, 3), ("X", 3, 4)], codec)
-    codes = write_codes(spans, np.array([0, 2, 2, 4]), codec)
-    items = codec.decode(Tagged(codes, np.array([0, 2, 2, 4])))
-    assert items == [["I-X", "I-X"], [], ["I-X", "B-X"]]
 
 
 @each(

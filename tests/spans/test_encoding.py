@@ -43,17 +43,9 @@ def test_an_alias_means_its_encoding(alias, name):
     assert get_encoding(alias).name == name
 
 
-def test_no_alias_is_left_untested():
-    assert set(ALIASES) == {"IOB1", "IOB2", "BIOES", "BIOUL", "BMEOW"}
-
-
 @each("name", [*ENCODINGS, *ALIASES])
 def test_names_and_aliases_are_found_in_any_case(name):
     assert get_encoding(name.lower()) == get_encoding(name) == get_encoding(name.title())
-
-
-def test_an_encoding_is_its_own_name():
-    assert get_encoding(ENCODINGS["BIO"]) is ENCODINGS["BIO"]
 
 
 @each("name", ["IOBE", "", " BIO", None, 3, "BMES"])
@@ -78,14 +70,6 @@ def test_every_prefix_plays_the_role_that_the_papers_give_it(encoding):
         assert read_tag(f"{letter}-X", ENCODINGS[encoding]) == (role, "X")
 
 
-def test_only_iob_opens_spans_without_a_begin_tag():
-    assert [row.name for row in ENCODINGS.values() if not row.begin_always] == ["IOB"]
-
-
-def test_three_encodings_have_an_end_tag():
-    assert [row.name for row in ENCODINGS.values() if row.has_end] == ["IOBES", "BILOU", "BMEWO"]
-
-
 def test_the_prefix_of_a_role_that_an_encoding_lacks_is_a_key_error():
     with pytest.raises(KeyError):
         ENCODINGS["BIO"].prefix(Role.END)
@@ -104,17 +88,6 @@ def test_write_tag_is_the_inverse_of_read_tag(kind):
         roles = [*rules.prefixes.values()] or [Role.SINGLE]
         for role in roles:
             assert read_tag(write_tag(role, kind, rules), rules) == (role, kind)
-
-
-def test_outside_is_written_and_read_as_o():
-    for name in oracle.ENCODINGS[:-1]:
-        assert write_tag(Role.OUTSIDE, "", ENCODINGS[name]) == "O"
-        assert read_tag("O", ENCODINGS[name]) == (Role.OUTSIDE, "")
-
-
-@each("tag", ["O", "B-X", "b-x", "B", "-", " ", "O-X"])
-def test_every_string_is_a_plain_label(tag):
-    assert read_tag(tag, ENCODINGS["PLAIN"]) == (Role.SINGLE, tag)
 
 
 @each(

@@ -7,10 +7,7 @@ import pytest
 
 from goldspan.spans import Codec
 from goldspan.spans.encoding import (
-    BAD_OPEN,
     ENDED,
-    FAULT_KINDS,
-    FAULTS,
     LINKED,
     NEEDLESS_BEGIN,
     NO_BEGIN,
@@ -81,39 +78,6 @@ def test_plain_labels_are_spans_of_one_token_without_faults():
 @pytest.mark.parametrize("other", ["BILOU", "BMEWO"])
 def test_encodings_that_differ_only_in_letters_have_one_table(other):
     assert (_table(other) == _table("IOBES")).all()
-
-
-@every_encoding
-def test_a_pair_has_at_most_one_fault(encoding):
-    bits = [int(bit) for bit in np.unique(_table(encoding) & FAULTS) if bit]
-    assert set(bits) <= set(FAULT_KINDS)
-
-
-def test_every_fault_bit_has_a_name():
-    assert sum(FAULT_KINDS) == FAULTS
-    assert BAD_OPEN == FAULTS - NOT_CLOSED
-
-
-@every_encoding
-def test_the_boundary_neither_starts_nor_ends_a_span(encoding):
-    table = _table(encoding)
-    assert not (table[:, 0] & STARTS).any()
-    assert not (table[0] & ENDED).any()
-    assert table[0, 0] == 0
-
-
-@pytest.mark.parametrize("encoding", oracle.ENCODINGS[:-1])
-def test_outside_is_the_same_as_the_boundary(encoding):
-    table = _table(encoding)
-    assert (table[0] == table[1]).all()
-    assert (table[:, 0] == table[:, 1]).all()
-
-
-@every_encoding
-def test_a_faulty_opening_opens_and_a_faulty_end_ends(encoding):
-    table = _table(encoding)
-    assert (table[(table & BAD_OPEN) > 0] & STARTS).all()
-    assert (table[(table & NOT_CLOSED) > 0] & ENDED).all()
 
 
 @every_encoding

@@ -87,15 +87,6 @@ def test_counts_equal_those_of_the_best_of_all_pairings(gold, found):
 
 
 @given(gold=items(), found=items())
-def test_reading_the_sentence_backwards_changes_nothing(gold, found):
-    def mirror(spans):
-        return [(kind, 9 - end, 9 - start) for kind, start, end in reversed(spans)]
-
-    forwards = _score(gold, found, 9).schemes
-    assert _score(mirror(gold), mirror(found), 9).schemes == forwards
-
-
-@given(gold=items(), found=items())
 def test_exchanging_truth_and_prediction_exchanges_missed_and_spurious(gold, found):
     there, back = _score(gold, found, 9).schemes, _score(found, gold, 9).schemes
     for name, scheme in there.items():
@@ -115,14 +106,6 @@ def test_a_corpus_counts_the_sum_of_its_items(sides):
 
 
 @given(gold=items(), found=items())
-def test_every_span_is_counted_once_on_its_side(gold, found):
-    for scheme in _score(gold, found, 9).schemes.values():
-        paired = scheme.correct + scheme.incorrect + scheme.partial
-        assert paired + scheme.missed == len(gold)
-        assert paired + scheme.spurious == len(found)
-
-
-@given(gold=items(), found=items())
 def test_strict_is_the_exact_span_score(gold, found):
     result = _score(gold, found, 9)
     strict = result.schemes["strict"]
@@ -136,19 +119,6 @@ def test_spans_of_two_items_are_never_paired():
     assert _counts(result.schemes)["partial"] == (0, 0, 0, 1, 1)
 
 
-def test_a_span_of_the_right_type_wins_over_one_that_comes_first():
-    result = _score([("X", 0, 4)], [("Y", 0, 2), ("X", 2, 4)], 4)
-    assert _counts(result.schemes)["type"] == (1, 0, 0, 0, 1)
-
-
-def test_one_chain_of_overlaps_is_paired_as_a_whole():
-    gold = [("X", 0, 2), ("Y", 2, 5), ("X", 5, 8)]
-    found = [("Y", 1, 3), ("X", 3, 6), ("Y", 6, 8)]
-    result = _score(gold, found, 8)
-    assert _counts(result.schemes) == _brute_force(gold, found)
-    assert _counts(result.schemes)["type"] == (2, 0, 0, 1, 1)
-
-
 def test_partial_counts_a_half():
     partial = _score([("X", 0, 3), ("X", 4, 5)], [("Y", 1, 3)], 5).schemes["partial"]
     assert (partial.precision, partial.recall) == (0.5, 0.25)
@@ -159,12 +129,6 @@ def test_no_spans_make_rates_of_zero():
     empty = SchemeScore(0, 0, 0, 0, 0)
     assert (empty.precision, empty.recall, empty.f1) == (0.0, 0.0, 0.0)
     assert _counts(_score([], [], 3).schemes) == dict.fromkeys(SCHEMES, (0, 0, 0, 0, 0))
-
-
-def test_missed_and_spurious_alone_make_rates_of_zero():
-    result = _score([("X", 0, 1)], [("X", 2, 3)], 3)
-    for scheme in result.schemes.values():
-        assert (scheme.missed, scheme.spurious, scheme.f1) == (1, 1, 0.0)
 
 
 def test_to_dict_holds_counts_and_rates():
