@@ -20,7 +20,7 @@ from goldspan.simulation.annotators import (
     Spammer,
 )
 from goldspan.simulation.base import CrfNoise, Perfect
-from goldspan.simulation.parsing import WORKERS, get_worker, signature
+from goldspan.simulation.crowd import WORKERS, get_worker, signature
 
 
 @pytest.mark.parametrize(
@@ -145,7 +145,7 @@ def test_every_kind_is_in_the_registry_under_its_name(name):
 
 def test_workers_of_other_packages_are_found(monkeypatch):
     monkeypatch.setattr(
-        "goldspan.simulation.parsing.plugins",
+        "goldspan.simulation.crowd.plugins",
         lambda group: (
             {"mine": "goldspan.simulation.annotators:Flip"} if group == "goldspan.workers" else {}
         ),

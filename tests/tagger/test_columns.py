@@ -9,7 +9,7 @@ from goldspan.protocols import Serial
 from goldspan.tagger import CRF
 from goldspan.tagger.crf import Masks, Targets, go_on, train
 from goldspan.tagger.features import Columns, Features, Merged
-from goldspan.tagger.parameters import Weights
+from goldspan.tagger.kernels import Weights
 from tagger.corpora import random_items
 
 J = 3

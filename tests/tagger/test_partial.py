@@ -14,7 +14,7 @@ from goldspan.tagger import crf as module
 from goldspan.tagger.base import potentials_of
 from goldspan.tagger.crf import Masks, Objective, Targets
 from goldspan.tagger.features import Features, Merged
-from goldspan.tagger.parameters import Weights
+from goldspan.tagger.kernels import Weights
 from goldspan.tagger.targets import allowed_tags
 from tagger.corpora import random_items
 from tagger.enumeration import distribution

@@ -21,8 +21,7 @@ from goldspan.tagger import crf as module
 from goldspan.tagger.base import potentials_of
 from goldspan.tagger.crf import Clamp, Masks, Targets, train
 from goldspan.tagger.features import FeatureMap, Features, Merged, read_templates
-from goldspan.tagger.kernels import expected_lanes, expected_step, products, unary_step
-from goldspan.tagger.parameters import Weights
+from goldspan.tagger.kernels import Weights, expected_lanes, expected_step, products, unary_step
 from tagger.corpora import example, random_items
 from tagger.enumeration import distribution
 

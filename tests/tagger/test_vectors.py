@@ -18,8 +18,8 @@ from goldspan.tagger import crf as module
 from goldspan.tagger.base import carry, potentials_of
 from goldspan.tagger.crf import Clamp, Masks, Targets, train
 from goldspan.tagger.features import FeatureMap, Features, Merged, read_templates
+from goldspan.tagger.kernels import Weights
 from goldspan.tagger.network import CACHE, Vectors, open_frozen
-from goldspan.tagger.parameters import Weights
 from tagger.enumeration import distribution
 from tagger.tiny_encoder import write_tiny
 

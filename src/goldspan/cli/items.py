@@ -306,7 +306,7 @@ _DRAWN = "Drawn truth"
 
 def _show_kinds(value: bool) -> None:
     if value:
-        from goldspan.simulation.parsing import get_worker, signature
+        from goldspan.simulation.crowd import get_worker, signature
         from goldspan.simulation.registry import WORKERS
 
         rows = [[signature(get_worker(name)), text] for name, (_, text) in WORKERS.items()]

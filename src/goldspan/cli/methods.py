@@ -71,7 +71,7 @@ def _families() -> list[Family]:
     from goldspan.params import parameters
     from goldspan.plugins import plugins
     from goldspan.selection.registry import SELECTORS
-    from goldspan.simulation.parsing import arguments
+    from goldspan.simulation.crowd import arguments
     from goldspan.simulation.registry import WORKERS
     from goldspan.workers.stopping import RULES
 

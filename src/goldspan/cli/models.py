@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from goldspan.tagger import SoftTags
     from goldspan.tagger.base import FeatureTagger, Tagger
     from goldspan.tagger.features import Text
-    from goldspan.tagger.parameters import Floats
+    from goldspan.tagger.kernels import Floats
     from goldspan.tagger.streams import Item, Labelled
 
 # --------------------------------------------------------------------------------------------------

@@ -29,7 +29,7 @@ from goldspan.tagger.base import potentials_of, transform
 from goldspan.tagger.crf import Masks
 from goldspan.tagger.decoding import decode
 from goldspan.tagger.features import Features
-from goldspan.tagger.parameters import Weights
+from goldspan.tagger.kernels import Weights
 
 # --------------------------------------------------------------------------------------------------
 # Random numbers by address: every number is a hash of what it is for, and of nothing else.

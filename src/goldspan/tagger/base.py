@@ -29,8 +29,8 @@ from goldspan.tagger.features import (
     is_dicts,
     read_templates,
 )
+from goldspan.tagger.kernels import Weights
 from goldspan.tagger.model_file import Model, write_model
-from goldspan.tagger.parameters import Weights
 from goldspan.tagger.targets import (
     Known,
     Labels,

@@ -20,6 +20,8 @@ from goldspan.tagger.base import FeatureTagger, carry, potentials_of, score_tags
 from goldspan.tagger.decoding import best_path
 from goldspan.tagger.features import Columns, Features, Merged
 from goldspan.tagger.kernels import (
+    Floats,
+    Weights,
     add_multiple,
     combine,
     dense_counts,
@@ -31,7 +33,6 @@ from goldspan.tagger.kernels import (
     take_step,
     target_step,
 )
-from goldspan.tagger.parameters import Floats, Weights
 from goldspan.tagger.targets import Clamp, Masks, Targets
 
 # --------------------------------------------------------------------------------------------------

@@ -20,6 +20,8 @@ from goldspan._arrays import hash64, keys_of, rows_of
 from goldspan.errors import InputError, UnknownNameError
 from goldspan.params import check_whole
 from goldspan.tagger.kernels import (
+    Floats,
+    Weights,
     dense_counts,
     dense_step,
     fill_columns,
@@ -29,7 +31,6 @@ from goldspan.tagger.kernels import (
     unary_step,
 )
 from goldspan.tagger.network import Vectors
-from goldspan.tagger.parameters import Floats, Weights
 from goldspan.tagger.text import STRING, Text
 
 __all__ = ["STRING", "Text"]  # of another module; all else here is known by its name

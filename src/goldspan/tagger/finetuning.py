@@ -18,8 +18,8 @@ from goldspan.spans import Codec, Tagged
 from goldspan.tagger.base import as_text, score_tags
 from goldspan.tagger.decoding import Potentials, best_path, decode
 from goldspan.tagger.features import Text, is_dicts
+from goldspan.tagger.kernels import Floats
 from goldspan.tagger.network import Network
-from goldspan.tagger.parameters import Floats
 from goldspan.tagger.targets import Masks
 from goldspan.tagger.text import Window, shuffled
 

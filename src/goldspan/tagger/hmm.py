@@ -24,8 +24,7 @@ from goldspan.protocols import Progress, Runner, Serial
 from goldspan.tagger.base import FeatureTagger
 from goldspan.tagger.crf import Expected, Masks, Targets, check_paths, cut, expect
 from goldspan.tagger.features import FeatureMap, Features
-from goldspan.tagger.kernels import dot
-from goldspan.tagger.parameters import Floats, Weights
+from goldspan.tagger.kernels import Floats, Weights, dot
 
 LEAST_COUNT = 1e-100
 """Pseudo-counts below could make a ratio of probabilities infinite."""

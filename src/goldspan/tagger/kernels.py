@@ -1,11 +1,14 @@
-"""The tagger's compiled loops: scores and counts of features, gradients, sums over long vectors.
+"""The weights of a chain model, and the tagger's compiled loops over features and long vectors.
 
 Inference on the chain itself is in `goldspan.chains`. J is the number of tags.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
+from numpy.typing import NDArray
 
 from goldspan._kernel import inlined, inner, kernel
 from goldspan.chains.forward_backward import (
@@ -23,6 +26,51 @@ from goldspan.chains.forward_backward import (
     to_lane,
 )
 from goldspan.chains.vectors import SIZE, exp8, larger8, load8, smaller8, spread8, store8, sum8
+
+# --------------------------------------------------------------------------------------------------
+# The weights of a chain model, as one vector for the optimiser and as tables for the kernels.
+
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Weights:
+    """Weights of features and of steps."""
+
+    state: Floats  # [n_features, J]
+    start: Floats  # [J], of the first tag
+    step: Floats  # [J, J], rows previous
+    end: Floats  # [J], of the last tag
+
+    @classmethod
+    def zeros(cls, n_features: int, n_labels: int) -> Weights:
+        """Make weights of 0; all are views of one vector."""
+        size = (n_features + n_labels + 2) * n_labels
+        return cls.of_vector(np.zeros(size), n_features, n_labels)
+
+    @classmethod
+    def of_vector(cls, vector: Floats, n_features: int, n_labels: int) -> Weights:
+        """See a vector as weights; nothing is copied."""
+        first, last = n_features * n_labels, len(vector) - n_labels
+        return cls(
+            vector[:first].reshape(n_features, n_labels),
+            vector[first : first + n_labels],
+            vector[first + n_labels : last].reshape(n_labels, n_labels),
+            vector[last:],
+        )
+
+    @property
+    def vector(self) -> Floats:
+        """All weights in one vector; a copy."""
+        parts = (self.state, self.start, self.step, self.end)
+        return np.concatenate([part.ravel() for part in parts])
+
+    @property
+    def n_labels(self) -> int:
+        """Number of tags."""
+        return len(self.start)
+
 
 # --------------------------------------------------------------------------------------------------
 # What a gradient of the CRF needs: ln Z and what is expected of all tokens.

@@ -27,8 +27,8 @@ from goldspan.archives import StoredArchive
 from goldspan.errors import InputError
 from goldspan.spans import Codec
 from goldspan.tagger.features import MAX_HASH_BITS, STRING, DictFeatures, FeatureMap, Template
+from goldspan.tagger.kernels import Weights
 from goldspan.tagger.network import Vectors
-from goldspan.tagger.parameters import Weights
 
 MAGIC = "goldspan tagger"
 """Name of the format."""

@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from goldspan._arrays import load_array
 from goldspan.errors import InputError, MissingExtraError
 from goldspan.spans import Codec
-from goldspan.tagger.parameters import Floats
+from goldspan.tagger.kernels import Floats
 from goldspan.tagger.text import MARKS, Pieces, Text, Window, by_length, reads_small_letters_only
 
 SCORED_PIECES = 8192

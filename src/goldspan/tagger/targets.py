@@ -16,7 +16,7 @@ from goldspan.params import MOST
 from goldspan.spans import Codec, Tagged, find_spans
 from goldspan.spans.corpus import write_codes
 from goldspan.tagger.features import Features, Merged, Text
-from goldspan.tagger.parameters import Floats, Weights
+from goldspan.tagger.kernels import Floats, Weights
 
 # --------------------------------------------------------------------------------------------------
 # What is known of tokens – a tag, some tags of which one is right, or nothing – as masks.

@@ -13,7 +13,7 @@ from goldspan.runners import Threads
 from goldspan.spans import Tagged, find_errors
 from goldspan.spans.scoring import score_codes
 from goldspan.tagger.crf import Masks
-from goldspan.tagger.parameters import Weights
+from goldspan.tagger.kernels import Weights
 
 
 @pytest.fixture(scope="module")

@@ -13,7 +13,7 @@ from goldspan.aggregation.bsc.engine import RunContext
 from goldspan.aggregation.crf.rounds import State, run
 from goldspan.errors import InputError
 from goldspan.protocols import Serial
-from goldspan.tagger.parameters import Weights
+from goldspan.tagger.kernels import Weights
 
 WARM = State(weights=Weights.zeros(2, 3))
 QUICK = {"templates": ("lower", "suffix3"), "max_iter": 2, "steps": 5}

@@ -38,8 +38,8 @@ from goldspan.protocols import Checkpoint, Progress
 from goldspan.tagger import Encoder, SoftTags
 from goldspan.tagger.encoder import check_installed
 from goldspan.tagger.finetuning import TokenTargets, best_temperature, unary_potentials
+from goldspan.tagger.kernels import Weights
 from goldspan.tagger.network import Network
-from goldspan.tagger.parameters import Weights
 
 EPOCHS = 3
 """Passes over the items in the first round, unless the parameters say otherwise; then one each."""

@@ -25,7 +25,7 @@ from goldspan.protocols import Runner, Serial
 from goldspan.tagger.base import Tagger, potentials_of
 from goldspan.tagger.crf import CRF, Masks, Point, Targets, go_on
 from goldspan.tagger.features import FeatureMap, Features, Merged, Template, read_templates
-from goldspan.tagger.parameters import Weights
+from goldspan.tagger.kernels import Weights
 
 # --------------------------------------------------------------------------------------------------
 # How much workers share their mistakes, measured.

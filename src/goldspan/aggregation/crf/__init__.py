@@ -57,7 +57,7 @@ from goldspan.tagger.base import FeatureTagger, transform
 from goldspan.tagger.crf import CRF, Masks, Targets
 from goldspan.tagger.features import read_templates
 from goldspan.tagger.hmm import HMM
-from goldspan.tagger.parameters import Weights
+from goldspan.tagger.kernels import Weights
 
 __getattr__, __dir__, __all__ = lazy(
     __name__, also=("CrfConc", "CrfGold", "CrfMa", "MultiCrf", "MultiCrfMax")

@@ -28,7 +28,7 @@ from goldspan.spans.corpus import write_codes
 from goldspan.tagger.base import FeatureTagger, carry
 from goldspan.tagger.crf import Masks, Minimum, Targets, train
 from goldspan.tagger.features import FeatureMap, Features, Text, read_templates
-from goldspan.tagger.parameters import Weights
+from goldspan.tagger.kernels import Weights
 
 Floats = NDArray[np.float64]
 Indexes = NDArray[np.int64]
