@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from goldspan.errors import InputError, UnknownNameError
-from goldspan.selection.pool import Categorical, Log2, Nearest, Quantile, read_discretiser
+from goldspan.selection.pool import Discretiser, read_discretiser
 
 NUMBERS = st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=30).map(np.array)
 
@@ -18,20 +18,20 @@ NUMBERS = st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=30).map(np.array)
     [(12, "10"), (27, "30"), (5, "10"), (4.999, "0"), (-5, "0"), (-5.1, "-10"), (0, "0")],
 )
 def test_nearest_tens_are_those_of_the_paper_with_halves_up(number, word):
-    rule = Nearest(10)
+    rule = Discretiser("nearest", 10)
     assert rule.word(rule.bins(np.array([float(number)]))[0]) == word
 
 
 @given(NUMBERS)
 def test_a_number_lies_within_half_a_step_of_its_bin(numbers):
-    rule = Nearest(0.5)
+    rule = Discretiser("nearest", 0.5)
     words = [float(rule.word(code)) for code in rule.bins(numbers)]
     assert np.abs(np.array(words) - numbers).max() <= 0.25 + 1e-5 * np.abs(numbers).max()
 
 
 @given(NUMBERS)
 def test_log2_bins_begin_at_powers_of_two_and_mirror_negative_numbers(numbers):
-    rule = Log2()
+    rule = Discretiser("log2")
     for number, code in zip(numbers.tolist(), rule.bins(numbers).tolist(), strict=True):
         edge = float(rule.word(code))
         assert np.sign(edge) == np.sign(number)
@@ -42,19 +42,19 @@ def test_log2_bins_begin_at_powers_of_two_and_mirror_negative_numbers(numbers):
 
 def test_quantiles_hold_equally_many_of_the_pool():
     numbers = np.random.default_rng(0).normal(size=1000)
-    rule = Quantile(4).fitted(numbers)
+    rule = Discretiser("quantile", 4).fitted(numbers)
     assert np.bincount(rule.bins(numbers).astype(int)).tolist() == [250] * 4
 
 
 def test_quantiles_of_a_column_that_is_mostly_one_number_have_fewer_bins():
     numbers = np.array([0.0] * 95 + [1.0] * 5)
-    rule = Quantile(10).fitted(numbers)
+    rule = Discretiser("quantile", 10).fitted(numbers)
     assert rule.edges == (0.0,)
     assert len(set(rule.bins(numbers))) == 1
 
 
 def test_quantile_edges_are_those_of_the_pool_for_new_numbers_too():
-    rule = Quantile(2).fitted(np.array([1.0, 2.0, 3.0]))
+    rule = Discretiser("quantile", 2).fitted(np.array([1.0, 2.0, 3.0]))
     assert rule.bins(np.array([-9.0, 2.0, 9.0])).tolist() == [0, 1, 1]
     assert [rule.word(0), rule.word(1)] == ["-inf…2", "2…inf"]
 
@@ -65,7 +65,7 @@ def test_a_rule_is_read_as_it_is_written(text):
 
 
 def test_a_rule_may_be_given_as_such():
-    assert read_discretiser(Categorical()) == Categorical()
+    assert read_discretiser(Discretiser("categorical")) == Discretiser("categorical")
 
 
 @pytest.mark.parametrize(

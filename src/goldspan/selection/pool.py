@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import math
 import re
-from abc import ABC, abstractmethod
 from array import array
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from itertools import chain, pairwise
-from typing import Any, ClassVar, Generic, TypeAlias, TypeVar, overload
+from typing import Any, Generic, TypeAlias, TypeVar, overload
 
 import numpy as np
 import pyarrow as pa
@@ -33,171 +32,82 @@ _LOWEST = 1100.0
 """Added to exponents, so that those of tiny numbers are positive too."""
 
 
-class Discretiser(ABC):
-    """A rule that puts numbers into bins."""
-
-    name: ClassVar[str]
-
-    def fitted(self, numbers: Floats) -> Discretiser:  # noqa: ARG002 - most need not look
-        """Return the rule as it is for the pool's numbers, float64 [n], none of them missing."""
-        return self
-
-    @abstractmethod
-    def bins(self, numbers: Floats) -> Floats:
-        """Return the bin of every number as a number, float64 [n]."""
-
-    @abstractmethod
-    def word(self, code: float) -> str:
-        """Return what a bin holds."""
-
-    @abstractmethod
-    def __str__(self) -> str:
-        """Write the rule as it is read."""
-
-
 @dataclass(frozen=True)
-class Nearest(Discretiser):
-    """To the nearest multiple of a step, halves up.
+class Discretiser:
+    """A rule that puts numbers into bins: `nearest(10)`, `quantile(10)`, `log2` or `categorical`.
 
-    >>> Nearest(10).bins(np.array([12.0, 27.0, 25.0, -5.0])).tolist()
+    >>> Discretiser("nearest", 10).bins(np.array([12.0, 27.0, 25.0, -5.0])).tolist()
     [1.0, 3.0, 3.0, 0.0]
     """
 
-    name: ClassVar[str] = "nearest"
-    step: float = 10.0
+    name: str  # To the nearest multiple, halves up; equally many; powers of 2; each its own
+    number: float = 0.0  # The step of "nearest", how many bins "quantile" has
+    edges: tuple[float, ...] = ()  # Of "quantile", once it is fitted
 
     def __post_init__(self) -> None:
-        if not 0 < self.step < math.inf:
-            raise InputError(f"nearest: the step must be a positive number, not {self.step!r}")
+        if self.name == "nearest" and not 0 < self.number < math.inf:
+            raise InputError(f"nearest: the step must be a positive number, not {self.number!r}")
+        if self.name == "quantile" and self.number < 2:
+            raise InputError(f"quantile: there must be at least 2 bins, not {self.number!r}")
 
-    def bins(self, numbers: Floats) -> Floats:
-        """Return the multiples."""
-        return np.asarray(np.floor(numbers / self.step + 0.5) + 0.0)  # + 0.0 makes -0.0 zero
-
-    def word(self, code: float) -> str:
-        """Return the rounded number."""
-        return f"{code * self.step:g}"
-
-    def __str__(self) -> str:
-        """Write the rule."""
-        return f"nearest({self.step:g})"
-
-
-@dataclass(frozen=True)
-class Quantile(Discretiser):
-    """Bins with about equally many items of the pool.
-
-    >>> Quantile(2).fitted(np.array([1.0, 2.0, 3.0, 4.0])).bins(np.array([1.0, 9.0])).tolist()
-    [0.0, 1.0]
-    """
-
-    name: ClassVar[str] = "quantile"
-    n_bins: int = 10
-    edges: tuple[float, ...] = ()
-
-    def __post_init__(self) -> None:
-        if isinstance(self.n_bins, bool) or not isinstance(self.n_bins, int) or self.n_bins < 2:
-            raise InputError(f"quantile: there must be at least 2 bins, not {self.n_bins!r}")
-
-    def fitted(self, numbers: Floats) -> Quantile:
-        """Put the edges between the pool's numbers; equal edges are one."""
-        if not len(numbers):
+    def fitted(self, numbers: Floats) -> Discretiser:
+        """Return the rule as it is for the pool's numbers, float64 [n], none of them missing."""
+        if self.name != "quantile" or not len(numbers):
             return self
-        inner = np.arange(1, self.n_bins) / self.n_bins
-        found = np.unique(np.quantile(numbers, inner, method="linear"))
-        return Quantile(self.n_bins, tuple(found.tolist()))
+        inner = np.arange(1, self.number) / self.number
+        found = np.unique(np.quantile(numbers, inner, method="linear"))  # equal edges are one
+        return replace(self, edges=tuple(found.tolist()))
 
     def bins(self, numbers: Floats) -> Floats:
-        """Count the edges that do not lie above each number."""
-        return np.searchsorted(np.array(self.edges), numbers, side="right").astype(np.float64)
-
-    def word(self, code: float) -> str:
-        """Return the two edges."""
-        edges = [-math.inf, *self.edges, math.inf]
-        return f"{edges[int(code)]:g}…{edges[int(code) + 1]:g}"
-
-    def __str__(self) -> str:
-        """Write the rule."""
-        return f"quantile({self.n_bins})"
-
-
-@dataclass(frozen=True)
-class Log2(Discretiser):
-    """Powers of 2: [1, 2), [2, 4), [4, 8), …; 0 is a bin of its own, negative numbers mirror them.
-
-    >>> [Log2().word(code) for code in Log2().bins(np.array([0.0, 5.0, -1.0]))]
-    ['0', '4', '-1']
-    """
-
-    name: ClassVar[str] = "log2"
-
-    def bins(self, numbers: Floats) -> Floats:
-        """Return the sign and the exponent in one number."""
-        _, exponent = np.frexp(numbers)
-        return np.where(numbers == 0, 0.0, np.sign(numbers) * (exponent - 1 + _LOWEST))
-
-    def word(self, code: float) -> str:
-        """Return the bin's number that is nearest to 0."""
-        return "0" if code == 0 else f"{math.copysign(2.0 ** (abs(code) - _LOWEST), code):g}"
-
-    def __str__(self) -> str:
-        """Write the rule."""
-        return "log2"
-
-
-@dataclass(frozen=True)
-class Categorical(Discretiser):
-    """Every number is a value of its own."""
-
-    name: ClassVar[str] = "categorical"
-
-    def bins(self, numbers: Floats) -> Floats:
-        """Return the numbers."""
+        """Return the bin of every number as a number, float64 [n]."""
+        if self.name == "nearest":
+            return np.asarray(np.floor(numbers / self.number + 0.5) + 0.0)  # + 0.0: no -0.0
+        if self.name == "quantile":
+            return np.searchsorted(np.array(self.edges), numbers, side="right").astype(np.float64)
+        if self.name == "log2":  # [1, 2), [2, 4), …; 0 is a bin, negative numbers mirror them
+            exponent = np.frexp(numbers)[1] - 1 + _LOWEST
+            return np.where(numbers == 0, 0.0, np.sign(numbers) * exponent)
         return numbers + 0.0
 
     def word(self, code: float) -> str:
-        """Return the number."""
-        return f"{code:g}"
+        """Return what a bin holds: of "log2" the number that is nearest to 0."""
+        if self.name == "quantile":
+            edges = [-math.inf, *self.edges, math.inf]
+            return f"{edges[int(code)]:g}…{edges[int(code) + 1]:g}"
+        if self.name == "log2" and code:
+            return f"{math.copysign(2.0 ** (abs(code) - _LOWEST), code):g}"
+        return f"{code * self.number if self.name == 'nearest' else code:g}"
 
     def __str__(self) -> str:
-        """Write the rule."""
-        return "categorical"
+        """Write the rule as it is read."""
+        return f"{self.name}({self.number:g})" if self.number else self.name
 
 
-DISCRETISERS: dict[str, type[Discretiser]] = {
-    one.name: one for one in (Nearest, Quantile, Log2, Categorical)
-}
-"""The rules by name."""
-
-_TAKES = {"quantile": "a whole number of bins", "log2": "no number", "categorical": "no number"}
+DISCRETISERS = {"nearest": 10.0, "quantile": 10.0, "log2": 0.0, "categorical": 0.0}
+"""The rules with the numbers that they have unless others are given; 0: they take none."""
 _WRITTEN = re.compile(r"^\s*(?P<name>[\w-]+)\s*(\(\s*(?P<number>[^()]+?)\s*\))?\s*$")
 
 
 def read_discretiser(text: Any) -> Discretiser:
-    """Read a rule: `nearest(10)`, `quantile(10)`, `log2` or `categorical`.
-
-    >>> read_discretiser("nearest(5)")
-    Nearest(step=5.0)
-    """
+    """Read a rule: `nearest(10)`, `quantile(10)`, `log2` or `categorical`."""
     if isinstance(text, Discretiser):
         return text
     found = _WRITTEN.match(str(text))
     if not found:
         raise InputError(f"discretiser {text!r} must look like nearest(10), quantile(10) or log2")
-    if found["name"] not in DISCRETISERS:
-        raise UnknownNameError("discretiser", found["name"], DISCRETISERS)
-    kind = DISCRETISERS[found["name"]]
+    name, usual = found["name"], DISCRETISERS.get(found["name"])
+    if usual is None:
+        raise UnknownNameError("discretiser", name, DISCRETISERS)
     if found["number"] is None:
-        return kind()
+        return Discretiser(name, usual)
     try:
         number = float(found["number"])
     except ValueError:
         raise InputError(f"discretiser {text!r}: {found['number']!r} is not a number") from None
-    if kind is Nearest:
-        return Nearest(number)
-    if kind is Quantile and number.is_integer():
-        return Quantile(int(number))
-    raise InputError(f"discretiser {text!r}: {kind.name} takes {_TAKES[kind.name]}")
+    if not usual or (name == "quantile" and not number.is_integer()):
+        what = "a whole number of bins" if usual else "no number"
+        raise InputError(f"discretiser {text!r}: {name} takes {what}")
+    return Discretiser(name, number)
 
 
 # --------------------------------------------------------------------------------------------------
@@ -264,12 +174,12 @@ class Column:
 
     def facts(self) -> dict[str, Any]:
         """Return everything as JSON has it."""
-        edges = list(self.rule.edges) if isinstance(self.rule, Quantile) else None
+        kind = "" if self.rule is None else self.rule.name
         return {
             "name": self.name,
             "rule": None if self.rule is None else str(self.rule),
-            "step": getattr(self.rule, "step", None),
-            "edges": edges,
+            "step": self.rule.number if self.rule and kind == "nearest" else None,
+            "edges": list(self.rule.edges) if self.rule and kind == "quantile" else None,
             "values": list(self.values),
             "has_missing": self.has_missing,
         }
@@ -278,10 +188,9 @@ class Column:
     def of_facts(cls, facts: dict[str, Any]) -> Column:
         """Take what `facts` gave."""
         rule = None if facts["rule"] is None else read_discretiser(facts["rule"])
-        if facts["step"] is not None:
-            rule = type(rule)(facts["step"])  # type: ignore[misc,call-arg]
-        if isinstance(rule, Quantile):
-            rule = Quantile(rule.n_bins, tuple(map(float, facts["edges"])))
+        if rule is not None:
+            number = facts["step"] if rule.name == "nearest" else rule.number
+            rule = Discretiser(rule.name, number, tuple(map(float, facts["edges"] or ())))
         kind = str if rule is None else float
         values: Any = tuple(kind(value) for value in facts["values"])
         return cls(str(facts["name"]), rule, values, bool(facts["has_missing"]))
