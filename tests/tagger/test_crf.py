@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from sklearn.model_selection import GridSearchCV
 
 from goldspan.errors import InputError, NotFittedError
 from goldspan.protocols import Serial
-from goldspan.tagger import CRF, HMM, Text
+from goldspan.tagger import CRF, HMM
 from goldspan.tagger.base import carry
 from tagger.corpora import random_items
 
@@ -74,12 +73,6 @@ def test_without_a_look_at_the_held_out_set_the_last_weights_count():
     np.testing.assert_array_equal(watched.weights_.vector, short.fit(X, Y).weights_.vector)
 
 
-def test_a_held_out_set_may_hold_types_unseen_at_training():
-    crf = CRF(**OPTIONS, max_iter=20)
-    crf.fit(X, Y, validation=([["w1"]] * 3, [["B-NEW"]] * 3))
-    assert "B-NEW" not in crf.codec_.tags
-
-
 def test_progress_hears_of_every_step():
     heard = []
     crf = CRF(**OPTIONS, max_iter=7).fit(X, Y, progress=lambda *args: heard.append(args))
@@ -94,16 +87,6 @@ def test_without_bias_the_first_and_last_tag_have_no_weights():
     assert not crf.weights_.start.any()
     assert not crf.weights_.end.any()
     assert start.weights_.end.any()
-
-
-def test_documents_are_remembered():
-    assert not CRF(**OPTIONS).fit(X, Y).documents_
-    assert CRF(**OPTIONS).fit(Text.of(X, ["d"] * len(X)), Y).documents_
-
-
-def test_a_larger_penalty_gives_smaller_weights():
-    small, large = (CRF(templates=["word"], c2=c2).fit(X, Y) for c2 in (0.1, 10.0))
-    assert np.abs(large.weights_.vector).sum() < np.abs(small.weights_.vector).sum() / 2
 
 
 def interrupt_at(step):
@@ -151,11 +134,6 @@ def test_ctrl_c_before_the_first_step_leaves_no_tagger():
         crf.fit(X[:5], Y[:5], runner=Interrupted())
     with pytest.raises(NotFittedError):  # the weights of another training set would not fit
         crf.predict(X)
-
-
-def test_ctrl_c_ends_a_grid_search():
-    with pytest.raises(KeyboardInterrupt):
-        GridSearchCV(CRF(**OPTIONS), {"c2": [0.1, 1.0]}, cv=2).fit(X, Y, progress=interrupt_at(2))
 
 
 def test_ctrl_c_between_rounds_of_em_keeps_their_tables():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from goldspan.errors import FaultsError, InputError
+from goldspan.errors import InputError
 from goldspan.spans import Codec
 from goldspan.tagger.decoding import (
     Potentials,
@@ -110,14 +110,6 @@ def test_forced_tags_give_the_conditional_distribution(seed):
     np.testing.assert_allclose([p for _, p in best], np.sort(probs)[::-1][:5], atol=1e-9)
 
 
-def test_codes_forced_in_the_kernel_do_the_same():
-    potentials = random_potentials(np.random.default_rng(1), BIO, 4, hard=True)
-    one = decode(potentials, BIO, forced=np.array([-1, 1, -1, -1], np.int16))
-    other = decode(constrain(potentials, BIO, [[None, BIO.tags[1], None, None]]), BIO)
-    np.testing.assert_allclose(one.probs, other.probs, atol=1e-12)
-    np.testing.assert_array_equal(one.codes, other.codes)
-
-
 @pytest.mark.parametrize("forced", [["O", "I-A", None], ["I-B", None, None], [None, "B-A", "I-B"]])
 def test_contradictory_forced_tags_are_refused_and_the_item_is_named(forced):
     rng = np.random.default_rng(0)
@@ -129,22 +121,6 @@ def test_contradictory_forced_tags_are_refused_and_the_item_is_named(forced):
         best_path(constrained, BIO)
     with pytest.raises(InputError, match="item 1: no BIO sequence"):
         n_best(constrained, BIO, 2)
-
-
-@pytest.mark.parametrize(
-    ("forced", "message"),
-    [([["O"]], "one tag or None"), ([["O", set()]], "no tag at all"), ([], "one tag or None")],
-)
-def test_forced_tags_that_do_not_fit_are_refused(forced, message):
-    p = random_potentials(np.random.default_rng(0), BIO, 2, hard=True)
-    with pytest.raises(InputError, match=message):
-        constrain(p, BIO, forced)
-
-
-def test_an_unknown_forced_tag_is_refused():
-    p = random_potentials(np.random.default_rng(0), BIO, 2, hard=True)
-    with pytest.raises(FaultsError, match="B-C"):
-        constrain(p, BIO, [["B-C", None]])
 
 
 def test_items_are_independent_and_empty_ones_are_passed_over():
@@ -168,12 +144,6 @@ def test_the_confidence_of_a_best_span_is_its_posterior():
     assert len(spans) > 0
     for s, e, t, c in zip(spans.start, spans.end, spans.type, confidence, strict=True):
         assert mass[s, e, t] == pytest.approx(c, abs=1e-9)
-
-
-def test_n_must_be_positive():
-    p = random_potentials(np.random.default_rng(0), BIO, 2, hard=True)
-    with pytest.raises(InputError, match="at least 1"):
-        n_best(p, BIO, 0)
 
 
 def test_more_candidate_spans_than_room_are_all_listed():

@@ -226,15 +226,6 @@ def test_capitals_are_marked_for_an_encoder_of_small_letters_only(folder, tmp_pa
 
 
 @needs_torch
-def test_what_the_encoding_forbids_has_no_probability(trained):
-    found = trained.tag([["lee", "rome", "kim", "to"]], least=0.0)
-    assert (
-        found.probs[0, [trained.codec_.index["I-LOC"], trained.codec_.index["I-PER"]]].max() < 1e-9
-    )
-    assert np.allclose(found.probs.sum(axis=1), 1)
-
-
-@needs_torch
 def test_spans_have_posteriors_of_all_well_formed_sequences(trained):
     item = ["kim", "lee", "wins"]
     codec = trained.codec_
@@ -258,26 +249,9 @@ def test_spans_have_posteriors_of_all_well_formed_sequences(trained):
 
 
 @needs_torch
-def test_known_tags_can_be_forced_and_paths_listed(trained):
-    item = [["kim", "lee", "wins"]]
-    assert trained.predict(item, forced=[["O", None, None]])[0][0] == "O"
-    listed = trained.predict_n_best(item, 3)[0]
-    assert len(listed) == 3
-    assert listed[0][1] >= listed[1][1] >= listed[2][1]
-
-
-@needs_torch
 def test_tagging_nothing_gives_nothing(trained):
     assert trained.predict([]) == []
     assert trained.predict([[]]) == [[]]
-
-
-@needs_torch
-def test_scikit_learn_clones_it(folder):
-    from sklearn.base import clone
-
-    tagger = Encoder(model=str(folder), epochs=3)
-    assert clone(tagger).get_params() == tagger.get_params()
 
 
 # Folders.

@@ -59,10 +59,6 @@ def by_hand(templates, items):
 TEMPLATES = ["lower", "digits", "suffix2", "kind[-1]", "lower[-2]|kind|lower[1]", "word[3]"]
 
 
-def test_features_are_those_that_loops_over_strings_give():
-    assert names(*of(TEMPLATES)) == by_hand(TEMPLATES, ITEMS)
-
-
 @given(st.lists(st.lists(st.sampled_from(["a", "B", "B-52", "19", "É", "--"]), max_size=5)))
 def test_features_of_any_text_are_those_that_loops_give(items):
     assert names(*of(TEMPLATES, items)) == by_hand(TEMPLATES, items)

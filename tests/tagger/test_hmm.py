@@ -80,14 +80,6 @@ def test_the_posterior_is_that_of_the_joint():
     assert best[0][0] == [model.codec_.tags[j] for j in paths[order[0]]]
 
 
-@pytest.mark.parametrize(
-    "options", [{"nu": 0.0}, {"alpha": -1.0}, {"temper": 0.0}, {"temper": 2.0}, {"nu": np.nan}]
-)
-def test_parameters_that_give_no_probabilities_are_refused(options):
-    with pytest.raises(InputError, match=next(iter(options))):
-        HMM(**options).fit(X, Y)
-
-
 def test_negative_features_are_refused():
     with pytest.raises(InputError, match="negative"):
         HMM().fit([[{"f": -1.0}]], [["O"]])

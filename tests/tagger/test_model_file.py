@@ -117,14 +117,6 @@ def test_there_is_no_pickle_in_it(path):
                     np.lib.format.read_array(member, allow_pickle=False)
 
 
-@pytest.mark.parametrize("share", [0.0, 0.01, 0.5, 0.9, 0.999])
-def test_a_truncated_file_is_refused(path, share):
-    data = path.read_bytes()
-    path.write_bytes(data[: int(len(data) * share)])
-    with pytest.raises(InputError, match=r"m\.goldspan is not a tagger .*or it is damaged"):
-        load_tagger(path)
-
-
 @DAMAGED
 def test_a_changed_byte_is_noticed_or_harmless(path, tortured):
     rng = np.random.default_rng(0)

@@ -157,9 +157,11 @@ def test_all_that_is_allowed_stays_finite(options, weight):
     assert np.isfinite(hmm.weights_.vector).all()
 
 
-def test_features_too_large_for_a_finite_objective_are_refused():
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("size", [1e200, 1e308])
+def test_features_too_large_for_a_finite_objective_are_refused_without_a_warning(size):
     with pytest.raises(InputError, match="the objective is not finite at the start"):
-        CRF().fit([[{"a": 1e200}], [{"a": -1e200}]], [["B-X"], ["O"]])
+        CRF().fit([[{"a": size}], [{"a": -size}]], [["B-X"], ["O"]])
 
 
 @pytest.mark.parametrize("options", [{}, {"bias": False}, {"tol": 0.0}], ids=repr)

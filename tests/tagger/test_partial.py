@@ -167,12 +167,6 @@ def test_a_set_of_tags_teaches_that_the_others_are_wrong():
     assert row["z"] < 0.05
 
 
-def test_dictionaries_of_features_may_have_tags_in_part(make):
-    dicts = [[{"w": word} for word in words] for words in X]
-    tagger = make().fit(dicts, hidden(0.2))
-    assert tagger.score(dicts, Y) > make().fit(dicts, hidden(0.9)).score(dicts, Y) + 0.05
-
-
 def test_label_sets_known_in_part_add_up():
     rng = np.random.default_rng(6)
     features, masks = random_features(rng), Masks.of(BIO, hard=False)

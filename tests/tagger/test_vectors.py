@@ -11,7 +11,6 @@ import pytest
 
 from goldspan.errors import InputError, MissingExtraError
 from goldspan.protocols import Serial
-from goldspan.runners import Threads
 from goldspan.spans import Codec
 from goldspan.tagger import CRF, HMM, Text, load_tagger
 from goldspan.tagger import crf as module
@@ -199,12 +198,6 @@ def test_training_words_have_mean_0_and_the_same_length_on_the_average(folder):
     found = vectors.of(text)
     np.testing.assert_allclose(found.mean(axis=0), 0, atol=1e-5)
     np.testing.assert_allclose(found.std(axis=0), found.std(), rtol=1e-3)
-
-
-@needs_torch
-def test_threads_change_nothing(folder, trained):
-    again = CRF(vectors=str(folder), templates=["kind"]).fit(X, Y, runner=Threads(2))
-    np.testing.assert_array_equal(again.weights_.state, trained.weights_.state)
 
 
 @needs_torch

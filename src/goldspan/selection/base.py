@@ -157,7 +157,8 @@ class Limits:
         if given is not None:
             named = given.unit or ("items" if costs is None else unit)
             if named == "items":
-                most = min(most, int(_whole(given.amount)))
+                whole = Budget.parse(f"{given.amount:f}items")
+                most = min(most, int(whole.amount))
             else:
                 spend, limit, spent_in = _spending(pool, given, named, cost, unit)
         shares = None if unit == "items" else np.maximum(cost, 1e-300).astype(np.float64)
@@ -203,12 +204,6 @@ def _spending(
     if named == "money":
         limit = Decimal(to_micro(budget.amount, "a budget", MOST))
     return cost.astype(np.float64), float(limit), unit
-
-
-def _whole(amount: Decimal) -> Decimal:
-    if amount != amount.to_integral_value():
-        raise InputError(f"a budget in items is a whole number, not {amount}")
-    return amount
 
 
 # --------------------------------------------------------------------------------------------------
@@ -440,11 +435,6 @@ class Described:
         """Which item has which values."""
         return self.features.transform(self._pool)
 
-    @cached_property
-    def keys(self) -> NDArray[np.uint64]:
-        """Numbers made of the ids, uint64 [n_items]; orders are made of them."""
-        return self._pool.keys
-
 
 @dataclass(frozen=True, eq=False)
 class Task:
@@ -452,7 +442,7 @@ class Task:
 
     Attributes:
         pool: The items.
-        described: Their attribute–value pairs, and keys made of their ids.
+        described: Their attribute–value pairs.
         known: What is labelled already, and where a model is wrong.
         limits: What may be spent.
         is_out: bool [n_items], items that cannot be picked: labelled, empty, or picked already.
@@ -474,7 +464,7 @@ class Task:
 
     def ranks(self, use: str = "ties") -> NDArray[np.int64]:
         """Return the items in a random order, int64 [n_items]."""
-        return order_of(self.described.keys, self.seed, use)
+        return order_of(self.pool.keys, self.seed, use)
 
 
 SMOOTHING = 5.0

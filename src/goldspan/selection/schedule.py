@@ -13,7 +13,7 @@ import numpy as np
 from goldspan.errors import InputError, UnknownNameError
 from goldspan.params import Whole, check_names
 from goldspan.plugins import load, plugins
-from goldspan.selection.base import CONTROL, Limits, Picked, Selector, Task
+from goldspan.selection.base import CONTROL, Picked, Selector, Task
 from goldspan.selection.greedy import BUDGET, EXHAUSTED
 from goldspan.selection.registry import DEFAULT, SELECTORS
 
@@ -255,7 +255,7 @@ def _share_of(whole: Task, rest: Task, part: float) -> Task:
     # A whole item at least: the control slice must not vanish from small batches.
     most = min(max(1, round(part * spending.most)), rest.limits.spending.most)
     own = replace(spending, most=most, budget=part * spending.budget)
-    return _with_spending(rest, own)
+    return replace(rest, limits=replace(rest.limits, spending=own))
 
 
 def _without(task: Task, picked: Picked) -> Task:
@@ -264,12 +264,8 @@ def _without(task: Task, picked: Picked) -> Task:
     spent = 0.0 if spending.spend is None else float(spending.spend[picked.item].sum())
     left = replace(spending, most=spending.most - len(picked.item), budget=spending.budget - spent)
     together = np.concatenate([task.picked, picked.item])
-    return replace(_with_spending(task, left), is_out=out, picked=together)
-
-
-def _with_spending(task: Task, spending: Any) -> Task:
-    limits = task.limits
-    return replace(task, limits=Limits(spending, limits.cost, limits.unit, limits.spent_in))
+    limits = replace(task.limits, spending=left)
+    return replace(task, limits=limits, is_out=out, picked=together)
 
 
 def _joined(found: list[Picked], task: Task, facts: dict[str, Any]) -> Picked:

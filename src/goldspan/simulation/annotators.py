@@ -290,10 +290,13 @@ class SpanHabit(Habit):
     p: Probability
 
     def prepare(self, context: SimulationContext) -> None:
-        """Reject labels that are no spans."""
+        """Reject labels that are no spans, and types that are not there."""
         super().prepare(context)
         if context.codec.rules.is_plain:
             raise InputError(f"{self.name}: PLAIN labels hold no spans: use flip, cm or a spammer")
+        for kind in (getattr(self, "type", None), getattr(self, "to", None)):
+            if kind is not None and kind not in context.codec.types:
+                raise UnknownNameError(f"type in {self.name}", kind, context.codec.types)
 
     def change(self, codes: Codes, work: Assignment) -> Codes:
         """Change the spans."""
@@ -307,11 +310,6 @@ class SpanHabit(Habit):
     def happens(self, spans: SpanArray, work: Assignment) -> NDArray[np.bool_]:
         """Say at which spans the habit shows, bool [n_spans]."""
         return np.asarray(work.draws.per_token("whether")[spans.start] < self.p)
-
-    def check_type(self, kind: str | None, codec: Codec) -> None:
-        """Reject a type that the tag set lacks."""
-        if kind is not None and kind not in codec.types:
-            raise UnknownNameError(f"type in {self.name}", kind, codec.types)
 
 
 def covered(spans: SpanArray, n_tokens: int) -> NDArray[np.bool_]:
@@ -349,11 +347,6 @@ class Misses(SpanHabit):
     type: str | None = None
     name = "misses"
 
-    def prepare(self, context: SimulationContext) -> None:
-        """Reject a type that is not there."""
-        super().prepare(context)
-        self.check_type(self.type, context.codec)
-
     def alter(self, spans: SpanArray, work: Assignment) -> SpanArray:
         """Leave out spans."""
         hit = self.happens(spans, work) & _of_type(spans, self.type, work.context.codec)
@@ -372,9 +365,8 @@ class Invents(SpanHabit):
     name = "invents"
 
     def prepare(self, context: SimulationContext) -> None:
-        """Reject a type that is not there."""
+        """Reject a tag set without types."""
         super().prepare(context)
-        self.check_type(self.type, context.codec)
         if not context.codec.types:
             raise InputError("invents: the tag set has no type of span")
 
@@ -404,10 +396,8 @@ class WrongType(SpanHabit):
     name = "wrong_type"
 
     def prepare(self, context: SimulationContext) -> None:
-        """Reject types that are not there, and a tag set with a single one."""
+        """Reject a tag set with a single type."""
         super().prepare(context)
-        self.check_type(self.type, context.codec)
-        self.check_type(self.to, context.codec)
         if self.p > 0 and len(context.codec.types) < 2:
             raise InputError("wrong_type: there is only one type of span, and no wrong one")
 

@@ -42,6 +42,8 @@ from goldspan.tagger.targets import Clamp, Masks, Targets
 Function = Callable[[Floats], tuple[float, Floats]]
 DECREASE, CURVATURE = 1e-4, 0.9
 MAX_TRIALS = 20
+MEMORY = 6
+"""Steps that are remembered."""
 EPSILON = float(np.finfo(np.float64).eps)
 
 
@@ -65,7 +67,7 @@ class Interrupted(KeyboardInterrupt):
         self.found = found
 
 
-def minimise(
+def minimise(  # noqa: C901 - one search
     objective: Function,
     start: Floats,
     *,
@@ -73,94 +75,54 @@ def minimise(
     scale: Floats | None = None,
     max_iter: int = 200,
     tol: float = 1e-5,
-    memory: int = 6,
     callback: Callable[[int, float, Floats], str | None] | None = None,
 ) -> Minimum:
-    """Minimise a smooth function.
-
-    Where:
-        start: float64 [n], where to begin.
-        known: The objective and its gradient there; None: they are computed.
-        scale: float64 [n], larger than 0: the search goes by coordinates that are this many times
-            as large. With the square root of the second derivatives, all of them become 1. By
-            default 1.
-    """
+    """Minimise a smooth function."""
+    # start float64 [n]; `known`: the objective and its gradient there, else they are computed
+    # scale float64 [n], larger than 0: the search goes by coordinates that are this many times as
+    # large. With the square root of the second derivatives, all of them become 1. By default 1
     scale = np.ones_like(start) if scale is None else scale
-    search = _Search(objective, start, known, scale, memory)
-    reason, converged = "max_iter", False
+    x, n_evaluations = start.copy(), int(known is None)
+    value, gradient = known or objective(x)
+    trace, past = [value], _Past(gradient, scale)
+    direction, at = np.empty_like(start), np.empty_like(start)
+    if not np.isfinite([value, past.square, scale.max(initial=1.0)]).all():
+        raise InputError(
+            "training: the objective is not finite at the start: values of features, weights "
+            "of items or the weights to begin with are too large"
+        )
+
+    def minimum(reason: str) -> Minimum:
+        return Minimum(x, past.gradient, tuple(trace), reason == "tol", reason, n_evaluations)
+
     try:
         for iteration in range(1, max_iter + 1):
-            stuck = search.step(tol)
-            if stuck:
-                reason, converged = stuck, stuck == "tol"
-                break
-            stop = callback(iteration, search.trace[-1], search.x) if callback else None
+            slope = past.direction(direction)
+            if not slope < 0:  # the memory is of no use any more
+                past.forget()
+                slope = past.direction(direction)
+                if slope == 0:
+                    return minimum("tol")
+            first = 1.0 if past.pairs else min(1.0, 1.0 / np.sqrt(-slope))
+            found = _line_search(objective, x, trace[-1], slope, direction, first, at)
+            n_evaluations += found.n_evaluations
+            if found.length == 0:  # at the optimum only the last digits move
+                promised = -slope * first / max(1.0, abs(trace[-1]))
+                return minimum("tol" if promised <= max(tol, EPSILON) else "line search")
+            step = past.go(x, direction, found.length, found.gradient)
+            trace.append(found.value)
+            past.remember(step)
+            stop = callback(iteration, trace[-1], x) if callback else None
             if stop:
-                reason = stop
-                break
-            if search.is_still(tol):
-                reason, converged = "tol", True
-                break
+                return minimum(stop)
+            least = tol * max(1.0, abs(trace[-1]))
+            if len(trace) > 10 and trace[-11] - trace[-1] <= least:  # over the last ten steps
+                return minimum("tol")
     except KeyboardInterrupt:
-        if len(search.trace) == 1:
+        if len(trace) == 1:
             raise
-        raise Interrupted(search.minimum("interrupted", converged=False)) from None
-    return search.minimum(reason, converged=converged)
-
-
-class _Search:
-    """Where the search is."""
-
-    def __init__(
-        self,
-        objective: Function,
-        start: Floats,
-        known: tuple[float, Floats] | None,
-        scale: Floats,
-        memory: int,
-    ) -> None:
-        self._objective = objective
-        self.x = start.copy()
-        value, gradient = known or objective(self.x)
-        self.trace, self._n_evaluations = [value], int(known is None)
-        self._past = _Past(gradient, scale, memory)
-        self._direction, self._at = np.empty_like(start), np.empty_like(start)
-        if not np.isfinite([value, self._past.square, scale.max(initial=1.0)]).all():
-            raise InputError(
-                "training: the objective is not finite at the start: values of features, weights "
-                "of items or the weights to begin with are too large"
-            )
-
-    def step(self, tol: float) -> str | None:
-        """Take a step; return why there is none, None if there is one."""
-        slope = self._past.direction(self._direction)
-        if not slope < 0:  # the memory is of no use any more
-            self._past.forget()
-            slope = self._past.direction(self._direction)
-            if slope == 0:
-                return "tol"
-        first = 1.0 if self._past.pairs else min(1.0, 1.0 / np.sqrt(-slope))
-        found = _line_search(
-            self._objective, self.x, self.trace[-1], slope, self._direction, first, self._at
-        )
-        self._n_evaluations += found.n_evaluations
-        if found.length == 0:  # at the optimum only the last digits move
-            promised = -slope * first / max(1.0, abs(self.trace[-1]))
-            return "tol" if promised <= max(tol, EPSILON) else "line search"
-        step = self._past.go(self.x, self._direction, found.length, found.gradient)
-        self.trace.append(found.value)
-        self._past.remember(step)
-        return None
-
-    def is_still(self, tol: float) -> bool:
-        """Return whether the last ten steps moved the objective little."""
-        value, long_ago = self.trace[-1], self.trace[-11:][0]
-        return len(self.trace) > 10 and long_ago - value <= tol * max(1.0, abs(value))
-
-    def minimum(self, reason: str, *, converged: bool) -> Minimum:
-        """Return the result."""
-        trace = tuple(self.trace)
-        return Minimum(self.x, self._past.gradient, trace, converged, reason, self._n_evaluations)
+        raise Interrupted(minimum("interrupted")) from None
+    return minimum("max_iter")
 
 
 class _Past:
@@ -172,9 +134,8 @@ class _Past:
     All are kept in the scaled coordinates of `minimise`.
     """
 
-    def __init__(self, gradient: Floats, scale: Floats, most: int) -> None:
-        self._scale = scale
-        self._most, self._places = most, most + 1  # one place for the step that comes next
+    def __init__(self, gradient: Floats, scale: Floats) -> None:
+        self._scale, self._places = scale, MEMORY + 1  # one place for the step that comes next
         self._gradient = 2 * self._places
         self._table = np.empty((2 * self._places + 1, len(gradient)))
         first = np.divide(gradient, scale, out=self._table[self._gradient])
@@ -213,7 +174,7 @@ class _Past:
         there = self._gradient, step, step + self._places
         curvature = take_step(x, self._scale, self._table, *there, direction, length, gradient)
         if curvature > 1e-300:
-            self.pairs = [*self.pairs, step][-self._most :]
+            self.pairs = [*self.pairs, step][-MEMORY:]
         return step
 
     def remember(self, step: int) -> None:

@@ -65,19 +65,11 @@ def best_path(potentials: Potentials, codec: Codec) -> Tagged:
     return Tagged(codes, offsets)
 
 
-def decode(
-    potentials: Potentials,
-    codec: Codec,
-    *,
-    forced: NDArray[np.int16] | None = None,
-    least: float = 0.01,
-) -> Tagging:
+def decode(potentials: Potentials, codec: Codec, *, least: float = 0.01) -> Tagging:
     """Decode: best path, marginals, entropy and span posteriors."""
-    # forced int16 [n_tokens], tags that are known, -1 unknown; or None
     p, scores = potentials, potentials.unary
     n_items = len(p.offsets) - 1
     offsets = p.offsets - p.offsets[0]
-    known = np.zeros(0, np.int16) if forced is None else np.asarray(forced, np.int16)
     codes, probs = np.empty(len(scores), np.int16), np.empty(scores.shape)
     entropy, steps = np.empty(n_items), Chain(*(np.exp(x) for x in (p.start, p.step, p.end)))
     found, mass = [np.empty((0, 4), np.int64)], [np.empty(0)]
@@ -85,8 +77,8 @@ def decode(
         here = slice(offsets[a], offsets[b])
         lattice = chain.lattice_of(
             offsets[a : b + 1], np.zeros(len(scores[here]) + 1, np.int64), np.zeros(0, np.int32),
-            np.ones(b - a, np.bool_), known[here], scores[here], np.zeros((0, scores.shape[1])),
-            steps,
+            np.ones(b - a, np.bool_), np.zeros(0, np.int16), scores[here],
+            np.zeros((0, scores.shape[1])), steps,
         )  # fmt: skip
         lost = np.flatnonzero((lattice.log_z == -np.inf) & (np.diff(lattice.offsets) > 0))
         if len(lost):
