@@ -187,12 +187,7 @@ class Played:
             answer = browser.post("/login", data={"csrf": csrf, "password": password})
             assert answer.status_code == 303, answer.text
             return with_token(browser, self.csrf(browser, "desk"))
-        token = self.auth.account.open_setup()
-        page = browser.get(f"/setup/{token}")
-        answer = browser.post("/setup", data={
-            "csrf": field_of(page, "csrf"), "token": token, "password": password,
-            "again": password,
-        })  # fmt: skip
+        answer = choose(browser, self.auth.account.open_setup(), password)
         assert answer.status_code == 303, answer.text
         return with_token(browser, self.csrf(browser, "desk"))
 
@@ -205,6 +200,13 @@ class Played:
 def with_token(browser, csrf):
     browser.headers["X-Goldspan-CSRF"] = csrf
     return browser
+
+
+def choose(browser, token, password=PASSWORD, again=None):
+    """Choose the requester's password on the page of a link."""
+    page = browser.get(f"/setup/{token}")
+    form = {"csrf": field_of(page, "csrf"), "token": token, "password": password}
+    return browser.post("/setup", data={**form, "again": again or password})
 
 
 def field_of(page, name):

@@ -25,7 +25,6 @@ from goldspan.campaign.results import ReportData
 from goldspan.cli import app as command
 from goldspan.cli.campaign import write_page
 from goldspan.store import open_ledger
-from goldspan.web import load_keys
 from goldspan.web.errors import Refused
 from web.desks import Served, as_json
 from web.loops import wait_until
@@ -242,26 +241,6 @@ def test_people_read_what_the_wall_clock_showed(site, jump, at_boot):
     assert (took == plain.submitted - plain.started).all()
 
 
-def test_a_store_that_a_wrong_clock_made_works_at_once(machine, site):
-    """Its last event lies a year ahead, as older versions kept it, and the clock is right now."""
-    site.service.ledger.pause(machine.wall + YEAR)
-    site.service.ledger.pause(machine.wall + YEAR, paused=False)
-    site.service.close()
-    machine.restart()
-    site.start()
-    before = site.service.clock()
-    assert before >= machine.wall + YEAR - HOUR
-    item, reply = answer(site.service, "ann")
-    assert reply["status"] == "accepted"
-    (row,) = as_json(site.service.desk.item(item))["answers"]
-    assert row["submitted"] == machine.wall
-    site.service.work.next("ann")
-    machine.work(LEASE + 1)
-    assert site.service.ledger.expire(site.service.clock()) == 1
-    assert site.service.clock() - before == LEASE + 1
-    assert site.service.ledger.verify()
-
-
 @JUMPS
 def test_a_command_beside_a_server_ends_no_lease_and_is_not_refused(site, jump):
     site.service.work.next("ann")
@@ -279,21 +258,6 @@ def test_a_command_beside_a_server_ends_no_lease_and_is_not_refused(site, jump):
     times = [event.time for event in site.service.ledger.events()]
     assert times == sorted(times)
     assert times[-1] - site.service.clock() <= DOWNTIME
-
-
-@JUMPS
-def test_links_are_made_and_taken_back_beside_a_server(site, jump):
-    answer(site.service, "ann")
-    site.machine.wall += jump
-    load_keys(site.folder / "out")
-    words = ["invite", str(site.folder / "campaign.toml"), "--out", str(site.folder / "out")]
-    words.append("--json")
-    made = CliRunner().invoke(command, [*words, "--workers", "dan", "--days", "2"])
-    assert made.exit_code == 0, made.output
-    (link,) = json.loads(made.stdout)["made"]
-    gone = CliRunner().invoke(command, [*words, "--revoke", link["id"]])
-    assert gone.exit_code == 0, gone.output
-    assert json.loads(gone.stdout)["revoked"] == [link["id"]]
 
 
 def test_downtime_does_not_end_leases_and_counts_up_to_a_bound(site):

@@ -16,7 +16,7 @@ from goldspan.errors import InputError
 from goldspan.web import ServerSettings, create_app
 from goldspan.web.app import Listed, create_list, find_plans, list_context, open_list
 from web.desks import FREE
-from web.played import URL, code_of
+from web.played import URL, choose, code_of, field_of
 from web.serving import KEYS, Clock, key, open_round, plan_file, serve
 
 WORDS = "a sentence that only I would write"
@@ -69,18 +69,14 @@ def worker(shelf, name, campaign="cats"):
 def requester(shelf):
     """Return the browser of who has chosen the list's password."""
     made = browser(shelf)
-    token = shelf.context.auth.account.open_setup()
-    page = made.get(f"/setup/{token}").text
-    csrf = re.search(r'name="csrf" value="([^"]+)"', page)[1]
-    form = {"csrf": csrf, "token": token, "password": WORDS, "again": WORDS}
-    reply = made.post("/setup", data=form)
+    reply = choose(made, shelf.context.auth.account.open_setup(), WORDS)
     assert (reply.status_code, reply.headers["location"]) == (303, "/desk")
     return made
 
 
 def entered(made, name):
     """Open the desk of a campaign from the list."""
-    csrf = re.search(r'name="csrf" value="([^"]+)"', made.get("/desk").text)[1]
+    csrf = field_of(made.get("/desk"), "csrf")
     return made.post(f"/open/{name}", data={"csrf": csrf})
 
 
@@ -210,7 +206,7 @@ def test_logging_out_at_the_list_ends_the_desks_too(shelf):
     made = requester(shelf)
     entered(made, "cats")
     cookies = dict(made.cookies)
-    csrf = re.search(r'name="csrf" value="([^"]+)"', made.get("/desk").text)[1]
+    csrf = field_of(made.get("/desk"), "csrf")
     assert made.post("/logout", data={"csrf": "wrong"}).status_code == 403
     assert made.post("/logout", data={"csrf": csrf}).status_code == 200
     again = browser(shelf, cookies)

@@ -37,6 +37,7 @@ def spans(state):
 def test_a_span_stretches_up_to_its_neighbours(run):
     two = [("select", 0, 1), ("put", "A"), ("select", 4, 4), ("put", "B")]
     assert spans(run(6, *two, ("stretch", 0))) == [(0, 2, "A"), (2, 5, "B")]
+    assert spans(run(6, *two, ("move", 1), ("stretch", 5))) == [(0, 4, "A"), (4, 5, "B")]
     edges = [("edge", "start", 1)] * 5 + [("edge", "end", 1)] * 5
     assert spans(run(6, *two, *edges)) == [(0, 2, "A"), (2, 6, "B")]
 

@@ -17,13 +17,13 @@ import subprocess
 import sys
 import threading
 import time
-import zipfile
 from collections import Counter
 from itertools import pairwise
 
 import pytest
-from pyarrow import parquet
 
+from goldspan.crowd import read_crowd
+from goldspan.spans import parse
 from own_text import own_texts
 
 pytestmark = pytest.mark.wheel
@@ -354,43 +354,6 @@ def in_label_studio(path):
     return found
 
 
-def in_doccano(path):
-    return [
-        (one["text"], sorted((kind, a, b) for a, b, kind in one["label"]))
-        for one in lines_of(path) if one["annotator"] not in {"gold", "goldspan"}
-    ]  # fmt: skip
-
-
-def in_prodigy(path):
-    return [
-        (one["text"], sorted((span["label"], span["start"], span["end"]) for span in one["spans"]))
-        for one in lines_of(path) if one["_annotator_id"] not in {"gold", "goldspan"}
-    ]  # fmt: skip
-
-
-def in_brat(path):
-    found = []
-    with zipfile.ZipFile(path) as archive:
-        names = {name.rpartition("/")[0] for name in archive.namelist()}
-        (folder,) = [name for name in names if name and name not in {"gold", "_goldspan"}]
-        for name in sorted(archive.namelist()):
-            if not name.startswith(f"{folder}/") or not name.endswith(".txt"):
-                continue
-            text = archive.read(name).decode()
-            rows = archive.read(name.removesuffix(".txt") + ".ann").decode().split("\n")[:-1]
-            spans = [(*row.split("\t", 2)[1].split(" "), row.split("\t", 2)[2]) for row in rows]
-            assert all(text[int(a) : int(b)] == covers for _, a, b, covers in spans)
-            start = 0
-            for line in text.split("\n")[:-1]:
-                end = start + len(line)
-                found.append((line, sorted(
-                    (kind, int(a) - start, int(b) - start)
-                    for kind, a, b, _ in spans if start <= int(a) < end
-                )))  # fmt: skip
-                start = end + 1
-    return found
-
-
 def in_lines(path):
     """The lines of an aggregation: spans in characters, with what they cover."""
     found = []
@@ -404,55 +367,29 @@ def in_lines(path):
     return found
 
 
-def in_answers(path):
-    """goldspan's own lines: spans in tokens, and where the tokens begin."""
+def in_characters(path):
+    """The only annotator's spans of every text in a file, the gold labels where there is none."""
+    crowd = read_crowd(path)
     found = []
-    for one in lines_of(path)[1:]:
-        starts, tokens = one["token_start"], one["tokens"]
-        ends = [start + len(token) for start, token in zip(starts, tokens, strict=True)]
-        (answer,) = one["answers"]
-        found.append((one["text"], sorted(
-            (span["type"], starts[span["start"]], ends[span["end"] - 1])
-            for span in answer["spans"]
-        )))  # fmt: skip
-    return found
-
-
-def in_conll(path):
-    found = []
-    for block in path.read_bytes().decode().split("\n\n"):
-        lines = block.strip("\n").split("\n")
-        (text,) = [
-            json.loads(line.removeprefix("# text = "))
-            for line in lines
-            if line.startswith("# text = ")
+    for n, item in enumerate(crowd.item_ids.to_pylist()):
+        begin, end = crowd.offsets[n : n + 2].tolist()
+        starts, words = crowd.token_start[begin:end].tolist(), crowd.tokens[n].as_py()
+        if crowd.n_workers:
+            (labels,) = crowd.answers_of(item).values()
+        else:
+            labels = [crowd.tagset.tags[code] for code in crowd.gold[begin:end]]
+        spans = [
+            (one.type, starts[one.start], starts[one.end - 1] + len(words[one.end - 1]))
+            for one in parse(labels, crowd.tagset.encoding)
         ]
-        spans = []
-        for line in lines:
-            if line.startswith("# "):
-                continue
-            cells = line.split("\t")
-            a, b = map(int, cells[1].split(":"))
-            assert text[a:b] == cells[0]
-            if cells[2].startswith("B-"):
-                spans.append((cells[2][2:], a, b))
-            elif cells[2].startswith("I-"):
-                spans[-1] = (*spans[-1][:2], b)
-        found.append((text, sorted(spans)))
+        found.append((crowd.texts[n].as_py(), sorted(spans)))
     return found
 
 
-def in_parquet(path):
-    rows = parquet.read_table(path).to_pylist()
-    places = "type", "start_char", "end_char"
-    return [
-        (row["text"], sorted(tuple(one[name] for name in places) for one in row["spans"]))
-        for row in rows
-    ]
-
-
+NAMES = (
+    "doccano.jsonl", "prodigy.jsonl", "brat.zip", "answers.jsonl", "gold.conll", "gold.parquet",
+)  # fmt: skip
 FILES = {
-    "label-studio.json": in_label_studio, "doccano.jsonl": in_doccano,
-    "prodigy.jsonl": in_prodigy, "brat.zip": in_brat, "spans.jsonl": in_lines,
-    "answers.jsonl": in_answers, "gold.conll": in_conll, "gold.parquet": in_parquet,
+    "label-studio.json": in_label_studio, "spans.jsonl": in_lines,
+    **dict.fromkeys(NAMES, in_characters),
 }  # fmt: skip
