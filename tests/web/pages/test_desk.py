@@ -125,24 +125,6 @@ def overview(page, **changes):
     page.wait_for_selector(f'#state[data-state="{now["state"]}"]')
 
 
-def test_nothing_comes_soon_in_a_campaign_that_has_ended(desk):
-    page = desk.open()
-    items = {"answered": 5, "picked": 9, "pool": 10}
-    wide = "parseFloat(document.querySelector('#items-bar .part-soon').getAttribute('width'))"
-    overview(page, state="waiting", items=items)
-    sees(page, f"{wide} === 160")
-    overview(page, state="ended", items=items)
-    sees(page, f"{wide} === 0")
-
-
-def test_the_money_tells_labels_from_control_answers(desk):
-    page = desk.open()
-    money = {"currency": "EUR", "cap": "9", "reserved": "0", "spent": "3", "left": "6"}
-    overview(page, money={**money, "labels": "2.4", "control": "0.6"})
-    sees(page, "document.querySelector('#money-sub').textContent.includes('gold')")
-    assert page.text_content("#money-sub") == "labels 2.4, gold questions 0.6"
-
-
 READY = {
     "": "document.querySelector('#people-sub').textContent",
     "/review": "document.querySelector('#queue li')",
@@ -251,12 +233,11 @@ def test_a_file_names_the_workers_where_that_is_chosen_and_the_bill_does(desk, t
     assert kept == {"file": "record.json", "by": "the requester, at the desk"}
 
 
-@pytest.mark.parametrize("path", ["", "/exports"])
-def test_what_stops_the_campaign_is_a_banner_until_it_goes_on(desk, path):
+def test_what_stops_the_campaign_is_a_banner_on_every_page_until_it_goes_on(desk):
     def fail():
         raise InputError("there is no room on the disk")
 
-    page = desk.open(path)
+    page = desk.open("/exports")
     sees(page, "document.querySelector('#banner').hidden")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(engine, "AFTER_ERROR", 0.2)
@@ -270,27 +251,31 @@ def test_what_stops_the_campaign_is_a_banner_until_it_goes_on(desk, path):
         sees(page, "document.querySelector('#banner').hidden")
 
 
-def test_the_overview_shows_what_changed_in_the_plan(desk):
+def test_the_overview_shows_what_its_numbers_say(desk):
     page = desk.open()
-    sees(page, "document.querySelector('#plan').hidden")
+    hidden = "document.querySelector('#plan').hidden && document.querySelector('#warnings').hidden"
+    sees(page, hidden)
     plan = {"budget": {}, "stop": {}, "pending": ["stop.rounds was 2 and is 3"]}
-    overview(page, plan={**plan, "changes": ["budget.money was 8 and is 9"]})
+    money = {"currency": "EUR", "cap": "9", "reserved": "0", "spent": "3", "left": "6"}
+    items = {"answered": 5, "picked": 9, "pool": 10}
+    overview(
+        page, state="waiting", items=items, money={**money, "labels": "2.4", "control": "0.6"},
+        plan={**plan, "changes": ["budget.money was 8 and is 9"]},
+        warnings=["36.1% of the tokens have another label here"],
+    )  # fmt: skip
     page.wait_for_selector("#plan:not([hidden])")
     assert page.locator("#plan-lines li").all_text_contents() == [
         "Changed: budget.money was 8 and is 9.",
         "Not in force until goldspan serve starts again: stop.rounds was 2 and is 3.",
     ]
-    check(page)
-
-
-def test_the_overview_shows_the_warnings_about_the_labels(desk):
-    page = desk.open()
-    sees(page, "document.querySelector('#warnings').hidden")
-    overview(page, warnings=["36.1% of the tokens have another label here"])
-    page.wait_for_selector("#warnings:not([hidden])")
     lines = page.locator("#warning-lines li").all_text_contents()
     assert lines == ["36.1% of the tokens have another label here."]
+    assert page.text_content("#money-sub") == "labels 2.4, gold questions 0.6"
     check(page)
+    wide = "parseFloat(document.querySelector('#items-bar .part-soon').getAttribute('width'))"
+    sees(page, f"{wide} === 160")
+    overview(page, state="ended", items=items)  # nothing comes soon any more
+    sees(page, f"{wide} === 0")
 
 
 def test_items_are_found_and_opened(desk):
