@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import typer
 
+from goldspan.aggregation import get_aggregator
+from goldspan.aggregation.registry import canonical
 from goldspan.cli.options import (
     MORE,
     AsJson,
@@ -43,6 +45,9 @@ from goldspan.cli.output import (
     table,
     warn,
 )
+from goldspan.crowd.atomic import write_text
+from goldspan.crowd.registry import FORMATS, formats, get_writer
+from goldspan.errors import FaultsError, InputError, UnknownNameError
 
 if TYPE_CHECKING:
     from goldspan.aggregation import Consensus
@@ -233,7 +238,6 @@ def _shares(
     if output in {None, "-"}:
         raise typer.BadParameter("--split writes a folder: pass -o FOLDER")
     from goldspan.aggregation.splits import checked_shares
-    from goldspan.crowd.registry import FORMATS
 
     name = Path(str(output)).name.lower().removesuffix(".gz")
     named = {ending for one in FORMATS.values() for ending in one.endings if ending}
@@ -253,8 +257,6 @@ def _shares(
 
 def _method(name: str, tagger: str | None) -> str:
     """Return the name of the method as it is registered."""
-    from goldspan.aggregation.registry import canonical
-
     method = canonical(name)
     if tagger and not ("crf" in method or method.endswith("+encoder") or method == "auto"):
         raise typer.BadParameter("--tagger needs a method with a CRF, such as bsc-seq+crf, or auto")
@@ -291,7 +293,6 @@ def _partitions(
     from dataclasses import asdict
 
     from goldspan.aggregation.partitions import aggregate_partitions
-    from goldspan.aggregation.registry import canonical
     from goldspan.runners import FileCheckpoint, working
 
     keep = FileCheckpoint(around.checkpoint) if around.checkpoint else None
@@ -345,8 +346,6 @@ def _form(output: str | None, to_format: str | None, crowd: Crowd) -> str:
 
 def _check_sets(output: str | None, form: str, coverage: float | None) -> None:
     """Reject a file that has no place for the sets of alternatives, before any work is done."""
-    from goldspan.errors import InputError
-
     if coverage is None or output is None or form in {"jsonl", "parquet", "csv"}:
         return
     name = "CoNLL" if form == "conll" else form
@@ -357,8 +356,6 @@ def _check_sets(output: str | None, form: str, coverage: float | None) -> None:
 def _check_endings(output: str | None, workers_table: str | None, to_format: str | None) -> None:
     """Reject names of files whose ending says nothing, before any work is done."""
     from goldspan.aggregation.consensus import ENDINGS, WRITERS, format_of
-    from goldspan.crowd.registry import formats, get_writer
-    from goldspan.errors import InputError, UnknownNameError
 
     name = to_format or (format_of(output) if output else None)
     if output and output != "-" and name is None:
@@ -379,7 +376,6 @@ def _check_endings(output: str | None, workers_table: str | None, to_format: str
 def _check_suits(output: str | None, form: str, crowd: Crowd, *, trains: bool) -> None:
     """Reject what cannot hold the crowd's labels or learn from them, before they are computed."""
     from goldspan.aggregation.base import has_words
-    from goldspan.errors import InputError
 
     if output and form == "csv" and not crowd.is_classification:
         message = f"{output}: csv is for single labels and spans; write .conll, .jsonl or .parquet"
@@ -406,7 +402,6 @@ def _write_workers(result: Consensus, path: str) -> None:
     import json
     import math
 
-    from goldspan.crowd.atomic import write_text
     from goldspan.crowd.grid import sheet_text
 
     rows = result.workers.to_pylist()
@@ -559,7 +554,6 @@ def score(
     from goldspan.aggregation.plausibility import measure_confidence
     from goldspan.aggregation.written import read_confidences
     from goldspan.crowd.measures import aligned_sides
-    from goldspan.errors import FaultsError
     from goldspan.spans import score as compare
     from goldspan.spans.scoring import MIN_RESAMPLES
 
@@ -722,7 +716,6 @@ def method_params(
 
 def _parameters_of_words(method: str) -> set[str]:
     """Name the parameters that are words: "none" is one of them."""
-    from goldspan.aggregation import get_aggregator
     from goldspan.params import parameters
 
     found = parameters(type(get_aggregator(method)))
@@ -730,9 +723,6 @@ def _parameters_of_words(method: str) -> set[str]:
 
 
 def _check_has(method: str, name: str, option: str, meant: str) -> None:
-    from goldspan.aggregation import get_aggregator
-    from goldspan.errors import InputError
-
     if name not in get_aggregator(method).parameter_names():
         raise InputError(
             f"{option} is for {meant}, not for {method}: leave it out, or choose another --method"

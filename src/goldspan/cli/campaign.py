@@ -28,6 +28,10 @@ from goldspan.cli.options import (
     told_of_damage,
 )
 from goldspan.cli.output import check_part, emit_json, notice, plural, print_result, say, warn
+from goldspan.crowd.atomic import NewPlaces
+from goldspan.errors import InputError, MissingExtraError
+from goldspan.money import MICRO, from_micro
+from goldspan.runners import working
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -115,8 +119,6 @@ def run(
     from goldspan.campaign import Campaign, Steps
     from goldspan.campaign.protocols import Waiting
     from goldspan.campaign.results import ReportData, write_exports
-    from goldspan.crowd.atomic import NewPlaces
-    from goldspan.runners import working
     from goldspan.store.engine import HeldError
     from goldspan.web.opening import open_store
 
@@ -191,8 +193,6 @@ def _begin(inputs: CampaignInputs) -> int:
 
 
 def _summary(record: CampaignRecord) -> Iterator[str]:
-    from goldspan.money import from_micro
-
     money, counts = record.money, record.counts
     control = f", {counts['control_answers']} of them to gold questions"
     shown = control if counts["control_answers"] else ""
@@ -285,7 +285,6 @@ def without_names(ledger: SqlLedger, what: Any) -> Any:
 
 def open_campaign(out: str, store: str | None) -> SqlLedger:
     """Open the ledger of a folder."""
-    from goldspan.errors import InputError
     from goldspan.store import open_ledger
 
     place = store or str(Path(out) / STORE)
@@ -308,8 +307,6 @@ def open_campaign(out: str, store: str | None) -> SqlLedger:
 
 def missing_for_pages() -> str:
     """Return what the report of a campaign takes and is not installed; "" if all of it is."""
-    from goldspan.errors import MissingExtraError
-
     try:
         check_part("report")
     except MissingExtraError as error:
@@ -332,8 +329,6 @@ def write_findings(findings: ReportData, path: Path) -> None:
 
 def write_page(findings: ReportData, out: str) -> str:
     """Write the report of a campaign into its folder, and give its path."""
-    from goldspan.errors import InputError
-
     try:
         Path(out).mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -528,8 +523,6 @@ def _answers(status: Status) -> str:
 
 def _money(status: Status, cap: int) -> str:
     """Return how much of the cap is spent."""
-    from goldspan.money import MICRO
-
     unit = f" {status.currency}" if status.currency else ""
     share = f" ({100 * status.spent / cap:.0f} %)" if cap else ""
     return f"{status.spent / MICRO:,.2f} of {cap / MICRO:,.2f}{unit}{share}"

@@ -22,6 +22,9 @@ from goldspan.cli.options import (
     told_of_damage,
 )
 from goldspan.cli.output import check_part, key_values, listed, print_result, table
+from goldspan.crowd.atomic import NewPlaces
+from goldspan.errors import InputError
+from goldspan.money import from_micro, to_micro
 
 if TYPE_CHECKING:
     from goldspan.campaign.inputs import CampaignInputs
@@ -136,7 +139,6 @@ def open_auth(
 @contextmanager
 def _folder(mail: str | None, names: list[str], *, overwrite: bool) -> Iterator[Path | None]:
     """Create the folder of the messages before any link is made: a link is shown once."""
-    from goldspan.crowd.atomic import NewPlaces
     from goldspan.web.providers.invitations import check_new
 
     if mail is None:
@@ -333,8 +335,6 @@ def _reject(desk: _Desk, worker: str, why: str, category: str) -> str:
 
 
 def _bonus(desk: _Desk, worker: str, amount: str, why: str) -> str:
-    from goldspan.money import to_micro
-
     about = desk.provider.about(worker)
     return desk.queue.bonus(worker, about, to_micro(amount, "a bonus"), why.strip())
 
@@ -350,7 +350,6 @@ def _earned(desk: _Desk) -> list[str]:
 
 
 def _send(desk: _Desk) -> int:
-    from goldspan.errors import InputError
     from goldspan.web.providers.payments import send_all
 
     sender = desk.provider.sender()
@@ -360,8 +359,6 @@ def _send(desk: _Desk) -> int:
 
 
 def _facts_payments(request: PaymentRequest) -> dict[str, Any]:
-    from goldspan.money import from_micro
-
     return {
         "id": request.id, "act": request.act, "worker": request.worker,
         "amount": from_micro(request.amount) if request.amount else None,
@@ -500,7 +497,6 @@ def webhooks(
     from functools import partial
 
     from goldspan.campaign.clock import open_clock, wall_clock
-    from goldspan.errors import InputError
     from goldspan.store import programs
     from goldspan.web.opening import open_store
     from goldspan.web.webhooks import SHOWN

@@ -30,6 +30,7 @@ from goldspan.cli.output import (
     table,
     warn,
 )
+from goldspan.crowd.atomic import new_file
 
 if TYPE_CHECKING:
     from goldspan.web.desk import Desk
@@ -259,8 +260,6 @@ def export(
       goldspan desk export campaign.toml answers.tsv --names -o named.tsv
     """
     from pathlib import Path
-
-    from goldspan.crowd.atomic import new_file
 
     if name:
         check_outputs(output or name, overwrite=overwrite)

@@ -31,6 +31,9 @@ from goldspan.cli.output import (
     table,
     warn,
 )
+from goldspan.crowd.registry import FORMATS, get_format
+from goldspan.errors import FaultsError, FormatError, UnknownNameError
+from goldspan.spans.encoding import ENCODINGS, get_encoding
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -117,8 +120,6 @@ def _as_pool(source: str, reading: Reading, named: dict[str, Any]) -> tuple[Pool
 def _guess(pool_format: Callable[[], str], opened: Source) -> str | None:
     """Return what a file is as a pool; None for a crowd."""
     from goldspan.crowd.detection import guess_format
-    from goldspan.crowd.registry import get_format
-    from goldspan.errors import FormatError
 
     try:
         name = guess_format(opened)
@@ -296,7 +297,6 @@ def _confidences(source: str, crowd: Crowd, *, rewritten: bool) -> SoftLabels | 
     """Return the confidences of labels that an aggregation or a tagger wrote, None of others."""
     from goldspan.aggregation.written import read_confidences
     from goldspan.crowd.formats.span_exports import SoftLabels
-    from goldspan.errors import FaultsError
     from goldspan.spans import find_spans
 
     if source == "-" or crowd.n_workers or crowd.gold is None:
@@ -324,10 +324,6 @@ def _sorted_out(
     format_: str | None, encoding: str | None, for_format: str, for_encoding: str
 ) -> tuple[str | None, str | None]:
     """Return format and encoding; the encoding's option may name a format too."""
-    from goldspan.crowd.registry import FORMATS
-    from goldspan.errors import UnknownNameError
-    from goldspan.spans.encoding import ENCODINGS, get_encoding
-
     if encoding is None:
         return format_, None
     if encoding.casefold() in FORMATS:

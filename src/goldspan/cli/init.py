@@ -22,6 +22,7 @@ from goldspan.cli.output import (
     listed,
     print_result,
 )
+from goldspan.crowd.atomic import NewPlaces, write_text
 
 if TYPE_CHECKING:
     from goldspan.selection.reading import PoolFile
@@ -126,8 +127,6 @@ def init(
     campaign = Campaign(file, names, kind, columns, read.pool.n_items, people, each)
     text = plan_text(campaign, path)
     _check(text, path.parent)
-    from goldspan.crowd.atomic import write_text
-
     write_text(path, [text])
     serve = shlex.join(["goldspan", "serve", out])
     links = shlex.join(["goldspan", "invite", out, "--workers", "dora"])
@@ -197,8 +196,6 @@ def example_folder() -> Path:
 
 
 def _write_example(folder: Path, *, overwrite: bool, as_json: bool) -> None:
-    from goldspan.crowd.atomic import NewPlaces, write_text
-
     files = {folder / name: example_folder() / name for name in EXAMPLE}
     with NewPlaces() as new:
         new.folder(folder)

@@ -38,7 +38,11 @@ from goldspan.cli.output import (
     table,
     warn,
 )
+from goldspan.crowd.atomic import write_text
+from goldspan.errors import InputError
+from goldspan.runners import Threads, working
 from goldspan.selection.registry import DEFAULT, SELECTORS
+from goldspan.simulation.registry import WORKERS
 
 if TYPE_CHECKING:
     from goldspan.crowd import Crowd
@@ -175,8 +179,6 @@ def select(
         options: dict[str, Any] = {"numeric": numeric, "missing": missing, "discretisers": rules}
         values = _features(read.pool, features, templates, options)
         step("choosing")
-        from goldspan.runners import Threads
-
         found = rule.select(
             read.pool, features=values, runner=Threads(), random_state=seed, **given
         )
@@ -230,8 +232,6 @@ def _features(
     options: dict[str, Any],
 ) -> Features:  # fmt: skip
     """Read the attribute values from a file, or fit them and write them there."""
-    from goldspan.crowd.atomic import write_text
-    from goldspan.errors import InputError
     from goldspan.selection import Features
 
     if path and Path(path).exists():
@@ -251,8 +251,6 @@ def _features(
 
 
 def _write_select(found: Selection, output: str, lines: Any, *, raw_csv: bool) -> None:
-    from goldspan.crowd.atomic import write_text
-
     if output == "-":
         for line in lines:
             say(line.removesuffix("\n"))
@@ -307,7 +305,6 @@ _DRAWN = "Drawn truth"
 def _show_kinds(value: bool) -> None:
     if value:
         from goldspan.simulation.crowd import get_worker, signature
-        from goldspan.simulation.registry import WORKERS
 
         rows = [[signature(get_worker(name)), text] for name, (_, text) in WORKERS.items()]
         say(table(rows))
@@ -394,8 +391,6 @@ def simulate(
         raise typer.BadParameter(
             "--items draws the truth: leave out the options for reading a FILE"
         )
-    from goldspan.runners import working
-
     with working(runner, threads) as worked_by, steps(3, quiet=json) as step:
         step(f"reading {source}" if source else "drawing the truth")
         if source:
@@ -467,7 +462,6 @@ def _needs_tagger(worker: SimulatedWorker) -> bool:
 
 def _known(crowd: Crowd) -> tuple[Crowd, int]:
     """Return the items whose tags are all known, and the number of the others."""
-    from goldspan.errors import InputError
     from goldspan.simulation.base import has_unknown
 
     unknown = has_unknown(crowd)

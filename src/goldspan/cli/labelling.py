@@ -38,6 +38,10 @@ from goldspan.cli.output import (
     table,
     warn,
 )
+from goldspan.crowd.atomic import write_text
+from goldspan.crowd.registry import get_format
+from goldspan.errors import InputError
+from goldspan.money import from_micro, to_micro
 
 if TYPE_CHECKING:
     from goldspan.annotators import Annotator, Estimate
@@ -151,7 +155,6 @@ def label(
     from goldspan.annotators import AnnotationTask, open_annotator
     from goldspan.annotators.labelling import detail_rows, items_of, label_with, with_answers
     from goldspan.annotators.registry import read_worker
-    from goldspan.crowd.atomic import write_text
 
     entries = [read_worker(one) for one in _entries(worker, set_ or [])]
     if _has_models(entries):
@@ -237,8 +240,6 @@ def _entries(workers: Sequence[str], options: Sequence[str]) -> list[dict[str, A
 
 def _of_file(path: str) -> list[dict[str, Any]]:
     """Read the tables [[workers]] of a file, or [[crowd.workers]] of a plan."""
-    from goldspan.errors import InputError
-
     try:
         content = tomllib.loads(Path(path).read_text(encoding="utf-8"))
     except OSError as error:
@@ -273,7 +274,6 @@ def _value(text: str) -> Any:
 def _items(source: str, given: dict[str, Any], *, single: bool) -> Crowd:
     """Read the items: a crowd with its answers, or a pool."""
     from goldspan.crowd import read_crowd
-    from goldspan.crowd.registry import get_format
     from goldspan.crowd.source import open_source
     from goldspan.selection.reading import CROWD, JSON, JSONL, pool_format, read_pool
 
@@ -323,7 +323,6 @@ def _cells(pool: Any, item: int) -> dict[str, Any]:
 def _known(path: str) -> Crowd:
     """Read the items with known labels."""
     from goldspan.crowd import read_crowd
-    from goldspan.errors import InputError
 
     crowd = read_crowd(path)
     if crowd.gold is None:
@@ -339,7 +338,6 @@ def _codec(
     crowd: Crowd, names: list[str] | None, known: Crowd | None, kind: Kind, encoding: str
 ) -> Codec:
     """Return the tags of the task: those of the crowd, of the examples, and the named ones."""
-    from goldspan.errors import InputError
     from goldspan.spans import Codec
 
     has_labels = len(crowd.answers) > 0 or crowd.gold is not None
@@ -371,8 +369,6 @@ def _examples(known: Crowd | None, codec: Codec) -> tuple[tuple[PoolItem, tuple[
 
 
 def _text(path: str | None) -> str:
-    from goldspan.errors import InputError
-
     try:
         return "" if path is None else Path(path).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -394,8 +390,6 @@ def _asked(model: Annotator, items: Sequence[PoolItem]) -> Sequence[PoolItem]:
 
 def _check_ids(models: Sequence[Annotator], crowd: Crowd) -> None:
     """Reject ids that are there, before anything is paid."""
-    from goldspan.errors import InputError
-
     names = crowd.worker_ids.to_pylist()
     for model in models:
         if model.id in names:
@@ -417,8 +411,6 @@ def _check_cost(
 ) -> None:
     from goldspan.annotators.base import Tariff
     from goldspan.annotators.endpoint import is_local
-    from goldspan.errors import InputError
-    from goldspan.money import from_micro, to_micro
 
     if cap is None:
         return
@@ -446,8 +438,6 @@ def _check_cost(
 def _print_estimates(
     models: Sequence[Annotator], estimates: Sequence[Estimate], n_items: int, *, as_json: bool
 ) -> None:
-    from goldspan.money import from_micro
-
     workers = [
         {"worker": model.id, "kind": model.entry.kind, "family": model.family, **vars(one)}
         for model, one in zip(models, estimates, strict=True)
@@ -484,8 +474,6 @@ def _facts(found: Sequence[LabelledBy], crowd: Crowd, left_out: int) -> dict[str
 def _lines(
     found: Sequence[LabelledBy], facts: Mapping[str, Any], output: str | None
 ) -> Iterator[str]:
-    from goldspan.money import from_micro
-
     rows = [["worker", "kind", "family", "answers", "missing", "unplaced", "cost"]]
     for one in found:
         counts = (len(one.answers) - len(one.missing), len(one.missing), len(one.unplaced))

@@ -7,9 +7,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from goldspan.aggregation.registry import METHODS, TEXTS, canonical
 from goldspan.cli.options import AsJson, argument
 from goldspan.cli.output import print_result, table
-from goldspan.plugins import load
+from goldspan.errors import UnknownNameError
+from goldspan.plugins import load, plugins
+from goldspan.simulation.registry import WORKERS
 
 if TYPE_CHECKING:
     from goldspan.params import Parameter
@@ -59,20 +62,15 @@ def methods(
         return
     found = [one.opened(key) for one in families for key in _named(one, name)]
     if not found:
-        from goldspan.errors import UnknownNameError
-
         raise UnknownNameError("method", name, [key for one in families for key in one.names])
     lines = (line for one in found for line in _details(one))
     print_result({"methods": found}, lines, as_json=json)
 
 
 def _families() -> list[Family]:
-    from goldspan.aggregation.registry import METHODS, TEXTS
     from goldspan.params import parameters
-    from goldspan.plugins import plugins
     from goldspan.selection.registry import SELECTORS
     from goldspan.simulation.crowd import arguments
-    from goldspan.simulation.registry import WORKERS
     from goldspan.workers.stopping import RULES
 
     def known(names: Mapping[str, tuple[str, str]], group: str) -> dict[str, tuple[str, str]]:
@@ -107,8 +105,6 @@ def _families() -> list[Family]:
 
 def _named(family: Family, name: str) -> Iterator[str]:
     """Yield the name in a family, also of a method that other packages call otherwise."""
-    from goldspan.aggregation.registry import canonical
-
     known = canonical(name) if family.kind == "method of aggregation" else name
     if known in family.names:
         yield known

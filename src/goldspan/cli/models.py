@@ -43,6 +43,8 @@ from goldspan.cli.output import (
     table,
     warn,
 )
+from goldspan.crowd.atomic import write_text
+from goldspan.errors import Fault, FormatError, InputError, UnknownNameError
 
 if TYPE_CHECKING:
     from goldspan.crowd import Crowd
@@ -324,7 +326,6 @@ def project(
 def _of_texts(crowd: Crowd, source: str) -> Crowd:
     """Return a crowd, but reject single labels of items that have names and no text."""
     from goldspan.aggregation.base import has_words
-    from goldspan.errors import InputError
 
     if not has_words(crowd):
         raise InputError(
@@ -363,7 +364,6 @@ def _aggregated(crowd: Crowd, method: str) -> _Data:
     import numpy as np
 
     import goldspan
-    from goldspan.errors import InputError
     from goldspan.tagger import SoftTags, Text
 
     result = goldspan.aggregate(crowd, method=method)
@@ -388,7 +388,6 @@ def _labelled_items(crowd: Crowd) -> _Data:
     import numpy as np
 
     from goldspan._arrays import count_in_rows
-    from goldspan.errors import InputError
     from goldspan.tagger import Text
 
     unknown = count_in_rows(crowd.gold_tagged.codes < 0, crowd.offsets)
@@ -414,7 +413,6 @@ def _check_possible(data: _Data, encoding: str) -> None:
     import numpy as np
 
     from goldspan.chains.decoding import first_without_path
-    from goldspan.errors import InputError
     from goldspan.spans import Codec
     from goldspan.tagger.crf import Masks
     from goldspan.tagger.targets import allowed_tags, named_tags
@@ -435,8 +433,6 @@ def _check_possible(data: _Data, encoding: str) -> None:
 def _held_out(crowd: Crowd) -> tuple[Text, list[list[str | None]]]:
     """Return words and tags of the items whose tags are all known."""
     import numpy as np
-
-    from goldspan.errors import InputError
 
     data = _labelled_items(crowd)
     whole = np.array([None not in item for item in data.tags])
@@ -560,8 +556,6 @@ def tag(
     check_outputs(output, inputs=[source, tagger], overwrite=overwrite)
     if json and output in {None, "-"}:
         raise typer.BadParameter("--json describes what was written: name a file, -o tagged.jsonl")
-    from goldspan.crowd.atomic import write_text
-    from goldspan.errors import UnknownNameError
     from goldspan.spans.text import RULES
     from goldspan.tagger import load_tagger
     from goldspan.tagger.streams import READERS, conll_lines, json_lines, label, read_items
@@ -646,7 +640,6 @@ def _check_header(line: str, name: str, number: int) -> None:
     from goldspan.crowd.formats.wide import TOKEN
     from goldspan.crowd.grid import header_names
     from goldspan.crowd.source import Source
-    from goldspan.errors import Fault, FormatError
 
     is_table = "\t" in line or Path(name.removesuffix(".gz")).suffix.lower() == ".csv"
     header = Source(name, line.encode())
@@ -662,8 +655,6 @@ def _check_header(line: str, name: str, number: int) -> None:
 
 def _check_ending(output: str | None, to_format: str | None) -> None:
     """Reject a name whose ending says nothing, before any work is done."""
-    from goldspan.errors import InputError
-
     if output not in {None, "-"} and not to_format and _by_ending(output) is None:
         raise InputError(
             f"{output}: the name must end in {', '.join(_ENDINGS)} (also .gz), or pass --to-format"
@@ -698,8 +689,6 @@ def _opened(source: str) -> Iterator[tuple[TextIO, Callable[[], tuple[int, int]]
     Yields it with a function that returns how many bytes were read, and of how many; of 0 where the
     end is not known.
     """
-    from goldspan.errors import InputError
-
     if source == "-":
         yield io.TextIOWrapper(sys.stdin.buffer, encoding="utf-8-sig"), lambda: (0, 0)
         return
@@ -740,7 +729,6 @@ def export(
 
       goldspan tagger export ner -o ner-onnx
     """
-    from goldspan.errors import InputError
     from goldspan.tagger import Encoder, load_tagger
 
     check_outputs(output, inputs=[source], overwrite=False)
@@ -771,7 +759,6 @@ def inspect(
 
       goldspan tagger inspect ner.goldspan --label B-PER --top 30 --json
     """
-    from goldspan.errors import InputError, UnknownNameError
     from goldspan.tagger import load_tagger
     from goldspan.tagger.base import FeatureTagger
 

@@ -20,8 +20,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from goldspan.aggregation.registry import METHODS
 from goldspan.cli.commands import RARE
 from goldspan.cli.output import check_part, key_values, listed
+from goldspan.crowd.registry import FORMATS
+from goldspan.errors import GoldspanError, InputError
 
 if TYPE_CHECKING:
     from goldspan.campaign.inputs import CampaignInputs
@@ -64,15 +67,11 @@ def argument(
 
 def method_names(incomplete: str) -> list[str]:
     """Complete the name of a method."""
-    from goldspan.aggregation.registry import METHODS
-
     return [name for name in METHODS if name.startswith(incomplete)]
 
 
 def format_names(incomplete: str) -> list[str]:
     """Complete the name of a format."""
-    from goldspan.crowd.registry import FORMATS
-
     return [name for name in FORMATS if name.startswith(incomplete)]
 
 
@@ -386,7 +385,6 @@ class Place:
 
     def check_served(self) -> None:
         """Reject a place without a campaign or without the server's secret; create nothing."""
-        from goldspan.errors import InputError
         from goldspan.store import open_ledger
         from goldspan.web.settings import FILE as SECRET
         from goldspan.web.settings import VARIABLE
@@ -448,8 +446,6 @@ class Places:
 
     def named(self) -> dict[str, Place]:
         """Return the campaigns by name; one that is alone has the name ""."""
-        from goldspan.errors import InputError
-
         if not self.is_several:
             return {"": Place(self.sources[0], self.out, self.store)}
         check_part("server")
@@ -482,8 +478,6 @@ def told_of_damage(address: str | Path | None) -> Iterator[None]:
     Raises:
         StoreError: The store is damaged.
     """
-    from goldspan.errors import GoldspanError
-
     try:
         yield
     except (GoldspanError, typer.Exit, typer.Abort, typer.BadParameter, BrokenPipeError):
@@ -497,7 +491,6 @@ def told_of_damage(address: str | Path | None) -> Iterator[None]:
 
 def _damage(address: str | Path) -> Exception | None:
     """Return what is wrong with a store, None if nothing is."""
-    from goldspan.errors import GoldspanError
     from goldspan.store import open_ledger
     from goldspan.store.verify import check_whole
 

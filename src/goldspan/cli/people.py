@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from goldspan.aggregation.registry import DEFAULT
 from goldspan.cli.options import (
     MORE,
     AsJson,
@@ -40,11 +41,15 @@ from goldspan.cli.output import (
     table,
     warn,
 )
+from goldspan.crowd.atomic import write_text
+from goldspan.errors import Fault, FormatError, InputError
+from goldspan.money import from_micro, to_micro
+from goldspan.report.wording import shorten
+from goldspan.runners import working
 
 if TYPE_CHECKING:
     from goldspan.aggregation import Consensus
     from goldspan.crowd import Crowd
-    from goldspan.errors import Fault
     from goldspan.protocols import Runner
     from goldspan.workers import PayPlan
     from goldspan.workers.pay import Bill
@@ -151,7 +156,6 @@ def workers(
             "--method is for judging by the crowd: leave it out, or use --by both"
         )
     from goldspan.crowd import read_crowd
-    from goldspan.runners import working
     from goldspan.workers import review_workers
 
     priced = read_prices(prices)
@@ -194,7 +198,6 @@ def _budget(text: str | None, *, in_money: bool) -> str | int | None:
 
 def _write_workers(found: Review, output: str | None, plot: str | None) -> None:
     if output:
-        from goldspan.crowd.atomic import write_text
         from goldspan.crowd.grid import sheet_text
 
         found_rows = found.to_arrow()
@@ -222,8 +225,6 @@ def _review_lines(found: Review) -> Iterator[str]:
 
 def _verdicts(found: Review) -> str:
     """Lay out the workers, the best first, and then their quality flags."""
-    from goldspan.report.wording import shorten
-
     kinds = ("keep", "look at", "test more", "drop")
     from goldspan.workers.verdicts import best_first
 
@@ -342,7 +343,6 @@ def next_answers(
     check_outputs(output, inputs=inputs, overwrite=overwrite, as_json=json)
     check_there(known, calibrate)
     check_ending("-o", output, ".csv", ".csv.gz")
-    from goldspan.runners import working
     from goldspan.workers import next_answers as choose_next
 
     stop = _rule(rule, confidence)
@@ -361,8 +361,6 @@ def next_answers(
         )  # fmt: skip
         if output:
             _write_next(found, output, raw_csv=raw_csv)
-    from goldspan.money import from_micro
-
     cost = None if found.cost is None else from_micro(found.cost)
     right = _finished_right(found, result)
     facts = {
@@ -415,7 +413,6 @@ def _aggregate(
     families: str | None, runner: Runner, progress: Any,
 ) -> Consensus:  # fmt: skip
     from goldspan.aggregation import aggregate, get_aggregator
-    from goldspan.aggregation.registry import DEFAULT
 
     params: dict[str, Any] = {}
     if families is not None or "families" in get_aggregator(method or DEFAULT).parameter_names():
@@ -429,8 +426,6 @@ def _aggregate(
 
 
 def _write_next(found: NextAnswers, output: str, *, raw_csv: bool) -> None:
-    from goldspan.crowd.atomic import write_text
-
     text = csv_text(found.to_arrow(), raw=raw_csv)
     if output == "-":
         say(text.rstrip("\n"))
@@ -597,9 +592,6 @@ def read_prices(text: str | None) -> dict[str, str] | str | None:
         return None
     if Path(text).is_file():
         return _read_table(text)
-    from goldspan.errors import InputError
-    from goldspan.money import to_micro
-
     if not any(sign.isdigit() for sign in text) or Path(text).suffix[1:].isalpha():
         raise InputError(
             f"--prices {text}: there is no such file; give one, or an amount such as 0.05"
@@ -609,8 +601,6 @@ def read_prices(text: str | None) -> dict[str, str] | str | None:
 
 
 def _read_table(path: str) -> dict[str, str]:
-    from goldspan.errors import Fault, FormatError
-
     try:
         lines = Path(path).read_text(encoding="utf-8-sig").splitlines()
     except UnicodeDecodeError as error:
@@ -644,9 +634,6 @@ def _cells(head: list[str], row: list[str]) -> tuple[str, str]:
 
 def _fault(head: list[str], row: list[str], price: str, former: tuple[int, str] | None) -> str:
     """Return what is wrong with a row, "" if nothing is."""
-    from goldspan.errors import InputError
-    from goldspan.money import to_micro
-
     if len(row) != len(head):
         return f"{len(row)} cells for {len(head)} columns"
     if former is not None:

@@ -26,6 +26,7 @@ from goldspan.cli.output import (
     table,
     warn,
 )
+from goldspan.money import from_micro
 
 if TYPE_CHECKING:
     from goldspan.workers.gold_questions import GoldQuestions, LeakReport
@@ -100,8 +101,6 @@ def _pair(text: str) -> tuple[float, float]:
 
 def _costs(plan: QualificationPlan, price: str, candidates: int) -> dict[str, str]:
     """Return the costs as text, those of the sequential test on average, to the cent."""
-    from goldspan.money import from_micro
-
     whole = plan.cost(price, candidates)
     shares = plan.sequential.expected([plan.w_bad, plan.w_good]) / plan.n
     bad, good = (from_micro(round(whole * share, -4)) for share in shares.tolist())

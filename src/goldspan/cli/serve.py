@@ -28,6 +28,8 @@ from goldspan.cli.options import (
     told_of_damage,
 )
 from goldspan.cli.output import check_part, notice, plural, print_result, warn
+from goldspan.crowd.atomic import NewPlaces
+from goldspan.errors import GoldspanError, InputError
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
@@ -217,7 +219,6 @@ def _open(
     settings: ServerSettings, loop_files: Path | None, stack: ExitStack,
 ) -> _Opened:  # fmt: skip
     """Open a campaign; what is open of one that fails is closed, and what was made is removed."""
-    from goldspan.crowd.atomic import NewPlaces
     from goldspan.store.engine import HeldError
     from goldspan.store.roles import serving
     from goldspan.web import create_app, load_keys, open_service
@@ -275,7 +276,6 @@ class _Server:
     def open_list(self, out: str, stack: ExitStack) -> None:
         """Open the list of several campaigns."""
         from goldspan.campaign.clock import CampaignClock
-        from goldspan.errors import InputError
         from goldspan.store.roles import serving
         from goldspan.web import load_keys
         from goldspan.web.app import list_context, open_list
@@ -398,7 +398,6 @@ class _Server:
 
 def _check_shared(places: Places, *, one_process: bool) -> None:
     """Reject several web processes where they cannot share a campaign."""
-    from goldspan.errors import InputError
     from goldspan.web.processes import CAN_SPLIT
 
     if one_process or not CAN_SPLIT:
@@ -412,8 +411,6 @@ def _check_shared(places: Places, *, one_process: bool) -> None:
 @contextmanager
 def _reported(name: str, broken: dict[str, str]) -> Iterator[None]:
     """Report one of several campaigns that cannot be opened; the error of one alone ends all."""
-    from goldspan.errors import GoldspanError
-
     try:
         yield
     except GoldspanError as error:
@@ -458,8 +455,6 @@ def _still_known(service: Service) -> list[str]:
 
 def _url(host: str, port: int) -> str:
     """Return the address that is listened on."""
-    from goldspan.errors import InputError
-
     if host in {"0.0.0.0", "::"}:  # noqa: S104 - to reject it
         raise InputError(
             f"{host} stands for every address of this machine, which nobody can type: name the "

@@ -24,6 +24,9 @@ from goldspan.cli.options import (
     told_of_damage,
 )
 from goldspan.cli.output import check_outputs, check_part, emit_json, print_result, steps, warn
+from goldspan.crowd.atomic import NewPlaces, write_text
+from goldspan.errors import InputError
+from goldspan.money import from_micro
 
 if TYPE_CHECKING:
     from goldspan.campaign.inputs import CampaignInputs
@@ -195,7 +198,6 @@ def restore(
       goldspan restore monday.sqlite again/
     """
     check_part("store")
-    from goldspan.crowd.atomic import NewPlaces
     from goldspan.store import restore_ledger
 
     place = Path(out) / STORE
@@ -288,7 +290,6 @@ def forget(
 
 def _check_there(place: Place) -> None:
     """Reject a place without a campaign; create nothing."""
-    from goldspan.errors import InputError
     from goldspan.store import open_ledger
 
     if place.store is None and not Path(place.address).is_file():
@@ -347,8 +348,6 @@ def _confirm(question: str, *, yes: bool) -> None:
 
 def _id_of(ledger: SqlLedger, who: str) -> str | None:
     """Return the id of somebody; None if they were forgotten, or are not known."""
-    from goldspan.errors import InputError
-
     try:
         found = ledger.about(who)["id"]
     except InputError:  # `SqlLedger.forget` says what to do
@@ -359,7 +358,6 @@ def _id_of(ledger: SqlLedger, who: str) -> str | None:
 def _check_paid(inputs: CampaignInputs, ledger: SqlLedger, worker: str) -> None:
     """Reject forgetting somebody whose answers earned more than was sent to the provider."""
     from goldspan.campaign.clock import CampaignClock
-    from goldspan.money import from_micro
     from goldspan.store.erasing import UnsettledError
     from goldspan.web.people import People
     from goldspan.web.providers.payments import PaymentQueue
@@ -397,8 +395,6 @@ def _files(out: Path, who: str, pseudonym: str, *, dry: bool) -> Iterator[str]:
 
 def _rename(path: Path, who: str, pseudonym: str) -> bool:
     """Put a pseudonym in place of an id in the first column of a table; whether all are gone."""
-    from goldspan.crowd.atomic import write_text
-
     rows = list(csv.reader(io.StringIO(path.read_text(encoding="utf-8"), newline="")))
     buffer = io.StringIO()
     names = {who: pseudonym, f"'{who}": pseudonym}
@@ -438,6 +434,4 @@ def _words(told: Mapping[str, Any], *, dry: bool) -> str:
 
 
 def _amount(what: str, n: int) -> str:
-    from goldspan.money import from_micro
-
     return f"{what} {from_micro(n)}" if what in {"paid", "bonuses"} else f"{n} {what}"
