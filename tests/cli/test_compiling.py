@@ -2,29 +2,25 @@
 
 from __future__ import annotations
 
-import io
 import os
 import shutil
 import subprocess
 import sys
-from types import SimpleNamespace
 
 import pytest
 
 from campaign.tiny import SPANS, inputs_of, plan_of, write_spans
-from goldspan import protocols
 from goldspan.aggregation.registry import METHODS
 from goldspan.campaign import preflight, read_plan
-from goldspan.cli import output
-from goldspan.cli.output import TEXT, CompileNotice
+from goldspan.cli.output import COMPILING
 from goldspan.selection import selectors
 from test_docs import ROOT
 
 GOLDSPAN = [sys.executable, "-c", "from goldspan.cli import main; main()"]
 COMPILE = """
 import numpy as np
-from goldspan.cli.output import notice
-with notice.shown():
+from goldspan.cli.output import compiling_shown
+with compiling_shown():
     from goldspan.tagger.kernels import dot
     print(dot(np.ones(3), np.ones(3)), dot(np.ones(4), np.ones(4)))
 """
@@ -43,7 +39,7 @@ def test_the_first_run_says_once_that_it_compiles_and_the_next_one_does_not(tmp_
         subprocess.run([sys.executable, "-c", COMPILE], capture_output=True, text=True, env=env)
         for _ in range(2)
     )
-    assert (first.stdout, first.stderr) == ("3.0 4.0\n", f"{TEXT}\n")
+    assert (first.stdout, first.stderr) == ("3.0 4.0\n", f"{COMPILING}\n")
     assert (second.stdout, second.stderr) == ("3.0 4.0\n", "")
 
 
@@ -60,7 +56,7 @@ def test_environments_share_what_was_compiled_as_long_as_nothing_it_is_made_of_c
         done = subprocess.run([sys.executable, "-c", COMPILE], capture_output=True, text=True,
                               env=env, check=True)  # fmt: skip
         assert done.stdout == "3.0 4.0\n"
-        return TEXT in done.stderr
+        return COMPILING in done.stderr
 
     assert compiles("one")
     assert not compiles("other")
@@ -74,71 +70,8 @@ def test_checking_a_plan_compiles_nothing(tmp_path):
     cache = tmp_path / "cache"
     for plan in ("campaign.toml", "serve.toml"):
         done = run(cache, "plan", "check", str(ROOT / "examples" / plan))
-        assert TEXT not in done.stderr
+        assert COMPILING not in done.stderr
     assert not list(cache.rglob("*.nbi"))
-
-
-class Terminal(io.StringIO):
-    """Standard error, as if it were a terminal."""
-
-    def isatty(self):
-        return True
-
-
-@pytest.fixture
-def terminal(monkeypatch):
-    made = Terminal()
-    monkeypatch.setattr(output, "sys", SimpleNamespace(stderr=made))
-    return made
-
-
-def test_a_terminal_shows_how_long_it_takes_and_then_that_it_is_done(terminal, monkeypatch):
-    now = [100.0]
-    monkeypatch.setattr(output.time, "monotonic", lambda: now[0])
-    with CompileNotice().shown():
-        protocols.tell(begins=True)
-        terminal_sees(terminal, f"\r{TEXT} 0 s")
-        now[0] += 7
-        terminal_sees(terminal, f"\r{TEXT} 7 s")
-        protocols.tell(begins=True)  # a kernel within
-        protocols.tell(begins=False)
-        now[0] += 5
-        protocols.tell(begins=False)
-        terminal_sees(terminal, f"\r{TEXT} 12 s")
-        now[0] += 100  # nothing is compiled
-        terminal_sees(terminal, "next run has them")
-    *_, last = terminal.getvalue().split("\r\x1b[K")
-    assert last == "Compiled numerical kernels in 12 s; the next run has them.\n"
-    protocols.tell(begins=True)  # nobody listens any more
-    assert terminal.getvalue().endswith(last)
-
-
-def terminal_sees(terminal, text):
-    """Wait for a text by a clock that no test stops."""
-    for _ in range(6000):
-        if text in terminal.getvalue():
-            return
-        output.threading.Event().wait(0.01)
-    pytest.fail(f"{text!r} is not in {terminal.getvalue()!r}")
-
-
-def test_beside_a_progress_bar_it_is_one_plain_line(terminal):
-    notice = CompileNotice()
-    with notice.shown(), notice.beside_another_display():
-        for _ in range(3):
-            protocols.tell(begins=True)
-            protocols.tell(begins=False)
-    assert terminal.getvalue() == f"{TEXT}\n"
-
-
-def test_a_bar_that_begins_takes_the_line_away(terminal):
-    notice = CompileNotice()
-    with notice.shown():
-        protocols.tell(begins=True)
-        terminal_sees(terminal, TEXT)
-        with notice.beside_another_display():
-            assert terminal.getvalue().endswith("\r\x1b[K")
-        protocols.tell(begins=False)
 
 
 @pytest.mark.parametrize("rule", sorted(preflight.ANY_METHOD))

@@ -8,7 +8,8 @@ The module of a command is imported when the command is called, and not for the 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, MutableMapping
+from collections.abc import Iterator, Mapping
+from functools import cache
 from importlib import import_module
 from typing import Annotated, Any
 
@@ -17,7 +18,7 @@ from typer.core import TyperGroup
 
 from goldspan import __version__
 from goldspan.cli.commands import Command
-from goldspan.cli.output import leave_quietly, notice, warn
+from goldspan.cli.output import compiling_shown, leave_quietly, warn
 from goldspan.errors import GoldspanError
 
 GROUPS: dict[str, dict[str, tuple[str, str]]] = {
@@ -86,6 +87,7 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
     },
 }
 """The commands as `--help` lists them: the module of `goldspan.cli` and a summary of each."""
+_TABLE = {name: one for group in GROUPS.values() for name, one in group.items()}
 _INTERRUPTED = "goldspan: interrupted; nothing half-written is left behind"
 
 
@@ -102,40 +104,32 @@ def _epilog(name: str) -> str | None:
     return None
 
 
-class _Loaded(MutableMapping[str, Any]):
+@cache
+def _command(name: str) -> Any:
+    """Return a command, or a group of commands, of its module; KeyError of no command."""
+    home, summary = _TABLE[name]
+    module, _, attribute = home.partition(":")
+    attribute = attribute or name.replace("-", "_")
+    found = getattr(import_module(f"goldspan.cli.{module}"), attribute)
+    if not isinstance(found, typer.Typer):
+        function, found = found, typer.Typer(add_completion=False, rich_markup_mode=None)
+        found.command(name, cls=Command, short_help=summary, epilog=_epilog(name))(function)
+    command = typer.main.get_command(found)
+    command.name = name
+    return command
+
+
+class _Loaded(Mapping[str, Any]):
     """The commands by name, each built from its module when it is looked up."""
 
-    def __init__(self) -> None:
-        self.table = {name: one for group in GROUPS.values() for name, one in group.items()}
-        self.built: dict[str, Any] = {}
-
     def __getitem__(self, name: str) -> Any:
-        if name not in self.built:
-            home, summary = self.table[name]
-            module, _, attribute = home.partition(":")
-            attribute = attribute or name.replace("-", "_")
-            found = getattr(import_module(f"goldspan.cli.{module}"), attribute)
-            if not isinstance(found, typer.Typer):
-                function, found = found, typer.Typer(add_completion=False, rich_markup_mode=None)
-                register = found.command(
-                    name, cls=Command, short_help=summary, epilog=_epilog(name)
-                )
-                register(function)
-            self.built[name] = typer.main.get_command(found)
-            self.built[name].name = name
-        return self.built[name]
-
-    def __setitem__(self, name: str, command: Any) -> None:
-        self.built[name] = command
-
-    def __delitem__(self, name: str) -> None:
-        del self.table[name]
+        return _command(name)
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self.table)
+        return iter(_TABLE)
 
     def __len__(self) -> int:
-        return len(self.table)
+        return len(_TABLE)
 
 
 class _Commands(TyperGroup):
@@ -143,7 +137,7 @@ class _Commands(TyperGroup):
 
     def __init__(self, **attributes: Any) -> None:
         super().__init__(**attributes)
-        self.commands = _Loaded()
+        self.commands: Any = _Loaded()
 
     def list_commands(self, ctx: Any) -> list[str]:
         """Return the names, without building the commands."""
@@ -217,7 +211,7 @@ def main(commands: typer.Typer = app) -> None:
 
 def _run(commands: typer.Typer) -> int | str | None:
     try:
-        with notice.shown():
+        with compiling_shown():
             commands()
     except SystemExit as end:
         return end.code

@@ -27,7 +27,7 @@ from goldspan.cli.options import (
     flag,
     told_of_damage,
 )
-from goldspan.cli.output import check_part, emit_json, notice, plural, print_result, say, warn
+from goldspan.cli.output import check_part, emit_json, plural, print_result, say, warn
 from goldspan.crowd.atomic import NewPlaces
 from goldspan.errors import InputError, MissingExtraError
 from goldspan.money import MICRO, from_micro
@@ -478,10 +478,7 @@ def shown(status: Status, *, quiet: bool) -> Iterator[Display]:
 
     console = Console(stderr=True)
     look: dict[str, Any] = {"console": console, "refresh_per_second": 4, "transient": True}
-    with (
-        notice.beside_another_display(),
-        live.Live(get_renderable=lambda: draw(status), **look),
-    ):
+    with live.Live(get_renderable=lambda: draw(status), **look):
         yield Live(status, console)
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -19,7 +20,6 @@ from goldspan.cli.options import (
     at_campaign,
     flag,
     option,
-    told_of_damage,
 )
 from goldspan.cli.output import check_part, key_values, listed, print_result, table
 from goldspan.crowd.atomic import NewPlaces
@@ -28,9 +28,9 @@ from goldspan.money import from_micro, to_micro
 
 if TYPE_CHECKING:
     from goldspan.campaign.inputs import CampaignInputs
-    from goldspan.store import SqlLedger
     from goldspan.store.programs import Message
     from goldspan.web import Auth, ServerSettings
+    from goldspan.web.people import People
     from goldspan.web.providers.payments import PaymentQueue, PaymentRequest
     from goldspan.web.providers.registry import Provider
     from goldspan.web.security.access import Token
@@ -92,14 +92,15 @@ def invite(
         chosen = [_make_reviewer(auth, settings, name, days) for name in judges]
         made = auth.links.make(names, days) if names else []
         urls = [(link, settings.address(f"/w/{token}")) for link, token in made]
-        every = auth.links.all() if show else []
         if written is not None:
             _write_mails(written, inputs, known, urls)
-        known_reviewers = list(map(_facts_reviewer, auth.reviewers.all())) if show else []
-    facts = {
-        "made": [{**_facts_invite(link), "url": url} for link, url in urls],
+        links = [_facts_link(one.worker, one) for one in auth.links.all()] if show else []
+        every = auth.reviewers.all() if show else []
+        known_reviewers = [_facts_link(one.name, one, "reviewer") for one in every]
+    facts: dict[str, Any] = {
+        "made": [{**_facts_link(link.worker, link), "url": url} for link, url in urls],
         "revoked": gone,
-        "links": [_facts_invite(link) for link in every],
+        "links": links,
     }
     if judges or known_reviewers:
         facts |= {"reviewers": chosen or known_reviewers}
@@ -109,8 +110,8 @@ def invite(
     ]
     lines += [f"{one['reviewer']}\t{one['url']}" for one in chosen]
     lines += [f"{name} is revoked" for name in gone]
-    lines += [_table_invite(every)] if show else []
-    lines += [_table_reviewers(known_reviewers)] if known_reviewers else []
+    lines += [_table_links(links)] if show else []
+    lines += [_table_links(known_reviewers, "reviewer")] if known_reviewers else []
     print_result(facts, lines, as_json=json)
 
 
@@ -119,18 +120,13 @@ def open_auth(
     place: Place, public_url: str | None = None
 ) -> Iterator[tuple[CampaignInputs, Auth, ServerSettings]]:
     """Open the store and the secret of a campaign that was begun."""
-    from dataclasses import replace
+    with place.opened() as (planned, ledger):
+        from goldspan.campaign.clock import CampaignClock
+        from goldspan.web import Auth, ServerSettings, load_keys
+        from goldspan.web.opening import with_id
 
-    from goldspan.campaign.clock import CampaignClock, wall_clock
-    from goldspan.web import Auth, ServerSettings, load_keys
-    from goldspan.web.opening import open_store, with_id
-
-    inputs = place.inputs()
-    place.check_served()
-    settings = ServerSettings(load_keys(place.out))
-    with open_store(inputs, place.out, place.store, wall_clock()) as ledger:
-        settings = replace(settings, clock=CampaignClock(ledger))
-        inputs = with_id(inputs, ledger, settings.clock())
+        settings = ServerSettings(load_keys(place.out), clock=CampaignClock(ledger))
+        inputs = with_id(planned, ledger, settings.clock())
         auth = Auth.of(ledger, inputs.key, settings)
         url = public_url or auth.links.place() or settings.public_url
         yield inputs, auth, settings.at(url)
@@ -175,39 +171,21 @@ def _make_reviewer(auth: Auth, settings: ServerSettings, name: str, days: float)
     from goldspan.web.security.access import REVIEW
 
     made, text = auth.reviewers.make(name, [REVIEW], days)
-    return {**_facts_reviewer(made), "url": settings.address(f"/r/{text}")}
+    return {**_facts_link(name, made, "reviewer"), "url": settings.address(f"/r/{text}")}
 
 
-def _facts_reviewer(one: Token) -> dict[str, Any]:
+def _facts_link(name: str, one: Link | Token, whose: str = "worker") -> dict[str, Any]:
     return {
-        "id": one.id, "reviewer": one.name, "issued": _day(one.issued),
-        "expires": _day(one.expires), "revoked": one.revoked,
+        "id": one.id, whose: name, "issued": _day(one.issued), "expires": _day(one.expires),
+        "revoked": one.revoked,
     }  # fmt: skip
 
 
-def _table_reviewers(every: list[dict[str, Any]]) -> str:
-    rows = [["reviewer", "id", "made", "expires", ""]]
-    for one in every:
+def _table_links(links: list[dict[str, Any]], whose: str = "worker") -> str:
+    rows = [[whose, "id", "made", "expires", ""]]
+    for one in links:
         gone = "revoked" if one["revoked"] else ""
-        rows.append([one["reviewer"], one["id"], one["issued"], one["expires"], gone])
-    return table(rows)
-
-
-def _facts_invite(link: Link) -> dict[str, Any]:
-    return {
-        "id": link.id,
-        "worker": link.worker,
-        "issued": _day(link.issued),
-        "expires": _day(link.expires),
-        "revoked": link.revoked,
-    }
-
-
-def _table_invite(every: list[Link]) -> str:
-    rows = [["worker", "id", "made", "expires", ""]]
-    for one in every:
-        gone = "revoked" if one.revoked else ""
-        rows.append([one.worker, one.id, _day(one.issued), _day(one.expires), gone])
+        rows.append([one[whose], one["id"], one["issued"], one["expires"], gone])
     return table(rows)
 
 
@@ -222,15 +200,6 @@ def _day(time: int) -> str:
 
 
 EVERYBODY = "all"
-
-
-class _Desk(NamedTuple):
-    """The campaign, and the queue of its payment requests."""
-
-    inputs: CampaignInputs
-    ledger: SqlLedger
-    provider: Provider
-    queue: PaymentQueue
 
 
 @at_campaign
@@ -269,17 +238,24 @@ def payments(
     """
     names = {"approve": listed(approve, "--approve"), "reject": listed(reject, "--reject")}
     amounts = key_values(bonus, "--bonus ann=1.50")
-    if (names["reject"] or amounts) and not reason.strip():
+    reason = reason.strip()
+    if (names["reject"] or amounts) and not reason:
         raise typer.BadParameter("a rejection and a bonus need a reason: --reason")
-    check_part("server")
-    with _open(place) as desk:
-        written = [_reopen(desk, name) for name in listed(retry, "--retry") or []]
-        written += [_approve(desk, name) for name in _everybody(desk, names["approve"])]
-        written += [_reject(desk, name, reason, category) for name in names["reject"] or []]
-        written += [_bonus(desk, name, amount, reason) for name, amount in amounts.items()]
-        written += _earned(desk) if earned else []
-        done = _send(desk) if send else 0
-        requests = desk.queue.requests()
+    with _open(place) as (people, provider, queue):
+        written = listed(retry, "--retry") or []
+        for name in written:
+            queue.reopen(name)
+        chosen = provider.workers() if names["approve"] == [EVERYBODY] else names["approve"] or []
+        written += [queue.approve(name, provider.about(name)) for name in chosen]
+        for name in names["reject"] or []:
+            provider.check_rejection(reason, category)
+            written.append(queue.reject(name, provider.about(name), reason, category))
+        for name, amount in amounts.items():
+            micro = to_micro(amount, "a bonus")
+            written.append(queue.bonus(name, provider.about(name), micro, reason))
+        written += _earned(people, provider, queue) if earned else []
+        done = _send(provider, queue) if send else 0
+        requests = queue.requests()
     lines = [f"queued: {name}" for name in written]
     lines += [f"done: {done}"] if send else []
     if show or not (written or send):
@@ -290,22 +266,18 @@ def payments(
 
 
 @contextmanager
-def _open(place: Place) -> Iterator[_Desk]:
-    from goldspan.campaign.clock import open_clock, wall_clock
-    from goldspan.web.opening import open_store
-    from goldspan.web.providers.payments import PaymentQueue
-    from goldspan.web.providers.registry import open_provider
+def _open(place: Place) -> Iterator[tuple[People, Provider, PaymentQueue]]:
+    """Open a campaign, its provider, and the queue of its payment requests."""
+    with place.opened() as (inputs, ledger):
+        from goldspan.campaign.clock import open_clock
+        from goldspan.web.people import People
+        from goldspan.web.providers.payments import PaymentQueue
+        from goldspan.web.providers.registry import open_provider
 
-    inputs = place.inputs()
-    place.check_served()
-    with (
-        told_of_damage(place.address),
-        open_store(inputs, place.out, place.store, wall_clock()) as ledger,
-    ):
         ledger.check_facts()
         clock = open_clock(ledger, _settling(inputs))
         provider = open_provider(inputs.plan, ledger, clock)
-        yield _Desk(inputs, ledger, provider, PaymentQueue(ledger, clock))
+        yield People(inputs, ledger), provider, PaymentQueue(ledger, clock)
 
 
 def _settling(inputs: CampaignInputs) -> int:
@@ -316,46 +288,21 @@ def _settling(inputs: CampaignInputs) -> int:
     return round(60_000 * minutes) if isinstance(minutes, int | float) else 0
 
 
-def _everybody(desk: _Desk, names: list[str] | None) -> list[str]:
-    return desk.provider.workers() if names == [EVERYBODY] else names or []
-
-
-def _reopen(desk: _Desk, name: str) -> str:
-    desk.queue.reopen(name)
-    return name
-
-
-def _approve(desk: _Desk, worker: str) -> str:
-    return desk.queue.approve(worker, desk.provider.about(worker))
-
-
-def _reject(desk: _Desk, worker: str, why: str, category: str) -> str:
-    desk.provider.check_rejection(why.strip(), category)
-    return desk.queue.reject(worker, desk.provider.about(worker), why.strip(), category)
-
-
-def _bonus(desk: _Desk, worker: str, amount: str, why: str) -> str:
-    about = desk.provider.about(worker)
-    return desk.queue.bonus(worker, about, to_micro(amount, "a bonus"), why.strip())
-
-
-def _earned(desk: _Desk) -> list[str]:
-    from goldspan.web.people import People
-
-    people, written = People(desk.inputs, desk.ledger), []
-    for worker in desk.provider.workers():
-        owed = desk.provider.owed(worker, people[worker].earned)
-        written.append(desk.queue.earned(worker, desk.provider.about(worker), owed))
+def _earned(people: People, provider: Provider, queue: PaymentQueue) -> list[str]:
+    written = []
+    for worker in provider.workers():
+        owed = provider.owed(worker, people[worker].earned)
+        written.append(queue.earned(worker, provider.about(worker), owed))
     return [name for name in written if name is not None]
 
 
-def _send(desk: _Desk) -> int:
+def _send(provider: Provider, queue: PaymentQueue) -> int:
     from goldspan.web.providers.payments import send_all
 
-    sender = desk.provider.sender()
+    sender = provider.sender()
     if sender is None:
-        raise InputError(f"provider.name is {desk.provider.name!r}, to which nothing can be sent")
-    return send_all(desk.queue, sender)
+        raise InputError(f"provider.name is {provider.name!r}, to which nothing can be sent")
+    return send_all(queue, sender)
 
 
 def _facts_payments(request: PaymentRequest) -> dict[str, Any]:
@@ -417,7 +364,6 @@ def add(
 
       goldspan tokens add campaign.toml nightly-export --scopes progress,results --days 365 --json
     """
-    check_part("server")
     with open_auth(place) as (_, auth, _):
         token, text = auth.tokens.make(name, listed(scopes, "--scopes") or [], days)
     lines = [f"{token.id}: {', '.join(token.scopes)}, until {_day(token.expires)}",
@@ -434,7 +380,6 @@ def list_(place: Place, json: AsJson = False) -> None:
 
       goldspan tokens list campaign.toml
     """
-    check_part("server")
     with open_auth(place) as (_, auth, _):
         rows = [{**_facts(one), "holds": one.holds} for one in auth.tokens.all()]
     head = ["name", "id", "scopes", "made", "expires", "last used", ""]
@@ -456,7 +401,6 @@ def revoke(place: Place, name: TokenId, json: AsJson = False) -> None:
 
       goldspan tokens revoke campaign.toml 7d0c5a2e41f34f0b9f3a6f2c8e1b4d55
     """
-    check_part("server")
     with open_auth(place) as (_, auth, _):
         auth.tokens.revoke(name)
     print_result({"revoked": name}, [f"{name} is revoked"], as_json=json)
@@ -464,11 +408,7 @@ def revoke(place: Place, name: TokenId, json: AsJson = False) -> None:
 
 def _facts(token: Token) -> dict[str, Any]:
     used = None if token.used is None else _day(token.used)
-    return {
-        "id": token.id, "name": token.name, "scopes": list(token.scopes),
-        "issued": _day(token.issued), "expires": _day(token.expires), "revoked": token.revoked,
-        "used": used,
-    }  # fmt: skip
+    return {**_facts_link(token.name, token, "name"), "scopes": list(token.scopes), "used": used}
 
 
 # --------------------------------------------------------------------------------------------------
@@ -493,20 +433,15 @@ def webhooks(
 
       goldspan webhooks campaign.toml --retry 17 --json
     """
-    check_part("server")
-    from functools import partial
+    with place.opened() as (inputs, ledger):
+        from goldspan.campaign.clock import open_clock
+        from goldspan.store import programs
+        from goldspan.web.webhooks import SHOWN
 
-    from goldspan.campaign.clock import open_clock, wall_clock
-    from goldspan.store import programs
-    from goldspan.web.opening import open_store
-    from goldspan.web.webhooks import SHOWN
-
-    inputs = place.inputs()
-    place.check_served()
-    with open_store(inputs, place.out, place.store, wall_clock()) as ledger:
         now, hooks = open_clock(ledger)(), [hook.called for hook in inputs.plan.webhooks]
         for number in retry or []:
-            if not ledger.transact(now, partial(programs.send_again, number=number, hooks=hooks)):
+            again = partial(programs.send_again, number=number, hooks=hooks)
+            if not ledger.transact(now, again):
                 raise InputError(
                     f"no webhook of the plan has a message {number} that was not taken"
                 )

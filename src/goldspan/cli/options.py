@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from goldspan.campaign.inputs import CampaignInputs
     from goldspan.crowd import Crowd
     from goldspan.crowd.options import Option
+    from goldspan.store import SqlLedger
 
 Function = Callable[..., None]
 MORE = f"{RARE} options"
@@ -383,7 +384,7 @@ class Place:
             check_provider(plan)
         return read_inputs(plan, folder)
 
-    def check_served(self) -> None:
+    def check_served(self, *, has_secret: bool = True) -> None:
         """Reject a place without a campaign or without the server's secret; create nothing."""
         from goldspan.store import open_ledger
         from goldspan.web.settings import FILE as SECRET
@@ -400,11 +401,26 @@ class Place:
         except InputError as error:
             error.add_note(start)
             raise
-        if not (os.environ.get(VARIABLE) or (Path(self.out) / SECRET).is_file()):
+        if has_secret and not (os.environ.get(VARIABLE) or (Path(self.out) / SECRET).is_file()):
             raise InputError(
                 f"{self.out} holds no {SECRET}, the server's secret, and links signed by another "
                 f"would not work; {start}"
             )
+
+    @contextmanager
+    def opened(self, *, has_secret: bool = True) -> Iterator[tuple[CampaignInputs, SqlLedger]]:
+        """Open the store of a campaign that was begun."""
+        check_part("server")
+        from goldspan.campaign.clock import wall_clock
+        from goldspan.web.opening import open_store
+
+        inputs = self.inputs()
+        self.check_served(has_secret=has_secret)
+        with (
+            told_of_damage(self.address),
+            open_store(inputs, self.out, self.store, wall_clock()) as ledger,
+        ):
+            yield inputs, ledger
 
     def command(self, words: Sequence[str]) -> str:
         """Return a command on the campaign, without the password of a database."""

@@ -27,7 +27,7 @@ from goldspan.cli.options import (
     option,
     told_of_damage,
 )
-from goldspan.cli.output import check_part, notice, plural, print_result, warn
+from goldspan.cli.output import check_part, plural, print_result, warn
 from goldspan.crowd.atomic import NewPlaces
 from goldspan.errors import GoldspanError, InputError
 
@@ -152,7 +152,6 @@ def serve(
         print_result(facts, server.greeting(facts), as_json=json)
         sys.stdout.flush()  # links must be seen now, also where the output is a file
         server.start(stack)
-        stack.enter_context(notice.beside_another_display())  # the log
         if processes == 1:
             server.serve(listening)
         else:

@@ -260,14 +260,9 @@ def forget(
         raise typer.BadParameter("give a WORKER or --expired, not both")
     if show and worker is None:
         raise typer.BadParameter("--show takes a WORKER")
-    check_part("server")
-    from goldspan.campaign.clock import wall_clock
-    from goldspan.store.erasing import UnsettledError
-    from goldspan.web.opening import open_store
+    with place.opened(has_secret=False) as (inputs, ledger):
+        from goldspan.store.erasing import UnsettledError
 
-    inputs = place.inputs()
-    _check_there(place)
-    with open_store(inputs, place.out, place.store, wall_clock()) as ledger:
         if show:
             emit_json(ledger.about(str(worker)))
             return
@@ -286,18 +281,6 @@ def forget(
     lines = (_words(one, dry=dry_run) for one in told)
     nobody = ["nobody is to be forgotten yet"]
     print_result({"dry_run": dry_run, "people": told}, lines if told else nobody, as_json=json)
-
-
-def _check_there(place: Place) -> None:
-    """Reject a place without a campaign; create nothing."""
-    from goldspan.store import open_ledger
-
-    if place.store is None and not Path(place.address).is_file():
-        raise InputError(
-            f"{place.out} holds no campaign: there is no {STORE} in it; give the --out and "
-            f"--store that `goldspan serve {place.plan}` was started with"
-        )
-    open_ledger(place.address).close()
 
 
 def _forget(
