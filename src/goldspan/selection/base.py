@@ -43,13 +43,7 @@ def as_seed(random_state: int | np.random.Generator | None) -> int:
 
 
 def order_of(keys: NDArray[np.uint64], seed: int, use: str) -> NDArray[np.int64]:
-    """Return items in a random order, int64 [n_items]; of ties the first comes first.
-
-    >>> keys = np.array([7, 3, 9], np.uint64)
-    >>> order, other = order_of(keys, 0, "ties"), order_of(keys[::-1], 0, "ties")
-    >>> keys[order].tolist() == keys[::-1][other].tolist()
-    True
-    """
+    """Return items in a random order, int64 [n_items]; of ties the first comes first."""
     # keys uint64 [n_items]
     mixed = (keys ^ np.uint64(hash64(f"{seed}\0{use}"))) * STEP
     mixed = (mixed ^ (mixed >> np.uint64(31))) * STEP

@@ -145,11 +145,7 @@ class Incidence:
 
     @classmethod
     def of_sets(cls, items: Iterable[Iterable[int]], n_values: int | None = None) -> Incidence:
-        """Make it of a collection of values per item.
-
-        >>> Incidence.of_sets([{0, 2}, [1]]).counts.tolist()
-        [1, 1, 1]
-        """
+        """Make it of a collection of values per item."""
         rows = [list(row) for row in items]
         bounds = np.concatenate([[0], np.cumsum([len(row) for row in rows], dtype=np.int64)])
         ids = np.array([value for row in rows for value in row], np.int64)

@@ -215,12 +215,7 @@ def cover(
     ranks: NDArray[np.int64],  # [n_items], items by rank: of equals the first is picked
     is_out: NDArray[np.bool_] | None = None,  # [n_items], items that cannot be picked
 ) -> Picks:
-    """Pick items greedily.
-
-    >>> one = Incidence.of_sets([{0, 1}, {1, 2, 3}, {0}])
-    >>> cover(one, Wanted(), Spending(most=3), np.arange(3)).item.tolist()
-    [1, 0]
-    """
+    """Pick items greedily."""
     out = np.zeros(items.n_items, np.bool_) if is_out is None else is_out.copy()
     start = np.zeros(items.n_values, np.int64) if wanted.counts is None else wanted.counts
     found = _levels(items, wanted, spending, ranks, out.copy(), start)

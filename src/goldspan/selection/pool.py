@@ -208,11 +208,7 @@ Made = TypeVar("Made")
 
 
 class OnDemand(Sequence[Made], Generic[Made]):
-    """A sequence whose members are made when they are asked for: a million of them take no room.
-
-    >>> OnDemand(3, str)[1:]
-    ['1', '2']
-    """
+    """A sequence whose members are made when they are asked for: a million of them take no room."""
 
     def __init__(self, length: int, make: Callable[[int], Made]) -> None:
         self._length, self._make = length, make
@@ -247,13 +243,7 @@ def _string(values: pa.Array, place: int) -> str:
 
 
 class Places(Mapping[str, int]):
-    """The index of every item by its id: sorted hashes, 16 bytes an item.
-
-    >>> ids = pa.array(["a", "b"])
-    >>> places = Places(ids, keys_of(ids))
-    >>> places["b"], places.get("c"), list(places)
-    (1, None, ['a', 'b'])
-    """
+    """The index of every item by its id: sorted hashes, 16 bytes an item."""
 
     def __init__(self, item_ids: pa.Array, keys: NDArray[np.uint64]) -> None:
         self._ids = item_ids
@@ -455,11 +445,6 @@ class PoolBuilder:
 
     Words, texts and ids go into Arrow arrays block by block: a Python object per token would take
     some twenty times the room of the file.
-
-    >>> builder = PoolBuilder()
-    >>> builder.add("a", ["Rome", "falls"], [0, 5], "Rome falls")
-    >>> builder.build().words(0)
-    ['Rome', 'falls']
     """
 
     def __init__(self) -> None:

@@ -83,13 +83,7 @@ def read_pool(
     otherwise: str = "fine",
     max_decompressed: int | str | None = None,
 ) -> PoolFile:
-    r"""Read a pool.
-
-    >>> read_pool(b"Rome is old.\nIt rains.\n", "text").pool.n_tokens.tolist()
-    [4, 3]
-    >>> read_pool(b"id,sentence,source\na,Rome's old,web\n", "table").pool.words(0)
-    ['Rome', "'", 's', 'old']
-    """
+    """Read a pool."""
     if tokens is not None and tokens not in CUTS:
         raise UnknownNameError("rule for tokens", tokens, CUTS)
     names = {"text": text, "id": id, "document": document}
@@ -170,11 +164,7 @@ def not_lines(file: Source) -> tuple[str, str] | None:
 
 
 def read_errors(source: Any) -> dict[str, float]:
-    r"""Read where a model is wrong: a CSV table with a column item, and one called error.
-
-    >>> read_errors(b"item,error\nD1,0.5\nD2,0\n")
-    {'D1': 0.5, 'D2': 0.0}
-    """
+    """Read where a model is wrong: a CSV table with a column item, and one called error."""
     file = open_source(source)
     rows, is_guarded = csv.DictReader(io.StringIO(file.text.value)), is_marked(file.text.value)
     names = [name.strip().lower() for name in rows.fieldnames or []]

@@ -25,11 +25,7 @@ _HINT = "it must look like mnlp or coverage(w=2, weights=none)"
 
 
 def get_selector(name: str, **params: Any) -> Selector:
-    """Make a rule by its name.
-
-    >>> get_selector("coverage", w=2).get_params()["w"]
-    2
-    """
+    """Make a rule by its name."""
     place = SELECTORS[name][0] if name in SELECTORS else plugins("goldspan.selectors").get(name)
     if place is None:
         raise UnknownNameError("rule", name, [*SELECTORS, *plugins("goldspan.selectors")])
@@ -39,11 +35,7 @@ def get_selector(name: str, **params: Any) -> Selector:
 
 
 def read_selector(text: Any) -> Selector:
-    """Read a rule or a schedule.
-
-    >>> read_selector("coverage, then mnlp, 10% random").name
-    'schedule'
-    """
+    """Read a rule or a schedule."""
     if isinstance(text, Selector):
         return text
     if len(clauses(str(text))) == 1:
@@ -55,11 +47,7 @@ def read_selector(text: Any) -> Selector:
 
 
 def read_rule(text: str) -> Selector:
-    """Read a single rule.
-
-    >>> read_rule("margin(top=3)").name
-    'margin'
-    """
+    """Read a single rule."""
     name, bracket, rest = text.strip().partition("(")
     name = name.strip()
     if not name or (bracket and not rest.endswith(")")):
@@ -80,11 +68,7 @@ def read_rule(text: str) -> Selector:
 
 
 def clauses(text: str) -> list[str]:
-    """Cut a text at its commas, but not within brackets.
-
-    >>> clauses("coverage(w=2, order=capped), then mnlp")
-    ['coverage(w=2, order=capped)', 'then mnlp']
-    """
+    """Cut a text at its commas, but not within brackets."""
     found, depth = [""], 0
     for character in text:
         depth += (character == "(") - (character == ")")

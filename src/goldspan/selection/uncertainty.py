@@ -177,11 +177,7 @@ class Ranked(Selector):
 
 
 def fill(order: NDArray[np.int64], spending: Spending) -> NDArray[np.int64]:
-    """Take items in order while the budget lasts, leaving out what does not fit.
-
-    >>> fill(np.arange(3), Spending(3, np.array([2.0, 9.0, 1.0]), 4.0)).tolist()
-    [0, 2]
-    """
+    """Take items in order while the budget lasts, leaving out what does not fit."""
     if spending.spend is None:
         return order[: spending.most]
     spend = spending.spend[order].tolist()

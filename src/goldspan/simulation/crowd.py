@@ -73,11 +73,7 @@ def get_worker(name: str) -> type[SimulatedWorker]:
 
 
 def signature(kind: type[SimulatedWorker]) -> str:
-    """Write the arguments of a kind of worker with their defaults.
-
-    >>> signature(get_worker("misses"))
-    'misses(p, type=None)'
-    """
+    """Write the arguments of a kind of worker with their defaults."""
     words = [
         one.name if one.is_required else f"{one.name}={one.default}" for one in arguments(kind)
     ]
@@ -328,9 +324,6 @@ def shares(weights: Floats, per_item: int) -> Floats:
     """Return the share of items that every worker answers, float64 [n_workers], summing up to k.
 
     Who would have to answer more than all items answers all, and leaves the rest to the others.
-
-    >>> shares(np.array([6.0, 1.0, 1.0]), 2).tolist()
-    [1.0, 0.5, 0.5]
     """
     found = np.zeros(len(weights))
     open_ = weights > 0

@@ -76,12 +76,7 @@ def score_confidence(
     written_right: ArrayLike,  # bool [n_tokens], whether the written tag is the true one
     n_labels: int,  # Number of tags: a constant confidence spreads the rest over the others
 ) -> ConfidenceScore:
-    """Measure confidences.
-
-    >>> found = score_confidence("span", [0.9, 0.8, 0.3], [1, 1, 0], [0.9], [True], 2)
-    >>> round(found.ece, 3), round(found.brier, 3), found.auroc
-    (0.2, 0.047, 1.0)
-    """
+    """Measure confidences."""
     sure, right = np.asarray(confidence, np.float64), np.asarray(is_right, np.float64)
     share = float(right.mean()) if len(right) else float("nan")
     tokens = np.asarray(true_probs, np.float64)

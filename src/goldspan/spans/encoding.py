@@ -92,11 +92,7 @@ ALIASES = {"IOB1": "IOB", "IOB2": "BIO", "BIOES": "IOBES", "BIOUL": "BILOU", "BM
 
 
 def get_encoding(name: str | Encoding) -> Encoding:
-    """Find an encoding by its name or an alias, in any case.
-
-    >>> get_encoding("bioes").name
-    'IOBES'
-    """
+    """Find an encoding by its name or an alias, in any case."""
     if isinstance(name, Encoding):
         return name
     key = name.upper() if isinstance(name, str) else ""

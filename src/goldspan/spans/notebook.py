@@ -87,11 +87,7 @@ def hue_of(number: int) -> int:
 
 
 def block(title: str, facts: Sequence[str], *parts: str) -> str:
-    """Return a title, a line of facts, and what is shown below them.
-
-    >>> block("Crowd", ["2 items", "a < b"])
-    '<div><p><b>Crowd</b> · 2 items · a &lt; b</p></div>'
-    """
+    """Return a title, a line of facts, and what is shown below them."""
     line = " · ".join([f"<b>{escape(title)}</b>", *map(escape, facts)])
     return f"<div><p>{line}</p>{''.join(parts)}</div>"
 
@@ -132,9 +128,6 @@ def marked(text: str, spans: Iterable[MarkedSpan]) -> Html:
     """Return a text with its spans marked in colour, each with its label and confidence.
 
     A long text ends after `MOST_CHARACTERS`, or after the span that holds that place.
-
-    >>> "<i>" in marked("<i>", [MarkedSpan(0, 3, "X", 0)])
-    False
     """
     parts, place = [], 0
     for span in spans:
@@ -169,9 +162,5 @@ def _cell(value: Any) -> str:
 
 
 def counted(n: int, word: str) -> str:
-    """Return a number of things.
-
-    >>> counted(1, "item"), counted(1200, "item")
-    ('1 item', '1,200 items')
-    """
+    """Return a number of things."""
     return f"{n:,} {word}{'' if n == 1 else 's'}"

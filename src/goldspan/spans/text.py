@@ -172,11 +172,7 @@ def locate(text: str, tokens: Sequence[str]) -> list[tuple[int, int]]:
 
 
 def token_bounds(text: str, tokens: Sequence[str], starts: Sequence[int]) -> list[tuple[int, int]]:
-    """Return the bounds of tokens that begin at given places.
-
-    >>> token_bounds("to be", ["to", "be"], [0, 3])
-    [(0, 2), (3, 5)]
-    """
+    """Return the bounds of tokens that begin at given places."""
     if len(starts) != len(tokens):
         raise InputError(f"{len(starts)} token starts for {len(tokens)} tokens")
     bounds = [(a, a + len(token)) for a, token in zip(starts, tokens, strict=True)]

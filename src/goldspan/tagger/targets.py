@@ -58,11 +58,7 @@ def is_partial(items: Sequence[Sequence[Known]]) -> bool:
 
 
 def is_unknown(item: Sequence[Known]) -> bool:
-    """Return whether nothing is known of an item, which has tokens.
-
-    >>> is_unknown([None, None]), is_unknown([None, "O"]), is_unknown([])
-    (True, False, False)
-    """
+    """Return whether nothing is known of an item, which has tokens."""
     return len(item) > 0 and all(tag is None for tag in item)
 
 
