@@ -77,12 +77,6 @@ def test_taggers_disagree_by_the_mean_of_their_tokens(taggers):
     assert found.gain[0] == pytest.approx(total / 4)
 
 
-def test_alike_members_agree_on_everything(taggers):
-    for name in ("vote", "committee-kl"):
-        found = select_items([["Kestrel", "Bay"], ["x"]], name, model=[taggers[0]] * 3)
-        assert found.gain == pytest.approx([0, 0], abs=1e-12)
-
-
 @pytest.mark.parametrize("model", [A, [A], "ab"])
 def test_one_model_is_no_committee(model):
     with pytest.raises(InputError, match="at least two models"):

@@ -122,18 +122,6 @@ def test_fewer_picks_are_the_beginning_of_more():
     assert few.item.tolist() == more.item.tolist()[:7]
 
 
-def test_another_seed_breaks_ties_otherwise_and_the_same_one_alike():
-    matrix = matrix_of(random_items(np.random.default_rng(0), 60, 20, 4))
-    rule = get_selector("coverage-paper")
-    found = [rule.select(matrix, n=10, random_state=s).item.tolist() for s in (1, 1, 2)]
-    assert found[0] == found[1] != found[2]
-
-
-def test_values_of_a_sparse_matrix_are_named_by_column():
-    found = select_items(csr_matrix(np.eye(3)[:1]), "coverage-paper")
-    assert found.why == ("level 1: column 0",)
-
-
 def test_empty_texts_are_left_out():
     assert select_items([["a"], [], ["b"]], "random").item.tolist() in ([0, 2], [2, 0])
 

@@ -7,7 +7,6 @@ import pytest
 from naive_greedy import random_items
 from scipy.sparse import csr_matrix
 
-from goldspan.errors import InputError
 from goldspan.selection import select_items
 from goldspan.selection.schedule import get_selector
 
@@ -121,8 +120,3 @@ def test_coverage_told_what_is_wrong_is_greedy_with_these_weights(seed, use):
         assert gain == pytest.approx(open_[item]) == pytest.approx(max(open_.values()))
         covered[items.row(item)] += 1
         out[item] = True
-
-
-def test_the_power_is_a_number_that_is_not_negative():
-    with pytest.raises(InputError, match="errors must be a number"):
-        get_selector("margin", errors=-1).select(["a"], model=np.full((1, 2), 0.5))

@@ -91,13 +91,6 @@ def test_scores_of_sequences_are_those_of_all_paths_written_out(name, tagger):
         assert scores[n] == pytest.approx(by_hand(name, tagger, text.split()), **close)
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_the_most_unsure_come_first(name, tagger, crowd):
-    found = get_selector(name, by_cost=False).select(crowd, model=tagger, n=20)
-    assert (np.diff(found.gain) <= 0).all()
-    assert found.gain[0] > 0
-
-
 def test_an_hmm_is_a_tagger_too(crowd):
     some = crowd.select_items(np.arange(30))
     model = HMM().fit(some.tokens_list, crowd.tagset.decode(some.gold_tagged))
@@ -235,12 +228,3 @@ def test_spans_need_a_tagger_with_spans(tagger):
 def test_parameters_out_of_range_are_refused(params):
     with pytest.raises(InputError, match="must be a number"):
         get_selector("margin", **params).select(np.eye(4), model=PROBS)
-
-
-def test_a_score_that_is_no_number_is_refused():
-    class Broken:
-        def predict_proba(self, rows):
-            return np.array([[np.nan, np.nan]] * len(rows))
-
-    with pytest.raises(InputError, match="add up to 1"):
-        select_items(np.eye(2), "margin", model=Broken())

@@ -229,11 +229,6 @@ def test_copiers_need_a_source_and_no_circle(team, message):
         simulate_crowd(random_truth(n_items=2), team)
 
 
-def test_two_may_copy_from_one():
-    team = {"a": "acc", "b": "copier(a)", "c": "drift(copier(a), copier(b))"}
-    assert simulate_crowd(random_truth(n_items=2), team).n_workers == 3
-
-
 def test_a_sudden_drift_changes_at_its_moment():
     truth = random_truth(n_items=2000)
     crowd = simulate_crowd(

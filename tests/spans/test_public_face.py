@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
-
 import goldspan.spans
 
 
@@ -21,10 +19,3 @@ def test_the_public_names_are_sorted_and_exist():
     functions = [name for name in names if name[0].islower()]
     assert names == [*sorted(constants), *sorted(classes), *sorted(functions)]
     assert all(hasattr(goldspan.spans, name) for name in names)
-
-
-def test_every_public_function_and_class_says_what_it_does():
-    for name in goldspan.spans.__all__:
-        value = getattr(goldspan.spans, name)
-        if callable(value):
-            assert inspect.getdoc(value), name

@@ -63,13 +63,6 @@ def test_there_are_as_many_entities_as_published(sentences, part):
     assert sum(len(parse(tags, "IOB1")) for tags in _column(sentences, "ner")) == SIZES[part][1]
 
 
-@every_part
-def test_the_array_path_finds_as_many_entities(sentences, part):
-    codec = Codec.from_types(["LOC", "MISC", "ORG", "PER"], "IOB")
-    tagged = codec.encode(_column(sentences, "ner"))
-    assert len(find_spans(tagged, codec, "raise")) == SIZES[part][1]
-
-
 @pytest.mark.parametrize("column", ["ner", "chunk"])
 @every_part
 def test_the_distributed_tags_are_well_formed_iob(sentences, column):
@@ -97,11 +90,6 @@ def test_bio_becomes_the_distributed_iob_token_for_token(sentences, column):
     assert convert(given, "BIO", "IOB") == _joined(sentences, column)
 
 
-def test_sentences_are_converted_one_by_one_as_well(data):
-    for sentence in _sentences(data / "conll2003" / "testa.tsv.gz"):
-        assert convert(sentence["ner"], "IOB", "BIO") == sentence["ner_bio"]
-
-
 @pytest.mark.parametrize("column", ["ner", "chunk"])
 @every_part
 def test_the_array_path_converts_a_whole_corpus(sentences, column):
@@ -111,12 +99,6 @@ def test_the_array_path_converts_a_whole_corpus(sentences, column):
     tagged = source.encode(given)
     codes = write_codes(find_spans(tagged, source), tagged.offsets, target)
     assert target.decode(tagged._replace(codes=codes)) == _column(sentences, f"{column}_bio")
-
-
-@pytest.mark.parametrize("encoding", ["IOBES", "BILOU", "BMEWO"])
-def test_every_encoding_holds_the_same_entities(data, encoding):
-    given = _joined(_sentences(data / "conll2003" / "testa.tsv.gz"), "ner")
-    assert parse(convert(given, "IOB", encoding), encoding, "raise") == parse(given, "IOB")
 
 
 @every_part

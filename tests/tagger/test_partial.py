@@ -102,20 +102,6 @@ def test_the_objective_is_that_of_the_enumeration(hard, scale):
     np.testing.assert_allclose(gradient, merged.join(shaped), atol=1e-9)
 
 
-def test_the_gradient_agrees_with_finite_differences():
-    rng = np.random.default_rng(5)
-    features = random_features(rng)
-    targets = Targets.of_allowed(features, 6, allowed_tags(KNOWN, BIO), WEIGHT)
-    merged, masks = Merged.of(features, 6), Masks.of(BIO, hard=True)
-    vector, _ = random_point(merged, 0.5, rng)
-    objective = Objective(merged, targets.merged(merged), masks, 0.3, Serial(), bias=True)
-    gradient = objective(vector)[1].copy()
-    for i in range(len(vector)):
-        step = 1e-5 * (np.arange(len(vector)) == i)
-        slope = (objective(vector + step)[0] - objective(vector - step)[0]) / 2e-5
-        assert gradient[i] == pytest.approx(slope, abs=1e-5)
-
-
 def test_known_tokens_far_from_what_the_model_believes_are_done_with_logarithms():
     """A hundred tokens whose second tag, alone allowed at the end, is ever less likely."""
     n = 100

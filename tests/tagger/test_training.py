@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numba
 import numpy as np
 import pycrfsuite
@@ -333,19 +331,6 @@ def test_hard_masks_never_train_what_the_encoding_forbids():
     assert CRF(templates=["word"], hard=False).fit(X, y).n_repaired_ == 0
 
 
-def test_the_minimiser_finds_the_valley_of_rosenbrock():
-    from goldspan.tagger.crf import minimise
-
-    def rosenbrock(x):
-        a, b = x
-        value = (1 - a) ** 2 + 100 * (b - a * a) ** 2
-        return value, np.array([2 * (a - 1) - 400 * a * (b - a * a), 200 * (b - a * a)])
-
-    found = minimise(rosenbrock, np.array([-1.2, 1.0]), tol=0.0)
-    np.testing.assert_allclose(found.x, [1, 1], atol=1e-5)
-    assert found.n_evaluations < 100
-
-
 def test_scaled_coordinates_make_a_narrow_valley_round():
     def bowl(x):
         return float(x**2 @ curvature) / 2, curvature * x
@@ -356,54 +341,6 @@ def test_scaled_coordinates_make_a_narrow_valley_round():
     assert scaled.trace[-1] < 1e-20
     np.testing.assert_allclose(scaled.x, 0.0, atol=1e-9)
     assert plain.trace[-1] > 1e-4
-
-
-@pytest.mark.parametrize("values", ["ones", "positive", "signed"])
-def test_the_scale_is_the_fourth_root_of_what_the_docstring_says(values):
-    rng = np.random.default_rng(5)
-    n_items, n_features, c2 = 30, 8, 0.3
-    features = random_features(rng, rng.integers(0, 6, n_items), n_features)
-    if values != "ones":
-        sizes = rng.uniform(0.5, 2.0, len(features.ids))
-        sizes *= rng.choice([-1, 1], len(sizes)) if values == "signed" else 1
-        features = replace(features, values=sizes)
-    weight = rng.uniform(0, 2, n_items)
-    clamp = np.where(np.arange(n_items) < 10, weight, 0.0)
-    per_token, clamped = (np.repeat(w, np.diff(features.offsets)) for w in (weight, clamp))
-    probs = rng.dirichlet(np.full(J, 0.2), features.n_tokens) * (per_token - clamped)[:, None]
-    steps = rng.uniform(0, 3, (J, J))
-    soft = Targets.of_marginals(features, n_features, probs, steps, weight)
-    known = Clamp(np.ones((features.n_tokens, J), np.bool_), clamp)
-    targets = Targets(soft.counts, weight, (known,))
-
-    merged = Merged.of(features, n_features)
-    matrix = np.zeros((features.n_tokens, len(merged.root)))
-    token = np.repeat(np.arange(features.n_tokens), np.diff(merged.features.bounds))
-    entries = merged.features.values if values != "ones" else 1.0
-    np.add.at(matrix, (token, merged.features.ids), entries)
-    one = per_token.sum() / np.count_nonzero(per_token)
-    prior = soft.counts.start + steps.sum(axis=0) + one
-    prior /= prior.sum()
-    wanted = Weights.zeros(len(merged.root), J)
-    n, n_known = per_token.sum(), (per_token - clamped).sum()
-    for j in range(J):
-        share = matrix.T @ probs[:, j] + one * prior[j]
-        share /= matrix.T @ (per_token - clamped) + one
-        share = np.full(len(share), prior[j]) if values == "signed" else share
-        variance = np.maximum(share * (1 - share), module.LEAST_VARIANCE)
-        moment = np.zeros(len(share))
-        np.add.at(moment, merged.features.ids, per_token[token] * np.square(entries))
-        wanted.state[:, j] = moment * merged.root**2 * variance
-    for part, counts, own in [
-        (wanted.start, soft.counts.start, prior),
-        (wanted.step, steps, np.outer(prior, prior)),
-        (wanted.end, soft.counts.end, prior),
-    ]:
-        share = (counts + one * own) / (n_known + one)
-        part[:] = one + n * share * (1 - share)
-    masks = Masks.of(BIO, hard=False)
-    scale = module.Objective(merged, targets.merged(merged), masks, c2, Serial(), bias=True).scale
-    np.testing.assert_allclose(scale**4, wanted.vector + 2 * c2, rtol=1e-9)
 
 
 def test_where_tokens_stand_alone_the_scale_is_the_curvature_at_the_shares():

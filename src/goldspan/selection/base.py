@@ -432,28 +432,17 @@ class Described:
 
 @dataclass(frozen=True, eq=False)
 class Task:
-    """What a rule is to pick from.
-
-    Attributes:
-        pool: The items.
-        described: Their attribute–value pairs.
-        known: What is labelled already, and where a model is wrong.
-        limits: What may be spent.
-        is_out: bool [n_items], items that cannot be picked: labelled, empty, or picked already.
-        model: A tagger, a classifier, probabilities, a list of such, or None.
-        runner: Where to work.
-        seed: Of everything random.
-        picked: int64 [n], items that other rules picked for the same batch.
-    """
+    """What a rule is to pick from."""
 
     pool: Pool
-    described: Described
-    known: Known
-    limits: Limits
-    is_out: NDArray[np.bool_]
-    model: Any
+    described: Described  # The items' attribute–value pairs
+    known: Known  # What is labelled already, and where a model is wrong
+    limits: Limits  # What may be spent
+    is_out: NDArray[np.bool_]  # [n_items], what cannot be picked: labelled, empty, picked already
+    model: Any  # A tagger, a classifier, probabilities, a list of such, or None
     runner: Runner
-    seed: int
+    seed: int  # Of everything random
+    # Items that other rules picked for the same batch
     picked: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
 
     def ranks(self, use: str = "ties") -> NDArray[np.int64]:

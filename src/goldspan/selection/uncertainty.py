@@ -269,11 +269,11 @@ class Uncertainty(Ranked):
     needs_model: ClassVar[bool] = True
 
     @abstractmethod
-    def of_labels(self, probs: Floats) -> Floats:
+    def _of_labels(self, probs: Floats) -> Floats:
         """Return the scores of items, float64 [n], from probabilities, float64 [n, n_labels]."""
 
     @abstractmethod
-    def of_sequences(self, tagger: Tagger, text: Text) -> Floats:
+    def _of_sequences(self, tagger: Tagger, text: Text) -> Floats:
         """Return the scores of items from a tagger, float64 [n_items]."""
 
     def _scores(self, task: Task, index: NDArray[np.int64]) -> Floats:
@@ -283,9 +283,9 @@ class Uncertainty(Ranked):
             raise InputError(f"{self.name} asks one model: for several take vote or committee-kl")
         if is_tagger(task.model):
             return by_blocks(
-                task.model, task.pool, index, lambda text: self.of_sequences(task.model, text)
+                task.model, task.pool, index, lambda text: self._of_sequences(task.model, text)
             )
-        return self.of_labels(class_probs(task.model, task.pool, index))
+        return self._of_labels(class_probs(task.model, task.pool, index))
 
 
 class LeastConfidence(Uncertainty):
@@ -298,12 +298,10 @@ class LeastConfidence(Uncertainty):
 
     name = "least-confidence"
 
-    def of_labels(self, probs: Floats) -> Floats:
-        """1 - max P."""
+    def _of_labels(self, probs: Floats) -> Floats:
         return np.asarray(1 - probs.max(axis=1))
 
-    def of_sequences(self, tagger: Tagger, text: Text) -> Floats:
-        """1 - P(best path)."""
+    def _of_sequences(self, tagger: Tagger, text: Text) -> Floats:
         return np.asarray(-np.expm1(path_log_probs(tagger, text, 1)[:, 0]))
 
 
@@ -312,14 +310,12 @@ class Margin(Uncertainty):
 
     name = "margin"
 
-    def of_labels(self, probs: Floats) -> Floats:
-        """1 - difference of the two largest."""
+    def _of_labels(self, probs: Floats) -> Floats:
         best = np.sort(probs, axis=1)[:, ::-1]
         second = best[:, 1] if best.shape[1] > 1 else 0.0
         return np.asarray(1 - (best[:, 0] - second))
 
-    def of_sequences(self, tagger: Tagger, text: Text) -> Floats:
-        """The same of the two best paths."""
+    def _of_sequences(self, tagger: Tagger, text: Text) -> Floats:
         best = np.exp(path_log_probs(tagger, text, 2))
         return np.asarray(1 - (best[:, 0] - best[:, 1]))
 
@@ -329,12 +325,10 @@ class Entropy(Uncertainty):
 
     name = "entropy"
 
-    def of_labels(self, probs: Floats) -> Floats:
-        """- sum P ln P."""
+    def _of_labels(self, probs: Floats) -> Floats:
         return np.asarray(entr(probs).sum(axis=1))
 
-    def of_sequences(self, tagger: Tagger, text: Text) -> Floats:
-        """Of all paths."""
+    def _of_sequences(self, tagger: Tagger, text: Text) -> Floats:
         return np.asarray(np.maximum(0.0, tagger.tag(text, least=np.inf).entropy))
 
 
@@ -346,12 +340,10 @@ class Mnlp(Uncertainty):
 
     name = "mnlp"
 
-    def of_labels(self, probs: Floats) -> Floats:
-        """- ln max P, for items of one label."""
+    def _of_labels(self, probs: Floats) -> Floats:
         return np.asarray(-np.log(probs.max(axis=1)))
 
-    def of_sequences(self, tagger: Tagger, text: Text) -> Floats:
-        """- ln P(best path) / tokens."""
+    def _of_sequences(self, tagger: Tagger, text: Text) -> Floats:
         lengths = np.maximum(1, np.diff(text.offsets))
         return np.asarray(-path_log_probs(tagger, text, 1)[:, 0] / lengths)
 
@@ -361,12 +353,10 @@ class TokenEntropy(Uncertainty):
 
     name = "token-entropy"
 
-    def of_labels(self, probs: Floats) -> Floats:
-        """The entropy, for items of one label."""
+    def _of_labels(self, probs: Floats) -> Floats:
         return np.asarray(entr(probs).sum(axis=1))
 
-    def of_sequences(self, tagger: Tagger, text: Text) -> Floats:
-        """Mean of the marginals' entropies."""
+    def _of_sequences(self, tagger: Tagger, text: Text) -> Floats:
         found = tagger.tag(text, least=np.inf)
         return token_means(entr(np.clip(found.probs, 0, 1)).sum(axis=1), found.offsets)
 
@@ -384,12 +374,10 @@ class SpanChange(Uncertainty):
     name = "span-change"
     by_cost: bool = True
 
-    def of_labels(self, probs: Floats) -> Floats:  # noqa: ARG002 - refused whatever they are
-        """Refuse."""
+    def _of_labels(self, probs: Floats) -> Floats:  # noqa: ARG002 - refused whatever they are
         raise InputError("span-change counts spans: it needs a tagger (mnlp and margin do not)")
 
-    def of_sequences(self, tagger: Tagger, text: Text) -> Floats:
-        """Sum over the spans."""
+    def _of_sequences(self, tagger: Tagger, text: Text) -> Floats:
         from goldspan.tagger.decoding import spans_with_confidence
 
         if tagger.codec_.rules.is_plain:
@@ -420,7 +408,7 @@ class Committee(Ranked):
     needs_model: ClassVar[bool] = True
 
     @abstractmethod
-    def disagreement(self, probs: Floats) -> Floats:
+    def _disagreement(self, probs: Floats) -> Floats:
         """Return it from probabilities."""
         # probs float64 [n_models, n, n_labels]; returns float64 [n], not negative
 
@@ -432,13 +420,13 @@ class Committee(Ranked):
             )
         every = [class_probs(model, task.pool, index) for model in models]
         names = [_labels(model, probs) for model, probs in zip(models, every, strict=True)]
-        return self.disagreement(_aligned(every, names))
+        return self._disagreement(_aligned(every, names))
 
     def _of_text(self, taggers: list[Tagger], text: Text) -> Floats:
         alone = replace(text, group=None)
         found = [one.tag(text if one.documents_ else alone, least=np.inf) for one in taggers]
         probs = _aligned([one.probs for one in found], [list(t.codec_.tags) for t in taggers])
-        return token_means(self.disagreement(probs), found[0].offsets)
+        return token_means(self._disagreement(probs), found[0].offsets)
 
 
 class Vote(Committee):
@@ -451,8 +439,8 @@ class Vote(Committee):
 
     name = "vote"
 
-    def disagreement(self, probs: Floats) -> Floats:
-        """Entropy of the shares of votes; a model votes for its likeliest label."""
+    def _disagreement(self, probs: Floats) -> Floats:
+        # Entropy of the shares of votes; a model votes for its likeliest label.
         n_labels = probs.shape[2]
         votes = np.eye(n_labels)[probs.argmax(axis=2)]
         return np.asarray(entr(votes.mean(axis=0)).sum(axis=1))
@@ -463,8 +451,7 @@ class CommitteeKl(Committee):
 
     name = "committee-kl"
 
-    def disagreement(self, probs: Floats) -> Floats:
-        """Mean of KL(P_m || mean P)."""
+    def _disagreement(self, probs: Floats) -> Floats:
         found = rel_entr(probs, probs.mean(axis=0)).sum(axis=2).mean(axis=0)
         return np.asarray(np.maximum(0.0, found))
 

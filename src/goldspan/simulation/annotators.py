@@ -301,10 +301,10 @@ class SpanHabit(Habit):
     def change(self, codes: Codes, work: Assignment) -> Codes:
         """Change the spans."""
         spans = find_spans(Tagged(codes, work.offsets), work.context.codec)
-        return write_codes(self.alter(spans, work), work.offsets, work.context.codec)
+        return write_codes(self._alter(spans, work), work.offsets, work.context.codec)
 
     @abstractmethod
-    def alter(self, spans: SpanArray, work: Assignment) -> SpanArray:
+    def _alter(self, spans: SpanArray, work: Assignment) -> SpanArray:
         """Change spans, which are sorted by place; their numbers are drawn at their start."""
 
     def happens(self, spans: SpanArray, work: Assignment) -> NDArray[np.bool_]:
@@ -347,8 +347,7 @@ class Misses(SpanHabit):
     type: str | None = None
     name = "misses"
 
-    def alter(self, spans: SpanArray, work: Assignment) -> SpanArray:
-        """Leave out spans."""
+    def _alter(self, spans: SpanArray, work: Assignment) -> SpanArray:
         hit = self.happens(spans, work) & _of_type(spans, self.type, work.context.codec)
         return spans.take(~hit)
 
@@ -370,8 +369,7 @@ class Invents(SpanHabit):
         if not context.codec.types:
             raise InputError("invents: the tag set has no type of span")
 
-    def alter(self, spans: SpanArray, work: Assignment) -> SpanArray:
-        """Add spans."""
+    def _alter(self, spans: SpanArray, work: Assignment) -> SpanArray:
         free = ~covered(spans, len(work.truth))
         start = np.flatnonzero(free & (work.draws.per_token("whether") < self.p))
         types = work.context.codec.types
@@ -401,8 +399,7 @@ class WrongType(SpanHabit):
         if self.p > 0 and len(context.codec.types) < 2:
             raise InputError("wrong_type: there is only one type of span, and no wrong one")
 
-    def alter(self, spans: SpanArray, work: Assignment) -> SpanArray:
-        """Change types."""
+    def _alter(self, spans: SpanArray, work: Assignment) -> SpanArray:
         types = work.context.codec.types
         hit = self.happens(spans, work) & _of_type(spans, self.type, work.context.codec)
         step = pick(work.draws.per_token("which")[spans.start], len(types) - 1)
@@ -493,8 +490,7 @@ class Early(SpanHabit):
     tokens: Annotated[int, Whole(1)] = 1
     name = "early"
 
-    def alter(self, spans: SpanArray, work: Assignment) -> SpanArray:
-        """Move starts."""
+    def _alter(self, spans: SpanArray, work: Assignment) -> SpanArray:
         room = spans.start - _last_ends(spans, work)
         shift = np.minimum(room, self.tokens)
         return replace(spans, start=spans.start - self.happens(spans, work) * shift)
@@ -511,8 +507,7 @@ class Late(SpanHabit):
     tokens: Annotated[int, Whole(1)] = 1
     name = "late"
 
-    def alter(self, spans: SpanArray, work: Assignment) -> SpanArray:
-        """Move ends."""
+    def _alter(self, spans: SpanArray, work: Assignment) -> SpanArray:
         room = _next_starts(spans, work) - spans.end
         shift = np.minimum(room, self.tokens)
         return replace(spans, end=spans.end + self.happens(spans, work) * shift)
@@ -543,8 +538,8 @@ class Merges(SpanHabit):
     gap: Annotated[int, Whole(0)] = 1
     name = "merges"
 
-    def alter(self, spans: SpanArray, work: Assignment) -> SpanArray:
-        """Join spans; p is per pair of neighbours, and several may become one."""
+    def _alter(self, spans: SpanArray, work: Assignment) -> SpanArray:
+        # Join spans; p is per pair of neighbours, and several may become one.
         if not len(spans):
             return spans
         near = np.zeros(len(spans), np.bool_)
@@ -561,8 +556,8 @@ class Splits(SpanHabit):
 
     name = "splits"
 
-    def alter(self, spans: SpanArray, work: Assignment) -> SpanArray:
-        """Cut spans; both parts have the span's type."""
+    def _alter(self, spans: SpanArray, work: Assignment) -> SpanArray:
+        # Cut spans; both parts have the span's type.
         inner = spans.end - spans.start - 1
         cut = np.flatnonzero(self.happens(spans, work) & (inner > 0))
         first = spans.start[cut]

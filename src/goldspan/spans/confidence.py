@@ -84,24 +84,23 @@ def score_confidence(
     least = np.argsort(sure, kind="stable")[:n_least]
     accuracy = _mean(np.asarray(written_right, np.float64))
     steady = np.full(len(sure), share)
-    constant = {
-        "ece": calibration_error(steady, right),
-        "least_sure_ece": calibration_error(steady[least], right[least]),
-        "brier": _mean((steady - right) ** 2),
-        "log_loss": log_loss(steady, right),
-        "auroc": auroc(steady, right),
-        "cross_entropy": _spread_entropy(accuracy, n_labels),
-    }
+
+    def measures(confidence: NDArray[np.float64]) -> dict[str, float]:
+        return {
+            "ece": calibration_error(confidence, right),
+            "least_sure_ece": calibration_error(confidence[least], right[least]),
+            "brier": _mean((confidence - right) ** 2),
+            "log_loss": log_loss(confidence, right),
+            "auroc": auroc(confidence, right),
+        }
+
+    constant = {**measures(steady), "cross_entropy": _spread_entropy(accuracy, n_labels)}
     return ConfidenceScore(
         unit=unit,
         n=len(sure),
         right=share,
         mean=_mean(sure),
-        ece=calibration_error(sure, right),
-        least_sure_ece=calibration_error(sure[least], right[least]),
-        brier=_mean((sure - right) ** 2),
-        log_loss=log_loss(sure, right),
-        auroc=auroc(sure, right),
+        **measures(sure),
         n_tokens=len(tokens),
         cross_entropy=_mean(-np.log(np.clip(tokens, LEAST_PROB, 1))),
         constant=constant,

@@ -6,7 +6,7 @@ All functions take codes as int16 [n_tokens], or [n_tokens, n_workers] with one 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Literal, get_args
 
 import numpy as np
@@ -41,21 +41,13 @@ def check_policy(policy: str) -> str:
 
 @dataclass(frozen=True, eq=False)
 class SpanArray:
-    """Spans of a corpus as parallel arrays, sorted by worker, then by place.
+    """Spans of a corpus as parallel arrays [n_spans], sorted by worker, then by place."""
 
-    Attributes:
-        start: int64 [n_spans], first token, counted through the whole corpus.
-        end: int64 [n_spans], one past the last token.
-        type: int16 [n_spans], index into `Codec.types`.
-        item: int32 [n_spans], the item that the span is in.
-        worker: int32 [n_spans], the column; 0 for one-dimensional codes.
-    """
-
-    start: NDArray[np.int64]
-    end: NDArray[np.int64]
-    type: NDArray[np.int16]
-    item: NDArray[np.int32]
-    worker: NDArray[np.int32]
+    start: NDArray[np.int64]  # First token, counted through the whole corpus
+    end: NDArray[np.int64]  # One past the last token
+    type: NDArray[np.int16]  # Index into `Codec.types`
+    item: NDArray[np.int32]  # The item that the span is in
+    worker: NDArray[np.int32]  # The column; 0 for one-dimensional codes
 
     def __len__(self) -> int:
         """Count the spans."""
@@ -63,13 +55,7 @@ class SpanArray:
 
     def take(self, which: NDArray[np.bool_] | NDArray[np.intp]) -> SpanArray:
         """Select spans by a mask or by their indices."""
-        return SpanArray(
-            self.start[which],
-            self.end[which],
-            self.type[which],
-            self.item[which],
-            self.worker[which],
-        )
+        return SpanArray(*(getattr(self, one.name)[which] for one in fields(self)))
 
 
 def token_flags(tagged: Tagged, codec: Codec) -> NDArray[np.uint8]:
@@ -146,17 +132,11 @@ def find_spans(tagged: Tagged, codec: Codec, policy: str = "conlleval") -> SpanA
 
 @dataclass(frozen=True, eq=False)
 class ErrorArray:
-    """Faults of a corpus against the rules of its encoding.
+    """Faults of a corpus against the rules of its encoding, as parallel arrays [n_faults]."""
 
-    Attributes:
-        position: int64 [n_faults], the token at fault, counted through the whole corpus.
-        kind: uint8 [n_faults], one bit of `pairs.FAULT_KINDS`.
-        worker: int32 [n_faults], the column; 0 for one-dimensional codes.
-    """
-
-    position: NDArray[np.int64]
-    kind: NDArray[np.uint8]
-    worker: NDArray[np.int32]
+    position: NDArray[np.int64]  # The token at fault, counted through the whole corpus
+    kind: NDArray[np.uint8]  # One bit of `FAULT_KINDS`
+    worker: NDArray[np.int32]  # The column; 0 for one-dimensional codes
 
     def __len__(self) -> int:
         """Count the faults."""

@@ -515,16 +515,12 @@ class FeatureMap:
 
     def _codes(self, text: Text, raw: Mapping[str, pa.Array]) -> list[NDArray[np.int64]]:
         """Return the code of every template at every token, int64 [n_tokens]; 0 for none."""
-        place = np.arange(text.n_tokens)
-        item = np.repeat(np.arange(len(text.offsets) - 1), np.diff(text.offsets))
-        first, last = text.offsets[:-1][item], text.offsets[1:][item]
         plain = {name: self._known(name, column) for name, column in raw.items()}
         shifted: dict[Part, NDArray[np.int64]] = {}
         for part in dict.fromkeys(part for t in self.templates for part in t.parts):
-            at = place + part.place
-            inside = plain[part.name][np.clip(at, 0, max(0, text.n_tokens - 1))]
-            outside = np.where(at < first, BEFORE, AFTER)
-            shifted[part] = np.where((at < first) | (at >= last), outside, inside)
+            at, before, after = _moved(text, part.place)
+            outside = np.where(before, BEFORE, AFTER)
+            shifted[part] = np.where(before | after, outside, plain[part.name][at])
         codes = []
         for template in self.templates:
             code = np.zeros(text.n_tokens, np.int64)
@@ -557,25 +553,32 @@ class FeatureMap:
         ids = np.full((text.n_tokens, len(self.templates)), -1, np.int32)
         raw = self._attributes(text)
         marks = np.array([hash64("\0start"), hash64("\0end")], np.uint64)
-        place = np.arange(text.n_tokens)
-        item = np.repeat(np.arange(len(text.offsets) - 1), np.diff(text.offsets))
-        first, last = text.offsets[:-1][item], text.offsets[1:][item]
         hashes = {name: _hashes(column) for name, column in raw.items()}
         for column, template in enumerate(self.templates):
             total = np.full(text.n_tokens, hash64(str(template)), np.uint64)
             present = np.ones(text.n_tokens, np.bool_)
             for part in template.parts:
-                at = place + part.place
+                at, before, after = _moved(text, part.place)
                 value, known = hashes[part.name]
-                inside = np.clip(at, 0, max(0, text.n_tokens - 1))
-                outside = (at < first) | (at >= last)
-                own = np.where(outside, np.where(at < first, *marks), value[inside])
-                present &= outside | known[inside]
+                outside = before | after
+                own = np.where(outside, np.where(before, *marks), value[at])
+                present &= outside | known[at]
                 total = (total ^ own) * np.uint64(0x9E3779B97F4A7C15)
                 total ^= total >> np.uint64(29)
             number = (total >> np.uint64(64 - self.hash_bits)).astype(np.int32)
             ids[:, column] = np.where(present, number, -1)
         return _sparse(text.offsets, ids)
+
+
+def _moved(
+    text: Text, place: int
+) -> tuple[NDArray[np.int64], NDArray[np.bool_], NDArray[np.bool_]]:
+    """Return the token so many places from every one, and which lie before and after its item."""
+    at = np.arange(text.n_tokens) + place
+    first, last = (
+        np.repeat(edge, np.diff(text.offsets)) for edge in (text.offsets[:-1], text.offsets[1:])
+    )
+    return np.clip(at, 0, max(0, text.n_tokens - 1)), at < first, at >= last
 
 
 def _sparse(offsets: NDArray[np.int64], ids: NDArray[np.int32]) -> Features:

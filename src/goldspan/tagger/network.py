@@ -150,11 +150,9 @@ class Network:
         import torch
 
         self.model.eval()
-        windows = self.pieces.windows(text)
         found = np.zeros((text.n_tokens, self.model.config.num_labels))
         with torch.inference_mode():
-            for batch in by_length(windows, SCORED_PIECES):
-                chosen = [windows[n] for n in batch]
+            for chosen in batches_of(self.pieces, text):
                 out, token = self.forward(chosen)
                 found[token] = out.float().cpu().numpy()
         return found
@@ -202,15 +200,20 @@ class OnnxNetwork:
 
     def logits(self, text: Text) -> Floats:
         """Score the tags of every word, float64 [n_tokens, J]."""
-        windows = self.pieces.windows(text)
         found = np.zeros((text.n_tokens, self.n_labels))
-        for batch in by_length(windows, SCORED_PIECES):
-            chosen = [windows[n] for n in batch]
+        for chosen in batches_of(self.pieces, text):
             ids, mask = padded(chosen, self.pad)
             [out] = self.session.run(["logits"], {"input_ids": ids, "attention_mask": mask})
             row, at, token = places(chosen)
             found[token] = out[row, at]
         return found
+
+
+def batches_of(pieces: Pieces, text: Text) -> Iterator[list[Window]]:
+    """Cut a text into windows, and yield those that are scored at once."""
+    windows = pieces.windows(text)
+    for batch in by_length(windows, SCORED_PIECES):
+        yield [windows[n] for n in batch]
 
 
 def padded(windows: Sequence[Window], pad: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -449,11 +452,9 @@ class FrozenEncoder:
     def _read(self, text: Text) -> Vector:
         import torch
 
-        windows = self.pieces.windows(text)
         found = np.zeros((text.n_tokens, self.model.config.hidden_size), np.float32)
         with torch.inference_mode():
-            for batch in by_length(windows, SCORED_PIECES):
-                chosen = [windows[n] for n in batch]
+            for chosen in batches_of(self.pieces, text):
                 ids, mask = padded(chosen, self.pad)
                 layers = self.model(
                     input_ids=torch.from_numpy(ids).to(self.device),
