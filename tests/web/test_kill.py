@@ -31,6 +31,7 @@ from goldspan.store.verify import faults_of
 from goldspan.web.opening import with_id
 from goldspan.web.settings import load_keys
 from goldspan.web.work import Tasks
+from web.loops import wait_until
 from web.serving import plan_file
 from web.working import Hand
 
@@ -62,12 +63,8 @@ class Servers:
         log = self.folder / "log"
         log.unlink(missing_ok=True)
         self.child = self.ask(words=["serve", *words, "--port", "0"], log=str(log))
-        for _ in range(3000):
-            said = log.read_text() if log.exists() else ""
-            if "Ctrl-C ends it" in said:
-                return said.split("at http://")[1].split()[0]
-            time.sleep(0.01)
-        raise AssertionError(said)
+        wait_until(lambda: log.exists() and "Ctrl-C ends it" in log.read_text())
+        return log.read_text().split("at http://")[1].split()[0]
 
     def kill(self) -> int:
         os.kill(self.child, signal.SIGKILL)

@@ -9,8 +9,6 @@ import signal
 import socket
 import ssl
 import subprocess
-import sys
-import time
 import urllib.request
 from contextlib import closing
 from pathlib import Path
@@ -21,26 +19,13 @@ from goldspan.errors import InputError
 from goldspan.web import ServerSettings
 from goldspan.web.running import HERE, read_proxies
 from goldspan.web.security.middleware import HEALTH
+from web.loops import wait_until
 from web.played import KEYS, Played
+from web.test_running import served
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "deploy.md"
 PATIENCE = 120
 """Seconds: machines are slow at times."""
-SERVER = """
-import sys
-from goldspan.web.running import listen, read_proxies, serve
-
-async def app(scope, receive, send):
-    await send({"type": "http.response.start", "status": 200, "headers": []})
-    await send({"type": "http.response.body", "body": scope["client"][0].encode()})
-
-with listen("127.0.0.1", 0) as listening:
-    print(listening.getsockname()[1], flush=True)
-    try:
-        serve(app, listening, read_proxies(sys.argv[1]))
-    except KeyboardInterrupt:
-        pass
-"""
 STRANGER, PROXY = "203.0.113.9", "10.1.2.3"
 
 
@@ -80,15 +65,12 @@ def test_what_is_not_an_address_is_rejected(given):
     ],
 )
 def test_the_header_counts_from_trusted_proxies_alone(trusted, header, seen):
-    words = [sys.executable, "-c", SERVER, trusted]
-    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as process:
-        try:
-            url = f"http://127.0.0.1:{int(process.stdout.readline())}"
-            asked = urllib.request.Request(url, headers={"X-Forwarded-For": header})
-            with urllib.request.urlopen(asked, timeout=PATIENCE) as answer:
-                assert answer.read().decode() == seen
-        finally:
-            process.send_signal(signal.SIGINT)
+    with served(f"trusted={trusted}") as port:
+        asked = urllib.request.Request(
+            f"http://127.0.0.1:{port}", headers={"X-Forwarded-For": header}
+        )
+        with urllib.request.urlopen(asked, timeout=PATIENCE) as answer:
+            assert answer.read().decode() == seen
 
 
 # Health
@@ -138,6 +120,14 @@ def free_port():
         return one.getsockname()[1]
 
 
+def is_open(port):
+    try:
+        socket.create_connection(("127.0.0.1", port)).close()
+    except OSError:
+        return False
+    return True
+
+
 def nginx_lines():
     """Return the lines of the page for nginx."""
     return re.search(r"^```nginx\n(.*?)^```", PAGE.read_text("utf-8"), re.MULTILINE | re.DOTALL)[1]
@@ -184,14 +174,7 @@ def test_the_requester_signs_in_through_nginx_by_https(tmp_path):
     nginx = subprocess.Popen(["nginx", "-c", str(conf), "-p", str(tmp_path)])
     try:
         context = ssl.create_default_context(cafile=str(tmp_path / "cert.pem"))
-        end = time.monotonic() + PATIENCE
-        while True:
-            try:
-                socket.create_connection(("127.0.0.1", port)).close()
-                break
-            except OSError:
-                assert time.monotonic() < end
-                time.sleep(0.1)
+        wait_until(lambda: is_open(port))
         line = http.client.HTTPSConnection("localhost", port, context=context, timeout=PATIENCE)
         with closing(line):
             line.request("GET", HEALTH)

@@ -24,10 +24,10 @@ from web.loops import run_loop
 SERVER = """
 import asyncio, sys
 from goldspan.web import running
-from goldspan.web.running import listen, serve
+from goldspan.web.running import listen, read_proxies, serve
 
-if len(sys.argv) > 1:
-    running.MOST_CONNECTIONS = int(sys.argv[1])
+options = dict(word.split("=") for word in sys.argv[1:])
+running.MOST_CONNECTIONS = int(options.get("most", running.MOST_CONNECTIONS))
 
 async def app(scope, receive, send):
     await asyncio.sleep(1 if scope["path"] == "/slow" else 0)
@@ -37,7 +37,7 @@ async def app(scope, receive, send):
 with listen("127.0.0.1", 0) as listening:
     print(listening.getsockname()[1], flush=True)
     try:
-        serve(app, listening)
+        serve(app, listening, read_proxies(options.get("trusted")))
     except KeyboardInterrupt:
         print("interrupted")
     finally:
@@ -98,9 +98,9 @@ def test_it_ends_what_is_going_on_when_it_is_told_to_stop(number):
 
 
 @contextmanager
-def served(most):
-    """Run a server of so many connections; give its port."""
-    words = [sys.executable, "-c", SERVER, str(most)]
+def served(*options):
+    """Run a server with options such as "most=20"; give its port."""
+    words = [sys.executable, "-c", SERVER, *options]
     process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
     try:
         yield int(process.stdout.readline())
@@ -149,7 +149,7 @@ def test_more_callers_than_are_served_are_told_503(tortured):
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if hard != resource.RLIM_INFINITY and hard < n_callers + 4 * most:
         pytest.skip(f"this system allows {hard} open files")
-    with served(most) as port:
+    with served(f"most={most}") as port:
         told = run_loop(ask, port, n_callers)
         tortured(n_callers)
         assert told["503"]
@@ -182,7 +182,7 @@ def test_a_hundred_slow_heads_keep_nobody_out(tortured):
         tortured(len(slow))
         return told
 
-    with served(2_000) as port:
+    with served("most=2000") as port:
         assert run_loop(hold, port) == {"200": 50}
 
 

@@ -15,35 +15,16 @@ from web.played import HOUR, KEYS, PASSWORD, Clock, Records
 
 
 @pytest.fixture
-def clock():
-    return Clock()
-
-
-@pytest.fixture
-def ledger():
-    return Records()
-
-
-@pytest.fixture
-def account(ledger, clock):
-    return Auth.of(ledger, "names-1", ServerSettings(KEYS, clock=clock)).account
+def account(auth):
+    return auth.account
 
 
 @pytest.fixture
 def watch(account, monkeypatch):
     """A clock of seconds that only goes forward, by which the account waits."""
-    found = Watch()
+    found = Clock(5)
     monkeypatch.setattr(account, "_delays", Delays(found))
     return found
-
-
-class Watch:
-    """Seconds, as a test says."""
-
-    now = 5.0
-
-    def __call__(self):
-        return self.now
 
 
 def guess(account, n, **known):

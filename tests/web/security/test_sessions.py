@@ -11,22 +11,7 @@ from goldspan.web.errors import Refused
 from goldspan.web.security import access as csrf
 from goldspan.web.security import account, sessions
 from goldspan.web.security.access import FormSigner
-from web.played import DAY, HOUR, KEYS, MINUTE, PASSWORD, Clock, Records
-
-
-@pytest.fixture
-def clock():
-    return Clock()
-
-
-@pytest.fixture
-def ledger():
-    return Records()
-
-
-@pytest.fixture
-def auth(ledger, clock):
-    return Auth.of(ledger, "names-1", ServerSettings(KEYS, clock=clock))
+from web.played import DAY, HOUR, KEYS, MINUTE, PASSWORD
 
 
 def holds(auth, role, cookie):
