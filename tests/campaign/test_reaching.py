@@ -8,7 +8,7 @@ import pytest
 from campaign.tiny import plan_of
 from goldspan.campaign import read_plan
 from goldspan.campaign.outlook import outlook, way_to_target
-from goldspan.campaign.stopping import Target
+from goldspan.campaign.stopping import StopSection
 
 POOL, BATCH, PRICE = 4_000, 50, 1_000
 TARGET = 0.6
@@ -34,7 +34,7 @@ def rounds_of(rng, *, shared):
 
 def end_of(rounds, in_a_row=2):
     """Return after which round the rule ends the campaign, None if it does not."""
-    rule = Target(TARGET)
+    (rule,) = StopSection(target=TARGET).rules
     for n in range(in_a_row, len(rounds) + 1):
         if all(rule.holds(rounds[:k], 0) for k in range(n + 1 - in_a_row, n + 1)):
             return n

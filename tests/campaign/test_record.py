@@ -12,7 +12,7 @@ import pytest
 import goldspan
 from campaign.tiny import campaign_of, inputs_of, write_files
 from goldspan.campaign import Campaign, CampaignRecord, write_exports
-from goldspan.campaign.curve import curve_of
+from goldspan.campaign.stopping import curve_of
 from goldspan.campaign.judging import gold_free_warnings
 from goldspan.campaign.results import CONTROL, HIDDEN, REVIEWED, ReportData
 

@@ -7,9 +7,8 @@ import pytest
 
 from campaign.tiny import plan_of
 from goldspan.campaign import read_plan
-from goldspan.campaign.curve import fit_curve, pool_gain
 from goldspan.campaign.outlook import CampaignStopping, kappa, measured, outlook, wilson
-from goldspan.campaign.stopping import RULES, StopSection
+from goldspan.campaign.stopping import RULES, StopSection, curve_of, fit_curve, pool_gain
 from goldspan.errors import InputError
 
 
@@ -70,14 +69,16 @@ def test_every_key_of_the_section_but_rounds_is_a_rule_that_tells_itself():
     stop = StopSection(target=0.8, least_gain=0.1, stable=0.9, most_rounds=1)
     assert [rule.key for rule in stop.rules] == keys
     assert all(rule.planned for rule in stop.rules)
-    empty = stop.shown([], {})
+    empty = stop.shown([])
     assert [row["rule"] for row in empty] == ["rounds", "target", "gain", "stable"]
     assert [row["now"] for row in empty] == ["0", "–", "–", "–"]
     assert empty[0]["limit"] == "1 round at most"
     assert all(row["limit"].endswith(", 2 rounds in a row") for row in empty[1:])
-    rounds = rounds_of([0.5, 0.6], stable=[None, 0.25])
-    shown = stop.shown(rounds, {"next": {"gain": 0.02, "cost": 2_000_000}})
-    assert [row["now"] for row in shown] == ["2", "58.0\u00a0%", "1 points", "0.250"]
+    rounds = rounds_of([0.5, 0.6, 0.65, 0.68], stable=[None, 0.1, 0.2, 0.25])
+    gain = curve_of(rounds).gain(100) / 10  # 100 items cost 10 here
+    shown = stop.shown(rounds)
+    now = ["4", "66.0\u00a0%", f"{100 * gain:.2g} points", "0.250"]
+    assert [row["now"] for row in shown] == now
 
 
 def test_a_curve_without_noise_is_found_again():

@@ -14,7 +14,6 @@ import numpy as np
 from goldspan.aggregation import Consensus
 from goldspan.campaign.changes import begin, reopened
 from goldspan.campaign.crowds import HOUR, Files, Replayed, Simulated, Web
-from goldspan.campaign.curve import NEXT
 from goldspan.campaign.inputs import CampaignInputs
 from goldspan.campaign.judging import (
     CHOICE,
@@ -55,6 +54,7 @@ from goldspan.campaign.protocols import (
     Waiting,
     WorkerDropped,
 )
+from goldspan.campaign.stopping import NEXT
 from goldspan.campaign.suggestions import blind_answers
 from goldspan.campaign.workforce import Workforce, probes_of
 from goldspan.crowd import Crowd

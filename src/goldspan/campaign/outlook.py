@@ -11,11 +11,19 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 
-from goldspan.campaign.curve import LEAST_POINTS, NEXT, Curve, Round, Z, curve_of, pool_gain
 from goldspan.campaign.inputs import CampaignInputs
 from goldspan.campaign.model import cross_predict
 from goldspan.campaign.plan import Plan
 from goldspan.campaign.protocols import Decision, Evaluation, Labelled, Labels, Measure, Model
+from goldspan.campaign.stopping import (
+    LEAST_POINTS,
+    NEXT,
+    Curve,
+    Round,
+    Z,
+    curve_of,
+    pool_gain,
+)
 from goldspan.money import MICRO
 from goldspan.spans import score
 
@@ -35,7 +43,7 @@ class CampaignStopping:
         for rule in stop.rules:
             n = 1 if rule.is_hard else stop.rounds
             ends = range(max(1, len(rounds) - n + 1), len(rounds) + 1)
-            whys = [rule.holds(rounds[:end], self.plan.seed) for end in ends]
+            whys = [rule.holds(rounds[:end]) for end in ends]
             if len(whys) == n and all(whys):
                 often = "" if rule.is_hard else f", {n} rounds in a row"
                 return ended(rule.name, whys[-1] + often, facts)

@@ -11,9 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pydantic import (
     AfterValidator,
     Field,
-    SerializerFunctionWrapHandler,
     StrictStr,
-    model_serializer,
     model_validator,
 )
 
@@ -29,6 +27,7 @@ from goldspan.campaign.section import (
     Share,
     Webhook,
     Words,
+    newer,
 )
 from goldspan.campaign.stopping import StopSection
 from goldspan.errors import InputError
@@ -125,8 +124,8 @@ class Workers(Section):
 
     source: Literal["simulated", "files", "web", "replay", "mixed"]
     workers: Annotated[tuple[Any, ...], Field(strict=False), AfterValidator(_workers)] = ()
-    send_text: bool = False
-    replies: str = "replies"
+    send_text: bool = newer(default=False)
+    replies: str = newer(default="replies")
     truth: str | None = None
     seconds: Annotated[float, Field(gt=0)] = 30.0
     out: str = "tasks"
@@ -152,17 +151,10 @@ class Workers(Section):
         lists = [names for names in people if isinstance(names, list)]  # else it is refused
         return (*self.annotators, *(str(name) for names in lists for name in names))
 
-    @model_serializer(mode="wrap")
-    def _as_before(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Leave out what plans made before do not have: they have the same hash."""
-        found: dict[str, Any] = dump(self)
-        return {k: v for k, v in found.items() if v != _NEW_OF_WORKERS.get(k, ...)}
-
 
 PEOPLE, NAMES = "people", "names"
 """Kind of the entries of people in a browser, and the key of their names; without it: all others
 who come in."""
-_NEW_OF_WORKERS = {"send_text": False, "replies": "replies"}
 _PAID_BY_THE_PLAN = (PEOPLE, "simulated", "replay")
 """Kinds of workers who are paid by `[prices]` where they have no prices of their own."""
 
@@ -202,18 +194,11 @@ class Redundancy(Section):
 
     # Kept as min and max, which say the same.
     overlap: Annotated[int, Field(ge=1)] | None = Field(default=None, exclude=True)
-    by: Literal["rule", "gain"] = "rule"
+    by: Literal["rule", "gain"] = newer(default="rule")
     min: Count = 2
     max: Count = 5
     stop: str = "confident(0.95)"
-    per_family: Count | None = None
-
-    @model_serializer(mode="wrap")
-    def _as_before(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Leave newer keys out where they are not used: plans made before have the same hash."""
-        found: dict[str, Any] = dump(self)
-        unused = {"per_family": None, "by": "rule"}
-        return {key: value for key, value in found.items() if (key, value) not in unused.items()}
+    per_family: Count | None = newer(default=None)
 
     @model_validator(mode="before")
     @classmethod
@@ -316,13 +301,7 @@ class Selecting(Section):
     by: str = "coverage, then mnlp, 10% random"
     batch: Count = 50
     first: Count | None = None
-    errors: bool = False
-
-    @model_serializer(mode="wrap")
-    def _as_before(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Leave errors out where they are not used: plans made before have the same hash."""
-        found: dict[str, Any] = dump(self)
-        return {key: value for key, value in found.items() if key != "errors" or value}
+    errors: bool = newer(default=False)
 
 
 class AggregateSection(Section):
@@ -338,7 +317,7 @@ class AggregateSection(Section):
 
     method: Annotated[str, AfterValidator(canonical)] | None = None
     params: dict[str, Any] = Field(default_factory=dict)
-    families: StrictStr | dict[StrictStr, StrictStr] | None = None
+    families: StrictStr | dict[StrictStr, StrictStr] | None = newer(default=None)
 
     @property
     def has_families(self) -> bool:
@@ -353,14 +332,6 @@ class AggregateSection(Section):
     def family_of(self, worker: str) -> str | None:
         """Return the family that the plan gives to a worker, None for none."""
         return self.families.get(worker) if isinstance(self.families, Mapping) else None
-
-    @model_serializer(mode="wrap")
-    def _as_before(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Leave families out where there are none: plans made before have the same hash."""
-        found: dict[str, Any] = dump(self)
-        return {
-            key: value for key, value in found.items() if key != "families" or value is not None
-        }
 
 
 class Learning(Section):
@@ -416,8 +387,8 @@ class Page(Section):
     instructions: str | None = None
     lease_minutes: Annotated[float, Field(gt=0, le=24 * 60)] = 10.0
     training: Number = 0
-    suggest: Name | None = None
-    suggest_share: Annotated[float, Field(gt=0, le=0.9)] | None = None
+    suggest: Name | None = newer(default=None)
+    suggest_share: Annotated[float, Field(gt=0, le=0.9)] | None = newer(default=None)
     skip_reasons: Words = ("I do not understand it", "It is not in my language", "It is broken")
     finished: str = "That was all for now. Thank you for your work."
     # Bounds of the server: no record and no id of a campaign depends on them.
@@ -428,13 +399,6 @@ class Page(Section):
     def shown_share(self) -> float:
         """Share of an annotator's items that are shown with a suggestion, where there is one."""
         return 0.5 if self.suggest_share is None else self.suggest_share
-
-    @model_serializer(mode="wrap")
-    def _as_before(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Leave suggestions out where there are none: plans made before have the same hash."""
-        found: dict[str, Any] = dump(self)
-        none = {key for key in ("suggest", "suggest_share") if found[key] is None}
-        return {key: value for key, value in found.items() if key not in none}
 
 
 CONSENSUS = "consensus"

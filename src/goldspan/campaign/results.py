@@ -17,11 +17,11 @@ from goldspan.aggregation import Consensus
 from goldspan.annotators.base import WorkerEntry
 from goldspan.campaign.changes import changes, guideline_versions, plan_in_force
 from goldspan.campaign.crowds import HOUR
-from goldspan.campaign.curve import NEXT, curve_of
 from goldspan.campaign.inputs import CampaignInputs
 from goldspan.campaign.judging import VERDICTS, Aggregating, crowd_for
 from goldspan.campaign.loop import Campaign
 from goldspan.campaign.plan import NAMES, PEOPLE, Plan
+from goldspan.campaign.stopping import NEXT, curve_of
 from goldspan.campaign.suggestions import told
 from goldspan.campaign.workforce import PROBED
 from goldspan.crowd import Crowd
@@ -201,7 +201,7 @@ class CampaignRecord:
             _counts(ledger, crowd, pool),
             tuple(guideline_versions(ledger, crowd)),
             tuple(last_warnings(rounds)),
-            tuple(plan.stop.shown(rounds, list(forecasts.values())[-1] if forecasts else {})),
+            tuple(plan.stop.shown(rounds)),
             kinds=_kinds(workers),
             probes=tuple(_probes(ledger)),
             suggestions=tuple(told(ledger, crowd)),

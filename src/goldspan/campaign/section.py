@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 from unicodedata import category
 from urllib.parse import SplitResult, urlsplit
 
@@ -58,6 +58,11 @@ class Section(BaseModel):
     """A table of the plan: frozen, of exact types, without unknown keys."""
 
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
+
+
+def newer(*, default: Any) -> Any:
+    """Return a field that is left out where it is not used: plans made before keep their hash."""
+    return Field(default=default, exclude_if=lambda value: bool(value == default))
 
 
 # --------------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""The rules of `[stop]`: their keys in the plan, when they end a campaign, and how they are told.
+"""When a campaign stops: the learning curve and where it leads, and the rules of `[stop]`.
 
 A new rule is a key of `StopSection`, a class here, and its name in `RULES`. Everything else –
 checks of the plan, the decision after a round, `goldspan plan check`, the record and the report –
@@ -7,15 +7,150 @@ asks the rules.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
+import numpy as np
+from numpy.typing import NDArray
 from pydantic import Field
 
-from goldspan.campaign.curve import NEXT, Round, curve_of
 from goldspan.campaign.section import Count, Section, Share
+from goldspan.errors import InputError
 from goldspan.money import MICRO
+
+# --------------------------------------------------------------------------------------------------
+# The learning curve: score(n) = a - b n^-c, fitted to random points.
+
+
+NEXT = 100
+"""Items whose worth is forecast."""
+Z = 1.959963984540054
+"""Of a 95 % interval."""
+Round = Mapping[str, Any]
+"""The facts of a round, as the ledger keeps them."""
+LEAST_POINTS = 4
+"""A curve of three parameters goes through any three points."""
+DRAWS = 200
+POWERS = np.exp(np.linspace(np.log(0.05), np.log(3.0), 60))
+"""The powers c that are tried."""
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Curve:
+    """A fitted learning curve with its uncertainty."""
+
+    a: float  # Where it ends
+    b: float  # How much is missing at one item
+    c: float  # How fast it comes
+    draws: Floats  # [n_draws, 3], curves through redrawn points
+    last: float  # Items of the last point
+
+    def at(self, n: float) -> float:
+        """Return the score with n items."""
+        return float(self.a - self.b * n**-self.c)
+
+    def interval(self, n: float, level: float = 0.95) -> tuple[float, float]:
+        """Return the interval of the score with n items."""
+        values = self.draws[:, 0] - self.draws[:, 1] * n ** -self.draws[:, 2]
+        low, high = np.quantile(values, [(1 - level) / 2, (1 + level) / 2])
+        return float(low), float(high)
+
+    def items_to(self, target: float) -> float | None:
+        """Return how many items the target takes; None: it is not reachable."""
+        return _items_to(self.a, self.b, self.c, target)
+
+    def reaches(self, target: float) -> float:
+        """Return the share of the drawn curves that ever reach a target."""
+        return float(np.mean(self.draws[:, 0] > target))
+
+    def gain(self, more: float) -> float:
+        """Return how much the next items raise the score."""
+        return self.at(self.last + more) - self.at(self.last)
+
+
+def fit_curve(
+    n: Sequence[float], score: Sequence[float], error: Sequence[float], seed: int = 0
+) -> Curve | None:
+    """Fit a learning curve.
+
+    >>> n = [10, 20, 40, 80, 160]
+    >>> curve = fit_curve(n, [0.9 - 2 * x**-0.7 for x in n], [0.01] * 5)
+    >>> round(curve.at(1000), 3), curve.items_to(0.95)
+    (0.884, None)
+    """
+    x, y, spread = (np.asarray(one, np.float64) for one in (n, score, error))
+    if not len(x) == len(y) == len(spread) or (x <= 0).any() or (spread < 0).any():
+        raise InputError("a curve needs as many scores and errors as positive numbers of items")
+    if len(np.unique(x)) < LEAST_POINTS:
+        return None
+    spread = np.maximum(spread, 1e-3)
+    rng = np.random.default_rng(seed)
+    redrawn = y + spread * rng.standard_normal((DRAWS, len(y)))
+    found = _fit(x, np.vstack([y, redrawn]), spread)
+    a, b, c = found[0].tolist()
+    return Curve(a, b, c, found[1:], float(x.max()))
+
+
+def pool_gain(curve: Curve, pool: int, labelled: int, right: float, more: int) -> float:
+    """Return how much labelling more items raises the share of right labels in the whole pool.
+
+    A labelled item has the crowd's label, any other one the model's. So the new ones exchange the
+    model's accuracy for the crowd's, and the model gets better on the rest.
+
+    >>> n = [10, 20, 40, 80]
+    >>> flat = fit_curve(n, [0.7] * 4, [0.01] * 4)
+    >>> round(pool_gain(flat, pool=1000, labelled=80, right=0.9, more=100), 3)
+    0.02
+    """
+    more = min(more, pool - labelled)
+    if more <= 0:
+        return 0.0
+    now, then = curve.at(labelled), curve.at(labelled + more)
+    return (more * (right - now) + (pool - labelled - more) * (then - now)) / pool
+
+
+def _fit(x: Floats, y: Floats, spread: Floats) -> Floats:
+    """Return the best a, b, c with a at most 1 and b at least 0, float64 [n_curves, 3]."""
+    # x float64 [n_points]; y float64 [n_curves, n_points]; spread float64 [n_points]
+    weight = 1 / spread**2
+    z = x ** -POWERS[:, None]
+    a, b = _lines(z, y, weight)
+    loss = (weight * (y[:, None] - a[..., None] + b[..., None] * z) ** 2).sum(axis=2)
+    row, best = np.arange(len(y)), loss.argmin(axis=1)
+    return np.column_stack([a[row, best], b[row, best], POWERS[best]])
+
+
+def _lines(z: Floats, y: Floats, weight: Floats) -> tuple[Floats, Floats]:
+    """Return a and b of y = a - b z, float64 [n_curves, n_powers] each."""
+    share = weight / weight.sum()
+    mean_z, mean_y = z @ share, (y @ share)[:, None]
+    apart = z - mean_z[:, None]
+    b = np.maximum(0, -(y * share) @ apart.T / (apart**2 @ share))
+    a = mean_y + b * mean_z
+    # At the bound a = 1 the best b is that of a line through it.
+    bound = np.maximum(0, ((1 - y) * share) @ z.T / (z**2 @ share))
+    return np.minimum(a, 1.0), np.where(a > 1, bound, b)
+
+
+def _items_to(a: float, b: float, c: float, target: float) -> float | None:
+    if a <= target:
+        return None
+    return float((b / (a - target)) ** (1 / c)) if b > 0 else 1.0
+
+
+def curve_of(rounds: Sequence[Round], seed: int = 0) -> Curve | None:
+    """Fit the learning curve to the scores on items drawn at random."""
+    points = [one for one in rounds if one["control"] is not None]
+    spread = [(one["control"]["high"] - one["control"]["low"]) / (2 * Z) for one in points]
+    scores = [one["control"]["value"] for one in points]
+    return fit_curve([one["items"] for one in points], scores, spread, seed)
+
+
+# --------------------------------------------------------------------------------------------------
+# The rules: their keys in the plan, when they end a campaign, and how they are told.
 
 UNKNOWN = "\u2013"
 """What is shown while it is not known how near a rule is."""
@@ -44,21 +179,21 @@ class StopSection(Section):
         limits = ((rule, getattr(self, rule.key)) for rule in RULES)
         return [rule(limit) for rule, limit in limits if limit is not None]
 
-    def shown(self, rounds: Sequence[Round], forecast: Mapping[str, Any]) -> list[dict[str, str]]:
+    def shown(self, rounds: Sequence[Round]) -> list[dict[str, str]]:
         """Return the rules as rows of a table: `rule`, its `limit`, and how near it is `now`."""
         often = f", {self.rounds:,} round{'' if self.rounds == 1 else 's'} in a row"
         return [
             {
                 "rule": rule.name,
                 "limit": rule.shown + ("" if rule.is_hard else often),
-                "now": rule.now(rounds, forecast),
+                "now": rule.now(rounds) if rounds else rule.before,
             }
             for rule in self.rules
         ]
 
 
 @dataclass(frozen=True)
-class StopRule:
+class StopRule(ABC):
     """A rule that ends a campaign; the base class of those below."""
 
     key: ClassVar[str]  # In the section `[stop]`
@@ -66,119 +201,110 @@ class StopRule:
     is_hard: ClassVar[bool] = False  # Whether it ends the campaign at once
     needs_model: ClassVar[bool] = True  # Whether it looks at how good a model is
     per_money: ClassVar[str] = ""  # What it measures per unit of money, in words
+    before: ClassVar[str] = UNKNOWN  # What is shown as `now` before the first round has ended
 
     limit: float  # What the plan says
 
-    def holds(self, rounds: Sequence[Round], seed: int) -> str:
+    @abstractmethod
+    def holds(self, rounds: Sequence[Round]) -> str:
         """Return why it holds after the last of some rounds, "" if it does not."""
-        raise NotImplementedError
 
     @property
+    @abstractmethod
     def planned(self) -> str:
         """When it ends a campaign, in words that follow "ends when"."""
-        raise NotImplementedError
 
     @property
+    @abstractmethod
     def shown(self) -> str:
         """The limit as a table shows it."""
-        raise NotImplementedError
 
-    def now(self, rounds: Sequence[Round], forecast: Mapping[str, Any]) -> str:
-        """Return how near it is, as a table shows it."""
-        raise NotImplementedError
+    @abstractmethod
+    def now(self, rounds: Sequence[Round]) -> str:
+        """Return how near it is after the last of some rounds, as a table shows it."""
 
 
-class MostRounds(StopRule):
+class _MostRounds(StopRule):
     """So many rounds are done."""
 
-    key, name = "most_rounds", "rounds"
+    key, name, before = "most_rounds", "rounds", "0"
     is_hard, needs_model = True, False
 
-    def holds(self, rounds: Sequence[Round], seed: int) -> str:
-        """Return why it holds, "" if it does not."""
-        del seed
+    def holds(self, rounds: Sequence[Round]) -> str:
         return f"round {len(rounds)} is done" if len(rounds) >= self.limit else ""
 
     @property
     def planned(self) -> str:
-        """When it ends a campaign."""
         return f"{self.limit} rounds are done"
 
     @property
     def shown(self) -> str:
-        """The limit."""
         return f"{self.limit:,} round{'' if self.limit == 1 else 's'} at most"
 
-    def now(self, rounds: Sequence[Round], forecast: Mapping[str, Any]) -> str:
-        """Return the rounds so far."""
-        del forecast
+    def now(self, rounds: Sequence[Round]) -> str:
         return f"{len(rounds):,}"
 
 
-class Target(StopRule):
+class _Target(StopRule):
     """The lower bound of the score has reached the target."""
 
     key, name = "target", "target"
 
-    def holds(self, rounds: Sequence[Round], seed: int) -> str:
-        """Return why it holds, "" if it does not."""
-        del seed
-        best = rounds[-1]["control"] or rounds[-1]["score"]
+    def _best(self, rounds: Sequence[Round]) -> Mapping[str, float] | None:
+        last = rounds[-1]
+        best: Mapping[str, float] | None = last["control"] or last["score"]
+        return best
+
+    def holds(self, rounds: Sequence[Round]) -> str:
+        best = self._best(rounds)
         if best is None or best["low"] < self.limit:
             return ""
         return f"the score is at least {best['low']:.3f}, and the target is {self.limit:g}"
 
     @property
     def planned(self) -> str:
-        """When it ends a campaign."""
         return f"the lower bound of the score is {self.limit:g}"
 
     @property
     def shown(self) -> str:
-        """The limit."""
         return f"lower bound of the score {100 * self.limit:.1f}\u00a0%"
 
-    def now(self, rounds: Sequence[Round], forecast: Mapping[str, Any]) -> str:
-        """Return the lower bound after the last round."""
-        del forecast
-        best = (rounds[-1]["control"] or rounds[-1]["score"]) if rounds else None
+    def now(self, rounds: Sequence[Round]) -> str:
+        best = self._best(rounds)
         return UNKNOWN if best is None else f"{100 * best['low']:.1f}\u00a0%"
 
 
-class Gain(StopRule):
+class _Gain(StopRule):
     """Another unit of money is forecast to raise the score by too little."""
 
     key, name = "least_gain", "gain"
     per_money = "is a gain per unit of money"
 
-    def holds(self, rounds: Sequence[Round], seed: int) -> str:
-        """Return why it holds, "" if it does not."""
-        curve = curve_of(rounds, seed)
+    def _per_money(self, rounds: Sequence[Round]) -> float | None:
+        """Return what another unit of money brings, None while no curve can be fitted."""
+        curve = curve_of(rounds)
         if curve is None:
-            return ""
+            return None
         cost = rounds[-1]["spent"] / max(1, rounds[-1]["items"]) * NEXT / MICRO
-        per_money = curve.gain(NEXT) / cost if cost else 0.0
-        if per_money >= self.limit:
+        return curve.gain(NEXT) / cost if cost else 0.0
+
+    def holds(self, rounds: Sequence[Round]) -> str:
+        found = self._per_money(rounds)
+        if found is None or found >= self.limit:
             return ""
-        return f"another unit of money brings {per_money:.2g}, less than {self.limit:g}"
+        return f"another unit of money brings {found:.2g}, less than {self.limit:g}"
 
     @property
     def planned(self) -> str:
-        """When it ends a campaign."""
         return f"a unit of money is forecast to bring less than {self.limit:g}"
 
     @property
     def shown(self) -> str:
-        """The limit."""
         return f"less than {100 * self.limit:g} points per unit of money"
 
-    def now(self, rounds: Sequence[Round], forecast: Mapping[str, Any]) -> str:
-        """Return what a unit of money is forecast to bring."""
-        del rounds
-        ahead = forecast.get("next")
-        if ahead is None or not ahead["cost"]:
-            return UNKNOWN
-        return f"{100 * ahead['gain'] * MICRO / ahead['cost']:.2g} points"
+    def now(self, rounds: Sequence[Round]) -> str:
+        found = self._per_money(rounds)
+        return UNKNOWN if found is None else f"{100 * found:.2g} points"
 
 
 class Stable(StopRule):
@@ -186,9 +312,8 @@ class Stable(StopRule):
 
     key, name = "stable", "stable"
 
-    def holds(self, rounds: Sequence[Round], seed: int) -> str:
+    def holds(self, rounds: Sequence[Round]) -> str:
         """Return why it holds, "" if it does not."""
-        del seed
         found = rounds[-1]["stable"]
         if found is None or found < self.limit:
             return ""
@@ -204,12 +329,11 @@ class Stable(StopRule):
         """The limit."""
         return f"κ of two rounds' predictions {self.limit:g}"
 
-    def now(self, rounds: Sequence[Round], forecast: Mapping[str, Any]) -> str:
+    def now(self, rounds: Sequence[Round]) -> str:
         """Return the kappa of the last two rounds."""
-        del forecast
-        found = rounds[-1]["stable"] if rounds else None
+        found = rounds[-1]["stable"]
         return UNKNOWN if found is None else f"{found:.3f}"
 
 
-RULES: tuple[type[StopRule], ...] = (MostRounds, Target, Gain, Stable)
+RULES: tuple[type[StopRule], ...] = (_MostRounds, _Target, _Gain, Stable)
 """All rules, in the order in which they decide."""

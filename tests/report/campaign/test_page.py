@@ -98,7 +98,7 @@ def test_the_rule_that_stopped_it_is_marked(written, page):
 def test_what_changed_stands_with_the_plan_and_the_limits_are_those_in_force(ended, page):
     plan = {**ended.record.plan, "stop": {**ended.record.plan["stop"], "most_rounds": 9}}
     lines = ("stop.most_rounds was 4 and is 7", "stop.most_rounds was 7 and is 9")
-    limits = tuple(StopSection(**plan["stop"]).shown(ended.record.rounds, {}))
+    limits = tuple(StopSection(**plan["stop"]).shown(ended.record.rounds))
     text = page(render(replace(ended.record, plan=plan, changes=lines, limits=limits))).text
     assert "changed since stop most_rounds was 4 and is 7 most_rounds was 7 and is 9" in text
     assert "9 rounds at most" in text
