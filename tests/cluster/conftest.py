@@ -12,6 +12,9 @@ import pytest
 MARK = "GOLDSPAN_TEST_CLUSTER"
 SMALL = 100_000_000
 """Bytes of an object store."""
+ROUNDS = int(os.environ.get("GOLDSPAN_TORTURE") or "0") // 20
+"""How often a harmful test is repeated; 0 for once, and on two processes alone."""
+SIZES = [1, 2, 4] if ROUNDS else [2]
 
 
 def pytest_collection_modifyitems(items):
@@ -69,9 +72,9 @@ def ray(_own_environment):
     return ray
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def runner(ray):  # noqa: ARG001 - for what it registers
-    """A local cluster of two workers."""
+    """A local cluster of two workers; other clusters are those of modules that come before."""
     from goldspan.runners import Ray
 
     with Ray(n_workers=2, memory=SMALL) as found:
@@ -79,7 +82,17 @@ def runner(ray):  # noqa: ARG001 - for what it registers
     assert left_over() == []
 
 
-@pytest.fixture
+@pytest.fixture(scope="module", params=SIZES)
+def sized(ray, request):  # noqa: ARG001 - as above
+    """A local cluster of several sizes, whose processes are killed."""
+    from goldspan.runners import Ray
+
+    with Ray(n_workers=request.param, memory=SMALL) as found:
+        yield found
+    assert left_over() == []
+
+
+@pytest.fixture(scope="module")
 def nodes(ray):  # noqa: ARG001 - as above
     """A cluster of two machines, played by this one; the second one is `extra`."""
     from ray.cluster_utils import Cluster
