@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import json
 
 import numpy as np
 import pytest
@@ -198,7 +197,7 @@ def test_a_campaign_that_is_taken_up_again_buys_the_same(folder):
     whole = by_gain(folder, folder / "whole.sqlite")
     whole.run()
     expected = whole.ledger.records("picks")
-    for stop in (3, 14, 17, 21, 26):
+    for stop in (3, 17, 26):
         place = folder / f"broken{stop}.sqlite"
         broken = by_gain(folder, place)
         submit, n = broken.ledger.submit, itertools.count(1)
@@ -221,9 +220,10 @@ def test_a_campaign_that_is_taken_up_again_buys_the_same(folder):
         again.ledger.close()
 
 
-def test_gold_questions_are_never_chosen(folder):
+def test_gold_questions_are_never_chosen_and_simulated_workers_are_asked_as_chosen(folder):
     campaign = by_gain(
-        folder, crowd={"source": "simulated", "workers": ["flip(0.1) x3"], "truth": "truth.csv"},
+        folder, crowd={"source": "simulated", "truth": "truth.csv",
+               "workers": ["flip(0.1) x3", "spammer(random)"]},
         redundancy={**GAIN, "max": 3}, control={"n": 4, "gold": "truth.csv"},
     )  # fmt: skip
     campaign.run()
@@ -231,13 +231,6 @@ def test_gold_questions_are_never_chosen(folder):
     again = [i for one in campaign.ledger.records("picks").values() for i in one.get("more", ())]
     assert not {*chosen, *again} & {*campaign.inputs.control}
     assert again
-
-
-def test_simulated_workers_are_asked_as_chosen(folder):
-    campaign = by_gain(
-        folder, crowd={"source": "simulated", "workers": ["flip(0.1) x3", "spammer(random)"]},
-    )  # fmt: skip
-    campaign.run()
     crowd = campaign.ledger.crowd()
     for one in list(campaign.ledger.records("picks").values())[1:-1]:
         for item, worker in one["whom"].items():
@@ -319,10 +312,3 @@ def test_the_check_of_a_plan_tells_what_gain_does(folder):
     assert "rounds: 6 items by 'random', later 5 answers by gain per price" in lines
     assert "answers: 2 per item of the first round; at most 4 per item" in lines
     assert any("no answer promises anything" in line for line in lines)
-
-
-def test_plans_made_before_keep_their_hash(folder):
-    assert inputs_of(folder).key == "weather-602fb8d6"
-    assert "by" not in read_plan(plan_of()).model_dump(mode="json")["redundancy"]
-    plan = read_plan(plan_of(redundancy=GAIN))
-    assert json.loads(json.dumps(plan.model_dump(mode="json")))["redundancy"]["by"] == "gain"

@@ -59,11 +59,7 @@ def test_verdicts_and_the_plan_in_words_name_families(folder):
     assert plan.aggregate.family_of("w1") == "one"
 
 
-def test_a_plan_without_families_keeps_its_hash():
-    plan = read_plan(plan_of())
-    assert "families" not in plan.model_dump(mode="json")["aggregate"]
-    auto = read_plan(plan_of(aggregate={"method": "ds", "families": "auto"}))
-    assert auto.model_dump(mode="json")["aggregate"]["families"] == "auto"
+def test_an_empty_table_of_families_is_kept():
     # An empty table says that nobody errs with anybody: without it they would be looked for.
     none = read_plan(plan_of(aggregate={"method": "auto", "families": {}}))
     assert none.model_dump(mode="json")["aggregate"]["families"] == {}

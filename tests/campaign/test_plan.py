@@ -13,8 +13,8 @@ import pytest
 from campaign.tiny import inputs_of, plan_of, toml, write_files, write_spans
 from goldspan.aggregation.registry import METHODS
 from goldspan.campaign import read_inputs, read_plan
+from goldspan.campaign.model import try_method
 from goldspan.campaign.plan import Plan
-from goldspan.campaign.preflight import try_method
 from goldspan.campaign.section import Section
 from goldspan.campaign.summary import cost_range, describe_plan
 from goldspan.errors import FaultsError, InputError
@@ -278,3 +278,20 @@ def test_a_file_that_is_no_toml_is_refused(text, message, tmp_path):
     path.write_bytes(text.encode("utf-8", "surrogatepass"))
     with pytest.raises(InputError, match=message):
         read_plan(path)
+
+
+def test_keys_that_plans_made_before_lack_are_left_out_where_they_are_not_used(tmp_path):
+    write_files(tmp_path)
+    assert inputs_of(tmp_path).key == "weather-602fb8d6"  # their hash
+    newer = {
+        "crowd": {"send_text": True, "replies": "kept"},
+        "redundancy": {"by": "gain", "per_family": 2},
+        "select": {"errors": True},
+        "aggregate": {"families": "auto"},
+        "page": {"suggest": "consensus", "suggest_share": 0.4},
+    }
+    without = read_plan(plan_of()).model_dump(mode="json")
+    for name, keys in newer.items():
+        assert not keys.keys() & without[name].keys()
+        made = Plan.model_validate(plan_of({name: keys})).model_dump(mode="json")
+        assert made[name].items() >= keys.items()

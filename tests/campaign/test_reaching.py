@@ -36,7 +36,7 @@ def end_of(rounds, in_a_row=2):
     """Return after which round the rule ends the campaign, None if it does not."""
     (rule,) = StopSection(target=TARGET).rules
     for n in range(in_a_row, len(rounds) + 1):
-        if all(rule.holds(rounds[:k], 0) for k in range(n + 1 - in_a_row, n + 1)):
+        if all(rule.holds(rounds[:k]) for k in range(n + 1 - in_a_row, n + 1)):
             return n
     return None
 

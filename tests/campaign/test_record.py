@@ -12,9 +12,9 @@ import pytest
 import goldspan
 from campaign.tiny import campaign_of, inputs_of, write_files
 from goldspan.campaign import Campaign, CampaignRecord, write_exports
-from goldspan.campaign.stopping import curve_of
 from goldspan.campaign.judging import gold_free_warnings
 from goldspan.campaign.results import CONTROL, HIDDEN, REVIEWED, ReportData
+from goldspan.campaign.stopping import curve_of
 
 CONTROLS = {"n": 4, "gold": "truth.csv", "share": 0.2}
 

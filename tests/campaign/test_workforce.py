@@ -11,11 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from campaign import test_loop
-from campaign.test_loop import Break
 from campaign.tiny import (
     SPANS,
+    Break,
+    Breaking,
     campaign_of,
+    ends_with_the_same_log,
     inputs_of,
     ledger_of,
     plan_of,
@@ -68,13 +69,6 @@ def small(folder, place=None, entries=TEAM, **sections):
 
 # --------------------------------------------------------------------------------------------------
 # The plan.
-
-
-def test_plans_made_before_keep_their_hash(folder):
-    assert inputs_of(folder).key == "weather-602fb8d6"
-    assert set(read_plan(plan_of()).model_dump(mode="json")["crowd"]) == {
-        "source", "workers", "truth", "seconds", "out", "back", "answers", "annotators",
-    }  # fmt: skip
 
 
 def test_the_source_of_entries_is_mixed_by_itself():
@@ -191,57 +185,22 @@ def test_the_cap_holds_and_the_round_ends_with_what_there_is(folder):
     assert totals.spent <= totals.cap
 
 
-class Breaking(test_loop.Breaking):
-    """A ledger that breaks off at its n-th writing call, before or after it took effect."""
-
-    WRITING = ("open_batch", "adjust", "lease", "submit", "release", "bar", "set_gold", "record")
-
-
-@pytest.mark.parametrize("after", [False, True])
-def test_broken_off_at_any_call_it_ends_with_the_same_log(folder, after):
-    shy = {**RULES, "call": "campaign.rules:every_second"}
-    sections = {
-        "crowd": crowd(ANN, BEN, shy), "redundancy": {"max": 3}, "model": {"name": "none"},
-        "select": {"by": "random", "batch": 8, "first": 6}, "stop": {"most_rounds": 2},
-        "control": {"n": 4, "gold": "truth.csv", "share": 0.2}, "evaluate": None,
-    }  # fmt: skip
-    inputs = inputs_of(folder, **sections)
-    ledger = ledger_of(inputs, folder / "whole.sqlite")
-    counting = Breaking(ledger, 0, after=False)
-    Campaign(inputs, counting).run()
-    head, n_calls = ledger.head, -counting.left
-    ledger.close()
-    for n in range(3, n_calls, 17):
-        ledger = ledger_of(inputs, folder / f"{n}.sqlite")
-        with pytest.raises(Break):
-            Campaign(inputs, Breaking(ledger, n, after=after)).run()
-        ledger.close()
-        with open_ledger(folder / f"{n}.sqlite") as again:
-            Campaign(inputs, again).run()
-            assert again.head == head
-
-
 BATCHED = {
     "redundancy": {"max": 3}, "model": {"name": "none"}, "evaluate": None,
     "select": {"by": "random", "batch": 8, "first": 6}, "stop": {"most_rounds": 2},
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("after", [False, True])
-def test_a_function_sees_the_same_batches_after_a_break(folder, after):
+def test_broken_off_at_any_call_it_ends_with_the_same_log(folder):
+    shy = {**RULES, "call": "campaign.rules:every_second"}
+    control = {"n": 4, "gold": "truth.csv", "share": 0.2}
+    inputs = inputs_of(folder, crowd=crowd(ANN, BEN, shy), control=control, **BATCHED)
+    ends_with_the_same_log(folder, inputs, 11)
+
+
+def test_a_function_sees_the_same_batches_after_a_break(folder):
     placed = {**RULES, "call": "campaign.rules:by_place", "batch": 4}
-    inputs = inputs_of(folder, crowd=crowd(ANN, BEN, placed), **BATCHED)
-    ledger = ledger_of(inputs, folder / "whole.sqlite")
-    counting = Breaking(ledger, 0, after=False)
-    Campaign(inputs, counting).run()
-    head, n_calls = ledger.head, -counting.left
-    ledger.close()
-    for n in range(5, n_calls, 7):
-        with ledger_of(inputs, folder / f"{n}.sqlite") as ledger, pytest.raises(Break):
-            Campaign(inputs, Breaking(ledger, n, after=after)).run()
-        with open_ledger(folder / f"{n}.sqlite") as again:
-            Campaign(inputs, again).run()
-            assert again.head == head
+    ends_with_the_same_log(folder, inputs_of(folder, crowd=crowd(ANN, BEN, placed), **BATCHED), 7)
 
 
 def test_the_saving_is_told_by_the_prices_of_the_workers(folder):
@@ -279,8 +238,8 @@ Campaign(inputs, ledger).run()
 DRAWN = {**RULES, "call": "campaign.rules:drawn", "batch": 4}
 
 
-@pytest.mark.parametrize("n", [2, 4])
-def test_what_a_function_answered_before_a_kill_is_not_computed_again(folder, monkeypatch, n):
+def test_what_a_function_answered_before_a_kill_is_not_computed_again(folder, monkeypatch):
+    n = 4
     monkeypatch.setenv("DRAWN", str(folder / "drawn.txt"))
     done = subprocess.run(
         [sys.executable, "-c", KILLED, str(folder), str(n)], check=False, capture_output=True,

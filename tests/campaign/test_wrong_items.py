@@ -59,45 +59,44 @@ def by_hand(campaign, folds):
     return {key: sorted(names) for key, names in found.items()}
 
 
-def test_wrong_is_what_other_folds_label_otherwise_than_the_crowd(folder):
-    seen, kept = [], []
+@pytest.fixture(scope="module")
+def looked_at(tmp_path_factory):
+    """A campaign that ran through, and by round what is wrong by hand, what is kept, the model."""
+    folder, rounds = tmp_path_factory.mktemp("told"), []
+    write_files(folder, 28)
 
     def look(event):
         if type(event).__name__ == "RoundEnded":
-            seen.append(by_hand(campaign, 3))
-            kept.append(campaign.ledger.records("errors")[f"r{event.round:03d}"])
+            kept = campaign.ledger.records("errors")[f"r{event.round:03d}"]
+            rounds.append((by_hand(campaign, 3), kept, campaign.progress.trained.model))
 
     campaign = campaign_of(folder, **TOLD)
     campaign.on_event = look
     campaign.run()
+    return campaign, rounds
+
+
+def test_wrong_is_what_other_folds_label_otherwise_than_the_crowd(looked_at):
+    campaign, rounds = looked_at
+    seen = [by_hand for by_hand, _, _ in rounds]
     assert len(seen) == 4
-    assert [{key: sorted(names) for key, names in one.items()} for one in kept] == seen
+    kept = [{key: sorted(names) for key, names in one.items()} for _, one, _ in rounds]
+    assert kept == seen
     assert any(one["wrong"] for one in seen)
     facts = CampaignRecord.of(campaign.ledger).rounds
     assert [one["wrong"]["items"] for one in facts] == [len(one["wrong"]) for one in seen]
     assert [one["wrong"]["of"] for one in facts] == [7, 14, 21, 28]
 
 
-def test_the_next_items_are_those_that_the_rule_picks_by_the_kept_errors(folder):
-    models = {}
-
-    def look(event):
-        if type(event).__name__ == "RoundEnded":
-            models[event.round] = campaign.progress.trained.model
-
-    campaign = campaign_of(folder, **TOLD)
-    campaign.on_event = look
-    campaign.run()
-    picks = list(campaign.ledger.records("picks").values())
-    errors, pool = campaign.ledger.records("errors"), Pool.of(campaign.inputs.pool)
+def test_the_next_items_are_those_that_the_rule_picks_by_the_kept_errors(looked_at):
+    campaign, rounds = looked_at
+    picks, pool = list(campaign.ledger.records("picks").values()), Pool.of(campaign.inputs.pool)
     differ = 0
     for number in (2, 3):
         taken = [item for one in picks[: number - 1] for item in one["items"]]
-        wrong = errors[f"r{number - 1:03d}"]
+        _, wrong, model = rounds[number - 2]
         shares = {**dict.fromkeys(wrong["right"], 0), **dict.fromkeys(wrong["wrong"], 1)}
-        given = {
-            "labelled": taken, "model": models[number - 1], "n": 7, "random_state": 3,
-        }  # fmt: skip
+        given = {"labelled": taken, "model": model, "n": 7, "random_state": 3}
         found = select_items(pool, BY, **given, errors=shares)
         assert found.item_ids == list(picks[number - 1]["items"])
         differ += select_items(pool, BY, **given).item_ids != found.item_ids
@@ -131,21 +130,19 @@ class Kill(BaseException):
     """Ends the process at a record."""
 
 
-@pytest.mark.parametrize("after", [False, True])
-def test_killed_at_any_record_it_picks_the_same_and_ends_with_the_same_bytes(folder, after):
+def test_killed_at_any_record_it_picks_the_same_and_ends_with_the_same_bytes(looked_at, tmp_path):
     def files(campaign, out):
-        return {path.name: path.read_bytes() for path in write_exports(campaign, folder / out)}
+        return {path.name: path.read_bytes() for path in write_exports(campaign, tmp_path / out)}
 
-    inputs = inputs_of(folder, **TOLD)
-    whole = Campaign(inputs, ledger_of(inputs, folder / "whole.sqlite"))
-    whole.run()
-    ledger = ledger_of(inputs, folder / "killed.sqlite")
+    whole, _ = looked_at
+    inputs = whole.inputs
+    ledger = ledger_of(inputs, tmp_path / "killed.sqlite")
     record, killed = ledger.record, set()
 
     def breaking(kind, name, *rest):
         is_new = kind in {"errors", "picks", "round", "stop"} and (kind, name) not in killed
         killed.add((kind, name))
-        if is_new and not after:
+        if is_new and len(killed) % 2:
             raise Kill
         record(kind, name, *rest)
         if is_new:

@@ -6,9 +6,11 @@ import copy
 import json
 from pathlib import Path
 
+import pytest
+
 from goldspan.campaign import Campaign, read_inputs, read_plan
 from goldspan.simulation.crowd import BEGIN
-from goldspan.store import create_ledger
+from goldspan.store import create_ledger, open_ledger
 
 WORDS = {"rain": ["wet", "cloud", "grey", "storm"], "sun": ["warm", "bright", "blue", "dry"]}
 PLAN = {
@@ -103,3 +105,51 @@ def campaign_of(folder, place=None, **sections):
     """Make a campaign over a new ledger."""
     inputs = inputs_of(folder, **sections)
     return Campaign(inputs, ledger_of(inputs, place or folder / "campaign.sqlite"))
+
+
+class Break(Exception):  # noqa: N818 - it is no error
+    """Ends the process's work at a call, before or after it took effect."""
+
+
+class Breaking:
+    """A ledger that breaks off at its n-th writing call."""
+
+    WRITING = (
+        "add_items", "open_batch", "adjust", "lease", "submit", "bar", "set_gold", "record",
+        "begin_version", "release", "charge",
+    )  # fmt: skip
+
+    def __init__(self, ledger, n, *, after):
+        self.ledger, self.left, self.after = ledger, n, after
+
+    def __getattr__(self, name):
+        method = getattr(self.ledger, name)
+        if name not in self.WRITING:
+            return method
+
+        def call(*args, **kwargs):
+            self.left -= 1
+            if self.left == 0 and not self.after:
+                raise Break
+            value = method(*args, **kwargs)
+            if self.left == 0:
+                raise Break
+            return value
+
+        return call
+
+
+def ends_with_the_same_log(folder, inputs, step):
+    """Break a campaign off at every so-many-th call, in turn before and after it took effect."""
+    # Before a call is after the one before: what is in memory is lost in either case.
+    with ledger_of(inputs, folder / "whole.sqlite") as ledger:
+        counting = Breaking(ledger, 0, after=False)
+        Campaign(inputs, counting).run()
+        head, n_calls = ledger.head, -counting.left
+    for n in range(3, n_calls, step):
+        place = folder / f"{n}.sqlite"
+        with ledger_of(inputs, place) as ledger, pytest.raises(Break):
+            Campaign(inputs, Breaking(ledger, n, after=bool(n // step % 2))).run()
+        with open_ledger(place) as again:
+            Campaign(inputs, again).run()
+            assert again.head == head

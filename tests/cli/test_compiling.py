@@ -11,7 +11,8 @@ import pytest
 
 from campaign.tiny import SPANS, inputs_of, plan_of, write_spans
 from goldspan.aggregation.registry import METHODS
-from goldspan.campaign import preflight, read_plan
+from goldspan.campaign import model as preflight
+from goldspan.campaign import read_plan
 from goldspan.cli.output import COMPILING
 from goldspan.selection import selectors
 from test_docs import ROOT

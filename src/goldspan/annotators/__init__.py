@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from goldspan.annotators.base import ItemAnswer as ItemAnswer
     from goldspan.annotators.base import SoftSpan as SoftSpan
     from goldspan.annotators.base import WorkerEntry as WorkerEntry
-    from goldspan.annotators.registry import open_annotator as open_annotator
-    from goldspan.annotators.registry import read_worker as read_worker
+    from goldspan.annotators.base import open_annotator as open_annotator
+    from goldspan.annotators.base import read_worker as read_worker
 
 __getattr__, __dir__, __all__ = lazy(__name__)

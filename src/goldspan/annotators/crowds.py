@@ -99,7 +99,7 @@ class Simulated(_Known):
     def _read(self) -> Tags:
         made = self._crowd(self.options.truth)
         crowd = simulate_crowd(made, {self.id: self.options.worker}, seed=self.options.seed or 0)
-        return tags_of(crowd, self.id)
+        return _tags_of(crowd, self.id)
 
 
 @dataclass(frozen=True)
@@ -123,17 +123,25 @@ class Replayed(_Known):
     def _read(self) -> Tags:
         crowd = self._crowd(self.options.answers)
         try:
-            return tags_of(crowd, self.options.worker or self.id)
+            return _tags_of(crowd, self.options.worker or self.id)
         except InputError as error:
             raise InputError(f"worker {self.id}: {self.options.answers}: {error}") from None
 
 
-def tags_of(crowd: Crowd, worker: str) -> dict[str, list[str | None]]:
-    """Return a worker's latest tags by item, None where a token was skipped."""
-    who, latest = crowd.worker_index(worker), crowd.latest
-    names, tags = crowd.item_ids.to_pylist(), [*crowd.tagset.tags, None]
-    found = {}
-    for answer in crowd.by_worker[who].tolist():
-        codes = latest.codes[latest.offset[answer] : latest.offset[answer + 1]].tolist()
-        found[names[latest.item[answer]]] = [tags[code] for code in codes]
+def labels_by_item(crowd: Crowd) -> dict[str, dict[str, list[str | None]]]:
+    """Return the labels by item and worker; None where a token was skipped."""
+    answers, tags = crowd.latest, [*crowd.tagset.tags, None]
+    names, people = crowd.item_ids.to_pylist(), crowd.worker_ids.to_pylist()
+    codes, offset = answers.codes.tolist(), answers.offset.tolist()
+    found: dict[str, dict[str, list[str | None]]] = {}
+    pairs = zip(answers.item.tolist(), answers.worker.tolist(), strict=True)
+    for n, (item, worker) in enumerate(pairs):
+        labels = [tags[code] for code in codes[offset[n] : offset[n + 1]]]
+        found.setdefault(names[item], {})[people[worker]] = labels
     return found
+
+
+def _tags_of(crowd: Crowd, worker: str) -> Tags:
+    """Return a worker's latest tags by item, None where a token was skipped."""
+    crowd.worker_index(worker)  # rejects who is not there
+    return {item: by[worker] for item, by in labels_by_item(crowd).items() if worker in by}

@@ -99,7 +99,7 @@ def with_answers(crowd: Crowd, codec: Codec, given: Sequence[LabelledBy]) -> Cro
             tags = answer.labels(codec, int(lengths[item]))
             if tags is not None:
                 rows.append((item, len(names) + n, tags, answer.cost))
-    new = _answers(rows, codec, has_cost=any(row[3] for row in rows))
+    new = answers_of_rows(rows, codec, has_cost=any(row[3] for row in rows))
     facts = {one.id: {"kind": one.kind} | _family(one) for one in given}
     return replace(
         crowd,
@@ -113,7 +113,7 @@ def _family(one: LabelledBy) -> dict[str, str]:
     return {"family": one.family} if one.family else {}
 
 
-def _answers(
+def answers_of_rows(
     rows: Sequence[tuple[int, int, Sequence[str | None], int]], codec: Codec, *, has_cost: bool
 ) -> Answers:
     """Return answers as columns: item, worker, tags, cost."""

@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from goldspan._arrays import hash64
+from goldspan.annotators.crowds import labels_by_item
 from goldspan.campaign.clock import CampaignClock, open_clock
 from goldspan.campaign.inputs import CampaignInputs, reject_other_labels
 from goldspan.campaign.judging import (
@@ -441,19 +442,6 @@ class AnsweringCrowd:
         return BEGIN + round(1000 * self.inputs.plan.crowd.seconds * n_answers)
 
 
-def labels_by_item(crowd: Crowd) -> dict[str, dict[str, list[str | None]]]:
-    """Return the labels by item and worker; None where a token was skipped."""
-    answers, tags = crowd.latest, [*crowd.tagset.tags, None]
-    names, people = crowd.item_ids.to_pylist(), crowd.worker_ids.to_pylist()
-    codes, offset = answers.codes.tolist(), answers.offset.tolist()
-    found: dict[str, dict[str, list[str | None]]] = {}
-    pairs = zip(answers.item.tolist(), answers.worker.tolist(), strict=True)
-    for n, (item, worker) in enumerate(pairs):
-        labels = [tags[code] for code in codes[offset[n] : offset[n + 1]]]
-        found.setdefault(names[item], {})[people[worker]] = labels
-    return found
-
-
 # --------------------------------------------------------------------------------------------------
 # The source "simulated": workers of `goldspan.simulation`, with gold questions among the others.
 
@@ -763,34 +751,3 @@ class Files:
 def _whole(row: Mapping[str, Any]) -> str:
     """Return what makes two answers the same."""
     return json.dumps([row["item"], row["worker"], row["labels"]])
-
-
-# --------------------------------------------------------------------------------------------------
-# The source "web": people answer in a browser, whenever they like.
-
-
-class Web:
-    """People in a browser."""
-
-    def __init__(
-        self, inputs: CampaignInputs, ledger: SqlLedger, now: Callable[[], int] | None = None
-    ) -> None:
-        self.inputs, self.ledger, self._now = inputs, ledger, now
-
-    def now(self) -> int:
-        """Return the campaign's time."""
-        if self._now is None:
-            self._now = open_clock(self.ledger)
-        return self._now()
-
-    def collect(
-        self, name: str, items: Sequence[str], on_event: OnEvent = lambda _: None
-    ) -> Waiting | None:
-        """Return what is missing; nothing where the money or the time is used up."""
-        del name, on_event  # answers come in other threads
-        self.ledger.expire(self.now())
-        return people_awaited(self.inputs, self.ledger, items, self.now())
-
-    def offers(self, items: Sequence[str]) -> Offers:
-        """Return the answers about items that can be bought now."""
-        return offers_of_somebody(self.inputs, self.ledger, items)

@@ -335,7 +335,7 @@ def _test(inputs: CampaignInputs) -> tuple[Pool, Labels] | None:
 
 
 def _untrained(inputs: CampaignInputs) -> Iterator[str]:
-    from goldspan.campaign.preflight import model_faults  # loads what trains
+    from goldspan.campaign.model import model_faults  # loads what trains
 
     yield from model_faults(inputs.plan, inputs.pool, inputs.test)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property, partial
 from itertools import chain, count
@@ -13,7 +13,7 @@ import numpy as np
 
 from goldspan.aggregation import Consensus
 from goldspan.campaign.changes import begin, reopened
-from goldspan.campaign.crowds import HOUR, Files, Replayed, Simulated, Web
+from goldspan.campaign.crowds import HOUR, Files, Replayed, Simulated
 from goldspan.campaign.inputs import CampaignInputs
 from goldspan.campaign.judging import (
     CHOICE,
@@ -337,7 +337,7 @@ class Snapshot:
 SOURCES: dict[str, Any] = {
     "simulated": Simulated,
     "files": Files,
-    "web": Web,
+    "web": Workforce,
     "replay": Replayed,
     "mixed": Workforce,
 }
@@ -440,7 +440,7 @@ class Campaign:
             InputError: The ledger holds another campaign, or this one with a plan that changed in
                 more than its limits.
         """
-        with self._alone():
+        with self.ledger.alone():
             self._begin()
             return self._run()
 
@@ -454,14 +454,8 @@ class Campaign:
             InputError: The ledger holds another campaign, or this one with a plan that changed in
                 more than its limits.
         """
-        with self._alone():
+        with self.ledger.alone():
             self._begin()
-
-    def _alone(self) -> AbstractContextManager[Any]:
-        """Keep other processes out, where several can open the ledger."""
-        alone: Callable[[], AbstractContextManager[Any]]
-        alone = getattr(self.ledger, "alone", nullcontext)
-        return alone()
 
     def _run(self) -> Waiting | Decision:
         for number in count(1):

@@ -345,7 +345,7 @@ def _per_money(plan: Any) -> Iterator[str]:
 
 
 def _select(plan: Any) -> Iterator[str]:
-    from goldspan.campaign.preflight import rules_of
+    from goldspan.campaign.model import rules_of
 
     try:
         rules = rules_of(plan.select.by)
@@ -438,7 +438,7 @@ def _oidc(plan: Any) -> Iterator[str]:
 
 def _method_and_rule(plan: Any) -> Iterator[str]:
     """Check that method and stopping rule fit each other, where neither is faulty by itself."""
-    from goldspan.campaign.preflight import try_method
+    from goldspan.campaign.model import try_method
 
     task, chosen = plan.task, plan.aggregate
     if list(_task(plan)) or list(_aggregate(plan)) or list(_redundancy(plan)):

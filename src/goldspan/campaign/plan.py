@@ -161,7 +161,7 @@ _PAID_BY_THE_PLAN = (PEOPLE, "simulated", "replay")
 
 def entry_of(given: Mapping[str, Any], crowd: Workers, prices: Prices) -> WorkerEntry:
     """Read an entry of a workforce; what it leaves out and the plan says is the plan's."""
-    from goldspan.annotators.registry import read_worker
+    from goldspan.annotators.base import read_worker
 
     kind, found = given.get("kind"), dict(given)
     if not isinstance(kind, str):

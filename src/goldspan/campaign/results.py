@@ -320,9 +320,13 @@ def _spending(ledger: SqlLedger, crowd: Crowd) -> tuple[dict[str, Any], ...]:
     )
 
 
+def _slots(ledger: SqlLedger, *, control: bool) -> list[dict[str, Any]]:
+    """Return the places of gold questions, or those of all others."""
+    return [row for row in ledger.slots().to_pylist() if (row["batch"] == "control") == control]
+
+
 def _redundancy(ledger: SqlLedger) -> tuple[int, ...]:
-    rows = ledger.slots().to_pylist()
-    filled = [row["filled"] for row in rows if row["batch"] != "control"]
+    filled = [row["filled"] for row in _slots(ledger, control=False)]
     return tuple(np.bincount(np.array(filled, np.int64)).tolist())
 
 
@@ -333,9 +337,7 @@ def _money(ledger: SqlLedger, plan: Plan, crowd: Crowd, pool: Crowd) -> dict[str
     costs = dict(zip(pool.item_ids.to_pylist(), map(price, lengths), strict=True))
     # An item that still waits for its first answers is not labelled.
     labelled = [
-        row["item"]
-        for row in ledger.slots().to_pylist()
-        if row["batch"] != "control" and 0 < row["filled"] >= row["wanted"]
+        row["item"] for row in _slots(ledger, control=False) if 0 < row["filled"] >= row["wanted"]
     ]
     fixed = sum(costs[item] for item in labelled)
     return {
@@ -373,9 +375,8 @@ def _fixed_price(plan: Plan, crowd: Crowd) -> Callable[[int], int]:
 
 
 def _counts(ledger: SqlLedger, crowd: Crowd, pool: Crowd) -> dict[str, int]:
-    rows = ledger.slots().to_pylist()
-    control = {row["item"]: row["filled"] for row in rows if row["batch"] == "control"}
-    own = [row for row in rows if row["batch"] != "control"]
+    control = [row["filled"] for row in _slots(ledger, control=True)]
+    own = _slots(ledger, control=False)
     items = sum(1 for row in own if row["filled"])
     return {
         "pool": pool.n_items,
@@ -383,7 +384,7 @@ def _counts(ledger: SqlLedger, crowd: Crowd, pool: Crowd) -> dict[str, int]:
         "answers": len(crowd.latest),
         "awaited": sum(max(0, row["wanted"] - row["filled"]) for row in own),
         "control_items": len(control),
-        "control_answers": sum(control.values()),
+        "control_answers": sum(control),
     }
 
 
@@ -460,8 +461,7 @@ def _on_control(ledger: SqlLedger, crowd: Crowd) -> NDArray[np.int16] | None:
 
 
 def _control_items(ledger: SqlLedger) -> set[str]:
-    rows = ledger.slots().to_pylist()
-    return {row["item"] for row in rows if row["batch"] == "control"}
+    return {row["item"] for row in _slots(ledger, control=True)}
 
 
 # --------------------------------------------------------------------------------------------------

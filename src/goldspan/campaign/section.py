@@ -124,31 +124,25 @@ def webhook_faults(hooks: Sequence[Webhook], *, served: bool) -> Iterator[str]:
     if hooks and not served:
         yield 'webhooks: belong to source = "web": `goldspan run` sends nothing'
     for n, hook in enumerate(hooks):
-        try:
-            place = hook.place
-            good = (
-                place.scheme in {"http", "https"} and _is_host(place.hostname) and place.port != 0
-            )
-        except ValueError:
-            good = False
+        good = is_address(hook.url, local=True) and _is_host(hook.place.hostname)
         if not hook.url.isascii():
             yield (
                 f"webhooks.{n}.url: must be written in ASCII: a host such as bücher.example as "
                 "xn--bcher-kva.example, other letters as %C3%BC"
             )
-        elif not good or "@" in place.netloc or place.fragment:
+        elif not good:
             yield (
                 f"webhooks.{n}.url: must be an address such as https://example.org/goldspan, "
                 "without a user, a password and a #"
             )
-        elif place.scheme == "http" and not hook.local:
+        elif hook.place.scheme == "http" and not hook.local:
             yield (
                 f"webhooks.{n}.url: must begin with https://; in a network that you trust alone "
                 "set local = true"
             )
         elif len(hook.url) > 2_000:
             yield f"webhooks.{n}.url: is longer than 2,000 characters"
-    names = [hook.called for hook in hooks if not _is_faulty(hook)]
+    names = [hook.called for hook in hooks if is_address(hook.url, local=True)]
     for name in sorted({name for name in names if names.count(name) > 1}):
         yield (
             f"webhooks: two are called {name!r}: give the new one a name; messages that wait "
@@ -162,13 +156,6 @@ def _is_host(name: str | None) -> bool:
         return True
     name = (name or "").removesuffix(".")
     return len(name) <= 253 and all(map(_LABEL.fullmatch, name.split(".")))
-
-
-def _is_faulty(hook: Webhook) -> bool:
-    try:
-        return not hook.place.hostname
-    except ValueError:
-        return True
 
 
 # --------------------------------------------------------------------------------------------------

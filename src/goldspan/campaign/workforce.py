@@ -1,4 +1,4 @@
-"""The source "mixed": models, functions and taggers that answer at once, beside people.
+"""The sources "mixed" and "web": models, functions and taggers that answer at once, and people.
 
 In every wave annotators that answer at once are asked first, whoever costs least before the others;
 people in the browser take the places that are left. Whom to ask about what is kept in the ledger
@@ -20,9 +20,9 @@ import pyarrow as pa
 
 from goldspan._arrays import hash64
 from goldspan.aggregation.machines import KINDS as MODELS
-from goldspan.annotators.base import AnnotationTask, Estimate
+from goldspan.annotators.base import KINDS, AnnotationTask, Annotator, Estimate, open_annotator
+from goldspan.annotators.labelling import answers_of_rows
 from goldspan.annotators.python import Batched
-from goldspan.annotators.registry import KINDS, open_annotator
 from goldspan.campaign.clock import open_clock
 from goldspan.campaign.crowds import (
     LEASE_SECONDS,
@@ -34,14 +34,14 @@ from goldspan.campaign.crowds import (
 )
 from goldspan.campaign.plan import NAMES, PEOPLE
 from goldspan.campaign.protocols import Offers
-from goldspan.crowd import Answers, Crowd
+from goldspan.crowd import Crowd
 from goldspan.errors import InputError
 from goldspan.protocols import Price
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from goldspan.annotators.base import Annotator, ItemAnswer
+    from goldspan.annotators.base import ItemAnswer
     from goldspan.campaign.inputs import CampaignInputs
     from goldspan.campaign.protocols import OnEvent, Waiting
     from goldspan.protocols import PoolItem
@@ -119,14 +119,14 @@ class Workforce(AnsweringCrowd):
         super().__init__(inputs, ledger)
         self._clock, self._skipped = now, dict[str, set[str]]()
         self.has_people = inputs.plan.crowd.is_served
-        stack, task = ExitStack(), task_of(inputs, send_text=inputs.plan.crowd.send_text)
-        finalize(self, stack.close)
-        self.machines: dict[str, Annotator] = {
-            entry.id: stack.enter_context(open_annotator(entry, task))
-            for entry in inputs.plan.workforce
-            if entry.kind in KINDS and not entry.probe
-        }
-        self.probes = Probes(inputs, ledger, task, stack)
+        self.machines, self.probes = dict[str, Annotator](), Probes(inputs, ledger)
+        if inputs.plan.workforce:
+            stack, task = ExitStack(), task_of(inputs, send_text=inputs.plan.crowd.send_text)
+            finalize(self, stack.close)
+            for entry in inputs.plan.workforce:
+                if entry.kind in KINDS:
+                    kept = self.probes.models if entry.probe else self.machines
+                    kept[entry.id] = stack.enter_context(open_annotator(entry, task))
 
     def now(self) -> int:
         """Return the campaign's time: without people it is that which the answers took."""
@@ -141,19 +141,16 @@ class Workforce(AnsweringCrowd):
     ) -> Waiting | None:
         """Ask the annotators that answer at once, then say what people are waited for."""
         self._on_event = on_event
+        if self.has_people:
+            self.ledger.expire(self.now())
+        if not (self.has_people and is_over(self.inputs, self.ledger, self.now())):
+            # Probes first: what people see later cannot depend on it
+            self.probes.ask(items, lambda: self._items, self.now())
+            if self.machines:
+                self._ask_machines(name, items)
         if not self.has_people:
-            self._ask_probes(items)
-            self._ask_machines(name, items)
             return None
-        self.ledger.expire(self.now())
-        if not is_over(self.inputs, self.ledger, self.now()):
-            self._ask_probes(items)
-            self._ask_machines(name, items)
         return people_awaited(self.inputs, self.ledger, items, self.now())
-
-    def _ask_probes(self, items: Sequence[str]) -> None:
-        """Let probes label the items first: what people see later cannot depend on it."""
-        self.probes.ask(items, lambda: self._items, self.now())
 
     def _ask_machines(self, name: str, items: Sequence[str]) -> None:
         """Ask in passes: what has no answer, and money that was reserved, is for the next one."""
@@ -216,9 +213,11 @@ class Workforce(AnsweringCrowd):
 
     def offers(self, items: Sequence[str]) -> Offers:
         """Return the answers about items that can be bought now."""
-        self._read()
         people = self.has_people
         found = offers_of_somebody(self.inputs, self.ledger, items) if people else Offers()
+        if not self.machines:
+            return found
+        self._read()
         found.models.update(w for w, one in self.machines.items() if one.entry.kind in MODELS)
         for worker, machine in self.machines.items():
             limit = machine.entry.limit
@@ -368,15 +367,9 @@ AT_ONCE = 200
 class Probes:
     """The probes of a plan, asked about the items of a round before anybody else."""
 
-    def __init__(
-        self, inputs: CampaignInputs, ledger: SqlLedger, task: AnnotationTask, stack: ExitStack
-    ) -> None:
+    def __init__(self, inputs: CampaignInputs, ledger: SqlLedger) -> None:
         self.inputs, self.ledger = inputs, ledger
-        self.models: dict[str, Annotator] = {
-            entry.id: stack.enter_context(open_annotator(entry, task))
-            for entry in inputs.plan.workforce
-            if entry.probe and entry.kind in KINDS
-        }
+        self.models: dict[str, Annotator] = {}
         self._seen: dict[str, list[str]] | None = None
 
     def ask(
@@ -455,22 +448,14 @@ def probes_of(ledger: SqlLedger, crowd: Crowd) -> Crowd | None:
         return None
     place = {name: n for n, name in enumerate(crowd.item_ids.to_pylist())}
     names = list(dict.fromkeys(row["probe"] for row in rows))
-    found: list[tuple[int, int, list[Any]]] = [
-        (place[item], names.index(row["probe"]), labels)
+    found: list[tuple[int, int, list[Any], int]] = [
+        (place[item], names.index(row["probe"]), labels, 0)
         for row in rows
         for item, labels in row["labels"].items()
         if item in place and labels is not None
     ]
     found.sort(key=lambda one: one[:2])
-    codes = [crowd.tagset.index[tag] for *_, labels in found for tag in labels]
-    bounds = np.concatenate([[0], np.cumsum([len(one[2]) for one in found])])
-    answers = Answers(
-        np.array([one[0] for one in found], np.int32),
-        np.array([one[1] for one in found], np.int32),
-        bounds.astype(np.int64),
-        np.array(codes, np.int16),
-        np.zeros(len(found), np.int16),
-    )
+    answers = answers_of_rows(found, crowd.tagset, has_cost=False)
     return Crowd(
         item_ids=crowd.item_ids,
         tokens=crowd.tokens,

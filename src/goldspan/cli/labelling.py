@@ -153,8 +153,8 @@ def label(
     check_outputs(output, details, inputs=inputs, overwrite=overwrite, as_json=json)
     check_there(instructions, examples, *files)
     from goldspan.annotators import AnnotationTask, open_annotator
+    from goldspan.annotators.base import read_worker
     from goldspan.annotators.labelling import detail_rows, items_of, label_with, with_answers
-    from goldspan.annotators.registry import read_worker
 
     entries = [read_worker(one) for one in _entries(worker, set_ or [])]
     if _has_models(entries):
