@@ -23,22 +23,6 @@ def test_bsc_writes_gold_and_says_how_it_went(tmp_path):
     assert len((tmp_path / "gold.conll").read_text(encoding="utf-8")) > 1000
 
 
-def test_json_tells_objective_and_rounds():
-    run = goldspan_run("aggregate", EXAMPLE, "-m", "bsc-cm+words", "--json")
-    facts = json.loads(run.stdout)["result"]
-    assert facts["method"] == "bsc-cm+words"
-    assert facts["iterations"] > 1
-    assert facts["objective"] < 0
-
-
-def test_the_number_of_threads_changes_nothing(tmp_path):
-    for n in (1, 2):
-        goldspan_run(
-            "aggregate", EXAMPLE, "-m", "bsc-seq", "--threads", n, "-o", tmp_path / f"{n}.jsonl"
-        )
-    assert (tmp_path / "1.jsonl").read_bytes() == (tmp_path / "2.jsonl").read_bytes()
-
-
 def test_the_workers_are_written_as_a_table_and_with_their_habits(tmp_path):
     for name in ("w.csv", "w.jsonl"):
         run = goldspan_run(
@@ -174,14 +158,6 @@ def test_votes_put_known_truth_in_place_and_say_how_much_of_it_there_is(tmp_path
         "aggregate", EXAMPLE, "-m", "mv-token", "--known", EXAMPLE, "-o", tmp_path / "votes.conll"
     )
     assert "tokens of known truth" in run.stdout
-
-
-def test_csv_for_spans_has_a_row_per_span(tmp_path):
-    run = goldspan_run("aggregate", EXAMPLE, "-m", "bsc-seq", "-o", tmp_path / "w.csv", "--json")
-    assert run.returncode == 0
-    head, *rows = (tmp_path / "w.csv").read_text("utf-8").splitlines()
-    assert {"item", "start", "end"} <= {*head.split(",")}
-    assert len(rows) > 100
 
 
 @pytest.mark.parametrize("param", ["alpha0=true", "max_iter=true", "n_starts=true", "tol=true"])

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import json
-import sys
 
 import pytest
-
-from goldspan.cli import main
 
 ANSWERS = """task,worker,label,gold,started,submitted,cost
 1,ann,x,x,1000,61000,50000
@@ -18,21 +15,13 @@ ANSWERS = """task,worker,label,gold,started,submitted,cost
 """
 
 
-@pytest.fixture
-def run(monkeypatch, capfd, tmp_path):
-    """Run `goldspan bill` in a folder with answers.csv; gives exit code, output and messages."""
-    monkeypatch.chdir(tmp_path)
+COMMAND = "bill"
+
+
+@pytest.fixture(autouse=True)
+def _files(tmp_path):
     (tmp_path / "answers.csv").write_text(ANSWERS)
     (tmp_path / "nothing.csv").write_text("task,worker,label\n1,ann,x\n")
-
-    def call(*words):
-        monkeypatch.setattr(sys, "argv", ["goldspan", "bill", *map(str, words)])
-        with pytest.raises(SystemExit) as end:
-            main()
-        out, err = capfd.readouterr()
-        return end.value.code or 0, out, err
-
-    return call
 
 
 def test_the_bill_is_shown_and_written(run, tmp_path):

@@ -146,15 +146,6 @@ def test_the_confidences_of_a_written_file_are_measured(tmp_path, ending):
     assert ("cross-entropy" in text) == (ending == "parquet")
 
 
-def test_the_written_gold_scores_as_aggregate_said(gold):
-    said = json.loads(done("aggregate", EXAMPLE, "-m", "mv-token", "--json"))["score"]["micro"][
-        "f1"
-    ]
-    found = json.loads(done("score", gold, EXAMPLE, "--json"))
-    assert found["micro"]["f1"] == pytest.approx(said)
-    assert (found["policy"], found["encoding"]) == ("conlleval", "BIO")
-
-
 def test_gold_on_standard_output_is_the_file_and_the_words_go_elsewhere(gold):
     run = goldspan_run("aggregate", EXAMPLE, "-m", "mv-token", "-o", "-")
     assert run.stdout == gold.read_text()
@@ -167,18 +158,6 @@ def test_standard_input_works(gold):
     )
     assert run.returncode == 0
     assert run.stdout.decode() == gold.read_text()
-
-
-def test_json_of_every_command_is_json(gold, tmp_path):
-    for words in (
-        ["inspect", EXAMPLE],
-        ["aggregate", EXAMPLE, "-m", "mv-token"],
-        ["score", gold, EXAMPLE],
-        ["agreement", EXAMPLE],
-        ["check", gold],
-        ["convert", gold, "--to", "BIOES", "-o", tmp_path / "x.conll"],
-    ):
-        assert json.loads(done(*words, "--json"))
 
 
 def test_votes_take_their_options():
@@ -295,23 +274,6 @@ def test_check_lists_unknown_tags_and_broken_rules_at_once_in_the_order_of_the_f
         "no-begin": 2,
         "unknown-label": 2,
     }
-
-
-def test_convert_goes_to_another_encoding_and_back(gold, tmp_path):
-    done("convert", gold, "--from", "BIO", "--to", "BIOES", "-o", tmp_path / "a.conll")
-    done(
-        "convert",
-        tmp_path / "a.conll",
-        "--from",
-        "BIOES",
-        "--to",
-        "BIO",
-        "-o",
-        tmp_path / "b.conll",
-    )
-    first = goldspan.read_crowd(gold, format="conll").gold_tagged.codes
-    second = goldspan.read_crowd(tmp_path / "b.conll", format="conll").gold_tagged.codes
-    assert first.tolist() == second.tolist()
 
 
 def test_convert_refuses_malformed_tags_and_repair_reads_them(tmp_path):

@@ -3,26 +3,8 @@
 from __future__ import annotations
 
 import json
-import sys
 
 import pytest
-
-from goldspan.cli import main
-
-
-@pytest.fixture
-def run(monkeypatch, capfd, tmp_path):
-    """Run goldspan in an empty folder; gives exit code, output and messages."""
-    monkeypatch.chdir(tmp_path)
-
-    def call(*words):
-        monkeypatch.setattr(sys, "argv", ["goldspan", *map(str, words)])
-        with pytest.raises(SystemExit) as end:
-            main()
-        out, err = capfd.readouterr()
-        return end.value.code or 0, out, err
-
-    return call
 
 
 @pytest.fixture(autouse=True)

@@ -2,28 +2,11 @@
 
 from __future__ import annotations
 
-import json
-import sys
-
 import pytest
 
 import goldspan
-from goldspan.cli import main
 
-
-@pytest.fixture
-def run(monkeypatch, capfd, tmp_path):
-    """Run `goldspan gold-questions` in an empty folder; gives exit code, output and messages."""
-    monkeypatch.chdir(tmp_path)
-
-    def call(*words):
-        monkeypatch.setattr(sys, "argv", ["goldspan", "gold-questions", *map(str, words)])
-        with pytest.raises(SystemExit) as end:
-            main()
-        out, err = capfd.readouterr()
-        return end.value.code or 0, out, err
-
-    return call
+COMMAND = "gold-questions"
 
 
 @pytest.fixture
@@ -45,13 +28,6 @@ def test_questions_are_chosen_written_and_checked(run, answers, tmp_path):
     assert code == 0
     assert out.startswith("10 gold questions, shown up to")
     assert out.count("retire ") == 10
-
-
-def test_json_holds_the_questions_or_the_check(run, answers):
-    facts = json.loads(run(answers, "-n", 4, "--hard", 0, "--json")[1])
-    assert [row["is_hard"] for row in facts["questions"]] == [False] * 4
-    facts = json.loads(run(answers, "--check", "--json")[1])
-    assert len(facts["questions"]) == 150
 
 
 def test_without_an_output_nothing_is_written(run, answers):

@@ -2,30 +2,11 @@
 
 from __future__ import annotations
 
-import csv
 import json
-import sys
 
 import pytest
 
-import goldspan
-from goldspan.cli import main
-from goldspan.workers import next_answers
-
-
-@pytest.fixture
-def run(monkeypatch, capfd, tmp_path):
-    """Run `goldspan next` in an empty folder; gives exit code, output and messages."""
-    monkeypatch.chdir(tmp_path)
-
-    def call(*words):
-        monkeypatch.setattr(sys, "argv", ["goldspan", "next", *map(str, words)])
-        with pytest.raises(SystemExit) as end:
-            main()
-        out, err = capfd.readouterr()
-        return end.value.code or 0, out, err
-
-    return call
+COMMAND = "next"
 
 
 @pytest.fixture
@@ -48,18 +29,6 @@ def test_it_says_what_is_finished_and_what_to_ask_next(run, labels):
     assert "2 answers to ask for, which cost 0.10:" in lines
     assert [line.split()[0] for line in lines[-2:]] == ["doubt", "few"]
     assert lines[-2].split()[3] == "c"
-
-
-def test_the_list_is_written_as_the_library_gives_it(run, labels, tmp_path):
-    code, out, _ = run(labels, "-o", "next.csv", "--method", "one-coin", "--confidence", 0.9)
-    assert code == 0
-    assert out.splitlines()[-1] == "written: next.csv"
-    rows = list(csv.DictReader((tmp_path / "next.csv").read_text().splitlines()))
-    crowd = goldspan.read_crowd(labels)
-    found = next_answers(crowd, goldspan.aggregate(crowd, "one-coin"), confidence=0.9)
-    assert [(row["item"], row["worker"]) for row in rows] == [
-        (row["item"], row["worker"]) for row in found.to_arrow().to_pylist()
-    ]
 
 
 def test_the_list_alone_goes_to_standard_output(run, labels):
@@ -100,12 +69,6 @@ def test_when_everybody_answered_nobody_is_left_to_ask(run, labels):
     out = run(labels, "--rule", "fixed(5)", "--ask", "a,b,c")[1]
     assert "16 of 18 items are finished" in out
     assert "nobody left to ask  16" in out
-
-
-def test_tagged_tokens_are_aggregated_with_their_order(run, root):
-    found = json.loads(run(root / "examples" / "crowd.tsv", "-n", 3, "--json")[1])
-    assert found["method"] == "auto"
-    assert found["to_ask"] == 3
 
 
 def test_plain_rules_run_on_votes(run, labels):

@@ -2,27 +2,9 @@
 
 from __future__ import annotations
 
-import json
-import sys
-
 import pytest
 
-from goldspan.cli import main
-from goldspan.workers import plan_qualification
-
-
-@pytest.fixture
-def run(monkeypatch, capfd):
-    """Run `goldspan qualification`; gives exit code, output and messages."""
-
-    def call(*words):
-        monkeypatch.setattr(sys, "argv", ["goldspan", "qualification", *map(str, words)])
-        with pytest.raises(SystemExit) as end:
-            main()
-        out, err = capfd.readouterr()
-        return end.value.code or 0, out, err
-
-    return call
+COMMAND = "qualification"
 
 
 def test_the_plan_is_said_in_words_with_its_table(run):
@@ -50,19 +32,6 @@ def test_the_cost_of_all_candidates_is_said(run):
 def test_who_passes_is_said_for_a_pool(run):
     _, out, _ = run("--bad", 0.6, "--good", 0.8, "--prior", "4,2")
     assert "43.3 % of the candidates pass" in out
-
-
-def test_json_holds_everything(run):
-    code, out, _ = run(
-        *("--bad", 0.6, "--good", 0.8, "--price", "0.05", "--prior", "4,2", "--json")
-    )
-    facts = json.loads(out)
-    assert code == 0
-    assert facts["n"] == 45
-    assert facts["cost"]["fixed"] == "2.25"
-    plan = plan_qualification(0.6, 0.8)
-    assert facts["sequential"]["limits"] == plan.sequential.table().to_pylist()
-    assert facts["after_passing"]["share"] == plan.after_passing((4, 2)).share
 
 
 @pytest.mark.parametrize(

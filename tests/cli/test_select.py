@@ -4,30 +4,15 @@ from __future__ import annotations
 
 import csv
 import json
-import sys
 
 import numpy as np
 import pytest
 
 import goldspan
-from goldspan.cli import main
 from goldspan.selection import select_items, selectors
 from goldspan.tagger import CRF
 
-
-@pytest.fixture
-def run(monkeypatch, capfd, tmp_path):
-    """Run `goldspan select` in an empty folder; gives exit code, output and messages."""
-    monkeypatch.chdir(tmp_path)
-
-    def call(*words):
-        monkeypatch.setattr(sys, "argv", ["goldspan", "select", *map(str, words)])
-        with pytest.raises(SystemExit) as end:
-            main()
-        out, err = capfd.readouterr()
-        return end.value.code or 0, out, err
-
-    return call
+COMMAND = "select"
 
 
 WORDS = ["ant", "bee", "cow", "doe", "elk", "fox", "gnu", "hen", "ibis"]
@@ -152,12 +137,6 @@ def test_text_comes_from_standard_input(run, monkeypatch, tmp_path):
         code, out, _ = run("-", "--format", "text", "--by", "random", "-o", "-")
     assert code == 0
     assert {json.loads(line)["text"] for line in out.splitlines()} == {"Rome is old.", "It rains."}
-
-
-def test_the_same_command_writes_the_same_bytes(run, pool, tmp_path):
-    for name in ("a", "b"):
-        run(pool, "-n", 12, "-o", f"{name}.jsonl")
-    assert (tmp_path / "a.jsonl").read_bytes() == (tmp_path / "b.jsonl").read_bytes()
 
 
 def test_the_rules_are_listed_and_the_picks_shown(run, pool):

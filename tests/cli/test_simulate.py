@@ -3,28 +3,13 @@
 from __future__ import annotations
 
 import json
-import sys
 
 import pytest
 
 import goldspan
-from goldspan.cli import main
 from goldspan.simulation.registry import WORKERS
 
-
-@pytest.fixture
-def run(monkeypatch, capfd, tmp_path):
-    """Run `goldspan simulate` in an empty folder; gives exit code, output and messages."""
-    monkeypatch.chdir(tmp_path)
-
-    def call(*words):
-        monkeypatch.setattr(sys, "argv", ["goldspan", "simulate", *map(str, words)])
-        with pytest.raises(SystemExit) as end:
-            main()
-        out, err = capfd.readouterr()
-        return end.value.code or 0, out, err
-
-    return call
+COMMAND = "simulate"
 
 
 @pytest.fixture
@@ -58,18 +43,6 @@ def test_threads_and_repeats_give_the_same_bytes(run, gold, tmp_path):
         words = ["-w", "seq x3", "-w", "drift(flip(0.1), spammer)", "--per-item", 2]
         assert run(gold, *words, "--threads", threads, "-o", name)[0] == 0
     assert (tmp_path / "a.tsv").read_bytes() == (tmp_path / "b.tsv").read_bytes()
-
-
-def test_the_summary_is_json(run, gold):
-    code, out, _ = run(gold, "-w", "flip(0.2) x2", "-w", "perfect", "--json", "-o", "x.parquet")
-    facts = json.loads(out)
-    assert code == 0
-    assert (facts["items"], facts["answers"], facts["output"]) == (150, 450, "x.parquet")
-    worker = facts["workers"][0]
-    assert worker["kind"] == "flip(0.2)"
-    assert (worker["worker"], worker["n_answers"]) == ("w1", 150)
-    assert worker["accuracy"] == pytest.approx(0.8, abs=0.05)
-    assert facts["workers"][2]["f1"] == 1.0
 
 
 def test_the_crowd_goes_to_standard_output_and_the_table_beside_it(run, gold):

@@ -120,13 +120,6 @@ def test_train_options_reach_the_tagger(tmp_path, model):
     assert found.templates == ["word"]
 
 
-def test_an_hmm_is_trained_and_tags_too(tmp_path):
-    path = tmp_path / "m.goldspan"
-    assert "model: hmm" in done("train", "hmm", EXAMPLE, "-o", path)
-    assert "B-" in done("tag", path, "-", stdin=b"Councillors in Kestrel Bay voted\n")
-    assert "O" in done("tagger", "inspect", path)
-
-
 @pytest.mark.parametrize(
     ("words", "message"),
     [

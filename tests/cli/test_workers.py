@@ -5,34 +5,24 @@ from __future__ import annotations
 import csv
 import json
 import re
-import sys
 
 import numpy as np
 import pytest
 
 import goldspan
-from goldspan.cli import main
 from goldspan.simulation import draw_truth, simulate_crowd
 
+COMMAND = "workers"
 
-@pytest.fixture
-def run(monkeypatch, capfd, tmp_path):
-    """Run `goldspan workers` in a folder with answers; gives exit code, output and messages."""
-    monkeypatch.chdir(tmp_path)
+
+@pytest.fixture(autouse=True)
+def _files(tmp_path):
+    """Answers, and the truth of some of them."""
     truth = draw_truth(60, ["no", "yes"], seed=1)
     crowd = simulate_crowd(truth, ["flip(0.1) x3", "bad=flip(0.8)", "con=spammer(constant)"])
-    goldspan.crowd.write_crowd(crowd.with_gold(None), "answers.csv")
+    goldspan.crowd.write_crowd(crowd.with_gold(None), tmp_path / "answers.csv")
     rows = [f"{item},{tags[0]}" for item, tags in truth.tagged_by_id().items()][:19]
     (tmp_path / "truth.csv").write_text("item,label\n" + "\n".join(rows) + "\n", encoding="utf-8")
-
-    def call(*words):
-        monkeypatch.setattr(sys, "argv", ["goldspan", "workers", *map(str, words)])
-        with pytest.raises(SystemExit) as end:
-            main()
-        out, err = capfd.readouterr()
-        return end.value.code or 0, out, err
-
-    return call
 
 
 def test_verdicts_flags_and_team_are_printed(run):
