@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 
 import pytest
@@ -12,6 +13,10 @@ from goldspan.crowd.measures import worker_rates
 from studies.rodrigues.data import read_entities, read_workers
 from studies.rodrigues.methods import FULL
 from studies.rodrigues.study2 import TIED
+
+TAKES_LONG = pytest.mark.skipif(
+    os.environ.get("GOLDSPAN_TORTURE") is None, reason="takes a minute: set GOLDSPAN_TORTURE"
+)
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +46,9 @@ def test_the_rows_of_votes_on_the_real_crowd_are_those_of_this_code(page, crowd,
 
 
 @pytest.mark.realdata
-@pytest.mark.parametrize(("label", "away"), [("hmm-ma", 0.005), ("multicrf", 0.1)])
+@pytest.mark.parametrize(
+    ("label", "away"), [("hmm-ma", 0.005), pytest.param("multicrf", 0.1, marks=TAKES_LONG)]
+)
 def test_rows_of_crowd_crfs_are_those_of_this_code(page, crowd, label, away):
     """L-BFGS ends a little elsewhere with other sums, so that a CRF is off in the first decimal."""
     name, params = FULL.params(label)
