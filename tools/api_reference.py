@@ -119,7 +119,7 @@ def signature_of(value: Any) -> str:
         found = inspect.signature(value)
     except (TypeError, ValueError):
         return ""
-    kept = [one for name, one in found.parameters.items() if name != "self"]
+    kept = [one for name, one in found.parameters.items() if name not in {"self", "connection"}]
     back = inspect.Signature.empty if inspect.isclass(value) else found.return_annotation
     found = found.replace(parameters=kept, return_annotation=back)
     short = re.sub(r"\b(?:numpy|typing|collections\.abc|pathlib)\.", "", str(found))

@@ -12,7 +12,7 @@ import pytest
 
 from goldspan.protocols import PoolItem
 from goldspan.spans import Codec
-from goldspan.store import backup_ledger, create_ledger, open_ledger, restore_ledger
+from goldspan.store import backup_ledger, create_ledger, open_ledger, pool, restore_ledger
 from goldspan.store import crowd as cache
 from goldspan.store.queries import read_crowd
 
@@ -102,7 +102,7 @@ def answer(ledger, lengths, rng, key):
 @pytest.mark.parametrize(("seed", "kind"), [(1, "all"), (2, "some")])
 def test_every_look_gives_what_reading_everything_gives(campaign, monkeypatch, seed, kind):
     monkeypatch.setattr(cache, "PAGE", 3)
-    monkeypatch.setattr(cache, "NAMED", 2)
+    monkeypatch.setattr(pool, "FEW", 2)
     ledger, lengths, rng = campaign(seed, kind)
     assert_same(ledger.crowd(), in_full(ledger))
     counted, key, sizes = [], 0, set()

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from goldspan.store.locks import FairLock
+from goldspan.store.journal import FairLock
 
 
 def wait_until(condition):
@@ -73,10 +73,10 @@ def test_a_thread_that_stops_waiting_lets_the_next_go_on(monkeypatch, handed_ove
             pass
 
     turn.__enter__()
-    monkeypatch.setattr("goldspan.store.locks.threading.Lock", Interrupted)
+    monkeypatch.setattr("goldspan.store.journal.threading.Lock", Interrupted)
     with pytest.raises(KeyboardInterrupt):
         turn.__enter__()
-    monkeypatch.setattr("goldspan.store.locks.threading.Lock", real)
+    monkeypatch.setattr("goldspan.store.journal.threading.Lock", real)
     if not handed_over:
         turn.__exit__()
     with turn:

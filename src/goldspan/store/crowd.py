@@ -19,6 +19,7 @@ from goldspan.spans import Codec
 from goldspan.store.facts import VERSION
 from goldspan.store.journal import Database, canonical, read_json
 from goldspan.store.people import SHOWN
+from goldspan.store.pool import SOME, rows_of
 from goldspan.store.schema import answers, campaign, gold, items, records, workers
 
 # --------------------------------------------------------------------------------------------------
@@ -102,7 +103,8 @@ def answers_of(rows: Sequence[Any], labels: Labels) -> Answers:
     """Take rows of `ANSWER` in any order; items and workers stay numbers of the store."""
     index = labels.tagset.index
     # Many answers say the same: that nothing is marked, for example.
-    known = {words: [index[label] for label in read_json(words)] for words in _distinct(rows)}
+    distinct = {row.labels for row in rows}
+    known = {words: [index[label] for label in read_json(words)] for words in distinct}
     codes = [known[row.labels] for row in rows]
     return Answers(
         np.array([row.item for row in rows], np.int32),
@@ -148,10 +150,6 @@ def bounds_of(lengths: Sequence[int] | NDArray[np.int64]) -> NDArray[np.int64]:
     [0, 2, 2, 5]
     """
     return np.concatenate([np.zeros(1, np.int64), np.cumsum(np.asarray(lengths, np.int64))])
-
-
-def _distinct(rows: Sequence[Any]) -> set[str]:
-    return {row.labels for row in rows}
 
 
 def _gold(
@@ -201,8 +199,6 @@ def _cells(values: list[Any]) -> pa.Array:
 
 PAGE = 5_000
 """Answers that are read at once."""
-NAMED = 1_000
-"""Items that a query names."""
 _NEW = (
     select(*ANSWER)
     .where((answers.c.counts == 1) & (answers.c.number > bindparam("after")))
@@ -211,11 +207,7 @@ _NEW = (
 )
 _TAGS = select(campaign.c.tags, campaign.c.encoding)
 _VERSIONS = select(records.c.body).where(records.c.kind == VERSION).order_by(records.c.number)
-_ITEMS = (
-    select(*ITEM)
-    .where(items.c.number.in_(bindparam("numbers", expanding=True)))
-    .order_by(items.c.number)
-)
+_ITEMS = select(*ITEM).where(items.c.number.in_(SOME)).order_by(items.c.number)
 
 
 @dataclass(frozen=True, eq=False)
@@ -283,8 +275,7 @@ def _pages(connection: Connection, after: int) -> Iterator[Sequence[Any]]:
 
 def _with_items(connection: Connection, known: Items, given: Answers) -> Items:
     new = np.setdiff1d(given.item, known.number).tolist()
-    parts = [new[start : start + NAMED] for start in range(0, len(new), NAMED)]
-    rows = [row for part in parts for row in connection.execute(_ITEMS, {"numbers": part})]
+    rows = list(rows_of(connection, _ITEMS, new))
     return known.joined(Items.of(rows)) if rows else known
 
 

@@ -28,7 +28,7 @@ from goldspan.store.people import (
     pseudonym_of,
     worker_of,
 )
-from goldspan.store.pool import FEW, look_back, numbers_of
+from goldspan.store.pool import SOME, look_back, numbers_of, rows_of
 from goldspan.store.schema import (
     answers,
     campaign,
@@ -100,20 +100,27 @@ def put_paused(entry: Entry, body: Mapping[str, Any]) -> None:
 # Known labels and gold questions; records: versions of models, verdicts, notes.
 
 
+_KNOWN = (
+    select(items.c.number, items.c.n_tokens, gold.c.labels, gold.c.control)
+    .join(gold, gold.c.item == items.c.number, isouter=True)
+    .where(items.c.number.in_(SOME))
+)
+
+
 def set_gold(
     entry: Entry, known: Mapping[str, Sequence[str | None]], tagset: Codec, *, control: bool
 ) -> None:
     """Keep known labels of items; new ones take the place of old ones."""
     numbers = numbers_of(entry, list(known))
-    there = _gold_of(entry, list(numbers.values()))
-    lengths = _lengths_of(entry, list(numbers.values()))
+    rows = rows_of(entry.connection, _KNOWN, list(numbers.values()))
+    there = {number: (n_tokens, (words, kind)) for number, n_tokens, words, kind in rows}
     changed = []
     for name, labels in known.items():
-        number = numbers[name]
-        check_labels(labels, lengths[number], name, "", tagset)
+        n_tokens, before = there[numbers[name]]
+        check_labels(labels, n_tokens, name, "", tagset)
         row = (canonical(list(labels)), int(control))
-        if there.get(number) != row:
-            changed.append([number, *row])
+        if before != row:
+            changed.append([numbers[name], *row])
     if changed:
         entry.log("gold", {"items": changed})
 
@@ -185,25 +192,6 @@ def put_version(entry: Entry, body: Mapping[str, Any]) -> None:
     row = {name: body[name] for name in ("number", "name", "body")}
     entry.connection.execute(records.insert(), {**row, "kind": VERSION, "time": entry.clock})
     entry.connection.execute(campaign.update().values(tags=canonical(body["tags"])))
-
-
-def _gold_of(entry: Entry, numbers: list[int]) -> dict[int, tuple[str, int]]:
-    found: dict[int, tuple[str, int]] = {}
-    for start in range(0, len(numbers), FEW):
-        query = select(gold).where(gold.c.item.in_(numbers[start : start + FEW]))
-        found.update(
-            (row.item, (row.labels, row.control)) for row in entry.connection.execute(query)
-        )
-    return found
-
-
-def _lengths_of(entry: Entry, numbers: list[int]) -> dict[int, int]:
-    found: dict[int, int] = {}
-    for start in range(0, len(numbers), FEW):
-        part = numbers[start : start + FEW]
-        query = select(items.c.number, items.c.n_tokens).where(items.c.number.in_(part))
-        found.update((row.number, row.n_tokens) for row in entry.connection.execute(query))
-    return found
 
 
 # --------------------------------------------------------------------------------------------------

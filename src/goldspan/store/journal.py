@@ -23,6 +23,7 @@ import json
 import secrets
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -44,7 +45,6 @@ from goldspan.store.engine import (
     is_sqlite,
     store_error,
 )
-from goldspan.store.locks import FairLock
 from goldspan.store.schema import campaign, events, processes, roles
 
 # --------------------------------------------------------------------------------------------------
@@ -172,6 +172,62 @@ def effect_of(kind: str) -> Callable[[Any, Mapping[str, Any]], None]:
         )
     effect: Callable[[Any, Mapping[str, Any]], None] = load(EFFECTS[kind])
     return effect
+
+
+# --------------------------------------------------------------------------------------------------
+# Threads of one process write in the order in which they came.
+
+
+class FairLock:
+    """A fair lock, for `with`; it cannot be taken twice by one thread.
+
+    >>> lock = FairLock()
+    >>> with lock:
+    ...     lock.waiting
+    0
+    """
+
+    def __init__(self) -> None:
+        self._guard = threading.Lock()
+        self._queue: deque[threading.Lock] = deque()
+        self._taken = False
+
+    @property
+    def waiting(self) -> int:
+        """How many threads wait."""
+        return len(self._queue)
+
+    def __enter__(self) -> None:
+        """Wait until it is free and all who came before have had it."""
+        with self._guard:
+            if not self._taken:
+                self._taken = True
+                return
+            mine = threading.Lock()
+            mine.acquire()
+            self._queue.append(mine)
+        try:
+            mine.acquire()
+        except BaseException:
+            self._leave(mine)
+            raise
+
+    def __exit__(self, *_: object) -> None:
+        """Hand over to who has waited longest."""
+        with self._guard:
+            if self._queue:
+                self._queue.popleft().release()
+            else:
+                self._taken = False
+
+    def _leave(self, mine: threading.Lock) -> None:
+        """Stop waiting after Ctrl-C; it may have been handed over meanwhile."""
+        with self._guard:
+            waits = mine in self._queue
+            if waits:
+                self._queue.remove(mine)
+        if not waits:
+            self.__exit__()
 
 
 # --------------------------------------------------------------------------------------------------

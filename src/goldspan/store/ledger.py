@@ -9,9 +9,9 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import cached_property
+from functools import cached_property, wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar
 
 from sqlalchemy import Connection, Engine, select
 from sqlalchemy.exc import DatabaseError, OperationalError
@@ -33,7 +33,7 @@ from goldspan.store.engine import (
 )
 from goldspan.store.facts import Bound
 from goldspan.store.journal import AT_ONCE, Database, Entry, Held, first_entry, read_json
-from goldspan.store.queries import AnswerRow, Asked, CountedAnswer, Order, SkippedItem, Slot
+from goldspan.store.queries import AnswerRow, Asked, Order
 from goldspan.store.schema import campaign, check_amount, check_name, make_tables
 from goldspan.store.verify import check_facts, check_whole
 
@@ -41,6 +41,19 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 Result = TypeVar("Result")
+P = ParamSpec("P")
+
+
+def _asks(
+    query: Callable[Concatenate[Connection, P], Result],
+) -> Callable[Concatenate[SqlLedger, P], Result]:
+    """Make a query a method, which asks one state of the database."""
+
+    @wraps(query)
+    def method(self: SqlLedger, /, *args: P.args, **kwargs: P.kwargs) -> Result:
+        return self.database.query(query, *args, **kwargs)
+
+    return method
 
 
 class SqlLedger:
@@ -62,6 +75,25 @@ class SqlLedger:
         self._has_facts, self._checking = False, threading.Lock()
         self._order = Order(database)
         self._cache: AnswerCache | None = None
+
+    number_of = _asks(facts.number_of)
+    records = _asks(queries.read_records)
+    page = _asks(queries.page)
+    position = _asks(queries.position_of)
+    about = _asks(erasing.about)
+    forgotten = _asks(people.read_tombstones)
+    own = _asks(queries.own)
+    is_sent = _asks(queries.is_sent)
+    n_coming = _asks(assignments.n_coming)
+    n_left = _asks(assignments.n_left)
+    last_batch = _asks(queries.last_batch)
+    held = _asks(queries.held)
+    skipped = _asks(queries.skipped)
+    standing = _asks(queries.standing)
+    is_barred = _asks(queries.is_barred)
+    fact = _asks(queries.read_fact)
+    last_time = _asks(queries.last_time)
+    count = _asks(queries.count_records)
 
     @cached_property
     def name(self) -> str:
@@ -242,14 +274,6 @@ class SqlLedger:
         """Replace a number that limits something: see `goldspan.store.facts.revise`."""
         self.database.write(now, facts.revise, kind, name, change)
 
-    def number_of(self, kind: str, name: str) -> int | None:
-        """Return a number that `revise` keeps, None if there is none."""
-        return self.database.query(facts.number_of, kind, name)
-
-    def records(self, kind: str) -> dict[str, dict[str, Any]]:
-        """Return all facts of a kind by name, in the order in which they came."""
-        return self.database.query(queries.read_records, kind)
-
     def totals(self) -> Totals:
         """Return the money."""
         row = self._row()
@@ -258,24 +282,6 @@ class SqlLedger:
     def slots(self) -> pa.Table:
         """Return item, batch, wanted, places, leased, filled of every item in a batch, in order."""
         return self._order.slots()
-
-    def page(
-        self,
-        after: int = -1,
-        state: str = "all",
-        limit: int = 100,
-        numbers: Sequence[int] | None = None,
-    ) -> list[Slot]:
-        """Return the next items of the batches behind a position: "open" ones, "done" ones, or all.
-
-        Raises:
-            UnknownNameError: There is no such state.
-        """
-        return self.database.query(queries.page, after, state, limit, numbers)
-
-    def position(self, item: str) -> int | None:
-        """Return an item's position in the order of all batches, None if it is in no batch."""
-        return self.database.query(queries.position_of, item)
 
     def asked(self) -> Asked:
         """Return the items of all batches in order; they neither move nor go."""
@@ -305,17 +311,6 @@ class SqlLedger:
         with self.database.read() as connection:
             return {person: known for known, person in people.ids(connection).items()}
 
-    def about(self, who: str) -> dict[str, Any]:
-        """Return all that is stored of a worker, as plain values.
-
-        Args:
-            who: An id, a pseudonym, or an id of a provider.
-
-        Raises:
-            InputError: Nobody is known by this name.
-        """
-        return self.database.query(erasing.about, who)
-
     def forget(
         self, who: str, now: int, *, dry: bool = False, unsettled: bool = False
     ) -> erasing.Forgotten:
@@ -335,10 +330,6 @@ class SqlLedger:
                 under way.
         """
         return self.database.write(now, erasing.forget, who, dry=dry, unsettled=unsettled)
-
-    def forgotten(self) -> list[dict[str, Any]]:
-        """Return the tombstones of who was forgotten, in their order: person, hash, salt, time."""
-        return self.database.query(people.read_tombstones)
 
     def was_forgotten(self, who: str) -> bool:
         """Whether somebody with this id or pseudonym was forgotten, and has not come in since."""
@@ -382,74 +373,14 @@ class SqlLedger:
         """Number of the last answer that counts: it grows whenever what counts changes."""
         return self.database.query(queries.last_answer)
 
-    def own(self, worker: str, items: Sequence[str]) -> list[CountedAnswer]:
-        """Return a worker's answers to some items that count, in the order of their first version.
-
-        Args:
-            worker: The worker.
-            items: Some hundred items at most.
-        """
-        return self.database.query(queries.own, worker, items)
-
-    def is_sent(self, key: str) -> bool:
-        """Whether an answer, or a change of one, is kept under a key."""
-        return self.database.query(queries.is_sent, key)
-
-    def n_left(self, worker: str, most: int) -> int:
-        """Count the free places that a worker could take, gold questions aside.
-
-        Args:
-            worker: The worker.
-            most: Where counting ends.
-        """
-        return self.database.query(assignments.n_left, worker, most)
-
-    def n_coming(self, worker: str, now: int, most: int, n_items: int, *, endless: bool) -> int:
-        """Count what a worker holds and may get: see `goldspan.store.assignments.n_coming`."""
-        return self.database.query(
-            assignments.n_coming, worker, now, most, n_items, endless=endless
-        )
-
-    def last_batch(self) -> tuple[str, int] | None:
-        """Return the name of the batch that was opened last, and when; None before the first."""
-        return self.database.query(queries.last_batch)
-
-    def held(self, worker: str, now: int) -> list[Lease]:
-        """Return the assignments of a worker that have not ended, the oldest first."""
-        return self.database.query(queries.held, worker, now)
-
     def given(self, item: str | None = None) -> list[AnswerRow]:
         """Return all answers as rows, drafts among them; those to an item with their labels."""
         self.check_facts()
         return self.database.query(queries.given, item)
 
-    def skipped(self, item: str | None = None) -> list[SkippedItem]:
-        """Return what workers skipped, and why."""
-        return self.database.query(queries.skipped, item)
-
     def skipped_by(self, worker: str) -> set[str]:
         """Return the items that a worker gave no answer to, and is not asked about again."""
         return {row.item for row in self.skipped() if row.worker == worker}
-
-    def standing(self) -> dict[str, bool]:
-        """Return all workers by id, and whether they are barred."""
-        return self.database.query(queries.standing)
-
-    def is_barred(self, worker: str) -> bool:
-        """Whether a worker is barred."""
-        return self.database.query(queries.is_barred, worker)
-
-    def fact(self, kind: str, name: str) -> dict[str, Any] | None:
-        """Return one fact, None if there is no such fact."""
-        return self.database.query(queries.read_fact, kind, name)
-
-    def last_time(self, kind: str) -> int | None:
-        """Return when the last fact of a kind was kept, None if there is no such fact."""
-        return self.database.query(queries.last_time, kind)
-
-    def count(self, kind: str) -> int:
-        """Count the facts of a kind: they only grow, so that what was made of them may be kept."""
-        return self.database.query(queries.count_records, kind)
 
     @property
     def is_paused(self) -> bool:

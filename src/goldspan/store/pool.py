@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
-from sqlalchemy import BindParameter, bindparam, case, func, select
+from sqlalchemy import BindParameter, Connection, Select, bindparam, case, func, select
 
 from goldspan.crowd.builder import Item, item_faults
 from goldspan.errors import Fault, FaultsError, InputError
@@ -97,19 +97,21 @@ def put_details(entry: Entry, body: Mapping[str, Any]) -> None:
     entry.connection.execute(query, rows)
 
 
-_NUMBERS = select(items.c.id, items.c.number).where(
-    items.c.id.in_(bindparam("names", expanding=True))
-)
+SOME: BindParameter[Any] = bindparam("some", expanding=True)
+"""What `rows_of` sets."""
+_NUMBERS = select(items.c.id, items.c.number).where(items.c.id.in_(SOME))
+
+
+def rows_of(connection: Connection, query: Select[Any], names: Sequence[Any]) -> Iterator[Any]:
+    """Yield the rows of a query about `SOME` names or numbers, however many they are."""
+    for start in range(0, len(names), FEW):
+        yield from connection.execute(query, {"some": list(names[start : start + FEW])})
 
 
 def numbers_of(entry: Entry, names: Sequence[str]) -> dict[str, int]:
     """Find the numbers of items by id."""
-    found: dict[str, int] = {}
     possible = [name for name in names if is_name(name)]
-    for start in range(0, len(possible), FEW):
-        part = possible[start : start + FEW]
-        rows = entry.connection.execute(_NUMBERS, {"names": part})
-        found.update((row.id, row.number) for row in rows)
+    found = {row.id: row.number for row in rows_of(entry.connection, _NUMBERS, possible)}
     missing = [name for name in dict.fromkeys(names) if name not in found]
     if missing:
         raise FaultsError([Fault("is not in the pool", item=name) for name in missing])
@@ -211,12 +213,8 @@ def adjust(entry: Entry, wanted: Mapping[str, int]) -> int:
     """Set how many answers items are to get, and count those for which this is new."""
     found = numbers_of(entry, list(wanted))
     asked = {found[name]: check_k(k, f"k of {name}") for name, k in wanted.items()}
-    now: dict[int, int] = {}
-    numbers = list(asked)
-    for start in range(0, len(numbers), FEW):
-        part = numbers[start : start + FEW]
-        query = select(slots.c.item, slots.c.wanted).where(slots.c.item.in_(part))
-        now.update((row.item, row.wanted) for row in entry.connection.execute(query))
+    query = select(slots.c.item, slots.c.wanted).where(slots.c.item.in_(SOME))
+    now = {row.item: row.wanted for row in rows_of(entry.connection, query, list(asked))}
     outside = [name for name in wanted if found[name] not in now]
     if outside:
         raise FaultsError([Fault("is in no batch: open one", item=name) for name in outside])
@@ -239,12 +237,10 @@ def put_wanted(entry: Entry, body: Mapping[str, Any]) -> None:
 
 def look_back(entry: Entry, numbers: Sequence[int]) -> None:
     """Let workers look again at items that may have got a free place."""
-    for start in range(0, len(numbers), FEW):
-        part = list(numbers[start : start + FEW])
-        query = select(func.min(slots.c.position)).where(slots.c.item.in_(part))
-        first = entry.connection.execute(query).scalar_one()
-        if first is None:  # in no batch
-            continue
+    query = select(func.min(slots.c.position).label("first")).where(slots.c.item.in_(SOME))
+    found = [row.first for row in rows_of(entry.connection, query, numbers)]
+    first = min((one for one in found if one is not None), default=None)
+    if first is not None:  # else they are in no batch
         late = workers.update().where(workers.c.cursor > first)
         entry.connection.execute(late.values(cursor=first))
 
@@ -255,10 +251,8 @@ def _items_of(entry: Entry, batch: int) -> list[int]:
 
 
 def _check_new(entry: Entry, numbers: Sequence[int]) -> None:
-    for start in range(0, len(numbers), FEW):
-        part = list(numbers[start : start + FEW])
-        query = select(items.c.id).join(slots).where(slots.c.item.in_(part))
-        taken = list(entry.connection.execute(query).scalars())
-        if taken:
-            message = "is in a batch already: set its number of answers with `adjust`"
-            raise FaultsError([Fault(message, item=name) for name in taken])
+    query = select(items.c.id).join(slots).where(slots.c.item.in_(SOME))
+    taken = [row.id for row in rows_of(entry.connection, query, numbers)]
+    if taken:
+        message = "is in a batch already: set its number of answers with `adjust`"
+        raise FaultsError([Fault(message, item=name) for name in taken])

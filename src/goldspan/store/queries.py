@@ -30,7 +30,7 @@ from goldspan.store.answers import CHANGED
 from goldspan.store.crowd import ANSWER, ITEM, Items, Labels, answers_of, crowd_of
 from goldspan.store.journal import AT_ONCE, Database, read_json
 from goldspan.store.people import APART, SHOWN, is_worker, key_of, skip_reasons
-from goldspan.store.pool import FEW
+from goldspan.store.pool import SOME, rows_of
 from goldspan.store.schema import (
     answers,
     batches,
@@ -209,9 +209,7 @@ _SINCE = (
     .where(answers.c.number > bindparam("after"))
     .order_by(answers.c.number)
 )  # fmt: skip
-_LABELS = select(answers.c.number, answers.c.labels).where(
-    answers.c.number.in_(bindparam("numbers", expanding=True))
-)
+_LABELS = select(answers.c.number, answers.c.labels).where(answers.c.number.in_(SOME))
 _PASSED = (
     select(items.c.id)
     .join(skips, skips.c.item == items.c.number)
@@ -291,11 +289,8 @@ def since(connection: Connection, after: int) -> list[NewAnswer]:
 
 def labels_of(connection: Connection, numbers: Sequence[int]) -> dict[int, list[str | None]]:
     """Return the labels of some answers by number."""
-    found = {}
-    for start in range(0, len(numbers), FEW):
-        rows = connection.execute(_LABELS, {"numbers": list(numbers[start : start + FEW])})
-        found.update({row.number: read_json(row.labels) for row in rows})
-    return found
+    rows = rows_of(connection, _LABELS, numbers)
+    return {row.number: read_json(row.labels) for row in rows}
 
 
 def passed(connection: Connection, worker: str) -> set[str]:

@@ -18,35 +18,127 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, Self
+from typing import IO, Any, Self
 
-from sqlalchemy import Connection, Executable, and_, bindparam, func, select, text
+from sqlalchemy import Connection, Engine, Executable, and_, bindparam, func, select, text
 from sqlalchemy.exc import DatabaseError, DBAPIError, SQLAlchemyError
 
 from goldspan.store.engine import (
     WRITE,
     HeldError,
-    LostError,
     StoreError,
     is_outside,
     is_sqlite,
     store_error,
 )
 from goldspan.store.journal import Database
-from goldspan.store.locks import (
-    TAKE,
-    TAKE_SHARED,
-    file_beside,
-    locked,
-    opened,
-    session,
-    shared,
-    sign,
-    signed,
-    wait,
-)
 from goldspan.store.schema import campaign, openings, processes, roles
 from goldspan.store.verify import check_whole, damaged, sums_of
+
+# --------------------------------------------------------------------------------------------------
+# Locks between processes, which end with the process that holds them: of a file beside a SQLite
+# database, or of a session of PostgreSQL.
+
+
+_TAKE = "SELECT {take}(hashtextextended(CAST(:name AS text) || current_schema(), 0))"
+TAKE = text(_TAKE.format(take="pg_try_advisory_lock"))
+TAKE_SHARED = text(_TAKE.format(take="pg_try_advisory_lock_shared"))
+"""Try to take PostgreSQL's lock on the campaign of this schema, to the end of the session."""
+
+
+def file_beside(engine: Engine, ending: str) -> Path:
+    """Return the path of a file beside a SQLite database."""
+    place = str(engine.url.database).removeprefix("file:")
+    return Path(f"{place}{ending}")
+
+
+@contextmanager
+def opened(path: Path) -> Iterator[IO[bytes]]:
+    """Open a file that is to be held."""
+    try:
+        file = path.open("ab")
+    except OSError as error:
+        raise StoreError(
+            f"cannot write {path}: {error.strerror}; make the file and its folder writable"
+        ) from None
+    with file:
+        yield file
+
+
+@contextmanager
+def session(engine: Engine) -> Iterator[Connection]:
+    """Open a session of PostgreSQL whose locks end with it: it never goes back into the pool."""
+    with engine.connect() as plain:
+        try:
+            yield plain.execution_options(isolation_level="AUTOCOMMIT")
+        finally:
+            plain.invalidate()
+
+
+def sign(file: IO[bytes], who: str) -> None:
+    """Write into a file that is held who holds it."""
+    file.truncate(0)
+    file.write(who.encode())
+    file.flush()
+
+
+def signed(path: Path) -> str:
+    """Return who has signed; on Windows a file that is held cannot be read."""
+    try:
+        return path.read_bytes()[:200].decode("utf-8", "replace")
+    except OSError:  # pragma: no cover - the tests run elsewhere
+        return ""
+
+
+def wait(take: Callable[[], bool], seconds: float, refusal: Callable[[], str]) -> None:
+    """Try to take a lock for some seconds."""
+    end = time.monotonic() + seconds
+    while not take():
+        if time.monotonic() > end:
+            raise HeldError(refusal())
+        time.sleep(0.05)
+
+
+if sys.platform == "win32":  # pragma: no cover - the tests run elsewhere
+
+    def locked(file: IO[bytes]) -> bool:
+        """Try to take a file."""
+        import msvcrt
+
+        file.seek(0)
+        try:
+            msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
+        except OSError:
+            return False
+        return True
+
+    def shared(_: IO[bytes]) -> bool:
+        """Return False: Windows shares no such lock."""
+        return False
+
+else:
+
+    def locked(file: IO[bytes]) -> bool:
+        """Try to take a file."""
+        import fcntl
+
+        return _flock(file, fcntl.LOCK_EX)
+
+    def shared(file: IO[bytes]) -> bool:
+        """Try to take a file together with others, or share one that is held alone."""
+        import fcntl
+
+        return _flock(file, fcntl.LOCK_SH)
+
+    def _flock(file: IO[bytes], how: int) -> bool:
+        import fcntl
+
+        try:
+            fcntl.flock(file, how | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        return True
+
 
 # --------------------------------------------------------------------------------------------------
 # Holding a role, and taking it over from a process that is gone.
@@ -384,9 +476,6 @@ class _Beating:
             why = str(error) if isinstance(error, StoreError) else type(error).__name__
             log.warning("no beat could be written, it is tried again every second: %s", why)
         self._is_silent = error is not None
-
-
-__all__ = ["LOOP", "WEB", "Claim", "LostError", "hold"]
 
 
 # --------------------------------------------------------------------------------------------------

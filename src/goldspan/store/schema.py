@@ -30,6 +30,7 @@ from sqlalchemy import (
     select,
     text,
 )
+from sqlalchemy.schema import SchemaItem
 from sqlalchemy.types import TypeEngine
 
 from goldspan.errors import InputError
@@ -43,187 +44,129 @@ FREE = "places > leased + filled"
 then not find the index that says so."""
 
 
-def _key() -> Column[int]:
-    return Column("number", Whole, primary_key=True, autoincrement=False)
+def _table(name: str, *parts: SchemaItem) -> Table:
+    return Table(name, metadata, *parts)
 
 
-def _number(name: str, target: str | None = None) -> Column[int]:
-    if target is None:
-        return Column(name, Whole, nullable=False)
+def _key(name: str = "number", target: str | None = None) -> Column[int]:
+    links = [] if target is None else [ForeignKey(target)]
+    return Column(name, Whole, *links, primary_key=True, autoincrement=False)
+
+
+def _link(name: str, target: str) -> Column[int]:
     return Column(name, Whole, ForeignKey(target), nullable=False)
 
 
-def _word(name: str) -> Column[str]:
-    return Column(name, Text, nullable=False)
+def _numbers(*names: str) -> list[Column[int]]:
+    return [Column(name, Whole, nullable=False) for name in names]
 
 
-campaign = Table(
+def _words(*names: str, required: bool = True) -> list[Column[str]]:
+    return [Column(name, Text, nullable=not required) for name in names]
+
+
+campaign = _table(
     "campaign",
-    metadata,
-    Column("id", Whole, primary_key=True, autoincrement=False),
-    _word("name"),
-    _word("currency"),
-    _word("tags"),
-    _word("encoding"),
-    _number("cap"),
-    _number("reserved"),
-    _number("spent"),
-    _number("paused"),
-    _number("clock"),
-    _number("n_events"),
-    _word("head"),
+    _key("id"),
+    *_words("name", "currency", "tags", "encoding"),
+    *_numbers("cap", "reserved", "spent", "paused", "clock", "n_events"),
+    *_words("head"),
     Column("private", Whole, nullable=False, server_default="0"),
     CheckConstraint("id = 1", name="one_campaign"),
     CheckConstraint("reserved >= 0 AND spent >= 0", name="money_not_negative"),
     CheckConstraint("reserved + spent <= cap", name="money_within_cap"),
 )
-
-items = Table(
+items = _table(
     "items",
-    metadata,
     _key(),
-    _word("id"),
-    _number("cost"),
-    _number("n_tokens"),
-    _word("tokens"),
-    Column("extra", Text),
+    *_words("id"),
+    *_numbers("cost", "n_tokens"),
+    *_words("tokens"),
+    *_words("extra", required=False),
     UniqueConstraint("id", name="item_id"),
     CheckConstraint("cost >= 0", name="cost_not_negative"),
 )
-
-batches = Table(
+batches = _table(
     "batches",
-    metadata,
     _key(),
-    _word("name"),
-    _number("k"),
-    _number("n_items"),
-    _number("opened"),
+    *_words("name"),
+    *_numbers("k", "n_items", "opened"),
     UniqueConstraint("name", name="batch_name"),
 )
-
 # An item of a batch with its places: `wanted` of them, or more while more are in use.
-slots = Table(
+slots = _table(
     "slots",
-    metadata,
-    Column("item", Whole, ForeignKey("items.number"), primary_key=True, autoincrement=False),
-    _number("batch", "batches.number"),
-    _number("position"),
-    _number("wanted"),
-    _number("places"),
-    _number("leased"),
-    _number("filled"),
+    _key("item", "items.number"),
+    _link("batch", "batches.number"),
+    *_numbers("position", "wanted", "places", "leased", "filled"),
     CheckConstraint("leased >= 0 AND filled >= 0 AND wanted >= 0", name="slots_not_negative"),
     CheckConstraint("leased + filled <= places", name="slots_within_places"),
     CheckConstraint("wanted <= places", name="slots_wanted"),
     Index("slots_free", "position", sqlite_where=text(FREE), postgresql_where=text(FREE)),
 )
-
 # `cursor`: below this position no place is free that the worker could take.
-workers = Table(
+workers = _table(
     "workers",
-    metadata,
     _key(),
-    _word("id"),
-    _number("cursor"),
-    _number("barred"),
+    *_words("id"),
+    *_numbers("cursor", "barred"),
     UniqueConstraint("id", name="worker_id"),
     Index("workers_cursor", "cursor"),
 )
-
-leases = Table(
+leases = _table(
     "leases",
-    metadata,
-    _number("item", "slots.item"),
-    _number("worker", "workers.number"),
-    _number("taken"),
-    _number("expires"),
-    _number("cost"),
+    _link("item", "slots.item"),
+    _link("worker", "workers.number"),
+    *_numbers("taken", "expires", "cost"),
     PrimaryKeyConstraint("item", "worker", name="lease_of_item_and_worker"),
     Index("leases_expires", "expires"),
     Index("leases_worker", "worker"),
 )
-
-skips = Table(
+skips = _table(
     "skips",
-    metadata,
-    _number("item", "slots.item"),
-    _number("worker", "workers.number"),
-    _number("time"),
-    _word("reason"),
+    _link("item", "slots.item"),
+    _link("worker", "workers.number"),
+    *_numbers("time"),
+    *_words("reason"),
     PrimaryKeyConstraint("item", "worker", name="skip_of_item_and_worker"),
     Index("skips_worker", "worker"),
 )
-
-answers = Table(
+_COUNTS = text("counts = 1")
+answers = _table(
     "answers",
-    metadata,
     _key(),
-    _word("key"),
-    _number("item", "slots.item"),
-    _number("worker", "workers.number"),
-    _word("labels"),
-    _word("status"),
-    _word("reason"),
-    _number("counts"),
-    _number("started"),
-    _number("submitted"),
-    _number("cost"),
+    *_words("key"),
+    _link("item", "slots.item"),
+    _link("worker", "workers.number"),
+    *_words("labels", "status", "reason"),
+    *_numbers("counts", "started", "submitted", "cost"),
     UniqueConstraint("key", name="answer_key"),
     CheckConstraint("counts IN (0, 1)", name="answer_counts"),
     CheckConstraint("counts = 1 OR cost = 0", name="answer_paid"),
     Index("answers_of_item", "item", "worker"),
     Index("answers_of_worker", "worker", "item"),
     Index(
-        "one_answer_counts",
-        "item",
-        "worker",
-        unique=True,
-        sqlite_where=text("counts = 1"),
-        postgresql_where=text("counts = 1"),
+        "one_answer_counts", "item", "worker", unique=True, sqlite_where=_COUNTS,
+        postgresql_where=_COUNTS,
     ),
-)
-
-charges = Table(
+)  # fmt: skip
+charges = _table(
     "charges",
-    metadata,
     _key(),
-    _word("name"),
-    _number("amount"),
-    _number("time"),
+    *_words("name"),
+    *_numbers("amount", "time"),
     UniqueConstraint("name", name="charge_name"),
     CheckConstraint("amount >= 0", name="charge_not_negative"),
 )
-
-gold = Table(
-    "gold",
-    metadata,
-    Column("item", Whole, ForeignKey("items.number"), primary_key=True, autoincrement=False),
-    _word("labels"),
-    _number("control"),
-    _number("time"),
-)
-
-records = Table(
+gold = _table("gold", _key("item", "items.number"), *_words("labels"), *_numbers("control", "time"))
+records = _table(
     "records",
-    metadata,
     _key(),
-    _word("kind"),
-    _word("name"),
-    _word("body"),
-    _number("time"),
+    *_words("kind", "name", "body"),
+    *_numbers("time"),
     UniqueConstraint("kind", "name", name="record_name"),
 )
-
-events = Table(
-    "events",
-    metadata,
-    _key(),
-    _number("time"),
-    _word("kind"),
-    _word("body"),
-    _word("hash"),
-)
+events = _table("events", _key(), *_numbers("time"), *_words("kind", "body", "hash"))
 
 _ONLY_GROWS = {
     "sqlite": (
@@ -248,122 +191,75 @@ for _dialect, _statements in _ONLY_GROWS.items():
 
 # How often something was done on a day (UTC): `goldspan.store.facts`. It is in no event, and a log
 # that is replayed does not bring it back.
-usage = Table(
+usage = _table(
     "usage",
-    metadata,
-    _word("kind"),
-    _word("name"),
-    _number("day"),
-    _number("n"),
+    *_words("kind", "name"),
+    *_numbers("day", "n"),
     PrimaryKeyConstraint("kind", "name", name="usage_of_kind_and_name"),
     Index("usage_day", "day"),
 )
-
 # What is known of people is here and in `notes`, and nowhere else in a store whose campaign
 # says `private = 1`: all other tables and the log name workers by pseudonym. Rows of these two are
 # deleted when somebody is to be forgotten; see `goldspan.store.people`.
-people = Table(
+people = _table(
     "people",
-    metadata,
     Column("pseudonym", Text, primary_key=True),
-    _word("id"),
-    _number("since"),
+    *_words("id"),
+    *_numbers("since"),
     UniqueConstraint("id", name="person_id"),
 )
-
 # `name`, `body` and `salt` come from outside the log, which holds `seal`, a hash of them, alone.
-notes = Table(
+notes = _table(
     "notes",
-    metadata,
     _key(),
-    _word("kind"),
-    _word("person"),
-    _word("seal"),
-    _number("time"),
-    Column("name", Text),
-    Column("body", Text),
-    Column("salt", Text),
+    *_words("kind", "person", "seal"),
+    *_numbers("time"),
+    *_words("name", "body", "salt", required=False),
     UniqueConstraint("kind", "name", name="note_name"),
     Index("notes_person", "person"),
 )
-
-tombstones = Table(
+tombstones = _table(
     "tombstones",
-    metadata,
     _key(),
-    _word("person"),
-    _word("hash"),
-    _word("salt"),
-    _number("time"),
+    *_words("person", "hash", "salt"),
+    *_numbers("time"),
     UniqueConstraint("person", name="tombstone_of_person"),
 )
-
 # Who steers and who serves: `goldspan.store.roles`. Facts about processes, not about the campaign:
 # they are in no event, and a log that is replayed does not bring them back.
-roles = Table(
-    "roles",
-    metadata,
-    Column("name", Text, primary_key=True),
-    _number("epoch"),
-    _word("deployment"),
+roles = _table(
+    "roles", Column("name", Text, primary_key=True), *_numbers("epoch"), *_words("deployment")
 )
-
-processes = Table(
+processes = _table(
     "processes",
-    metadata,
     Column("id", Text, primary_key=True),
     Column("role", Text, ForeignKey("roles.name"), primary_key=True),
-    _number("epoch"),
-    _word("who"),
-    _number("beat"),
+    *_numbers("epoch"),
+    *_words("who"),
+    *_numbers("beat"),
 )
-
 # A process that has the campaign open to steer it; removed when it closes the store. A row of
 # `processes` cannot say this: whoever takes a role over deletes the rows of the process that is
 # gone, and the unclean end would be forgotten unchecked.
-openings = Table(
-    "openings",
-    metadata,
-    Column("id", Text, primary_key=True),
-    _word("process"),
-)
-
-# When a token of the desk's API was last used: `goldspan.store.programs`. The tokens themselves are
+openings = _table("openings", Column("id", Text, primary_key=True), *_words("process"))
+# When a token of the desk's API was last used: `goldspan.store.facts`. The tokens themselves are
 # records.
-token_uses = Table(
-    "token_uses",
-    metadata,
-    Column("token", Text, primary_key=True),
-    _number("time"),
-)
-
+token_uses = _table("token_uses", Column("token", Text, primary_key=True), *_numbers("time"))
 # What programs are to be told (`[[webhooks]]` of the plan), and up to which entry of the log that
 # was gathered: `goldspan.store.programs`. Without these rows, telling begins at the end of the log.
-messages = Table(
+messages = _table(
     "messages",
-    metadata,
     _key(),
-    _word("name"),
-    _word("hook"),
-    _word("event"),
-    _word("body"),
-    _word("state"),
-    _number("tries"),
-    _number("due"),
-    _number("made"),
-    _number("changed"),
-    _number("status"),
-    _word("why"),
+    *_words("name", "hook", "event", "body", "state"),
+    *_numbers("tries", "due", "made", "changed", "status"),
+    *_words("why"),
     UniqueConstraint("name", name="message_name"),
     Index("messages_due", "state", "due"),
 )
-
-gathered = Table(
+gathered = _table(
     "gathered",
-    metadata,
-    _word("hook"),
-    _word("event"),
-    _number("number"),
+    *_words("hook", "event"),
+    *_numbers("number"),
     PrimaryKeyConstraint("hook", "event", name="gathered_of_hook_and_event"),
 )
 

@@ -580,68 +580,51 @@ class _Facts:
         self._owned: dict[str, list[int]] = {}
         self._campaign: dict[str, Any] = {}
 
-    def take(self, kind: str, body: Mapping[str, Any], time: int) -> bool:
+    def take(  # noqa: C901, PLR0912 - a case per kind of entry
+        self, kind: str, body: Mapping[str, Any], time: int
+    ) -> bool:
         """Take an entry; return whether its kind is known."""
-        if kind in {"worker", "charge", "record"}:
-            names = [column.name for column in _COLUMNS[f"{kind}s"][1:]]
-            row = {**body, "time": time}
-            self.rows[f"{kind}s"][body["number"]] = hash(tuple(row[name] for name in names))
-            return True
-        act = _TAKES.get(kind)
-        if act is not None:
-            act(self, body, time)
-        return act is not None
+        match kind:
+            case "worker" | "charge" | "record":
+                self._row(f"{kind}s", {**body, "time": time})
+            case "submit":
+                counts = int(body["status"] in {"accepted", "late"})
+                self._answer({**body, "submitted": time}, counts)
+            case "change":
+                self._paid[body["before"]] = (0, 0)
+                self._answer({**body, "status": "changed", "reason": "", "submitted": time}, 1)
+            case "items":
+                for number, row in enumerate(body["items"], start=body["first"]):
+                    self._item(number, row)
+            case "details":
+                extra = {self._numbers[one["id"]]: hash(one["extra"]) for one in body["items"]}
+                self._extra |= extra
+            case "gold":
+                known = {number: hash((*words, time)) for number, *words in body["items"]}
+                self.rows["gold"] |= known
+            case "create":
+                self._campaign = {n: body[n] for n in ("name", "currency", "encoding", "cap")}
+                self._campaign["tags"] = canonical(body["tags"])
+                self._campaign["private"] = int(body.get("private", 0))
+            case "cap":
+                self._campaign["cap"] = body["cap"]
+            case "version":
+                self._row("records", {**body, "kind": "version", "time": time})
+                self._campaign["tags"] = canonical(body["tags"])
+            case "note":
+                self._note({**body, "time": time, "name": None, "body": None})
+            case "forget":
+                for number in self._owned.pop(body["person"], []):
+                    del self.rows["notes"][number]
+                for row in body["notes"]:
+                    self._note({**row, "person": body["person"], "seal": ""})
+            case _:
+                return False
+        return True
 
-    def submit(self, body: Mapping[str, Any], time: int) -> None:
-        """Take an answer."""
-        counts = int(body["status"] in {"accepted", "late"})
-        self._answer({**body, "submitted": time}, counts)
-
-    def change(self, body: Mapping[str, Any], time: int) -> None:
-        """Take another version of an answer."""
-        self._paid[body["before"]] = (0, 0)
-        self._answer({**body, "status": "changed", "reason": "", "submitted": time}, 1)
-
-    def items(self, body: Mapping[str, Any], _: int) -> None:
-        """Take items of the pool."""
-        for number, row in enumerate(body["items"], start=body["first"]):
-            self._item(number, row)
-
-    def details(self, body: Mapping[str, Any], _: int) -> None:
-        """Take what is known of items since."""
-        self._extra |= {self._numbers[one["id"]]: hash(one["extra"]) for one in body["items"]}
-
-    def gold(self, body: Mapping[str, Any], time: int) -> None:
-        """Take known labels."""
-        self.rows["gold"] |= {number: hash((*said, time)) for number, *said in body["items"]}
-
-    def create(self, body: Mapping[str, Any], _: int) -> None:
-        """Take what the campaign is."""
-        said = {name: body[name] for name in ("name", "currency", "encoding", "cap")}
-        self._campaign = {**said, "tags": canonical(body["tags"])}
-        self._campaign["private"] = int(body.get("private", 0))
-
-    def cap(self, body: Mapping[str, Any], _: int) -> None:
-        """Take what may be spent."""
-        self._campaign["cap"] = body["cap"]
-
-    def version(self, body: Mapping[str, Any], time: int) -> None:
-        """Take a version of the label set and guideline: a record, and the campaign's tags."""
-        row = {"kind": "version", "name": body["name"], "body": body["body"], "time": time}
-        names = [column.name for column in _COLUMNS["records"][1:]]
-        self.rows["records"][body["number"]] = hash(tuple(row[name] for name in names))
-        self._campaign["tags"] = canonical(body["tags"])
-
-    def note(self, body: Mapping[str, Any], time: int) -> None:
-        """Take a note, of which the log has the seal."""
-        self._note({**body, "time": time, "name": None, "body": None})
-
-    def forget(self, body: Mapping[str, Any], _: int) -> None:
-        """Take what stays of somebody's notes."""
-        for number in self._owned.pop(body["person"], []):
-            del self.rows["notes"][number]
-        for row in body["notes"]:
-            self._note({**row, "person": body["person"], "seal": ""})
+    def _row(self, table: str, row: Mapping[str, Any]) -> None:
+        names = [column.name for column in _COLUMNS[table][1:]]
+        self.rows[table][row["number"]] = hash(tuple(row[name] for name in names))
 
     def _item(self, number: int, row: Mapping[str, Any]) -> None:
         words = tuple(row[name] for name in ("id", "cost", "n_tokens", "tokens"))
@@ -702,12 +685,3 @@ class _Facts:
     def _answer(self, row: Mapping[str, Any], counts: int) -> None:
         self.rows["answers"][row["number"]] = hash(tuple(row[name] for name in _ANSWER))
         self._paid[row["number"]] = (counts, row["cost"])
-
-
-_TAKES: dict[str, Callable[[_Facts, Mapping[str, Any], int], None]] = {
-    "submit": _Facts.submit, "change": _Facts.change, "items": _Facts.items,
-    "details": _Facts.details, "gold": _Facts.gold, "create": _Facts.create, "cap": _Facts.cap,
-    "note": _Facts.note, "forget": _Facts.forget,
-    "version": _Facts.version,
-}  # fmt: skip
-"""What is done with entries that carry rows in a way of their own."""

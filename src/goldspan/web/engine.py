@@ -41,7 +41,7 @@ from goldspan.crowd import Crowd
 from goldspan.errors import FaultsError, GoldspanError, InputError
 from goldspan.store import SqlLedger
 from goldspan.store.engine import LostError, StoreError
-from goldspan.store.locks import locked, shared
+from goldspan.store.roles import locked, shared
 from goldspan.web.errors import Refused
 from goldspan.web.logs import fields_of
 from goldspan.web.people import BAR, GOLD
