@@ -66,17 +66,6 @@ def test_the_rule_words_splits_as_in_version_0_1(text, tokens):
     assert [text[start:end] for start, end in tokenize(text, "words")] == tokens
 
 
-@given(text=texts)
-def test_tokens_cover_all_that_is_visible_and_no_white_space(text):
-    covered = [False] * len(text)
-    for start, end in tokenize(text, "words"):
-        assert start < end
-        for i in range(start, end):
-            assert not covered[i]
-            covered[i] = True
-    assert covered == [not char.isspace() for char in text]
-
-
 def test_a_joiner_before_a_space_does_not_swallow_it():
     assert tokenize("👨\u200d x", "words") == tokenize("👨\u200d x") == [(0, 2), (3, 4)]
 

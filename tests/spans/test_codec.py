@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from goldspan.errors import FaultsError, InputError, UnknownNameError
 from goldspan.spans import Codec, Tagged
 from goldspan.spans.codec import MAX_TAGS, transition_mask
-from goldspan.spans.encoding import Role, get_encoding
+from goldspan.spans.encoding import Role
 from looping import each
 from spans import oracle
 
@@ -52,11 +52,6 @@ def test_from_tags_completes_the_tag_set_of_the_types_that_occur(encoding):
 def test_no_tags_make_a_tag_set_of_outside_alone(encoding):
     assert Codec.from_tags([], encoding).tags == ("O",)
     assert Codec.from_types([], encoding).types == ()
-
-
-def test_the_encoding_is_kept_under_its_proper_name():
-    assert Codec(("O",), "bioul").encoding == "BILOU"
-    assert Codec(("O",), get_encoding("IOB2")).encoding == "BIO"
 
 
 def test_tags_keep_the_order_that_they_are_given_in():
@@ -136,11 +131,6 @@ def test_a_matrix_decodes_to_one_row_of_workers_per_token():
     codes = np.array([[0, 1], [-1, 2], [0, 0]], np.int16)
     rows = codec.decode(Tagged(codes, np.array([0, 2, 3])))
     assert rows == [[["O", "B-X"], [None, "I-X"]], [["O", "O"]]]
-
-
-def test_items_may_be_tuples():
-    codec = Codec.from_types(["X"])
-    assert codec.encode((("O", "B-X"), ("I-X",))).codes.tolist() == [0, 1, 2]
 
 
 def test_every_tag_outside_the_tag_set_is_listed_with_its_place():

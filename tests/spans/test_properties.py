@@ -70,12 +70,6 @@ def test_the_order_of_spans_does_not_change_what_is_written(encoding, layout, se
     assert write(shuffled, length, encoding) == write(spans, length, encoding)
 
 
-@given(encoding=span_encodings, layout=layouts())
-def test_what_is_written_is_valid(encoding, layout):
-    length, spans = layout
-    assert validate(write(spans, length, encoding), encoding) == []
-
-
 @every_span_encoding
 @given(layout=layouts(), other=span_encodings)
 def test_convert_there_and_back_changes_nothing(encoding, layout, other):

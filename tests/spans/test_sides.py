@@ -8,7 +8,6 @@ import pytest
 import goldspan
 from goldspan.errors import InputError
 from goldspan.spans import Codec, score
-from goldspan.spans.scoring import align_by_id
 
 
 class Side:
@@ -81,19 +80,6 @@ def test_an_item_of_two_lengths_is_refused_by_its_id():
 def test_a_list_of_another_length_is_refused():
     with pytest.raises(InputError, match="2 items on one side, 1 on the other"):
         score(Side({"a": ["O"]}), [["O"], ["O"]])
-
-
-def test_the_two_sides_come_back_in_the_order_of_the_truth():
-    truth = Side({"b": ["O"], "a": ["B-X", None]})
-    found = Side({"a": [None, "O"], "b": ["B-Y"]})
-    left, right, codec = align_by_id(truth, found, None)
-    assert codec.decode(left) == [["O"], ["B-X", None]]
-    assert codec.decode(right) == [["B-Y"], [None, None]]
-    assert codec.encoding == "BIO"
-
-
-def test_both_sides_may_be_mappings_by_id():
-    assert score({"a": ["B-X"], "b": ["O"]}, {"b": ["O"], "a": ["B-X"]}).f1 == 1.0
 
 
 def test_a_question_mark_is_a_label_like_any_other():

@@ -63,13 +63,6 @@ def test_the_rule_space_cuts_at_white_space_alone():
     assert pieces(" a-b\u00a0c,\td👍🏽 ", "space") == ["a-b", "c,", "d👍🏽"]
 
 
-def test_the_rule_of_old_campaigns_is_unchanged():
-    text = "Ann's 1,000 km, U.S. Jean-Luc foo_bar 東京"
-    assert pieces(text, "words") == [
-        "Ann's", "1,000", "km", ",", "U.S", ".", "Jean-Luc", "foo_bar", "東", "京",
-    ]  # fmt: skip
-
-
 def test_an_unknown_rule_is_refused_with_the_names():
     with pytest.raises(UnknownNameError, match="fine"):
         tokenize("a", "fein")

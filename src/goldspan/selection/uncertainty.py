@@ -32,11 +32,6 @@ BLOCK_ROWS = 2_000
 """Items that a classifier is asked about at once: some need a dense matrix of all their words."""
 
 
-def is_tagger(model: Any) -> bool:
-    """Return whether a model is one of goldspan's taggers."""
-    return isinstance(model, Tagger)
-
-
 def class_probs(model: Any, pool: Pool, index: NDArray[np.int64]) -> Floats:
     """Return the probabilities of the labels of some items, float64 [len(index), n_labels]."""
     if hasattr(model, "predict_proba"):
@@ -278,10 +273,10 @@ class Uncertainty(Ranked):
 
     def _scores(self, task: Task, index: NDArray[np.int64]) -> Floats:
         if isinstance(task.model, list | tuple) and any(
-            is_tagger(one) or hasattr(one, "predict_proba") for one in task.model
+            isinstance(one, Tagger) or hasattr(one, "predict_proba") for one in task.model
         ):
             raise InputError(f"{self.name} asks one model: for several take vote or committee-kl")
-        if is_tagger(task.model):
+        if isinstance(task.model, Tagger):
             return by_blocks(
                 task.model, task.pool, index, lambda text: self._of_sequences(task.model, text)
             )
@@ -414,7 +409,7 @@ class Committee(Ranked):
 
     def _scores(self, task: Task, index: NDArray[np.int64]) -> Floats:
         models = _models(task.model, self.name)
-        if is_tagger(models[0]):
+        if isinstance(models[0], Tagger):
             return by_blocks(
                 _widest(models), task.pool, index, lambda text: self._of_text(models, text)
             )
@@ -462,7 +457,7 @@ def _models(given: Any, name: str) -> list[Any]:
         models = list(given)
     if len(models) < 2:
         raise InputError(f"{name} needs a committee: a list of at least two models")
-    if len({is_tagger(model) for model in models}) > 1:
+    if len({isinstance(model, Tagger) for model in models}) > 1:
         raise InputError(f"{name}: a committee is of taggers or of classifiers, not of both")
     return models
 
