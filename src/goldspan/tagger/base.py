@@ -277,21 +277,12 @@ class FeatureTagger(Tagger):
         """Train on soft targets; `codec_` and `features_` must be set. For other methods."""
 
     def log_potentials(self, X: Any) -> Potentials:
-        """Return the log scores of a text, -inf where something is forbidden, to build on.
-
-        Raises:
-            NotFittedError: `fit` was not called.
-        """
+        """Return the log scores of a text; see `Tagger.log_potentials`."""
         features = self._features(X)
         return potentials_of(features, self.weights_, Masks.of(self.codec_, hard=self.hard))
 
     def save(self, path: str | Path) -> None:
-        """Write the trained tagger to one file, which appears as a whole or not at all.
-
-        Raises:
-            NotFittedError: `fit` was not called.
-            InputError: The file cannot be written.
-        """
+        """Write the trained tagger to one file; see `Tagger.save`."""
         if not self.is_fitted:
             raise NotFittedError(f"{type(self).__name__}: call fit before save")
         known = (self.codec_, self.features_, self.weights_, self.documents_, self.tokens_)

@@ -179,11 +179,7 @@ class Encoder(Tagger):
         return self
 
     def log_potentials(self, X: Any) -> Potentials:
-        """Return the log scores of a text, -inf where something is forbidden, to build on.
-
-        Raises:
-            NotFittedError: `fit` was not called.
-        """
+        """Return the log scores of a text; see `Tagger.log_potentials`."""
         self._check_fitted()
         text = words_of(X)
         return unary_potentials(self.network_.logits(text), self.temperature_, text, self._masks())
