@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from goldspan._arrays import fixed
 from goldspan.crowd import grouping
-from goldspan.crowd.grouping import fixed, sorted_by
+from goldspan.crowd.grouping import sorted_by
 
 
 @pytest.mark.parametrize("least", [grouping.LARGE, 1], ids=["sorted", "counted"])

@@ -7,15 +7,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from goldspan._arrays import fixed
 from goldspan.errors import InputError
 
-# --------------------------------------------------------------------------------------------------
-# Answers by group: by item, by worker.
-
-
 LARGE = 200_000
-"""Answers from which on Numba's loops, linear in the answers, make good for loading Numba."""
+"""Answers from which on SciPy's sparse arrays, which sort in linear time, are worth loading."""
+MAX_ATTEMPT = 2**15 - 1
+"""Attempts are int16."""
 
 
 def sorted_by(
@@ -28,23 +25,16 @@ def sorted_by(
     ([1, 0, 2], [0, 1, 3])
     """
     # key int32 [n_answers]
-    if len(key) < LARGE:
+    n = len(key)
+    if n < LARGE:
         counts = np.bincount(key, minlength=n_groups)
         order = np.argsort(key, kind="stable").astype(kind, copy=False)
         return order, np.concatenate([[0], np.cumsum(counts)])
-    from goldspan.crowd.kernels import fill_groups
+    from scipy.sparse import coo_array
 
-    order, bounds = np.empty(len(key), kind), np.zeros(n_groups + 1, np.int64)
-    fill_groups(fixed(key, np.int32), bounds, order)
-    return order, bounds
-
-
-# --------------------------------------------------------------------------------------------------
-# Repeated answers: one worker, one item, several answers.
-
-
-MAX_ATTEMPT = 2**15 - 1
-"""Attempts are int16."""
+    place = np.arange(n, dtype=np.int32)
+    rows = coo_array((np.ones(n, np.bool_), (key, place)), shape=(n_groups, n)).tocsr()
+    return rows.indices.astype(kind, copy=False), rows.indptr.astype(np.int64)
 
 
 def number_attempts(
@@ -58,13 +48,20 @@ def number_attempts(
     # item int32 [n_answers], indices from 0; worker int32 [n_answers], indices from 0
     # returns int16 [n_answers], from 0; all 0 where nothing is repeated
     attempt = np.zeros(len(item), np.int16)
-    fill = _fill_sorting if len(item) < LARGE else _fill_linear
-    most = fill(item, worker, repeated == "first", attempt)
+    again = _repeated(item, worker)
+    order = np.lexsort((worker[again], item[again]))
+    head = _heads(item[again[order]], worker[again[order]])
+    size = np.diff(np.append(head, len(again)))
+    rank = np.arange(len(again)) - np.repeat(head, size)
+    if repeated == "first":
+        rank = np.repeat(size, size) - 1 - rank
+    most = int(rank.max(initial=0))
     if most > MAX_ATTEMPT:
         raise InputError(
             f"one worker has {most + 1} answers to one item, more than {MAX_ATTEMPT}: "
             "are item and worker the right columns?"
         )
+    attempt[again[order]] = rank
     return attempt
 
 
@@ -76,17 +73,12 @@ def latest_answers(
     >>> latest_answers(np.array([0, 0, 1]), np.array([5, 5, 5]), np.array([1, 0, 0])).tolist()
     [True, False, True]
     """
-    keep = np.zeros(len(item), np.bool_)
-    if len(item) < LARGE:
-        order = np.lexsort((attempt, worker, item))
-        head = _heads(item[order], worker[order])
-        keep[order[np.append(head, len(item))[1:] - 1]] = True
-        return keep
-    from goldspan.crowd.kernels import fill_latest
-
-    order, bounds = sorted_by(item, int(item.max()) + 1, np.int32)
-    columns = fixed(worker, np.int32), fixed(attempt, np.int16)
-    fill_latest(order, bounds, *columns, int(worker.max()) + 1, keep)
+    keep = np.ones(len(item), np.bool_)
+    again = _repeated(item, worker)
+    order = again[np.lexsort((attempt[again], worker[again], item[again]))]
+    head = _heads(item[order], worker[order])
+    keep[again] = False
+    keep[order[np.append(head, len(order))[1:] - 1]] = True
     return keep
 
 
@@ -104,36 +96,19 @@ def count_first(
     return renumbered
 
 
-def _fill_sorting(
-    item: NDArray[np.int32],
-    worker: NDArray[np.int32],
-    backwards: bool,
-    attempt: NDArray[np.int16],
-) -> int:
-    """Write the attempts and give the highest."""
-    n = len(item)
-    order = np.lexsort((worker, item))
-    head = _heads(item[order], worker[order])
-    size = np.diff(np.append(head, n))
-    rank = np.arange(n) - np.repeat(head, size)
-    if backwards:
-        rank = np.repeat(size, size) - 1 - rank
-    attempt[order] = rank
-    return int(rank.max(initial=0))
+def _repeated(item: NDArray[np.int32], worker: NDArray[np.int32]) -> NDArray[np.intp]:
+    """Find the answers of workers who answered an item several times."""
+    near = np.arange(len(item))
+    if len(item) >= LARGE:
+        from scipy.sparse import coo_array
 
-
-def _fill_linear(
-    item: NDArray[np.int32],
-    worker: NDArray[np.int32],
-    backwards: bool,
-    attempt: NDArray[np.int16],
-) -> int:
-    """Write the attempts and give the highest, as `_fill_sorting`."""
-    from goldspan.crowd.kernels import fill_attempts
-
-    order, bounds = sorted_by(item, int(item.max()) + 1, np.int32)
-    workers, n_workers = fixed(worker, np.int32), int(worker.max()) + 1
-    return int(fill_attempts(order, bounds, workers, n_workers, backwards, attempt))
+        pairs = coo_array((np.ones(len(item), np.int32), (item, worker))).tocsr()
+        several = np.zeros(pairs.shape[0], np.bool_)
+        several[np.searchsorted(pairs.indptr, np.flatnonzero(pairs.data > 1), side="right") - 1] = 1
+        near = np.flatnonzero(several[item])
+    key = item[near].astype(np.int64) * (int(worker.max(initial=0)) + 1) + worker[near]
+    _, which, counts = np.unique(key, return_inverse=True, return_counts=True)
+    return near[counts[which] > 1]
 
 
 def _heads(item: NDArray[np.int32], worker: NDArray[np.int32]) -> NDArray[np.int64]:
