@@ -108,7 +108,7 @@ def _repeated(item: NDArray[np.int32], worker: NDArray[np.int32]) -> NDArray[np.
         near = np.flatnonzero(several[item])
     key = item[near].astype(np.int64) * (int(worker.max(initial=0)) + 1) + worker[near]
     _, which, counts = np.unique(key, return_inverse=True, return_counts=True)
-    return near[counts[which] > 1]
+    return np.asarray(near[counts[which] > 1])
 
 
 def _heads(item: NDArray[np.int32], worker: NDArray[np.int32]) -> NDArray[np.int64]:

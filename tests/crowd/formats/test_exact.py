@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import random
 
 import pytest
@@ -35,52 +34,12 @@ BOB = {name: [(0 if not text[0].isspace() else 1, len(text.rstrip()), "ALL")]
        for name, (text, _) in TEXTS.items()}  # fmt: skip
 
 
-def label_studio():
-    def annotation(worker, text, spans):
-        result = [
-            {"from_name": "label", "to_name": "text", "type": "labels",
-             "value": {"start": a, "end": b, "text": text[a:b], "labels": [t]}}
-            for a, b, t in spans
-        ]  # fmt: skip
-        return {"completed_by": {"email": worker}, "result": result}
-
-    tasks = [
-        {
-            "id": n,
-            "data": {"text": text, "item": name},
-            "annotations": [
-                annotation("ann", text, ANN[name]),
-                annotation("bob", text, BOB[name]),
-            ],
-        }
-        for n, (name, (text, _)) in enumerate(TEXTS.items())
-    ]
-    return json.dumps(tasks).encode()
-
-
 def doccano():
     return lines_of(
         *(
             {"id": name, "text": text, "label": [list(span) for span in said[name]], "user": who}
             for who, said in (("ann", ANN), ("bob", BOB))
             for name, (text, _) in TEXTS.items()
-        )
-    )
-
-
-def prodigy():
-    return lines_of(
-        *(
-            {
-                "text": text,
-                "item": name,
-                "_input_hash": n,
-                "_annotator_id": who,
-                "answer": "accept",
-                "spans": [{"start": a, "end": b, "label": t} for a, b, t in said[name]],
-            }
-            for who, said in (("ann", ANN), ("bob", BOB))
-            for n, (name, (text, _)) in enumerate(TEXTS.items())
         )
     )
 
@@ -93,16 +52,6 @@ def brat():
             rows = [f"T{n}\t{t} {a} {b}\t{text[a:b]}\n" for n, (a, b, t) in enumerate(said[name])]
             files[f"{who}__{name}_DOT_ann"] = "".join(rows)
     return folder_of(**files)
-
-
-def spans():
-    return lines_of(
-        *(
-            {"id": name, "text": text, "spans": [list(span) for span in said[name]], "worker": who}
-            for who, said in (("ann", ANN), ("bob", BOB))
-            for name, (text, _) in TEXTS.items()
-        )
-    )
 
 
 def selected(crowd):
@@ -130,7 +79,7 @@ MADE = {
     for name, listed in said.items()
     for span in listed
 }
-WAYS = [label_studio, doccano, prodigy, brat, spans]
+WAYS = [doccano, brat]
 
 
 @pytest.mark.parametrize("make", WAYS)

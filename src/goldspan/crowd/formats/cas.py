@@ -186,7 +186,8 @@ def _read_cas(
             item = _item(crowd, here, text[first:last], own, document)
             crowd.answer_or_gold(item, here, _labels(crowd, item, here, inside, first, feature))
     _list_unread(crowd, cas, record, {one.type.name for one in spans})
-    crowd.leave_unread("confidences of spans", record, sum(map(_is_sure, spans)))
+    n_sure = sum(bool(getattr(one, "confidence", None)) for one in spans)
+    crowd.leave_unread("confidences of spans", record, n_sure)
     ends = [0, *(last for _, last, _ in places)]
     gaps = zip(ends, [*(first for first, _, _ in places), len(text)], strict=True)
     n_gaps = sum(bool(text[a:b].strip()) for a, b in gaps)
@@ -224,10 +225,6 @@ def _shown(one: Any, feature: str = "value") -> str:
     kind = one.type.name.rpartition(".")[2]
     what = f"span {label[:60]}" if label and isinstance(label, str) else kind
     return f"{what} [{one.begin}, {one.end})"
-
-
-def _is_sure(one: Any) -> bool:
-    return bool(getattr(one, "confidence", None))
 
 
 def _list_unread(crowd: SpanCrowd, cas: Any, record: Record, taken: set[str]) -> None:
