@@ -376,7 +376,9 @@ def _groups(what: str, names: Sequence[str], remedy: str, crowd: Crowd) -> Itera
     quoted = [
         name
         for name in names
-        if name not in grouped and name != ReadOptions.stripped(name) and _is_quoted(name)
+        if name not in grouped
+        and name != ReadOptions.stripped(name)
+        and name.strip().startswith((*QUOTES, '="'))
     ]
     if quoted:
         message = (
@@ -384,11 +386,6 @@ def _groups(what: str, names: Sequence[str], remedy: str, crowd: Crowd) -> Itera
             f"({len(quoted)} of them): pass strip=True (--strip) to take them off"
         )
         yield Fault(message, file, kind="quoted-names")
-
-
-def _is_quoted(name: str) -> bool:
-    bare = name.strip()
-    return bare[:1] in QUOTES or bare[:2] == '="'
 
 
 def _item_groups(crowd: Crowd) -> Iterable[Fault]:

@@ -5,7 +5,7 @@ A score compares two sides, such as predictions and the truth, whatever they are
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -543,7 +543,8 @@ def _side(data: Any, argument: str, reading: Mapping[str, Any]) -> Any:
         data = [{"task": str(item), "label": label} for item, label in data.items()]
     is_rows = isinstance(data, list | tuple) and any(isinstance(row, Mapping) for row in data)
     if isinstance(data, Mapping) or (isinstance(data, list | tuple) and not is_rows):
-        wrong = [row for row in _tags_in(data) if not _is_tags(row)]
+        listed = data.values() if isinstance(data, Mapping) else data
+        wrong = [row for row in listed if not _is_tags(row)]
         if wrong:
             raise InputError(
                 f"{argument}: {wrong[0]!r} is not a list of tags: give every item a list of tags, "
@@ -560,10 +561,6 @@ def _side(data: Any, argument: str, reading: Mapping[str, Any]) -> Any:
             "Consensus, a crowd with gold, or a table without a worker column"
         )
     return crowd
-
-
-def _tags_in(data: Any) -> Iterable[Any]:
-    return data.values() if isinstance(data, Mapping) else data
 
 
 def _is_tags(value: Any) -> bool:

@@ -372,7 +372,8 @@ def _open_path(path: Path, how: Source) -> Source:
         if "\n" in str(path):
             hint = "a string is a path; pass the text itself as bytes (text.encode())"
         name = str(getattr(error, "filename", None) or path)
-        raise InputError(f"{_shortened(name)}: {why}: {hint}") from None
+        name = name if len(name) <= 200 else f"{name[:100]} … {name[-50:]}"
+        raise InputError(f"{name}: {why}: {hint}") from None
 
 
 def _from_bytes(
@@ -417,12 +418,11 @@ def _unzip(
     except InputError as error:
         fault = Fault(error.message, file=name, kind="zip")
         raise FormatError([fault], hint=error.hint) from None
-    except RuntimeError as error:  # a password, or a method of packing that cannot be bounded
-        message = f"the zip archive cannot be unpacked ({error}): unpack it and pass the folder"
-        raise FormatError([Fault(message, file=name, kind="zip")]) from None
-    except _DAMAGED as error:
-        message = f"the zip archive is truncated or damaged ({error}): fetch or write it again"
-        raise FormatError([Fault(message, file=name, kind="zip")]) from None
+    except (RuntimeError, *_DAMAGED) as error:
+        what = f"is truncated or damaged ({error}): fetch or write it again"
+        if isinstance(error, RuntimeError):  # a password, or a method that cannot be bounded
+            what = f"cannot be unpacked ({error}): unpack it and pass the folder"
+        raise FormatError([Fault(f"the zip archive {what}", name, kind="zip")]) from None
     return found
 
 
@@ -434,10 +434,6 @@ def _folder(path: Path, how: Source) -> dict[str, Source]:
         name: _from_bytes(str(file), file.read_bytes(), how, allowance)
         for name, file in files.items()
     }
-
-
-def _shortened(name: str) -> str:
-    return name if len(name) <= 200 else f"{name[:100]} … {name[-50:]}"
 
 
 def _hidden(path: str) -> bool:

@@ -107,7 +107,8 @@ def _split_tables(source: Source) -> dict[str, pa.Table]:
     for path, file in source.sorted_files():
         if path.endswith(".arrow"):
             try:
-                parts.setdefault(path.rpartition("/")[0], []).append(_arrow(file.data))
+                with pa.ipc.open_stream(file.data) as reader:
+                    parts.setdefault(path.rpartition("/")[0], []).append(reader.read_all())
             except (pa.ArrowException, OSError, ValueError) as error:
                 why = " ".join(str(error).split())[:200]
                 message = f"the Arrow file is damaged ({why}): save the data set again"
@@ -220,11 +221,6 @@ def _with_own_ids(
         f"before all ids, as in {example!r}"
     )
     return changed, (note,)
-
-
-def _arrow(data: bytes) -> pa.Table:
-    with pa.ipc.open_stream(data) as reader:
-        return reader.read_all()
 
 
 def _order(source: Source, parts: Mapping[str, object]) -> list[str]:

@@ -159,20 +159,12 @@ def _results(
         both = zip(spans, scores, strict=True)
         return [{**head, "value": {"choices": [span.type]}, **score} for span, score in both]
     head = {"from_name": "label", "to_name": "text", "type": "labels"}
-    return [
-        {
-            "id": f"r{n}",
-            **head,
-            **scores[n],
-            "value": {
-                "start": span.start,
-                "end": span.end,
-                "text": row.text.value[span.start : span.end],
-                "labels": [span.type],
-            },
-        }
-        for n, span in enumerate(spans)
-    ]
+    found = []
+    for n, (_, start, end, _) in enumerate(spans):
+        value = {"start": start, "end": end, "text": row.text.value[start:end]}
+        labels = {"labels": [spans[n].type]}
+        found.append({"id": f"r{n}", **head, **scores[n], "value": value | labels})
+    return found
 
 
 def _times(crowd: Crowd, a: int) -> dict[str, Any]:
@@ -328,9 +320,8 @@ class _Reader:
         one = one.at(worker=GOLD if is_gold else _worker(one))
         if any(one.find(key) is True for key in ("was_cancelled", "skipped")):
             self.crowd.workers.setdefault(one.worker)
-            self.crowd.leave_out(
-                one, "the annotation was cancelled: it is not an answer", "cancelled"
-            )
+            message = "the annotation was cancelled: it is not an answer"
+            self.crowd.leave_out(one, message, "cancelled")
             return []
         labels = self._labels(item, one, elsewhere)
         if labels is None:
@@ -493,16 +484,12 @@ def _region(item: Item, value: Record, name: str) -> CharSpan:
 
 def _worker(one: Record) -> str:
     by = one.find("completed_by")
-    named = one.inner(by, "completed_by") if isinstance(by, dict) else one
-    keys = (
-        ("email", "username", "id")
-        if isinstance(by, dict)
-        else ("completed_by", "created_username")
-    )
-    found = named.name(*keys)
-    if found is None and isinstance(by, dict):
+    if not isinstance(by, dict):
+        return str(one.required(one.name("completed_by", "created_username"), "completed_by"))
+    found = one.inner(by, "completed_by").name("email", "username", "id")
+    if found is None:
         raise one.error("no field 'completed_by' with a user: email, username and id are missing")
-    return str(one.required(found, "completed_by"))
+    return found
 
 
 def _text_key(data: Record) -> str:

@@ -141,7 +141,8 @@ def read(source: Source, options: ReadOptions) -> Crowd:
     for row, answers in counted(rows, options.progress):
         with collect(crowd.faults):
             item, record = _item(crowd, row, text, single=single)
-            if _is_rejected(row):
+            status = str(row.value.get("AssignmentStatus", "")).strip().lower()
+            if status == "rejected" or str(row.value.get("Reject", "")).strip():
                 n_rejected += 1
                 crowd.workers.setdefault(record.worker)
                 crowd.leave_out(
@@ -209,11 +210,6 @@ def _answer(crowd: SpanCrowd, item: Item, record: Record, answer: Any, *, single
     crowd.workers.setdefault(record.worker)
     message = f"{len(chosen)} choices, but a single label is needed: left out"
     crowd.leave_out(record, message, "several choices" if chosen else "no answer")
-
-
-def _is_rejected(row: Record) -> bool:
-    status = str(row.value.get("AssignmentStatus", "")).strip().lower()
-    return status == "rejected" or bool(str(row.value.get("Reject", "")).strip())
 
 
 def _text_column(first: Record, options: ReadOptions) -> str:

@@ -198,7 +198,6 @@ def _line(
     spans: list[CharSpan],
     sure: list[float] | None = None,
 ) -> str:
-    """Write one annotated task; `sure` is the confidence of its spans."""
     names = {"answer": answer, "_annotator_id": by, "_session_id": by}
     said = _spans(crowd, row, spans)
     for one, score in zip(said.get("spans", []), sure or [], strict=False):
@@ -220,14 +219,8 @@ def _spans(crowd: Crowd, row: ItemRow, spans: Sequence[CharSpan]) -> dict[str, A
     first = {a: n for n, (a, _) in enumerate(row.text.bounds)}
     last = {b: n for n, (_, b) in enumerate(row.text.bounds)}
     listed = [
-        {
-            "start": span.start,
-            "end": span.end,
-            "token_start": first[span.start],
-            "token_end": last[span.end],
-            "label": span.type,
-        }
-        for span in spans
+        {"start": a, "end": b, "token_start": first[a], "token_end": last[b], "label": kind}
+        for kind, a, b, _ in spans
     ]
     return {"spans": listed, "_view_id": "ner_manual"}
 
