@@ -46,11 +46,7 @@ class Kind(IntEnum):
 
     @property
     def word(self) -> str:
-        """Return the name under which faults and reports count it.
-
-        >>> Kind.CUT_TOKEN.word
-        'cut-token'
-        """
+        """Return the name under which faults and reports count it."""
         return self.name.lower().replace("_", "-")
 
 
@@ -158,11 +154,7 @@ class LabelRepair:
         return cls(frozenset(longest_first), used, frozenset(words & shown), pattern)
 
     def strip(self, token: str) -> str:
-        """Take glued labels off the end of a token; a token is never emptied.
-
-        >>> LabelRepair.learn(["Valletta"], ["Valletta/LOC"], []).strip("Valletta/LOC")
-        'Valletta'
-        """
+        """Take glued labels off the end of a token; a token is never emptied."""
         head, slash, tail = token.rpartition("/")
         while slash and head:
             tag = _TAG.fullmatch(tail)
@@ -221,11 +213,7 @@ class Block(NamedTuple):
 
 
 def match(a: Sequence[Hashable], b: Sequence[Hashable]) -> list[Block]:
-    """Find equal runs of two sequences, in order and without overlap.
-
-    >>> match(["the", "Africans", "won"], ["the", "Africa", "ns", "won"])
-    [Block(i=0, j=0, size=1), Block(i=2, j=3, size=1)]
-    """
+    """Find equal runs of two sequences, in order and without overlap."""
     blocks: list[Block] = []
     stack = [(0, len(a), 0, len(b))]
     while stack:

@@ -52,11 +52,7 @@ def attach_gold(crowd: Crowd, gold: Any, options: ReadOptions, *, refine: bool =
 
 
 def rows_of_mapping(gold: Mapping[Any, Any]) -> list[dict[str, Any]]:
-    """Return single labels by item id, several in a list or set, as rows; None is not known.
-
-    >>> rows_of_mapping({1: "x", "2": ["y", "z"]})[1:]
-    [{'item': '2', 'label': 'y'}, {'item': '2', 'label': 'z'}]
-    """
+    """Return single labels by item id, several in a list or set, as rows; None is not known."""
     each = {
         str(item): [given] if isinstance(given, str) or not isinstance(given, Iterable) else given
         for item, given in gold.items()
@@ -73,11 +69,7 @@ def rows_of_mapping(gold: Mapping[Any, Any]) -> list[dict[str, Any]]:
 
 
 def tags_of_mapping(gold: Mapping[Any, Any]) -> dict[str, list[Any]]:
-    """Return tags in order by item id; an item of which nothing is known (None) is left out.
-
-    >>> tags_of_mapping({1: ("B-PER", "O"), "2": None})
-    {'1': ['B-PER', 'O']}
-    """
+    """Return tags in order by item id; an item of which nothing is known (None) is left out."""
     known = {str(item): tags for item, tags in gold.items() if tags is not None}
     for item, tags in known.items():
         if isinstance(tags, str) or not isinstance(tags, Iterable):

@@ -18,12 +18,7 @@ MAX_ATTEMPT = 2**15 - 1
 def sorted_by(
     key: NDArray[np.int32], n_groups: int, kind: type[np.int32 | np.int64] = np.int64
 ) -> tuple[NDArray[Any], NDArray[np.int64]]:
-    """Sort answers by group, within a group as they stand.
-
-    >>> order, bounds = sorted_by(np.array([1, 0, 1], np.int32), 2)
-    >>> order.tolist(), bounds.tolist()
-    ([1, 0, 2], [0, 1, 3])
-    """
+    """Sort answers by group, within a group as they stand."""
     # key int32 [n_answers]
     n = len(key)
     if n < LARGE:
@@ -40,11 +35,7 @@ def sorted_by(
 def number_attempts(
     item: NDArray[np.int32], worker: NDArray[np.int32], repeated: str = "last"
 ) -> NDArray[np.int16]:
-    """Number the answers of every worker to every item, so that the highest number counts.
-
-    >>> number_attempts(np.array([0, 0, 0]), np.array([1, 1, 2])).tolist()
-    [0, 1, 0]
-    """
+    """Number the answers of every worker to every item, so that the highest number counts."""
     # item int32 [n_answers], indices from 0; worker int32 [n_answers], indices from 0
     # returns int16 [n_answers], from 0; all 0 where nothing is repeated
     attempt = np.zeros(len(item), np.int16)
@@ -68,11 +59,7 @@ def number_attempts(
 def latest_answers(
     item: NDArray[np.int32], worker: NDArray[np.int32], attempt: NDArray[np.int16]
 ) -> NDArray[np.bool_]:
-    """Mark the answers that count: of every worker's answers to an item, the last attempt.
-
-    >>> latest_answers(np.array([0, 0, 1]), np.array([5, 5, 5]), np.array([1, 0, 0])).tolist()
-    [True, False, True]
-    """
+    """Mark the answers that count: of every worker's answers to an item, the last attempt."""
     keep = np.ones(len(item), np.bool_)
     again = _repeated(item, worker)
     order = again[np.lexsort((attempt[again], worker[again], item[again]))]
@@ -85,11 +72,7 @@ def latest_answers(
 def count_first(
     item: NDArray[np.int32], worker: NDArray[np.int32], attempt: NDArray[np.int16]
 ) -> NDArray[np.int16]:
-    """Renumber attempts that the input has numbered, so that the lowest of them counts.
-
-    >>> count_first(np.array([0, 0, 1]), np.array([5, 5, 5]), np.array([3, 1, 0])).tolist()
-    [0, 1, 0]
-    """
+    """Renumber attempts that the input has numbered, so that the lowest of them counts."""
     order = np.argsort(attempt, kind="stable")
     renumbered = np.empty(len(attempt), np.int16)
     renumbered[order] = number_attempts(item[order], worker[order], "first")

@@ -62,11 +62,7 @@ def read_labels(raw: Sequence[str], options: ReadOptions, *, single: bool = Fals
 
 
 def guess_encoding(tags: Iterable[str]) -> str:
-    """Guess the encoding from the prefixes that occur; BIO stands for IOB too (see `settle`).
-
-    >>> guess_encoding(["O", "B-PER", "L-PER"])
-    'BILOU'
-    """
+    """Guess the encoding from the prefixes that occur; BIO stands for IOB too (see `settle`)."""
     distinct = set(tags)
     letters = {letter for e in ENCODINGS.values() for letter in e.prefixes}
     seen = {tag.partition("-")[0] for tag in distinct if tag.partition("-")[2]} & letters
@@ -340,11 +336,7 @@ def check_names(crowd: Crowd, options: ReadOptions) -> Crowd:
 
 
 def plain_name(name: str) -> str:
-    """Return what names that mean the same have in common.
-
-    >>> plain_name(" “Yes” ") == plain_name("yes"), plain_name("1.0")
-    (True, '1')
-    """
+    """Return what names that mean the same have in common."""
     name = ReadOptions.stripped(name)
     whole = _WHOLE.fullmatch(name)
     return " ".join((whole[1] if whole else name).casefold().split())

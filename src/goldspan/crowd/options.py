@@ -259,11 +259,7 @@ class ReadOptions:
         return label
 
     def with_labels(self, known: Collection[str]) -> ReadOptions:
-        """Return the options under which none of the known labels means "no label".
-
-        >>> ReadOptions(missing=("NA", "?")).with_labels(["NA", "PER"]).missing
-        ('?',)
-        """
+        """Return the options under which none of the known labels means "no label"."""
         return replace(self, missing=tuple(word for word in self.missing if word not in known))
 
     def rename(self, label: str) -> str | None:
@@ -285,9 +281,5 @@ class ReadOptions:
 
 @cache
 def reading_options() -> Mapping[str, Option]:
-    """Return the declared options of a reader by the names of their fields.
-
-    >>> reading_options()["cut"].choices
-    ('split', 'expand', 'contract', 'error')
-    """
+    """Return the declared options of a reader by the names of their fields."""
     return {one.name: one.metadata["option"] for one in fields(ReadOptions)}

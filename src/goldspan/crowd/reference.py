@@ -42,11 +42,6 @@ def vote_tokens(
     """Vote the tokens of documents by what the files of each show.
 
     Where all files of a document show the same tokens, these are the result.
-
-    >>> from goldspan.crowd.alignment import AnswerToken
-    >>> cut = [AnswerToken("Russia", "B-LOC", 1, 0), AnswerToken("n", "O", 2, 0)]
-    >>> vote_tokens([[cut, cut, [AnswerToken("Russian", "O", 1, 0)]]], {"LOC"})
-    [[['Russian']]]
     """
     repair = LabelRepair.learn([], [], [], types)
     found: list[list[list[str]]] = []

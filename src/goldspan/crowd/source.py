@@ -451,12 +451,7 @@ _TIMES = 100
 
 
 class Progress:
-    """Tells (done, total) when another hundredth is done.
-
-    >>> progress = Progress(lambda done, total: print(f"{done} of {total}"), 2)
-    >>> progress.at(2)
-    2 of 2
-    """
+    """Tells (done, total) when another hundredth is done."""
 
     def __init__(self, tell: Tell | None, total: int) -> None:
         self._tell, self._total, self._last = tell, total, 0

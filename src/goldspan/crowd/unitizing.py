@@ -50,11 +50,7 @@ class Units(NamedTuple):
 
     @classmethod
     def of(cls, rows: Sequence[tuple[int, int, int]]) -> Units:
-        """Make them of (start, end, type).
-
-        >>> len(Units.of([(0, 3, 1)]).start)
-        1
-        """
+        """Make them of (start, end, type)."""
         array = np.array(sorted(rows), np.int64).reshape(-1, 3)
         return cls(array[:, 0], array[:, 1], array[:, 2])
 

@@ -172,11 +172,7 @@ def fill(crowd: Crowd, folder: Path, predicted: Mapping[str, float] | None = Non
 
 
 def safe(name: str) -> str:
-    """Return the name of a file or folder that is called so.
-
-    >>> safe("a/b")
-    'a%2Fb'
-    """
+    """Return the name of a file or folder that is called so."""
     return _UNSAFE.sub(lambda found: f"%{ord(found[0]):02X}" if found[0] else "%", name)
 
 

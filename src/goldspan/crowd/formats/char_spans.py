@@ -90,10 +90,6 @@ def cut_at(cut: Cut, places: Iterable[tuple[int, int]]) -> Cut:
 
     Characters that belong to no token, such as a zero-width space, become tokens where a span
     begins or ends with them. The text has to be known.
-
-    >>> record = Record({}, "f", 1)
-    >>> cut_at(cut_text(record, "Autofahrer und"), [(0, 4)]).tokens
-    ['Auto', 'fahrer', 'und']
     """
     text = cut.text or ""
     listed = set(places)
@@ -210,11 +206,7 @@ def read_span(record: Record, value: object) -> CharSpan:
 
 
 def covered(text: str, start: int, end: int, offsets: str) -> str:
-    """Return the text between two offsets.
-
-    >>> covered("a😀b", 3, 4, "utf16")
-    'b'
-    """
+    """Return the text between two offsets."""
     if offsets not in _CODECS:
         return text[start:end]
     codec, width = _CODECS[offsets]
@@ -222,11 +214,7 @@ def covered(text: str, start: int, end: int, offsets: str) -> str:
 
 
 def code_point(text: str, offset: int, offsets: str) -> int | None:
-    """Return the code point at an offset; None if it lies outside the text or within a character.
-
-    >>> code_point("a😀b", 3, "utf16")
-    2
-    """
+    """Return the code point at an offset; None outside the text or within a character."""
     if offsets not in _CODECS:
         return offset if offset <= len(text) else None
     codec, width = _CODECS[offsets]
@@ -269,11 +257,7 @@ def same_words(left: str, right: str) -> bool:
 
 
 def overlap_kind(span: CharSpan, other: CharSpan) -> str:
-    """Name how two spans of one answer share characters, for the import report.
-
-    >>> overlap_kind(CharSpan("LOC", 0, 4), CharSpan("ORG", 0, 9))
-    'nested span'
-    """
+    """Name how two spans of one answer share characters, for the import report."""
     if span[1:3] == other[1:3]:
         return "span given twice" if span.type == other.type else "several labels of a span"
     inner = other.start <= span.start and span.end <= other.end

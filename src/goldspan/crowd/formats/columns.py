@@ -288,11 +288,7 @@ def texts_with_offsets(crowd: Crowd) -> Iterator[tuple[str | None, list[str]]]:
 
 
 def json_text(text: str) -> str:
-    r"""Write a text as a JSON string without anything that any reader takes for a line end.
-
-    >>> json_text("to\tbe")
-    '"to\\tbe"'
-    """
+    """Write a text as a JSON string without anything that any reader takes for a line end."""
     written = json.dumps(text, ensure_ascii=False)
     return _LINE_ENDS.sub(lambda char: f"\\u{ord(char[0]):04x}", written)
 
@@ -314,11 +310,7 @@ def are_offsets(cells: Iterator[str]) -> bool:
 
 
 def read_offsets(cells: Sequence[str], text: str, tokens: Sequence[str]) -> list[int] | None:
-    """Read where tokens begin; None where the cells do not say.
-
-    >>> read_offsets(["0:2", "3:5"], "to be", ["to", "be"])
-    [0, 3]
-    """
+    """Read where tokens begin; None where the cells do not say."""
     if all(cell == UNKNOWN for cell in cells):
         return None
     starts = []

@@ -512,11 +512,7 @@ _start_of, _place_of = itemgetter(1), itemgetter(1, 2)
 
 
 def unread_notes(not_read: Mapping[str, Sequence[str]]) -> list[str]:
-    """Return what was counted but not read, with the first places of each kind.
-
-    >>> unread_notes({"relations": ["item 1, worker ann"]})
-    ['1 relations are not read (item 1, worker ann)']
-    """
+    """Return what was counted but not read, with the first places of each kind."""
     notes = []
     for kind, places in sorted(not_read.items()):
         first = list(dict.fromkeys(places))

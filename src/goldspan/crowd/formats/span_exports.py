@@ -231,11 +231,7 @@ def is_prediction(worker: str | None, record: Mapping[str, Any]) -> bool:
 
 
 def model_version(soft: SoftLabels | None) -> str:
-    """Return how tools call what predicted: goldspan, and the method where it is known.
-
-    >>> model_version(None)
-    'goldspan'
-    """
+    """Return how tools call what predicted: goldspan, and the method where it is known."""
     return f"{PREDICTED_BY} {soft.method}" if soft is not None and soft.method else PREDICTED_BY
 
 

@@ -491,11 +491,7 @@ def _units(text: str) -> list[int]:
 
 
 def _escape_text(text: str) -> str:
-    r"""Write a text on one line.
-
-    >>> _escape_text("a\tb")
-    'a\\tb'
-    """
+    """Write a text on one line."""
     return "".join(_LINE_ENDS.get(char, f"\\{char}" if char < " " else char) for char in text)
 
 
@@ -504,11 +500,7 @@ def _unescape_text(text: str) -> str:
 
 
 def _escape(label: str) -> str:
-    r"""Write a label.
-
-    >>> _escape("A_B->C")
-    'A\\_B\\->C'
-    """
+    """Write a label."""
     special = {"\t": "\\t", "\n": "\\n"}
     return _RESERVED.sub(lambda found: special.get(found[0], f"\\{found[0]}"), label)
 
