@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from goldspan.web import ServerSettings, create_app
@@ -21,7 +21,7 @@ def as_json(view):
 
 @dataclass
 class Served(Played):
-    """A server over a service of `server.serving`.
+    """A server over a service of `web.serving`.
 
     Attributes:
         service: The campaign.
@@ -34,8 +34,8 @@ class Served(Played):
     rates: Rates = FREE
 
     def __post_init__(self):
-        settings = ServerSettings(KEYS, self.url, rates=self.rates)
-        self.settings = replace(settings, clock=self.service.clock)
+        clock = self.service.clock
+        self.settings = ServerSettings(KEYS, self.url, clock=clock, rates=self.rates)
         self.app = create_app(self.service, self.settings)
 
 

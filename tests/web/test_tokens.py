@@ -232,26 +232,23 @@ def test_a_token_does_not_let_anybody_label(served, program):
 
 
 def test_a_token_that_was_revoked_or_has_expired_does_not_hold(served, program):
-    clock = served.service.clock
-    begin = clock.time
-    token, text = served.auth.tokens.make("for a day", ["progress"], 1)
+    clock, tokens = served.service.clock, served.auth.tokens
+    client = program("progress")
+    clock.time += DAY - 1
+    assert client.get("overview").status_code == 200
+    clock.time += 1
+    answer = client.get("overview")
+    words = "This token is not valid here, has expired or was revoked."
+    assert answer.status_code == 401
+    assert answer.json()["error"] == {"code": "token", "message": words}
+    token, text = tokens.make("for a day", ["progress"], 1)
     client = program(text=text)
-    try:
-        assert client.get("overview").status_code == 200
-        clock.time += DAY - 1
-        assert client.get("overview").status_code == 200
-        clock.time += 1
-        assert (client.get("overview").status_code, client.get("overview").json()["error"]) == (
-            401, {"code": "token",
-                  "message": "This token is not valid here, has expired or was revoked."},
-        )  # fmt: skip
-    finally:
-        clock.time = begin
-    served.auth.tokens.revoke(token.id)
+    assert client.get("overview").status_code == 200
+    tokens.revoke(token.id)
     clock.time += 1_000
     assert client.get("overview").status_code == 401
     with pytest.raises(Refused, match="no token"):
-        served.auth.tokens.revoke("nothing")
+        tokens.revoke("nothing")
 
 
 def test_the_store_and_the_log_hold_no_token(served, caplog):
