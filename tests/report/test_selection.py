@@ -10,7 +10,7 @@ from goldspan.report import save_figure
 from goldspan.report.workers import MOST_IN_TEAM as MAX_WORKERS
 from goldspan.report.workers import ranked, verdicts_figure
 from goldspan.workers import Reliability, judge_workers
-from goldspan.workers.flag_context import QualityFlag
+from goldspan.workers.reliability import QualityFlag
 from goldspan.workers.verdicts import best_first
 
 

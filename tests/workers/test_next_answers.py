@@ -14,7 +14,8 @@ from goldspan.simulation import draw_truth, simulate_crowd
 from goldspan.workers import Reliability, next_answers
 from goldspan.workers import redundancy as matching
 from goldspan.workers.redundancy import AT_MAXIMUM, BY_RULE, NOBODY_LEFT, OPEN
-from goldspan.workers.stopping import learn_habits, posterior_of, read_prices, token_gain
+from goldspan.workers.selection import read_prices
+from goldspan.workers.stopping import learn_habits, posterior_of, token_gain
 
 TEAM = ["a=flip(0.05)", "b=flip(0.15)", "c=flip(0.2)", "d=flip(0.3)", "e=flip(0.35)"]
 

@@ -16,8 +16,8 @@ from goldspan.errors import InputError, UnknownNameError
 from goldspan.simulation import draw_truth, simulate_crowd
 from goldspan.workers import find_quality_flags
 from goldspan.workers.copying import equal_answers
-from goldspan.workers.flag_context import QualityFlag, Thresholds, at_least, at_most
 from goldspan.workers.quality_flags import others_choice
+from goldspan.workers.reliability import QualityFlag, Thresholds, at_least, at_most
 
 TEAM = (
     "flip(0.2) x14",

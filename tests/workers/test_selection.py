@@ -202,9 +202,9 @@ def test_unknown_names_are_refused(option):
     ("prices", "message"),
     [
         ([1, 2], "2 prices for 6 workers"),
-        ({"0": 1}, "no price for worker 1, 2, 3, 4, 5"),
-        ([-1, 1, 1, 1, 1, 1], "a price must lie in 0"),
-        ([float("nan"), 1, 1, 1, 1, 1], "a price must be a number"),
+        ({"0": 1}, "no price for 5 workers .'1', '2', '3', '4', '5'."),
+        ([-1, 1, 1, 1, 1, 1], "the price of 0 must lie in 0"),
+        ([float("nan"), 1, 1, 1, 1, 1], "the price of 0 must be a number"),
     ],
 )
 def test_prices_that_make_no_sense_are_refused(prices, message):

@@ -8,7 +8,7 @@ from scipy.stats import beta, betabinom
 
 from goldspan.errors import InputError
 from goldspan.workers import Reliability, judge_workers
-from goldspan.workers.flag_context import QualityFlag
+from goldspan.workers.reliability import QualityFlag
 from goldspan.workers.verdicts import (
     SETTLED,
     SIZES,

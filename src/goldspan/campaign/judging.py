@@ -32,8 +32,8 @@ from goldspan.workers import (
     next_answers,
 )
 from goldspan.workers.copying import PASTING
-from goldspan.workers.flag_context import QualityFlag
 from goldspan.workers.redundancy import IDLE, OPEN, FamilyAnswers, states
+from goldspan.workers.reliability import QualityFlag
 from goldspan.workers.stopping import (
     Floats,
     answer_counts,

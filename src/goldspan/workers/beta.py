@@ -349,3 +349,17 @@ def distinct_results(
     # Two numbers as the parts of a complex one sort faster than pairs do.
     both, inverse, times = np.unique(right + 1j * total, return_inverse=True, return_counts=True)
     return np.stack([both.real, both.imag]), inverse, times
+
+
+def expected_confusions(
+    worker: NDArray[np.int64],  # [n], who gave a label
+    code: NDArray[np.integer],  # [n], the label
+    probs: NDArray[Any],  # [n_tokens, n_labels], how likely each label is to be the truth
+    token: NDArray[np.integer],  # [n], where it was given
+    n_workers: int,
+) -> Floats:
+    """Count truth by label given of every worker, float64 [n_workers, n_labels, n_labels]."""
+    n_labels = probs.shape[1]
+    cell, size = worker * n_labels + code, n_workers * n_labels
+    rows = [np.bincount(cell, probs[token, truth], size) for truth in range(n_labels)]
+    return np.stack([row.reshape(-1, n_labels) for row in rows], axis=1)

@@ -16,7 +16,7 @@ from goldspan.crowd import Answers, Crowd
 from goldspan.crowd.labels import joined, translate
 from goldspan.errors import InputError
 from goldspan.spans import Codec, Tagged, find_spans
-from goldspan.workers.flag_context import FlagContext, QualityFlag, at_least, beside_spread, percent
+from goldspan.workers.reliability import FlagContext, QualityFlag, at_least, beside_spread, percent
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

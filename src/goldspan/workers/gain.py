@@ -28,7 +28,7 @@ from goldspan.aggregation import Consensus
 from goldspan.crowd import Crowd
 from goldspan.errors import UnknownNameError
 from goldspan.money import from_micro, to_micro
-from goldspan.workers.beta import Reliability
+from goldspan.workers.beta import Reliability, expected_confusions
 from goldspan.workers.reliability import Truth, find_truth, measure_reliability
 from goldspan.workers.selection import (
     STRATEGIES,
@@ -208,9 +208,10 @@ Who of them joins is drawn by id."""
 
 def grow(
     answered: Answered, means: Floats, candidates: Ints, costs: Ints, limit: int,
-    grouping: Grouping | None = None, *, per_cost: bool = False, luck: Floats | None = None,
+    grouping: Grouping | None = None, *, per_cost: bool = False, by_gain: bool = True,
+    luck: Floats | None = None,
 ) -> JoinOrder:  # fmt: skip
-    """Add the worker with the largest gain again and again."""
+    """Add the worker with the largest gain again and again; without `by_gain` the luckiest."""
     # means float64 [n_workers, n_labels, n_labels]; costs int64 [n_workers]
     # luck float64 [n_workers]
     search = _Search(answered, means, grouping)
@@ -227,7 +228,7 @@ def grow(
         found = search.gains
         worth = found / np.maximum(costs, 1) if per_cost else found
         most = worth[able].max()
-        is_best = able & (worth >= most - TIED * abs(most))
+        is_best = able & (worth >= most - TIED * abs(most)) if by_gain else able
         best = int(np.argmin(np.where(is_best, chance, np.inf)))
         search.add(best)
         limit -= int(costs[best])
@@ -270,12 +271,7 @@ class _Labels:
 
     def counts(self, soft: Floats) -> Floats:
         """Count truth by label given, float64 [n_workers, n_labels, n_labels]."""
-        n_labels = soft.shape[1]
-        cell = self.worker * n_labels + self.code
-        size = self.n_workers * n_labels
-        found = [np.bincount(cell, soft[self.token, t], size) for t in range(n_labels)]
-        table = np.stack(found, 1).reshape(self.n_workers, n_labels, n_labels)
-        return np.asarray(table.transpose(0, 2, 1), np.float64)
+        return expected_confusions(self.worker, self.code, soft, self.token, self.n_workers)
 
 
 def _labels(truth: Truth) -> _Labels:
@@ -535,7 +531,9 @@ def select_by_gain(
         raise UnknownNameError("strategy", strategy, STRATEGIES)
     labels = _labels(find_truth(crowd, gold, result))
     reliability = measure_reliability(crowd, gold, result)
-    prices_known = None if prices is None else read_prices(prices, reliability)
+    prices_known = (
+        None if prices is None else read_prices(prices, reliability.worker_ids.to_pylist())
+    )
     limit = read_size(budget) if prices_known is None else to_micro(budget, "the budget")
     costs = np.ones(len(reliability), np.int64) if prices_known is None else prices_known
     grouping, chance = (
@@ -585,17 +583,8 @@ def _order(
     """Let workers join: by gain, for money also by gain for it, or at random."""
     candidates = np.flatnonzero(judged > 0)
     if strategy == "random":
-        search, left, kept = _Search(answered, means, grouping), limit, []
-        gains, accuracy = [], [search.accuracy]
-        for one in np.argsort(chance.of_workers("team")).tolist():
-            if costs[one] > left:
-                continue
-            gains.append(float(search.gains[one]))
-            search.add(one)
-            left -= int(costs[one])
-            kept.append(one)
-            accuracy.append(search.accuracy)
-        return JoinOrder(np.array(kept, np.int64), np.array(gains), np.array(accuracy))
+        every, luck = np.arange(answered.n_workers), chance.of_workers("team")
+        return grow(answered, means, every, costs, limit, grouping, by_gain=False, luck=luck)
     luck = chance.of_workers("tie")
     found = grow(answered, means, candidates, costs, limit, grouping, luck=luck)
     if len(np.unique(costs)) > 1:

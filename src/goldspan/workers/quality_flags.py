@@ -12,15 +12,17 @@ from goldspan.aggregation import Consensus, aggregate
 from goldspan.crowd import Answers, Crowd
 from goldspan.errors import UnknownNameError
 from goldspan.workers.copying import PASTING, copies, pastes
-from goldspan.workers.flag_context import (
+from goldspan.workers.reliability import (
     FlagContext,
     QualityFlag,
     Thresholds,
     at_least,
     at_most,
+    design_effect,
+    find_truth,
+    group_of,
     percent,
 )
-from goldspan.workers.reliability import design_effect, find_truth, group_of
 
 # --------------------------------------------------------------------------------------------------
 # Constant answers: nearly always the same, where the others' answers differ.

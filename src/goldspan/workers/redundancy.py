@@ -21,6 +21,7 @@ from goldspan.crowd.gold import attach_gold
 from goldspan.crowd.labels import recode
 from goldspan.errors import InputError, UnknownNameError
 from goldspan.money import MICRO
+from goldspan.params import check_whole
 from goldspan.spans import Tagged
 from goldspan.spans.scoring import score_codes
 from goldspan.workers.beta import Reliability
@@ -31,7 +32,6 @@ from goldspan.workers.stopping import (
     Pool,
     Rule,
     answer_counts,
-    check_whole,
     get_rule,
     independent_answers,
     item_confidence,
@@ -411,12 +411,12 @@ def next_answers(
     8
     """
     stop = Confident(confidence) if rule is None else get_rule(rule)
-    check_whole(max_answers, "max_answers")
-    check_whole(min_answers, "min_answers")
+    check_whole("max_answers", max_answers, 1)
+    check_whole("min_answers", min_answers, 1)
     if min_answers > max_answers:
         raise InputError(f"min_answers is {min_answers}, more than max_answers, {max_answers}")
     if n is not None:
-        check_whole(n, "n", least=0)
+        check_whole("n", n, 0)
     joined = _aligned(crowd, consensus)
     habits = learn_habits(consensus)
     pool = make_pool(
@@ -698,8 +698,8 @@ def replay(
 
 
 def _check(max_answers: int, min_answers: int, order: str, choose: str) -> None:
-    check_whole(max_answers, "max_answers")
-    check_whole(min_answers, "min_answers")
+    check_whole("max_answers", max_answers, 1)
+    check_whole("min_answers", min_answers, 1)
     if order not in ORDERS:
         raise UnknownNameError("order", order, ORDERS)
     if choose not in CHOICES:

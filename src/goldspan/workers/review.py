@@ -81,22 +81,11 @@ class Review:
         chosen = set(self.team.worker_ids.to_pylist())
         rows = [
             {
-                "worker": v.worker,
-                "verdict": v.verdict,
-                "mean": v.mean,
-                "low": v.low,
-                "high": v.high,
-                "judged": v.total,
-                "p_above": v.p_above,
-                "more": v.more,
-                "in_team": v.worker in chosen,
-                "why": v.why,
+                **vars(v), "judged": v.total, "in_team": v.worker in chosen,
                 "flags": "; ".join(map(str, v.flags)),
-                "family": v.family,
-                "effective": v.effective,
             }
             for v in self.verdicts
-        ]
+        ]  # fmt: skip
         return pa.Table.from_pylist(rows, schema=_SCHEMA)
 
     def to_dict(self) -> dict[str, Any]:
@@ -298,5 +287,5 @@ def _whole(reliability: Reliability, prices: Any) -> Any:
     """Return the budget that pays everybody."""
     if prices is None:
         return len(reliability)
-    total = int(read_prices(prices, reliability).sum())
+    total = int(read_prices(prices, reliability.worker_ids.to_pylist()).sum())
     return f"{total // MICRO}.{total % MICRO:06d}"

@@ -258,7 +258,7 @@ def select_workers(
     for what, name, allowed in (("rule", below, BELOW), ("strategy", strategy, STRATEGIES)):
         if name not in allowed:
             raise UnknownNameError(what, name, allowed)
-    costs = None if prices is None else read_prices(prices, reliability)
+    costs = None if prices is None else read_prices(prices, reliability.worker_ids.to_pylist())
     limit = read_size(budget) if costs is None else to_micro(budget, "the budget")
     scores = worker_scores(reliability, score)
     drops = below == "drop" and strategy != "random"
@@ -372,28 +372,40 @@ def read_size(budget: Any) -> int:
 
 
 def read_prices(
-    prices: Mapping[str, Any] | Sequence[Any] | NDArray[Any], reliability: Reliability
+    prices: Mapping[str, Any] | Sequence[Any] | NDArray[Any] | Any, ids: Sequence[str]
 ) -> NDArray[np.int64]:
-    """Return what an answer of every worker costs, in millionths, int64 [n_workers]."""
+    """Return what an answer of every worker costs, in millionths, int64 [n_workers].
+
+    >>> read_prices({"ann": "0.05", "bob": 0, "else": 1}, ["ann", "bob"]).tolist()
+    [50000, 0]
+    """
+    if isinstance(prices, str | int | float | Decimal):
+        return np.full(len(ids), to_micro(prices, "the price of an answer"), np.int64)
     if isinstance(prices, Mapping):
-        ids = reliability.worker_ids.to_pylist()
         missing = [name for name in ids if name not in prices]
         if missing:
-            more = f" and {len(missing) - 5} more" if len(missing) > 5 else ""
-            raise InputError(f"no price for worker {', '.join(missing[:5])}{more}")
+            raise InputError(
+                f"no price for {_some(missing)}; give a price for every worker who can be asked, "
+                "or one for all"
+            )
         listed = [prices[name] for name in ids]
-    elif isinstance(prices, str | int | float | Decimal):
-        listed = [prices] * len(reliability)
     else:
         listed = prices.tolist() if isinstance(prices, np.ndarray) else list(prices)
-    if len(listed) != len(reliability):
-        raise InputError(f"{len(listed)} prices for {len(reliability)} workers")
+    if len(listed) != len(ids):
+        raise InputError(f"{len(listed)} prices for {len(ids)} workers")
     # A million workers have few different prices, and reading one is slow.
-    known = {price: to_micro(price, "a price") for price in set(listed)}
+    named = dict(zip(listed, ids, strict=True))
+    known = {price: to_micro(price, f"the price of {name}") for price, name in named.items()}
     found = [known[price] for price in listed]
     if sum(found) > np.iinfo(np.int64).max:
         raise InputError("all prices together are more money than can be counted")
     return np.array(found, np.int64)
+
+
+def _some(names: list[str]) -> str:
+    shown = ", ".join(map(repr, names[:5]))
+    more = f" and {len(names) - 5} more" if len(names) > 5 else ""
+    return f"{len(names)} worker{'s' * (len(names) > 1)} ({shown}{more})"
 
 
 def _below_chance(reliability: Reliability, score: str) -> NDArray[np.bool_]:

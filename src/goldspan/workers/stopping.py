@@ -19,9 +19,10 @@ from goldspan.aggregation.votes import vote_counts
 from goldspan.crowd import Crowd
 from goldspan.crowd.measures import label_counts
 from goldspan.errors import InputError, UnknownNameError
-from goldspan.money import to_micro
+from goldspan.params import check_whole
 from goldspan.plugins import load
-from goldspan.workers.beta import Reliability
+from goldspan.workers.beta import Reliability, expected_confusions
+from goldspan.workers.selection import read_prices
 
 # --------------------------------------------------------------------------------------------------
 # What another answer is worth: how much surer it is expected to make an item's labels.
@@ -59,7 +60,10 @@ def learn_habits(result: Consensus, *, strength: float = STRENGTH) -> Habits:
     """
     crowd, probs = result.crowd, result.token_probs
     n_labels = probs.shape[1]
-    counts = _confusions(crowd, probs)
+    kept = crowd.latest.codes >= 0
+    worker, token = crowd.worker_of[kept].astype(np.int64), crowd.token_of[kept]
+    code = crowd.latest.codes[kept]
+    counts = expected_confusions(worker, code, probs, token, crowd.n_workers)
     mean = counts.sum(axis=0) + _SMOOTH + np.eye(n_labels)
     mean /= mean.sum(axis=1, keepdims=True)
     tables = counts + strength * mean
@@ -146,16 +150,6 @@ def worth(habits: Habits, probs: Floats) -> Floats:
     for one in sample:
         found += token_gain(np.broadcast_to(one, (len(found), len(one))), habits.tables)
     return found / max(1, len(sample))
-
-
-def _confusions(crowd: Crowd, probs: NDArray[np.float32]) -> Floats:
-    """Return the expected confusions of all workers, float64 [n_workers, J, J]."""
-    n_labels, codes = probs.shape[1], crowd.latest.codes
-    kept = codes >= 0
-    cell = crowd.worker_of[kept].astype(np.int64) * n_labels + codes[kept]
-    token, size = crowd.token_of[kept], crowd.n_workers * n_labels
-    rows = [np.bincount(cell, probs[token, j], size) for j in range(n_labels)]
-    return np.stack([row.reshape(-1, n_labels) for row in rows], axis=1)
 
 
 # --------------------------------------------------------------------------------------------------
@@ -324,8 +318,8 @@ class ClearMajority(Rule):
     reason: ClassVar[str] = "clear majority"
 
     def __post_init__(self) -> None:
-        check_whole(self.ahead, "ahead")
-        check_whole(self.least, "least")
+        check_whole("ahead", self.ahead, 1)
+        check_whole("least", self.least, 1)
 
     def finished(self, crowd: Crowd, result: Consensus | None = None) -> NDArray[np.bool_]:
         """Return which items have a clear majority."""
@@ -370,8 +364,8 @@ class StableAverage(Rule):
     def __post_init__(self) -> None:
         if not (_is_number(self.tolerance) and 0 <= self.tolerance < np.inf):
             raise InputError(f"tolerance must be a number of at least 0, not {self.tolerance!r}")
-        check_whole(self.least, "least")
-        check_whole(self.last, "last")
+        check_whole("least", self.least, 1)
+        check_whole("last", self.last, 1)
 
     def finished(self, crowd: Crowd, result: Consensus | None = None) -> NDArray[np.bool_]:
         """Return which items have a stable average; of a family one answer counts."""
@@ -399,7 +393,7 @@ class Fixed(Rule):
     reason: ClassVar[str] = "answers enough"
 
     def __post_init__(self) -> None:
-        check_whole(self.k, "k")
+        check_whole("k", self.k, 1)
 
     def finished(self, crowd: Crowd, result: Consensus | None = None) -> NDArray[np.bool_]:
         """Return which items have that many answers; a family counts as fewer."""
@@ -455,12 +449,6 @@ def per_item(
     return found
 
 
-def check_whole(value: object, what: str, least: int = 1) -> None:
-    """Reject what is no whole number of at least `least`."""
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
-        raise InputError(f"{what} must be a whole number of at least {least}, not {value!r}")
-
-
 def _is_number(value: object) -> bool:
     return isinstance(value, int | float | np.number) and not isinstance(value, bool)
 
@@ -510,7 +498,7 @@ def make_pool(
     ids = _ids(crowd, workers)
     place = {name: i for i, name in enumerate(ids)}
     if per_worker_limit is not None:
-        check_whole(per_worker_limit, "per_worker_limit")
+        check_whole("per_worker_limit", per_worker_limit, 1)
     tables = np.repeat(habits.mean[None], len(ids), axis=0)
     learned = [place.get(name, -1) for name in known.worker_ids.to_pylist()]
     for source, target in enumerate(learned):
@@ -532,23 +520,6 @@ def make_pool(
     )
 
 
-def read_prices(prices: Mapping[str, Any] | Any, ids: Sequence[str]) -> NDArray[np.int64]:
-    """Return the price of every worker in millionths, int64 [n].
-
-    >>> read_prices({"ann": "0.05", "bob": 0, "else": 1}, ["ann", "bob"]).tolist()
-    [50000, 0]
-    """
-    if not isinstance(prices, Mapping):
-        return np.full(len(ids), to_micro(prices, "the price of an answer"), np.int64)
-    missing = [name for name in ids if name not in prices]
-    if missing:
-        raise InputError(
-            f"no price for {_some(missing)}; give a price for every worker who can be asked, or "
-            "one for all"
-        )
-    return np.array([to_micro(prices[name], f"the price of {name}") for name in ids], np.int64)
-
-
 def _ids(crowd: Crowd, workers: Sequence[str] | Reliability | None) -> list[str]:
     if workers is None:
         return list(crowd.worker_ids.to_pylist())
@@ -561,12 +532,6 @@ def _ids(crowd: Crowd, workers: Sequence[str] | Reliability | None) -> list[str]
         twice = sorted({name for name in ids if ids.count(name) > 1})
         raise InputError(f"workers: {', '.join(twice[:5])} appears more than once")
     return ids
-
-
-def _some(names: list[str]) -> str:
-    shown = ", ".join(map(repr, names[:5]))
-    more = f" and {len(names) - 5} more" if len(names) > 5 else ""
-    return f"{len(names)} worker{'s' * (len(names) > 1)} ({shown}{more})"
 
 
 # --------------------------------------------------------------------------------------------------

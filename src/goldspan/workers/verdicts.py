@@ -15,8 +15,7 @@ from goldspan.crowd import Crowd
 from goldspan.errors import InputError
 from goldspan.spans import Tagged, find_spans
 from goldspan.workers.beta import Reliability
-from goldspan.workers.flag_context import QualityFlag
-from goldspan.workers.reliability import Judged, design_effect, measure_reliability
+from goldspan.workers.reliability import Judged, QualityFlag, design_effect, measure_reliability
 
 # --------------------------------------------------------------------------------------------------
 # Keep, drop, or test more: what the posterior says about every worker, and why.
