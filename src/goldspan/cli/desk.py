@@ -307,8 +307,8 @@ def _open(place: Place, *, look: bool = False) -> Iterator[Desk]:
         )
         try:
             service.ledger.check_facts()
-            if look:
-                service.engine.look()
+            if look and service.loop is not None:
+                service.loop.look()
             yield service.desk
         finally:
             service.close()

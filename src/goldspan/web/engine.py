@@ -22,7 +22,7 @@ from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -47,9 +47,6 @@ from goldspan.web.logs import fields_of
 from goldspan.web.people import BAR, GOLD
 from goldspan.web.security.sessions import DAY
 from goldspan.workers.stopping import answer_counts
-
-if TYPE_CHECKING:
-    from goldspan.store import SqlLedger
 
 log = logging.getLogger("goldspan.web.engine")
 LOOK = 5.0
@@ -216,11 +213,6 @@ class Engine:
             self._next_look = 0.0
         self.notify()
 
-    def look(self) -> Live:
-        """Look at the labels now, where no loop runs."""
-        self._look()
-        return self.live
-
     def is_over(self) -> bool:
         """Whether the campaign has ended."""
         return self.live.state == "ended"
@@ -259,7 +251,7 @@ class Engine:
                 return
             if time.monotonic() - begin >= 6 * LOOK:
                 return
-            self._look()
+            self.look()
             self._work_again()  # the loop and the look
             with self._changed:
                 seen = self._n_new
@@ -268,14 +260,11 @@ class Engine:
     def _is_newer(self, seen: int) -> bool:
         return self._halt or self._n_new > seen
 
-    def _look(self) -> None:
+    def look(self) -> None:
         """Aggregate what there is, unless it was done a moment ago."""
         if time.monotonic() < self._next_look:
             return
-        start, begin = (
-            time.monotonic(),
-            time.thread_time(),
-        )  # a busy machine makes it slow, not dear
+        start, begin = time.monotonic(), time.thread_time()  # a busy machine: slow, not dear
         with _giving_way():
             self._compute()
         self._keep(looked=(time.monotonic(), time.monotonic() - start))
@@ -415,9 +404,7 @@ class LiveFile:
 
     def write(self, live: Live) -> None:
         """Replace the content."""
-        kept = {name: getattr(live, name) for name in _KEPT}
-        kept["waiting"] = None if live.waiting is None else asdict(live.waiting)
-        kept["decision"] = None if live.decision is None else asdict(live.decision)
+        kept = asdict(replace(live, crowd=None, result=None, workers={}))
         new = self._path.with_suffix(".new")
         try:
             new.write_text(json.dumps(kept), encoding="utf-8")
@@ -439,18 +426,11 @@ class LiveFile:
         return live
 
 
-_KEPT = ("version", "state", "n_answers", "n_labelled", "error", "advice", "n_faults", "looked")
-
-
 def _read_live(words: str) -> Live:
     kept = json.loads(words)
-    waiting, decision, looked = kept.pop("waiting"), kept.pop("decision"), kept.pop("looked")
-    return Live(
-        **kept,
-        looked=None if looked is None else (looked[0], looked[1]),
-        waiting=None if waiting is None else Waiting(**waiting),
-        decision=None if decision is None else Decision(**decision),
-    )
+    for name, kind in (("waiting", Waiting), ("decision", Decision)):
+        kept[name] = kept[name] and kind(**kept[name])
+    return Live(**{**kept, "looked": kept["looked"] and tuple(kept["looked"])})
 
 
 # --------------------------------------------------------------------------------------------------
@@ -495,19 +475,6 @@ class Watcher:
 
     def look_again(self) -> None:
         """Do nothing: as `notify`."""
-
-    def look(self) -> Live:
-        """Return how the loop is; it looks by itself."""
-        return self.live
-
-    def start(self) -> None:
-        """Do nothing: the loop is started elsewhere."""
-
-    def stop(self) -> None:
-        """Do nothing: as `start`."""
-
-    def abandon(self) -> None:
-        """Do nothing: as `start`."""
 
     def ask(self, name: str, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
         """Let the loop's process make a view of the desk."""

@@ -40,8 +40,6 @@ HOST = "127.0.0.1"
 METHODS = frozenset({"DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT"})
 SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
 """Upper bounds of the histograms' buckets."""
-LAST = 65535
-"""The last port that there is."""
 TRIES = 20
 """How often free ports next to each other are looked for."""
 
@@ -111,15 +109,11 @@ class _CampaignCollector(Collector):
     def collect(self) -> Iterator[Metric]:
         """Yield the campaign's numbers; without those of the store if it cannot be read."""
         yield from self._loop()
-        answers = CounterMetricFamily(
-            "goldspan_answers",
-            "Answers that were taken, by what became of them.",
-            None,
-            ["outcome"],
-        )
-        for outcome, n in self._service.work.outcomes().items():
-            answers.add_metric([outcome], n)
-        yield answers
+        yield _by(
+            CounterMetricFamily, "goldspan_answers",
+            "Answers that were taken, by what became of them.", "outcome",
+            self._service.work.outcomes(),
+        )  # fmt: skip
         try:
             made, readable = list(self._store()), 1
         except GoldspanError:
@@ -135,13 +129,11 @@ class _CampaignCollector(Collector):
             "goldspan_loop_failing", "Whether the campaign's loop is stopped by a failure.",
             bool(engine.live.error),
         )  # fmt: skip
-        faults = CounterMetricFamily(
-            "goldspan_loop_faults", "Failures of threads beside the requests.", None, ["part"]
-        )
-        faults.add_metric(["loop"], engine.live.n_faults)
+        faults = {"loop": engine.live.n_faults}
         if payments is not None:
-            faults.add_metric(["payments"], payments.n_faults)
-        yield faults
+            faults["payments"] = payments.n_faults
+        words = "Failures of threads beside the requests."
+        yield _by(CounterMetricFamily, "goldspan_loop_faults", words, "part", faults)
         if engine.live.looked is not None:
             end, seconds = engine.live.looked
             yield GaugeMetricFamily(
@@ -155,13 +147,9 @@ class _CampaignCollector(Collector):
     def _store(self) -> Iterator[Metric]:
         service = self._service
         counts = service.desk.item_counts()
-        items = GaugeMetricFamily(
-            "goldspan_items", "Items to label, without gold questions.", None, ["state"]
-        )
-        done = {"done": self._n_done(), "answered": counts.answered}
-        for state, n in {**done, "picked": counts.picked, "pool": counts.pool}.items():
-            items.add_metric([state], n)
-        yield items
+        items = {"done": self._n_done(), **counts.to_dict()}
+        words = "Items to label, without gold questions."
+        yield _by(GaugeMetricFamily, "goldspan_items", words, "state", items)
         with service.ledger.database.read() as connection:
             is_open = leases.c.expires > service.clock()
             query = select(func.count()).select_from(leases).where(is_open)
@@ -184,6 +172,17 @@ class _CampaignCollector(Collector):
         return sum(item not in control for item in done)
 
 
+def _by(
+    kind: type[CounterMetricFamily | GaugeMetricFamily], name: str, words: str, label: str,
+    values: Mapping[str, int],
+) -> Metric:  # fmt: skip
+    """Return a metric with a value for each value of a label."""
+    found = kind(name, words, labels=[label])
+    for value, n in values.items():
+        found.add_metric([value], n)
+    return found
+
+
 # --------------------------------------------------------------------------------------------------
 # The port
 
@@ -201,21 +200,19 @@ def _free_from(port: int, n: int) -> list[int]:
     with ExitStack() as stack:
         for _ in range(n):
             at = found[-1] + 1 if found else port
-            if at > LAST:
-                raise _no_port(at, f"the last port is {LAST}", port, n)
             try:
                 made = stack.enter_context(socket.create_server((HOST, at)))
-            except OSError as error:
-                raise _no_port(at, str(error.strerror), port, n) from None
+            except (OSError, OverflowError) as error:
+                why = getattr(error, "strerror", "the last port is 65535")
+                each = (
+                    "" if n == 1 else f" (the {n} web processes have a port each, from {port} on)"
+                )
+                raise InputError(
+                    f"cannot offer metrics on port {at}: {why}{each}; choose another with "
+                    "--metrics-port"
+                ) from None
             found.append(made.getsockname()[1])
     return found
-
-
-def _no_port(at: int, why: str, port: int, n: int) -> InputError:
-    each = "" if n == 1 else f" (the {n} web processes have a port each, from {port} on)"
-    return InputError(
-        f"cannot offer metrics on port {at}: {why}{each}; choose another with --metrics-port"
-    )
 
 
 def address_of(port: int) -> str:

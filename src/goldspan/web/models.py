@@ -52,13 +52,7 @@ class Request(BaseModel):
 
 
 class SpanBody(Request):
-    """A span in tokens.
-
-    Attributes:
-        start: The first token.
-        end: One past the last token.
-        type: Of the plan's types.
-    """
+    """A span in tokens, of one of the plan's types; `end` is one past the last token."""
 
     start: Index
     end: Index
@@ -127,14 +121,11 @@ class ReleaseBody(Request):
 
 
 class Me(BaseModel):
-    """What a worker has done.
+    """What a worker has done: answers that were taken, drafts that do not count, and earnings.
 
     Attributes:
-        done: Answers that were taken.
-        total: These, and what the worker may still get; None where nobody can know.
+        total: Answers with what the worker may still get; None where nobody can know.
         earned: Money, as decimal text; None where nobody is paid.
-        currency: Its unit.
-        drafts: Answers that are kept and do not count.
     """
 
     done: int
@@ -145,12 +136,7 @@ class Me(BaseModel):
 
 
 class Suggested(BaseModel):
-    """Labels that somebody else gave, shown before the answer.
-
-    Attributes:
-        spans: They may be none.
-        label: Where there is one label per item.
-    """
+    """Labels that somebody else gave, shown before the answer: spans, even none, or one label."""
 
     spans: list[SpanBody] | None = None
     label: str | None = None
@@ -161,10 +147,8 @@ class Task(BaseModel):
 
     Attributes:
         id: Says nothing, and is sent back with the answer.
-        tokens: What is labelled.
         text: As it was written; None: the tokens joined by spaces.
         starts: First character of every token in the text.
-        kind: "spans" or "single".
         expires: Until when it is held, in milliseconds since 1970.
         training: Whether the page tells the right answer afterwards.
         suggestion: What is shown before the answer; the answer is sent whole all the same.
@@ -217,12 +201,7 @@ class AnswerAnswer(BaseModel):
 
 
 class OwnAnswer(BaseModel):
-    """An answer of this session.
-
-    Attributes:
-        task: Its task.
-        open: Whether it can be changed.
-    """
+    """An answer of this session, and whether it can still be changed."""
 
     task: str
     open: bool
@@ -235,15 +214,7 @@ class GivenAnswer(BaseModel):
 
 
 class RecallAnswer(BaseModel):
-    """A task that was answered, with the answer.
-
-    Attributes:
-        task: The task.
-        open: Whether the answer can be changed.
-        why: Why it cannot; "" if it can.
-        spans: The answer.
-        label: The same, where there is one label per item.
-    """
+    """A task that was answered, with the answer, and why it cannot be changed, "" if it can."""
 
     task: Task
     open: bool
@@ -268,12 +239,7 @@ class Done(BaseModel):
 
 
 class ErrorFacts(BaseModel):
-    """What was refused.
-
-    Attributes:
-        code: For programs.
-        message: For people.
-    """
+    """What was refused: a code for programs, a message for people."""
 
     code: str
     message: str

@@ -169,8 +169,8 @@ class LoopPart:
         try:
             service = self.hosted.open(None)
             try:
-                engine = service.engine
-                assert isinstance(engine, Engine)  # no watcher was given
+                engine = service.loop
+                assert engine is not None  # no watcher was given
                 with service.ledger.steering():
                     engine.live = begun
                     engine.listeners.append(file.write)

@@ -92,6 +92,7 @@ class Service:
         self.people = People(inputs, ledger)
         trouble = TroubleFile(self.out / TROUBLE)
         self.engine = watcher or Engine(self.campaign, self._export, trouble)
+        self.loop = self.engine if isinstance(self.engine, Engine) else None
         self.work = Work(
             inputs, ledger, self.people, keys, clock, self.engine.is_over, self.engine.notify,
             completion,
@@ -131,7 +132,8 @@ class Service:
             self._keeper.start()
         if loop:
             self.webhooks.start()
-            self.engine.start()
+            if self.loop is not None:
+                self.loop.start()
             if self.payments is not None:
                 self.payments.start()
 
@@ -140,7 +142,8 @@ class Service:
         if self.payments is not None:
             self.payments.stop()
         self.webhooks.stop()
-        self.engine.stop()
+        if self.loop is not None:
+            self.loop.stop()
         self._keeper.stop()
 
     def close(self) -> None:
@@ -165,7 +168,8 @@ class Service:
     def _abandon(self, error: LostError) -> None:
         """Stop, as another process has taken over; called in any thread."""
         log.error("this server ends: %s", error)
-        self.engine.abandon()
+        if self.loop is not None:
+            self.loop.abandon()
         self.webhooks.abandon()
         if self.payments is not None:
             self.payments.abandon()

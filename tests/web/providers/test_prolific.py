@@ -255,7 +255,7 @@ def test_messages_out_of_order_leave_the_latest_status(site):
     assert site.hook("RESERVED", at=CLOCK - 100, sent=CLOCK).json()["status"] == "old"
     assert site.hook("TIMED-OUT", at=CLOCK - 5).json()["status"] == "taken"
     assert site.hook("ACTIVE", at=CLOCK - 7, sent=CLOCK).json()["status"] == "old"
-    assert site.provider().submissions.status(WORK) == "TIMED-OUT"
+    assert site.provider()._status(WORK) == "TIMED-OUT"
     site.clock.now += 2_000
     assert browser.get("/api/work/me").status_code == 401
 

@@ -88,9 +88,7 @@ class AnswerCounts(View):
 class Money(View):
     """Money as decimal text: the cap is what was spent, what is reserved and what is left.
 
-    Attributes:
-        labels: What was spent on answers that make labels.
-        control: What was spent on answers to gold questions, practice and test among them.
+    `labels` was spent on answers that make labels, `control` on answers to gold questions.
     """
 
     currency: str
@@ -160,11 +158,7 @@ class PlanNow(View):
 
 
 class Overview(View):
-    """How far a campaign is.
-
-    Attributes:
-        warnings: Signs that the labels of the last round have run away from the answers.
-    """
+    """How far a campaign is; `warnings` say that the last labels ran away from the answers."""
 
     campaign: str
     title: str
@@ -270,12 +264,7 @@ class FoundSpan(View):
 
 
 class FoundLabel(View):
-    """The consensus on an item with one label; the most probable labels first.
-
-    Attributes:
-        confidence: Of the label.
-        tokens: Confidence per token: one number.
-    """
+    """The consensus on an item with one label; the most probable labels first."""
 
     confidence: float
     tokens: list[float]
@@ -286,9 +275,7 @@ class FoundLabel(View):
 class FoundSpans(View):
     """The consensus on an item with spans, and the most probable other spans.
 
-    Attributes:
-        confidence: Of all spans of the item together.
-        tokens: Confidence per token.
+    `confidence` is of all spans of the item together, `tokens` of each token.
     """
 
     confidence: float
@@ -466,11 +453,7 @@ class NewToken(TokenRow):
 
 
 class Hook(View):
-    """A program that is told what happens (`[[webhooks]]` of the plan), and how that goes.
-
-    Attributes:
-        host: Of its address; the rest of the address may be secret.
-    """
+    """A program that is told what happens; the rest of its address may be secret."""
 
     name: str
     host: str

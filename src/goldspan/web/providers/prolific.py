@@ -217,7 +217,7 @@ def _client() -> httpx2.Client:
 
 
 # --------------------------------------------------------------------------------------------------
-# Submissions at Prolific: whose they are, and what Prolific said of them last.
+# Submissions at Prolific: what Prolific said of them.
 
 
 SUBMISSION, STATUS = "submission", "submission-status"
@@ -228,66 +228,6 @@ COURSE = ("RESERVED", "ACTIVE", "TIMED-OUT", RETURNED, "AWAITING REVIEW",
 """Statuses in the order in which they follow each other within the same second."""
 OVER = frozenset(COURSE[2:])
 """Statuses in which nobody works any more."""
-
-
-class Submissions:
-    """The submissions of a campaign."""
-
-    def __init__(self, store: SqlLedger, clock: Callable[[], int]) -> None:
-        self._store, self._clock = store, clock
-
-    def begin(self, submission: str, worker: str) -> None:
-        """Keep whose a submission is."""
-        if self.status(submission) in OVER:
-            raise Refused("study", "Prolific says that this submission is over.", 403)
-        try:
-            self._store.record(SUBMISSION, submission, {"worker": worker}, self._clock())
-        except InputError:
-            raise Refused("study", "This submission is somebody else's.", 403) from None
-
-    def worker(self, submission: str) -> str | None:
-        """Return whose a submission is."""
-        found = self._store.records(SUBMISSION).get(submission)
-        return None if found is None else str(found["worker"])
-
-    def of(self, worker: str) -> str | None:
-        """Return the last submission of a worker."""
-        rows = self._store.records(SUBMISSION).items()
-        return next((name for name, row in reversed(rows) if row["worker"] == worker), None)
-
-    def count_paid(self, worker: str) -> int:
-        """Count the submissions of a worker for which Prolific pays a reward, or yet may.
-
-        What is paid too much is gone: only a submission that was returned, and so never will be
-        paid, does not count. One that has timed out may still be approved.
-        """
-        rows = self._store.records(SUBMISSION).items()
-        mine = [name for name, row in rows if row["worker"] == worker]
-        return sum(self.status(name) != RETURNED for name in mine)
-
-    def workers(self) -> list[str]:
-        """Return everybody who came."""
-        rows = self._store.records(SUBMISSION).values()
-        return list(dict.fromkeys(row["worker"] for row in rows))
-
-    def status(self, submission: str) -> str | None:
-        """Return the latest status that Prolific sent, None if it sent none."""
-        rows = [one for one in self._messages().values() if one["submission"] == submission]
-        return str(max(rows, key=_order)["status"]) if rows else None
-
-    def hear(self, message: str, signature: str, facts: dict[str, Any]) -> str:
-        """Keep a message; say whether it is "taken", "repeated" or "old"."""
-        there = self._messages()
-        if message in there or signature in {one["signature"] for one in there.values()}:
-            return "repeated"
-        others = [one for one in there.values() if one["submission"] == facts["submission"]]
-        is_old = any(_order(one) > _order(facts) for one in others)
-        body = {**facts, "signature": signature}
-        self._store.record(STATUS, message, body, self._clock())
-        return "old" if is_old else "taken"
-
-    def _messages(self) -> dict[str, dict[str, Any]]:
-        return self._store.records(STATUS)
 
 
 def _order(facts: dict[str, Any]) -> tuple[int, int]:
@@ -414,7 +354,6 @@ class Message:
     id: str  # The same when it is sent again
     signature: str
     time: int  # When the event was sent, in milliseconds since 1970
-    kind: str
     submission: str = ""  # Whose status it tells, "" if it is about something else
     participant: str = ""  # Whose submission it is
     status: str = ""
@@ -445,14 +384,13 @@ def read_message(headers: Mapping[str, str], body: bytes, secret: str, now: int)
     # A time that is not signed may put an event back, never before what has not happened yet.
     when = min(_milliseconds(headers.get("x-timestamp", "")) or sent, sent)
     if facts.get("event_type") != "submission.status.change":
-        return Message(name, signature, when, str(facts.get("event_type"))[:100])
+        return Message(name, signature, when)
     words = [facts.get(key) for key in ("resource_id", "participant_id", "status")]
     submission, participant, status = (one if isinstance(one, str) else "" for one in words)
     is_status = 0 < len(status) < 100 and status.isprintable()
     if not (ID.fullmatch(submission) and ID.fullmatch(participant) and is_status):
         raise Refused("invalid", "resource_id, participant_id or status is not what it was.", 400)
-    kind = "submission.status.change"
-    return Message(name, signature, when, kind, submission, participant, status.upper())
+    return Message(name, signature, when, submission, participant, status.upper())
 
 
 def _milliseconds(word: str) -> int | None:
@@ -493,7 +431,6 @@ class Prolific(Provider):
         super().__init__(options, store, clock)
         self._given = api
         self.checks_people, self.sends_requests = options.check, options.send
-        self.submissions = Submissions(store, clock)
 
     @cached_property
     def api(self) -> Api:
@@ -510,15 +447,19 @@ class Prolific(Provider):
     def is_new(self, parameters: Mapping[str, str]) -> bool:
         """Whether the submission is of this study and was never here."""
         _, submission = self._read(parameters)
-        return self.submissions.worker(submission) is None
+        return self._worker(submission) is None
 
     def identify(self, parameters: Mapping[str, str]) -> str:
         """Return the participant, the same for all submissions of theirs."""
         participant, submission = self._read(parameters)
-        known = self.submissions.worker(submission)
-        if known is None and self.options.check:
+        if self._worker(submission) is None and self.options.check:
             self._check(participant, submission)
-        self.submissions.begin(submission, participant)
+        if self._status(submission) in OVER:
+            raise Refused("study", "Prolific says that this submission is over.", 403)
+        try:
+            self._store.record(SUBMISSION, submission, {"worker": participant}, self._clock())
+        except InputError:
+            raise Refused("study", "This submission is somebody else's.", 403) from None
         return participant
 
     def _read(self, parameters: Mapping[str, str]) -> tuple[str, str]:
@@ -533,7 +474,7 @@ class Prolific(Provider):
 
     def completion(self, worker: str) -> dict[str, Any] | None:
         """Return the address that ends the submission; none to who did not come from Prolific."""
-        if self.submissions.of(worker) is None:
+        if not self._submissions(worker):
             return None
         code = self.options.code
         if self._store.standing().get(worker):
@@ -546,34 +487,36 @@ class Prolific(Provider):
         if secret is None:
             raise Refused("unknown", "This page does not exist.", 404)
         message = read_message(headers, body, secret, wall_of(self._clock)())
-        worker = self.submissions.worker(message.submission)
+        worker = self._worker(message.submission)
         if worker is None or worker != message.participant:  # of another study of the workspace
             return Event("unknown")
-        facts = {"submission": message.submission, "status": message.status, "time": message.time}
-        said = self.submissions.hear(message.id, message.signature, facts)
-        status = self.submissions.status(message.submission)
+        said = self._hear(message)
+        status = self._status(message.submission)
         if status == "AWAITING REVIEW":
             self._approve(worker, message.submission)
-        is_last = self.submissions.of(worker) == message.submission
+        is_last = self._submissions(worker)[-1] == message.submission
         return Event(said, worker if status in OVER and is_last else "")
 
     def workers(self) -> list[str]:
         """Return everybody who came in."""
-        return self.submissions.workers()
+        rows = self._store.records(SUBMISSION).values()
+        return list(dict.fromkeys(row["worker"] for row in rows))
 
     def owed(self, worker: str, earned: int) -> int:
         """Return what of a worker's earnings the rewards of their submissions do not pay."""
-        rewards = self.submissions.count_paid(worker) * to_micro(self.options.reward)
-        return max(0, earned - rewards)
+        # What is paid too much is gone: only a submission that was returned, and so never will be
+        # paid, does not count. One that has timed out may still be approved.
+        n_paid = sum(self._status(one) != RETURNED for one in self._submissions(worker))
+        return max(0, earned - n_paid * to_micro(self.options.reward))
 
     def about(self, worker: str) -> str:
         """Return a worker's last submission."""
-        found = self.submissions.of(worker)
-        if found is None:
+        found = self._submissions(worker)
+        if not found:
             raise InputError(
                 f"{worker} did not come from Prolific: requests are about participants"
             )
-        return found
+        return found[-1]
 
     def check_rejection(self, why: str, category: str) -> None:
         """Check what Prolific asks of a rejection."""
@@ -589,6 +532,32 @@ class Prolific(Provider):
         """Return what carries requests to Prolific."""
         options = self.options
         return ProlificSender(self.api, options.study, options.settle_minutes, self._clock).deliver
+
+    def _submissions(self, worker: str) -> list[str]:
+        rows = self._store.records(SUBMISSION).items()
+        return [name for name, row in rows if row["worker"] == worker]
+
+    def _worker(self, submission: str) -> str | None:
+        found = self._store.records(SUBMISSION).get(submission)
+        return None if found is None else str(found["worker"])
+
+    def _status(self, submission: str) -> str | None:
+        """Return the latest status that Prolific sent, None if it sent none."""
+        every = self._store.records(STATUS).values()
+        rows = [one for one in every if one["submission"] == submission]
+        return str(max(rows, key=_order)["status"]) if rows else None
+
+    def _hear(self, message: Message) -> str:
+        """Keep a message; say whether it is "taken", "repeated" or "old"."""
+        there = self._store.records(STATUS)
+        if message.id in there or message.signature in {one["signature"] for one in there.values()}:
+            return "repeated"
+        facts = {"submission": message.submission, "status": message.status, "time": message.time,
+                 "signature": message.signature}  # fmt: skip
+        others = [one for one in there.values() if one["submission"] == message.submission]
+        is_old = any(_order(one) > _order(facts) for one in others)
+        self._store.record(STATUS, message.id, facts, self._clock())
+        return "old" if is_old else "taken"
 
     def _check(self, participant: str, submission: str) -> None:
         """Reject whom Prolific does not know as a participant at work."""
