@@ -102,7 +102,6 @@ def assembled(app: FastAPI, context: ServerContext, routers: Sequence[APIRouter]
 
 
 def _worker_pages(context: ServerContext) -> APIRouter:
-    """Return the pages of a worker."""
     inputs, sessions = context.service.inputs, context.auth.sessions
     plan = inputs.plan
     shown = pages.LabelPage(
@@ -268,13 +267,11 @@ class Several:
 
 
 def _pages(campaigns: Sequence[Listed]) -> APIRouter:
-    """Return the routes of the list."""
     router = APIRouter(include_in_schema=False)
     by_name: Mapping[str, Listed] = {one.name: one for one in campaigns}
 
     @router.get("/desk", response_class=HTMLResponse)
     def overview(request: Request, context: ContextHere) -> Response:
-        """List the campaigns."""
         if not session_here(request, DESK):
             raise HTTPException(303, headers={"Location": "/login"})
         csrf = context.auth.sessions.csrf(requester_here(request, None))
@@ -307,7 +304,6 @@ def _pages(campaigns: Sequence[Listed]) -> APIRouter:
 
 
 def _row(one: Listed) -> dict[str, Any]:
-    """Return what the list shows of a campaign."""
     row: dict[str, Any] = {"name": one.name, "title": one.name, "error": one.error, "now": None}
     if one.app is not None:
         plan = one.service.inputs.plan

@@ -101,6 +101,11 @@ def context_of(request: HTTPConnection) -> ServerContext:
     return cast("ServerContext", request.app.state.context)
 
 
+def address_here(request: HTTPConnection) -> str:
+    """Return the name under which what comes from the request's address is counted."""
+    return address_name(request.client.host if request.client else None)
+
+
 # --------------------------------------------------------------------------------------------------
 # Authentication: a route names the role that it needs as a parameter
 
@@ -222,7 +227,7 @@ async def _program(request: Request, header: str) -> Caller:
         read = tokens.read
         found = read(text) if tokens.is_at_hand() else await run_in_threadpool(read, text)
     except Refused as refused:
-        address = address_name(request.client.host if request.client else None)
+        address = address_here(request)
         log.warning("refused: a token, by %s", address)
         context.buckets["token"].take(address)
         raise refused from None

@@ -14,9 +14,8 @@ from anyio import to_thread
 from fastapi import APIRouter, Header, Path, Query, Response, Security
 from fastapi.responses import StreamingResponse
 
-from goldspan.campaign.clock import WallTimes, wall_of
+from goldspan.campaign.clock import WallTimes
 from goldspan.errors import GoldspanError
-from goldspan.store.engine import BoundError
 from goldspan.store.programs import FAILED, SENT, WAITING
 from goldspan.web.dependencies import (
     BROWSER,
@@ -361,12 +360,8 @@ def _decider(context: ServerContext, caller: Caller) -> str:
     """Count a decision; return who decides, for the log, "" for the requester."""
     if caller.by == BROWSER:
         return ""
-    now = wall_of(context.settings.clock)()
-    try:
-        context.service.ledger.take("decisions", caller.id, DAILY, now)
-    except BoundError as error:
-        words = f"The daily limit of {DAILY:,} decisions is reached: try again tomorrow."
-        raise Refused("daily", words, 429, retry=error.seconds) from None
+    words = f"The daily limit of {DAILY:,} decisions is reached: try again tomorrow."
+    context.auth.records.take("decisions", caller.id, DAILY, words)
     return caller.by
 
 
@@ -495,9 +490,7 @@ def deliveries(webhooks: Webhooks, ledger: SqlLedger) -> m.Deliveries:
             name=hook.called,
             host=str(hook.place.hostname),
             events=list(hook.events),
-            waiting=counts.get((hook.called, WAITING), 0),
-            sent=counts.get((hook.called, SENT), 0),
-            failed=counts.get((hook.called, FAILED), 0),
+            **{one: counts.get((hook.called, one), 0) for one in (WAITING, SENT, FAILED)},
         )
         for hook in webhooks.hooks
     ]

@@ -358,7 +358,6 @@ class Engine:
         self._publish(error="", advice="")
 
     def _publish(self, **changes: Any) -> None:
-        """Show what has changed."""
         self._keep(version=self.live.version + 1, **changes)
 
     def _keep(self, **changes: Any) -> None:

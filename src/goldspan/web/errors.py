@@ -13,7 +13,6 @@ class Refused(GoldspanError):  # noqa: N818 - what happened to the request, not 
         super().__init__(message)
 
     def __reduce__(self) -> tuple[object, ...]:
-        """Pickle by the arguments."""
         return _refused, (self.code, self.message, self.status, self.retry)
 
 

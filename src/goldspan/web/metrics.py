@@ -8,6 +8,7 @@ the proxy, whatever a request says.
 
 from __future__ import annotations
 
+import errno
 import socket
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -40,8 +41,8 @@ HOST = "127.0.0.1"
 METHODS = frozenset({"DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT"})
 SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
 """Upper bounds of the histograms' buckets."""
-TRIES = 20
-"""How often free ports next to each other are looked for."""
+LAST, TRIES = 65535, 20
+"""The last port that there is, and how often free ones next to each other are looked for."""
 
 
 class Metrics:
@@ -97,8 +98,6 @@ class Metrics:
 
 
 class _CampaignCollector(Collector):
-    """Reads the campaign when metrics are asked for."""
-
     def __init__(self, service: Service) -> None:
         self._service = service
 
@@ -201,15 +200,16 @@ def _free_from(port: int, n: int) -> list[int]:
         for _ in range(n):
             at = found[-1] + 1 if found else port
             try:
+                if at > LAST:
+                    raise OSError(errno.EINVAL, f"the last port is {LAST}")  # noqa: TRY301
                 made = stack.enter_context(socket.create_server((HOST, at)))
-            except (OSError, OverflowError) as error:
-                why = getattr(error, "strerror", "the last port is 65535")
+            except OSError as error:
                 each = (
                     "" if n == 1 else f" (the {n} web processes have a port each, from {port} on)"
                 )
                 raise InputError(
-                    f"cannot offer metrics on port {at}: {why}{each}; choose another with "
-                    "--metrics-port"
+                    f"cannot offer metrics on port {at}: {error.strerror}{each}; choose another "
+                    "with --metrics-port"
                 ) from None
             found.append(made.getsockname()[1])
     return found

@@ -8,7 +8,6 @@ from collections.abc import Callable
 from dataclasses import replace
 from hashlib import blake2b
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from goldspan.campaign import (
@@ -152,17 +151,10 @@ class Service:
         self.ledger.close()
 
     def __enter__(self) -> Self:
-        """Start."""
         self.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        """Stop."""
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def _abandon(self, error: LostError) -> None:

@@ -240,7 +240,6 @@ class ServerSettings:
     setup_minutes: float = 60
 
     def __post_init__(self) -> None:
-        """Reject an invalid address."""
         _check(self.public_url)
 
     @cached_property

@@ -12,10 +12,10 @@ from fastapi.responses import HTMLResponse, JSONResponse, RedirectResponse
 from starlette.concurrency import run_in_threadpool
 
 from goldspan.campaign.clock import wall_of
-from goldspan.store.engine import BoundError
 from goldspan.web.dependencies import (
     ContextHere,
     ServerContext,
+    address_here,
     context_of,
     session_here,
 )
@@ -31,7 +31,7 @@ from goldspan.web.pages import (
 )
 from goldspan.web.providers.registry import Admission, open_provider
 from goldspan.web.security.access import HEADER
-from goldspan.web.security.account import KNOWN_DAYS, address_name, in_turn
+from goldspan.web.security.account import KNOWN_DAYS, in_turn
 from goldspan.web.security.oidc import (
     CALLBACK,
     MINUTES,
@@ -117,7 +117,7 @@ def _set_up(request: Request, context: ServerContext, form: SetupForm) -> Respon
         if refused.code != "password":
             raise
         return _form(context, "setup.html.j2", 422, refused.message, token=form.token)
-    log.warning("the requester's password was set, by %s", _address(request))
+    log.warning("the requester's password was set, by %s", address_here(request))
     return welcome(context, context.auth.sessions.begin_desk())
 
 
@@ -131,13 +131,13 @@ def login_page(context: ContextHere) -> Response:
 async def log_in(request: Request, context: ContextHere, fields: Fields) -> Response:
     """Log in with the password: a new session, whatever cookie came along."""
     form = read_form(LoginForm, fields)
-    await run_in_threadpool(context.buckets["login"].take, _address(request))
+    await run_in_threadpool(context.buckets["login"].take, address_here(request))
     _check_form(context, request, form.csrf)
     return await in_turn(lambda: _log_in(request, context, form))
 
 
 def _log_in(request: Request, context: ServerContext, form: LoginForm) -> Response:
-    address = _address(request)
+    address = address_here(request)
     known = request.cookies.get(context.cookie_name(KNOWN))
     try:
         is_right = context.auth.account.is_password(form.password, known)
@@ -204,7 +204,7 @@ def _form(
 
 def _check_form(context: ServerContext, request: Request, token: str) -> None:
     if not context.forms.fits(context.cookie_of(request.cookies, "form"), token):
-        log.warning("refused: a form without its cookie, by %s", _address(request))
+        log.warning("refused: a form without its cookie, by %s", address_here(request))
         raise Refused("csrf", "The form is out of date: go back and load the page again.", 403)
 
 
@@ -218,7 +218,7 @@ def _check_setup(context: ServerContext, request: Request, token: str) -> None:
 
 def count_refusal(context: ServerContext, request: Request, what: str) -> None:
     """Count what did not hold; whoever tries too often waits."""
-    address = _address(request)
+    address = address_here(request)
     log.warning("refused: %s, by %s", what, address)
     context.buckets["join"].take(address)
 
@@ -245,10 +245,6 @@ def _see(context: ServerContext, path: str) -> Response:
     return RedirectResponse(context.settings.prefix + path, 303)
 
 
-def _address(request: Request) -> str:
-    return address_name(request.client.host if request.client else None)
-
-
 # --------------------------------------------------------------------------------------------------
 # OpenID Connect: the way to the provider of identities, and back
 
@@ -270,7 +266,7 @@ def oidc_routes(context: ServerContext) -> APIRouter:
     @router.get("/login/oidc")
     def to_provider(request: Request) -> Response:
         """Lead a browser to the provider."""
-        context.buckets["login"].take(_address(request))
+        context.buckets["login"].take(address_here(request))
         try:
             address, cookie = login.begin()
         except ProviderError as error:
@@ -286,11 +282,13 @@ def oidc_routes(context: ServerContext) -> APIRouter:
         try:
             found = login.finish(cookie, dict(request.query_params))
         except Refused as refused:
-            context.buckets["login"].take(_address(request))
-            log.warning("refused: OpenID Connect: %s, by %s", refused.message, _address(request))
+            context.buckets["login"].take(address_here(request))
+            log.warning(
+                "refused: OpenID Connect: %s, by %s", refused.message, address_here(request)
+            )
             raise
         except ProviderError as error:
-            context.buckets["login"].take(_address(request))
+            context.buckets["login"].take(address_here(request))
             raise _unable(error, request) from None
         sessions = context.auth.sessions
         before = session_here(request, found.role)
@@ -301,7 +299,7 @@ def oidc_routes(context: ServerContext) -> APIRouter:
             if found.role == DESK
             else sessions.begin_review(found.person, DAY, login.policy)
         )
-        log.warning("logged in by OpenID Connect as %s, by %s", found.role, _address(request))
+        log.warning("logged in by OpenID Connect as %s, by %s", found.role, address_here(request))
         # The cookie is for this site alone: after a redirect that another site began, the browser
         # would not send it. A page that leads on is of this site.
         page = message_page("Logged in", "You are being led on.")
@@ -315,7 +313,7 @@ def oidc_routes(context: ServerContext) -> APIRouter:
 
 def _unable(error: ProviderError, request: Request) -> Refused:
     """Return the refusal of a login that failed at the provider; the log says why."""
-    log.warning("refused: OpenID Connect: %s, by %s", error, _address(request))
+    log.warning("refused: OpenID Connect: %s, by %s", error, address_here(request))
     words = "The provider of the login did not answer as it must: try again, or use the password."
     return Refused("oidc", words, 502)
 
@@ -338,16 +336,13 @@ HookBody = Annotated[bytes, Depends(_body)]
 
 def _admit(context: ServerContext, address: str) -> None:
     """Count a new person where the provider does not say who they are."""
-    most, now = context.service.inputs.daily_joins, wall_of(context.settings.clock)()
+    most, take = context.service.inputs.daily_joins, context.auth.records.take
     # An address could be found from a plain hash of it.
     name = blake2b(
         address.encode(), key=context.settings.keys.of("joins"), digest_size=16
     ).hexdigest()
-    try:  # one address cannot keep all others out
-        context.service.ledger.take("joins", name, max(FEW, most // 10), now)
-        context.service.ledger.take("joins", "", most, now)
-    except BoundError as error:
-        raise Refused("daily", _FULL, 429, retry=error.seconds) from None
+    take("joins", name, max(FEW, most // 10), _FULL)  # one address cannot keep all others out
+    take("joins", "", most, _FULL)
 
 
 def provider_routes(context: ServerContext) -> APIRouter:
@@ -365,7 +360,7 @@ def provider_routes(context: ServerContext) -> APIRouter:
     def join(request: Request) -> Response:
         """Exchange a provider's parameters for a cookie; they leave the address bar at once."""
         try:
-            address = address_name(request.client.host if request.client else None)
+            address = address_here(request)
             if not opened.checks_people:  # nothing else slows down who makes names up
                 context.buckets["join"].take(address)
             link = admission.enter(dict(request.query_params), address)

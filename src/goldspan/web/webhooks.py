@@ -402,7 +402,6 @@ class Webhooks:
             await answer.aclose()  # what else it says is not read
 
     async def _address(self, hook: Webhook) -> str:
-        """Return the address of a program."""
         place = hook.place
         port = place.port or (443 if place.scheme == "https" else 80)
         found = await asyncio.to_thread(self._resolve, str(place.hostname), port)

@@ -627,7 +627,6 @@ class Work:
         return self.ledger.n_coming(worker, self.clock(), MANY, n_items, endless=endless)
 
     def _feedback(self, worker: str, item: str, labels: Sequence[str]) -> dict[str, Any] | None:
-        """Show the right answer, in practice alone."""
         if not self.asking.is_practice(worker, item):
             return None
         truth = self.inputs.control[item]
@@ -637,7 +636,6 @@ class Work:
         return {"right": right, "spans": self.tasks.spans(truth)}
 
     def _without_task(self, worker: str) -> dict[str, Any]:
-        """Return why there is no task."""
         barred = self.people.why_barred(worker)
         if barred is not None:
             return self._done(worker, _FAILED if FAILED_TEST in barred else _NO_MORE)

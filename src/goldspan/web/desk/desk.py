@@ -602,7 +602,6 @@ class Desk:
         return {row["item"]: row["labels"] for row in self.ledger.records(GOLD).values()}
 
     def _flags(self) -> dict[str, list[m.Flag]]:
-        """Return the workers' reports of problems, by item."""
         found: dict[str, list[m.Flag]] = {}
         for row in self.ledger.records(FLAG).values():
             flag = m.Flag(worker=row["worker"], reason=row["reason"], note=row["note"])

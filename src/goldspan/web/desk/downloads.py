@@ -64,7 +64,6 @@ class Pseudonyms:
         return self._now()(worker)
 
     def _now(self) -> Callable[[str], str]:
-        """Return what gives names, as they are now."""
         if self._known is None:
             return self._hashed
         known = self._known()

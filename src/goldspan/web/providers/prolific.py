@@ -203,7 +203,6 @@ class Api:
 
 
 def _wait(answer: Any, attempt: int) -> float:
-    """Return the seconds until the next try."""
     told = "" if answer is None else answer.headers.get("Retry-After", "")
     return float(told[:6]) if told.isascii() and told.isdigit() else 2.0**attempt
 

@@ -275,6 +275,7 @@ class Auth:
         sessions: Of both.
         tokens: Of programs that use the desk's API.
         reviewers: The personal links of reviewers.
+        records: What is kept of all of them.
     """
 
     links: Links
@@ -282,6 +283,7 @@ class Auth:
     sessions: Sessions
     tokens: Tokens
     reviewers: Tokens
+    records: RecordCache
 
     @classmethod
     def of(cls, ledger: SqlLedger, campaign: str, settings: ServerSettings) -> Auth:
@@ -300,4 +302,4 @@ class Auth:
         delays = Delays(lambda: wall_clock() / 1000, ledger) if settings.processes > 1 else None
         account = Account(notes, settings.setup_minutes, known, campaign, delays)
         reviewers = Tokens(notes, ledger, REVIEWER, "grv")
-        return cls(links, account, sessions, Tokens(notes, ledger), reviewers)
+        return cls(links, account, sessions, Tokens(notes, ledger), reviewers, notes)

@@ -48,7 +48,7 @@ class Mounted:
         self._app, self._prefix = app, prefix
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer, if the request is for this campaign."""
+        """Answer."""
         if scope["type"] != "http" or not self._prefix:
             await self._app(scope, receive, send)
             return
@@ -75,7 +75,7 @@ class RequestLog:
         self._app, self._metrics = app, metrics
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer, then log and count."""
+        """Answer."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
@@ -149,7 +149,7 @@ class RequestGuard:
         """Bytes of bodies, of all requests that are being read or answered."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer, or refuse."""
+        """Answer."""
         if scope["type"] == "websocket":  # there is none
             await send({"type": "websocket.close", "code": 1008, "reason": ""})
             return
@@ -285,7 +285,7 @@ class Headers:
         self._always = {**ALWAYS, **strict}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer with them."""
+        """Answer."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return

@@ -59,12 +59,12 @@ class RecordCache:
         with self._turn:
             self._known.pop(kind, None)
 
-    def take(self, kind: str, name: str, most: int) -> None:
-        """Count something that may be done so many times a day."""
+    def take(self, kind: str, name: str, most: int, words: str = "") -> None:
+        """Count something that may be done so many times a day; `words` refuse what is more."""
         try:
             self._ledger.take(kind, name, most, self.wall())
         except BoundError as error:
-            words = f"The daily limit of {most} is reached: try again tomorrow."
+            words = words or f"The daily limit of {most:,} is reached: try again tomorrow."
             raise Refused("daily", words, 429, retry=error.seconds) from None
 
     def see(self, session: str, now: int, until: int) -> None:
@@ -121,7 +121,11 @@ class Links:
             raise InputError(f"a link holds for up to {MOST_DAYS:.0f} days, not for {days:g}")
         _check_names(workers)
         now = self._notes.wall()  # the day on which it ends is told to people
-        return [self._make(worker, now, now + round(days * DAY)) for worker in workers]
+        made = [Link(new_id(), worker, now, now + round(days * DAY)) for worker in workers]
+        for link in made:
+            body = {"worker": link.worker, "issued": link.issued, "expires": link.expires}
+            self._notes.add(LINK, link.id, body)
+        return [(link, self.token(link)) for link in made]
 
     def token(self, link: Link) -> str:
         """Sign a link."""
@@ -177,12 +181,6 @@ class Links:
         """Return the last address of the server; None before its first start."""
         last = list(self._notes.now(ADDRESS).values())[-1:]
         return str(last[0]["url"]) if last else None
-
-    def _make(self, worker: str, issued: int, expires: int) -> tuple[Link, str]:
-        link = Link(new_id(), worker, issued, expires)
-        body = {"worker": worker, "issued": issued, "expires": expires}
-        self._notes.add(LINK, link.id, body)
-        return link, self.token(link)
 
 
 def _check_names(workers: Sequence[str]) -> None:
@@ -262,21 +260,21 @@ class Sessions:
 
     def begin_desk(self, link: str = "") -> Session:
         """Begin a requester's session; `link` is the policy by which they logged in, if one is."""
-        now = self._notes.clock()
-        until = now + round(self._settings.desk_hours * HOUR)
-        session = Session(
-            DESK, REQUESTER, self._campaign, new_id(), now, until, link, epoch=self.epoch()
-        )
-        self._touch(session, now)
-        return session
+        return self._begin(DESK, REQUESTER, link, self._desk_time, self.epoch())
 
     def begin_review(self, person: str, left: int, link: str = "") -> Session:
         """Begin a reviewer's session; it lasts as a requester's, and never outlives the link."""
+        return self._begin(REVIEWER, person, link, min(self._desk_time, left))
+
+    def _begin(self, role: str, person: str, link: str, lasts: int, epoch: int = 0) -> Session:
         now = self._notes.clock()
-        until = now + min(round(self._settings.desk_hours * HOUR), left)
-        session = Session(REVIEWER, person, self._campaign, new_id(), now, until, link)
+        session = Session(role, person, self._campaign, new_id(), now, now + lasts, link, epoch)
         self._touch(session, now)
         return session
+
+    @property
+    def _desk_time(self) -> int:
+        return round(self._settings.desk_hours * HOUR)
 
     def cookie(self, session: Session) -> str:
         """Return the cookie of a session."""
@@ -369,12 +367,12 @@ class Sessions:
 
     def _touch(self, session: Session, now: int) -> None:
         with self._turn:
-            oldest = now - round(self._settings.desk_hours * HOUR)
+            oldest = now - self._desk_time
             for name in [name for name, seen in self._seen.items() if seen < oldest]:
                 del self._seen[name]
             before, self._seen[session.id] = self._seen.get(session.id, 0), now
         if self._settings.processes > 1 and now - before >= MINUTE:
-            self._notes.see(session.id, now, now + round(self._settings.desk_hours * HOUR))
+            self._notes.see(session.id, now, now + self._desk_time)
 
 
 def ended_kind(session: Session) -> str:
