@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Mapping
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 from urllib.parse import quote
@@ -148,7 +148,10 @@ def overview(caller: Progress, context: ContextHere) -> m.Overview:
 @router.get("/workers", responses=refusals())
 def workers(caller: People, context: ContextHere) -> list[m.Worker]:
     """Return everybody who works, those with most answers first."""
-    return mask_workers(context.service.desk.workers(), caller)
+    found = context.service.desk.workers()
+    if caller.may(MONEY):
+        return found
+    return [one.model_copy(update={"earned": None}) for one in found]
 
 
 @router.post("/workers/{worker:path}/verdict", responses=refusals(404, 409))
@@ -252,7 +255,8 @@ def revoke(_: ManagesLinks, context: ContextHere, link: str) -> m.Revoked:
 @router.get("/exports", responses=refusals())
 def exports(caller: Results, context: ContextHere) -> list[m.Export]:
     """Name the files that can be downloaded."""
-    return mask_files(context.service.desk.exports(), caller)
+    found = context.service.desk.exports()
+    return [one for one in found if all(map(caller.may, file_scopes(one.name)))]
 
 
 @router.get("/exports/{name}", response_class=Response, responses={**FILES, **refusals(404)})
@@ -425,13 +429,6 @@ def mask_agreement(view: m.Agreement, caller: Caller) -> m.Agreement:
     return view.model_copy(update={"measures": plain})
 
 
-def mask_workers(views: Sequence[m.Worker], caller: Caller) -> list[m.Worker]:
-    """Return the annotators without what they earned."""
-    if caller.may(MONEY):
-        return list(views)
-    return [one.model_copy(update={"earned": None}) for one in views]
-
-
 def mask_item(
     view: m.Item, caller: Caller, names: Callable[[str], str], reasons: Collection[str]
 ) -> m.Item:
@@ -460,11 +457,6 @@ def mask_item(
         unknown = {"submitted": None, "seconds": None}
         answers = [one.model_copy(update=unknown) for one in answers]
     return view.model_copy(update={**changed, "answers": answers})
-
-
-def mask_files(views: Sequence[m.Export], caller: Caller) -> list[m.Export]:
-    """Return the files that the caller may download."""
-    return [one for one in views if all(map(caller.may, file_scopes(one.name)))]
 
 
 def file_scopes(name: str, *, names: bool = False) -> list[str]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import secrets
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from goldspan.campaign.inputs import CampaignInputs
 from goldspan.crowd.atomic import NewPlaces
@@ -13,9 +12,6 @@ from goldspan.errors import InputError
 from goldspan.store import SqlLedger, create_ledger
 from goldspan.store.engine import to_url
 from goldspan.store.erasing import forget_listed, list_beside, write_list
-
-if TYPE_CHECKING:
-    from goldspan.store import SqlLedger
 
 FILE = "campaign.sqlite"
 SERVER, ID = "server", "id"
@@ -99,12 +95,8 @@ def _make_private(file: Path) -> None:
     """Close a store that others may read; SQLite gives the files beside it its own mode."""
     try:
         for one in (file.with_name(file.name + more) for more in BESIDE):
-            _close(one)
+            if one.is_file() and one.stat().st_mode & 0o077:
+                with suppress(PermissionError):  # it is another user's, who decides
+                    one.chmod(0o600)
     except OSError as error:
         raise InputError(f"cannot close {error.filename or file}: {error.strerror}") from None
-
-
-def _close(file: Path) -> None:
-    if file.is_file() and file.stat().st_mode & 0o077:
-        with suppress(PermissionError):  # it is another user's, who decides
-            file.chmod(0o600)

@@ -54,17 +54,6 @@ class Assets:
     files: Mapping[str, bytes]
     version: str  # Hash of all names and contents; part of every address
 
-    @classmethod
-    def read(cls) -> Assets:
-        """Read them from the package."""
-        folder = files("goldspan.web").joinpath("static")
-        found = sorted(path.name for path in folder.iterdir() if _ending(path.name) in TYPES)
-        contents = {name: folder.joinpath(name).read_bytes() for name in found}
-        digest = blake2b(digest_size=8)
-        for name, content in contents.items():
-            digest.update(f"{name} {len(content)}\n".encode() + content)
-        return cls(contents, digest.hexdigest())
-
     def address(self, name: str) -> str:
         """Return the address of a file; a name that is not there is an error of the template."""
         if name not in self.files:
@@ -85,8 +74,14 @@ class Assets:
 
 @cache
 def assets() -> Assets:
-    """Return the static files; they do not change while the process runs."""
-    return Assets.read()
+    """Read the static files of the package; they do not change while the process runs."""
+    folder = files("goldspan.web").joinpath("static")
+    found = sorted(path.name for path in folder.iterdir() if _ending(path.name) in TYPES)
+    contents = {name: folder.joinpath(name).read_bytes() for name in found}
+    digest = blake2b(digest_size=8)
+    for name, content in contents.items():
+        digest.update(f"{name} {len(content)}\n".encode() + content)
+    return Assets(contents, digest.hexdigest())
 
 
 def static_files() -> APIRouter:
@@ -117,15 +112,10 @@ MOUNT: ContextVar[str] = ContextVar("mount", default="")
 """Where the campaign of the request is: `ServerSettings.prefix`."""
 
 
-def render_page(name: str, **values: Any) -> str:
-    """Return a page as HTML."""
-    return environment().get_template(name).render(version=__version__, **values)
-
-
 def page_answer(name: str, status: int = 200, **values: Any) -> HTMLResponse:
     """Return a page as an answer that nobody keeps."""
-    headers = {"Cache-Control": "no-store"}
-    return HTMLResponse(render_page(name, **values), status_code=status, headers=headers)
+    page = environment().get_template(name).render(version=__version__, **values)
+    return HTMLResponse(page, status, {"Cache-Control": "no-store"})
 
 
 def message_page(title: str, message: str, status: int = 200) -> HTMLResponse:

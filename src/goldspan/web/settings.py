@@ -125,7 +125,9 @@ class Signer:
     """
 
     def __init__(self, key: bytes) -> None:
-        self._key = key
+        how = {"key_derivation": "hmac", "digest_method": sha256}
+        # Part of the scheme, seen by nobody: another salt would end all links and sessions.
+        self._serializer = URLSafeSerializer(key, salt=b"goldspan", signer_kwargs=how)
 
     def sign(self, facts: Mapping[str, Any]) -> str:
         """Return the token of facts that JSON can hold."""
@@ -147,12 +149,6 @@ class Signer:
         except BadData:
             return None
         return facts if isinstance(facts, dict) else None
-
-    @cached_property
-    def _serializer(self) -> URLSafeSerializer:
-        how = {"key_derivation": "hmac", "digest_method": sha256}
-        # Part of the scheme, seen by nobody: another salt would end all links and sessions.
-        return URLSafeSerializer(self._key, salt=b"goldspan", signer_kwargs=how)
 
 
 def new_id() -> str:

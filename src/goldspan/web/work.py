@@ -188,7 +188,7 @@ class Asking:
             if own.limit is not None and person.regular >= own.limit:
                 return []
             price = Price(own.tariff.answer_micro, own.tariff.token_micro)
-        if self._is_due(worker, person):
+        if len(person.control) < self._due(worker, person.regular):
             questions = self._questions(entry.connection, worker, person)[:TRIES]
             if questions:
                 idle = idle or new_worker(entry, worker)
@@ -273,10 +273,8 @@ class Asking:
 
     def total(self, worker: str, regular: int) -> int:
         """Count a worker's answers after so many to other items, gold questions among them."""
-        person, due = self.people[worker], 0
-        if self.inputs.plan.control is not None:
-            due = self._opening + self.people.tests(worker) + self._mixed(worker, regular)
-        return regular + max(len(person.control), min(due, len(self.inputs.control)))
+        due = min(self._due(worker, regular), len(self.inputs.control))
+        return regular + max(len(self.people[worker].control), due)
 
     @property
     def _opening(self) -> int:
@@ -284,28 +282,23 @@ class Asking:
         control = self.inputs.plan.control
         return 0 if control is None else self.inputs.plan.page.training + control.first
 
-    def _is_due(self, worker: str, person: Person) -> bool:
-        if self.inputs.plan.control is None:
-            return False
-        if len(person.control) < self._opening:
-            return True
-        due = self._opening + self.people.tests(worker) + self._mixed(worker, person.regular)
-        return len(person.control) < due
-
-    def _mixed(self, worker: str, regular: int) -> int:
+    def _due(self, worker: str, regular: int) -> int:
         """Count the gold questions due after so many others.
 
         Every stretch of R = 1/share − 1 others has one, at a place from 0 to R.
         """
         control = self.inputs.plan.control
-        if control is None or not control.share:
+        if control is None:
             return 0
-        others = round(1 / control.share) - 1
-        if not others:
-            return regular + len(self.inputs.control)
-        stretch, place = divmod(regular, others)
-        drawn = hash64(f"{self.inputs.plan.seed}\0{worker}\0{stretch}") % others
-        return stretch + (place >= drawn)
+        due = self._opening + self.people.tests(worker)
+        others = round(1 / control.share) - 1 if control.share else None
+        if others == 0:
+            return due + regular + len(self.inputs.control)
+        if others is not None:
+            stretch, place = divmod(regular, others)
+            drawn = hash64(f"{self.inputs.plan.seed}\0{worker}\0{stretch}") % others
+            due += stretch + (place >= drawn)
+        return due
 
     def _questions(self, connection: Connection, worker: str, person: Person) -> list[str]:
         """Order the gold questions that the worker has neither answered nor passed on."""

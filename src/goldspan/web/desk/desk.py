@@ -421,44 +421,36 @@ class Desk:
     @by_labels
     def workers(self) -> list[m.Worker]:
         """Return every worker: answers, money, verdict; those with most answers first."""
-        live, barred = self.engine.live, self.ledger.standing()
+        live, plan, barred = self.engine.live, self.inputs.plan, self.ledger.standing()
         seconds = {} if live.crowd is None else median_seconds(live.crowd)
         whys = self.ledger.records(BAR)
         decisions = self.ledger.records(DECISION).values()
         decided = {row["worker"]: row["verdict"] for row in decisions}
-        rows = [
-            self._worker(
-                name, live.workers.get(name), seconds.get(name), decided.get(name, ""),
-                barred=barred.get(name, False), why=whys.get(name, {}).get("why", ""),
+        rows = []
+        for name in {*barred, *self.people.all()}:
+            person, found = self.people[name], live.workers.get(name)
+            by_hand, is_barred = decided.get(name, ""), barred.get(name, False)
+            opinion = "" if found is None else found["opinion"]
+            row = m.Worker(
+                worker=name,
+                answers=person.counting,
+                drafts=person.drafts,
+                earned=from_micro(person.earned) if plan.is_paid else None,
+                control=m.Control(
+                    answered=len(person.right),
+                    right=sum(one.right for one in person.right),
+                    total=sum(one.total for one in person.right),
+                    unit="texts" if plan.is_single else "marked words",
+                ),
+                verdict=None if found is None else _verdict(found),
+                barred=is_barred,
+                why=whys.get(name, {}).get("why", ""),
+                decided=by_hand,
+                standing=standing(barred=is_barred, decided=by_hand, opinion=opinion),
+                seconds=seconds.get(name),
             )
-            for name in {*barred, *self.people.all()}
-        ]  # fmt: skip
+            rows.append(row)
         return sorted(rows, key=lambda row: (-row.answers, row.worker))
-
-    def _worker(
-        self, name: str, found: Mapping[str, Any] | None, seconds: float | None, decided: str,
-        *, barred: bool, why: str,
-    ) -> m.Worker:  # fmt: skip
-        person, plan = self.people[name], self.inputs.plan
-        opinion = "" if found is None else found["opinion"]
-        return m.Worker(
-            worker=name,
-            answers=person.counting,
-            drafts=person.drafts,
-            earned=from_micro(person.earned) if plan.is_paid else None,
-            control=m.Control(
-                answered=len(person.right),
-                right=sum(one.right for one in person.right),
-                total=sum(one.total for one in person.right),
-                unit="texts" if plan.is_single else "marked words",
-            ),
-            verdict=None if found is None else _verdict(found),
-            barred=barred,
-            why=why,
-            decided=decided,
-            standing=standing(barred=barred, decided=decided, opinion=opinion),
-            seconds=seconds,
-        )
 
     @by_labels
     def agreement(self) -> m.Agreement:

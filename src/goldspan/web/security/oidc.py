@@ -141,7 +141,7 @@ class OpenIdLogin:
         if secret is not None:
             methods = self._metadata().get("token_endpoint_auth_methods_supported")
             if methods is None or "client_secret_basic" in methods:
-                auth = (_quoted(self.plan.client_id), _quoted(secret))
+                auth = (quote_plus(self.plan.client_id), quote_plus(secret))  # RFC 6749, 2.3.1
             else:
                 form["client_secret"] = secret
         answer = self._ask("POST", self._endpoint("token_endpoint"), data=form, auth=auth)
@@ -289,8 +289,3 @@ def _challenge(verifier: str) -> str:
     from authlib.oauth2.rfc7636 import create_s256_code_challenge
 
     return str(create_s256_code_challenge(verifier))
-
-
-def _quoted(text: str) -> str:
-    """Write a part of the header of client_secret_basic (RFC 6749, section 2.3.1)."""
-    return quote_plus(text)
