@@ -260,15 +260,16 @@ class Engine:
     def _is_newer(self, seen: int) -> bool:
         return self._halt or self._n_new > seen
 
-    def look(self) -> None:
+    def look(self) -> Live:
         """Aggregate what there is, unless it was done a moment ago."""
         if time.monotonic() < self._next_look:
-            return
+            return self.live
         start, begin = time.monotonic(), time.thread_time()  # a busy machine: slow, not dear
         with _giving_way():
             self._compute()
         self._keep(looked=(time.monotonic(), time.monotonic() - start))
         self._next_look = time.monotonic() + max(LEAST, REST * (time.thread_time() - begin))
+        return self.live
 
     def _compute(self) -> None:
         progress, live = self.campaign.progress, self.live
