@@ -146,7 +146,7 @@ def test_control_questions_keep_their_share(begun):
 
 def test_the_place_of_a_control_question_differs_among_workers(service):
     drawn = {
-        tuple(service.work.asking._mixed(name, n) for n in range(12))
+        tuple(service.work.asking._due(name, n) for n in range(12))
         for name in ("ann", "bob", "cid", "dan", "eve")
     }
     assert len(drawn) > 1
