@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -48,6 +48,7 @@ from goldspan.cli.output import (
 from goldspan.crowd.atomic import write_text
 from goldspan.crowd.registry import FORMATS, formats, get_writer
 from goldspan.errors import FaultsError, InputError, UnknownNameError
+from goldspan.runners import working
 
 if TYPE_CHECKING:
     from goldspan.aggregation import Consensus
@@ -171,8 +172,8 @@ def aggregate(
         }  # fmt: skip
         _check_partitions(output, others)
         own = method_params(method, param, ties=ties, raw=raw, seed=seed, families=families)
-        around = _Around(runner, threads, checkpoint)
-        _partitions(source, str(output), method, own, around, as_json=json)
+        where = working(runner, threads)
+        _partitions(source, str(output), method, own, where, checkpoint, as_json=json)
         return
     check_files(report=report, workers_table=workers_table, checkpoint=checkpoint, tagger=tagger)
     _check_parts(report, known, calibrate, coverage)
@@ -183,7 +184,7 @@ def aggregate(
     from goldspan.aggregation import get_aggregator, use_named_families
 
     aggregator = get_aggregator(method, **params)
-    from goldspan.runners import FileCheckpoint, working
+    from goldspan.runners import FileCheckpoint
 
     keep = FileCheckpoint(checkpoint) if checkpoint else None
     with (
@@ -278,25 +279,18 @@ def _check_partitions(output: str | None, others: dict[str, Any]) -> None:
             raise typer.BadParameter(f"{name} is not for folders of partitions: leave it out")
 
 
-class _Around(NamedTuple):
-    """Where work is done, and its state kept."""
-
-    runner: str | None
-    threads: int | None
-    checkpoint: str | None
-
-
 def _partitions(
-    source: str, output: str, method: str, params: dict[str, Any], around: _Around, *, as_json: bool
-) -> None:
+    source: str, output: str, method: str, params: dict[str, Any], working_at: Any,
+    checkpoint: str | None, *, as_json: bool,
+) -> None:  # fmt: skip
     """Aggregate a folder of partitions, and say what became of it."""
     from dataclasses import asdict
 
     from goldspan.aggregation.partitions import aggregate_partitions
-    from goldspan.runners import FileCheckpoint, working
+    from goldspan.runners import FileCheckpoint
 
-    keep = FileCheckpoint(around.checkpoint) if around.checkpoint else None
-    with working(around.runner, around.threads) as runner, steps(1, quiet=as_json) as step:
+    keep = FileCheckpoint(checkpoint) if checkpoint else None
+    with working_at as runner, steps(1, quiet=as_json) as step:
         step(f"aggregating with {method}")
         found = aggregate_partitions(
             source, output, canonical(method), runner=runner, progress=step.round, checkpoint=keep,
@@ -322,11 +316,6 @@ def _check_parts(
     if report:
         check_part("report")
     check_there(known, calibrate)
-    _check_coverage(coverage, calibrate)
-
-
-def _check_coverage(coverage: float | None, calibrate: str | None) -> None:
-    """Reject a coverage without known labels, or that is none."""
     if coverage is None:
         return
     if not calibrate:
@@ -388,14 +377,13 @@ def _train(result: Consensus, runner: Runner, progress: Progress) -> CRF:
     """Train a CRF on the labels."""
     import numpy as np
 
-    from goldspan.tagger import CRF, Text
+    from goldspan.cli.models import text_of
+    from goldspan.tagger import CRF
 
     crowd = result.as_gold().select_items(np.diff(result.crowd.by_item.bounds) > 0)
-    documents = None if crowd.groups is None else [str(name) for name in crowd.groups.to_pylist()]
-    text = Text.of(crowd.tokens_list, documents)
     crf = CRF(encoding=crowd.tagset.encoding, vectors=result.params.get("vectors"))
     tags = list(crowd.tagged_by_id().values())
-    return crf.fit(text, tags, runner=runner, progress=progress)
+    return crf.fit(text_of(crowd), tags, runner=runner, progress=progress)
 
 
 def _write_workers(result: Consensus, path: str) -> None:

@@ -428,10 +428,10 @@ class Status:
 
 
 class Display:
-    """Shows nothing; what is told to it keeps the status up to date."""
+    """Keeps the status up to date, and shows lines: on a terminal, on standard error, or not."""
 
-    def __init__(self, status: Status) -> None:
-        self.status = status
+    def __init__(self, status: Status, console: Any = None, *, quiet: bool = False) -> None:
+        self.status, self.console, self.quiet = status, console, quiet
 
     def hear(self, event: CampaignEvent) -> None:
         """Take in an event, and show its lines."""
@@ -440,28 +440,11 @@ class Display:
             self.show(line, lasting=line.startswith("  ") or " answers" in line)
 
     def show(self, line: str, *, lasting: bool = False) -> None:
-        """Show a line; one that lasts stays on a terminal."""
-
-
-class Lines(Display):
-    """Prints every line on standard error."""
-
-    def show(self, line: str, *, lasting: bool = False) -> None:
-        """Print a line."""
-        del lasting
-        warn(line)
-
-
-class Live(Display):
-    """Draws the status on a terminal; lines that last are printed above it."""
-
-    def __init__(self, status: Status, console: Any) -> None:
-        super().__init__(status)
-        self.console = console
-
-    def show(self, line: str, *, lasting: bool = False) -> None:
-        """Print a line that lasts; put another one into the drawing."""
-        if lasting:
+        """Show a line; a terminal prints one that lasts, and puts another one into the drawing."""
+        if self.console is None:
+            if not self.quiet:
+                warn(line)
+        elif lasting:
             self.console.print(line, markup=False, highlight=False)
         else:
             self.status.now = line
@@ -471,7 +454,7 @@ class Live(Display):
 def shown(status: Status, *, quiet: bool) -> Iterator[Display]:
     """Show a campaign live on a terminal, in plain lines elsewhere, and not at all if quiet."""
     if quiet or not sys.stderr.isatty():
-        yield Display(status) if quiet else Lines(status)
+        yield Display(status, quiet=quiet)
         return
     from rich import live
     from rich.console import Console
@@ -479,7 +462,7 @@ def shown(status: Status, *, quiet: bool) -> Iterator[Display]:
     console = Console(stderr=True)
     look: dict[str, Any] = {"console": console, "refresh_per_second": 4, "transient": True}
     with live.Live(get_renderable=lambda: draw(status), **look):
-        yield Live(status, console)
+        yield Display(status, console)
 
 
 def draw(status: Status) -> RenderableType:

@@ -30,6 +30,7 @@ from goldspan.cli.output import (
     steps,
     table,
     warn,
+    write_crowd_to,
 )
 from goldspan.crowd.registry import FORMATS, get_format
 from goldspan.errors import FaultsError, FormatError, UnknownNameError
@@ -255,7 +256,7 @@ def convert(
     reading = reading.but(format=given, encoding=from_)
     to_format, to = _sorted_out(to_format, to, "--to-format", "--to")
     check_outputs(output, inputs=[source, reading.gold], overwrite=overwrite)
-    from goldspan.crowd.io import convert_crowd, write_crowd, write_to_stdout
+    from goldspan.crowd.io import convert_crowd
 
     with steps(3, quiet=json) as step:
         step(f"reading {source}")
@@ -274,10 +275,8 @@ def convert(
             from goldspan.crowd.formats.parquet import write_partitions
 
             partitions, lost = write_partitions(crowd, str(output), partitions), []
-        elif output in {None, "-"}:
-            lost = write_to_stdout(crowd, name or "wide", **how)
         else:
-            lost = write_crowd(crowd, str(output), format=name, **how)
+            lost = write_crowd_to(crowd, output, name, "wide", **how)
     is_file = output not in {None, "-"}
     as_json = json and is_file
     if not as_json:

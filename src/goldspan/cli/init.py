@@ -6,6 +6,7 @@ import json as json_text
 import os
 import re
 import shlex
+import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
@@ -121,12 +122,18 @@ def init(
     check_files(out=out)
     check_outputs(out, inputs=[source], overwrite=overwrite)
     check_part("plan")
-    read = _read(source, text_column, id_column)
-    columns = {**_columns(read), **_named(text_column, id_column)}
+    from goldspan.campaign import read_inputs, read_plan
+    from goldspan.selection.reading import read_pool
+
+    read = read_pool(source, text=text_column, id=id_column)
+    found = {role: name for role, name in read.columns.items() if role in {"text", "id"}}
+    named = {"text": text_column, "id": id_column}
+    columns = found | {role: name for role, name in named.items() if name is not None}
     file = Path(os.path.relpath(source, path.parent)).as_posix()
     campaign = Campaign(file, names, kind, columns, read.pool.n_items, people, each)
     text = plan_text(campaign, path)
-    _check(text, path.parent)
+    # What `goldspan serve` would reject is rejected before anything is written.
+    read_inputs(read_plan(tomllib.loads(text)), path.parent)
     write_text(path, [text])
     serve = shlex.join(["goldspan", "serve", out])
     links = shlex.join(["goldspan", "invite", out, "--workers", "dora"])
@@ -240,31 +247,9 @@ def _people(annotators: str | None, overlap: int | None) -> tuple[list[str], int
     return names, each
 
 
-def _read(source: str, text: str | None, id_: str | None) -> PoolFile:
-    from goldspan.selection.reading import read_pool
-
-    named: dict[str, Any] = _named(text, id_)
-    return read_pool(source, **named)
-
-
-def _named(text: str | None, id_: str | None) -> dict[str, str]:
-    named = {"text": text, "id": id_}
-    return {role: name for role, name in named.items() if name is not None}
-
-
-def _columns(read: PoolFile) -> dict[str, str]:
-    """Return the columns that were recognised and that a plan names."""
-    return {role: name for role, name in _roles(read).items() if role in {"text", "id"}}
-
-
-def _roles(read: PoolFile) -> dict[str, str]:
-    """Return the names of columns by role; none where the pool is not a table."""
-    return dict(read.columns)
-
-
 def _every_column(read: PoolFile) -> list[str]:
     other = list(read.fields[0]) if read.fields else []
-    return list(dict.fromkeys([*_roles(read).values(), *other]))
+    return list(dict.fromkeys([*read.columns.values(), *other]))
 
 
 def _first(read: PoolFile) -> str:
@@ -283,15 +268,6 @@ def _told(source: str, read: PoolFile, columns: dict[str, str]) -> Iterator[str]
     yield f"{source}: {n} {'item' if n == 1 else 'items'}{where}{others}"
     yield f"first item: {_first(read)}"
     yield from read.notes
-
-
-def _check(text: str, folder: Path) -> None:
-    """Reject what `goldspan serve` would reject, before anything is written."""
-    import tomllib
-
-    from goldspan.campaign import read_inputs, read_plan
-
-    read_inputs(read_plan(tomllib.loads(text)), folder)
 
 
 def _name(file: str) -> str:

@@ -37,6 +37,7 @@ from goldspan.cli.output import (
     steps,
     table,
     warn,
+    write_crowd_to,
 )
 from goldspan.crowd.atomic import write_text
 from goldspan.errors import InputError
@@ -399,7 +400,9 @@ def simulate(
             truth, n_left = _drawn(items or 0, classes, shares, seed), 0
         step(f"{len(team)} workers answer {truth.n_items} items")
         from goldspan.simulation import simulate_crowd
+        from goldspan.tagger import load_tagger
 
+        trained: Any = load_tagger(tagger) if tagger else None
         crowd = simulate_crowd(
             truth,
             team,
@@ -408,12 +411,14 @@ def simulate(
             seed=seed,
             legal=legal,
             times=times,
-            tagger=_load(tagger),
+            tagger=trained,
             runner=worked_by,
             progress=step.round,
         )
         step("writing")
-        lost = [] if json and output is None else _write_simulate(crowd, output, to_format)
+        usual = "long" if crowd.is_classification else "wide"
+        is_silent = json and output is None
+        lost = [] if is_silent else write_crowd_to(crowd, output, to_format, usual)
     if n_left:
         warn(f"{n_left} items without all tags were left out")
     for what in lost:
@@ -494,19 +499,3 @@ def _numbers(text: str, option: str) -> list[float]:
         raise typer.BadParameter(
             f"{option} must be {hint}numbers such as 3,1, not {text}"
         ) from None
-
-
-def _load(path: str | None) -> Any:
-    if path is None:
-        return None
-    from goldspan.tagger import load_tagger
-
-    return load_tagger(path)
-
-
-def _write_simulate(crowd: Crowd, output: str | None, to_format: str | None) -> list[str]:
-    from goldspan.crowd.io import write_crowd, write_to_stdout
-
-    if output in {None, "-"}:
-        return write_to_stdout(crowd, to_format or ("long" if crowd.is_classification else "wide"))
-    return write_crowd(crowd, str(output), format=to_format)

@@ -37,6 +37,7 @@ from goldspan.cli.output import (
     steps,
     table,
     warn,
+    write_crowd_to,
 )
 from goldspan.crowd.atomic import write_text
 from goldspan.crowd.registry import get_format
@@ -166,11 +167,12 @@ def label(
         given = {**pool, "format": format, "max_decompressed": max_decompressed}
         crowd = _items(source, given, single=_is_single(kind, known))
         codec = _codec(crowd, names, known, kind, encoding)
+        asks_models = _has_models(entries) and not dry_run  # an estimate makes no folder
         task = AnnotationTask(
             codec,
             _text(instructions),
             _examples(known, codec),
-            cache=Path(cache) if _has_models(entries) and not dry_run else _there(cache),
+            cache=Path(cache) if asks_models or Path(cache).is_dir() else None,
             send_text=send_text and not dry_run,
         )
         shown = {item.tokens for item, _ in task.examples}
@@ -194,7 +196,8 @@ def label(
             found.append(label_with(model, items, step.part))
         step("writing")
         made = with_answers(crowd, codec, found)
-        lost = [] if json and output is None else _write(made, output, to_format)
+        is_silent = json and output is None
+        lost = [] if is_silent else write_crowd_to(made, output, to_format, "spans")
         if details:
             rows = (json_text.dumps(row, ensure_ascii=False) for row in detail_rows(found))
             write_text(details, (f"{row}\n" for row in rows))
@@ -379,11 +382,6 @@ def _has_models(entries: Sequence[Any]) -> bool:
     return any(entry.kind == "llm" for entry in entries)
 
 
-def _there(folder: str) -> Path | None:
-    """Return a folder of replies if it is there: an estimate makes none."""
-    return Path(folder) if Path(folder).is_dir() else None
-
-
 def _asked(model: Annotator, items: Sequence[PoolItem]) -> Sequence[PoolItem]:
     return items if model.entry.limit is None else items[: model.entry.limit]
 
@@ -497,11 +495,3 @@ def _lines(
     if output not in {None, "-"}:
         n_answers = sum(len(one.answers) - len(one.missing) for one in found)
         yield f"written: {output} ({facts['items']} items, {n_answers} new answers)"
-
-
-def _write(crowd: Crowd, output: str | None, to_format: str | None) -> list[str]:
-    from goldspan.crowd.io import write_crowd, write_to_stdout
-
-    if output in {None, "-"}:
-        return write_to_stdout(crowd, to_format or "spans")
-    return write_crowd(crowd, str(output), format=to_format)

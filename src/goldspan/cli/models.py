@@ -359,12 +359,20 @@ def _size(path: Path) -> int:
     return sum(file.stat().st_size for file in files)
 
 
+def text_of(crowd: Crowd) -> Text:
+    """Return the words of a crowd with its groups, which are documents."""
+    from goldspan.tagger import Text
+
+    documents = None if crowd.groups is None else list(map(str, crowd.groups.to_pylist()))
+    return Text.of(crowd.tokens_list, documents)
+
+
 def _aggregated(crowd: Crowd, method: str) -> _Data:
     """Aggregate the answers; return the probabilities of the tags where somebody answered."""
     import numpy as np
 
     import goldspan
-    from goldspan.tagger import SoftTags, Text
+    from goldspan.tagger import SoftTags
 
     result = goldspan.aggregate(crowd, method=method)
     has_answers = np.diff(result.crowd.by_item.bounds) > 0
@@ -372,10 +380,9 @@ def _aggregated(crowd: Crowd, method: str) -> _Data:
         raise InputError("no item has an answer: leave out --method to learn from gold")
     tokens = np.repeat(has_answers, np.diff(crowd.offsets))
     kept = result.as_gold().select_items(has_answers)
-    groups = None if kept.groups is None else [str(name) for name in kept.groups.to_pylist()]
     return _Data(
         kept.item_ids.to_pylist(),
-        Text.of(kept.tokens_list, groups),
+        text_of(kept),
         kept.tagset.decode(kept.gold_tagged),
         0,
         int((~has_answers).sum()),
@@ -388,19 +395,16 @@ def _labelled_items(crowd: Crowd) -> _Data:
     import numpy as np
 
     from goldspan._arrays import count_in_rows
-    from goldspan.tagger import Text
 
     unknown = count_in_rows(crowd.gold_tagged.codes < 0, crowd.offsets)
     useless = (unknown > 0) & (unknown == np.diff(crowd.offsets))
     if useless.all():
         raise InputError("no item has a known tag: give a FILE with gold, or --gold")
     kept = crowd.select_items(~useless) if useless.any() else crowd
-    groups = None if kept.groups is None else [str(name) for name in kept.groups.to_pylist()]
-    tags = kept.tagset.decode(kept.gold_tagged)
     return _Data(
         kept.item_ids.to_pylist(),
-        Text.of(kept.tokens_list, groups),
-        tags,
+        text_of(kept),
+        kept.tagset.decode(kept.gold_tagged),
         int(((unknown > 0) & ~useless).sum()),
         int(useless.sum()),
     )

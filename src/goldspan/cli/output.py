@@ -17,6 +17,7 @@ import typer
 from goldspan import protocols
 
 if TYPE_CHECKING:
+    from goldspan.crowd import Crowd
     from goldspan.crowd.source import ImportReport
 
 
@@ -80,6 +81,17 @@ def table(rows: list[list[str]], right: tuple[int, ...] = ()) -> str:
         ]
         lines.append("  ".join(cells).rstrip())
     return "\n".join(lines)
+
+
+def write_crowd_to(
+    crowd: Crowd, output: str | None, name: str | None, usual: str, **how: Any
+) -> list[str]:
+    """Write a crowd to a file, or to standard output in its usual format; return what is lost."""
+    from goldspan.crowd.io import write_crowd, write_to_stdout
+
+    if output in {None, "-"}:
+        return write_to_stdout(crowd, name or usual, **how)
+    return write_crowd(crowd, str(output), format=name, **how)
 
 
 def plural(n: int, word: str) -> str:

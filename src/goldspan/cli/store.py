@@ -303,8 +303,9 @@ def _forget(
         _check_paid(inputs, ledger, person)
     result = ledger.forget(who, clock(), dry=True, unsettled=unsettled)
     if not dry:
-        if not result.again:
-            _confirm(f"{_words(_told(who, result, []), dry=True)}\nForget {who}?", yes=yes)
+        if not (result.again or yes):
+            question = f"{_words(_told(who, result, []), dry=True)}\nForget {who}?"
+            typer.confirm(question, abort=True, err=True)
         result = ledger.forget(who, clock(), unsettled=unsettled)
         write_list(ledger.database, list_of(place.out, place.store))
         erased = scrub(ledger.database)
@@ -322,11 +323,6 @@ def _told(who: str, result: Forgotten, left: list[str], *, erased: bool = False)
         "removed": dict(result.removed), "kept": dict(result.kept),
         "files": left, "erased": erased,
     }  # fmt: skip
-
-
-def _confirm(question: str, *, yes: bool) -> None:
-    if not yes:
-        typer.confirm(question, abort=True, err=True)
 
 
 def _id_of(ledger: SqlLedger, who: str) -> str | None:
