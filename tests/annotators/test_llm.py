@@ -80,14 +80,6 @@ def test_what_is_stored_is_answered_without_sending_anything(server, tmp_path):
     assert len(server.calls) == 3
 
 
-def test_a_model_labels_items_by_the_numbers_of_their_tokens(server):
-    answers = asked(server)
-    assert tags(answers) == RIGHT
-    assert [answer.item for answer in answers] == ["a", "b", "c"]
-    assert answers[1].spans == ()  # nothing here is an answer
-    assert all(answer.usage.calls == 1 and answer.cost > 0 for answer in answers)
-
-
 @pytest.mark.parametrize("form", ["tokens", "quotes"])
 @pytest.mark.parametrize("concurrency", [1, 3])
 def test_the_answers_are_the_same_in_every_form_and_order_of_calls(server, form, concurrency):
@@ -95,6 +87,7 @@ def test_the_answers_are_the_same_in_every_form_and_order_of_calls(server, form,
             for n in range(20)]  # fmt: skip
     answers = asked(server, many, form=form, concurrency=concurrency)
     assert [answer.item for answer in answers] == [item.id for item in many]
+    assert answers[1].spans == ()  # nothing here is an answer
     if form == "quotes":  # the server quotes single words
         assert [span.type for span in answers[0].spans] == ["PER", "PER"]
     else:
@@ -173,6 +166,11 @@ def test_a_key_that_is_not_set_is_named_before_anything_is_sent(server, monkeypa
         ({"base_url": "http://me:pw@host/v1"}, "key belongs into an environment variable"),
         ({"base_url": "https://host/v1?api-key=x"}, "key belongs into an environment variable"),
         ({"base_url": 3}, "base_url must be a string"),
+        ({"base_url": " http://host/v1"}, "base_url must be an address"),
+        ({"base_url": "http://ho st/v1"}, "base_url must be an address"),
+        ({"base_url": "http://h\n/v1"}, "base_url must be an address"),
+        ({"base_url": "me:sk-1@host/v1"}, "base_url must be an address"),
+        ({"key_variable": "sk-1"}, "key_variable must be the name of an environment variable"),
         ({"samples": 3, "temperature": 0}, "3 samples at temperature 0 are 3 copies"),
         ({"extra": {"tools": []}}, "extra cannot set tools"),
         ({"extra": 3}, "extra must be a table"),
@@ -185,6 +183,7 @@ def test_faulty_options_are_rejected_when_the_plan_is_read(given, message):
     with pytest.raises(InputError) as caught:
         read_worker(whole)
     assert message in str(caught.value)
+    assert "sk-1" not in str(caught.value)  # a key in the wrong place is not repeated
 
 
 def test_examples_show_every_label_and_are_part_of_the_prompt(server):
@@ -299,13 +298,6 @@ def test_what_would_befall_all_items_ends_it_at_once(fault, why, tmp_path):
         assert len(server.calls) == 2
         assert tags(asked(server, cache=tmp_path)) == RIGHT
         assert len(server.bills) == 3
-
-
-def test_a_redirection_is_not_followed():
-    with ModelServer(said, ["307"]).running() as server:
-        answers = asked(server, ITEMS[:1])
-        assert answers[0].missing.startswith("the endpoint answered 307")
-        assert len(server.calls) == 1
 
 
 def test_an_endpoint_that_is_not_there_ends_it_after_some_items():
@@ -712,28 +704,6 @@ def test_the_address_may_end_as_people_copy_it(server, ending):
 
 
 @pytest.mark.parametrize(
-    ("given", "hidden"),
-    [
-        ({"key_variable": "sk-secret-123"}, "sk-secret-123"),
-        ({"base_url": "me:pw-secret@host/v1"}, "pw-secret"),
-    ],
-)
-def test_a_key_in_the_wrong_place_is_not_repeated(given, hidden):
-    whole = {"kind": "llm", "base_url": "http://localhost/v1", "model": "m", **given}
-    with pytest.raises(InputError) as caught:
-        read_worker(whole)
-    assert hidden not in str(caught.value)
-
-
-@pytest.mark.parametrize(
-    "url", [" http://host/v1", "http://ho st/v1", "http://h\n/v1", "http://h/\0"]
-)
-def test_an_address_with_blanks_or_signs_of_control_is_rejected(url):
-    with pytest.raises(InputError, match="base_url must be an address"):
-        read_worker({"kind": "llm", "base_url": url, "model": "m"})
-
-
-@pytest.mark.parametrize(
     "error", [httpx2.ProxyError("no"), httpx2.LocalProtocolError("no"), httpx2.ConnectError("no")]
 )
 def test_what_could_not_be_sent_is_not_paid(server, error):
@@ -752,7 +722,10 @@ def test_what_could_not_be_sent_is_not_paid(server, error):
 
 
 def test_a_redirection_is_explained_without_what_may_be_secret(server):
-    def redirect(_request):
+    sent = []
+
+    def redirect(request):
+        sent.append(request)
         return httpx2.Response(301, headers={"location": "https://me:pw@other.org/x?key=sk-1"})
 
     entry = {"kind": "llm", "base_url": server.url, "model": "m", **ONE}
@@ -761,6 +734,7 @@ def test_a_redirection_is_explained_without_what_may_be_secret(server):
     with LanguageModel(read_worker(entry), task, client) as model:
         (answer,) = model.label(ITEMS[:1])
     assert "it redirects to https://other.org, which is not followed" in answer.missing
+    assert len(sent) == 1
     assert "pw" not in answer.missing
     assert "sk-1" not in answer.missing
 

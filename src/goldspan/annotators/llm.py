@@ -7,7 +7,7 @@ import re
 from collections import Counter, deque
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from statistics import fmean
 from threading import Event
@@ -479,7 +479,7 @@ class LanguageModel(Annotator):
         try:
             found = self._endpoint.ask(body, f"{key}-{sample}-{attempt}", stop)
         except MaybePaidError as error:
-            kept = {"fault": f"lost: {error}", "usage": _counts(self._bound(item))}
+            kept = {"fault": f"lost: {error}", "usage": asdict(self._bound(item))}
             self._replies.end(key, sample, attempt, LOST, kept)
         except BaseException as error:
             self._replies.drop(key, sample, attempt)
@@ -504,7 +504,7 @@ class LanguageModel(Annotator):
         kept: dict[str, Any] = {
             "model": _text(found.get("model")),
             "fingerprint": _text(found.get("system_fingerprint")),
-            "usage": _counts(_usage(found.get("usage"), bound)),
+            "usage": asdict(_usage(found.get("usage"), bound)),
         }
         try:
             content, tokens = _content(found)
@@ -610,15 +610,6 @@ def _usage(given: Any, bound: Usage) -> Usage:
     if type(sent) is int and type(came) is int and 0 <= sent < 2**40 and 0 <= came < 2**40:
         return Usage(1, sent, came)
     return bound
-
-
-def _counts(usage: Usage) -> dict[str, int]:
-    return {
-        "calls": usage.calls,
-        "input_tokens": usage.input_tokens,
-        "output_tokens": usage.output_tokens,
-        "assumed": usage.assumed,
-    }
 
 
 def _text(value: Any) -> str:

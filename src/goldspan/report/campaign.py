@@ -111,8 +111,8 @@ def _row(name: str, about: str, one: Mapping[str, Any], *, is_kind: bool) -> Wor
         name,
         about,
         is_kind,
-        percent(mean) if isinstance(mean, float) else NOT_KNOWN,
-        interval(one) if isinstance(mean, float) else "",
+        percent(mean) if mean is not None else NOT_KNOWN,
+        interval(one) if mean is not None else "",
         count(one["answers"]),
         amount(cost) if cost else NOT_KNOWN,
     )
@@ -168,31 +168,28 @@ class Person:
 def people(record: CampaignRecord) -> list[Person]:
     """List the workers, those who are asked no more first, then the least reliable."""
 
-    def rank(pair: tuple[str, dict[str, object]]) -> tuple[object, ...]:
+    def rank(pair: tuple[str, Mapping[str, Any]]) -> tuple[object, ...]:
         name, one = pair
-        verdict = ORDER.index(str(one.get("verdict", "")))
-        return not one["barred"], verdict, one.get("mean", 1.0), name
+        return not one["barred"], ORDER.index(one.get("verdict", "")), one.get("mean", 1.0), name
 
-    rows = sorted(((name, dict(one)) for name, one in record.workers.items()), key=rank)
+    rows = sorted(record.workers.items(), key=rank)
     return [_person(name, one) for name, one in rows[:MAX_WORKERS]]
 
 
-def _person(name: str, one: dict[str, object]) -> Person:
+def _person(name: str, one: Mapping[str, Any]) -> Person:
     mean = one.get("mean")
-    known = isinstance(mean, float)
-    low, high = (float(str(one[side])) if known else 0.0 for side in ("low", "high"))
     return Person(
         worker=name,
-        answers=count(int(str(one["answers"]))),
-        reliability=percent(mean) if isinstance(mean, float) else "\u2013",
-        bounds=interval(one) if known else "",
-        mean=mean if isinstance(mean, float) else None,
-        low=low,
-        high=high,
-        judged=f"{float(str(one['judged'])):,.0f}" if known else "\u2013",
-        verdict=str(one.get("opinion") or one.get("verdict", "")),
-        why=str(one.get("said") or one.get("why", "")),
-        barred=str(one["barred"]),
+        answers=count(one["answers"]),
+        reliability=NOT_KNOWN if mean is None else percent(mean),
+        bounds="" if mean is None else interval(one),
+        mean=mean,
+        low=one.get("low", 0.0),
+        high=one.get("high", 0.0),
+        judged=NOT_KNOWN if mean is None else f"{one['judged']:,.0f}",
+        verdict=one.get("opinion") or one.get("verdict", ""),
+        why=one.get("said") or one.get("why", ""),
+        barred=one["barred"],
     )
 
 

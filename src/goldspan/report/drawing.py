@@ -75,12 +75,20 @@ def write(ax: Axes, x: float, y: float, words: str, **look: Any) -> None:
     ax.text(x, y, printable(words), clip_on=False, parse_math=False, **look)
 
 
-def bare(ax: Axes) -> None:
-    """Take away the frame and the ground of axes, and set the size of their tick labels."""
+def bare(ax: Axes, grid: Literal["x", "y", "both", ""] = "") -> None:
+    """Take away the frame and the ground of axes, set the size of tick labels, draw a grid."""
     for side in ("top", "right", "bottom", "left"):
         ax.spines[side].set_visible(False)
     ax.set_facecolor("none")
     ax.tick_params(length=0, pad=2, labelsize=8.5, labelcolor=MUTED, labelfontfamily=FONT)
+    if grid:
+        ax.grid(visible=True, axis=grid, color=GRID, linewidth=0.7, linestyle="-")
+        ax.set_axisbelow(True)
+
+
+def below(ax: Axes, words: str) -> None:
+    """Write what the x axis is."""
+    ax.set_xlabel(words, fontfamily=FONT, fontsize=8.5, color=MUTED, labelpad=3)
 
 
 def save_figure(figure: Figure, path: str | Path) -> None:
@@ -166,13 +174,11 @@ def ground(
     room: float = 0.3,
 ) -> None:
     """Set title, grid and the words beneath; above the axes there is room for the legend."""
-    bare(ax)
+    bare(ax, grid)
     above = 1 + room / (ax.bbox.height / ax.figure.dpi)
     left = -shift / (ax.bbox.width / ax.figure.dpi)
     write(ax, left, above, title, weight="bold", va="bottom", size=9)
-    ax.grid(visible=True, axis=grid, color=GRID, linewidth=0.7, linestyle="-")
-    ax.set_axisbelow(True)
-    ax.set_xlabel(label, fontfamily=FONT, fontsize=8.5, color=MUTED, labelpad=3)
+    below(ax, label)
 
 
 def legend(ax: Axes, apart: float = 0.1, columns: int = 4) -> None:
@@ -377,12 +383,10 @@ def _draw(ax: Axes, shown: Distribution, mark: str) -> None:
     title = f"({mark}) {shown.what}" + (", %" if shown.is_rate else "")
     write(ax, -0.4, 1.14, title, weight="bold")
     write(ax, -0.4, 1.065, shown.per, color=MUTED)
-    bare(ax)
+    bare(ax, "y")
     ax.set_xticks([])
     ax.set_xlim(-0.4, 0.4)
     _scale(ax, shown)
-    ax.grid(visible=True, axis="y", color=GRID, linewidth=0.7, linestyle="-")
-    ax.set_axisbelow(True)
     if not len(shown.values):
         write(ax, 0.1, 0.5, "no values", color=MUTED)
         return

@@ -15,13 +15,13 @@ from goldspan.crowd.atomic import write_text
 from goldspan.crowd.measures import Agreement
 from goldspan.report.drawing import (
     FONT,
-    GRID,
     INK,
     MAX_POINTS,
     MUTED,
     POINT,
     agreement_figure,
     bare,
+    below,
     default_style,
     distributions,
     fill_template,
@@ -299,10 +299,10 @@ def trace_figure(consensus: Consensus) -> Figure:
     with default_style():
         ax = figure.subplots()
         figure.subplots_adjust(left=0.175, right=0.96, top=0.8, bottom=0.19)
-        bare(ax)
+        bare(ax, "y")
         write(ax, -0.19, 1.17, "Objective per iteration", weight="bold")
         write(ax, -0.19, 1.065, shorten(stop_words(consensus), 62), color=MUTED, size=8.5)
-        ax.set_xlabel("iteration", fontfamily=FONT, fontsize=8.5, color=MUTED, labelpad=3)
+        below(ax, "iteration")
         _draw(ax, trace)
     return figure
 
@@ -325,8 +325,6 @@ STOPS = {
 def _draw(ax: Axes, trace: Any) -> None:
     from matplotlib.ticker import FuncFormatter, MaxNLocator
 
-    ax.grid(visible=True, axis="y", color=GRID, linewidth=0.7, linestyle="-")
-    ax.set_axisbelow(True)
     steps = np.arange(1, len(trace) + 1)
     known = np.isfinite(trace)
     if not known.any():

@@ -20,13 +20,13 @@ from goldspan.report.drawing import (
     BOX,
     DOTS,
     FONT,
-    GRID,
     INK,
     MUTED,
     POINT,
     RIGHT,
     WRONG,
     bare,
+    below,
     default_style,
     ground,
     legend,
@@ -98,12 +98,10 @@ def reliabilities(
 
 
 def _diagram(ax: Axes, shown: Reliability, name: str) -> None:
-    bare(ax)
+    bare(ax, "both")
     ax.set_xlim(0, 1)
     ax.set_ylim(0, 1)
     ax.set_yticks(np.linspace(0, 1, 6), [f"{n}" for n in range(0, 101, 20)])
-    ax.grid(visible=True, color=GRID, linewidth=0.7, linestyle="-")
-    ax.set_axisbelow(True)
     ax.tick_params(axis="x", labelbottom=False)
     dots: dict[str, Any] = {"linestyle": (0, (2, 2)), "label": "as it should be"}
     ax.plot([0, 1], [0, 1], color=MUTED, linewidth=1.2, **dots)
@@ -131,7 +129,7 @@ def _diagram(ax: Axes, shown: Reliability, name: str) -> None:
 
 
 def _histogram(ax: Axes, shown: Reliability) -> None:
-    bare(ax)
+    bare(ax, "y")
     ax.set_xlim(0, 1)
     top = max(10.0, float(shown.counts.max()))
     ax.set_yscale("symlog", linthresh=1.0)
@@ -140,14 +138,11 @@ def _histogram(ax: Axes, shown: Reliability) -> None:
     ax.set_yticks(kept, ["", *map(_short, kept[1:])], minor=False)
     ax.minorticks_off()
     ax.set_ylim(0, 1.6 * top)
-    ax.grid(visible=True, axis="y", color=GRID, linewidth=0.7, linestyle="-")
-    ax.set_axisbelow(True)
     width = np.diff(shown.edges)
     look: dict[str, Any] = {"color": BOX, "edgecolor": INK, "linewidth": 0.8}
     ax.bar(shown.edges[:-1], shown.counts, width, align="edge", **look)
     ax.set_xticks(np.linspace(0, 1, 6), [f"{n}" for n in range(0, 101, 20)])
-    words = "confidence, %   (bars: how many)"
-    ax.set_xlabel(words, fontfamily=FONT, fontsize=8.5, color=MUTED, labelpad=3)
+    below(ax, "confidence, %   (bars: how many)")
 
 
 def _short(value: float) -> str:
