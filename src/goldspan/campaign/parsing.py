@@ -238,37 +238,23 @@ def _suggest(plan: Any) -> Iterator[str]:
         return
     if not plan.crowd.is_served:
         yield f"{path}: belongs to people in a browser"
-    there = [str(one.get("id", one.get("kind"))) for one in plan.crowd.tables if _is_machine(one)]
+    there = [
+        str(one.get("id", one.get("kind")))
+        for one in plan.crowd.tables
+        if one.get("kind") != PEOPLE
+    ]
     if by != CONSENSUS and by not in there:
         known = ", ".join(map(repr, there)) or "none"
         yield (
             f'{path}: is "{CONSENSUS}" or the id of an entry of crowd.workers that answers at once '
             f"({known}), not {by!r}"
         )
-    if "families" not in _parameters(plan.method):
+    from goldspan.aggregation import get_aggregator
+
+    if "families" not in get_aggregator(plan.method).parameter_names():
         yield (
             f"{path}: {plan.method} knows no families, so that answers after a suggestion would "
             "count in full: choose another aggregate.method"
-        )
-
-
-def _is_machine(entry: Mapping[str, Any]) -> bool:
-    return entry.get("kind") != PEOPLE
-
-
-def _parameters(method: str) -> Collection[str]:
-    from goldspan.aggregation import get_aggregator
-
-    return get_aggregator(method).parameter_names()
-
-
-def _unasked(plan: Any) -> Iterator[str]:
-    if plan.control is None:
-        return
-    if not (plan.control.share or plan.control.first or plan.page.training):
-        yield (
-            "control.share: is 0 and there is no test, so no gold question would be asked: "
-            "give a share above 0, or set control.first"
         )
 
 
@@ -291,6 +277,11 @@ def _control(plan: Any) -> Iterator[str]:
         yield f"control.first: is {control.first}, more than control.n, {control.n}"
     if control.least > 0 and not control.first:
         yield "control.least: there is no test to pass: set control.first"
+    if not (control.share or control.first or plan.page.training):
+        yield (
+            "control.share: is 0 and there is no test, so no gold question would be asked: "
+            "give a share above 0, or set control.first"
+        )
 
 
 def _money(plan: Any) -> Iterator[str]:
@@ -326,11 +317,8 @@ def _least_price(plan: Any) -> int:
 
 def _has_prices(plan: Any) -> bool:
     """Whether workers of a mixed workforce have prices of their own."""
-    return any(any(one.get("prices", {}).values()) for one in plan.crowd.tables if _has_table(one))
-
-
-def _has_table(entry: Mapping[str, Any]) -> bool:
-    return isinstance(entry.get("prices", {}), Mapping)  # else its reader says so
+    tables = [one.get("prices") for one in plan.crowd.tables]
+    return any(any(one.values()) for one in tables if isinstance(one, Mapping))
 
 
 def _per_money(plan: Any) -> Iterator[str]:
@@ -428,14 +416,6 @@ def _runner(plan: Any) -> Iterator[str]:
         yield "runner: it is for `goldspan run`; a server computes beside its pages: leave it out"
 
 
-def _webhooks(plan: Any) -> Iterator[str]:
-    yield from webhook_faults(plan.webhooks, served=plan.crowd.is_served)
-
-
-def _oidc(plan: Any) -> Iterator[str]:
-    yield from oidc_faults(plan.oidc, served=plan.crowd.is_served)
-
-
 def _method_and_rule(plan: Any) -> Iterator[str]:
     """Check that method and stopping rule fit each other, where neither is faulty by itself."""
     from goldspan.campaign.model import try_method
@@ -479,7 +459,6 @@ _CHECKS: tuple[Check, ...] = (
     _enough_workers,
     _page,
     _suggest,
-    _unasked,
     _provider,
     _control,
     _money,
@@ -487,8 +466,8 @@ _CHECKS: tuple[Check, ...] = (
     _select,
     _aggregate,
     _runner,
-    _webhooks,
-    _oidc,
+    lambda plan: webhook_faults(plan.webhooks, served=plan.crowd.is_served),
+    lambda plan: oidc_faults(plan.oidc, served=plan.crowd.is_served),
     _method_and_rule,
     _model,
     _evaluate,
@@ -498,8 +477,6 @@ _CHECKS: tuple[Check, ...] = (
 # --------------------------------------------------------------------------------------------------
 # From a TOML file to a plan: every fault is found before the first one is told.
 
-
-# After the plan, which says what to install where it is missing.
 
 _WORDS = {
     "missing": "is missing",
