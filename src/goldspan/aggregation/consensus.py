@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from goldspan.aggregation.judge import Candidate
@@ -38,7 +39,8 @@ if TYPE_CHECKING:
     from goldspan.aggregation.workers import Habit
     from goldspan.spans.confidence import ConfidenceScore
 
-WRITERS = ("conll", "jsonl", "csv", "parquet")
+WITH_SETS = ("jsonl", "csv", "parquet")
+WRITERS = ("conll", *WITH_SETS)
 ENDINGS = {".conll": "conll", ".txt": "conll", ".tsv": "conll", ".jsonl": "jsonl", ".csv": "csv"}
 ENDINGS |= {".parquet": "parquet", ".npz": "cleanlab", ".spacy": "docbin"}
 _WITH_ANSWERS = ("cleanlab", "datasets")
@@ -202,23 +204,10 @@ class Consensus:
         """What the spans cover: columns start_char, end_char, text; none without texts."""
         if self.crowd.texts is None:
             return {}
-        found, starts = self.span_array, self.crowd.offsets
-        rows: list[tuple[int | None, int | None, str | None]] = []
-        for item, first, end in zip(
-            *(c.tolist() for c in (found.item, found.start, found.end)), strict=True
-        ):
-            own, base = self._own[item], int(starts[item])
-            if own is None:
-                rows.append((None, None, None))
-                continue
-            a, b = own.bounds[first - base][0], own.bounds[end - base - 1][1]
-            rows.append((a, b, own.value[a:b]))
-        kinds = {"start_char": pa.int32(), "end_char": pa.int32(), "text": pa.string()}
-        columns = list(zip(*rows, strict=True)) or [()] * len(kinds)
-        return {
-            name: pa.array(values, kind)
-            for (name, kind), values in zip(kinds.items(), columns, strict=True)
-        }
+        found = self._span_texts()
+        own = pc.is_valid(found["start_char"])
+        found["text"] = pc.if_else(own, found["text"], pa.scalar(None, pa.string()))
+        return {name: found[name] for name in ("start_char", "end_char", "text")}
 
     @cached_property
     def token_confidence(self) -> NDArray[np.float32]:
@@ -340,13 +329,15 @@ class Consensus:
             name = "jsonl"
         elif name == "csv" and not self.tagset.rules.is_plain:
             name = "span-table"
-        if name not in WRITERS:
-            return self._write_as(target, name, text=text, raw_csv=raw_csv)
-        if self.sets and name == "conll":
+        if name not in WRITERS and name not in formats():
+            raise UnknownNameError("output format", name, dict.fromkeys([*WRITERS, *formats()]))
+        if self.sets and name not in WITH_SETS:
             raise InputError(
-                f"{target}: conll has no place for the sets of alternatives: write .jsonl or "
+                f"{target}: {name} has no place for the sets of alternatives: write .jsonl or "
                 ".parquet, or ask for no coverage"
             )
+        if name not in WRITERS:
+            return self._write_as(target, name, text=text, raw_csv=raw_csv)
         if name == "parquet":
             import pyarrow.parquet as pq
 
@@ -363,35 +354,19 @@ class Consensus:
             )
         else:
             write_text(target, self._csv_lines(raw=raw_csv))
-        return self._lost(target, name)
+        mine = replace(without_answers(self.as_gold()), attributes=None, groups=None)
+        return lost_in_gold(mine, target, name)
 
     def _write_as(self, path: Path, name: str, *, text: bool, raw_csv: bool) -> list[str]:
         """Write the labels in a format of the registry."""
-        if name not in formats():
-            raise UnknownNameError("output format", name, dict.fromkeys([*WRITERS, *formats()]))
-        if self.sets:
-            raise InputError(
-                f"{path}: {name} has no place for the sets of alternatives: write .jsonl or "
-                ".parquet, or ask for no coverage"
-            )
-        crowd = self.as_gold() if name in _WITH_ANSWERS else self._labels_alone()
+        crowd = self.as_gold()
+        crowd = crowd if name in _WITH_ANSWERS else without_answers(crowd)
         marks = "predicted" in signature(get_writer(name).write).parameters
         ids, sure = crowd.item_ids.to_pylist(), self.confidence.tolist()
         predicted = dict(zip(ids, sure, strict=True)) if marks else None
         how: dict[str, Any] = {"text": text, "raw_csv": raw_csv, "predicted": predicted}
         lost = write_crowd(crowd, path, format=name, soft=self.soft, **how)
         return [one for one in lost if not one.startswith(UNUSED)]
-
-    def _labels_alone(self) -> Crowd:
-        """Return the items with the labels as gold, and nobody's answers."""
-        nobody = self.crowd.answers.take(np.zeros(0, np.intp))
-        nobody = replace(nobody, started=None, submitted=None, cost=None, guideline=None)
-        return replace(self.as_gold(), answers=nobody, worker_ids=pa.array([], pa.string()))
-
-    def _lost(self, path: Path, name: str) -> list[str]:
-        """Read a file again that was written, and name what did not come back."""
-        mine = replace(self._labels_alone(), attributes=None, groups=None)
-        return lost_in_gold(mine, path, name)
 
     def to_arrow(self) -> pa.Table:
         """Return an item per row: item, tokens, tags, token_confidence, probs, confidence, spans.
@@ -466,7 +441,7 @@ class Consensus:
             "tokens": self.crowd.n_tokens,
             "answers": len(self.crowd.latest),
             "workers": self.crowd.n_workers,
-            "items_without_answers": int(np.count_nonzero(~_answered(self.crowd))),
+            "items_without_answers": int((np.diff(self.crowd.by_item.bounds) == 0).sum()),
             "spans": None if self.tagset.rules.is_plain else len(self.span_array),
             "mean_token_confidence": float(self.token_confidence.mean())
             if len(self.codes)
@@ -477,31 +452,20 @@ class Consensus:
             "objective": self.trace[-1] if self.trace else None,
             "seconds": self.seconds,
             "notes": list(self.notes),
-            **self._tried(),
-            **self._kin(),
+            **({"candidates": [*map(asdict, self.candidates)]} if self.candidates else {}),
+            **({"families": self._by_worker(self.families)} if self.families is not None else {}),
             **({"sets": self.sets.to_dict()} if self.sets else {}),
         }
 
-    def _tried(self) -> dict[str, Any]:
-        """Return what `auto` tried, for JSON; nothing for other methods."""
-        every = [asdict(one) for one in self.candidates]
-        return {"candidates": every} if every else {}
-
-    def _kin(self) -> dict[str, Any]:
-        """Return the families by worker, for JSON; nothing where everybody errs alone."""
-        families = self.families
-        if families is None:
-            return {}
-        facts = zip(families.number.tolist(), families.effective.tolist(), strict=True)
-        by_id = dict(zip(self.crowd.worker_ids.to_pylist(), facts, strict=True))
-        rho = families.rho.tolist()
-        return {
-            "families": {
-                worker: {"family": name, "rho": rho[n], "effective": effective}
-                for worker, name in families.names().items()
-                for n, effective in [by_id[worker]]
-            }
-        }
+    def _by_worker(self, families: Families) -> dict[str, Any]:
+        """Return the families by worker, for JSON."""
+        every = self.crowd.worker_ids.to_pylist(), families.number, families.effective
+        facts = {worker: (n, float(effective)) for worker, n, effective in zip(*every, strict=True)}
+        found = {}
+        for worker, name in families.names().items():
+            n, effective = facts[worker]
+            found[worker] = {"family": name, "rho": float(families.rho[n]), "effective": effective}
+        return found
 
     def to_pandas(self) -> pd.DataFrame:
         """Return the labels as a pandas DataFrame.
@@ -744,6 +708,8 @@ def _index(name: str | int, count: int, find: Callable[[str], int], what: str) -
     return name
 
 
-def _answered(crowd: Crowd) -> NDArray[np.bool_]:
-    """Whether anybody gave a label to an item, bool [n_items]."""
-    return np.diff(crowd.by_item.bounds) > 0
+def without_answers(crowd: Crowd) -> Crowd:
+    """Return the items with their gold, and nobody's answers."""
+    nobody = crowd.answers.take(np.zeros(0, np.intp))
+    nobody = replace(nobody, started=None, submitted=None, cost=None, guideline=None)
+    return replace(crowd, answers=nobody, worker_ids=pa.array([], pa.string()))

@@ -8,7 +8,6 @@ goes where most items are missing of the share that was asked for.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -17,8 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from goldspan import __version__
-from goldspan._arrays import count_in_rows
-from goldspan.aggregation.consensus import Consensus
+from goldspan._arrays import count_in_rows, rows_of
+from goldspan.aggregation.conformal import documents_of
+from goldspan.aggregation.consensus import Consensus, without_answers
 from goldspan.crowd import Crowd, agreement, write_crowd
 from goldspan.crowd.atomic import write_folder
 from goldspan.crowd.formats import datasets
@@ -53,13 +53,11 @@ def assign_splits(
     """
     # returns int [n_items], 0 train, 1 dev, 2 test
     wanted = checked_shares(shares)
-    names = _documents(crowd)
-    numbers = {name: n for n, name in enumerate(dict.fromkeys(names))}
-    if len(numbers) < np.count_nonzero(wanted):
-        raise InputError(f"split: there are only {len(numbers)} documents for the splits")
-    document = np.array([numbers[name] for name in names], np.intp)
+    document = documents_of(crowd)
     sizes = np.bincount(document)
-    left = wanted * len(names)
+    if len(sizes) < np.count_nonzero(wanted):
+        raise InputError(f"split: there are only {len(sizes)} documents for the splits")
+    left = wanted * len(document)
     chosen = np.zeros(len(sizes), np.intp)
     order = np.random.default_rng(seed).permutation(len(sizes))
     for n in order[np.argsort(-sizes[order], kind="stable")]:
@@ -87,15 +85,6 @@ def checked_shares(shares: Sequence[float]) -> NDArray[np.float64]:
     return wanted / total
 
 
-def _documents(crowd: Crowd) -> list[str]:
-    """The document of every item; an item without one is its own."""
-    names: list[str] = crowd.item_ids.to_pylist()
-    if crowd.groups is None:
-        return names
-    listed = zip(crowd.groups.to_pylist(), names, strict=True)
-    return [f"item {name}" if group is None else f"document {group}" for group, name in listed]
-
-
 def write_splits(
     result: Consensus,
     path: str | Path,  # The folder, which must not exist
@@ -106,8 +95,7 @@ def write_splits(
     date: datetime | None = None,  # Of the card; now by default
 ) -> list[str]:
     """Write labels as a folder of train, dev and test with a dataset card, README.md."""
-    labelled = np.array([bool((row >= 0).all()) for row in _rows(result.codes, result.crowd)])
-    kept = np.flatnonzero(labelled)
+    kept = np.flatnonzero(count_in_rows(result.codes < 0, result.crowd.offsets) == 0)
     if not len(kept):
         raise InputError("split: nobody labelled an item")
     crowd = result.as_gold().select_items(kept)
@@ -135,7 +123,9 @@ def write_splits(
         for name in parts:
             part, sure = chosen(name)
             target = folder / f"{name}{_ending(format)}"
-            lost.extend(_said(name, write_crowd(_alone(part), target, format=format, soft=sure)))
+            lost.extend(
+                _said(name, write_crowd(without_answers(part), target, format=format, soft=sure))
+            )
 
     write_folder(path, fill)
     return lost
@@ -166,7 +156,13 @@ def make_card(
     for name, rows in parts.items():
         part = crowd.select_items(rows)
         shown = HUGGING_FACE[name] if format == "datasets" else name
-        cells = (shown, len(set(_documents(part))), part.n_items, part.n_tokens, _n_labels(part))
+        cells = (
+            shown,
+            len(np.unique(documents_of(part))),
+            part.n_items,
+            part.n_tokens,
+            _n_labels(part),
+        )
         lines.append("| " + " | ".join(str(cell) for cell in cells) + " |")
     n_left = result.crowd.n_items - crowd.n_items
     lines += ["", f"Documents were assigned as a whole (seed {seed})."]
@@ -218,30 +214,15 @@ def _meaning(result: Consensus) -> str:
     return "They are the method's probabilities, as good as its model of the annotators."
 
 
-def _rows(codes: NDArray[np.int16], crowd: Crowd) -> list[NDArray[np.int16]]:
-    return list(np.split(codes, crowd.offsets[1:-1]))
-
-
 def _of_items(result: Consensus, rows: NDArray[np.intp]) -> SoftLabels:
     """Return the confidences of some items, in their order."""
-    offsets = result.crowd.offsets
-    tokens = np.concatenate([np.arange(offsets[n], offsets[n + 1]) for n in rows])
-    spans = result.span_array
-    bounds = np.searchsorted(spans.item, np.arange(result.crowd.n_items + 1))
-    chosen = np.concatenate([np.arange(bounds[n], bounds[n + 1]) for n in rows])
+    bounds = np.searchsorted(result.span_array.item, np.arange(result.crowd.n_items + 1))
     return SoftLabels(
-        result.token_probs[tokens],
-        result.span_confidence[chosen.astype(np.intp)],
+        result.token_probs[rows_of(result.crowd.offsets, rows)[1]],
+        result.span_confidence[rows_of(bounds, rows)[1]],
         result.confidence[rows],
         result.method,
     )
-
-
-def _alone(crowd: Crowd) -> Crowd:
-    """Return the gold without the answers."""
-    nobody = crowd.select_workers(np.zeros(0, np.intp))
-    answers = replace(nobody.answers, started=None, submitted=None, cost=None, guideline=None)
-    return replace(nobody, answers=answers)
 
 
 def _n_labels(crowd: Crowd) -> int:
