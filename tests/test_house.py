@@ -47,7 +47,7 @@ SHARED = {
     "__version__",
 }
 BUDGET = {
-    "": 2_220, "aggregation": 14_460, "annotators": 3_080, "campaign": 7_510, "chains": 1_830,
+    "": 2_220, "aggregation": 14_117, "annotators": 3_080, "campaign": 7_510, "chains": 1_830,
     "cli": 7_880, "crowd": 15_830, "report": 3_230, "runners": 890, "selection": 4_100,
     "simulation": 1_690, "spans": 2_510, "store": 6_760, "tagger": 5_440, "web": 10_390,
     "workers": 7_530,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -31,6 +30,7 @@ class SharedAccuracy(WorkerModel[SharedBeta]):
     """p(c = i | t = j) is π if i = j, else (1 - π)/(J - 1); π is the same for every worker."""
 
     name = "shared"
+    kind = SharedBeta
 
     def posterior(
         self, counts: Floats, rows: Rows, prior: Prior, last: SharedBeta | None = None
@@ -68,10 +68,6 @@ class SharedAccuracy(WorkerModel[SharedBeta]):
         """Draw an accuracy from the prior."""
         right, wrong = prior.right_and_wrong(1, n_labels)
         return right_or_wrong(np.full(n_labels, rng.beta(right[0], wrong)))
-
-    def restore(self, arrays: Mapping[str, Floats]) -> SharedBeta:
-        """Make a posterior of its arrays, which a checkpoint holds."""
-        return SharedBeta(**arrays)
 
 
 class BscShared(Bsc):

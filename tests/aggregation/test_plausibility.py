@@ -120,7 +120,7 @@ def test_single_labels_have_no_spans_but_can_be_overruled():
     assert (found.n_spans, found.longest_span, found.n_unanimous) == (0, 0, 9)
     assert found.n_overruled in {4, 5}
     assert len(found.warnings) == 2
-    assert found.to_dict()["answers_per_item"] == 3.0
+    assert found.answers_per_item == 3.0
 
 
 def test_single_labels_spread_otherwise_than_the_answers_are_named():

@@ -19,11 +19,6 @@ from goldspan.errors import FaultsError, InputError
 
 
 @pytest.fixture(scope="module")
-def crowd():
-    return goldspan.read_crowd("examples/crowd.tsv")
-
-
-@pytest.fixture(scope="module")
 def sure(crowd):
     return calibrate(goldspan.aggregate(crowd, "ds"), crowd, coverage=0.9)
 
@@ -77,8 +72,7 @@ def test_sets_of_spans_come_back(sure, tmp_path, ending):
     assert read_confidences(str(path), read) is not None
 
 
-@pytest.mark.parametrize("has_tokens", [True, False])
-def test_sets_of_items_with_texts_are_in_tokens_again(crowd, tmp_path, has_tokens):
+def test_sets_of_items_with_texts_are_in_tokens_again(crowd, tmp_path):
     texts = pa.array([" ".join(tokens) for tokens in crowd.tokens_list])
     from dataclasses import replace
 
@@ -86,14 +80,6 @@ def test_sets_of_items_with_texts_are_in_tokens_again(crowd, tmp_path, has_token
     result = calibrate(goldspan.aggregate(own, "ds"), own, coverage=0.9)
     path = tmp_path / "gold.jsonl"
     result.write(path)
-    if not has_tokens:  # as files were written before
-        rows = [json.loads(line) for line in path.read_text().splitlines()]
-        for row in rows:
-            for span in row["gold"] or []:
-                for member in span["set"]:
-                    member.pop("start_token", None)
-                    member.pop("end_token", None)
-        path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     same(read_sets(str(path), goldspan.read_crowd(path)), expected(result), with_confidence=True)
 
 

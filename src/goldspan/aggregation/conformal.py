@@ -32,6 +32,7 @@ from numpy.typing import NDArray
 from goldspan._arrays import count_between, count_in_rows
 from goldspan.crowd import Crowd
 from goldspan.errors import InputError
+from goldspan.params import Number
 from goldspan.spans import Codec, Tagged, find_spans
 from goldspan.spans.corpus import SpanArray
 
@@ -57,22 +58,13 @@ class Member(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Options:
-    """What the truth of every unit may be, and how probable that is.
+    """What the truth of every unit may be, and how probable that is; first what was written."""
 
-    Attributes:
-        bounds: int64 [n_units + 1]; the options of unit n are `bounds[n]` to `bounds[n + 1]`, what
-            was written first.
-        start: int64 [n_options], flat tokens; of "none" and "other" those of the written span.
-        end: int64 [n_options].
-        kind: int64 [n_options], type or label; `NONE`, `OTHER`.
-        prob: float64 [n_options].
-    """
-
-    bounds: NDArray[np.int64]
-    start: NDArray[np.int64]
-    end: NDArray[np.int64]
-    kind: NDArray[np.int64]
-    prob: Floats
+    bounds: NDArray[np.int64]  # [n_units + 1]; options of unit n are bounds[n] to bounds[n + 1]
+    start: NDArray[np.int64]  # [n_options], flat tokens; of "none", "other" those that were written
+    end: NDArray[np.int64]  # [n_options]
+    kind: NDArray[np.int64]  # [n_options], type or label; `NONE`, `OTHER`
+    prob: Floats  # [n_options]
 
     @cached_property
     def unit(self) -> NDArray[np.int64]:
@@ -183,7 +175,7 @@ def conformal_sets(
 ) -> ConformalSets:
     """Choose sets of alternatives by known documents."""
     # The confidences are taken as they come: they must not have been fitted to the known labels
-    if not _is_share(coverage):
+    if not Number(above=0, below=1).allows(coverage):
         raise InputError(f"coverage is a number between 0 and 1, not {coverage!r}")
     crowd, codec, plain = result.crowd, result.tagset, result.tagset.rules.is_plain
     options = label_options(result) if plain else span_options(result)
@@ -334,11 +326,7 @@ def _candidates(result: Consensus) -> tuple[SpanArray, Floats]:
         last = result.posterior.marginals(LEAST)
         base = crowd.offsets[last.item]
         order = np.lexsort((last.begin, last.item))
-        worker = np.zeros(len(last.item), np.int32)
-        spans = SpanArray(
-            base + last.begin, base + last.stop, last.kind.astype(np.int16),
-            last.item.astype(np.int32), worker,
-        )  # fmt: skip
+        spans = SpanArray.of(last.item, base + last.begin, base + last.stop, last.kind)
         return spans.take(order), last.mass[order]
     answers = crowd.latest
     given = find_spans(Tagged(answers.codes, answers.offset), crowd.tagset)
@@ -349,13 +337,7 @@ def _candidates(result: Consensus) -> tuple[SpanArray, Floats]:
     kinds, counts = np.unique(rows, axis=0, return_counts=True)
     item, start, end, kind = kinds.astype(np.int64).T
     share = counts / np.bincount(answers.item, minlength=crowd.n_items)[item]
-    worker = np.zeros(len(item), np.int32)
-    return SpanArray(start, end, kind.astype(np.int16), item.astype(np.int32), worker), share
-
-
-def _is_share(value: Any) -> bool:
-    """Return whether a value is a number between 0 and 1."""
-    return isinstance(value, int | float | np.number) and bool(0 < value < 1)
+    return SpanArray.of(item, start, end, kind), share
 
 
 def _missed(result: Consensus, truth: NDArray[np.int16], whole: NDArray[np.bool_]) -> float:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Annotated, Any, ClassVar, NamedTuple
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -65,17 +65,9 @@ from goldspan.aggregation.workermodels import (
 )
 from goldspan.crowd import Crowd
 from goldspan.crowd.labels import recode, translate
-from goldspan.errors import InputError, NotFittedError
+from goldspan.errors import InputError
 from goldspan.params import MOST, Number, OneOf, Rounds, Seed, Tolerance, Whole
 from goldspan.spans import Codec
-
-
-class Layout(NamedTuple):
-    """How the label that a worker gave before counts."""
-
-    at_start: str = "outside"
-    after_skip: str = "own"
-    forbidden: float = 0.1  # Pseudo-count of what the encoding forbids after it
 
 
 class Variational(Aggregator):
@@ -114,6 +106,8 @@ class Variational(Aggregator):
     is_point: ClassVar[bool] = False
     can_go_on = True
     text = ""
+    at_start = "outside"
+    after_skip = "own"
 
     alpha0: Annotated[float, Number(LEAST, MOST)] = 1.0
     epsilon0: Annotated[float, Number(0, MOST)] = 1.0
@@ -156,8 +150,6 @@ class Variational(Aggregator):
             NotFittedError: `fit` was not called.
             InputError: The tags differ.
         """
-        if "result_" not in vars(self):
-            raise NotFittedError(f"{type(self).__name__}: call fit before predict")
         self._check()
         context = FitContext(start=self.result_, runner=runner or FitContext().runner)
         inputs = self._prepare(as_crowd(crowd), context, fitted=self.result_)
@@ -184,19 +176,20 @@ class Variational(Aggregator):
     # ----------------------------------------------------------------------------------------------
     # What BSC does in another way.
 
-    def _layout(self) -> Layout:
-        return Layout()
+    @property
+    def forbidden_count(self) -> float:
+        """Pseudo-count of what the encoding forbids after the label that a worker gave before."""
+        return 0.1
 
-    def _lay_out(
+    def lay_out(
         self, crowd: Crowd, words: Vocabulary | None, known: NDArray[np.int16] | None
     ) -> tuple[Evidence, Rows, tuple[str, ...]]:
         """Lay out the answers as rows; also return notes."""
-        how = self._layout()
         evidence, rows = lay_out(
             crowd,
             has_memory=self.worker_model.has_memory,
-            start=how.at_start,
-            skipped=how.after_skip,
+            start=self.at_start,
+            skipped=self.after_skip,
             words=words.ids(crowd) if words else None,
             gold=known,
         )
@@ -274,7 +267,7 @@ class Variational(Aggregator):
             crowd, context = in_tags_of(memory.codec, crowd, context)
         known, noted = (None, []) if context.known is None else legal_known(context.known, crowd)
         words = self._vocabulary(crowd, past.get("start"))
-        evidence, rows, left_out = self._lay_out(crowd, words, known)
+        evidence, rows, left_out = self.lay_out(crowd, words, known)
         notes = (*noted, *left_out)
         for memory in past.values():
             memory.check(crowd, workers.name)
@@ -294,7 +287,7 @@ class Variational(Aggregator):
             bonus, truth = float(self.epsilon0), self._truth(crowd.tagset)
             prior = given_prior(
                 crowd, rows.n_previous, off=self.alpha0, bonus=bonus,
-                forbidden=self._layout().forbidden,
+                forbidden=self.forbidden_count,
                 trusted=trusted_ids(self.trusted), history=counts.get("history"),
             )  # fmt: skip
         model = Model(workers, rows, prior, truth, words)

@@ -106,10 +106,9 @@ def find_missed(
     last = last or posterior.marginals()
     likely = last.mass >= LIKELY
     item, base = last.item[likely], crowd.offsets[last.item[likely]]
-    sure = SpanArray(
-        base + last.begin[likely], base + last.stop[likely], last.kind[likely].astype(np.int16),
-        item.astype(np.int32), np.zeros(len(item), np.int32),
-    )  # fmt: skip
+    sure = SpanArray.of(
+        item, base + last.begin[likely], base + last.stop[likely], last.kind[likely]
+    )
     places = _places(families.thin(crowd) if families else crowd, sure)
     if places is None:
         return None
@@ -166,13 +165,7 @@ def _by_words(posterior: Posterior, crowd: Crowd, spans: Ints) -> NDArray[np.flo
         first += shard.n_tokens
     order = np.lexsort((spans[:, 1], spans[:, 0]))
     ours = spans[order]
-    array = SpanArray(
-        ours[:, 1],
-        ours[:, 2],
-        ours[:, 3].astype(np.int16),
-        ours[:, 0].astype(np.int32),
-        np.zeros(len(ours), np.int32),
-    )
+    array = SpanArray.of(*ours.T)
     none = np.full(crowd.n_tokens, -1, np.int16)
     probs = np.zeros((0, 0), np.float32)
     found = np.empty(len(ours))
@@ -344,10 +337,6 @@ def _apart(spans: Ints) -> Ints:
 def _codes(crowd: Crowd, spans: Ints) -> NDArray[np.int16]:
     """Return the labels of spans, -1 elsewhere."""
     codec: Codec = crowd.tagset
-    order = np.argsort(spans[:, 1])
-    item, start, end, kind = spans[order].T
-    array = SpanArray(
-        start, end, kind.astype(np.int16), item.astype(np.int32), np.zeros(len(start), np.int32)
-    )
+    array = SpanArray.of(*spans[np.argsort(spans[:, 1])].T)
     codes = write_codes(array, crowd.offsets, codec)
     return np.where(codes == codec.outside, -1, codes).astype(np.int16)

@@ -18,10 +18,6 @@ from goldspan.aggregation.weighted import (
     softmax,
 )
 
-# --------------------------------------------------------------------------------------------------
-# GLAD (Whitehill et al. 2009): the ability of workers and the difficulty of items, by EM.
-
-
 CLIMBS = 2
 """Steps of Fisher scoring in one M-step, of the workers and then of the tokens."""
 HALVINGS = 5

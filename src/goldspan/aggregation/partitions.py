@@ -29,7 +29,7 @@ from goldspan.aggregation import get_aggregator
 from goldspan.aggregation.auto import Auto
 from goldspan.aggregation.base import FitContext
 from goldspan.aggregation.bsc.engine import EngineInputs, Model, vote_shard
-from goldspan.aggregation.bsc.evidence import Evidence, Stored, Sums, compress, lay_out, store
+from goldspan.aggregation.bsc.evidence import Evidence, Stored, Sums, compress, store
 from goldspan.aggregation.bsc.posterior import Posterior, consensus_of
 from goldspan.aggregation.bsc.priors import given_prior, trusted_ids
 from goldspan.aggregation.dawid_skene import Variational
@@ -219,23 +219,19 @@ def _estimator(method: str, params: dict[str, Any]) -> Variational:
     """Return the aggregator of a method, if it works on partitions."""
     made = get_aggregator(method, **params)
     if not isinstance(made, Variational) or made.text:
+        why = ""
+        if "+" in method or method.startswith("crf"):
+            why = "; words and CRFs are learned from all texts together: aggregate a sample by it"
         raise InputError(
             f"{method} does not work on partitions: use auto, ds, one-coin, ibcc, mace, or a bsc "
-            f"method without words and CRF{_why(method)}"
+            f"method without words and CRF{why}"
         )
     for name, only in (("history", None), ("families", "none")):
         if getattr(made, name) != only:
             raise InputError(f"{name} does not work on partitions: leave it out")
-    if not made._layout().forbidden:  # noqa: SLF001 - of one family
+    if not made.forbidden_count:
         raise InputError("forbidden='zero' does not work on partitions: give a number")
     return made
-
-
-def _why(method: str) -> str:
-    """Say what a method would need all items at once for."""
-    if "+" in method or method.startswith("crf"):
-        return "; words and CRFs are learned from all texts together: aggregate a sample by it"
-    return ""
 
 
 # --------------------------------------------------------------------------------------------------
@@ -341,23 +337,16 @@ def _prepare(
     """Number workers and rows of all partitions, lay their answers out, and count votes."""
     runner = context.runner
     crowd = _nothing(found)
-    workers, how = made.worker_model(), made._layout()  # noqa: SLF001 - of one family
-    layout = (found.workers, workers.has_memory, how.at_start, how.after_skip)
-    keys = runner.map_reduce(_lay_out, parts, layout, np.union1d)
+    keys = runner.map_reduce(_lay_out, parts, (made, found.workers), np.union1d)
     _check_unique(parts, runner)
-    n_labels, n_previous = len(found.tags), _n_previous(crowd, layout)
-    worker, rest = np.divmod(keys, n_previous * n_labels)
-    previous, label = np.divmod(rest, n_labels)
-    rows = Rows(
-        worker.astype(np.int32), previous.astype(np.int16), label.astype(np.int16),
-        len(found.workers), n_previous, n_labels,
-    )  # fmt: skip
+    n_previous = made.lay_out(crowd, None, None)[1].n_previous
+    rows = Rows.of_keys(keys, len(found.workers), n_previous, len(found.tags))
     prior = given_prior(
         crowd, n_previous, off=made.alpha0, bonus=float(made.epsilon0),
-        forbidden=how.forbidden, trusted=trusted_ids(made.trusted),
+        forbidden=made.forbidden_count, trusted=trusted_ids(made.trusted),
     )  # fmt: skip
     truth = made._truth(crowd.tagset)  # noqa: SLF001 - as above
-    model = Model(workers, rows, prior, truth)
+    model = Model(made.worker_model(), rows, prior, truth)
     sums = runner.map_reduce(_number, parts, (keys, model), Sums.add)
     sums = replace(sums, truth=sums.truth * model.truth.allowed)
     shards = [
@@ -407,9 +396,6 @@ def _nothing(found: _Found) -> Crowd:
     )
 
 
-_Layout = tuple[pa.Array, bool, str, str]
-
-
 def _read(part: _Part, workers: pa.Array) -> Crowd:
     """Read a partition with the workers of all."""
     crowd = read_crowd(part.path, format="parquet").with_gold(None)
@@ -418,27 +404,12 @@ def _read(part: _Part, workers: pa.Array) -> Crowd:
     return replace(crowd, worker_ids=workers, answers=answers)
 
 
-def _laid_out(crowd: Crowd, layout: _Layout) -> tuple[Evidence, Rows]:
-    _, has_memory, start, skipped = layout
-    return lay_out(crowd, has_memory=has_memory, start=start, skipped=skipped)
-
-
-def _n_previous(crowd: Crowd, layout: _Layout) -> int:
-    """Return the number of previous labels that rows tell apart."""
-    return _laid_out(crowd, layout)[1].n_previous
-
-
-def _keys(rows: Rows) -> Keys:
-    """Number worker, previous label and label together, whatever the partition."""
-    group = rows.worker.astype(np.int64) * rows.n_previous + rows.previous
-    return group * rows.n_labels + rows.label
-
-
-def _lay_out(part: _Part, layout: _Layout) -> Keys:
+def _lay_out(part: _Part, params: tuple[Variational, pa.Array]) -> Keys:
     """Lay out the answers of a partition in its own rows; return these, sorted."""
-    crowd = _read(part, layout[0])
-    evidence, rows = _laid_out(crowd, layout)
-    keys = _keys(rows)
+    made, workers = params
+    crowd = _read(part, workers)
+    evidence, rows, _ = made.lay_out(crowd, None, None)
+    keys = rows.keys()
     shutil.rmtree(part.scratch, ignore_errors=True)  # of a task that was lost
     store(evidence, part.scratch)
     np.save(part.scratch.with_suffix(".keys.npy"), keys)

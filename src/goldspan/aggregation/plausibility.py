@@ -8,7 +8,7 @@ needs no gold and takes one pass over the answers.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -77,10 +77,6 @@ class Plausibility:
                 f"{self.given_share:.0%} of the answers say: compare with another method"
             )
         return found
-
-    def to_dict(self) -> dict[str, int | float | str]:
-        """Return the counts by name."""
-        return {field.name: getattr(self, field.name) for field in fields(self)}
 
 
 def check_plausibility(crowd: Crowd, codes: NDArray[np.int16]) -> Plausibility:

@@ -27,7 +27,7 @@ from goldspan.aggregation.consensus import Consensus
 from goldspan.aggregation.families import Families, check_families, families_for
 from goldspan.crowd import Crowd
 from goldspan.crowd.measures import label_counts, share, worker_f1
-from goldspan.errors import InputError, NotFittedError
+from goldspan.errors import InputError
 from goldspan.params import OneOf, Seed
 from goldspan.spans import Codec, Tagged, find_errors, find_spans
 from goldspan.spans.corpus import SpanArray, write_codes
@@ -127,13 +127,17 @@ def _shares(part: NDArray[Any], whole: NDArray[Any]) -> NDArray[np.float32]:
 # Majority votes: per token, per sequence, per segment (docs/math.md, section 2).
 
 
-class _Votes(Aggregator):
-    """What the three votes share: their parameters and the making of a `Consensus`.
+class Vote(Aggregator):
+    """Base of all votes, with weights or without: their parameters, and what ends them.
 
     Args:
-        families: Workers who err together: n members of a family who labelled a token have
-            n / (1 + (n - 1) rho) votes. "none": everybody has one; "auto" finds them by the
-            answers; or a mapping from worker ids to names of families.
+        legal: Make the result well-formed.
+        random_state: Seed for ties="random".
+        history: Accepted as by every method; votes have no use for it, and a note says so.
+        families: Workers who err together: n members of a family who labelled a token count as
+            n / (1 + (n - 1) rho) workers. "auto" finds them by the answers; "none": everybody errs
+            alone; or a mapping from worker ids to names of families, of which only rho is
+            estimated.
     """
 
     ties: TieRule = "outside"
@@ -141,6 +145,31 @@ class _Votes(Aggregator):
     random_state: Seed = 0
     history: Consensus | None = None
     families: Annotated[Any, check_families] = "none"
+
+    def _winners(
+        self, crowd: Crowd, votes: NDArray[Any], voted: NDArray[np.bool_], codec: Codec
+    ) -> NDArray[np.int16]:
+        """Take the labels with most votes [n_tokens, n_labels], by the parameters."""
+        rule = (self.ties, self.random_state)
+        return winners(votes, voted, crowd, codec, rule, legal=self.legal)
+
+    def _completed(
+        self, crowd: Crowd, codes: NDArray[np.int16], votes: NDArray[Any],
+        asked: NDArray[np.bool_], known: NDArray[np.int16] | None, notes: list[str],
+    ) -> tuple[NDArray[np.int16], list[str]]:  # fmt: skip
+        """Put known truth in place and open what nobody answered; say what was decided how."""
+        if known is not None:
+            codes = with_known(codes, known, votes, crowd, legal=self.legal)
+        illegal = len(find_errors(Tagged(codes, crowd.offsets), crowd.tagset))
+        codes, n_open = leave_open(codes, asked, known, crowd)
+        notes = [f"ties: {self.ties}", f"{illegal} illegal tags in the result", *notes]
+        if n_open:
+            notes.append(f"{n_open} items without answers are left open")
+        return codes, notes
+
+
+class _Majority(Vote):
+    """What the three votes without weights share."""
 
     def _decide(
         self, crowd: Crowd, counts: NDArray[Any], families: Families | None
@@ -152,22 +181,15 @@ class _Votes(Aggregator):
         families = families_for(self.families, crowd, context.known)
         counts = vote_counts(crowd) if families is None else _effective_counts(crowd, families)
         known, notes = read_known(context.known, crowd, legal=self.legal)
-        codes = self._decide(crowd, counts, families)
-        if known is not None:
-            codes = with_known(codes, known, counts, crowd, legal=self.legal)
-        illegal = len(find_errors(Tagged(codes, crowd.offsets), crowd.tagset))
-        asked = np.diff(crowd.by_item.bounds) > 0
-        codes, n_open = leave_open(codes, asked, known, crowd)
+        codes, asked = self._decide(crowd, counts, families), np.diff(crowd.by_item.bounds) > 0
+        codes, notes = self._completed(crowd, codes, counts, asked, known, notes)
         total = counts.sum(axis=1, keepdims=True)
         shares = (counts / np.maximum(total, 1)).astype(np.float32)
-        notes = [f"ties: {self.ties}", f"{illegal} illegal tags in the result", *notes]
         notes += [families.note] if families else []
         unused = {
             "an earlier result": context.start or self.history, "a checkpoint": context.checkpoint,
         }  # fmt: skip
         notes += [f"votes make no use of {name}" for name, it in unused.items() if it is not None]
-        if n_open:
-            notes.append(f"{n_open} items without answers are left open")
         result = Consensus(
             crowd=crowd,
             codes=codes,
@@ -184,16 +206,10 @@ class _Votes(Aggregator):
 
     def predict(self, crowd: Any, *, runner: Any = None) -> Consensus:  # noqa: ARG002 - others' face
         """Vote on other items; nothing that was learned counts, for votes learn nothing."""
-        if "result_" not in vars(self):
-            raise NotFittedError(f"{type(self).__name__}: call fit before predict")
-        return type(self)(**self.get_params()).fit(crowd).result_
-
-    def _winners(self, crowd: Crowd, counts: NDArray[Any], codec: Codec) -> NDArray[np.int16]:
-        rule = (self.ties, self.random_state)
-        return winners(counts, counts.sum(axis=1) > 0, crowd, codec, rule, legal=self.legal)
+        return type(self)(**self.result_.params).fit(crowd).result_
 
 
-class TokenVote(_Votes):
+class TokenVote(_Majority):
     r"""MVtoken: at every token the label with most votes; on single labels the plurality.
 
     Args:
@@ -202,8 +218,6 @@ class TokenVote(_Votes):
             rule moves span F1 by 6 points.
         legal: Make the result well-formed: the legal sequence with most votes. False gives the
             raw votes of the papers.
-        random_state: Seed for "random".
-        history: Accepted as by every method; votes have no use for it, and a note says so.
 
     >>> import goldspan
     >>> crowd = goldspan.read_crowd(b"token\ta\tb\tc\nRome\tB-LOC\tB-LOC\tO\n", format="wide")
@@ -219,10 +233,10 @@ class TokenVote(_Votes):
         counts: NDArray[Any],
         families: Families | None,  # noqa: ARG002 - the counts heed them
     ) -> NDArray[np.int16]:
-        return self._winners(crowd, counts, crowd.tagset)
+        return self._winners(crowd, counts, counts.sum(axis=1) > 0, crowd.tagset)
 
 
-class SequenceVote(_Votes):
+class SequenceVote(_Majority):
     """MVseq: the whole sequence of tags that most workers gave.
 
     A token that the winning answer skipped takes its token vote. With `legal=True` a malformed
@@ -232,9 +246,6 @@ class SequenceVote(_Votes):
         ties: Among sequences with the same number of votes: "outside" the one with most `O`,
             "inside" the one with fewest, "first" neither; then the lowest codes from the left;
             "random".
-        legal: Make the result well-formed.
-        random_state: Seed for "random".
-        history: As for `TokenVote`.
     """
 
     name = "mv-seq"
@@ -246,7 +257,7 @@ class SequenceVote(_Votes):
         own = np.ones(len(answers), np.int64)
         if families is not None:
             own = np.rint(families.answer_weights(crowd) * GRAINS).astype(np.int64)
-        codes = self._winners(crowd, counts, codec)
+        codes = self._winners(crowd, counts, counts.sum(axis=1) > 0, codec)
         bounds = crowd.offsets.tolist()
         for n in range(crowd.n_items):
             votes: dict[bytes, int] = {}
@@ -283,7 +294,7 @@ SEGMENTS = ("bounds", "inside")
 IN_OR_OUT = Codec(("O", "I-X"), "IOB")
 
 
-class SegmentVote(_Votes):
+class SegmentVote(_Majority):
     """MVseg: first a vote on segments, then a vote on each segment's type.
 
     The type of a segment is the one that most labels inside it have; among equals the first, or a
@@ -296,8 +307,6 @@ class SegmentVote(_Votes):
             touch are one segment.
         ties: The rule of the first vote, as for `TokenVote`.
         legal: Make the result well-formed; with "inside" it always is.
-        random_state: Seed for "random".
-        history: As for `TokenVote`.
     """
 
     name = "mv-seg"
@@ -322,7 +331,7 @@ class SegmentVote(_Votes):
         role_counts = np.zeros((len(counts), len(bare.tags)), counts.dtype)
         for code, role in enumerate(role_of.tolist()):
             role_counts[:, role] += counts[:, code]
-        roles = self._winners(crowd, role_counts, bare)
+        roles = self._winners(crowd, role_counts, counts.sum(axis=1) > 0, bare)
         found = find_spans(Tagged(roles, crowd.offsets), bare)
         kinds = self._types(crowd, counts, found)
         if self.legal or self.segments == "inside":

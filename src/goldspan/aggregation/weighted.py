@@ -13,35 +13,20 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from goldspan.aggregation.base import (
-    Aggregator,
-    FitContext,
-    TieRule,
-    as_crowd,
-    leave_open,
-    read_known,
-    sure_of,
-    winners,
-    with_known,
-)
+from goldspan.aggregation.base import FitContext, as_crowd, read_known, sure_of
 from goldspan.aggregation.bsc.priors import trusted_ids
 from goldspan.aggregation.consensus import Consensus
-from goldspan.aggregation.families import Families, check_families, families_for
-from goldspan.aggregation.votes import agreement_table, item_shares, span_shares
+from goldspan.aggregation.families import Families, families_for
+from goldspan.aggregation.votes import GRAINS, Vote, agreement_table, item_shares, span_shares
 from goldspan.aggregation.workers import worker_table
 from goldspan.crowd import Crowd
 from goldspan.crowd.measures import worker_rates
-from goldspan.errors import InputError, NotFittedError
-from goldspan.params import Number, OneOf, Rounds, Seed, Tolerance, Whole, result
+from goldspan.errors import InputError
+from goldspan.params import Number, OneOf, Rounds, Tolerance, Whole, result
 from goldspan.protocols import Progress
-from goldspan.spans import Tagged, find_errors
 
 # --------------------------------------------------------------------------------------------------
 # The labels that count in a vote, one row each, and their sums over tokens and workers.
-
-
-GRAINS = 1 << 24
-"""In the largest sum of weights: what differs by less than a grain is a tie."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -282,26 +267,15 @@ class WeightedScores:
     item_columns: dict[str, NDArray[np.float64]] = field(default_factory=dict)
 
 
-class WeightedVote(Aggregator):
+class WeightedVote(Vote):
     """Base of the votes with weights; a subclass finds the weights in `_weigh`.
 
     Args:
         ties: Which of tied labels wins, as for `mv-token`.
         legal: Make the result well-formed: the legal sequence with the largest sum.
-        random_state: Seed for ties="random".
         history: An earlier result of any method: its expected right labels of a worker count as
             that many more judged labels.
-        families: Workers who err together: n members of a family who labelled a token count as
-            n / (1 + (n - 1) rho) workers. "auto" finds them by the answers; "none": everybody errs
-            alone; or a mapping from worker ids to names of families, of which only rho is
-            estimated.
     """
-
-    ties: TieRule = "outside"
-    legal: bool = True
-    random_state: Seed = 0
-    history: Consensus | None = None
-    families: Annotated[Any, check_families] = "none"
 
     def _weigh(self, inputs: VoteInputs) -> WeightedScores:
         """Find the weights."""
@@ -311,21 +285,23 @@ class WeightedVote(Aggregator):
         """Return who votes, bool [n_workers]; None: everybody."""
         return None
 
-    def _past(self, crowd: Crowd) -> Judged:
-        return remembered(self.history, crowd)
-
     def _aggregate(self, crowd: Crowd, context: FitContext) -> Consensus:
         known, notes = read_known(context.known, crowd, legal=self.legal)
         families = families_for(self.families, crowd, context.known)
-        token_labels = TokenLabels.of(crowd, self._voters(crowd), families)
-        found = self._weigh(
-            VoteInputs(crowd, token_labels, known, self._past(crowd), context, families)
-        )
+        voters, answers = self._voters(crowd), crowd.latest
+        token_labels = TokenLabels.of(crowd, voters, families)
+        past = remembered(self.history, crowd, getattr(self, "unit", "token"))
+        found = self._weigh(VoteInputs(crowd, token_labels, known, past, context, families))
         scores = found.scores
         if scores is None:
             scores = token_labels.sums(found.weight[token_labels.worker])
-        codes, notes = self._decide(crowd, token_labels, scores, known, notes)
-        notes += unused_notes(self.name, context)
+        votes = in_grains(scores)
+        codes = self._winners(crowd, votes, token_labels.voted, crowd.tagset)
+        counts = None if voters is None else voters[answers.worker]
+        asked = np.bincount(answers.item, counts, crowd.n_items) > 0
+        codes, notes = self._completed(crowd, codes, votes, asked, known, notes)
+        unused = {"start": context.start, "a checkpoint": context.checkpoint}
+        notes += [f"{self.name} makes no use of {what}" for what, it in unused.items() if it]
         probs = found.probs
         if probs is None:
             probs = weight_shares(token_labels, scores, found.weight, found.n_absent)
@@ -333,28 +309,6 @@ class WeightedVote(Aggregator):
         notes = [*found.notes, *notes]
         result = _result(crowd, codes, probs.astype(np.float32), found, tuple(notes), families)
         return result if known is None else sure_of(result, known)
-
-    def _decide(
-        self, crowd: Crowd, token_labels: TokenLabels, scores: NDArray[np.float64],
-        known: NDArray[np.int16] | None, notes: list[str],
-    ) -> tuple[NDArray[np.int16], list[str]]:  # fmt: skip
-        """Choose codes, int16 [n_tokens], -1 open; and say what was decided how."""
-        votes, rule = in_grains(scores), (self.ties, self.random_state)
-        codes = winners(votes, token_labels.voted, crowd, crowd.tagset, rule, legal=self.legal)
-        if known is not None:
-            codes = with_known(codes, known, votes, crowd, legal=self.legal)
-        illegal = len(find_errors(Tagged(codes, crowd.offsets), crowd.tagset))
-        codes, n_open = leave_open(codes, self._asked(crowd), known, crowd)
-        notes = [f"ties: {self.ties}", f"{illegal} illegal tags in the result", *notes]
-        if n_open:
-            notes.append(f"{n_open} items without answers are left open")
-        return codes, notes
-
-    def _asked(self, crowd: Crowd) -> NDArray[np.bool_]:
-        """Whether anybody who votes answered an item, bool [n_items]."""
-        voters, answers = self._voters(crowd), crowd.latest
-        counts = None if voters is None else voters[answers.worker]
-        return np.bincount(answers.item, counts, crowd.n_items) > 0
 
 
 class IteratedVote(WeightedVote):
@@ -367,12 +321,6 @@ class IteratedVote(WeightedVote):
 
     tol: Tolerance = 1e-5
     max_iter: Rounds = 100
-
-
-def unused_notes(name: str, context: FitContext) -> list[str]:
-    """Return what a method was given to go on from and has no use for."""
-    unused = {"start": context.start, "a checkpoint": context.checkpoint}
-    return [f"{name} makes no use of {what}" for what, it in unused.items() if it is not None]
 
 
 def weight_shares(
@@ -529,9 +477,6 @@ class LinearVote(WeightedVote):
         votes[[crowd.worker_index(name) for name in names]] = True
         return votes
 
-    def _past(self, crowd: Crowd) -> Judged:
-        return remembered(self.history, crowd, self.unit)
-
     def _weigh(self, inputs: VoteInputs) -> WeightedScores:
         right, source = self._right(inputs)
         n_own, n_labels = self._label_counts(inputs.crowd)
@@ -637,16 +582,12 @@ class _Skilled(WeightedVote):
         """Vote with skills [n_workers], None: all the same; known truth in its place."""
         token_labels, crowd = inputs.token_labels, inputs.crowd
         votes = in_grains(token_labels.sums(None if skill is None else skill[token_labels.worker]))
-        rule = (self.ties, self.random_state)
-        codes = winners(votes, token_labels.voted, crowd, crowd.tagset, rule, legal=self.legal)
+        codes = self._winners(crowd, votes, token_labels.voted, crowd.tagset)
         return codes if inputs.known is None else np.where(inputs.known >= 0, inputs.known, codes)
 
     def predict(self, crowd: Any, *, runner: Any = None) -> Consensus:
         """Vote on other items with the skills of the workers as `fit` left them."""
-        if "result_" not in vars(self):
-            raise NotFittedError(f"{type(self).__name__}: call fit before predict")
-        found = as_crowd(crowd)
-        table = self.result_.workers
+        found, table = as_crowd(crowd), self.result_.workers
         skills = dict(
             zip(table.column("worker").to_pylist(), table.column("weight").to_pylist(), strict=True)
         )

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import digamma, gammaln
 
-from goldspan.errors import InputError, UnknownNameError
+from goldspan.errors import UnknownNameError
 
 # --------------------------------------------------------------------------------------------------
 # The compact table that every worker model works on: one row per pair that occurs.
@@ -42,6 +42,21 @@ class Rows:
     n_workers: int
     n_previous: int  # Number of previous labels, 1 without memory
     n_labels: int  # Number of labels, J
+
+    @classmethod
+    def of_keys(
+        cls, keys: NDArray[np.int64], n_workers: int, n_previous: int, n_labels: int
+    ) -> Rows:
+        """Make the rows of some keys, in their order."""
+        pair, label = np.divmod(keys, n_labels)
+        worker, previous = np.divmod(pair, n_previous)
+        kinds = worker.astype(np.int32), previous.astype(np.int16), label.astype(np.int16)
+        return cls(*kinds, n_workers, n_previous, n_labels)
+
+    def keys(self, worker: NDArray[Any] | None = None) -> NDArray[np.int64]:
+        """Number worker, previous label and label together; workers may be numbered anew."""
+        who = (self.worker if worker is None else worker).astype(np.int64)
+        return np.asarray((who * self.n_previous + self.previous) * self.n_labels + self.label)
 
     def __len__(self) -> int:
         """Count the rows."""
@@ -165,19 +180,6 @@ class Prior:
     base: Floats | None = field(default=None, repr=False)  # [n_previous, J, J]
     history: Floats | None = field(default=None, repr=False)  # [n_rows, J]
 
-    def __post_init__(self) -> None:
-        for name, value, least in (
-            ("off", self.off, LEAST),
-            ("bonus", self.bonus, 0.0),
-            ("forbidden", self.forbidden or LEAST_FORBIDDEN, LEAST_FORBIDDEN),
-        ):
-            try:
-                array = np.asarray(value, np.float64)
-            except (TypeError, ValueError):
-                raise InputError(f"prior: {name} must be a number, not {value!r}") from None
-            if not np.isfinite(array).all() or (array < least).any():
-                raise InputError(f"prior: {name} must be a number of at least {least}, not {value}")
-
     def of_block(self, block: Block) -> Prior:
         """Return the prior of a block of workers."""
         bonus, history = self.bonus, self.history
@@ -187,35 +189,24 @@ class Prior:
 
     def right_bonus(self, n_workers: int) -> Floats:
         """Return the bonus of every worker, float64 [n_workers]."""
-        array = np.asarray(self.bonus, np.float64)
-        if array.shape not in {(), (n_workers,)}:
-            raise InputError(
-                f"prior: bonus must be one number, or one per worker ({n_workers}); "
-                f"it has shape {array.shape}"
-            )
-        return np.broadcast_to(array, (n_workers,))
+        return np.broadcast_to(np.asarray(self.bonus, np.float64), (n_workers,))
 
     def of_rows(self, rows: Rows) -> Floats:
         """Return the pseudo-counts of the rows, float64 [n_rows, J] by truth."""
         if self.base is not None:
-            self._check_base(rows)
             alpha = self.base[rows.previous, :, rows.label].copy()
         else:
             alpha = np.full((len(rows), rows.n_labels), float(self.off))
             bonus = self.right_bonus(rows.n_workers)[rows.worker]
             alpha[np.arange(len(rows)), rows.label] += bonus
             if self.mask is not None:
-                is_forbidden = ~self.mask[rows.previous, rows.label]
-                if not self.forbidden and is_forbidden.any():
-                    raise InputError("prior: forbidden = 0 would veto labels that were given")
-                alpha[is_forbidden] = self.forbidden
+                alpha[~self.mask[rows.previous, rows.label]] = self.forbidden
         return np.asarray(alpha if self.history is None else alpha + self.history)
 
     def of_groups(self, rows: Rows) -> Floats:
         """Return the pseudo-counts summed over all labels, float64 [n_groups, J] by truth."""
         # Labels that never occur in a group count too, though they have no row
         if self.base is not None:
-            self._check_base(rows)
             total = self.base.sum(axis=2)[rows.group_previous]
         else:
             n = rows.n_labels
@@ -232,12 +223,6 @@ class Prior:
         # returns float64 [n_workers]
         return self.off + self.right_bonus(n_workers), max(1, n_labels - 1) * self.off
 
-    def _check_base(self, rows: Rows) -> None:
-        shape = (rows.n_previous, rows.n_labels, rows.n_labels)
-        if self.base is None or self.base.shape != shape:
-            found = None if self.base is None else self.base.shape
-            raise InputError(f"prior: base must have shape {shape}, not {found}")
-
 
 # --------------------------------------------------------------------------------------------------
 # What every worker model is: a pure function from expected counts to an expected log table.
@@ -251,6 +236,7 @@ class WorkerModel(ABC, Generic[P]):
 
     name: ClassVar[str]
     has_memory: ClassVar[bool] = False  # Whether the label before counts, so that rows hold it
+    kind: ClassVar[type[Any]]  # The class of its posteriors, P
     axes: ClassVar[Mapping[str, str]]  # What the first axis of every array of a posterior is
 
     @abstractmethod
@@ -294,17 +280,10 @@ class WorkerModel(ABC, Generic[P]):
         """Return the posterior as named arrays, for checkpoints."""
         return dict(vars(posterior))
 
-    @abstractmethod
     def restore(self, arrays: Mapping[str, Floats]) -> P:
         """Make a posterior of what `arrays` gave."""
-
-
-def dense(values: Floats, rows: Rows, worker: int, empty: Floats) -> Floats:
-    """Spread the rows of a worker over a dense table, float64 [n_previous, J, J]."""
-    # values float64 [n_rows, J] by truth; empty float64 [n_previous, J, J]
-    own = rows.of_worker(worker)
-    empty[rows.previous[own], :, rows.label[own]] = values[own]
-    return empty
+        made: P = self.kind(**arrays)
+        return made
 
 
 def right_or_wrong(right: Floats) -> Floats:
@@ -337,6 +316,7 @@ class ConfusionVector(WorkerModel[Betas]):
     """One Beta per (worker, truth)."""
 
     name = "cv"
+    kind = Betas
     axes: ClassVar[Mapping[str, str]] = {"right": "worker", "wrong": "worker"}
 
     def posterior(
@@ -385,10 +365,6 @@ class ConfusionVector(WorkerModel[Betas]):
         right = posterior.right[worker] / posterior.both[worker]
         return right_or_wrong(np.broadcast_to(right, (rows.n_labels,)))
 
-    def restore(self, arrays: Mapping[str, Floats]) -> Betas:
-        """Make a posterior of its arrays."""
-        return Betas(**arrays)
-
     def draw(
         self, prior: Prior, n_previous: int, n_labels: int, rng: np.random.Generator
     ) -> Floats:
@@ -435,6 +411,7 @@ class ConfusionMatrix(WorkerModel[RowDirichlets]):
     """One Dirichlet per (worker, truth); with memory per (worker, previous label, truth)."""
 
     name = "cm"
+    kind = RowDirichlets
     axes: ClassVar[Mapping[str, str]] = {"alpha": "row", "total": "group"}
 
     def posterior(
@@ -469,12 +446,9 @@ class ConfusionMatrix(WorkerModel[RowDirichlets]):
         alone = Prior(prior.off, float(bonus), prior.mask, prior.forbidden, prior.base)
         table = np.empty((rows.n_previous, rows.n_labels, rows.n_labels))
         table[every.previous, :, every.label] = alone.of_rows(every)
-        dense(posterior.alpha, rows, worker, table)
+        own = rows.of_worker(worker)
+        table[rows.previous[own], :, rows.label[own]] = posterior.alpha[own]
         return np.asarray(table / table.sum(axis=2, keepdims=True))
-
-    def restore(self, arrays: Mapping[str, Floats]) -> RowDirichlets:
-        """Make a posterior of its arrays."""
-        return RowDirichlets(**arrays)
 
     def draw(
         self, prior: Prior, n_previous: int, n_labels: int, rng: np.random.Generator
@@ -489,9 +463,7 @@ class ConfusionMatrix(WorkerModel[RowDirichlets]):
 
 def _all_rows(n_previous: int, n_labels: int) -> Rows:
     """Return all rows of a single worker."""
-    previous, label = np.divmod(np.arange(n_previous * n_labels), n_labels)
-    worker = np.zeros(len(label), np.int32)
-    return Rows(worker, previous.astype(np.int16), label.astype(np.int16), 1, n_previous, n_labels)
+    return Rows.of_keys(np.arange(n_previous * n_labels), 1, n_previous, n_labels)
 
 
 # --------------------------------------------------------------------------------------------------
@@ -562,6 +534,7 @@ class Mace(WorkerModel[KnowsOrGuesses]):
     """Knowing or guessing by habit."""
 
     name = "mace"
+    kind = KnowsOrGuesses
     axes: ClassVar[Mapping[str, str]] = {
         "knows": "worker", "guesses": "worker", "habit": "row", "habit_total": "worker",
     }  # fmt: skip
@@ -631,14 +604,9 @@ class Mace(WorkerModel[KnowsOrGuesses]):
         for name in ("knows", "guesses", "habit_total"):
             getattr(found, name)[worker[kept]] = getattr(posterior, name)[kept]
         own = kept[old.worker]
-        keys = new.worker.astype(np.int64) * new.n_labels + new.label
-        here = worker[old.worker[own]] * new.n_labels + old.label[own]
-        found.habit[np.searchsorted(keys, here)] = posterior.habit[own]
+        here = old.keys(worker[old.worker])[own]
+        found.habit[np.searchsorted(new.keys(), here)] = posterior.habit[own]
         return found
-
-    def restore(self, arrays: Mapping[str, Floats]) -> KnowsOrGuesses:
-        """Make a posterior of its arrays."""
-        return KnowsOrGuesses(**arrays)
 
     def draw(
         self, prior: Prior, n_previous: int, n_labels: int, rng: np.random.Generator

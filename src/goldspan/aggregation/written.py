@@ -15,7 +15,6 @@ from goldspan.aggregation.conformal import Member
 from goldspan.crowd import Crowd
 from goldspan.crowd.formats.columns import parquet_table
 from goldspan.crowd.grid import read_grid
-from goldspan.crowd.model import item_texts
 from goldspan.crowd.source import open_source
 from goldspan.errors import Fault, FaultsError, GoldspanError
 from goldspan.spans import find_spans
@@ -23,8 +22,6 @@ from goldspan.spans import find_spans
 ROUNDED = 1e-6
 """How far a probability may be beyond 0 or 1."""
 Rows = dict[str, Any]
-Bounds = tuple[dict[int, int], dict[int, int]] | None
-"""Tokens of an item by their first character, and by one past their last."""
 
 
 class Written(NamedTuple):
@@ -84,8 +81,7 @@ def _label(name: str) -> Member:
 
 def _sets_of_json(rows: Mapping[str, Rows], labels: Crowd) -> Iterator[list[Member]]:
     """Yield the sets of the lines of a file, in order."""
-    texts = zip(labels.item_ids.to_pylist(), item_texts(labels), strict=True)
-    for name, text in texts:
+    for name in labels.item_ids.to_pylist():
         row = rows.get(name, {})
         if labels.tagset.rules.is_plain:
             every = row.get("set", [])
@@ -93,20 +89,14 @@ def _sets_of_json(rows: Mapping[str, Rows], labels: Crowd) -> Iterator[list[Memb
                 [every] if labels.is_classification and every else every
             ))  # fmt: skip
             continue
-        bounds: Bounds = None
-        if row.get("unit") == "char":  # files of before have the characters alone
-            firsts, lasts = zip(*text.bounds, strict=True)
-            bounds = {at: n for n, at in enumerate(firsts)}, {at: n for n, at in enumerate(lasts)}
         for span in _in_order(row.get("gold")):
             if "set" in span:
-                yield [_member(one, bounds) for one in span["set"]]
+                yield [_member(one) for one in span["set"]]
 
 
-def _member(one: Rows, bounds: Bounds) -> Member:
+def _member(one: Rows) -> Member:
     """Return a member with its bounds in tokens of the item."""
     start, end = one.get("start_token", one.get("start")), one.get("end_token", one.get("end"))
-    if "start_token" not in one and bounds is not None and end is not None:
-        start, end = bounds[0][one["start"]], bounds[1][one["end"]] + 1
     return Member(one["kind"], start, end, one.get("type"), one["confidence"])
 
 

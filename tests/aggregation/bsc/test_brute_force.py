@@ -9,9 +9,8 @@ import goldspan
 from aggregation.bsc import oracle
 from goldspan.aggregation.bsc.engine import Vocabulary
 from goldspan.aggregation.bsc.family import BscSeq
-from goldspan.aggregation.bsc.posterior import spans_of
 from goldspan.errors import InputError
-from goldspan.spans import Codec, validate
+from goldspan.spans import Codec, Tagged, find_spans, validate
 
 CODECS = {
     "BIO1": Codec.from_types(["X"], "BIO"),
@@ -43,7 +42,7 @@ def compare(dense, crowd, result, found):
     np.testing.assert_allclose(result.trace, dense.trace[: len(result.trace)], rtol=0, atol=1e-9)
     last = result.posterior.marginals(least=1e-12)
     codes = np.concatenate([one.paths[one.log_p.argmax()] for one in found]).astype(np.int16)
-    spans = spans_of(codes, crowd.offsets, codec)
+    spans = find_spans(Tagged(codes, crowd.offsets), codec)
     paths, _ = result.posterior.confidences(codes, spans, crowd.offsets, result.token_probs)
     for n, one in enumerate(found):
         tokens = slice(*crowd.offsets[n : n + 2])

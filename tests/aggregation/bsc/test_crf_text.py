@@ -7,18 +7,13 @@ import pytest
 
 import goldspan
 from goldspan.aggregation import get_aggregator
-from goldspan.aggregation.bsc.text import Scores, deal
+from goldspan.aggregation.bsc.text import TextScores, deal
 from goldspan.errors import InputError
 from goldspan.runners import Threads
 from goldspan.spans import Tagged, find_errors
 from goldspan.spans.scoring import score_codes
 from goldspan.tagger.crf import Masks
 from goldspan.tagger.kernels import Weights
-
-
-@pytest.fixture(scope="module")
-def crowd(root):
-    return goldspan.read_crowd(root / "examples" / "crowd.tsv")
 
 
 @pytest.fixture(scope="module")
@@ -96,7 +91,8 @@ def test_the_power_of_the_text_multiplies_every_score(crowd):
     rng, n = np.random.default_rng(4), len(crowd.tagset.tags)
     weights = Weights(np.zeros((0, n)), rng.normal(size=n), rng.normal(size=(n, n)), np.ones(n))
     unary, masks = rng.normal(size=(3, n)), Masks.of(crowd.tagset, hard=True)
-    once, twice = (Scores.of(unary, weights, masks, power) for power in (1.0, 2.0))
+    scores = TextScores(unary, weights, masks)
+    once, twice = (scores.raised(power) for power in (1.0, 2.0))
     np.testing.assert_allclose(twice.unary, 2 * unary)
     np.testing.assert_allclose(twice.truth, once.truth**2)
     np.testing.assert_array_equal(once.truth[1:] > 0, crowd.tagset.mask)

@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
-from scipy.special import digamma
 
 from aggregation.bsc import oracle
 from goldspan.aggregation.workermodels import (
@@ -18,7 +17,6 @@ from goldspan.aggregation.workermodels import (
     Rows,
     get_worker_model,
 )
-from goldspan.errors import InputError, UnknownNameError
 
 every_model = pytest.mark.parametrize("name", sorted(MODELS))
 
@@ -254,49 +252,6 @@ def test_a_bonus_of_his_own_belongs_to_its_worker(name):
     assert changed.any()
 
 
-def test_the_habit_of_mace_is_the_share_of_labels_given_not_of_truths():
-    """A worker who knows nothing and always gives label 2: xi belongs to the label given."""
-    model, prior, n = get_worker_model("mace"), Prior(1.0, 0.0), 3
-    rows = Rows(np.zeros(1, np.int32), np.zeros(1, np.int16), np.array([2], np.int16), 1, 1, n)
-    counts = np.array([[500.0, 400.0, 100.0]])
-    posterior = None
-    for _ in range(50):
-        posterior = model.posterior(counts, rows, prior, posterior)
-    mean = model.mean(posterior, rows, prior, 0)[0]
-    np.testing.assert_allclose(mean[:2, 2], 1, atol=0.02)
-    assert (mean[:, 2] > 0.97).all()
-
-
-def test_the_habits_of_two_workers_do_not_mix():
-    model, prior, n = get_worker_model("mace"), Prior(1.0, 1.0), 3
-    rows = Rows(
-        np.array([1, 1, 3], np.int32), np.zeros(3, np.int16), np.array([0, 2, 1], np.int16), 4, 1, n
-    )
-    counts = np.array([[5.0, 30.0, 40.0], [2.0, 1.0, 9.0], [70.0, 5.0, 60.0]])
-    posterior = model.posterior(counts, rows, prior)
-    nobody = model.mean(posterior, rows, prior, 0)
-    np.testing.assert_array_equal(nobody, model.mean(posterior, rows, prior, 2))
-    assert model.mean(posterior, rows, prior, 1)[0, 1, 0] > 0.5
-    assert model.mean(posterior, rows, prior, 3)[0, 0, 1] > 0.7
-    alone = Rows(np.zeros(1, np.int32), np.zeros(1, np.int16), np.array([1], np.int16), 1, 1, n)
-    other = model.posterior(counts[2:], alone, prior)
-    np.testing.assert_allclose(
-        model.mean(posterior, rows, prior, 3), model.mean(other, alone, prior, 0), rtol=1e-12
-    )
-
-
-def test_knowing_is_split_from_guessing_by_the_stated_responsibility():
-    model, prior = get_worker_model("mace"), Prior(1.0, 2.0)
-    rows = Rows(np.zeros(1, np.int32), np.zeros(1, np.int16), np.zeros(1, np.int16), 1, 1, 2)
-    posterior = model.posterior(np.array([[10.0, 4.0]]), rows, prior)
-    know, guess = np.exp(digamma(3.0) - digamma(4.0)), np.exp(digamma(1.0) - digamma(4.0))
-    habit = np.exp(digamma(1.0) - digamma(2.0))
-    kappa = know / (know + guess * habit)
-    assert posterior.knows[0] == pytest.approx(3 + 10 * kappa)
-    assert posterior.guesses[0] == pytest.approx(1 + 10 * (1 - kappa) + 4)
-    assert posterior.habit[0] == pytest.approx(1 + 10 * (1 - kappa) + 4)
-
-
 @pytest.mark.parametrize("model", [PointConfusionMatrix(), PointAccuracy()])
 @pytest.mark.parametrize("seed", range(3))
 def test_points_are_shares_of_smoothed_counts_and_change_by_minus_the_log_prior(model, seed):
@@ -368,55 +323,10 @@ def test_the_priors_of_a_group_are_the_sum_over_all_its_labels():
         np.testing.assert_allclose(found, totals[rows.group_worker, rows.group_previous])
 
 
-@pytest.mark.parametrize(
-    ("values", "word"),
-    [
-        ({"off": 0.09}, "off"),
-        ({"off": 1e-12}, "off"),
-        ({"off": float("nan")}, "off"),
-        ({"off": float("inf")}, "off"),
-        ({"off": -1}, "off"),
-        ({"off": "a"}, "off"),
-        ({"off": None}, "off"),
-        ({"bonus": -0.1}, "bonus"),
-        ({"bonus": float("nan")}, "bonus"),
-        ({"bonus": np.array([1.0, np.nan])}, "bonus"),
-        ({"forbidden": 1e-12}, "forbidden"),
-        ({"forbidden": 9e-4}, "forbidden"),
-    ],
-)
-def test_a_prior_that_could_veto_is_refused_by_name(values, word):
-    with pytest.raises(InputError, match=f"prior: {word} must be a number"):
-        Prior(**values)
-
-
-def test_a_prior_of_zero_is_refused_where_labels_are_forbidden():
-    rows = rows_of(np.random.default_rng(0), 3, 1, 2)
-    every = np.ones((rows.n_previous, 2), np.bool_)
-    assert (Prior(forbidden=0.0, mask=every).of_rows(rows) > 0).all()
-    with pytest.raises(InputError, match="would veto"):
-        Prior(forbidden=0.0, mask=~every).of_rows(rows)
-
-
-def test_a_bonus_or_base_of_the_wrong_shape_is_refused():
-    rows = rows_of(np.random.default_rng(0), 3, 1, 2)
-    with pytest.raises(InputError, match=r"one per worker \(3\)"):
-        Prior(bonus=np.ones(2)).of_rows(rows)
-    with pytest.raises(InputError, match=r"base must have shape \(1, 2, 2\)"):
-        Prior(base=np.ones((2, 2, 2))).of_rows(rows)
-    with pytest.raises(InputError, match=r"base must have shape \(1, 2, 2\)"):
-        Prior(base=np.ones((2, 2))).of_groups(rows)
-
-
 @every_model
 def test_models_are_made_by_name(name):
     assert get_worker_model(name).name == name
     assert get_worker_model(name).has_memory == (name == "seq")
-
-
-def test_an_unknown_model_is_refused_with_the_names():
-    with pytest.raises(UnknownNameError, match="acc, mace, cv, cm, seq"):
-        get_worker_model("cmm")
 
 
 @every_model

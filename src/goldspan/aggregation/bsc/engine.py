@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cache, cached_property
 from itertools import pairwise
@@ -466,9 +466,6 @@ class EngineInputs:
 
     def fingerprint(self, method: str, params: Mapping[str, Any], *, is_warm: bool) -> str:
         """Name a run by its answers, tags and parameters, and by what it begins with."""
-        codec = self.crowd.tagset
-        named = (method, sorted(params.items()), codec.encoding, codec.tags)
-        digest = hashlib.blake2b(repr(named).encode(), digest_size=16)
         parts: list[Any] = [
             getattr(shard, field.name)
             for shard in self.shards
@@ -479,11 +476,20 @@ class EngineInputs:
         parts += [rows.worker, rows.previous, rows.label, prior.bonus]
         parts += [] if prior.history is None else [prior.history]
         parts += [self.sums.counts, self.sums.truth] if is_warm else []
-        for part in parts:
-            array = np.ascontiguousarray(part)
-            digest.update(f"{array.dtype}{array.shape}".encode())
-            digest.update(array.tobytes())
-        return digest.hexdigest()
+        return fingerprint_of(method, params, self.crowd.tagset, parts)
+
+
+def fingerprint_of(
+    method: str, params: Mapping[str, Any], codec: Codec, parts: Iterable[Any]
+) -> str:
+    """Name a run by its method, parameters and tags, and by arrays of what it works on."""
+    named = (method, sorted(params.items()), codec.encoding, codec.tags)
+    digest = hashlib.blake2b(repr(named).encode(), digest_size=16)
+    for part in parts:
+        array = np.ascontiguousarray(part)
+        digest.update(f"{array.dtype}{array.shape}".encode())
+        digest.update(array.tobytes())
+    return digest.hexdigest()
 
 
 # --------------------------------------------------------------------------------------------------

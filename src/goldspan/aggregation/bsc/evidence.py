@@ -25,7 +25,7 @@ from goldspan.aggregation.bsc.kernels import (
 from goldspan.aggregation.families import Families
 from goldspan.aggregation.workermodels import Rows
 from goldspan.crowd import Crowd
-from goldspan.errors import InputError, UnknownNameError
+from goldspan.errors import InputError
 
 # --------------------------------------------------------------------------------------------------
 # Input and output of an E-step.
@@ -127,26 +127,22 @@ def lay_out(
     skipped: str = "outside",  # "outside" or "own"
     words: NDArray[np.int32] | None = None,  # [n_tokens], word ids
     gold: NDArray[np.int16] | None = None,  # [n_tokens], known truth, -1 unknown
-    unary: NDArray[np.float64] | None = None,  # [n_tokens, J], log evidence from elsewhere
 ) -> tuple[Evidence, Rows]:
     """Number the rows of a crowd and sort its labels by token."""
-    for what, value in (("start", start), ("skipped", skipped)):
-        if value not in PREVIOUS:
-            raise UnknownNameError(f"previous label ({what})", value, PREVIOUS)
     n_labels = len(crowd.tagset.tags)
     small = crowd.n_workers * n_labels <= MAX_PLAIN
     if not has_memory and small and words is None:
         bounds, row, rows = _without_memory(crowd)
     else:
-        states = _previous_states(crowd, has_memory, start, skipped)
+        states = _previous_states(crowd, start, skipped) if has_memory else (0, 0, 1)
         bounds, row, rows = _by_worker(crowd, has_memory, states, words)
-    active = _answered(bounds, crowd.offsets, 0 if words is None else 1)
+    n_words = 0 if words is None else np.diff(crowd.offsets)
+    active = np.diff(bounds[crowd.offsets]) > n_words
     known = np.zeros(0, np.int16)
     if gold is not None and (gold >= 0).any():
         known = np.ascontiguousarray(gold, np.int16)
         active |= count_in_rows(known >= 0, crowd.offsets) > 0
-    extra = np.zeros((0, n_labels)) if unary is None else np.ascontiguousarray(unary, np.float64)
-    return Evidence(crowd.offsets, bounds, row, active, known, extra), rows
+    return Evidence(crowd.offsets, bounds, row, active, known, np.zeros((0, n_labels))), rows
 
 
 def weighed(evidence: Evidence, rows: Rows, families: Families | None) -> Evidence:
@@ -192,10 +188,7 @@ def _without_memory(crowd: Crowd) -> tuple[NDArray[np.int64], NDArray[np.int32],
     number[pairs] = np.arange(len(pairs))
     row = np.empty(int(bounds[-1]), np.int32)
     lay_out_plain(*arrays, number, n_labels, bounds, row)
-    worker, label = np.divmod(pairs, n_labels)
-    previous = np.zeros(len(pairs), np.int16)
-    shape = (crowd.n_workers, 1, n_labels)
-    return bounds, row, Rows(worker.astype(np.int32), previous, label.astype(np.int16), *shape)
+    return bounds, row, Rows.of_keys(pairs, crowd.n_workers, 1, n_labels)
 
 
 def _by_worker(
@@ -236,20 +229,8 @@ def previous_mask(crowd: Crowd, n_previous: int) -> NDArray[np.bool_]:
     return np.vstack([codec.mask, own])
 
 
-def _answered(
-    bounds: NDArray[np.int64], offsets: NDArray[np.int64], width: int
-) -> NDArray[np.bool_]:
-    """Return which items have a label; `width` entries of every token (words) are none."""
-    n_tokens = np.diff(offsets)
-    return np.asarray(np.diff(bounds[offsets]) > width * n_tokens)
-
-
-def _previous_states(
-    crowd: Crowd, has_memory: bool, start: str, skipped: str
-) -> tuple[int, int, int]:
+def _previous_states(crowd: Crowd, start: str, skipped: str) -> tuple[int, int, int]:
     """Return the state at an item's start, the state after a skip, and the number of states."""
-    if not has_memory:
-        return 0, 0, 1
     n_labels, outside = len(crowd.tagset.tags), crowd.tagset.outside
     states = n_labels
     found = []
@@ -447,11 +428,7 @@ def few_rows_by_worker(
         is_label[bounds[1:] - 1] = False
         row[bounds[1:] - 1] = len(pairs) + words
     row[is_label] = number[order]
-    who, rest = np.divmod(pairs, n_previous * n_labels)
-    state, label = np.divmod(rest, n_labels)
-    shape = (crowd.n_workers, n_previous, n_labels)
-    kinds = who.astype(np.int32), state.astype(np.int16), label.astype(np.int16)
-    return bounds, row, Rows(*kinds, *shape)
+    return bounds, row, Rows.of_keys(pairs, crowd.n_workers, n_previous, n_labels)
 
 
 def few_patterns(

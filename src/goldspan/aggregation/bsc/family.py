@@ -31,7 +31,7 @@ from goldspan.aggregation.bsc.priors import (
     Memory,
 )
 from goldspan.aggregation.consensus import Consensus
-from goldspan.aggregation.dawid_skene import Layout, Variational
+from goldspan.aggregation.dawid_skene import Variational
 from goldspan.aggregation.documents import DOCUMENTS
 from goldspan.aggregation.workermodels import (
     LEAST,
@@ -141,10 +141,9 @@ class Bsc(Variational):
         folds = self._text_model(inputs, context)
         inputs = self._with_dependence(inputs, fit, context)
         first = None if context.start else self._by_words(crowd, context)
-        refined = refine(inputs, fit, first, folds, context)
-        inputs = replace(inputs, shards=refined.shards)
-        result = self._result(inputs, refined.fit, context, refined.missed)
-        return replace(result, tagger=refined.tagger)
+        shards, fit, missed, tagger = refine(inputs, fit, first, folds, context)
+        result = self._result(replace(inputs, shards=shards), fit, context, missed)
+        return replace(result, tagger=tagger)
 
     def _text_model(self, inputs: EngineInputs, context: FitContext) -> TextModel:
         """Lay out the words for the text model."""
@@ -182,14 +181,16 @@ class Bsc(Variational):
         note = f"workers share their mistakes: dependence {found:.2f}, measured"
         return replace(inputs, dependence=found, notes=(*inputs.notes, note))
 
-    def _layout(self) -> Layout:
-        forbidden = 0.0 if self.forbidden == ZERO else float(self.forbidden)
-        return Layout(self.at_start, self.after_skip, forbidden)
+    @property
+    def forbidden_count(self) -> float:
+        """Pseudo-count of what the encoding forbids after the label that a worker gave before."""
+        return 0.0 if self.forbidden == ZERO else float(self.forbidden)
 
-    def _lay_out(
+    def lay_out(
         self, crowd: Crowd, words: Vocabulary | None, known: NDArray[np.int16] | None
     ) -> tuple[Evidence, Rows, tuple[str, ...]]:
-        evidence, rows, notes = super()._lay_out(crowd, words, known)
+        """Lay out the answers as rows, without what never counts; also return notes."""
+        evidence, rows, notes = super().lay_out(crowd, words, known)
         if self.forbidden == ZERO and self.worker_model.has_memory:
             n_labels, mask = len(evidence.row), previous_mask(crowd, rows.n_previous)
             evidence, rows = without_forbidden(evidence, rows, mask)

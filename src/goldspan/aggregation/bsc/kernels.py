@@ -122,19 +122,7 @@ def fill_rows(
                     n_met += 1
                 if has_memory:
                     previous = code
-        if n_met * n_met > n_pairs:
-            n_met = 0
-            for pair in range(n_pairs):
-                if seen[pair] == worker:
-                    met[n_met] = pair
-                    n_met += 1
-        else:
-            for a in range(1, n_met):
-                pair, b = met[a], a
-                while b > 0 and met[b - 1] > pair:
-                    met[b] = met[b - 1]
-                    b -= 1
-                met[b] = pair
+        met[:n_met].sort()
         for a in range(n_met):
             number[met[a]] = n_rows
             row_worker[n_rows] = worker

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -24,6 +24,9 @@ from goldspan.crowd import Crowd
 from goldspan.protocols import Runner
 from goldspan.spans import Codec, Tagged, find_spans
 from goldspan.spans.corpus import SpanArray, write_codes
+
+if TYPE_CHECKING:
+    from goldspan.aggregation.mixture import Mixture
 
 # --------------------------------------------------------------------------------------------------
 # Decoding for span F1: the spans whose expected F1 is largest (minimum Bayes risk).
@@ -231,16 +234,15 @@ class Posterior:
         first = np.cumsum([0, *sizes])
         codes = np.empty(first[-1], np.int16)
         probs = np.empty((first[-1], len(self.steps.start)), np.float32)
-        rest: list[tuple[Floats, NDArray[np.int32], Floats]] = []
+        rest: list[tuple[NDArray[Any], ...]] = []
         for n in range(0, len(sizes), AT_ONCE):
             for part in self.runner.map(_marginals, self.shards[n : n + AT_ONCE], params):
                 here = slice(first[len(rest)], first[len(rest) + 1])
                 codes[here], probs[here] = part.codes, part.probs
-                rest.append((part.entropy, part.spans.astype(np.int32), part.mass))
-        entropy, spans, mass = map(np.concatenate, zip(*rest, strict=True))
-        item, begin, stop, kind = spans.T
-        item += np.repeat(self.first_item[:-1], [len(one) for _, _, one in rest]).astype(np.int32)
-        return Marginals(codes, probs, entropy, item, begin, stop, kind, mass)
+                item = part.item + self.first_item[len(rest)]
+                spans = (one.astype(np.int32) for one in (item, part.begin, part.stop, part.kind))
+                rest.append((part.entropy, *spans, part.mass))
+        return Marginals(codes, probs, *map(np.concatenate, zip(*rest, strict=True)))
 
     def confidences(
         self,
@@ -277,11 +279,11 @@ class Posterior:
         part = _marginals(shard, (self.tables, self.steps, least))
         mass, scale = part.mass, self.span_scale
         if scale is not None:
-            _, begin, stop, kind = part.spans.T
-            mass = scale.apply(mass, np.full(len(mass), item), kind, stop - begin)
+            lengths = part.stop - part.begin
+            mass = scale.apply(mass, np.full(len(mass), item), part.kind, lengths)
         found = [
             Alternative(int(a), int(b), self.codec.types[k], float(p))
-            for (_, a, b, k), p in zip(part.spans, mass, strict=True)
+            for a, b, k, p in zip(part.begin, part.stop, part.kind, mass, strict=True)
         ]
         return sorted(found, key=lambda s: (-s.confidence, s.start, s.end, s.type))
 
@@ -292,25 +294,9 @@ class Posterior:
         return self.shards[where].items(at, at + 1)
 
 
-class Believed(Protocol):
-    """What a result is made of: a `Posterior`, or a mixture of several."""
-
-    def marginals(self, least: float = LEAST_MASS) -> Marginals:
-        """Do the last pass."""
-
-    def confidences(
-        self,
-        codes: NDArray[np.int16],
-        spans: SpanArray,
-        offsets: NDArray[np.int64],
-        probs: NDArray[np.float32],
-    ) -> tuple[Floats, Floats]:
-        """Return the probability of paths and of spans."""
-
-
 def consensus_of(
     crowd: Crowd,
-    posterior: Believed,  # What is known of them
+    posterior: Posterior | Mixture,  # What is known of them
     *,
     decode: str,  # "viterbi", the likeliest path, or "mbr", the spans with the largest expected F1
     method: str,
@@ -324,11 +310,15 @@ def consensus_of(
     if decode == "mbr" and not codec.rules.is_plain:
         chosen = _chosen(last, offsets)
     del last  # most candidates of spans are not needed any more
-    codes = path if chosen is None else _written(chosen, path, offsets, codec)
+    codes = path
+    if chosen is not None:
+        codes = np.where(path < 0, np.int16(-1), write_codes(chosen, offsets, codec))
     if chosen is not None and known is not None:
         lost = count_in_rows((known >= 0) & (codes != known), offsets) > 0
         codes = np.where(np.repeat(lost, np.diff(offsets)), path, codes)
-    paths, masses = posterior.confidences(codes, spans_of(codes, offsets, codec), offsets, probs)
+    paths, masses = posterior.confidences(
+        codes, find_spans(Tagged(codes, offsets), codec), offsets, probs
+    )
     return Consensus(
         crowd=crowd,
         codes=codes,
@@ -351,22 +341,8 @@ def _chosen(found: Marginals, offsets: NDArray[np.int64]) -> SpanArray:
     chosen, _ = best_spans(found.item, found.begin, found.stop, found.mass)
     item = found.item[chosen]
     start = offsets[item] + found.begin[chosen]
-    order = np.argsort(start)
-    return SpanArray(
-        start[order],
-        (offsets[item] + found.stop[chosen])[order],
-        found.kind[chosen][order].astype(np.int16),
-        item[order].astype(np.int32),
-        np.zeros(len(item), np.int32),
-    )
-
-
-def _written(
-    spans: SpanArray, path: NDArray[np.int16], offsets: NDArray[np.int64], codec: Codec
-) -> NDArray[np.int16]:
-    codes = write_codes(spans, offsets, codec)
-    codes[path < 0] = -1
-    return codes
+    end = offsets[item] + found.stop[chosen]
+    return SpanArray.of(item, start, end, found.kind[chosen]).take(np.argsort(start))
 
 
 def scaled(mass: Floats, scale: SpanScale | None, spans: SpanArray) -> Floats:
@@ -376,22 +352,7 @@ def scaled(mass: Floats, scale: SpanScale | None, spans: SpanArray) -> Floats:
     return scale.apply(mass, spans.item, spans.type, spans.end - spans.start)
 
 
-def spans_of(codes: NDArray[np.int16], offsets: NDArray[np.int64], codec: Codec) -> SpanArray:
-    """Find the spans of labels."""
-    return find_spans(Tagged(codes, offsets), codec)
-
-
-class _Part(NamedTuple):
-    """`Marginals` of a shard; its spans are int64 [n_spans, 4]: item, begin, stop, type."""
-
-    codes: NDArray[np.int16]
-    probs: NDArray[np.float32]
-    entropy: Floats
-    spans: NDArray[np.int64]
-    mass: Floats
-
-
-def _marginals(shard: Evidence, params: tuple[Tables, Steps, float]) -> _Part:
+def _marginals(shard: Evidence, params: tuple[Tables, Steps, float]) -> Marginals:
     """Do the last pass over a shard."""
     tables, s, least = params
     local, _ = shard.localise(tables)
@@ -414,16 +375,18 @@ def _marginals(shard: Evidence, params: tuple[Tables, Steps, float]) -> _Part:
             spans[:, 0] += a
             found.append(spans)
             mass.append(masses)
-    return _Part(codes, probs, entropy, np.concatenate(found), np.concatenate(mass))
+    item, begin, stop, kind = np.concatenate(found).T
+    return Marginals(codes, probs, entropy, item, begin, stop, kind, np.concatenate(mass))
 
 
-def _labels(shard: Evidence, local: Tables, share: Floats) -> _Part:
+def _labels(shard: Evidence, local: Tables, share: Floats) -> Marginals:
     """Do the last pass over single labels."""
     codes, entropy = np.empty(shard.n_tokens, np.int16), np.empty(len(shard.active))
     probs = np.empty((shard.n_tokens, len(share)), np.float32)
     known = (shard.offsets, shard.bounds, shard.row, shard.active, shard.gold, shard.unary)
     label_step(*known, local.table, local.log_table, share, codes, probs, entropy)
-    return _Part(codes, probs, entropy, np.empty((0, 4), np.int64), np.empty(0))
+    none = np.empty(0, np.int64)
+    return Marginals(codes, probs, entropy, none, none, none, none, np.empty(0))
 
 
 def _lattice(part: Evidence, local: Tables, s: Steps, *, once: bool = True) -> Lattice:

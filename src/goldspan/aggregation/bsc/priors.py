@@ -174,23 +174,18 @@ class Memory:
                 "the earlier result treats previous labels in another way (at_start, after_skip)"
             )
         remembered, _ = self._keys(crowd)
-        own = _key(rows, rows.worker)
+        own = rows.keys()
         every = np.union1d(own, remembered)
         words = np.arange(len(rows), max(len(rows), int(evidence.row.max(initial=-1)) + 1))
         moved = np.append(np.searchsorted(every, own), words + len(every) - len(rows))
-        pair, label = np.divmod(every, rows.n_labels)
-        who, previous = np.divmod(pair, rows.n_previous)
-        joined = Rows(
-            who.astype(np.int32), previous.astype(np.int16), label.astype(np.int16),
-            rows.n_workers, rows.n_previous, rows.n_labels,
-        )  # fmt: skip
+        joined = Rows.of_keys(every, rows.n_workers, rows.n_previous, rows.n_labels)
         return replace(evidence, row=moved.astype(np.int32)[evidence.row]), joined
 
     def counts(self, rows: Rows, crowd: Crowd) -> Floats:
         """Return the remembered counts of rows, float64 [n_rows, J]; 0 for what is new."""
         remembered, kept = self._keys(crowd)
         counts = np.zeros((len(rows), rows.n_labels))
-        place = np.searchsorted(_key(rows, rows.worker), remembered)
+        place = np.searchsorted(rows.keys(), remembered)
         counts[place] = self.sums.counts[: len(self.model.rows)][kept]
         return counts
 
@@ -221,7 +216,7 @@ class Memory:
         old = self.model.rows
         worker = self._places(crowd)[old.worker]
         kept = np.flatnonzero(worker >= 0)
-        return _key(old, worker)[kept], kept
+        return old.keys(worker)[kept], kept
 
     def words(self, model: Model) -> Floats:
         """Return the remembered counts of a model's words, float64 [n_words, J]."""
@@ -235,8 +230,3 @@ class Memory:
             np.add.at(counts, to, remembered[:-1])
             counts[-1] += remembered[-1]
         return counts
-
-
-def _key(rows: Rows, worker: NDArray[Any]) -> NDArray[np.int64]:
-    pair = worker.astype(np.int64) * rows.n_previous + rows.previous
-    return np.asarray(pair * rows.n_labels + rows.label)

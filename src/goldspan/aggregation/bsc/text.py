@@ -116,13 +116,6 @@ class Scores:
     truth: Floats  # [J + 1, J], exp of the scores of the first tag and of every step
     end: Floats  # [J], exp of the scores of the last tag
 
-    @classmethod
-    def of(cls, unary: Floats, weights: Weights, masks: Masks, power: float) -> Scores:
-        """Raise all of it to a power."""
-        ends = (power * w for w in (weights.start, weights.step, weights.end))
-        start, step, end = masks.exponentials(Weights(weights.state, *ends))
-        return cls(power * unary, np.vstack([start, step]), end)
-
 
 @dataclass(frozen=True, eq=False)
 class TextScores:
@@ -134,7 +127,10 @@ class TextScores:
 
     def raised(self, power: float) -> Scores:
         """Raise all of it to a power."""
-        return Scores.of(self.unary, self.weights, self.masks, power)
+        weights = self.weights
+        ends = (power * w for w in (weights.start, weights.step, weights.end))
+        start, step, end = self.masks.exponentials(Weights(weights.state, *ends))
+        return Scores(power * self.unary, np.vstack([start, step]), end)
 
 
 @dataclass(frozen=True, eq=False)
@@ -353,16 +349,6 @@ STILL = 0.002
 
 
 @dataclass(frozen=True, eq=False)
-class Refined:
-    """What comes out."""
-
-    shards: Sequence[Evidence]  # The evidence with the CRFs' scores
-    fit: Fit
-    missed: Missed | None  # What all workers of an item missed; None: nothing
-    tagger: Tagger  # A tagger trained on all items
-
-
-@dataclass(frozen=True, eq=False)
 class _Round:
     """Where a round ended."""
 
@@ -377,8 +363,9 @@ class _Round:
 
 def refine(
     inputs: EngineInputs, fit: Fit, first: Posterior | None, folds: TextModel, context: FitContext
-) -> Refined:
+) -> tuple[Sequence[Evidence], Fit, Missed | None, Tagger]:
     """Go on from a fit without text; Ctrl-C after the first round returns what there is."""
+    # returns the evidence with the text's scores, the fit, what all missed, and a tagger
     settings = folds.settings
     codec, runner = inputs.crowd.tagset, context.runner
     labels = folds.soft_labels(first or Posterior(inputs.shards, fit.tables, codec, runner))
@@ -405,7 +392,7 @@ def refine(
         reason, tagger = "interrupted", folds.untrained(_known(last.learned))
     converged = reason == "labels have converged"
     found = Fit(last.sums, last.posterior, last.tables, tuple(trace), converged, reason)
-    return Refined(last.shards, found, last.missed, tagger)
+    return last.shards, found, last.missed, tagger
 
 
 def _round(inputs: EngineInputs, folds: TextModel, last: _Round, context: FitContext) -> _Round:

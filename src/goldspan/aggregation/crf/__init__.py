@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import pairwise
 from typing import Annotated, Any
 
@@ -49,7 +50,7 @@ from goldspan.aggregation.crf.rounds import (
 from goldspan.aggregation.dawid_skene import in_tags_of
 from goldspan.aggregation.votes import TokenVote
 from goldspan.crowd import Crowd
-from goldspan.errors import InputError, NotFittedError
+from goldspan.errors import InputError
 from goldspan.params import MOST, Number, OneOf, Rounds, Seed, Whole, check_number
 from goldspan.protocols import Runner, Serial
 from goldspan.spans import Codec
@@ -119,7 +120,17 @@ def _cut(evidence: Evidence) -> list[Evidence]:
 class CrfMethod(Aggregator):
     """Base of the CRF aggregators.
 
-    A subclass implements `_begin` and `_round`; the parameters are those of `CrfConc`.
+    A subclass implements `_begin` and `_round`.
+
+    Args:
+        templates: Feature templates: a named set, a TOML file, or a list.
+        c2: Penalty of the squared weights; the Gaussian prior has variance 1 / (2 c2).
+        min_count: Features that occur less often are left out.
+        max_iter: Most rounds.
+        steps: Most steps of L-BFGS in a round.
+        tol: Relative change of the objective over a round at which to stop.
+        decode: "viterbi", the likeliest path, or "mbr", the spans with the largest expected F1.
+        random_state: Unused here: nothing is drawn.
     """
 
     can_go_on = True
@@ -155,8 +166,6 @@ class CrfMethod(Aggregator):
 
     def predict(self, crowd: Any, *, runner: Runner | None = None) -> Consensus:
         """Label other items with the CRF; they need no answers, and theirs are not used."""
-        if "result_" not in vars(self):
-            raise NotFittedError(f"{type(self).__name__}: call fit before predict")
         self._check()
         tagger: FeatureTagger = self.result_.tagger
         found, _ = in_tags_of(tagger.codec_, as_crowd(crowd), FitContext())
@@ -185,10 +194,8 @@ class CrfMethod(Aggregator):
         if context.checkpoint is not None:
             name = inputs.fingerprint(self.name, self._lasting_params(), begin)
         run_context = RunContext(context.runner, context.progress, context.checkpoint, name)
-        outcome = run(
-            begin, lambda state: self._round(inputs, state), self._reason_to_stop, self.max_iter,
-            run_context,
-        )  # fmt: skip
+        one_round = partial(self._round, inputs)
+        outcome = run(begin, one_round, self._reason_to_stop, self.max_iter, run_context)
         return self._result(inputs, outcome)
 
     def _lasting_params(self) -> dict[str, Any]:
@@ -240,12 +247,10 @@ class CrfMethod(Aggregator):
 def _tagger_of(start: Consensus, kind: type[CRF | HMM]) -> CRF | HMM:
     if isinstance(start.tagger, kind):
         return start.tagger
-    if kind is HMM:
-        raise InputError("start must be a result with an HMM: of crf-ma with model='hmm'")
-    raise InputError(
-        "start must be a result with a CRF: of crf-conc, crf-ma, multicrf, multicrf-max or a "
-        "bsc method with +crf"
-    )
+    wanted = "an HMM: of crf-ma with model='hmm'"
+    if kind is CRF:
+        wanted = "a CRF: of crf-conc, crf-ma, multicrf, multicrf-max or a bsc method with +crf"
+    raise InputError(f"start must be a result with {wanted}")
 
 
 # --------------------------------------------------------------------------------------------------
@@ -257,16 +262,6 @@ class CrfConc(CrfMethod):
 
     A round is some steps of L-BFGS; with skipped tokens it also fills them in again. An item whose
     truth is known counts as often as it was answered, but with its truth.
-
-    Args:
-        templates: Feature templates: a named set, a TOML file, or a list.
-        c2: Penalty of the squared weights; the Gaussian prior has variance 1 / (2 c2).
-        min_count: Features that occur less often are left out.
-        max_iter: Most rounds.
-        steps: Most steps of L-BFGS in a round.
-        tol: Relative change of the objective over a round at which to stop.
-        decode: "viterbi", the likeliest path, or "mbr", the spans with the largest expected F1.
-        random_state: Unused here: nothing is drawn.
 
     >>> import goldspan
     >>> crowd = goldspan.read_crowd(b"token\ta\tb\nRome\tB-LOC\tB-LOC\nwins\tO\tO\n", format="wide")
@@ -338,15 +333,10 @@ class CrfMa(CrfMethod):
         model: "crf", or "hmm", a hidden Markov model in its place (section 5 of the paper) with the
             defaults of `goldspan.tagger.HMM`. Its M-step counts; c2 and steps have no part in it.
             It takes features as independent: few templates, such as "hmm", suit it.
-        templates: Feature templates: a named set, a TOML file, or a list.
         c2: Penalty of the squared weights; the Gaussian prior has variance 1 / (2 c2). The weights
             of all workers sum up to 1, so that an item counts less than in a CRF's training.
-        min_count: Features that occur less often are left out.
-        max_iter: Most rounds.
-        steps: Most steps of L-BFGS in a round.
         tol: Relative change of the expectation, or largest change of a reliability over the mean
             one, at which to stop.
-        decode: "viterbi", the likeliest path, or "mbr", the spans with the largest expected F1.
         random_state: Seed of `begin="random"`.
 
     >>> import goldspan
@@ -532,14 +522,7 @@ class MultiCrf(CrfMethod):
         begin: Priors before the first round: "votes", the same for every worker's label, so that a
             candidate begins with its share of the votes; or "uniform", the same for every distinct
             label, however many gave it.
-        templates: Feature templates: a named set, a TOML file, or a list.
-        c2: Penalty of the squared weights; the Gaussian prior has variance 1 / (2 c2).
-        min_count: Features that occur less often are left out.
-        max_iter: Most rounds.
-        steps: Most steps of L-BFGS in a round.
         tol: Mean change of a token's priors over a round at which to stop.
-        decode: "viterbi", the likeliest path, or "mbr", the spans with the largest expected F1.
-        random_state: Unused here: nothing is drawn.
     """
 
     name = "multicrf"
@@ -559,8 +542,7 @@ class MultiCrf(CrfMethod):
             moved = float(np.abs(new - prior).sum(axis=1).mean() / 2)
             prior = new
         believed = self._scores(inputs, prior)
-        nothing = np.full(inputs.crowd.n_tokens, -1, np.int16)
-        sequences = TrainingSequences.of_truth(nothing, inputs.crowd.offsets)
+        sequences = TrainingSequences.of_nothing(inputs.crowd.offsets)
         if self.is_max and (state.weights is not None or self.begin == "votes"):
             sequences = self._likeliest(inputs, believed)
         sums = TokenTargets.zeros(inputs.crowd.offsets, inputs.n_labels)
@@ -577,10 +559,8 @@ class MultiCrf(CrfMethod):
     def _finish(self, result: Consensus, inputs: CrfInputs, state: State) -> Consensus:
         possible = self._is_possible(inputs, self._scores(inputs, state.arrays["prior"]))
         n_bad = int(np.count_nonzero(inputs.is_answered & ~possible))
-        note = (
-            f"{n_bad} items were not trained on: no well-formed sequence of their workers' labels"
-        )
-        return replace(result, notes=(*result.notes, note)) if n_bad else result
+        note = "items were not trained on: no well-formed sequence of their workers' labels"
+        return replace(result, notes=(*result.notes, f"{n_bad} {note}")) if n_bad else result
 
     def _scores(self, inputs: CrfInputs, prior: Floats) -> Scores:
         """Take priors as the scores of a chain in which every legal step is as good."""
@@ -590,9 +570,7 @@ class MultiCrf(CrfMethod):
 
     def _is_possible(self, inputs: CrfInputs, believed: Scores) -> Any:
         """Return which items have a well-formed sequence of candidates, bool [n_items]."""
-        nothing = np.full(inputs.crowd.n_tokens, -1, np.int16)
-        masses = TrainingSequences.of_truth(nothing, inputs.crowd.offsets).log_masses(believed)
-        return masses > -np.inf
+        return TrainingSequences.of_nothing(inputs.crowd.offsets).log_masses(believed) > -np.inf
 
     def _marginals(self, inputs: CrfInputs, scores: Scores) -> Floats:
         everything = np.ones(inputs.crowd.n_items, np.bool_)

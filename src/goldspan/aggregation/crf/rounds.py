@@ -17,7 +17,7 @@ from scipy.special import logsumexp
 from goldspan._arrays import count_in_rows
 from goldspan._kernel import inner, kernel
 from goldspan.aggregation.base import FitContext, check_words, legal_known, text_of
-from goldspan.aggregation.bsc.engine import RunContext
+from goldspan.aggregation.bsc.engine import INTERRUPTED, RunContext, fingerprint_of
 from goldspan.chains.forward_backward import expect_log, forward_log
 from goldspan.crowd import Crowd
 from goldspan.crowd.measures import token_accuracy, worker_f1
@@ -82,6 +82,11 @@ class TrainingSequences:
         """Take truth as one answer per item; -1 where nothing is known."""
         return cls(np.arange(len(tokens) - 1, dtype=np.int32), tokens, known, tokens)
 
+    @classmethod
+    def of_nothing(cls, tokens: NDArray[np.int64]) -> TrainingSequences:
+        """Make an answer per item that skips all tokens: it stands for all paths."""
+        return cls.of_truth(np.full(int(tokens[-1]), -1, np.int16), tokens)
+
     @cached_property
     def n_given(self) -> NDArray[np.int64]:
         """Labels of every answer, skipped tokens not counted."""
@@ -104,8 +109,7 @@ class TrainingSequences:
 
     def log_probs(self, scores: Scores) -> Floats:
         """Return ln p(y | x) of every answer, float64 [n_answers], skipped tokens summed over."""
-        nothing = np.full(int(self.tokens[-1]), -1, np.int16)
-        log_z = TrainingSequences.of_truth(nothing, self.tokens).log_masses(scores)
+        log_z = TrainingSequences.of_nothing(self.tokens).log_masses(scores)
         return np.asarray(self.log_masses(scores) - log_z[self.item])
 
     def add_to(self, sums: TokenTargets, weight: Floats, scores: Scores) -> None:
@@ -400,9 +404,6 @@ def carried(trace: ReliabilityTrace, crowd: Crowd, kept: NDArray[np.bool_]) -> F
 # Rounds: weights of the answers, then the CRF, in turn, until little changes.
 
 
-INTERRUPTED = "interrupted"
-
-
 @dataclass(frozen=True, eq=False)
 class State:
     """Where a run is."""
@@ -476,11 +477,9 @@ def _kept(state: State) -> dict[str, Floats]:
 
 
 def _restored(kept: Mapping[str, Floats], state: State) -> State:
-    n_features, n_labels = kept["shape"].tolist()
-    weights = Weights.of_vector(np.array(kept["weights"]), n_features, n_labels)
-    arrays = {name: np.array(kept[name]) for name in kept if name not in {"trace", "shape"}}
-    del arrays["weights"]
-    return replace(state, weights=weights, trace=tuple(kept["trace"].tolist()), arrays=arrays)
+    arrays = {name: np.array(value) for name, value in kept.items()}
+    weights = Weights.of_vector(arrays.pop("weights"), *arrays.pop("shape").tolist())
+    return replace(state, trace=tuple(arrays.pop("trace").tolist()), weights=weights, arrays=arrays)
 
 
 # --------------------------------------------------------------------------------------------------
@@ -555,20 +554,15 @@ class CrfInputs:
 
     def fingerprint(self, method: str, params: Mapping[str, Any], begin: State) -> str:
         """Name a run by its words, answers, known truth and parameters, and where it begins."""
-        codec = self.crowd.tagset
-        named = (method, sorted(params.items()), codec.encoding, codec.tags)
-        digest = hashlib.blake2b(repr(named).encode(), digest_size=16)
-        for ids in (self.crowd.worker_ids, self.text.words):
-            digest.update("\n".join(map(str, ids.to_pylist())).encode())
+        names = (self.crowd.worker_ids, self.text.words)
+        texts = ("\n".join(map(str, ids.to_pylist())).encode() for ids in names)
         one, workers = self.sequences, self.crowd.latest.worker
-        parts: list[NDArray[Any]] = [one.item, workers, one.offset, one.codes, one.tokens]
+        parts: list[NDArray[Any]] = [np.frombuffer(text, np.uint8) for text in texts]
+        parts += [one.item, workers, one.offset, one.codes, one.tokens]
         parts += [self.known, *begin.arrays.values()]
         parts += [] if begin.weights is None else [begin.weights.vector]
         parts += [] if self.text.group is None else [self.text.group]
-        for part in parts:
-            digest.update(f"{part.dtype}{part.shape}".encode())
-            digest.update(np.ascontiguousarray(part).tobytes())
-        return digest.hexdigest()
+        return fingerprint_of(method, params, self.crowd.tagset, parts)
 
 
 def prepare(crowd: Crowd, context: FitContext, templates: Any, min_count: int) -> CrfInputs:
