@@ -16,11 +16,6 @@ from goldspan.errors import InputError
 
 
 @pytest.fixture(scope="module")
-def crowd(root):
-    return goldspan.read_crowd(root / "examples" / "crowd.tsv")
-
-
-@pytest.fixture(scope="module")
 def result(crowd):
     return goldspan.aggregate(crowd, "bsc-seq")
 

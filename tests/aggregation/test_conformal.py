@@ -19,11 +19,6 @@ from goldspan.errors import InputError
 from goldspan.spans import Tagged, find_spans
 
 
-@pytest.fixture(scope="module")
-def crowd(root):
-    return goldspan.read_crowd(root / "examples" / "crowd.tsv")
-
-
 @pytest.fixture(scope="module", params=["ds", "bsc-seq", "mv-token"])
 def result(crowd, request):
     return goldspan.aggregate(crowd, request.param)

@@ -18,11 +18,6 @@ from goldspan.spans import parse
 
 
 @pytest.fixture(scope="module")
-def crowd(root):
-    return goldspan.read_crowd(root / "examples" / "crowd.tsv")
-
-
-@pytest.fixture(scope="module")
 def result(crowd):
     return goldspan.aggregate(crowd, "bsc-seq")
 
@@ -113,11 +108,3 @@ def test_a_frame_of_labels_is_of_the_make_of_the_answers(make):
         make({"task": [3, 3, 7], "worker": ["a", "b", "a"], "label": ["x", "x", "?"]})
     )
     assert found.equals(make({"task": [3, 7], "label": ["x", None]}))
-
-
-def test_an_unfitted_aggregator_says_that_fit_comes_first():
-    from goldspan.aggregation import get_aggregator
-
-    with pytest.raises(InputError, match="call fit first"):
-        _ = get_aggregator("bsc-seq").result_
-    assert not hasattr(get_aggregator("bsc-seq"), "result_")

@@ -96,19 +96,6 @@ def test_on_items_of_one_token_the_chain_changes_nothing(chained, alone, seed):
     np.testing.assert_allclose(a, b, rtol=0, atol=1e-8)
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_the_direct_dense_ibcc_has_the_same_counts_to_eight_digits(seed):
-    labels, _ = simulated(seed)
-    steps = dense_em(labels, off=1.0, bonus=1.0, prior=1.0, n_steps=9, bayes=True)
-    memory = goldspan.aggregate(
-        crowd_of(labels), "ibcc", truth_prior=1.0, max_iter=10, tol=0
-    ).memory
-    given = (labels[..., None] == np.arange(J)).astype(float)
-    counts = np.einsum("nj,nki->kij", steps[-1], given)
-    rows = memory.model.rows
-    np.testing.assert_allclose(memory.sums.counts, counts[rows.worker, rows.label], atol=1e-8)
-
-
 def test_dawid_and_skene_of_crowd_kit_agree_on_dense_answers():
     """They smooth nothing, we do: on a table without gaps little is left of the difference."""
     peer = pytest.importorskip("crowdkit.aggregation")

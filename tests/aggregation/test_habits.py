@@ -67,8 +67,8 @@ def test_open_items_of_the_result_do_not_count():
     assert habits(crowd, np.full_like(codes, -1), 0) == []
 
 
-def test_the_example_shows_what_its_workers_were_made_to_do(root):
-    result = goldspan.aggregate(goldspan.read_crowd(root / "examples" / "crowd.tsv"), "bsc-seq")
+def test_the_example_shows_what_its_workers_were_made_to_do(crowd):
+    result = goldspan.aggregate(crowd, "bsc-seq")
     assert any("one token early" in str(habit) for habit in result.habits("chi"))
     assert any("one token late" in str(habit) for habit in result.habits("fay"))
     assert all("one token" not in str(habit) for habit in result.habits("ana"))

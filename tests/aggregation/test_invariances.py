@@ -82,7 +82,9 @@ def test_the_order_of_items_and_workers_does_not_matter(method, kind):
         assert (one.codes[places] == other.codes).mean() > 0.97
     else:
         np.testing.assert_array_equal(one.codes[places], other.codes)
-        np.testing.assert_allclose(one.token_probs[places], other.token_probs, atol=0.02)
+        is_loose = "crf" in method or method == "mace"  # starts belong to ids
+        atol = 0.02 if is_loose else 2e-6
+        np.testing.assert_allclose(one.token_probs[places], other.token_probs, atol=atol)
 
 
 @every_case
@@ -98,6 +100,8 @@ def test_other_names_of_labels_give_the_same_result_under_these_names(method, ki
     sure = sure[:, -1] - sure[:, -2] > 0.05
     assert sure.mean() > 0.9
     np.testing.assert_array_equal(np.array(swap)[one.codes][sure], other.codes[sure])
+    if method.startswith(("ds", "one-coin", "ibcc", "bsc")) and "crf" not in method:
+        np.testing.assert_allclose(one.token_probs, other.token_probs[:, swap], atol=2e-6)
 
 
 @every_case

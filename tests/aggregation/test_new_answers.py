@@ -72,8 +72,7 @@ def test_without_a_method_the_earlier_result_says_which(rows):
     assert goldspan.aggregate(rows, start=first, tol=0.5).params["tol"] == 0.5
 
 
-def test_a_crf_goes_on_from_its_weights(root):
-    crowd = goldspan.read_crowd(root / "examples" / "crowd.tsv")
+def test_a_crf_goes_on_from_its_weights(crowd):
     first = get_aggregator("crf-conc", templates=["word"]).fit(crowd)
     n_rounds = len(first.result_.trace)
     assert len(first.update(crowd).result_.trace) <= n_rounds

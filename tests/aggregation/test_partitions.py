@@ -25,11 +25,6 @@ from goldspan.simulation import draw_truth, simulate_crowd
 from runners.apart import Apart
 
 
-@pytest.fixture(scope="module")
-def crowd(root):
-    return goldspan.read_crowd(root / "examples" / "crowd.tsv")
-
-
 @pytest.fixture
 def folder(crowd, tmp_path):
     write_partitions(crowd, tmp_path / "answers", 5)

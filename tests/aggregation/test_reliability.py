@@ -17,11 +17,6 @@ from goldspan.report import span_reliability, token_cross_entropy, token_reliabi
 
 
 @pytest.fixture(scope="module")
-def crowd(root):
-    return goldspan.read_crowd(root / "examples" / "crowd.tsv", format="wide")
-
-
-@pytest.fixture(scope="module")
 def model(crowd):
     return goldspan.aggregate(crowd, "bsc-seq")
 

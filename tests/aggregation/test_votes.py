@@ -5,17 +5,15 @@ from __future__ import annotations
 import itertools
 
 import numpy as np
-import pandas as pd
-import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import goldspan
-from goldspan.aggregation.votes import SegmentVote, SequenceVote, TokenVote, vote_counts
+from goldspan.aggregation.votes import vote_counts
 from goldspan.chains.decoding import best_paths_of_votes
 from goldspan.crowd import CrowdBuilder, ReadOptions
-from goldspan.errors import InputError, UnknownNameError
+from goldspan.errors import InputError
 from goldspan.spans import Codec, parse, validate
 
 TAGS = ["O", "B-X", "I-X", "B-Y", "I-Y"]
@@ -205,16 +203,6 @@ def test_random_ties_choose_every_tied_label_about_equally_often():
     assert 0.42 < share < 0.58
 
 
-def test_relabelling_the_types_relabels_the_result():
-    items = [[["B-X", "I-X"], ["B-X", "O"], ["O", "B-Y"]]]
-    swap = {"B-X": "B-P", "I-X": "I-P", "B-Y": "B-Q", "I-Y": "I-Q", "O": "O"}
-    other = [[[swap[tag] for tag in row] for row in rows] for rows in items]
-    for method in ("mv-token", "mv-seq", "mv-seg"):
-        one = goldspan.aggregate(crowd_of(items), method).tags
-        two = goldspan.aggregate(crowd_of(other), method).tags
-        assert [[swap[tag] for tag in row] for row in one] == two
-
-
 def test_confidence_is_a_share_of_votes():
     crowd = crowd_of([[["B-X", "I-X"], ["B-X", "I-X"], ["B-X", "O"], ["O", None]]])
     result = goldspan.aggregate(crowd, "mv-token")
@@ -244,52 +232,6 @@ def test_the_last_attempt_counts():
     builder.add_answer(item, "w", ["B-X"])
     builder.add_answer(item, "w", ["B-Y"])
     assert goldspan.aggregate(builder.build(), "mv-token").tags == [["B-Y"]]
-
-
-def test_a_crowd_without_answers_is_refused():
-    builder = CrowdBuilder(ReadOptions(encoding="BIO"))
-    builder.add_item("a", ["x"], gold=["O"])
-    with pytest.raises(InputError, match="no answer"):
-        goldspan.aggregate(builder.build(), "mv-token")
-
-
-def test_unknown_names_are_refused_with_the_known_ones():
-    crowd = crowd_of([[["O"]]])
-    with pytest.raises(UnknownNameError, match="mv-token, mv-seq, mv-seg"):
-        goldspan.aggregate(crowd, "mv-tokens")
-    with pytest.raises(UnknownNameError, match="first, random, outside, inside"):
-        goldspan.aggregate(crowd, "mv-token", ties="outsid")
-    with pytest.raises(InputError, match="unknown parameter of mv-token 'tie'"):
-        goldspan.aggregate(crowd, "mv-token", tie="first")
-
-
-def test_parameters_follow_the_habits_of_scikit_learn():
-    vote = SequenceVote(ties="inside")
-    assert vote.get_params() == {
-        "ties": "inside", "legal": True, "random_state": 0, "history": None,
-        "families": "none",
-    }  # fmt: skip
-    assert vote.set_params(legal=False).legal is False
-    assert repr(vote) == "SequenceVote(ties='inside', legal=False)"
-    with pytest.raises(InputError, match="unknown parameter"):
-        vote.set_params(nope=1)
-    assert SegmentVote().fit(crowd_of([[["B-X"]]])).result_.tags == [["B-X"]]
-
-
-def test_a_pandas_frame_gives_a_series_indexed_by_task():
-    frame = pd.DataFrame({"task": [3, 3, 7], "worker": ["a", "b", "a"], "label": ["x", "x", "y"]})
-    found = TokenVote().fit_predict(frame)
-    assert isinstance(found, pd.Series)
-    assert found.index.name == "task"
-    assert found.loc[3] == "x"
-    assert found.loc[7] == "y"
-
-
-def test_a_polars_frame_gives_a_polars_frame():
-    frame = pl.DataFrame({"task": ["p", "q"], "worker": ["a", "a"], "label": ["x", "y"]})
-    found = TokenVote().fit_predict(frame)
-    assert isinstance(found, pl.DataFrame)
-    assert found.rows() == [("p", "x"), ("q", "y")]
 
 
 def test_vote_counts_count_labels_and_not_gaps():

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import goldspan
-from aggregation.bsc.test_running import crowd_of, every_method
+from aggregation.bsc.fitted import crowd_of, every_method
 from goldspan.aggregation import workermodels
 from goldspan.aggregation.bsc import engine
 from goldspan.aggregation.workermodels import Prior, Rows, get_worker_model

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-import goldspan
 from crowd_tables import crowd_of
 from goldspan.aggregation import get_aggregator
 from goldspan.aggregation.base import FitContext
@@ -73,8 +72,7 @@ def test_items_of_single_tokens_are_discounted_too():
     np.testing.assert_allclose(discounted(evidence, len(rows), 0.5).discount, 2 / 3)
 
 
-def test_what_was_measured_is_told_and_serves_predictions(root):
-    crowd = goldspan.read_crowd(root / "examples" / "crowd.tsv")
+def test_what_was_measured_is_told_and_serves_predictions(crowd):
     method = get_aggregator("bsc-seq+crf", rounds=1).fit(crowd)
     assert any("dependence 0.0" in note for note in method.result_.notes)
     assert method.result_.memory.dependence < 0.1

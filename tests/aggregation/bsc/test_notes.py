@@ -37,8 +37,7 @@ def test_predictions_say_nothing_about_learning():
     assert not method.predict(crowd_of(APART)).notes
 
 
-def test_items_without_answers_are_counted(root):
-    crowd = goldspan.read_crowd(root / "examples" / "crowd.tsv")
+def test_items_without_answers_are_counted(crowd):
     two = goldspan.crowd.Crowd(
         crowd.item_ids, crowd.tokens, crowd.worker_ids, crowd.tagset,
         crowd.answers.take(crowd.answers.item >= np.int64(2)), groups=crowd.groups,

@@ -9,20 +9,9 @@ from hypothesis import strategies as st
 
 import goldspan
 from aggregation.bsc import oracle
-from goldspan.aggregation import get_aggregator, methods
-from goldspan.aggregation.dawid_skene import Variational
+from aggregation.bsc.fitted import BIO, FITTED, PLAIN, crowd_of, every_method
 from goldspan.aggregation.workermodels import Prior, get_worker_model
 from goldspan.spans import Codec
-
-BIO = Codec.from_types(["X", "Y"], "BIO")
-PLAIN = Codec.from_types(["a", "b", "c"], "PLAIN")
-# CRFs have rounds of their own: see test_crf_text.py and tests/aggregation/crf.
-FITTED = [
-    name
-    for name in methods()
-    if isinstance(get_aggregator(name), Variational) and not name.endswith(("crf", "encoder"))
-]
-every_method = pytest.mark.parametrize("method", FITTED)
 
 
 def never_falls(trace):
@@ -34,13 +23,7 @@ def never_falls(trace):
 @pytest.mark.parametrize("codec", [BIO, PLAIN], ids=["BIO", "PLAIN"])
 @pytest.mark.parametrize("seed", range(3))
 def test_the_objective_never_falls_on_random_answers(method, codec, seed):
-    rng = np.random.default_rng(seed)
-    items = oracle.random_items(rng, codec, n_items=30, n_workers=6, longest=8)
-    tokens = None
-    if method.endswith("+words"):
-        lengths = [len(next(iter(item.values()))) for item in items]
-        tokens = [[f"w{rng.integers(9)}" for _ in range(n)] for n in lengths]
-    crowd = oracle.crowd_of(codec, items, workers=6, tokens=tokens)
+    crowd = crowd_of(seed, codec=codec, n_items=30, n_workers=6, longest=8, n_words=9)
     result = goldspan.aggregate(crowd, method, max_iter=60, tol=0, n_starts=1)
     assert len(result.trace) > 5
     assert never_falls(np.array(result.trace))
@@ -80,9 +63,7 @@ def test_the_objective_never_falls_whatever_the_prior(crowd, method, off, bonus,
 @every_method
 @pytest.mark.parametrize("seed", range(4))
 def test_the_objective_never_falls_with_gold_trusted_workers_and_a_history(method, seed):
-    rng = np.random.default_rng(seed)
-    items = oracle.random_items(rng, BIO, n_items=20, n_workers=4, longest=6)
-    crowd = oracle.crowd_of(BIO, items, workers=4)
+    crowd = crowd_of(seed, n_items=20, n_workers=4)
     past = goldspan.aggregate(crowd.select_items(np.arange(10)), method, n_starts=1)
     later = crowd.select_items(np.arange(10, 20))
     gold = np.full(later.n_tokens, -1, np.int16)
@@ -173,8 +154,3 @@ def test_more_starts_never_give_a_worse_objective():
     assert values == sorted(values)
     again = goldspan.aggregate(crowd, "mace", n_starts=6, random_state=1)
     assert again.trace[-1] == values[-1]
-
-
-def test_a_method_of_the_registry_knows_its_name():
-    for method in FITTED:
-        assert get_aggregator(method).name == method

@@ -9,74 +9,23 @@ import pyarrow as pa
 import pytest
 
 import goldspan
-from aggregation.bsc import oracle
-from goldspan.aggregation import get_aggregator, methods
+from aggregation.bsc.fitted import crowd_of, every_method, identical
+from goldspan.aggregation import get_aggregator
 from goldspan.aggregation.bsc import engine
-from goldspan.aggregation.dawid_skene import Variational
 from goldspan.crowd import Answers
 from goldspan.runners import Threads
-from goldspan.spans import Codec
-
-BIO = Codec.from_types(["X", "Y"], "BIO")
-# +crf has no bound that cannot fall, and rounds of its own: see test_crf_text.py
-FITTED = [
-    name
-    for name in methods()
-    if isinstance(get_aggregator(name), Variational) and not name.endswith(("crf", "encoder"))
-]
-every_method = pytest.mark.parametrize("method", FITTED)
-
-
-def crowd_of(seed=0, *, codec=BIO, n_items=12, n_workers=5, longest=6):
-    rng = np.random.default_rng(seed)
-    items = oracle.random_items(rng, codec, n_items=n_items, n_workers=n_workers, longest=longest)
-    tokens = [[f"w{rng.integers(5)}" for _ in next(iter(item.values()))] for item in items]
-    return oracle.crowd_of(codec, items, workers=n_workers, tokens=tokens)
 
 
 def fit(crowd, method, **options):
     return goldspan.aggregate(crowd, method, max_iter=8, tol=0, n_starts=1, **options)
 
 
-def same(one, two, items=None):
-    """Compare two results; the second may have its items in another order."""
+def same(one, two):
+    """Compare two results."""
     np.testing.assert_allclose(one.trace, two.trace, rtol=0, atol=1e-9)
-    items = np.arange(one.crowd.n_items) if items is None else items
-    for new, old in enumerate(items):
-        a = slice(*one.crowd.offsets[old : old + 2])
-        b = slice(*two.crowd.offsets[new : new + 2])
-        np.testing.assert_allclose(one.token_probs[a], two.token_probs[b], rtol=0, atol=2e-7)
-        np.testing.assert_array_equal(one.codes[a], two.codes[b])
-    np.testing.assert_allclose(one.confidence[items], two.confidence, rtol=0, atol=2e-7)
-    np.testing.assert_allclose(one.entropy[items], two.entropy, rtol=0, atol=1e-6)
-
-
-def identical(one, two):
-    """Compare bits."""
-    assert one.trace == two.trace
-    for name in ("codes", "token_probs", "confidence", "span_confidence", "entropy"):
-        assert getattr(one, name).tobytes() == getattr(two, name).tobytes()
-    for name in ("counts", "truth"):
-        a, b = getattr(one.memory.sums, name), getattr(two.memory.sums, name)
-        assert a.tobytes() == b.tobytes()
-
-
-@every_method
-def test_the_order_of_workers_does_not_matter(method):
-    crowd = crowd_of()
-    order = np.random.default_rng(1).permutation(crowd.n_workers)
-    new = np.argsort(order).astype(np.int32)
-    answers = replace(crowd.answers, worker=new[crowd.answers.worker])
-    other = replace(crowd, worker_ids=crowd.worker_ids.take(pa.array(order)), answers=answers)
-    assert other == crowd
-    same(fit(crowd, method), fit(other, method))
-
-
-@every_method
-def test_the_order_of_items_does_not_matter(method):
-    crowd = crowd_of()
-    order = np.random.default_rng(2).permutation(crowd.n_items)
-    same(fit(crowd, method), fit(crowd.select_items(order), method), order)
+    np.testing.assert_array_equal(one.codes, two.codes)
+    for name, atol in (("token_probs", 2e-7), ("confidence", 2e-7), ("entropy", 1e-6)):
+        np.testing.assert_allclose(getattr(one, name), getattr(two, name), rtol=0, atol=atol)
 
 
 @every_method
@@ -97,19 +46,6 @@ def test_of_repeated_answers_only_the_last_counts(method):
         np.concatenate([a.attempt, a.attempt + 1]),
     )  # fmt: skip
     identical(fit(crowd, method), fit(replace(crowd, answers=doubled), method))
-
-
-@every_method
-def test_swapping_the_names_of_types_swaps_them_in_the_result(method):
-    crowd = crowd_of()
-    swap = np.array([0, 2, 1, 4, 3], np.int16)
-    assert [BIO.tags[j] for j in swap] == ["O", "B-Y", "B-X", "I-Y", "I-X"]
-    codes = np.where(crowd.answers.codes < 0, np.int16(-1), swap[crowd.answers.codes])
-    other = replace(crowd, answers=replace(crowd.answers, codes=codes))
-    one, two = fit(crowd, method), fit(other, method)
-    np.testing.assert_allclose(one.trace, two.trace, rtol=0, atol=1e-9)
-    np.testing.assert_allclose(one.token_probs, two.token_probs[:, swap], rtol=0, atol=2e-7)
-    np.testing.assert_allclose(one.confidence, two.confidence, rtol=0, atol=2e-7)
 
 
 @every_method

@@ -23,11 +23,6 @@ QUICK = {"templates": FEW, "max_iter": 3, "steps": 15}
 
 
 @pytest.fixture(scope="module")
-def crowd(root):
-    return goldspan.read_crowd(root / "examples" / "crowd.tsv")
-
-
-@pytest.fixture(scope="module")
 def fitted(crowd):
     return CrfMa(templates="rodrigues").fit(crowd)
 

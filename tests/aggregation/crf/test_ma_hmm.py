@@ -19,11 +19,6 @@ OPTIONS = {"model": "hmm", "templates": ["lower"]}
 
 
 @pytest.fixture(scope="module")
-def crowd(root):
-    return goldspan.read_crowd(root / "examples" / "crowd.tsv")
-
-
-@pytest.fixture(scope="module")
 def small():
     items = oracle.random_items(np.random.default_rng(3), BIO, n_items=6, n_workers=3, skip=0.0)
     return oracle.crowd_of(BIO, [_legal(item) for item in items])

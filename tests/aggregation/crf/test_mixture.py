@@ -120,20 +120,6 @@ EVERYBODY = np.ones(3, np.bool_)
 FLAT = np.ones(3)
 
 
-def test_eq_18_divides_by_the_sum_with_a_power():
-    f1 = np.array([0.8, 0.4, 0.0])
-    np.testing.assert_allclose(from_measure(f1, 1, FLAT, EVERYBODY), [2 / 3, 1 / 3, 0])
-    np.testing.assert_allclose(from_measure(f1, 2, FLAT, EVERYBODY), [0.8, 0.2, 0])
-
-
-def test_alpha_adds_pseudo_counts_beside_shares_that_sum_to_1():
-    f1, alpha = np.array([0.5, 0.5, 0.0]), np.array([1.0, 1.0, 3.0])
-    np.testing.assert_allclose(from_measure(f1, 1, alpha, EVERYBODY), [1 / 6, 1 / 6, 2 / 3])
-    np.testing.assert_allclose(
-        from_measure(f1, 1, np.full(3, 2.0), EVERYBODY), [3 / 8, 3 / 8, 1 / 4]
-    )
-
-
 @pytest.mark.parametrize("alpha", [(1.0001,) * 3, (2.0,) * 3, (1e6,) * 3, (1.0, 1.5, 40.0)])
 @pytest.mark.parametrize("power", [1, 2])
 def test_alpha_gives_the_most_probable_reliabilities_found_on_a_grid(alpha, power):

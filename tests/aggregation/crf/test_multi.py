@@ -44,8 +44,7 @@ def test_candidates_may_begin_alike_however_many_gave_them():
     np.testing.assert_allclose(candidates(inputs, "uniform"), expected)
 
 
-def test_max_with_votes_learns_the_majority_at_once(root):
-    crowd = goldspan.read_crowd(root / "examples" / "crowd.tsv")
+def test_max_with_votes_learns_the_majority_at_once(crowd):
     options = {"templates": FEW, "max_iter": 1, "steps": 20}
     votes = goldspan.score(crowd, aggregate(crowd, "multicrf-max", **options)).f1
     alike = goldspan.score(crowd, aggregate(crowd, "multicrf-max", **options, begin="uniform")).f1
@@ -119,8 +118,7 @@ def test_items_whose_candidates_make_no_sequence_teach_nothing_and_are_counted(m
 
 
 @pytest.mark.parametrize("method", ["multicrf", "multicrf-max"])
-def test_who_gave_a_label_does_not_matter(method, root):
-    crowd = goldspan.read_crowd(root / "examples" / "crowd.tsv")
+def test_who_gave_a_label_does_not_matter(method, crowd):
     options = {"templates": FEW, "max_iter": 2, "steps": 10}
     one = aggregate(crowd, method, **options)
     renamed = goldspan.crowd.Crowd(
@@ -131,8 +129,7 @@ def test_who_gave_a_label_does_not_matter(method, root):
     np.testing.assert_array_equal(one.token_probs, two.token_probs)
 
 
-def test_a_run_is_resumed_from_its_checkpoint(root, tmp_path):
-    crowd = goldspan.read_crowd(root / "examples" / "crowd.tsv")
+def test_a_run_is_resumed_from_its_checkpoint(crowd, tmp_path):
     options = {"templates": FEW, "steps": 10, "tol": 0.0}
     whole = aggregate(crowd, "multicrf", **options, max_iter=3)
     place = FileCheckpoint(tmp_path / "state.npz")
@@ -147,8 +144,7 @@ def test_a_run_is_resumed_from_its_checkpoint(root, tmp_path):
     np.testing.assert_allclose(result.trace, whole.trace, rtol=1e-12)
 
 
-def test_it_stops_when_priors_stand_still(root):
-    crowd = goldspan.read_crowd(root / "examples" / "crowd.tsv")
+def test_it_stops_when_priors_stand_still(crowd):
     result = aggregate(crowd, "multicrf", templates=FEW, steps=20, tol=0.05)
     assert (result.converged, result.stop_reason) == (True, "priors have converged")
     assert 2 <= len(result.trace) < 10

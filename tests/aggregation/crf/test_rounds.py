@@ -7,7 +7,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-import goldspan
 from goldspan.aggregation import aggregate
 from goldspan.aggregation.bsc.engine import RunContext
 from goldspan.aggregation.crf.rounds import State, run
@@ -55,8 +54,7 @@ def test_an_objective_that_is_not_finite_is_refused(value):
 
 
 @pytest.mark.parametrize("method", ["crf-conc", "crf-ma", "multicrf", "multicrf-max"])
-def test_ctrl_c_in_the_first_round_of_a_warm_start_leaves_nothing(root, method):
-    crowd = goldspan.read_crowd(root / "examples" / "crowd.tsv")
+def test_ctrl_c_in_the_first_round_of_a_warm_start_leaves_nothing(crowd, method):
     earlier = aggregate(crowd, "crf-conc", **QUICK)
 
     class Interrupted(Serial):
