@@ -30,6 +30,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from goldspan._arrays import count_between, count_in_rows
+from goldspan.aggregation.bsc.posterior import spans_at
 from goldspan.crowd import Crowd
 from goldspan.errors import InputError
 from goldspan.params import Number
@@ -326,7 +327,7 @@ def _candidates(result: Consensus) -> tuple[SpanArray, Floats]:
         last = result.posterior.marginals(LEAST)
         base = crowd.offsets[last.item]
         order = np.lexsort((last.begin, last.item))
-        spans = SpanArray.of(last.item, base + last.begin, base + last.stop, last.kind)
+        spans = spans_at(last.item, base + last.begin, base + last.stop, last.kind)
         return spans.take(order), last.mass[order]
     answers = crowd.latest
     given = find_spans(Tagged(answers.codes, answers.offset), crowd.tagset)
@@ -337,7 +338,7 @@ def _candidates(result: Consensus) -> tuple[SpanArray, Floats]:
     kinds, counts = np.unique(rows, axis=0, return_counts=True)
     item, start, end, kind = kinds.astype(np.int64).T
     share = counts / np.bincount(answers.item, minlength=crowd.n_items)[item]
-    return SpanArray.of(item, start, end, kind), share
+    return spans_at(item, start, end, kind), share
 
 
 def _missed(result: Consensus, truth: NDArray[np.int16], whole: NDArray[np.bool_]) -> float:

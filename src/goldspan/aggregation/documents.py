@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 
 from goldspan._arrays import count_between, count_in_rows
 from goldspan.aggregation.base import has_words
-from goldspan.aggregation.bsc.posterior import Marginals, Posterior
+from goldspan.aggregation.bsc.posterior import Marginals, Posterior, spans_at
 from goldspan.aggregation.families import Families
 from goldspan.aggregation.mixture import Mixture
 from goldspan.crowd import Crowd
@@ -106,9 +106,7 @@ def find_missed(
     last = last or posterior.marginals()
     likely = last.mass >= LIKELY
     item, base = last.item[likely], crowd.offsets[last.item[likely]]
-    sure = SpanArray.of(
-        item, base + last.begin[likely], base + last.stop[likely], last.kind[likely]
-    )
+    sure = spans_at(item, base + last.begin[likely], base + last.stop[likely], last.kind[likely])
     places = _places(families.thin(crowd) if families else crowd, sure)
     if places is None:
         return None
@@ -165,7 +163,7 @@ def _by_words(posterior: Posterior, crowd: Crowd, spans: Ints) -> NDArray[np.flo
         first += shard.n_tokens
     order = np.lexsort((spans[:, 1], spans[:, 0]))
     ours = spans[order]
-    array = SpanArray.of(*ours.T)
+    array = spans_at(*ours.T)
     none = np.full(crowd.n_tokens, -1, np.int16)
     probs = np.zeros((0, 0), np.float32)
     found = np.empty(len(ours))
@@ -337,6 +335,6 @@ def _apart(spans: Ints) -> Ints:
 def _codes(crowd: Crowd, spans: Ints) -> NDArray[np.int16]:
     """Return the labels of spans, -1 elsewhere."""
     codec: Codec = crowd.tagset
-    array = SpanArray.of(*spans[np.argsort(spans[:, 1])].T)
+    array = spans_at(*spans[np.argsort(spans[:, 1])].T)
     codes = write_codes(array, crowd.offsets, codec)
     return np.where(codes == codec.outside, -1, codes).astype(np.int16)

@@ -49,18 +49,6 @@ class SpanArray:
     item: NDArray[np.int32]  # The item that the span is in
     worker: NDArray[np.int32]  # The column; 0 for one-dimensional codes
 
-    @classmethod
-    def of(
-        cls,
-        item: NDArray[np.integer],
-        start: NDArray[np.int64],
-        end: NDArray[np.int64],
-        kind: NDArray[np.integer],
-    ) -> SpanArray:
-        """Make spans of whole numbers of any size; they are nobody's."""
-        columns = (start, end, kind.astype(np.int16), item.astype(np.int32))
-        return cls(*columns, np.zeros(len(item), np.int32))
-
     def __len__(self) -> int:
         """Count the spans."""
         return len(self.start)

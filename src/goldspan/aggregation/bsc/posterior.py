@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -24,9 +24,6 @@ from goldspan.crowd import Crowd
 from goldspan.protocols import Runner
 from goldspan.spans import Codec, Tagged, find_spans
 from goldspan.spans.corpus import SpanArray, write_codes
-
-if TYPE_CHECKING:
-    from goldspan.aggregation.mixture import Mixture
 
 # --------------------------------------------------------------------------------------------------
 # Decoding for span F1: the spans whose expected F1 is largest (minimum Bayes risk).
@@ -296,7 +293,7 @@ class Posterior:
 
 def consensus_of(
     crowd: Crowd,
-    posterior: Posterior | Mixture,  # What is known of them
+    posterior: Any,  # What is known of them: a `Posterior`, or a mixture of several
     *,
     decode: str,  # "viterbi", the likeliest path, or "mbr", the spans with the largest expected F1
     method: str,
@@ -304,7 +301,7 @@ def consensus_of(
 ) -> Consensus:
     """Make a result of a posterior."""
     codec, offsets = crowd.tagset, crowd.offsets
-    last = posterior.marginals()
+    last: Marginals = posterior.marginals()
     path, probs, entropy = last.codes, last.probs, last.entropy.astype(np.float32)
     chosen = None
     if decode == "mbr" and not codec.rules.is_plain:
@@ -342,7 +339,18 @@ def _chosen(found: Marginals, offsets: NDArray[np.int64]) -> SpanArray:
     item = found.item[chosen]
     start = offsets[item] + found.begin[chosen]
     end = offsets[item] + found.stop[chosen]
-    return SpanArray.of(item, start, end, found.kind[chosen]).take(np.argsort(start))
+    return spans_at(item, start, end, found.kind[chosen]).take(np.argsort(start))
+
+
+def spans_at(
+    item: NDArray[np.integer],
+    start: NDArray[np.int64],
+    end: NDArray[np.int64],
+    kind: NDArray[np.integer],
+) -> SpanArray:
+    """Make spans, which are nobody's, of whole numbers of any size."""
+    columns = (start, end, kind.astype(np.int16), item.astype(np.int32))
+    return SpanArray(*columns, np.zeros(len(item), np.int32))
 
 
 def scaled(mass: Floats, scale: SpanScale | None, spans: SpanArray) -> Floats:
