@@ -1,10 +1,8 @@
 """A client of a served campaign: what the desk's API offers, with typed results.
 
-It needs the address of the server and a token of `goldspan tokens add`, and the extra `client`.
 Results are the views of `goldspan.web.desk.models`; what a newer server sends beyond them is left
-out. Requests that can be repeated without harm are repeated, with growing pauses, when the
-server is busy or the network fails; a decision carries a key, so that it counts once however often
-it is sent.
+out. What can be repeated without harm is sent again, with growing pauses, when the server is busy
+or the network fails; a decision carries a key, so that it counts once however often it is sent.
 """
 
 from __future__ import annotations
@@ -467,15 +465,11 @@ def read_webhook(
     if abs(now() - int(sent)) > tolerance:
         raise InputError(f"the message was signed more than {tolerance:g} seconds from now")
     try:
-        return _read_message(name, json.loads(body))
+        found = json.loads(body)
+        told = str(found["type"]), str(found["campaign"]), int(found["time"])
+        return Webhook(name, *told, dict(found["data"]))
     except (ValueError, LookupError, TypeError) as error:
         raise InputError(f"the message is not one of goldspan's: {error}") from None
-
-
-def _read_message(name: str, found: Any) -> Webhook:
-    return Webhook(
-        name, str(found["type"]), str(found["campaign"]), int(found["time"]), dict(found["data"])
-    )
 
 
 def sign_webhook(secret: str, name: str, sent: str, body: bytes) -> str:

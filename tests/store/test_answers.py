@@ -184,12 +184,17 @@ def test_only_an_answer_that_counts_can_be_changed(open_ledger):
 
 
 def test_what_is_left_for_a_worker_is_counted(open_ledger):
+    def coming(worker, most=10, n_items=4, *, endless=False):
+        return open_ledger.n_coming(worker, 5, most, n_items, endless=endless)
+
     open_ledger.set_gold({"i3": ["no"]}, 1, control=True)
-    assert open_ledger.n_left("new", 10) == 3
+    assert coming("new") == 3
     open_ledger.submit("a", "w", "i0", ["yes"], now=3)
     open_ledger.lease("w", now=4, seconds=9)
-    assert open_ledger.n_left("w", 10) == 1
-    assert open_ledger.n_left("new", 2) == 2
+    assert coming("w") == 1 + 1  # one is held
+    assert coming("new", most=2) == 2
+    assert coming("w", n_items=9) == 2 + 5  # items that are not in a batch yet
+    assert coming("w", n_items=9, endless=True) == 10
     assert open_ledger.last_batch() == ("b", 1)
 
 
@@ -206,12 +211,15 @@ def test_what_is_left_is_what_a_worker_can_still_get(new_ledger):
             elif n % 4 > 1:
                 ledger.submit(f"k{n}", worker, lease.item, ["yes"], now=now)
     ledger.expire(100)
-    left = {worker: ledger.n_left(worker, 50) for worker in workers}
+    left = {w: ledger.n_coming(w, 100, 50, 40, endless=False) for w in workers}
+    held = {worker: len(ledger.held(worker, 100)) for worker in workers}
+    left = {worker: n - held[worker] for worker, n in left.items()}
     assert min(left.values()) > 0
     assert len(set(left.values())) > 1
     for worker in workers:
-        assert ledger.n_left(worker, 3) == min(3, left[worker])
-        n_held = len(ledger.held(worker, 100))
+        n_held = held[worker]
+        few = ledger.n_coming(worker, 100, 3, 40, endless=False)
+        assert few == n_held + min(3, left[worker])
         got = ledger.lease(worker, now=101, seconds=9, n=50)
         assert len(got) - n_held == left[worker]
         for lease in got[n_held:]:

@@ -6,13 +6,7 @@ from collections.abc import Callable
 
 import pytest
 from hypothesis import strategies as st
-from hypothesis.stateful import (
-    RuleBasedStateMachine,
-    initialize,
-    invariant,
-    precondition,
-    rule,
-)
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from goldspan.errors import FaultsError, InputError
 from goldspan.protocols import PoolItem, Receipt, Totals

@@ -28,6 +28,7 @@ def test_a_ledger_that_is_opened_again_is_the_same(new_place):
     for again in (open_ledger(place), create_ledger(place, **SAME, now=99)):
         with again as ledger:
             assert (ledger.name, ledger.tagset, ledger.totals().cap) == ("c", TAGS, 5)
+            assert repr(ledger).startswith("SqlLedger('c', ")
             assert ledger.verify() == 2
 
 
@@ -162,6 +163,18 @@ def test_a_database_that_cannot_be_written_says_so(tmp_path):
         connection.close()
         with pytest.raises(StoreError, match="make the file and its folder writable"):
             ledger.pause(1)
+
+
+@pytest.mark.parametrize("new_place", ["postgresql"], indirect=True)
+def test_a_connection_that_breaks_says_to_send_again_and_the_next_call_works(new_place, new_ledger):
+    place = new_place()
+    ledger = new_ledger(1, place=place)
+    kill = text("SELECT pg_terminate_backend(pg_backend_pid())")
+    with pytest.raises(StoreError, match="do it again under the same names and keys"):
+        ledger.database.write(1, lambda entry: entry.connection.execute(kill))
+    ledger.pause(2)
+    with open_ledger(place) as again:
+        assert again.verify() == ledger.verify()
 
 
 def test_postgresql_that_only_reads_or_has_no_schema_says_so(schemas):

@@ -163,7 +163,7 @@ def test_a_role_that_was_given_back_is_taken_at_once_and_one_that_beats_is_not(
     for _ in range(2):
         with serving(one.database, HERE):
             one.pause(1)
-            told = f"served already, by process .* at {HERE}"
+            told = f"served already, by process {os.getpid()} at {HERE}: use that"
             with pytest.raises(HeldError, match=told), serving(two.database, THERE):
                 pass
             one.pause(2, paused=False)
@@ -200,9 +200,17 @@ def test_processes_of_one_deployment_serve_together_and_are_replaced_together(
         assert epoch_of(other, "web") == 3
 
 
-def test_what_processes_do_is_in_no_log_and_no_copy(new_ledger):
+def test_a_lock_that_cannot_be_written_says_where(tmp_path):
+    (tmp_path / "c.db.serve.lock").mkdir()
+    ledger = create_ledger(tmp_path / "c.db", name="c", cap=0, currency="EUR", tagset=TAGS, now=0)
+    told = pytest.raises(StoreError, match=r"c\.db\.serve\.lock: Is a directory")
+    with ledger, told, serving(ledger.database, HERE):
+        pass
+
+
+def test_the_loop_and_other_campaigns_are_not_kept_out_and_no_log_and_no_copy_has_it(new_ledger):
     ledger, again = new_ledger(2), new_ledger(2)
-    with ledger.alone(), serving(ledger.database, HERE):
+    with ledger.alone(), serving(ledger.database, HERE), serving(again.database, HERE):
         assert len(rows_of(ledger)) == 2
         assert state_of(ledger.database) == state_of(again.database)
         assert ledger.verify() == 2

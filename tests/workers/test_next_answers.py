@@ -9,12 +9,11 @@ import pyarrow as pa
 import pytest
 
 import goldspan
-from goldspan.errors import InputError, UnknownNameError
+from goldspan.errors import InputError
 from goldspan.simulation import draw_truth, simulate_crowd
 from goldspan.workers import Reliability, next_answers
 from goldspan.workers import redundancy as matching
 from goldspan.workers.redundancy import AT_MAXIMUM, BY_RULE, NOBODY_LEFT, OPEN
-from goldspan.workers.selection import read_prices
 from goldspan.workers.stopping import learn_habits, posterior_of, token_gain
 
 TEAM = ["a=flip(0.05)", "b=flip(0.15)", "c=flip(0.2)", "d=flip(0.3)", "e=flip(0.35)"]
@@ -243,7 +242,6 @@ def test_a_result_of_other_items_or_labels_is_refused(crowd, result):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"confidence": 0}, "between 0 and 1"),
         ({"confidence": 1.0}, "between 0 and 1"),
         ({"max_answers": 0}, "max_answers must be"),
         ({"min_answers": 8}, "min_answers is 8, more than max_answers, 7"),
@@ -260,21 +258,6 @@ def test_a_result_of_other_items_or_labels_is_refused(crowd, result):
 def test_what_makes_no_sense_is_refused(crowd, result, options, message):
     with pytest.raises(InputError, match=message):
         next_answers(crowd, result, **options)
-
-
-def test_an_unknown_rule_is_refused(crowd, result):
-    with pytest.raises(UnknownNameError, match="stopping rule"):
-        next_answers(crowd, result, rule="sure")
-
-
-def test_a_maximum_below_what_there_is_leaves_nothing_open(crowd, result):
-    found = next_answers(crowd, result, max_answers=1)
-    n = np.diff(crowd.by_item.bounds)
-    assert set(found.item) == set(np.flatnonzero(n == 0))
-
-
-def test_one_amount_is_everybodys_price():
-    assert read_prices("0.05", ["a", "b"]).tolist() == [50_000, 50_000]
 
 
 def test_a_finished_crowd_needs_no_answer():

@@ -58,18 +58,6 @@ def test_of_a_large_pool_much_is_guaranteed():
     assert greedy_team(scores, prices, 1_000_000, None, rng).ratio > 0.9
 
 
-def test_a_cheap_pair_can_beat_an_expensive_expert():
-    scores, prices = np.array([1.0, 0.9, 0.9]), np.array([4, 2, 2])
-    choice = greedy_team(scores, prices, 4, None, np.random.default_rng(0))
-    assert sorted(choice.chosen.tolist()) == [1, 2]
-
-
-def test_nobody_is_chosen_where_nobody_is_useful_and_affordable():
-    scores, prices = np.array([-1.0, 5.0]), np.array([1, 9])
-    choice = greedy_team(scores, prices, 4, None, np.random.default_rng(0))
-    assert len(choice.chosen) == 0
-
-
 def test_who_is_too_expensive_for_the_rest_is_passed_over():
     prices = np.array([5, 4, 3, 2, 1])
     assert affordable(np.arange(5), prices, 9).tolist() == [0, 1]

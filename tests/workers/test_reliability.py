@@ -229,13 +229,6 @@ def test_simulated_skill_is_found_without_gold():
         assert low[n] < skill < high[n]
 
 
-def test_all_right_and_all_wrong_have_an_interval(answers):
-    found = measure_reliability(answers, {"1": "x", "2": "x"}, prior=(1, 1))
-    low, high = found.interval()
-    assert counts(found) == [(1, 2), (0, 2), (0, 0)]
-    assert ((low > 0) & (low < found.mean) & (found.mean < high) & (high < 1)).all()
-
-
 def test_base_rates_are_shares_of_what_was_given(tagged):
     found = base_rates(tagged)
     assert found.sum(axis=1) == pytest.approx(1, abs=1e-9)

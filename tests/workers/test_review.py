@@ -9,12 +9,7 @@ import goldspan
 from goldspan.crowd import Crowd, read_crowd
 from goldspan.errors import InputError, UnknownNameError
 from goldspan.simulation import draw_truth, simulate_crowd
-from goldspan.workers import (
-    judge_workers,
-    measure_reliability,
-    review_workers,
-    select_workers,
-)
+from goldspan.workers import judge_workers, measure_reliability, review_workers, select_workers
 from goldspan.workers.review import Review
 
 

@@ -163,6 +163,7 @@ def test_rules_are_read_from_text(text, rule):
     [
         "confident(.9, item, 3)", "confident(unti=item)", "confident(.9, at=.8)", "fixed(",
         "stable_average", "3", "confident(1 + 1)", "a.b(3)", "", "confident(**x)",
+        "fixed(k=5, k=6)",
     ],
 )  # fmt: skip
 def test_what_is_no_rule_is_refused(text):
@@ -201,8 +202,3 @@ def test_every_rule_has_its_name_in_the_registry():
 def test_values_are_combined_per_item_also_where_items_are_empty():
     offsets = np.array([0, 0, 2, 2, 3, 3])
     assert per_item(np.minimum, np.array([3, 1, 2]), offsets, 9).tolist() == [9, 1, 9, 2, 9]
-
-
-def test_an_argument_that_is_given_twice_is_refused():
-    with pytest.raises(InputError, match="must look like"):
-        get_rule("fixed(k=5, k=6)")

@@ -62,20 +62,6 @@ def test_it_needs_22_to_28_questions_where_the_fixed_test_needs_45():
     assert max(bad, good) < longest < 45
 
 
-def test_simulated_workers_get_what_is_stated():
-    test = plan_qualification(0.6, 0.8).sequential
-    rng = np.random.default_rng(0)
-    passed, asked = 0, 0
-    for course in rng.random((2000, test.n_max)) < 0.8:
-        for n, right in enumerate(np.cumsum(course), 1):
-            said = test.decide(int(right), n)
-            if said != "go on":
-                passed, asked = passed + (said == "pass"), asked + n
-                break
-    assert 1 - passed / 2000 == pytest.approx(test.p_good_fails, abs=0.02)
-    assert asked / 2000 == pytest.approx(test.expected(0.8)[0], abs=0.8)
-
-
 def test_the_limits_never_cross_and_meet_at_the_end():
     test = plan_qualification(0.6, 0.8).sequential
     assert (test.pass_at > test.fail_at).all()

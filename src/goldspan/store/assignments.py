@@ -27,14 +27,7 @@ from sqlalchemy import (
 from goldspan.errors import InputError
 from goldspan.protocols import Lease, Price
 from goldspan.store.journal import Entry, read_json
-from goldspan.store.people import (
-    Worker,
-    find_worker,
-    is_worker,
-    keep_reason,
-    new_worker,
-    worker_of,
-)
+from goldspan.store.people import Worker, find_worker, is_worker, keep_reason, new_worker, worker_of
 from goldspan.store.pool import FEW, look_back, numbers_of
 from goldspan.store.schema import (
     FREE,
@@ -326,29 +319,17 @@ def next_items(
     return Choices(found, start if cursor < 0 else cursor)
 
 
-def n_left(connection: Connection, worker: str, most: int) -> int:
-    """Count the free places that a worker could take, gold questions aside; at most `most`."""
-    return _n_free(connection, _about(connection, worker, 0), most)
-
-
 def n_coming(
     connection: Connection, worker: str, now: int, most: int, n_items: int, *, endless: bool
 ) -> int:
-    """Count the items that a worker holds or may still get, gold questions aside."""
-    about = _about(connection, worker, now)
+    """Count the items that a worker holds or may still get (`most` of these), no gold questions."""
+    about = connection.execute(_ABOUT, {"name": worker, "now": now}).one()
     later = n_items - int(about.n_slots)
     if later and endless:
         return most
-    return int(about.held) + later + _n_free(connection, about, most)
-
-
-def _about(connection: Connection, worker: str, now: int) -> Any:
-    return connection.execute(_ABOUT, {"name": worker, "now": now}).one()
-
-
-def _n_free(connection: Connection, about: Any, most: int) -> int:
     size = {"start": about.start, "size": most + about.not_his}
-    return int(connection.execute(_N_OPEN, size).scalar_one()) - int(about.not_his)
+    n_free = int(connection.execute(_N_OPEN, size).scalar_one()) - int(about.not_his)
+    return int(about.held) + later + n_free
 
 
 def these_items(

@@ -7,7 +7,7 @@ import json
 import os
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -25,12 +25,12 @@ from goldspan.params import check_whole
 from goldspan.protocols import Event
 from goldspan.store.crowd import ANSWER, ITEM, Items, Labels, answers_of, crowd_of
 from goldspan.store.engine import StoreError, connect_unchanged, is_sqlite, to_url
-from goldspan.store.erasing import forget_listed, list_beside, lists_near, write_list
+from goldspan.store.erasing import flush_to_disk, forget_listed, list_beside, lists_near, write_list
 from goldspan.store.journal import Chain, Database, canonical, log_rows, read_json
 from goldspan.store.ledger import SqlLedger, empty_database, open_ledger, where_of
 from goldspan.store.people import unsealed
 from goldspan.store.schema import answers, check_version, items, notes, openings, people
-from goldspan.store.verify import Tell, Verification, damaged, replay, verify
+from goldspan.store.verify import Tell, Verification, replay, verify
 from goldspan.store.verify import damaged as damage
 
 # --------------------------------------------------------------------------------------------------
@@ -133,7 +133,7 @@ def restore_ledger(
             forget_listed(opened.database, found_lists)
         for end in ("-wal", "-shm"):
             temporary.with_name(temporary.name + end).unlink(missing_ok=True)
-        _sync(temporary)
+        flush_to_disk(temporary)
     ledger = open_ledger(place)
     write_list(ledger.database, list_beside(place))
     return ledger
@@ -169,13 +169,16 @@ def _opened(path: Path, where: str, *, sync: bool = True) -> Iterator[Database]:
     finally:
         engine.dispose()
         if sync:
-            _sync(path)
+            flush_to_disk(path)
 
 
 def _copy(source: Any, target: Path) -> None:
     """Copy a database to a file, and leave nothing beside it."""
     try:
-        _copied(source, target)
+        with closing(sqlite3.connect(target)) as copy:
+            # All pages in one step: in several it would begin anew with every commit of others.
+            source.backup(copy, pages=-1)
+            copy.execute("PRAGMA journal_mode=DELETE")
     except sqlite3.DatabaseError as error:
         if getattr(error, "sqlite_errorcode", None) != sqlite3.SQLITE_FULL:
             raise
@@ -183,25 +186,7 @@ def _copy(source: Any, target: Path) -> None:
     finally:
         # SQLite leaves the journal of a transaction that it could not end.
         target.with_name(f"{target.name}-journal").unlink(missing_ok=True)
-    _sync(target)
-
-
-def _sync(path: Path) -> None:
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
-
-
-def _copied(source: Any, target: Path) -> None:
-    copy = sqlite3.connect(target)
-    try:
-        # All pages in one step: a copy in several would begin anew with every commit of others.
-        source.backup(copy, pages=-1)
-        copy.execute("PRAGMA journal_mode=DELETE")
-    finally:
-        copy.close()
+    flush_to_disk(target)
 
 
 # --------------------------------------------------------------------------------------------------
@@ -252,12 +237,12 @@ def _fill(ledger: SqlLedger, path: Path) -> None:
         for row in log_rows(connection):
             fault = chain.follow(row)
             if fault:
-                raise damaged(ledger.database.where, fault)
+                raise damage(ledger.database.where, fault)
             event = Event(row.number, row.time, row.kind, read_json(row.body), row.hash)
             out.write(canonical(vars(event)) + "\n")
         fault = chain.end(connection)
         if fault:
-            raise damaged(ledger.database.where, fault)
+            raise damage(ledger.database.where, fault)
         _write_people(connection, path / PEOPLE)
     number, head = chain.number, chain.head
     about = {"goldspan": "campaign", "layout": LAYOUT, "name": ledger.name}

@@ -24,12 +24,7 @@ from goldspan.errors import InputError
 from goldspan.store.assignments import OF_WORKER, free_leases
 from goldspan.store.engine import StoreError, is_sqlite
 from goldspan.store.facts import forget_counts, record
-from goldspan.store.journal import (
-    Database,
-    Entry,
-    canonical,
-    read_json,
-)
+from goldspan.store.journal import Database, Entry, canonical, read_json
 from goldspan.store.people import (
     BAR,
     DECISION,
@@ -413,7 +408,8 @@ def write_list(database: Database, path: Path) -> None:
     if new:
         write_text(path, [json.dumps(one, sort_keys=True) + "\n" for one in [*known, *new]])
         path.chmod(0o600)
-        _keep(path)
+        flush_to_disk(path)
+        flush_to_disk(path.parent)  # its name
 
 
 def read_list(path: Path) -> list[dict[str, Any]]:
@@ -448,6 +444,7 @@ def forget_listed(database: Database, lists: Iterable[Path], now: int = 0) -> in
     """Forget in a copy whom lists name, and return how many of them it still knew."""
     with database.read() as connection:
         origin = _origin(connection)
+        clock = int(connection.execute(select(func.max(campaign.c.clock))).scalar_one())
         done = set(connection.execute(select(tombstones.c.person)).scalars())
     wanted = {
         one["person"]: one
@@ -459,7 +456,7 @@ def forget_listed(database: Database, lists: Iterable[Path], now: int = 0) -> in
         return 0
     # Not before they were forgotten: the list of the copy says it to the next one.
     now = max(now, *(int(one["time"]) for one in wanted.values()))
-    n = database.write(_not_before(database, now), lambda e: _forget_each(e, wanted))
+    n = database.write(max(now, clock), lambda e: _forget_each(e, wanted))
     if n:
         scrub(database)
     return n
@@ -495,17 +492,10 @@ def _forget_each(entry: Entry, wanted: Mapping[str, Mapping[str, Any]]) -> int:
     return n
 
 
-def _not_before(database: Database, now: int) -> int:
-    with database.read() as connection:
-        clock = connection.execute(select(func.max(campaign.c.clock))).scalar_one()
-    return max(now, int(clock))
-
-
-def _keep(path: Path) -> None:
-    """Make sure that a file and its name are on the disk."""
-    for one, flags in ((path, os.O_RDONLY), (path.parent, os.O_RDONLY)):
-        handle = os.open(one, flags)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
+def flush_to_disk(path: Path) -> None:
+    """Make sure that a file, or the names in a folder, are on the disk."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

@@ -85,7 +85,6 @@ class SqlLedger:
     own = _asks(queries.own)
     is_sent = _asks(queries.is_sent)
     n_coming = _asks(assignments.n_coming)
-    n_left = _asks(assignments.n_left)
     last_batch = _asks(queries.last_batch)
     held = _asks(queries.held)
     skipped = _asks(queries.skipped)

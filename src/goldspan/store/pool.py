@@ -12,15 +12,7 @@ from goldspan.crowd.builder import Item, item_faults
 from goldspan.errors import Fault, FaultsError, InputError
 from goldspan.protocols import PoolItem
 from goldspan.store.journal import Entry, canonical, read_json
-from goldspan.store.schema import (
-    batches,
-    check_amount,
-    check_name,
-    is_name,
-    items,
-    slots,
-    workers,
-)
+from goldspan.store.schema import batches, check_amount, check_name, is_name, items, slots, workers
 
 # --------------------------------------------------------------------------------------------------
 # The pool: raw items, added in blocks, so that a pool of any size takes little memory.

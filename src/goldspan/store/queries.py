@@ -11,16 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
-from sqlalchemy import (
-    Connection,
-    CursorResult,
-    ScalarSelect,
-    Table,
-    bindparam,
-    case,
-    func,
-    select,
-)
+from sqlalchemy import Connection, CursorResult, ScalarSelect, Table, bindparam, case, func, select
 
 from goldspan.crowd import Crowd
 from goldspan.errors import UnknownNameError
@@ -421,7 +412,8 @@ class Order:
         # The lock comes first: a connection that is older than the order would lack items.
         with self._lock, self.database.read() as connection:
             asked = self._read_on(connection)
-            counts = _table(connection, 1 + len(SLOTS))
+            flat = chain.from_iterable(_plain(connection.execute(_COUNTS)))
+            counts = np.fromiter(flat, np.int64).reshape(-1, 1 + len(SLOTS))
         here = counts[np.searchsorted(counts[:, 0], asked.number)]
         columns = {name: pa.array(here[:, n]) for n, name in enumerate(SLOTS, 1)}
         return pa.table({"item": asked.item, "batch": asked.batch, **columns})
@@ -449,12 +441,6 @@ def _asked(rows: Sequence[tuple[int, int, str, str]]) -> Asked:
         pa.array([row[2] for row in rows], pa.string()),
         pa.array([row[3] for row in rows], pa.string()),
     )
-
-
-def _table(connection: Connection, width: int) -> NDArray[np.int64]:
-    """Read the numbers of all slots by item, int64 [n_items, width]."""
-    flat = np.fromiter(chain.from_iterable(_plain(connection.execute(_COUNTS))), np.int64)
-    return flat.reshape(-1, width)
 
 
 def _plain(result: CursorResult[Any]) -> list[tuple[Any, ...]]:

@@ -16,21 +16,13 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import IO, Any, Self
 
 from sqlalchemy import Connection, Engine, Executable, and_, bindparam, func, select, text
 from sqlalchemy.exc import DatabaseError, DBAPIError, SQLAlchemyError
 
-from goldspan.store.engine import (
-    WRITE,
-    HeldError,
-    StoreError,
-    is_outside,
-    is_sqlite,
-    store_error,
-)
+from goldspan.store.engine import WRITE, HeldError, StoreError, is_outside, is_sqlite, store_error
 from goldspan.store.journal import Database
 from goldspan.store.schema import campaign, openings, processes, roles
 from goldspan.store.verify import check_whole, damaged, sums_of
@@ -63,16 +55,6 @@ def opened(path: Path) -> Iterator[IO[bytes]]:
         ) from None
     with file:
         yield file
-
-
-@contextmanager
-def session(engine: Engine) -> Iterator[Connection]:
-    """Open a session of PostgreSQL whose locks end with it: it never goes back into the pool."""
-    with engine.connect() as plain:
-        try:
-            yield plain.execution_options(isolation_level="AUTOCOMMIT")
-        finally:
-            plain.invalidate()
 
 
 def sign(file: IO[bytes], who: str) -> None:
@@ -372,10 +354,13 @@ def _told(database: Database) -> Iterator[None]:
 
 
 class _Session:
-    """A connection of its own to PostgreSQL, with its advisory lock on the role."""
+    """A connection of its own to PostgreSQL, with its advisory lock on the role.
+
+    The lock ends with the connection, which never goes back into the pool.
+    """
 
     def __init__(self, claim: Claim) -> None:
-        self.claim, self._stack = claim, ExitStack()
+        self.claim = claim
         self._connection: Connection | None = None
         self.is_locked = False
 
@@ -387,18 +372,18 @@ class _Session:
 
     def drop(self) -> None:
         """Let go of the connection, and of the lock with it."""
-        self._connection, self.is_locked = None, False
-        stack, self._stack = self._stack, ExitStack()
-        with suppress(SQLAlchemyError):  # it is broken
-            stack.close()
+        connection, self._connection, self.is_locked = self._connection, None, False
+        if connection is not None:
+            with suppress(SQLAlchemyError), connection:  # it is broken
+                connection.invalidate()
 
     def run(self, statement: Any, words: Mapping[str, Any]) -> Any:
         """Do a statement, on a new connection if it has none."""
         try:
             with _told(self.claim.database):
                 if self._connection is None:
-                    opened = session(self.claim.database.engine)
-                    self._connection = self._stack.enter_context(opened)
+                    plain = self.claim.database.engine.connect()
+                    self._connection = plain.execution_options(isolation_level="AUTOCOMMIT")
                 return self._connection.execute(statement, words)
         except StoreError:
             self.drop()
@@ -486,8 +471,11 @@ class _Beating:
 def alone(database: Database) -> Iterator[None]:
     """Keep out others who would steer the campaign."""
     who = f"process {os.getpid()}"
-    refusal = partial(_refusal, database)
-    with hold(Claim(database, LOOP, who, refusal, PATIENCE)):
+    refusal = (
+        f"{database.where}: another `goldspan run` is at work on this campaign: let it end or stop "
+        "it, then run again; nothing was changed"
+    )
+    with hold(Claim(database, LOOP, who, lambda _: refusal, PATIENCE)):
         yield
 
 
@@ -536,9 +524,8 @@ def _write(database: Database, statement: Executable) -> None:
 def _process(number: int) -> str:
     """Name a process of this machine: its number alone may be given again."""
     try:
-        begun = (
-            Path(f"/proc/{number}/stat").read_text(encoding="ascii").rpartition(")")[2].split()[19]
-        )
+        told = Path(f"/proc/{number}/stat").read_text(encoding="ascii")
+        begun = told.rpartition(")")[2].split()[19]
     except (OSError, IndexError, UnicodeError):
         begun = ""
     return f"{socket.gethostname()} {number} {begun}".rstrip()
@@ -561,13 +548,6 @@ def _is_running(process: str) -> bool:
     return _process(number) == process
 
 
-def _refusal(database: Database, _: str) -> str:
-    return (
-        f"{database.where}: another `goldspan run` is at work on this campaign: let it end or stop "
-        "it, then run again; nothing was changed"
-    )
-
-
 # --------------------------------------------------------------------------------------------------
 # The server: one at a time, or several processes of one deployment.
 
@@ -578,13 +558,12 @@ def serving(
 ) -> Iterator[None]:
     """Keep out other servers of the campaign."""
     who = f"process {os.getpid()} at {address}"
-    refusal = partial(_refusal_to_serve, database)
+
+    def refusal(holder: str) -> str:
+        return (
+            f"{database.where} is served already, by {holder or 'another process'}: use that "
+            "server, or end it with Ctrl-C and start again; nothing was changed"
+        )
+
     with hold(Claim(database, WEB, who, refusal, PATIENCE, deployment, shared=shared)):
         yield
-
-
-def _refusal_to_serve(database: Database, holder: str) -> str:
-    return (
-        f"{database.where} is served already, by {holder or 'another process'}: use that server, "
-        "or end it with Ctrl-C and start again; nothing was changed"
-    )

@@ -19,6 +19,7 @@ from goldspan.crowd import Answers, Crowd, write_crowd
 from goldspan.crowd.atomic import write_text
 from goldspan.crowd.grid import csv_text
 from goldspan.errors import InputError, UnknownNameError
+from goldspan.params import check_whole
 from goldspan.spans import find_spans
 from goldspan.workers.reliability import group_of
 
@@ -268,7 +269,10 @@ def choose_gold_questions(
     >>> sorted(choose_gold_questions(crowd, 4, hard=0).stratum)
     ['no', 'no', 'yes', 'yes']
     """
-    _check(n, hard, random_state)
+    check_whole("n", n, 1)
+    check_whole("random_state", random_state, 0)
+    if not 0 <= hard <= 1:
+        raise InputError(f"hard must be a share in 0 … 1, not {hard}")
     seen = crowd if result is None else result.crowd
     same = seen.item_ids.equals(crowd.item_ids) and np.array_equal(seen.offsets, crowd.offsets)
     if not same:
@@ -293,15 +297,6 @@ def choose_gold_questions(
     )  # fmt: skip
 
 
-def _check(n: int, hard: float, random_state: int) -> None:
-    if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 1:
-        raise InputError(f"n must be a whole number of questions, at least 1, not {n!r}")
-    if not 0 <= hard <= 1:
-        raise InputError(f"hard must be a share in 0 … 1, not {hard}")
-    if not isinstance(random_state, int | np.integer) or random_state < 0:
-        raise InputError(f"random_state must be a whole number of at least 0, not {random_state!r}")
-
-
 def _known_items(crowd: Crowd, n: int) -> NDArray[np.int64]:
     """Return the items whose gold is known at every token."""
     found = np.flatnonzero(count_in_rows(crowd.gold_tagged.codes < 0, crowd.offsets) == 0)
@@ -323,8 +318,7 @@ def _strata(
     if by == ("type" if single else "label"):
         raise InputError(
             f"by={by!r} does not suit these items, which are "
-            f"{'single labels: use by=' if single else 'tagged tokens: use by='}"
-            f"{'label' if single else 'type'!r}"
+            + ("single labels: use by='label'" if single else "tagged tokens: use by='type'")
         )
     stratum = np.full(crowd.n_items, -1)
     if single:

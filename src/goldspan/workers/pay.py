@@ -15,9 +15,12 @@ from numpy.typing import NDArray
 
 from goldspan._arrays import count_in_rows
 from goldspan.crowd import Answers, Crowd
+from goldspan.crowd.atomic import write_text
+from goldspan.crowd.grid import sheet_text
 from goldspan.errors import InputError, UnknownNameError
 from goldspan.money import MICRO, from_micro, to_micro
 from goldspan.workers.beta import Reliability
+from goldspan.workers.reliability import measure_reliability
 
 # --------------------------------------------------------------------------------------------------
 # What work pays: per answer, per token, at least so much per minute, and a bonus for good work.
@@ -142,10 +145,7 @@ class PayPlan:
     def bonus(self, earned: int, right: float, judged: float) -> int:
         """Return the largest bonus that is due, in millionths; 0 if none is.
 
-        Args:
-            earned: Pay with the floor, in millionths.
-            right: Right answers.
-            judged: Judged answers.
+        `earned` is the pay with the floor, in millionths; `right` of `judged` answers are right.
         """
         met = [
             rule.due(earned)
@@ -304,9 +304,6 @@ class Bill:
         Raises:
             InputError: The name does not end in .csv, or cannot be written.
         """
-        from goldspan.crowd.atomic import write_text
-        from goldspan.crowd.grid import sheet_text
-
         if Path(path).suffix != ".csv":
             raise InputError(f"{path}: the name of a bill must end in .csv")
         columns = self.to_arrow().column_names
@@ -443,8 +440,6 @@ def _judge(
                 "that was measured",
                 hint="gold",
             )
-        from goldspan.workers.reliability import measure_reliability
-
         reliability = measure_reliability(crowd)
     counts = zip(reliability.right.tolist(), reliability.total.tolist(), strict=True)
     return dict(zip(reliability.worker_ids.to_pylist(), counts, strict=True))

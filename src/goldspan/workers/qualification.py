@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from goldspan.errors import InputError
 from goldspan.money import to_micro
+from goldspan.params import check_whole
 from goldspan.workers.beta import read_pair
 
 # --------------------------------------------------------------------------------------------------
@@ -304,7 +305,8 @@ class QualificationPlan:
         Raises:
             InputError: The price is no amount, or there are fewer than 0 candidates.
         """
-        return self.n * to_micro(price, "the price of a question") * check_candidates(candidates)
+        check_whole("candidates", candidates, 0)
+        return self.n * to_micro(price, "the price of a question") * candidates
 
     def after_passing(self, prior: tuple[float, float] = (1.0, 1.0)) -> Passed:
         """Return how good those are who pass, for candidates with w ~ Beta(a, b).
@@ -397,8 +399,7 @@ def plan_qualification(
     (45, 33, 55)
     """
     check_rates(w_bad, w_good, alpha, beta)
-    if not isinstance(most, int | np.integer) or most < 1:
-        raise InputError(f"most must be a whole number of at least 1, not {most!r}")
+    check_whole("most", most, 1)
     if not 1 <= longest <= 10:
         raise InputError(f"longest must lie in 1 … 10, not {longest}")
     n, mark, p_bad, p_good = _shortest(w_bad, w_good, alpha, beta, int(most))
@@ -428,14 +429,6 @@ def check_rates(w_bad: float, w_good: float, alpha: float, beta: float) -> None:
             f"must be below the share of good workers, but {w_bad} is not below {w_good}",
             parameter="w_bad",
         )
-
-
-def check_candidates(candidates: int) -> int:
-    """Take a number of candidates."""
-    whole = isinstance(candidates, int | np.integer) and not isinstance(candidates, bool)
-    if not whole or candidates < 0:
-        raise InputError(f"candidates must be a whole number of at least 0, not {candidates!r}")
-    return int(candidates)
 
 
 def _shortest(

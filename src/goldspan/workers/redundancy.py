@@ -430,7 +430,18 @@ def next_answers(
         joined, probs, habits, pool, status == OPEN, n=n, random_state=random_state
     )
     status[found.nobody] = NOBODY_LEFT
-    return _answer(crowd, consensus, stop, status, pool, found)
+    return NextAnswers(
+        crowd,
+        stop,
+        status,
+        answer_counts(crowd),
+        item_confidence(consensus),
+        pool.worker_ids,
+        found.item,
+        found.worker,
+        found.gain,
+        None if pool.prices is None else pool.prices[found.worker],
+    )
 
 
 def states(
@@ -454,23 +465,6 @@ def _aligned(crowd: Crowd, result: Consensus) -> Crowd:
     if mine.encoding != its.encoding or not set(mine.tags) <= set(its.tags):
         raise InputError("the crowd has labels that the result lacks: aggregate this crowd")
     return recode(crowd, its)
-
-
-def _answer(
-    crowd: Crowd, result: Consensus, rule: Rule, status: NDArray[np.int8], pool: Pool, found: Match
-) -> NextAnswers:
-    return NextAnswers(
-        crowd,
-        rule,
-        status,
-        answer_counts(crowd),
-        item_confidence(result),
-        pool.worker_ids,
-        found.item,
-        found.worker,
-        found.gain,
-        None if pool.prices is None else pool.prices[found.worker],
-    )
 
 
 # --------------------------------------------------------------------------------------------------
@@ -668,7 +662,11 @@ def replay(
     (2.0, 0.4)
     """
     stop = get_rule(rule)
-    _check(max_answers, min_answers, order, choose)
+    check_whole("max_answers", max_answers, 1)
+    check_whole("min_answers", min_answers, 1)
+    for what, name, known in (("order", order, ORDERS), ("choice", choose, CHOICES)):
+        if name not in known:
+            raise UnknownNameError(what, name, known)
     if gold is not None:
         crowd = attach_gold(crowd.with_gold(None), gold, ReadOptions(), refine=True)
     method = _heeding(method, families, crowd)
@@ -690,20 +688,11 @@ def replay(
         stop,
         result,
         status,
-        np.diff(result.crowd.by_item.bounds),
+        answer_counts(result.crowd),
         tuple(rounds),
         _fixed(crowd, method, order, random_state, max_answers) if with_fixed else (),
         _finished_right(result, status),
     )
-
-
-def _check(max_answers: int, min_answers: int, order: str, choose: str) -> None:
-    check_whole("max_answers", max_answers, 1)
-    check_whole("min_answers", min_answers, 1)
-    if order not in ORDERS:
-        raise UnknownNameError("order", order, ORDERS)
-    if choose not in CHOICES:
-        raise UnknownNameError("choice", choose, CHOICES)
 
 
 def _heeding(method: Method, families: Any, crowd: Crowd) -> Method:

@@ -110,8 +110,7 @@ class WorkerSelection:
         if not len(self):
             return 0.0
         tested, labels = self.tested, self.tested.n_labels
-        spread = tested.mean * (1 - tested.mean) / (tested.a + tested.b + 1)
-        squares = (labels * tested.mean - 1) ** 2 + labels**2 * spread
+        squares = (labels * tested.mean - 1) ** 2 + labels**2 * _variance(tested)
         return self._team_value(squares)
 
     @property
@@ -271,12 +270,11 @@ def select_workers(
     own = among and among.take(candidates)
     choice = choose(strategy, scores[candidates], payable, limit, rng, own)
     index = candidates[choice.chosen]
-    why, team = (
-        _why_nobody(reliability, scores, kept, index, limit, payable),
-        reliability.take(index),
-    )
+    why = _why_nobody(reliability, scores, kept, index, limit, payable)
     if not why and strategy == "selected":
-        why = why_uninformative(reliability.take(kept), scores[index], team, score, below)
+        why = why_uninformative(
+            reliability.take(kept), scores[index], reliability.take(index), score, below
+        )
     index = index[:0] if why else index
     return WorkerSelection(
         tested=reliability.take(index),

@@ -215,13 +215,12 @@ def _numbers(crowd: Crowd) -> NDArray[np.float64]:
         except ValueError:
             found.append(np.nan)
     values = np.array(found)
-    bad = [
-        tag for tag, value in zip(crowd.tagset.tags, found, strict=True) if not np.isfinite(value)
-    ]
-    if bad:
+    bad = np.flatnonzero(~np.isfinite(values))
+    if len(bad):
         raise InputError(
-            f"stable_average needs labels that are numbers, but there is {bad[0]!r}: rename labels "
-            f"to numbers when reading, or use clear_majority"
+            f"stable_average needs labels that are numbers, but there is "
+            f"{crowd.tagset.tags[bad[0]]!r}: rename labels to numbers when reading, or use "
+            "clear_majority"
         )
     return values
 
@@ -325,7 +324,9 @@ class ClearMajority(Rule):
         """Return which items have a clear majority."""
         grouping = _families(result)
         votes: NDArray[Any] = (
-            vote_counts(crowd) if grouping is None else _effective_votes(crowd, grouping)
+            vote_counts(crowd)
+            if grouping is None
+            else label_counts(crowd, grouping.on(crowd.worker_ids).label_weights(crowd))
         )
         if votes.shape[1] > 1:
             top = np.partition(votes, -2, axis=1)[:, -2:]
@@ -427,11 +428,6 @@ def independent_answers(crowd: Crowd, result: Consensus | None) -> Floats:
 
 def _families(result: Consensus | None) -> Families | None:
     return None if result is None else result.families
-
-
-def _effective_votes(crowd: Crowd, families: Families) -> Floats:
-    """Count the votes of every label with families, float64 [n_tokens, n_labels]."""
-    return label_counts(crowd, families.on(crowd.worker_ids).label_weights(crowd))
 
 
 def per_item(
