@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import combinations
 
 import numpy as np
+from scipy.sparse import csr_matrix
 
 from goldspan.selection.features import Incidence
 from goldspan.selection.greedy import Spending, Wanted
@@ -67,6 +68,12 @@ def best_of_all(items: Incidence, wanted: Wanted, spending: Spending) -> float:
             if price <= spending.budget:
                 best = max(best, value_of(chosen, items, wanted))
     return best
+
+
+def matrix_of(items: Incidence) -> csr_matrix:
+    """Return items as a sparse matrix."""
+    ones = np.ones(items.nnz)
+    return csr_matrix((ones, items.ids, items.bounds), shape=(items.n_items, items.n_values))
 
 
 def random_items(rng, n_items=12, n_values=15, most=5) -> Incidence:

@@ -5,19 +5,13 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 import pytest
-from naive_greedy import random_items
-from scipy.sparse import csr_matrix
+from naive_greedy import matrix_of, random_items
 
 from goldspan.errors import InputError, UnknownNameError
 from goldspan.selection import Features, select_items
 from goldspan.selection.schedule import get_selector
 
 WORDS = ["lower"]
-
-
-def matrix_of(items) -> csr_matrix:
-    ones = np.ones(items.nnz)
-    return csr_matrix((ones, items.ids, items.bounds), shape=(items.n_items, items.n_values))
 
 
 def of_words(texts):

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from naive_greedy import random_items
-from scipy.sparse import csr_matrix
+from naive_greedy import matrix_of, random_items
 
 from goldspan.selection import select_items
 from goldspan.selection.schedule import get_selector
@@ -21,10 +20,6 @@ def drawn(seed):
     states = [1.0, 0.5, 0.0, None]
     errors = {str(n): states[k] for n, k in enumerate(rng.integers(0, 4, len(LABELLED)).tolist())}
     return items, errors
-
-
-def matrix_of(items):
-    return csr_matrix((np.ones(items.nnz), items.ids, items.bounds), shape=(items.n_items, VALUES))
 
 
 def rates(items, errors, strength=5.0):

@@ -98,11 +98,6 @@ def test_what_is_no_pool_is_refused(pool, words):
         Pool.of(pool)
 
 
-def test_a_table_has_no_tokens():
-    with pytest.raises(InputError, match="no tokens to count"):
-        _ = Pool.of(np.eye(2)).n_tokens
-
-
 @pytest.mark.parametrize("hashed", [None, lambda _: 0, len])
 def test_every_item_is_found_by_its_id_though_hashes_meet(hashed, monkeypatch):
     if hashed is not None:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from naive_greedy import best_of_all, random_items, value_of
-from scipy.sparse import csr_matrix
+from naive_greedy import best_of_all, matrix_of, random_items, value_of
 
 from goldspan.errors import InputError
 from goldspan.runners import Threads
@@ -15,11 +14,6 @@ from goldspan.selection.greedy import Spending, Wanted, cover
 from goldspan.selection.schedule import get_selector
 
 EPSILON = 0.1
-
-
-def matrix_of(items) -> csr_matrix:
-    ones = np.ones(items.nnz)
-    return csr_matrix((ones, items.ids, items.bounds), shape=(items.n_items, items.n_values))
 
 
 def in_chunks(stream, pool, size):
@@ -135,21 +129,6 @@ def test_one_part_is_plain_coverage():
     one = get_selector("coverage-parts", parts=1).select(pool, n=12)
     assert one.item.tolist() == plain.item.tolist()
     assert one.gain.tolist() == plain.gain.tolist()
-
-
-@pytest.mark.parametrize("costs", [None, "drawn"])
-def test_the_picks_of_parts_do_not_depend_on_the_threads(costs):
-    rng = np.random.default_rng(2)
-    pool = matrix_of(random_items(rng, 200, 60, 8))
-    prices = None if costs is None else rng.integers(1, 9, 200)
-    budget = 15 if costs is None else 40
-    rule = get_selector("coverage-parts", parts=5)
-    found = [
-        rule.select(pool, budget=budget, costs=prices, runner=Threads(k), labelled=[0, 1])
-        for k in (1, 2)
-    ]
-    assert found[0].item.tolist() == found[1].item.tolist()
-    assert found[0].total_cost <= budget
 
 
 def test_more_parts_than_items_are_no_trouble():

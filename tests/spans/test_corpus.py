@@ -15,7 +15,6 @@ from goldspan.spans import (
     find_errors,
     find_spans,
     parse,
-    validate,
 )
 from goldspan.spans.corpus import (
     POLICIES,
@@ -23,7 +22,7 @@ from goldspan.spans.corpus import (
     token_flags,
     write_codes,
 )
-from goldspan.spans.encoding import ENDED, FAULT_KINDS, FAULTS, STARTS
+from goldspan.spans.encoding import FAULT_KINDS
 from goldspan.spans.parsing import parse_with_errors
 from looping import each
 from spans import oracle
@@ -101,20 +100,6 @@ def test_the_array_path_reads_every_short_sequence_as_parse_does(encoding, polic
         assert spans == parse(tags, encoding, policy), tags
 
 
-@every_encoding
-def test_policy_raise_tells_the_errors_of_every_short_sequence(encoding):
-    codec = _codec(encoding)
-    for tags in oracle.sequences(encoding, 3):
-        tagged = codec.encode([tags])
-        errors = [(e.index, e.kind, e.message) for e in validate(tags, encoding)]
-        try:
-            find_spans(tagged, codec, "raise")
-            told = []
-        except FaultsError as error:
-            told = [(f.token, f.kind, f.message) for f in error.faults]
-        assert told == errors, tags
-
-
 def test_policy_raise_lists_the_faults_of_all_items_and_workers():
     codec = Codec.from_types(["X", "Y"], "BIO")
     column = [codec.index[tag] for tag in ("B-X", "O", "I-X", "I-Y")]
@@ -125,20 +110,6 @@ def test_policy_raise_lists_the_faults_of_all_items_and_workers():
         ("2", 1, "1", "no-begin"),
         ("2", 2, "1", "type-change"),
     ]
-
-
-@every_policy
-@every_encoding
-def test_spans_do_not_reach_over_the_end_of_an_item(encoding, policy):
-    codec = _codec(encoding)
-    tags = oracle.alphabet(encoding)
-    of_one_type = [*product(oracle.alphabet(encoding, ("X",)), repeat=2)]
-    pairs = [*(((a,), (b,)) for a, b in product(tags, repeat=2)), *product(of_one_type, repeat=2)]
-    tagged = codec.encode([item for pair in pairs for item in (pair[0], (), pair[1])])
-    found = _by_item(find_spans(tagged, codec, policy), codec, tagged.offsets)
-    for n, (left, right) in enumerate(pairs):
-        expected = [parse(left, encoding, policy), [], parse(right, encoding, policy)]
-        assert found[3 * n : 3 * n + 3] == expected, (left, right)
 
 
 def test_spans_come_by_worker_and_then_by_place():
@@ -219,29 +190,18 @@ def test_a_matrix_is_read_column_by_column(encoding, policy):
     _, codes = _every_column(encoding)
     codes = codes[:, :: max(1, codes.shape[1] // 200)]
     offsets = np.array([0, 0, 1, 3, 3, 4])
-    whole = find_spans(Tagged(codes, offsets), codec, policy)
-    for worker, column in enumerate(codes.T):
-        alone = find_spans(Tagged(column.copy(), offsets), codec, policy)
-        mine = whole.take(whole.worker == worker)
-        for name in ("start", "end", "type", "item"):
-            assert (getattr(mine, name) == getattr(alone, name)).all(), (worker, name)
-
-
-@every_encoding
-def test_flags_and_errors_of_a_matrix_are_those_of_its_columns(encoding):
-    codec = _codec(encoding)
-    _, codes = _every_column(encoding)
-    codes = codes[:, :: max(1, codes.shape[1] // 200)]
-    offsets = np.array([0, 2, 2, 4])
-    flags = token_flags(Tagged(codes, offsets), codec)
-    errors = find_errors(Tagged(codes, offsets), codec)
-    assert flags.shape == codes.shape
+    every = Tagged(codes, offsets)
+    whole, errors = find_spans(every, codec, policy), find_errors(every, codec)
+    flags = token_flags(every, codec)
     for worker, column in enumerate(codes.T):
         alone = Tagged(column.copy(), offsets)
         assert (flags[:, worker] == token_flags(alone, codec)).all()
-        mine, theirs = errors.worker == worker, find_errors(alone, codec)
-        assert (errors.position[mine] == theirs.position).all()
-        assert (errors.kind[mine] == theirs.kind).all()
+        mine, theirs = whole.take(whole.worker == worker), find_spans(alone, codec, policy)
+        for name in ("start", "end", "type", "item"):
+            assert (getattr(mine, name) == getattr(theirs, name)).all(), (worker, name)
+        own, faults = errors.worker == worker, find_errors(alone, codec)
+        assert (errors.position[own] == faults.position).all()
+        assert (errors.kind[own] == faults.kind).all()
 
 
 @every_encoding
@@ -274,31 +234,6 @@ def test_arrays_without_tokens_or_workers_have_no_spans(shape, policy):
 
 
 # token_flags and find_errors
-
-
-@every_encoding
-def test_flags_mark_the_first_and_the_last_token_of_every_span(encoding):
-    codec = _codec(encoding)
-    items, tagged = _every_sequence(encoding)
-    flags = token_flags(tagged, codec)
-    for n, tags in enumerate(items):
-        mine = flags[tagged.offsets[n] : tagged.offsets[n + 1]]
-        spans = oracle.conlleval(tags, encoding)
-        assert np.flatnonzero(mine & STARTS).tolist() == [start for _, start, _ in spans], tags
-        assert np.flatnonzero(mine & ENDED).tolist() == [end - 1 for _, _, end in spans], tags
-
-
-@every_encoding
-def test_flags_hold_the_faults_of_every_token(encoding):
-    codec = _codec(encoding)
-    items, tagged = _every_sequence(encoding)
-    flags = token_flags(tagged, codec) & FAULTS
-    bit = {name: bit for bit, name in FAULT_KINDS.items()}
-    for n, tags in enumerate(items):
-        expected = [0] * len(tags)
-        for token, kind in oracle.faults(tags, encoding):
-            expected[token] |= bit[kind]
-        assert flags[tagged.offsets[n] : tagged.offsets[n + 1]].tolist() == expected, tags
 
 
 def test_flags_are_one_byte_a_token():

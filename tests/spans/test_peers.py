@@ -143,13 +143,6 @@ def test_exact_scores_equal_the_strict_mode_of_seqeval(encoding, legal):
         assert (*ours.micro[:3], *ours.macro) == pytest.approx(theirs)
 
 
-def test_exact_f1_equals_seqeval_on_every_pair_of_short_well_formed_sequences():
-    every = [list(tags) for tags in oracle.well_formed("IOBES", 2) if len(tags) == 2]
-    for truth, found in product(every, repeat=2):
-        theirs = seqeval.metrics.f1_score([truth], [found], zero_division=0)
-        assert score([truth], [found], encoding="IOBES").f1 == theirs, (truth, found)
-
-
 @pytest.mark.parametrize("encoding", ["IOB", "BIO", "IOBES"])
 def test_per_type_scores_equal_the_report_of_seqeval(encoding):
     for seed in range(10):
@@ -162,12 +155,6 @@ def test_per_type_scores_equal_the_report_of_seqeval(encoding):
             row = theirs[kind]
             expected = (row["precision"], row["recall"], row["f1-score"], row["support"])
             assert (*rates[:3], rates.n_true) == pytest.approx(expected), kind
-
-
-def test_token_accuracy_equals_that_of_seqeval():
-    for seed in range(10):
-        truth, found = _corpora("BIO", seed, legal=False)
-        assert score(truth, found).accuracy == seqeval.metrics.accuracy_score(truth, found)
 
 
 # conlleval.pl and nervaluate

@@ -15,11 +15,9 @@ from goldspan.spans import (
     Span,
     Tagged,
     convert,
-    find_errors,
     find_spans,
     parse,
     score,
-    validate,
     write,
 )
 from goldspan.spans.codec import transition_mask, transitions
@@ -89,29 +87,6 @@ def test_codes_of_a_corpus_are_written_from_its_spans(encoding, corpus):
     assert codec.decode(Tagged(codes, tagged.offsets)) == items
 
 
-@given(encoding=encodings, data=st.data())
-def test_the_two_paths_agree_on_random_corpora(encoding, data):
-    tag = st.sampled_from(oracle.alphabet(encoding, ("X", "Y", "a-b")))
-    items = data.draw(st.lists(st.lists(tag, max_size=8), max_size=5))
-    codec = Codec.from_types(["X", "Y", "a-b", "O"], encoding)
-    tagged = codec.encode(items)
-    for policy in oracle.POLICIES:
-        spans = find_spans(tagged, codec, policy)
-        rows = zip(spans.item, spans.type, spans.start, spans.end, strict=True)
-        found = [(n, codec.types[kind], a, b) for n, kind, a, b in rows]
-        expected = [
-            (n, span.type, span.start + tagged.offsets[n], span.end + tagged.offsets[n])
-            for n, tags in enumerate(items)
-            for span in parse(tags, encoding, policy)
-        ]
-        assert found == expected
-    told = [(f.item, f.token, f.kind) for f in find_errors(tagged, codec).describe(tagged, codec)]
-    listed = [
-        (str(n), e.index, e.kind) for n, tags in enumerate(items) for e in validate(tags, encoding)
-    ]
-    assert told == listed
-
-
 @given(encoding=encodings, tags=st.lists(junk, max_size=6))
 def test_any_strings_give_spans_or_a_goldspan_error(encoding, tags):
     before = list(tags)
@@ -147,16 +122,6 @@ def test_any_strings_are_parsed_with_errors_and_never_refused(encoding, tags):
         assert parse(tags, encoding) == spans
     except GoldspanError:
         assert wrong
-
-
-@given(encoding=encodings, tags=st.lists(junk, max_size=6))
-def test_a_sequence_without_errors_converts_and_one_with_errors_does_not(encoding, tags):
-    try:
-        assert convert(tags, encoding, encoding) == tags
-    except GoldspanError:
-        assert validate(tags, encoding)
-    else:
-        assert not validate(tags, encoding)
 
 
 @given(

@@ -63,14 +63,6 @@ def test_there_are_as_many_entities_as_published(sentences, part):
     assert sum(len(parse(tags, "IOB1")) for tags in _column(sentences, "ner")) == SIZES[part][1]
 
 
-@pytest.mark.parametrize("column", ["ner", "chunk"])
-@every_part
-def test_the_distributed_tags_are_well_formed_iob(sentences, column):
-    given = _column(sentences, column)
-    codec = Codec.from_tags({tag for tags in given for tag in tags}, "IOB")
-    assert len(find_errors(codec.encode(given), codec)) == 0
-
-
 def _joined(sentences, name):
     """Join all sentences to one, with a token outside between them."""
     return [tag for tags in _column(sentences, name) for tag in (*tags, "O")]

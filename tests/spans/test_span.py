@@ -63,13 +63,6 @@ def test_parse_defaults_are_bio_and_conlleval():
     assert parse(["O", "I-X", "B-X"]) == [("X", 1, 2), ("X", 2, 3)]
 
 
-def test_policy_raise_holds_every_fault_of_the_sequence():
-    with pytest.raises(FaultsError) as caught:
-        parse(["I-X", "O", "I-Y", "B-X", "I-Y"], "BIO", "raise")
-    found = [(fault.token, fault.kind) for fault in caught.value.faults]
-    assert found == [(0, "no-begin"), (2, "no-begin"), (4, "type-change")]
-
-
 @each("tags", [[], ["O"]])
 def test_an_unknown_policy_is_refused_with_the_names_of_all(tags):
     with pytest.raises(UnknownNameError, match="conlleval, strict, boundaries, raise"):
@@ -385,11 +378,6 @@ def test_the_mask_is_the_list_of_transitions_as_an_array(encoding):
 def test_tags_can_come_from_an_iterator():
     assert transition_mask(iter(["O", "B-X"]), "BIO").shape == (4, 4)
     assert len(transitions(iter(["O", "B-X"]), "BIO")) == 16
-
-
-def test_the_mask_refuses_a_tag_of_another_encoding():
-    with pytest.raises(FaultsError, match="E-X"):
-        transition_mask(["O", "E-X"], "BIO")
 
 
 # names of encodings

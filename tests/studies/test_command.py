@@ -16,12 +16,6 @@ from goldspan.errors import InputError, MissingExtraError, UnknownNameError
 from studies import STUDIES, options_of
 from studies.__main__ import app
 from studies.registry import LONG, names_by_length
-from tiny_data import write_data
-
-
-@pytest.fixture(scope="module")
-def tiny(tmp_path_factory):
-    return write_data(tmp_path_factory.mktemp("tiny"))
 
 
 def _run(*words):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from goldspan.errors import InputError
 from studies import forecast, run_study
 from studies.forecast import CROWDS, Played, forecast_at
 
@@ -40,8 +39,3 @@ def test_a_forecast_is_held_against_what_was_spent_at_the_end():
     assert found.holds
     assert found.width < 1
     assert forecast_at(run, target, 0.0) is None  # after the first round nothing is known
-
-
-def test_without_the_data_it_says_which_file_it_needs(tmp_path):
-    with pytest.raises(InputError, match="study forecast needs it"):
-        run_study("forecast", tmp_path)

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
-from goldspan.errors import InputError
 from studies import run_study
 from studies.people_models import ALONE, TEAMS, Bench, read_crowds
 
@@ -39,8 +36,3 @@ def test_machines_learn_from_sentences_that_the_crowd_has_not(tiny):
     bench = Bench(crowd, others, "bsc-seq")
     assert len(bench.taggers) == 3
     assert all(len(one.codes) == crowd.n_tokens for one in bench.machines.values())
-
-
-def test_without_the_data_it_says_which_file_it_needs(tmp_path):
-    with pytest.raises(InputError, match="people-models needs it"):
-        run_study("people-models", tmp_path)

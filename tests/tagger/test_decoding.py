@@ -45,11 +45,6 @@ def test_marginals_best_path_and_entropy_are_those_of_the_enumeration(case):
     inside = probs > 0
     entropy = -(probs[inside] * np.log(probs[inside])).sum()
     assert found.entropy[0] == pytest.approx(entropy, abs=1e-9)
-
-
-def test_the_best_path_alone_is_that_of_the_enumeration(case):
-    potentials, codec = case
-    paths, probs, _ = distribution(potentials)
     assert tuple(best_path(potentials, codec).codes) == paths[int(np.argmax(probs))]
 
 

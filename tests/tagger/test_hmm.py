@@ -12,7 +12,7 @@ from goldspan.tagger import HMM, Text
 from goldspan.tagger.crf import Masks, Targets
 from goldspan.tagger.hmm import _chain
 from tagger.corpora import random_items
-from tagger.enumeration import distribution, log_scores
+from tagger.enumeration import log_scores
 
 X, Y = random_items(50, vocabulary=4)
 
@@ -68,16 +68,6 @@ def test_soft_counts_train_as_hard_ones_do():
     soft.codec_, soft.features_ = hard.codec_, hard.features_
     soft.fit_targets(features, one.add(one))
     np.testing.assert_allclose(soft.weights_.vector, hard.weights_.vector, atol=1e-12)
-
-
-def test_the_posterior_is_that_of_the_joint():
-    model = HMM(templates=["word", "word[-1]"]).fit(X, Y)
-    words = [["w1", "w2", "w0"]]
-    paths, probs, _ = distribution(model.log_potentials(words))
-    (best,) = model.predict_n_best(words, 3)
-    order = np.argsort(-probs)[:3]
-    assert [p for _, p in best] == pytest.approx(probs[order].tolist(), abs=1e-9)
-    assert best[0][0] == [model.codec_.tags[j] for j in paths[order[0]]]
 
 
 def test_negative_features_are_refused():

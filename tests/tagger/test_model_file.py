@@ -77,17 +77,9 @@ def test_a_tagger_remembers_how_its_words_were_cut(words, rule, tmp_path):
     assert load_tagger(tmp_path / "m.goldspan").tokens_ == rule
 
 
-def test_a_tagger_of_an_old_file_cuts_by_words(path, tmp_path):
-    old = tmp_path / "old.goldspan"
-    with zipfile.ZipFile(path) as archive, zipfile.ZipFile(old, "w") as made:
-        for name in archive.namelist():
-            data = archive.read(name)
-            if name == "meta.json":
-                meta = json.loads(data)
-                del meta["tokens"]
-                data = json.dumps(meta).encode()
-            made.writestr(name, data)
-    assert load_tagger(old).tokens_ == "words"
+def test_a_tagger_of_an_old_file_cuts_by_words(path):
+    rewritten(path, lambda meta: meta.pop("tokens"))
+    assert load_tagger(path).tokens_ == "words"
 
 
 def test_a_second_save_has_the_same_bytes_and_leaves_nothing_behind(path):
@@ -148,14 +140,10 @@ def test_another_archive_is_refused(path):
 
 def rewritten(path, change):
     """Change the meta data of a file."""
-    with zipfile.ZipFile(path) as archive:
-        members = {name: archive.read(name) for name in archive.namelist()}
+    members = members_of(path)
     meta = json.loads(members["meta.json"])
     change(meta)
-    members["meta.json"] = json.dumps(meta).encode()
-    with zipfile.ZipFile(path, "w") as archive:
-        for name, content in members.items():
-            archive.writestr(name, content)
+    packed(path, members | {"meta.json": json.dumps(meta)})
 
 
 @pytest.mark.parametrize(
@@ -226,6 +214,14 @@ def npy(header, data=b""):
 def test_a_damaged_header_of_an_array_is_refused(path, header):
     packed(path, members_of(path) | {"state.npy": npy(header, bytes(96))})
     with pytest.raises(InputError, match="or it is damaged: an array is damaged"):
+        load_tagger(path)
+
+
+def test_weights_that_are_not_finite_are_refused(path):
+    n = len(load_tagger(path).weights_.end)
+    header = f"{{'descr': '<f8', 'fortran_order': False, 'shape': ({n},), }}"
+    packed(path, members_of(path) | {"end.npy": npy(header, np.full(n, np.nan).tobytes())})
+    with pytest.raises(InputError, match="some of its weights are not finite"):
         load_tagger(path)
 
 

@@ -7,10 +7,8 @@ import pytest
 
 from goldspan.errors import FaultsError, InputError
 from goldspan.protocols import Serial
-from goldspan.runners import Threads
 from goldspan.spans import Codec
 from goldspan.tagger import CRF, HMM, Text
-from goldspan.tagger import crf as module
 from goldspan.tagger.base import potentials_of
 from goldspan.tagger.crf import Masks, Objective, Targets
 from goldspan.tagger.features import Features, Merged
@@ -32,13 +30,6 @@ KNOWN = [
 """Whole, nothing, part, whole, part; `None` and the sets leave several paths."""
 WEIGHT = np.array([1.0, 1.0, 2.5, 0.5, 1.0])
 LENGTHS = [len(item) for item in KNOWN]
-TAGGERS = {"crf": (CRF, {"max_iter": 60}), "hmm": (HMM, {})}
-
-
-@pytest.fixture(params=TAGGERS)
-def make(request):
-    kind, settings = TAGGERS[request.param]
-    return lambda **options: kind(**{"templates": ["word", "word[-1]"], **settings, **options})
 
 
 def hidden(share, seed=0):
@@ -188,13 +179,6 @@ def test_only_items_known_as_a_whole_are_repaired(make):
 def test_a_tag_that_is_none_of_the_encoding_is_refused_in_a_set_too(make):
     with pytest.raises(FaultsError, match="X-A"):
         make().fit([["a", "b"]], [["O", {"O", "X-A"}]])
-
-
-def test_the_bits_do_not_depend_on_the_number_of_threads(make, monkeypatch):
-    monkeypatch.setattr(module, "ENTRIES_PER_SHARD", 50)
-    runs = [make().fit(X, hidden(0.3), runner=Threads(n)) for n in (1, 2, 3)]
-    for run in runs[1:]:
-        np.testing.assert_array_equal(run.weights_.vector, runs[0].weights_.vector)
 
 
 def test_an_hmm_comes_to_rest_where_its_counts_are_those_expected():

@@ -12,18 +12,11 @@ from sklearn.model_selection import GridSearchCV, cross_val_score
 from goldspan.errors import FaultsError, InputError, NotFittedError, UnknownNameError
 from goldspan.spans import Codec, Tagged
 from goldspan.spans import score as span_score
-from goldspan.tagger import CRF, HMM, Text
+from goldspan.tagger import CRF, Text
 from goldspan.tagger.features import Features
 from tagger.corpora import example, random_items
 
 X, Y = random_items(60)
-TAGGERS = {"crf": (CRF, {"max_iter": 60}), "hmm": (HMM, {})}
-
-
-@pytest.fixture(params=TAGGERS)
-def make(request):
-    kind, settings = TAGGERS[request.param]
-    return lambda **options: kind(**{"templates": ["word", "word[-1]"], **settings, **options})
 
 
 @pytest.fixture

@@ -10,7 +10,6 @@ import pytest
 from goldspan.chains import forward_backward
 from goldspan.chains.forward_backward import LANES, MAX_LENGTH
 from goldspan.protocols import Serial
-from goldspan.runners import Threads
 from goldspan.spans import Codec, Tagged
 from goldspan.tagger import CRF, Text
 from goldspan.tagger import crf as module
@@ -186,17 +185,6 @@ def test_the_gradient_agrees_with_finite_differences(bias):
         assert gradient[i] == pytest.approx((up - down) / 2e-5, abs=1e-5)
 
 
-def test_the_objective_of_one_sequence_is_its_log_probability():
-    rng = np.random.default_rng(3)
-    features = random_features(rng, [4], 5)
-    masks = Masks.of(BIO, hard=True)
-    targets = Targets.of_codes(features, 5, np.array([0, 1, 2, 0], np.int16), J)
-    _, weights, vector = merged_weights(features, 5, 1.0, rng)
-    value, _ = objective(features, targets, masks, vector, c2=0.0)
-    paths, probs, _ = distribution(potentials_of(features, weights, masks))
-    assert value == pytest.approx(-np.log(probs[paths.index((0, 1, 2, 0))]), abs=1e-9)
-
-
 def crfsuite(X, y, c2, path):
     """The weights' loss and a tagger of python-crfsuite on the same features."""
     trainer = pycrfsuite.Trainer(algorithm="lbfgs", verbose=False)
@@ -298,16 +286,6 @@ def test_the_objective_never_rises_and_the_gradient_vanishes(numbered):
     assert found.stop_reason in {"tol", "line search"}
 
 
-def test_the_bits_do_not_depend_on_the_number_of_threads(monkeypatch):
-    monkeypatch.setattr(module, "ENTRIES_PER_SHARD", 200)
-    X, y = random_items(200)
-    assert len(module.cut(*cut_arguments(X))) == module.MAX_SHARDS
-    runs = [CRF(max_iter=30).fit(X, y, runner=Threads(n)) for n in (1, 2, 3)]
-    for run in runs[1:]:
-        np.testing.assert_array_equal(run.weights_.vector, runs[0].weights_.vector)
-        assert run.trace_ == runs[0].trace_
-
-
 def cut_arguments(X):
     _, features = FeatureMap.fit(Text.of(X), read_templates("default"))
     return features, [Clamp(module.ALL, np.ones(len(X)))]
@@ -362,6 +340,22 @@ def test_where_tokens_stand_alone_the_scale_is_the_curvature_at_the_shares():
         )
         curvature = (ahead[place] - back[place]) / (2 * step)
         assert objective.scale[place] ** 4 == pytest.approx(curvature, rel=0.01)
+
+
+def test_the_scale_of_signed_values_and_of_items_known_in_part_goes_by_the_shares_of_all_tags():
+    ids, codes = np.repeat([0, 1], 20).astype(np.int32), np.tile([0, 1, 0, 2], 10).astype(np.int16)
+    masks, allowed = Masks.of(BIO, hard=False), np.eye(J, dtype=bool)[codes]
+    allowed[20:, 3:] = True
+    for values, n_known, size in ((np.tile([2.0, -2.0], 20), 40, 80), (np.zeros(0), 20, 20)):
+        features = Features(np.arange(41), np.arange(41), ids, values)
+        merged, targets = Merged.of(features, 2), Targets.of_codes(features, 2, codes, J)
+        if n_known == 20:
+            targets = Targets.of_allowed(features, 2, allowed)
+        tags = np.bincount(codes[:n_known], minlength=J) + 1.0
+        shares = tags / tags.sum()
+        found = module.Objective(merged, targets.merged(merged), masks, 0.0, Serial(), bias=True)
+        own = Weights.of_vector(found.scale**4, 2, J).state[1]
+        np.testing.assert_allclose(own, size * shares * (1 - shares), rtol=1e-12)
 
 
 def test_six_steps_come_nearer_than_ten_without_a_scale(monkeypatch):
