@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,16 +19,12 @@ from goldspan.report.rounds import (
     coverage_picture,
     learning_picture,
     outlook,
-    pick_rows,
     redundancy_picture,
-    round_rows,
     spending_picture,
 )
 from goldspan.report.sections import Fact
 from goldspan.report.uncertain import uncertain_places
 from goldspan.report.wording import (
-    amount,
-    bare_percent,
     count,
     currency_of,
     interval,
@@ -59,63 +55,27 @@ CALLED = {
     "replay": "recorded workers",
 }
 """What workers of a kind are called together."""
-NOT_KNOWN = "\u2013"
 
 
-@dataclass(frozen=True)
-class WorkforceRow:
-    """A worker, or all of a kind, as a row of the table."""
-
-    name: str  # The id, or what they are called together
-    about: str  # Kind and family of a worker; how many they are of a kind
-    is_kind: bool
-    right: str  # How often right, or how well in agreement, in per cent; a dash if never judged
-    bounds: str  # Its 95 % interval; "" if never judged
-    answers: str
-    cost: str  # What they were paid
-
-
-@dataclass(frozen=True)
-class Workforce:
-    """The people and models of a mixed workforce."""
-
-    rows: tuple[WorkforceRow, ...]  # Every kind, and after it its workers
-    n_left_out: int  # Workers who are not listed
-    is_paid: bool
-    probes: tuple[str, ...]  # What was labelled silently, a sentence each
-
-
-def workforce(record: CampaignRecord) -> Workforce | None:
+def workforce(record: CampaignRecord) -> dict[str, Any] | None:
     """Put the table of kinds and workers together; None where there is one kind alone."""
-    probes = tuple(_probes(record))
+    probes = list(_probes(record))
     if not record.kinds and not probes:
         return None
-    rows: list[WorkforceRow] = []
+    # Name, what it is, its numbers, whether it is a kind
+    rows: list[tuple[str, str, Mapping[str, Any], bool]] = []
     n_listed = n_all = 0
     for kind, one in sorted(record.kinds.items(), key=lambda pair: -pair[1]["answers"]):
         own = {w: row for w, row in record.workers.items() if row["kind"] == kind}
         own = {w: row for w, row in own.items() if row["answers"]}
-        rows.append(_row(CALLED.get(kind, kind), plural(len(own), "worker"), one, is_kind=True))
+        rows.append((CALLED.get(kind, kind), plural(len(own), "worker"), one, True))
         order = sorted(own, key=lambda w: (-own[w]["answers"], w))
         n_all += len(order)
         for worker in order[: max(0, MAX_ROWS - n_listed)]:
             n_listed += 1
             about = ", ".join(part for part in (kind, str(own[worker].get("family") or "")) if part)
-            rows.append(_row(worker, about, own[worker], is_kind=False))
-    return Workforce(tuple(rows), n_all - n_listed, record.money is not None, probes)
-
-
-def _row(name: str, about: str, one: Mapping[str, Any], *, is_kind: bool) -> WorkforceRow:
-    mean, cost = one.get("mean"), one["cost"]
-    return WorkforceRow(
-        name,
-        about,
-        is_kind,
-        percent(mean) if mean is not None else NOT_KNOWN,
-        interval(one) if mean is not None else "",
-        count(one["answers"]),
-        amount(cost) if cost else NOT_KNOWN,
-    )
+            rows.append((worker, about, own[worker], False))
+    return {"rows": rows, "n_left_out": n_all - n_listed, "probes": probes}
 
 
 def _probes(record: CampaignRecord) -> Iterator[str]:
@@ -148,49 +108,14 @@ MAX_WORKERS = 200
 ORDER = ("drop", "look at", "test more", "keep", "")
 
 
-@dataclass(frozen=True)
-class Person:
-    """A worker as a row of the table."""
-
-    worker: str
-    answers: str
-    reliability: str  # Posterior mean in per cent, "–" if never judged
-    bounds: str  # Its 95 % interval, "" if never judged
-    mean: float | None  # The mean, 0 to 1, or None
-    low: float  # Lower bound, 0 to 1
-    high: float  # Upper bound, 0 to 1
-    judged: str  # Answers that it rests on
-    verdict: str  # What is thought of the worker; in campaigns of before, the last verdict
-    why: str  # What may be said of the worker and what it rests on
-    barred: str  # Why the worker is asked no more, "" if not
-
-
-def people(record: CampaignRecord) -> list[Person]:
+def people(record: CampaignRecord) -> list[tuple[str, Mapping[str, Any]]]:
     """List the workers, those who are asked no more first, then the least reliable."""
 
     def rank(pair: tuple[str, Mapping[str, Any]]) -> tuple[object, ...]:
         name, one = pair
         return not one["barred"], ORDER.index(one.get("verdict", "")), one.get("mean", 1.0), name
 
-    rows = sorted(record.workers.items(), key=rank)
-    return [_person(name, one) for name, one in rows[:MAX_WORKERS]]
-
-
-def _person(name: str, one: Mapping[str, Any]) -> Person:
-    mean = one.get("mean")
-    return Person(
-        worker=name,
-        answers=count(one["answers"]),
-        reliability=NOT_KNOWN if mean is None else percent(mean),
-        bounds="" if mean is None else interval(one),
-        mean=mean,
-        low=one.get("low", 0.0),
-        high=one.get("high", 0.0),
-        judged=NOT_KNOWN if mean is None else f"{one['judged']:,.0f}",
-        verdict=one.get("opinion") or one.get("verdict", ""),
-        why=one.get("said") or one.get("why", ""),
-        barred=one["barred"],
-    )
+    return sorted(record.workers.items(), key=rank)[:MAX_WORKERS]
 
 
 def people_lead(record: CampaignRecord) -> str:
@@ -204,32 +129,6 @@ def people_lead(record: CampaignRecord) -> str:
 
 
 # --------------------------------------------------------------------------------------------------
-# Suggestions: how far annotators follow what they are shown.
-
-
-def suggestion_rows(record: CampaignRecord) -> list[dict[str, str]]:
-    """Return what suggestions did, a row of text per suggester."""
-    return [_suggestions(one) for one in record.suggestions]
-
-
-def _suggestions(one: Mapping[str, Any]) -> dict[str, str]:
-    bounds = interval({"low": max(-1.0, one["low"]), "high": one["high"]})
-    is_known = bool(one["workers"])
-    return {
-        "by": str(one["by"]),
-        "assisted": count(one["assisted"]),
-        "blind": count(one["blind"]),
-        "agree": bare_percent(one["agree_assisted"]),
-        "agree_blind": bare_percent(one["agree_blind"]),
-        "rate": bare_percent(one["rate"]) if is_known else "\u2013",
-        "bounds": bounds.replace("-", "\u2212") if is_known else "",
-        "rho": f"{one['rho']:.2f}",
-        **{name: count(one[name]) for name in ("kept", "changed", "removed", "added")},
-        "unchanged": count(one["unchanged"]),
-    }
-
-
-# --------------------------------------------------------------------------------------------------
 # The plan as a table, and the versions.
 
 
@@ -238,7 +137,7 @@ PLANNED_ORDER = (
     "aggregate", "model", "evaluate", "stop",
 )  # fmt: skip
 """Sections as they are read; others follow."""
-CHANGED = "changed since"
+_OPEN: tuple[Any, ...] = (None, [], {}, (), "")
 
 
 def plan_rows(record: CampaignRecord) -> list[tuple[str, list[tuple[str, list[str]]]]]:
@@ -248,26 +147,22 @@ def plan_rows(record: CampaignRecord) -> list[tuple[str, list[tuple[str, list[st
     for name in [*PLANNED_ORDER, *(key for key in record.plan if key not in PLANNED_ORDER)]:
         section = record.plan.get(name)
         if isinstance(section, Mapping) and not (name == "prices" and record.money is None):
-            rows = [(key, _lines(value)) for key, value in section.items() if _has_value(value)]
+            rows = [(key, _lines(value)) for key, value in section.items() if value not in _OPEN]
             if rows:
                 found.append((name, rows))
     if record.changes:
-        found.append((CHANGED, list(_changes(record))))
+        found.append(("changed since", _changes(record)))
     return found
 
 
-def _changes(record: CampaignRecord) -> Iterator[tuple[str, list[str]]]:
-    """Yield the sections that changed, with a line per change."""
+def _changes(record: CampaignRecord) -> list[tuple[str, list[str]]]:
+    """Return the sections that changed, with a line per change."""
     lines: dict[str, list[str]] = {}
     for line in record.changes:
         path, _, what = line.partition(" ")
         section, _, key = path.partition(".")
         lines.setdefault(section, []).append(f"{key} {what}".strip())
-    yield from lines.items()
-
-
-def _has_value(value: Any) -> bool:
-    return value is not None and value not in ([], {}, (), "")
+    return list(lines.items())
 
 
 def _lines(value: Any) -> list[str]:
@@ -285,24 +180,8 @@ def _lines(value: Any) -> list[str]:
 # The rules that can stop a campaign: their limits, and how near they are.
 
 
-@dataclass(frozen=True)
-class Limit:
-    """A rule as a row of the table."""
-
-    rule: str
-    limit: str  # When it stops the campaign, in words
-    now: str  # How far it is, "–" while it is not known
-    fired: bool  # Whether it stopped the campaign
-
-
-def limits(record: CampaignRecord) -> list[Limit]:
-    """List the limits of money, pool and time, and the rules of `[stop]` that the plan sets."""
-    fired = "" if record.stop is None else record.stop["rule"]
-    rows = [*_hard(record), *((row["rule"], row["limit"], row["now"]) for row in record.limits)]
-    return [Limit(rule, limit, now, rule == fired) for rule, limit, now in rows]
-
-
-def _hard(record: CampaignRecord) -> Iterator[tuple[str, str, str]]:
+def limits(record: CampaignRecord) -> Iterator[tuple[str, str, str]]:
+    """Yield every rule, when it stops the campaign, and how far it is: of the plan and `[stop]`."""
     plan, money, counts = record.plan, record.money, record.counts
     hours = plan["budget"]["hours"]
     last = record.rounds[-1] if record.rounds else None
@@ -315,31 +194,22 @@ def _hard(record: CampaignRecord) -> Iterator[tuple[str, str, str]]:
     if hours is not None:
         now = "\u2013" if last is None else f"{last['hours']:,.1f} hours"
         yield "time", f"{hours:g} hours at most", now
+    for row in record.limits:
+        yield row["rule"], row["limit"], row["now"]
 
 
 # --------------------------------------------------------------------------------------------------
 # The numbers on top: what there is, what it cost, how good it is, what stopped it.
 
 
-@dataclass(frozen=True)
-class Status:
-    """How far the campaign is."""
-
-    word: str
-    why: str
-    is_over: bool  # Whether it has stopped
-
-
-def status(record: CampaignRecord) -> Status:
-    """Return how far a campaign is."""
+def status(record: CampaignRecord) -> tuple[str, str]:
+    """Return how far a campaign is, and why."""
     done = plural(len(record.rounds), "round")
     if record.stop is not None:
-        return Status("stopped", f"after {done}: {record.stop['why']}", is_over=True)
+        return "stopped", f"after {done}: {record.stop['why']}"
     awaited = record.counts["awaited"]
-    now = f"in round {len(record.rounds) + 1}"
-    if awaited:
-        return Status("open", f"{now}, {plural(awaited, 'answer')} awaited", is_over=False)
-    return Status("open", now, is_over=False)
+    more = f", {plural(awaited, 'answer')} awaited" if awaited else ""
+    return "open", f"in round {len(record.rounds) + 1}{more}"
 
 
 def lead(record: CampaignRecord) -> str:
@@ -357,13 +227,6 @@ def lead(record: CampaignRecord) -> str:
         return f"{text}."
     asked = plural(counts["control_items"], "gold question")
     return f"{text}, and {count(counts['control_answers'])} are to {asked}."
-
-
-def facts(
-    record: CampaignRecord, result: Consensus | None, score: Score | None, against: str
-) -> list[Fact]:
-    """Collect the numbers."""
-    return [*_quality(record, result, score, against), *_work(record)]
 
 
 def _quality(
@@ -448,6 +311,7 @@ def render(
 ) -> str:
     """Return the report as a string; the arguments are those of `write_campaign_report`."""
     scored = _score(tested, record.plan["seed"])
+    picks = [one for one in record.picks.values() if one]
     return fill_template(
         "campaign.html.j2",
         title=record.plan["name"],
@@ -456,36 +320,30 @@ def render(
         status=status(record),
         lead=lead(record),
         warnings=record.warnings,
-        facts=facts(record, result, scored, against),
+        facts=[*_quality(record, result, scored, against), *_work(record)],
         score_title=f"How good the labels are, against {against}",
-        **_course(record),
+        learning=learning_picture(record),
+        rounds=record.rounds,
+        outlook=outlook(record),
+        currency=currency_of(record),
+        paid=record.money is not None,
+        spending=spending_picture(record),
+        redundancy=redundancy_picture(record),
+        bill=bill_rows(record),
+        coverage=coverage_picture(record),
+        picks=picks,
+        rules=list(dict.fromkeys(rule for one in picks for rule in sorted(one))),
         **_labels(result, tested, scored, against),
         people=people(record),
         people_lead=people_lead(record),
         n_people=len(record.workers),
         workforce=workforce(record),
-        suggestions=suggestion_rows(record),
+        suggestions=record.suggestions,
         stop=record.stop,
-        limits=limits(record),
+        limits=list(limits(record)),
         plan=plan_rows(record),
         versions=dict(record.versions),
     )
-
-
-def _course(record: CampaignRecord) -> dict[str, Any]:
-    """Return what the sections on rounds, money and coverage say."""
-    return {
-        "learning": learning_picture(record),
-        "rounds": round_rows(record),
-        "outlook": outlook(record),
-        "currency": currency_of(record),
-        "paid": record.money is not None,
-        "spending": spending_picture(record),
-        "redundancy": redundancy_picture(record),
-        "bill": bill_rows(record),
-        "coverage": coverage_picture(record),
-        "picks": pick_rows(record),
-    }
 
 
 def _labels(

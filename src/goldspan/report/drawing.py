@@ -20,7 +20,15 @@ from goldspan.crowd import Crowd
 from goldspan.crowd.atomic import new_file
 from goldspan.crowd.measures import Agreement, Quartiles
 from goldspan.errors import MissingExtraError, UnknownNameError
-from goldspan.report.wording import count, percent, printable, shorten
+from goldspan.report.wording import (
+    amount,
+    bare_percent,
+    count,
+    interval,
+    percent,
+    printable,
+    shorten,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -230,6 +238,7 @@ def fill_template(name: str, /, **values: Any) -> str:
         keep_trailing_newline=True,
     )
     environment.filters |= {"percent": percent, "count": count, "short": shorten}
+    environment.filters |= {"amount": amount, "bare": bare_percent, "interval": interval}
     return environment.get_template(name).render(version=__version__, **values)
 
 
@@ -410,8 +419,7 @@ def _scale(ax: Axes, shown: Distribution) -> None:
     values = shown.values if len(shown.values) else np.zeros(1)
     if shown.is_rate:
         ax.set_ylim(0.5 if values.min() > 0.55 else 0.0, 1.0)
-        ax.yaxis.set_major_locator(MaxNLocator(5))
-        ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{100 * value:.0f}"))
+        percent_ticks(ax.yaxis)
         return
     top = float(max(values.max(), 1.0))
     if top > 30 * max(float(np.percentile(values, 75)), 1.0):
@@ -421,10 +429,11 @@ def _scale(ax: Axes, shown: Distribution) -> None:
     else:
         ax.yaxis.set_major_locator(MaxNLocator(5, integer=True))
     ax.set_ylim(0.0, 1.04 * top)
-    ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: _short_count(value)))
+    ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: short_count(value)))
 
 
-def _short_count(value: float) -> str:
+def short_count(value: float) -> str:
+    """Write a tick of counts: thousands with a k."""
     return f"{value / 1000:g}k" if value >= 1000 else f"{value:g}"
 
 

@@ -25,7 +25,6 @@ from goldspan.report.drawing import (
 )
 from goldspan.report.sections import picture
 from goldspan.report.wording import (
-    bare_percent,
     count,
     currency_of,
     interval,
@@ -147,33 +146,6 @@ def _describe(record: CampaignRecord) -> str:
                 f"{plural(last['items'], 'item')}."
             )
     return " ".join([*parts, "The numbers are in the table of rounds."])
-
-
-def round_rows(record: CampaignRecord) -> list[dict[str, str]]:
-    """Return the rounds as rows of a table."""
-    return [
-        {
-            "round": count(one["round"]),
-            "items": count(one["items"]),
-            "answers": count(one["answers"]),
-            "spent": with_unit(record, one["spent"]).split("\u00a0")[0],
-            "hours": f"{one['hours']:,.2f}" if one["hours"] < 10 else f"{one['hours']:,.0f}",
-            **_score_cells(one, "score"),
-            **_score_cells(one, "control"),
-            "labels": bare_percent(None if one["truth"] is None else one["truth"]["labels"]),
-            "rest": bare_percent(None if one["truth"] is None else one["truth"]["model"]),
-            "stable": "\u2013" if one["stable"] is None else f"{one['stable']:.3f}",
-        }
-        for one in record.rounds
-    ]
-
-
-def _score_cells(one: Mapping[str, Any], key: str) -> dict[str, str]:
-    found = one[key]
-    return {
-        key: bare_percent(None if found is None else found["value"]),
-        f"{key}_bounds": "" if found is None else interval(found),
-    }
 
 
 def outlook(record: CampaignRecord) -> list[tuple[str, str]]:
@@ -416,22 +388,5 @@ def coverage_picture(record: CampaignRecord) -> dict[str, Any] | None:
         f"{plural(record.coverage['pairs'], 'pair')} of attribute and value that at least two "
         f"items of the pool have; as many items at random would cover {percent(last['random'])}."
     )
-    return {**picture(coverage_figure(record), "Coverage of the pool", words), "words": words}
-
-
-def pick_rows(record: CampaignRecord) -> dict[str, Any]:
-    """Return which rule picked how many items in every round, and what they cover."""
-    picks = [one for one in record.picks.values() if one]
-    rules = list(dict.fromkeys(rule for one in picks for rule in sorted(one)))
-    covered = [] if record.coverage is None else record.coverage["rounds"]
-    rows = [
-        {
-            "round": n,
-            "picked": [count(one[rule]) if rule in one else "\u2013" for rule in rules],
-            "total": count(sum(one.values())),
-            "covered": bare_percent(covered[n - 1]["covered"] if covered else None),
-            "random": bare_percent(covered[n - 1]["random"] if covered else None),
-        }
-        for n, one in enumerate(picks, 1)
-    ]
-    return {"rules": rules, "rows": rows}
+    found = picture(coverage_figure(record), "Coverage of the pool", words)
+    return {**found, "words": words, "rounds": record.coverage["rounds"]}

@@ -91,15 +91,6 @@ class Fact:
     share: float | None = None  # Of a whole, drawn as a bar, or None
 
 
-@dataclass(frozen=True)
-class Measure:
-    """A measure of agreement, and how to read it."""
-
-    name: str
-    value: str
-    meaning: str
-
-
 def source(consensus: Consensus) -> str:
     """Return the name of the file that was read; names in angle brackets are not files."""
     name = consensus.crowd.import_report.source
@@ -191,39 +182,27 @@ def schemes(consensus: Consensus, score: Score | None) -> list[tuple[str, str, A
     return [(name, SCHEME_MEANING[name], score.schemes[name]) for name in score.schemes]
 
 
-def measures(consensus: Consensus, agreement: Agreement | None) -> list[Measure]:
-    """List the measures of agreement; none without an agreement."""
+def measures(consensus: Consensus, agreement: Agreement | None) -> list[tuple[str, str, str]]:
+    """List the measures of agreement by name, with how to read them; none without an agreement."""
     if agreement is None:
         return []
     unit = "item" if consensus.crowd.is_classification else "token"
     pairs = plural(agreement.n_pairs, "pair")
+    fleiss = f"On the same scale, with every {unit} counting alike; usually close to α."
+    cohen = f"On the same scale, two workers at a time: the mean over {pairs} who share {unit}s."
+    spans = agreement.pairwise_span_f1
+    outside = "" if spans is None else ": high already where most tokens lie outside spans"
+    equal = f"How often two labels of one {unit} are the same, chance included{outside}."
     rows = [
         ("Krippendorff’s α", number(agreement.alpha), ALPHA_MEANING),
-        (
-            "Fleiss’ κ",
-            number(agreement.fleiss_kappa),
-            f"On the same scale, with every {unit} counting alike; usually close to α.",
-        ),
-        (
-            "Cohen’s κ",
-            number(agreement.cohen_kappa),
-            f"On the same scale, two workers at a time: the mean over {pairs} who share {unit}s.",
-        ),
-        (
-            "Equal labels",
-            share(agreement.observed),
-            _equal_meaning(unit, plain=agreement.pairwise_span_f1 is None),
-        ),
+        ("Fleiss’ κ", number(agreement.fleiss_kappa), fleiss),
+        ("Cohen’s κ", number(agreement.cohen_kappa), cohen),
+        ("Equal labels", share(agreement.observed), equal),
     ]
-    if agreement.pairwise_span_f1 is not None:
+    if spans is not None:
         meaning = "How far two workers mark exactly the same spans; the mean over their pairs."
-        rows.append(("Span F1 of pairs", share(agreement.pairwise_span_f1), meaning))
-    return [Measure(*row) for row in rows]
-
-
-def _equal_meaning(unit: str, *, plain: bool) -> str:
-    outside = "" if plain else ": high already where most tokens lie outside spans"
-    return f"How often two labels of one {unit} are the same, chance included{outside}."
+        rows.append(("Span F1 of pairs", share(spans), meaning))
+    return rows
 
 
 def workers_lead(table: WorkerTable) -> tuple[str, tuple[str, ...], str]:
@@ -416,7 +395,8 @@ def calibration_picture(
         "cross_entropy": f"{token_cross_entropy(consensus):.3f}",
         "unit": "item" if consensus.crowd.is_classification else "token",
         "noun": NOUNS[last] + "s",
-        "bins": [_bin(compared[last], i) for i in np.flatnonzero(compared[last].counts).tolist()],
+        "shown": compared[last],
+        "bins": np.flatnonzero(compared[last].counts).tolist(),
     }
 
 
@@ -447,15 +427,7 @@ def confusion_pictures(consensus: Consensus, workers: list[str]) -> dict[str, An
         **picture(figure, "Confusions of all workers", _describe(whole.fold(MAX_LABELS))),
         "small": small,
         "n_merged": whole.fold(MAX_LABELS).n_merged,
-        "mistakes": [
-            {
-                "truth": shorten(one.truth),
-                "given": shorten(one.given),
-                "share": percent(one.share),
-                "count": count(round(one.count)),
-            }
-            for one in mistakes(whole)
-        ],
+        "mistakes": mistakes(whole),
     }
 
 
@@ -478,17 +450,6 @@ def _verdict(name: str, shown: Reliability) -> str:
         f"{share(shown.mean_confidence)}, on the whole {verdict}; "
         f"expected calibration error {share(shown.ece)}."
     )
-
-
-def _bin(shown: Reliability, i: int) -> dict[str, str]:
-    low, high = 100 * shown.edges[i], 100 * shown.edges[i + 1]
-    return {
-        "range": f"{low:.0f}–{high:.0f}\u00a0%",
-        "n": count(int(shown.counts[i])),
-        "confidence": percent(float(shown.confidence[i])),
-        "right": percent(float(shown.right[i])),
-        "interval": f"{100 * shown.low[i]:.0f}–{100 * shown.high[i]:.0f}",
-    }
 
 
 def _describe(found: Confusions) -> str:

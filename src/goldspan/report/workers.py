@@ -32,6 +32,7 @@ from goldspan.report.drawing import (
     legend,
     new_figure,
     percent_ticks,
+    short_count,
     write,
 )
 from goldspan.report.wording import plural, share, shorten
@@ -135,7 +136,7 @@ def _histogram(ax: Axes, shown: Reliability) -> None:
     ax.set_yscale("symlog", linthresh=1.0)
     powers = 10.0 ** np.arange(0, np.floor(np.log10(top)) + 1)
     kept = [0.0, *powers[:: max(1, -(-len(powers) // 3))]]
-    ax.set_yticks(kept, ["", *map(_short, kept[1:])], minor=False)
+    ax.set_yticks(kept, ["", *map(short_count, kept[1:])], minor=False)
     ax.minorticks_off()
     ax.set_ylim(0, 1.6 * top)
     width = np.diff(shown.edges)
@@ -143,10 +144,6 @@ def _histogram(ax: Axes, shown: Reliability) -> None:
     ax.bar(shown.edges[:-1], shown.counts, width, align="edge", **look)
     ax.set_xticks(np.linspace(0, 1, 6), [f"{n}" for n in range(0, 101, 20)])
     below(ax, "confidence, %   (bars: how many)")
-
-
-def _short(value: float) -> str:
-    return f"{value / 1000:g}k" if value >= 1000 else f"{value:g}"
 
 
 # --------------------------------------------------------------------------------------------------
