@@ -7,6 +7,7 @@ import math
 import sqlite3
 from dataclasses import replace
 from threading import Event, Thread
+from types import SimpleNamespace
 
 import httpx2
 import pytest
@@ -44,14 +45,15 @@ def server():
         yield one
 
 
-def opened(server, cache=None, *, codec=NAMES, task=None, **options):
-    """Return a model at the server; it may send texts."""
+def opened(server, cache=None, *, codec=NAMES, task=None, reply=None, **options):
+    """Return a model at the server, or one that `reply` answers; it may send texts."""
     given = {
         "kind": "llm", "id": "m", "base_url": server.url, "model": "small", "prices": PRICES,
         **ONE, **options,
     }  # fmt: skip
     task = task or AnnotationTask(codec, "Mark the names.", cache=cache, send_text=True)
-    return LanguageModel(read_worker(given), task, first_wait=0.01)
+    client = httpx2.Client(transport=httpx2.MockTransport(reply)) if reply else None
+    return LanguageModel(read_worker(given), task, client, first_wait=0.01)
 
 
 def asked(server, items=ITEMS, cache=None, **options):
@@ -68,16 +70,6 @@ RIGHT = [["O", "B-PER", "I-PER", "O"], ["O", "O"], ["O", "O", "B-PER"]]
 
 
 # What is sent, and when.
-
-
-def test_what_is_stored_is_answered_without_sending_anything(server, tmp_path):
-    first = asked(server, cache=tmp_path)
-    task = AnnotationTask(NAMES, "Mark the names.", cache=tmp_path)
-    with opened(server, task=task) as model:
-        assert list(model.label(ITEMS)) == first
-        with pytest.raises(InputError, match="nothing was sent"):
-            list(model.label([*ITEMS, PoolItem("new", ("new",))]))
-    assert len(server.calls) == 3
 
 
 @pytest.mark.parametrize("form", ["tokens", "quotes"])
@@ -318,24 +310,22 @@ def test_an_item_that_the_endpoint_does_not_take_is_missing():
     assert tags(answers)[1:] == RIGHT[1:]
 
 
-@pytest.mark.parametrize("fault", ["fence", "thoughts"])
-def test_what_models_put_around_the_reply_is_passed_over(fault):
-    with ModelServer(said, [fault]).running() as server:
-        assert tags(asked(server, schema="none")) == RIGHT
-        assert "response_format" not in server.calls[0]
-
-
-def test_what_is_not_in_the_text_is_listed_and_the_rest_counts():
-    with ModelServer(said, ["hallucinated"]).running() as server:
-        (answer,) = asked(server, ITEMS[:1])
-    assert answer.labels(NAMES, 4) == RIGHT[0]
-    assert answer.unplaced == ("PER 'Zaphod Beeblebrox' is not in the text",)
-
-
-def test_the_order_of_spans_does_not_matter():
+@pytest.mark.parametrize(
+    ("fault", "unplaced"),
+    [
+        ("fence", ()),
+        ("thoughts", ()),
+        ("reordered", ()),  # the order of spans does not matter
+        ("hallucinated", ("PER 'Zaphod Beeblebrox' is not in the text",)),
+    ],
+)
+def test_what_models_put_around_the_reply_is_passed_over_and_the_rest_counts(fault, unplaced):
     item = PoolItem("1", ("Ann", "saw", "Bob"))
-    with ModelServer(said, ["reordered"]).running() as server:
-        assert tags(asked(server, [item]), [item]) == [["B-PER", "O", "B-PER"]]
+    with ModelServer(said, [fault]).running() as server:
+        (answer,) = asked(server, [item], schema="none")
+        assert answer.labels(NAMES, 3) == ["B-PER", "O", "B-PER"]
+        assert answer.unplaced == unplaced
+        assert "response_format" not in server.calls[0]
 
 
 # Money.
@@ -367,12 +357,16 @@ def test_a_reply_without_usage_counts_with_the_most_that_it_can_have_used():
 
 def test_what_is_stored_costs_nothing_more_and_is_the_same(server, tmp_path):
     first = asked(server, cache=tmp_path)
-    with opened(server, tmp_path) as model:
-        estimate = model.estimate([*ITEMS, PoolItem("new", ("new",))])
+    new = PoolItem("new", ("new",))
+    # By somebody who may send nothing.
+    with opened(server, task=AnnotationTask(NAMES, "Mark the names.", cache=tmp_path)) as model:
+        estimate = model.estimate([*ITEMS, new])
         again = list(model.label(ITEMS))
+        with pytest.raises(InputError, match="nothing was sent"):
+            list(model.label([*ITEMS, new]))
     assert (estimate.answers, estimate.cached) == (4, 3)
     with opened(server) as other:
-        assert estimate.most_micro == other.most(PoolItem("new", ("new",)))
+        assert estimate.most_micro == other.most(new)
         assert all(other.most(item) >= a.cost for item, a in zip(ITEMS, first, strict=True))
     assert again == first
     assert [answer.repeated for answer in again] == [True] * 3
@@ -402,11 +396,15 @@ def test_the_same_text_is_paid_once(server):
     assert len({str(answer.spans) for answer in answers}) == 1
 
 
-def test_missing_answers_can_be_asked_for_again(tmp_path):
+def test_missing_answers_can_be_asked_for_again_and_are_in_the_estimate(tmp_path):
     with ModelServer(said, ["prose"]).running() as server, opened(
         server, tmp_path, attempts=1
     ) as model:  # fmt: skip
         assert [bool(answer.missing) for answer in model.label(ITEMS)] == [True, False, False]
+        assert model.estimate(ITEMS[:1]).most_micro == 0
+        again = model.estimate(ITEMS, retry_missing=True)
+        assert again.cached == 2
+        assert again.most_micro == model.most(ITEMS[0]) > 0
         assert model.forget_missing(ITEMS) == 1
         assert tags(model.label(ITEMS)) == RIGHT
         assert len(server.bills) == 4
@@ -449,19 +447,18 @@ def test_logarithms_of_probabilities_make_a_soft_answer(server):
     assert answer.labels(NAMES, 4) == RIGHT[0]  # it decided for it
 
 
-def test_probabilities_of_a_label_are_spread_over_all_labels():
-    def sure(text, alternatives):
-        shares = [{"token": t, "logprob": math.log(p)} for t, p in alternatives]
-        return {"token": text, "logprob": shares[0]["logprob"], "top_logprobs": shares}
+def ways(text, shares):
+    """Return a token with the probabilities of those that could stand in its place."""
+    given = [{"token": t, "logprob": math.log(p)} for t, p in shares.items()]
+    return {"token": text, "logprob": math.log(shares[text]), "top_logprobs": given}
 
+
+def test_probabilities_of_a_label_are_spread_over_all_labels():
     prompt = Prompt(AnnotationTask(Codec.from_types(["neg", "neu", "pos"], "PLAIN")))
     item = PoolItem("1", ("x",))
     head = f'{{"item": "{code_of(item)}", "label": "'
-    tokens = [
-        sure(head, [(head, 1.0)]),
-        sure("pos", [("pos", 0.7), ("neg", 0.2), ("ne", 0.05), ("x", 0.05)]),
-        sure('"}', [('"}', 1.0)]),
-    ]
+    shares = {"pos": 0.7, "neg": 0.2, "ne": 0.05, "x": 0.05}
+    tokens = [ways(head, {head: 1.0}), ways("pos", shares), ways('"}', {'"}': 1.0})]
     found = prompt.read(head + 'pos"}', item, tokens).classes
     # "ne" could be either, and "x" is no label: 0.1 is spread over the labels that were not given
     assert found == {"neg": 0.25, "neu": 0.05, "pos": 0.7}
@@ -514,13 +511,9 @@ def test_whatever_comes_back_is_an_answer_or_is_missing(body, form):
     def reply(_):
         return httpx2.Response(200, content=content)
 
-    entry = read_worker({
-        "kind": "llm", "base_url": "http://x/v1", "model": "m", "prices": PRICES, "form": form,
-        "logprobs": True, "attempts": 1, "concurrency": 1,
-    })  # fmt: skip
-    client = httpx2.Client(transport=httpx2.MockTransport(reply))
-    task = AnnotationTask(NAMES, send_text=True)
-    with LanguageModel(entry, task, client) as one:
+    with opened(
+        SimpleNamespace(url="http://x/v1"), reply=reply, form=form, logprobs=True, attempts=1
+    ) as one:
         most = one.estimate([ITEM]).most_micro
         (answer,) = one.label([ITEM])
         (again,) = one.label([ITEM])
@@ -666,16 +659,6 @@ def test_the_same_text_is_billed_per_answer_as_it_was_estimated(server):
         assert estimate.cached == 1
 
 
-def test_items_that_are_asked_about_again_are_in_the_estimate(tmp_path):
-    with ModelServer(said, ["prose"] * 2).running() as server, opened(server, tmp_path) as model:
-        (answer,) = model.label(ITEMS[:1])
-        assert answer.missing
-        assert model.estimate(ITEMS[:1]).most_micro == 0
-        again = model.estimate(ITEMS[:1], retry_missing=True)
-        assert again.cached == 0
-        assert again.most_micro == model.most(ITEMS[0]) > 0
-
-
 def test_replies_that_are_paid_in_vain_end_it_after_some_items(tmp_path):
     many = [PoolItem(str(n), ("x", str(n))) for n in range(40)]
     with ModelServer(said, ["prose"] * 200).running() as server:
@@ -697,9 +680,7 @@ def test_a_reply_that_is_asked_for_again_is_drawn_anew():
 
 @pytest.mark.parametrize("ending", ["", "/", "/chat/completions", "/chat/completions/"])
 def test_the_address_may_end_as_people_copy_it(server, ending):
-    entry = {"kind": "llm", "base_url": server.url + ending, "model": "small", **ONE}
-    task = AnnotationTask(NAMES, send_text=True)
-    with LanguageModel(read_worker(entry), task) as model:
+    with opened(server, base_url=server.url + ending) as model:
         assert model._endpoint.url == f"{server.url}/chat/completions"
 
 
@@ -710,12 +691,7 @@ def test_what_could_not_be_sent_is_not_paid(server, error):
     def fail(_request):
         raise error
 
-    entry = {
-        "kind": "llm", "base_url": server.url, "model": "m", "prices": PRICES, **ONE, "tries": 1,
-    }  # fmt: skip
-    client = httpx2.Client(transport=httpx2.MockTransport(fail))
-    task = AnnotationTask(NAMES, send_text=True)
-    with LanguageModel(read_worker(entry), task, client, first_wait=0.0) as model:
+    with opened(server, reply=fail, tries=1) as model:
         (answer,) = model.label(ITEMS[:1])
     assert answer.missing.startswith("not served")
     assert (answer.cost, answer.usage.calls) == (0, 0)
@@ -728,10 +704,7 @@ def test_a_redirection_is_explained_without_what_may_be_secret(server):
         sent.append(request)
         return httpx2.Response(301, headers={"location": "https://me:pw@other.org/x?key=sk-1"})
 
-    entry = {"kind": "llm", "base_url": server.url, "model": "m", **ONE}
-    client = httpx2.Client(transport=httpx2.MockTransport(redirect))
-    task = AnnotationTask(NAMES, send_text=True)
-    with LanguageModel(read_worker(entry), task, client) as model:
+    with opened(server, reply=redirect) as model:
         (answer,) = model.label(ITEMS[:1])
     assert "it redirects to https://other.org, which is not followed" in answer.missing
     assert len(sent) == 1
@@ -801,27 +774,16 @@ WAYS = {  # what follows what, with its probability: a model that writes one of 
 FOUR = ["negative", "neutral", "none", "positive"]
 
 
-@pytest.mark.parametrize(
-    ("written", "expected"),
-    [
-        # "ne" then "utral" or "gative"; "neg" is "negative", "p" is "positive".
-        (["ne", "utral"], {"negative": 0.325, "neutral": 0.375, "none": 0.1, "positive": 0.2}),
-        (["ne", "gative"], {"negative": 0.325, "neutral": 0.375, "none": 0.1, "positive": 0.2}),
-    ],
-)
+@pytest.mark.parametrize("written", [["ne", "utral"], ["ne", "gative"]])
 @pytest.mark.parametrize("thoughts", ["", '<think>"label": "none"</think>'])
-def test_probabilities_of_labels_that_begin_alike_are_those_of_the_model(
-    written, expected, thoughts
-):
-    def token(text, shares):
-        given = [{"token": t, "logprob": math.log(p)} for t, p in shares.items()]
-        return {"token": text, "logprob": math.log(shares[text]), "top_logprobs": given}
-
+def test_probabilities_of_labels_that_begin_alike_are_those_of_the_model(written, thoughts):
+    # "ne" then "utral" or "gative"; "neg" is "negative", "p" is "positive".
+    expected = {"negative": 0.325, "neutral": 0.375, "none": 0.1, "positive": 0.2}
     item = PoolItem("1", ("x",))
     prompt = Prompt(AnnotationTask(Codec.from_types(FOUR, "PLAIN")))
     head = f'{thoughts}{{"item": "{code_of(item)}", "label": "'
-    tokens = [token(head, {head: 1.0}), token(written[0], WAYS[""])]
-    tokens += [token(written[1], WAYS[written[0]]), token('"}', {'"}': 1.0})]
+    tokens = [ways(head, {head: 1.0}), ways(written[0], WAYS[""])]
+    tokens += [ways(written[1], WAYS[written[0]]), ways('"}', {'"}': 1.0})]
     found = prompt.read(head + "".join(written) + '"}', item, tokens).classes
     assert found == pytest.approx(expected, abs=2e-6)
 

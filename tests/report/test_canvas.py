@@ -10,7 +10,7 @@ import matplotlib as mpl
 import pytest
 from matplotlib.figure import Figure
 
-from goldspan.errors import InputError, MissingExtraError, UnknownNameError
+from goldspan.errors import InputError, UnknownNameError
 from goldspan.report import agreement_figure, save_figure
 from goldspan.report.drawing import bare, inline_svg, new_figure, write
 
@@ -106,15 +106,6 @@ def test_pyplot_is_never_loaded(root, tmp_path):
     )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert run.stdout.strip() == "False"
-
-
-def test_missing_matplotlib_is_named_with_the_install_line(crowd, agreement, monkeypatch):
-    for name in ("matplotlib", "matplotlib.figure"):
-        monkeypatch.setitem(sys.modules, name, None)
-    with pytest.raises(
-        MissingExtraError, match=r"a picture needs matplotlib.*pip install .*\[report\]"
-    ):
-        agreement_figure(crowd, agreement)
 
 
 def test_an_inline_picture_escapes_its_words_and_names_no_place(figure, page):

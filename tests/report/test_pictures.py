@@ -55,28 +55,6 @@ def test_the_spammer_is_told_and_accuracy_has_its_interval(report, page, model):
     assert f"{row['information']:.3f}" in found.row("ana")
 
 
-def test_every_picture_has_words_and_no_id_stands_twice(report, page):
-    found = page(report)
-    pictures = found.all("svg")
-    assert len(pictures) == 5
-    assert all(attrs["role"] == "img" and len(attrs["aria-label"]) > 40 for attrs in pictures)
-    ids = [attrs["id"] for _, attrs in found.elements if "id" in attrs]
-    assert len(ids) == len(set(ids))
-
-
-def test_pictures_take_the_colours_of_the_page(report):
-    import re
-
-    for part in report.split("<svg")[1:]:
-        assert re.findall(r"#[0-9a-fA-F]{6}\b", part[: part.index("</svg>")]) == []
-
-
-def test_the_page_still_needs_no_network_and_no_script(report, page):
-    tags = {tag for tag, _ in page(report).elements}
-    assert not {"script", "link", "iframe", "object", "img", "image"} & tags
-    assert not any(word in report for word in ("http:", "https:", "@import", "src=", "data:"))
-
-
 def test_the_same_arguments_give_the_same_bytes(model, crowd, agreement, tmp_path):
     paths = [tmp_path / "a.html", tmp_path / "b.html"]
     for path in paths:

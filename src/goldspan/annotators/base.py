@@ -383,8 +383,9 @@ KEYS = ("id", "kind", "family", "limit", "prices", "probe")
 
 
 def priced(annotator: Annotator, item: PoolItem, answer: ItemAnswer) -> ItemAnswer:
-    """Return an answer with its cost; nothing is paid where there is none."""
-    cost = annotator.entry.tariff.cost(len(item.tokens), answered=not answer.missing)
+    """Return an answer with its cost; where there is none what a model used is paid."""
+    tariff = annotator.entry.tariff
+    cost = tariff.cost(len(item.tokens), answer.usage, answered=not answer.missing)
     return replace(answer, cost=cost)
 
 

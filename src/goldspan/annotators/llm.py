@@ -22,6 +22,7 @@ from goldspan.annotators.base import (
     SoftSpan,
     Usage,
     WorkerEntry,
+    priced,
     written,
 )
 from goldspan.annotators.endpoint import (
@@ -443,19 +444,13 @@ class LanguageModel(Annotator):
                 if refused:
                     used = Usage() if is_twin else self._used(key)
                     missing = ItemAnswer(item.id, missing=refused, usage=used)
-                    missing = replace(missing, cost=self._cost(item, missing))
-                    return _Asked(missing, is_served=False)
+                    return _Asked(priced(self, item, missing), is_served=False)
                 answer = self._answer(item, key, is_new=is_new)
         except StoppedError:
             return _Asked(ItemAnswer(item.id, missing="stopped"))
         if is_twin:
             answer = replace(answer, usage=Usage(), repeated=True)
-        answer = replace(answer, cost=self._cost(item, answer))
-        return _Asked(answer, is_served=True if is_new else None)
-
-    def _cost(self, item: PoolItem, answer: ItemAnswer) -> int:
-        n_tokens = len(item.tokens)
-        return self.entry.tariff.cost(n_tokens, answer.usage, answered=not answer.missing)
+        return _Asked(priced(self, item, answer), is_served=True if is_new else None)
 
     def _sampled(self, item: PoolItem, key: str, sample: int, stop: Event) -> bool:
         """See to it that a sample is there, or as good as it gets; whether something was sent."""
