@@ -127,10 +127,6 @@ def test_question_marks_are_unknown_tags():
     assert tags("x ?\ny O\n") == [[None, "O"]]
 
 
-def test_labels_are_renamed():
-    assert tags("x B-person\n", labels={"person": "PER"}) == [["B-PER"]]
-
-
 def test_the_encoding_is_seen():
     assert read("x I-X\ny I-X\n\nz I-X\n").tagset.encoding == "IOB"
     assert read("x S-X\ny O\n").tagset.encoding == "IOBES"

@@ -135,15 +135,6 @@ def test_worker_columns_can_be_named_and_come_in_that_order():
     assert crowd.answers_of("1") == {"C": ["B-X"], "A": ["O"]}
 
 
-def test_a_worker_who_is_named_twice_is_read_once():
-    data = table("token gold A B", "x O O B-X")
-    assert read(data, workers=["A", "A"]).worker_ids.to_pylist() == ["A"]
-    lists = b'{"tokens": ["a", "b"], "A": ["O", "B-X"], "B": ["O", "O"]}'
-    crowd = goldspan.read_crowd(lists, workers=["A", "A"])
-    assert crowd.answers_of("1") == {"A": ["O", "B-X"]}
-    assert crowd.import_report.notes == ()
-
-
 def test_a_worker_column_without_any_label_is_kept_and_said():
     crowd = read(table("token A B", "x O ?", "y O ?"))
     assert crowd.worker_ids.to_pylist() == ["A", "B"]

@@ -384,24 +384,14 @@ class _CharacterAlignment:
 
     def overlaps(self) -> dict[tuple[int, int], int]:
         """Count the characters that a token and a line share, by (token, line), rising."""
-        if self.equal:
-            return self._overlaps_of_equal()
         token_of, line_of = _owners(self.in_token), _owners(self.in_line)
+        if self.equal:
+            return Counter(zip(token_of, line_of, strict=True))
         blocks = match([*map(_fold, self.tokens)], [*map(_fold, self.lines)])
         pairs = ((token_of[b.i + n], line_of[b.j + n]) for b in blocks for n in range(b.size))
         shared = sorted(Counter(pairs).items())
         # A letter or two in common is chance: more than half of the shorter one is wanted.
         return {(i, j): n for (i, j), n in shared if 2 * n > min(self.in_token[i], self.in_line[j])}
-
-    def _overlaps_of_equal(self) -> dict[tuple[int, int], int]:
-        """Cut the common text at the ends of tokens and of lines: every piece is one overlap."""
-        token_ends, line_ends = np.cumsum(self.in_token), np.cumsum(self.in_line)
-        ends = np.union1d(token_ends, line_ends).astype(np.int64)
-        ends = ends[ends > 0]
-        starts = np.concatenate([np.zeros(1, np.int64), ends])[: len(ends)]
-        token = np.searchsorted(token_ends, starts, side="right").tolist()
-        line = np.searchsorted(line_ends, starts, side="right").tolist()
-        return dict(zip(zip(token, line, strict=True), (ends - starts).tolist(), strict=True))
 
 
 def _owners(sizes: Iterable[int]) -> list[int]:

@@ -252,10 +252,6 @@ class CrowdBuilder:
         """Return the id of an item that was added."""
         return self._items[item].id
 
-    def tokens_of(self, item: int) -> list[str]:
-        """Return the tokens of an item that was added."""
-        return list(self._items[item].tokens)
-
     def add_worker(self, worker: str) -> int:
         """Name a worker, who may turn out to have no answer, and give the index."""
         return self._workers.setdefault(worker, len(self._workers))

@@ -213,7 +213,7 @@ def read_table(
     """Read a table that comes as an object; `source` is its name in messages."""
     if format is not None and format not in of_kind("table"):
         _reject_format(format, type(frame).__name__)
-    if _is_dataset(frame):
+    if hasattr(type(frame), "column_names") and hasattr(type(frame), "features"):
         frame = _dataset_table(frame)
         if format is None and (ours := _of_ours(frame, "<Dataset>", options)):
             return ours
@@ -251,11 +251,6 @@ def guess_table(schema: Mapping[str, pa.DataType | None], options: ReadOptions) 
     if is_span_table(header, options.columns):
         return "span-table"
     return "long"
-
-
-def _is_dataset(frame: Any) -> bool:
-    kind = type(frame)
-    return hasattr(kind, "column_names") and hasattr(kind, "features")
 
 
 def _dataset_table(dataset: Any) -> pa.Table:

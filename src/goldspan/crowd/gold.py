@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise, zip_longest
 from typing import Any
 
@@ -90,8 +90,10 @@ def check_items(crowd: Crowd, known: Mapping[str, Any], name: str) -> int:
     """Return how many of the crowd's items are named."""
     hit = sum(key in known for key in crowd.item_ids.to_pylist())
     if not hit:
-        first = next(iter(known), "")
-        raise InputError(f"{name}: none of its {len(known)} items is in the crowd ({first!r})")
+        message = (
+            f"none of its {len(known)} items is in the crowd (first: {next(iter(known), '')!r})"
+        )
+        raise FormatError([Fault(message, file=name, kind="gold")])
     return hit
 
 
@@ -115,18 +117,13 @@ def _is_table(source: Source) -> bool:
     return not source.text.value.lstrip().startswith(("{", "["))
 
 
-@dataclass(frozen=True)
-class _Columns:
-    """A table of single labels: its columns by name, and the line of every row."""
-
-    columns: dict[str, list[str]]
-    lines: list[int]
+_Columns = tuple[dict[str, list[str]], list[int]]
+"""A table of single labels: its columns by name, and the line of every row."""
 
 
 def _read_columns(source: Source, options: ReadOptions) -> _Columns:
     grid = read_grid(source, options.delimiter)
-    columns = {name: grid.column(name).to_pylist() for name in grid.header}
-    return _Columns(columns, grid.line.tolist())
+    return {name: grid.column(name).to_pylist() for name in grid.header}, grid.line.tolist()
 
 
 def _frame_columns(frame: Any, options: ReadOptions) -> _Columns:
@@ -136,11 +133,11 @@ def _frame_columns(frame: Any, options: ReadOptions) -> _Columns:
         name: as_strings(table.column(name), name, "<DataFrame>").to_pylist()
         for name in table.column_names
     }
-    return _Columns(columns, list(range(1, len(table) + 1)))
+    return columns, list(range(1, len(table) + 1))
 
 
 def _from_columns(crowd: Crowd, table: _Columns, name: str, options: ReadOptions) -> Crowd:
-    columns = table.columns
+    columns, lines = table
     lower = {column.lower(): column for column in reversed(list(columns))}
 
     def find(role: str, usual: tuple[str, ...]) -> str | None:
@@ -156,22 +153,16 @@ def _from_columns(crowd: Crowd, table: _Columns, name: str, options: ReadOptions
     known: dict[str, str] = {}
     at: dict[str, int] = {}
     faults = []
-    for key, value, line in zip(columns[item], columns[label], table.lines, strict=True):
+    for key, value, line in zip(columns[item], columns[label], lines, strict=True):
         if known.setdefault(key, value) != value:
             message = f"gold {value!r} where an earlier row has {known[key]!r}"
             faults.append(Fault(message, name, line, key, kind="contradictory-gold"))
         at.setdefault(key, line)
     if faults:
         raise FormatError(faults)
-    ids = crowd.item_ids.to_pylist()
-    hit = sum(key in known for key in ids)
-    if not hit:
-        message = (
-            f"none of its {len(known)} items is in the crowd (first: {next(iter(known), '')!r})"
-        )
-        raise FormatError([Fault(message, file=name, kind="gold")])
-    lines = [at.get(key, 0) for key in ids]
-    found = with_gold_labels(crowd, [known.get(key) for key in ids], options, name, lines)
+    hit, ids = check_items(crowd, known, name), crowd.item_ids.to_pylist()
+    places = [at.get(key, 0) for key in ids]
+    found = with_gold_labels(crowd, [known.get(key) for key in ids], options, name, places)
     return _noted(found, f"gold for {hit} of {len(ids)} items; {len(known) - hit} others in {name}")
 
 
@@ -267,7 +258,9 @@ def split_tokens(crowd: Crowd, points: dict[int, list[int]]) -> Crowd:
     """Cut tokens of some items at places of their texts."""
     if not points or crowd.token_start is None:
         return crowd
-    crowd = recode(crowd, _complete(crowd.tagset))
+    full = Codec.from_types(crowd.tagset.types, crowd.tagset.encoding)
+    if set(crowd.tagset.tags) <= set(full.tags):
+        crowd = recode(crowd, full)
     assert crowd.token_start is not None
     starts = crowd.token_start.tolist()
     words = crowd.tokens.flatten().to_pylist()
@@ -307,12 +300,6 @@ def _points(crowd: Crowd, n: int) -> set[int]:
     starts = crowd.token_start[first:last].tolist()
     ends = (a + len(word) for a, word in zip(starts, crowd.tokens_list[n], strict=True))
     return {*starts, *ends}
-
-
-def _complete(codec: Codec) -> Codec:
-    """Return all tags of the types of a tag set."""
-    full = Codec.from_types(codec.types, codec.encoding)
-    return full if set(codec.tags) <= set(full.tags) else codec
 
 
 def _spread(

@@ -1,7 +1,4 @@
-"""Inter-annotator agreement, of pairs of workers, chance-corrected, on tokens and on spans; scores.
-
-A score compares two sides, such as predictions and the truth, whatever they are given as.
-"""
+"""Agreement of workers, on tokens and on spans; scores of one side against another."""
 
 from __future__ import annotations
 
@@ -37,11 +34,8 @@ class Pairs(NamedTuple):
 
 
 def token_pairs(crowd: Crowd) -> tuple[Pairs, NDArray[np.float64]]:
-    """Compare the labels of every two workers on the tokens that both labelled.
-
-    Returns:
-        The pairs, and which share of labels is equal by chance, float64 [n_pairs].
-    """
+    """Compare the labels of every two workers on the tokens that both labelled."""
+    # The pairs, and which share of labels is equal by chance, float64 [n_pairs]
     codes = crowd.latest.codes
     given = np.flatnonzero(codes >= 0)
     order = given[np.lexsort((crowd.worker_of[given], crowd.token_of[given]))]

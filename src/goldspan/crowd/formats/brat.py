@@ -57,11 +57,8 @@ def text_bound(
 def counted_text(
     file: Source, offsets: str, spans: Sequence[CharSpan]
 ) -> tuple[str, Sequence[int]]:
-    """Return the text that offsets count, and where each of its characters is in the text as read.
-
-    Reading takes away a byte order mark and carriage returns; brat counts them. Of the two texts
-    the one is right in which more of the spans cover what they say.
-    """
+    """Return the text that offsets count, and where its characters are in the text as read."""
+    # brat counts a byte order mark and carriage returns: where more spans cover what they say
     text = file.text.value
     raw = file.data.decode(file.text.encoding)
     if raw != text:

@@ -86,11 +86,7 @@ def _cut_into(text: str, bounds: list[tuple[int, int]], *, is_given: bool) -> Cu
 
 
 def cut_at(cut: Cut, places: Iterable[tuple[int, int]]) -> Cut:
-    """Cut a text also where spans begin and end.
-
-    Characters that belong to no token, such as a zero-width space, become tokens where a span
-    begins or ends with them. The text has to be known.
-    """
+    """Cut a text, which has to be known, also where spans begin and end."""
     text = cut.text or ""
     listed = set(places)
     firsts, lasts = {a for a, _ in listed}, {b for _, b in listed}

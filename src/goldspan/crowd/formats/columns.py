@@ -99,7 +99,7 @@ def _check_words(data: bytes, allowance: Allowance) -> None:
     words = {n: one.path for n, one in enumerate(columns) if one.physical_type == "BYTE_ARRAY"}
     least = most = 0
     for name in names:
-        own = {n: path for n, path in words.items() if _top(path, name)}
+        own = {n: path for n, path in words.items() if f"{path}.".startswith(f"{name}.")}
         if not own:
             continue
         try:
@@ -135,10 +135,6 @@ def _longest(values: Any) -> int:
         return 0
     lengths = pc.binary_length(values.dictionary.cast(pa.large_binary()))
     return int(pc.max(lengths).as_py() or 0)
-
-
-def _top(path: str, name: str) -> bool:
-    return path == name or path.startswith(f"{name}.")
 
 
 def _n_bytes(values: Any) -> int:
@@ -198,10 +194,8 @@ def numbered(values: Any, column: str, name: str) -> pa.DictionaryArray:
 
 
 def _renumbered(values: pa.DictionaryArray, column: str, name: str) -> pa.DictionaryArray:
-    """Number the categories that occur, each string of them once, in the order in which they come.
-
-    No value is "", and a string may be a category more than once.
-    """
+    """Number the categories that occur, each string once, in the order in which they come."""
+    # No value is "", and a string may be a category more than once
     found = values.indices.dictionary_encode("encode")
     words = as_strings(values.dictionary.take(found.dictionary), column, name).dictionary_encode()
     return pa.DictionaryArray.from_arrays(words.indices.take(found.indices), words.dictionary)

@@ -569,13 +569,11 @@ def _extras(
     rows: Rows, which: NDArray[np.int64] | NDArray[np.bool_]
 ) -> dict[str, NDArray[np.int64]]:
     names = [name for name in ANSWER_COLUMNS if name in rows.columns]
-    if "guideline" in names and not _holds_versions(rows.columns["guideline"]):
-        names.remove("guideline")  # a text column of another tool
+    if "guideline" in names:
+        is_number = pc.match_substring_regex(rows.columns["guideline"], r"^\s*-?\d{0,18}\s*$")
+        if not pc.all(is_number).as_py():
+            names.remove("guideline")  # a text column of another tool
     return {name: integers(rows, name)[which] for name in names}
-
-
-def _holds_versions(cells: pa.Array) -> bool:
-    return bool(pc.all(pc.match_substring_regex(cells, r"^\s*-?\d{0,18}\s*$")).as_py())
 
 
 def _texts(table: Table) -> tuple[pa.Array | None, tuple[str, ...]]:

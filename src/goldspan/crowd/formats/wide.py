@@ -309,20 +309,14 @@ def _item_ids(
 
 
 def _check_unique(grid: Grid, ids: pa.Array, starts: NDArray[np.int64]) -> None:
-    codes = ids.dictionary_encode().indices.to_numpy()
-    first = np.full(len(ids), -1, np.int64)
-    if codes.max(initial=-1) + 1 == len(ids):
-        return
+    first: dict[str, int] = {}
     faults = []
-    for n, code in enumerate(codes.tolist()):
-        if first[code] < 0:
-            first[code] = n
-            continue
-        line = int(grid.line[starts[first[code]]])
-        message = f"the item id appears twice (first in line {line}): ids must be unique"
-        place = {"file": grid.name, "line": int(grid.line[starts[n]]), "item": ids[n].as_py()}
-        faults.append(Fault(message, kind="duplicate-item", **place))
-    raise FormatError(faults)
+    for name, line in zip(ids.to_pylist(), grid.line[starts].tolist(), strict=True):
+        if (before := first.setdefault(name, line)) != line:
+            message = f"the item id appears twice (first in line {before}): ids must be unique"
+            faults.append(Fault(message, grid.name, line, name, kind="duplicate-item"))
+    if faults:
+        raise FormatError(faults)
 
 
 def _labels(
