@@ -529,7 +529,8 @@ def _made(pool: Any) -> Pool:
     if hasattr(pool, "tocsr"):
         rows = pool.tocsr()
         return Pool(_numbers(rows.shape[0]), matrix=rows, given=rows)
-    if isinstance(pool, str | bytes | Mapping) or not _is_frame(pool):
+    is_frame = hasattr(pool, "columns") or hasattr(pool, "column_names")
+    if isinstance(pool, str | bytes | Mapping) or not is_frame:
         return _of_items(pool)
     return _of_frame(pool)
 
@@ -561,7 +562,12 @@ def _of_text(
             made = [joined(item) for item in items]
             given, found = [one for one, _ in made], [where for _, where in made]
         else:
-            found = [_located(name, *one) for *one, name in zip(given, items, ids, strict=True)]
+            found = []
+            for name, sentence, item in zip(ids, given, items, strict=True):
+                try:
+                    found.append(starts_in(sentence, item))
+                except InputError as error:
+                    raise InputError(f"item {name}: {error}") from None
         places = np.fromiter(chain.from_iterable(found), np.int32)
     if not isinstance(given, OnDemand):
         given = OnDemand.strings(pa.array(given, pa.large_string()))
@@ -586,22 +592,19 @@ def placed(
     """Return a text that holds words, and where each begins: the given one, else one joined."""
     if text is None:
         return joined(words)
-    if starts is not None and len(starts) == len(words):
-        pairs = zip(words, starts, strict=True)
-        if all(text.startswith(word, start) for word, start in pairs):
-            return text, list(starts)
     try:
-        return text, [start for start, _ in locate(text, words)]
+        return text, starts_in(text, words, starts)
     except InputError:
         return joined(words)
 
 
-def _located(name: Any, text: str, words: Sequence[str]) -> list[int]:
-    """Return the first characters of an item's words in its text."""
-    try:
-        return [start for start, _ in locate(text, words)]
-    except InputError as error:
-        raise InputError(f"item {name}: {error}") from None
+def starts_in(text: str, words: Sequence[str], starts: Sequence[int] | None = None) -> list[int]:
+    """Return where each word begins in a text: the given places if they are right."""
+    if starts is not None and len(starts) == len(words):
+        pairs = zip(words, starts, strict=True)
+        if all(text.startswith(word, start) for word, start in pairs):
+            return list(starts)
+    return [start for start, _ in locate(text, words)]
 
 
 def _of_crowd(crowd: Crowd) -> Pool:
@@ -668,10 +671,6 @@ def _of_array(rows: NDArray[Any]) -> Pool:
     for n in range(rows.shape[1]):
         columns[str(n)] = _finite(rows[:, n].astype(np.float64), str(n))
     return Pool(_numbers(len(rows)), columns=columns, given=rows)
-
-
-def _is_frame(pool: Any) -> bool:
-    return hasattr(pool, "columns") or hasattr(pool, "column_names")
 
 
 def _of_frame(frame: Any) -> Pool:

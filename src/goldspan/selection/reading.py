@@ -25,13 +25,14 @@ import pyarrow as pa
 
 from goldspan.crowd import Crowd, read_crowd
 from goldspan.crowd.builder import half_character, string_faults
-from goldspan.crowd.grid import guess_delimiter, is_marked, unguard
+from goldspan.crowd.formats.columns import frame_columns, parquet_table
+from goldspan.crowd.grid import guess_delimiter, header_names, is_marked, unguard
 from goldspan.crowd.source import Source, open_source
 from goldspan.errors import Fault, FormatError, InputError, UnknownNameError
 from goldspan.selection.base import Selection
-from goldspan.selection.pool import IDS, Pool, PoolBuilder, joined, placed
+from goldspan.selection.pool import IDS, Pool, PoolBuilder, joined, placed, starts_in
 from goldspan.spans import tokenize
-from goldspan.spans.text import RULES, locate
+from goldspan.spans.text import RULES
 from goldspan.tagger.streams import READERS
 
 TEXT, FOLDER, JSON, JSONL, CONLL = "text", "folder", "json", "jsonl", "conll"
@@ -89,12 +90,14 @@ def read_pool(
     names = {"text": text, "id": id, "document": document}
     if format is not None and format not in FORMATS:
         raise UnknownNameError("format of a pool", format, FORMATS)
-    if _is_table(source):
+    is_named = isinstance(source, str | bytes | Source) or hasattr(source, "read")
+    if not is_named and (hasattr(type(source), "columns") or hasattr(type(source), "column_names")):
         found = _of_columns(_frame(source), "<DataFrame>", names)
         return _made(found, tokens, otherwise)
     file = open_source(source, max_decompressed=max_decompressed)
     chosen = format or pool_format(file, text)
-    if chosen in {ATTRIBUTES, CROWD, TEXT, FOLDER, CONLL} and (given := _named(names)):
+    given = ", ".join(role for role, name in names.items() if name is not None)
+    if given and chosen in {ATTRIBUTES, CROWD, TEXT, FOLDER, CONLL}:
         message = (
             f"there are no columns to name in a pool of the format {chosen}: leave out {given}"
         )
@@ -103,9 +106,7 @@ def read_pool(
         return PoolFile(Pool.of(_attributes(file)), format=ATTRIBUTES)
     if chosen == CROWD:
         return PoolFile(Pool.of(_crowd(file)), format=CROWD)
-    rows = {
-        TEXT: _lines, FOLDER: _folder, CONLL: _conll,
-    }.get(chosen)  # fmt: skip
+    rows = {TEXT: _lines, FOLDER: _folder, CONLL: _conll}.get(chosen)
     if rows is not None:
         return _made(rows(file), tokens, otherwise)
     records = {TABLE: _table, JSONL: _json_lines, JSON: _json_array}[chosen](file)
@@ -263,7 +264,11 @@ def _made(found: _Rows, rule: str | None, otherwise: str) -> PoolFile:
             empty.append(row.name)
     if faults:
         raise FormatError(faults, "the pool is refused")
-    notes = [*found.notes, *_left_out(empty)]
+    notes = list(found.notes)
+    if empty:
+        more = f" and {len(empty) - _SHOWN} more" if len(empty) > _SHOWN else ""
+        shown = f"{', '.join(empty[:_SHOWN])}{more}"
+        notes.append(f"{len(empty)} items are empty, with nothing to label, and left out: {shown}")
     if n_made:
         notes.append(
             f"{n_made} items have tokens and no text: their texts are the tokens with a blank "
@@ -273,13 +278,6 @@ def _made(found: _Rows, rule: str | None, otherwise: str) -> PoolFile:
         items.build(found.drop), tuple(fields), found.format, found.columns, tuple(notes),
         numbered if found.numbered is None else found.numbered,
     )  # fmt: skip
-
-
-def _left_out(empty: Sequence[str]) -> Iterator[str]:
-    if empty:
-        more = f" and {len(empty) - _SHOWN} more" if len(empty) > _SHOWN else ""
-        shown = f"{', '.join(empty[:_SHOWN])}{more}"
-        yield f"{len(empty)} items are empty, with nothing to label, and left out: {shown}"
 
 
 def _cut(row: _Row, rule: str | None, otherwise: str) -> tuple[str, list[str], list[int]]:
@@ -294,24 +292,15 @@ def _cut(row: _Row, rule: str | None, otherwise: str) -> tuple[str, list[str], l
         bounds = tokenize(text, rule or otherwise)
         return text, [text[a:b] for a, b in bounds], [a for a, _ in bounds]
     if row.text is not None and otherwise == "fine":
-        starts = row.starts
-        if starts is None or not _holds(row.text, row.tokens, starts):
-            try:
-                starts = [start for start, _ in locate(row.text, row.tokens)]
-            except InputError as error:
-                raise InputError(
-                    f'the text does not hold its tokens: {error}; tokens "fine" cut the text again '
-                    '(task.tokens = "fine" in a plan), or leave the text out'
-                ) from None
-        return row.text, row.tokens, starts
+        try:
+            return row.text, row.tokens, starts_in(row.text, row.tokens, row.starts)
+        except InputError as error:
+            raise InputError(
+                f'the text does not hold its tokens: {error}; tokens "fine" cut the text again '
+                '(task.tokens = "fine" in a plan), or leave the text out'
+            ) from None
     text, starts = placed(row.tokens, row.text, row.starts)
     return text, row.tokens, starts
-
-
-def _holds(text: str, tokens: Sequence[str], starts: Sequence[int]) -> bool:
-    if len(tokens) != len(starts):
-        return False
-    return all(text.startswith(token, at) for token, at in zip(tokens, starts, strict=True))
 
 
 def _lines(file: Source) -> _Rows:
@@ -407,7 +396,10 @@ def _roles(
             message = f"there is no column {name!r}{hint}: the columns are {listed}"
             raise FormatError([Fault(message, file, kind="columns")])
         found[role] = name
-    lists = [n for n in names if n.lower() in TOKENS and any(_is_list(r, n) for r in records.rows)]
+    lists = [
+        name for name in names
+        if name.lower() in TOKENS and any(isinstance(row.get(name), list) for row in records.rows)
+    ]  # fmt: skip
     if lists:
         found["tokens"] = lists[0]
     if "text" not in found:
@@ -491,7 +483,7 @@ def _row_of(
 def _table(file: Source) -> _Records:
     """Read CSV, TSV or Parquet; cells of CSV and TSV are strings, exactly as they are."""
     if file.is_parquet:
-        return _of_arrow(_parquet(file), file.name)
+        return _of_arrow(parquet_table(file), file.name)
     if file.is_folder:
         message = "this is a folder or an archive of files; a table is a single file"
         raise FormatError([Fault(message, file.name, kind="folder")])
@@ -561,12 +553,6 @@ def _read_cells(value: str, mark: str, name: str, before: int) -> list[tuple[int
     return rows
 
 
-def _parquet(file: Source) -> pa.Table:
-    from goldspan.crowd.formats.columns import parquet_table
-
-    return parquet_table(file)
-
-
 def _of_arrow(table: pa.Table, name: str) -> _Records:
     try:
         rows = table.to_pylist()
@@ -574,15 +560,11 @@ def _of_arrow(table: pa.Table, name: str) -> _Records:
         raise InputError(f"{name} cannot be read: {error}") from None
     names = [str(key) for key in table.column_names]
     places = [Fault("", name, item=f"row {n}") for n in range(1, len(rows) + 1)]
-    return _Records(names, [_plain_row(row) for row in rows], places)
-
-
-def _plain_row(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a row with values that JSON can hold."""
-    return {key: _plain(value) for key, value in row.items()}
+    return _Records(names, [{key: _plain(row[key]) for key in row} for row in rows], places)
 
 
 def _plain(value: Any) -> Any:
+    """Return a value that JSON can hold."""
     if isinstance(value, bool | int | str | list | dict) or value is None:
         return value
     if isinstance(value, float):
@@ -642,17 +624,8 @@ def _checked_records(rows: Any, places: list[Fault], notes: tuple[str, ...]) -> 
     return _Records(list(dict.fromkeys(key for row in rows for key in row)), rows, places, notes)
 
 
-def _is_table(source: Any) -> bool:
-    if isinstance(source, str | bytes | Source) or hasattr(source, "read"):
-        return False
-    kind = type(source)
-    return hasattr(kind, "columns") or hasattr(kind, "column_names")
-
-
 def _frame(frame: Any) -> _Records:
     """Take a DataFrame of any make, or a data set of `datasets`."""
-    from goldspan.crowd.formats.columns import frame_columns
-
     if hasattr(frame, "with_format"):  # of `datasets`, which Narwhals does not know
         return _of_arrow(frame.with_format("arrow")[:], "<Dataset>")
     return _of_arrow(frame_columns(frame, lambda names: names), "<DataFrame>")
@@ -662,7 +635,6 @@ def _table_or_crowd(records: _Records | None, file: Source, text: str | None) ->
     """Tell a table of texts from the tables that are crowds."""
     from goldspan.crowd.formats import mturk, wide
     from goldspan.crowd.formats.long import ROLES
-    from goldspan.crowd.grid import header_names
 
     if text is not None:
         return TABLE
@@ -671,7 +643,7 @@ def _table_or_crowd(records: _Records | None, file: Source, text: str | None) ->
             return CROWD
         names = header_names(file)
     else:
-        if _is_labelled(_parquet(file)):
+        if _is_labelled(parquet_table(file)):
             return CROWD
         names = records.names
     lower = {name.lower() for name in names}
@@ -755,14 +727,6 @@ def _is_json(text: str) -> bool:
     except (ValueError, RecursionError):
         return False
     return True
-
-
-def _is_list(row: Mapping[str, Any], name: str) -> bool:
-    return isinstance(row.get(name), list)
-
-
-def _named(names: Mapping[str, str | None]) -> str:
-    return ", ".join(role for role, name in names.items() if name is not None)
 
 
 def _said(file: Source) -> tuple[str, ...]:

@@ -42,9 +42,11 @@ def class_probs(model: Any, pool: Pool, index: NDArray[np.int64]) -> Floats:
         every = np.asarray(model, np.float64)
         probs, n_rows = every, pool.n_items
     else:
+        steps = getattr(model, "steps", None)  # of a pipeline
+        name = type(steps[-1][1] if steps else model).__name__
         raise InputError(
             f"a model is a trained tagger, a classifier with predict_proba, or a matrix of "
-            f"probabilities, not {_named(model)}"
+            f"probabilities, not {name}"
         )
     if probs.ndim != 2 or len(probs) != n_rows or not probs.shape[1]:
         raise InputError(
@@ -62,12 +64,6 @@ def row_blocks(index: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:
         yield index[at : at + BLOCK_ROWS]
 
 
-def _named(model: Any) -> str:
-    """Name a model that has no probabilities; of a pipeline its last step."""
-    steps = getattr(model, "steps", None)
-    return type(steps[-1][1] if steps else model).__name__
-
-
 def by_blocks(
     tagger: Tagger, pool: Pool, index: NDArray[np.int64], measure: Callable[[Text], Floats]
 ) -> Floats:
@@ -77,15 +73,10 @@ def by_blocks(
     if tagger.documents_:
         return measure(pool.text)[index]
     text = replace(pool.text, group=None)
-    found = [measure(text.select(block)) for block in _blocks(pool.n_tokens, index)]
+    number = np.cumsum(pool.n_tokens[index]) // BLOCK_TOKENS
+    blocks = np.split(index, np.flatnonzero(np.diff(number)) + 1)
+    found = [measure(text.select(block)) for block in blocks if len(block)]
     return np.concatenate(found) if found else np.zeros(0)
-
-
-def _blocks(n_tokens: NDArray[np.int64], index: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:
-    number = np.cumsum(n_tokens[index]) // BLOCK_TOKENS
-    for block in np.split(index, np.flatnonzero(np.diff(number)) + 1):
-        if len(block):
-            yield block
 
 
 def path_log_probs(tagger: Tagger, text: Text, n: int) -> Floats:
@@ -410,11 +401,14 @@ class Committee(Ranked):
     def _scores(self, task: Task, index: NDArray[np.int64]) -> Floats:
         models = _models(task.model, self.name)
         if isinstance(models[0], Tagger):
-            return by_blocks(
-                _widest(models), task.pool, index, lambda text: self._of_text(models, text)
-            )
+            # One that looks at whole documents, if any does: the text is then not cut
+            widest = next((one for one in models if one.documents_), models[0])
+            return by_blocks(widest, task.pool, index, lambda text: self._of_text(models, text))
         every = [class_probs(model, task.pool, index) for model in models]
-        names = [_labels(model, probs) for model, probs in zip(models, every, strict=True)]
+        names = [
+            list(getattr(model, "classes_", range(probs.shape[1])))
+            for model, probs in zip(models, every, strict=True)
+        ]
         return self._disagreement(_aligned(every, names))
 
     def _of_text(self, taggers: list[Tagger], text: Text) -> Floats:
@@ -460,16 +454,6 @@ def _models(given: Any, name: str) -> list[Any]:
     if len({isinstance(model, Tagger) for model in models}) > 1:
         raise InputError(f"{name}: a committee is of taggers or of classifiers, not of both")
     return models
-
-
-def _widest(taggers: list[Tagger]) -> Tagger:
-    """Return one that looks at whole documents, if any does: the text is then not cut."""
-    return next((one for one in taggers if one.documents_), taggers[0])
-
-
-def _labels(model: Any, probs: Floats) -> list[Any]:
-    names = getattr(model, "classes_", None)
-    return list(range(probs.shape[1])) if names is None else list(names)
 
 
 def _aligned(every: list[Floats], names: list[list[Any]]) -> Floats:

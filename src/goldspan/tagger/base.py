@@ -373,7 +373,10 @@ def score_tags(y: Any, found: Tagged, codec: Codec) -> float:
     """Return the span F1 (PLAIN: the accuracy) of codes against true tags."""
     truth = y
     if not isinstance(y, Tagged):
-        items = _all_known(y)
+        items = read_known(y)
+        for n, item in enumerate(items):
+            if is_partial([item]):
+                raise InputError(f"item {n}: to be scored, all of its true tags must be known")
         every = Codec.from_tags({*codec.tags, *named_tags(items)}, codec.encoding)
         truth = every.encode(items)
         table = np.array([*(every.index[tag] for tag in codec.tags), -1], np.int16)
@@ -383,14 +386,6 @@ def score_tags(y: Any, found: Tagged, codec: Codec) -> float:
     if codec.rules.is_plain:
         return float((truth.codes == found.codes).mean()) if len(found.codes) else 0.0
     return score_codes(truth, found, codec).f1
-
-
-def _all_known(y: Any) -> list[Any]:
-    items = read_known(y)
-    for n, item in enumerate(items):
-        if is_partial([item]):
-            raise InputError(f"item {n}: to be scored, all of its true tags must be known")
-    return items
 
 
 def as_text(X: Any) -> Text:

@@ -74,7 +74,8 @@ class Network:
             tokenizer = read_tokenizer(m.model, where)
             model = make.from_pretrained(
                 m.model, ignore_mismatched_sizes=True, use_safetensors=True, dtype=torch.float32,
-                **where, **_labels_of(codec),
+                **where, num_labels=len(codec.tags), id2label=dict(enumerate(codec.tags)),
+                label2id={tag: n for n, tag in enumerate(codec.tags)},
             )  # fmt: skip
             case = m.case == "yes" or (m.case == "auto" and reads_small_letters_only(tokenizer))
             if case and tokenizer.add_tokens(list(MARKS), special_tokens=True):
@@ -232,14 +233,6 @@ def places(windows: Sequence[Window]) -> tuple[NDArray[np.int64], ...]:
     row = np.repeat(np.arange(len(windows)), [len(window.at) for window in windows])
     at = np.concatenate([window.at for window in windows])
     return row, at, np.concatenate([window.token for window in windows])
-
-
-def _labels_of(codec: Codec) -> dict[str, Any]:
-    return {
-        "num_labels": len(codec.tags),
-        "id2label": dict(enumerate(codec.tags)),
-        "label2id": {tag: n for n, tag in enumerate(codec.tags)},
-    }
 
 
 def most_pieces(config: Any, tokenizer: Any) -> int:
