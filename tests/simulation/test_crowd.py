@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 import goldspan
 from crowd_strategies import crowds
 from goldspan.errors import InputError
-from goldspan.runners import Threads
 from goldspan.simulation import (
     Habit,
     SimulatedWorker,
@@ -37,15 +36,6 @@ def answers_by_id(crowd):
         (items[a.item[n]], workers[a.worker[n]]): a.codes[a.offset[n] : a.offset[n + 1]].tolist()
         for n in range(len(a))
     }
-
-
-@pytest.mark.parametrize("runner", [Threads(1), Threads(2), Threads(5)])
-def test_threads_do_not_matter(runner):
-    truth = random_truth()
-    alone = simulate_crowd(truth, TEAM, per_item=3, workload="zipf", seed=7)
-    crowd = simulate_crowd(truth, TEAM, per_item=3, workload="zipf", seed=7, runner=runner)
-    assert answers_by_id(crowd) == answers_by_id(alone)
-    np.testing.assert_array_equal(crowd.answers.codes, alone.answers.codes)
 
 
 @given(st.permutations(range(20)), st.integers(1, 20), st.integers(0, 3))

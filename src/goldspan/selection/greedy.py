@@ -249,16 +249,10 @@ def _levels(
         counts += np.bincount(items.take(picked).ids, minlength=items.n_values)
         if not most:
             break
+    item, gain, value = (np.concatenate([part[n] for part in kept]) for n in range(3))
     levels = np.concatenate([np.full(len(part[0]), part[3], np.int64) for part in kept])
     stopped = BUDGET if is_tight or (not most and not out.all()) else SATURATED
-    return Picks(
-        np.concatenate([part[0] for part in kept]),
-        np.concatenate([part[1] for part in kept]),
-        levels,
-        np.concatenate([part[2] for part in kept]),
-        EXHAUSTED if out.all() else stopped,
-        counts,
-    )
+    return Picks(item, gain, levels, value, EXHAUSTED if out.all() else stopped, counts)
 
 
 def _one_pass(

@@ -40,7 +40,6 @@ def read_selector(text: Any) -> Selector:
         return text
     if len(clauses(str(text))) == 1:
         return read_rule(str(text))
-
     made = Schedule(text=str(text))
     made.plan()
     return made
@@ -177,7 +176,10 @@ class Schedule(Selector):
         for n, clause in enumerate(clauses(self.text)):
             share = _SHARE.match(clause)
             if share:
-                shares.append((_percent(share["percent"], clause), read_rule(share["rule"])))
+                part = float(share["percent"]) / 100
+                if not 0 < part < 1:
+                    raise InputError(f"{clause!r}: a share lies above 0 % and below 100 %")
+                shares.append((part, read_rule(share["rule"])))
                 continue
             then, _, rest = clause.partition(" ")
             if (then == "then") != bool(stages) or (shares and not stages) or not clause:
@@ -215,13 +217,6 @@ class Schedule(Selector):
         for one in reversed(found):
             facts |= one.facts
         return _joined(found, task, facts)
-
-
-def _percent(text: str, clause: str) -> float:
-    share = float(text) / 100
-    if not 0 < share < 1:
-        raise InputError(f"{clause!r}: a share lies above 0 % and below 100 %")
-    return share
 
 
 def _stage(text: str) -> tuple[Selector, int]:

@@ -491,8 +491,9 @@ class Early(SpanHabit):
     name = "early"
 
     def _alter(self, spans: SpanArray, work: Assignment) -> SpanArray:
-        room = spans.start - _last_ends(spans, work)
-        shift = np.minimum(room, self.tokens)
+        before = work.offsets[spans.item]  # where the span before ends, or the item begins
+        before[1:] = np.maximum(before[1:], spans.end[:-1])
+        shift = np.minimum(spans.start - before, self.tokens)
         return replace(spans, start=spans.start - self.happens(spans, work) * shift)
 
 
@@ -508,23 +509,10 @@ class Late(SpanHabit):
     name = "late"
 
     def _alter(self, spans: SpanArray, work: Assignment) -> SpanArray:
-        room = _next_starts(spans, work) - spans.end
-        shift = np.minimum(room, self.tokens)
+        after = work.offsets[spans.item + 1]  # where the next span starts, or the item ends
+        after[:-1] = np.minimum(after[:-1], spans.start[1:])
+        shift = np.minimum(after - spans.end, self.tokens)
         return replace(spans, end=spans.end + self.happens(spans, work) * shift)
-
-
-def _last_ends(spans: SpanArray, work: Assignment) -> NDArray[np.int64]:
-    """Return where the span before every span ends, or the item begins."""
-    found = work.offsets[spans.item]
-    found[1:] = np.maximum(found[1:], spans.end[:-1])
-    return found
-
-
-def _next_starts(spans: SpanArray, work: Assignment) -> NDArray[np.int64]:
-    """Return where the span after every span starts, or the item ends."""
-    found = work.offsets[spans.item + 1]
-    found[:-1] = np.minimum(found[:-1], spans.start[1:])
-    return found
 
 
 @dataclass(frozen=True)

@@ -213,13 +213,10 @@ def _read(entry: Entry) -> tuple[str, SimulatedWorker, int]:
         return "", _team_member(entry), 1
     parts = _ENTRY.fullmatch(entry)
     assert parts is not None  # every part may be empty
-    count = _number(parts["count"] or "1")
+    digits = parts["count"] or "1"
+    # Of a very long number it is enough that it is too large
+    count = int(digits) if len(digits) < 20 else MOST_WORKERS + 1
     return _counted(parts["id"] or "", parse_worker(parts["worker"]), count)
-
-
-def _number(digits: str) -> int:
-    """Read a number; of a very long one it is enough that it is too large."""
-    return int(digits) if len(digits) < 20 else MOST_WORKERS + 1
 
 
 def _counted(name: str, worker: SimulatedWorker, count: int) -> tuple[str, SimulatedWorker, int]:
@@ -486,7 +483,10 @@ def simulate_crowd(
         crowd, int(seed), team, runner=runner or Serial(), progress=progress
     )
     if tagger is not None:
-        context.taggers[""] = _fitting(tagger, crowd)
+        own = tagger if isinstance(tagger, TruthTagger) else TruthTagger.of(tagger, crowd)
+        if own.tagset != crowd.tagset or not np.array_equal(own.features.offsets, crowd.offsets):
+            raise InputError("the TruthTagger was made for other items: make one of this truth")
+        context.taggers[""] = own
     for worker in team.values():
         worker.prepare(context)
     ids = list(team)
@@ -500,12 +500,11 @@ def simulate_crowd(
     alone = replace(context, runner=Serial(), progress=None)
     codes = context.runner.map(_answer, parts, (alone, legal))
     answers = _gather(context, parts, codes, times=times)
-    return replace(
-        crowd,
-        worker_ids=pa.array(ids, pa.string()),
-        answers=answers,
-        import_report=_report(answers, team),
-    )
+    n_labels = int((answers.codes >= 0).sum())
+    notes = tuple(f"{name}: {worker}" for name, worker in team.items())
+    report = ImportReport("<simulated>", "simulated", n_labels, n_labels, notes=notes)
+    worker_ids = pa.array(ids, pa.string())
+    return replace(crowd, worker_ids=worker_ids, answers=answers, import_report=report)
 
 
 def _answer(part: Part, params: tuple[SimulationContext, bool]) -> Codes:
@@ -543,16 +542,3 @@ def _gather(
         submitted=submitted,
     )
     return table.take(np.argsort(item, kind="stable"))
-
-
-def _fitting(tagger: TruthTagger | CRF, truth: Crowd) -> TruthTagger:
-    found = tagger if isinstance(tagger, TruthTagger) else TruthTagger.of(tagger, truth)
-    if found.tagset != truth.tagset or not np.array_equal(found.features.offsets, truth.offsets):
-        raise InputError("the TruthTagger was made for other items: make one of this truth")
-    return found
-
-
-def _report(answers: Answers, team: Mapping[str, SimulatedWorker]) -> ImportReport:
-    n_labels = int((answers.codes >= 0).sum())
-    notes = tuple(f"{name}: {worker}" for name, worker in team.items())
-    return ImportReport("<simulated>", "simulated", n_labels, n_labels, notes=notes)

@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from goldspan.errors import Fault, FaultsError, InputError, UnknownNameError
 from goldspan.spans.encoding import Span
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
 
 # --------------------------------------------------------------------------------------------------
 # Cutting a text into tokens: the smallest pieces that an annotator can select.

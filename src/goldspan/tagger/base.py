@@ -373,7 +373,7 @@ def score_tags(y: Any, found: Tagged, codec: Codec) -> float:
     """Return the span F1 (PLAIN: the accuracy) of codes against true tags."""
     truth = y
     if not isinstance(y, Tagged):
-        items = read_known(y)
+        items: list[Any] = read_known(y)
         for n, item in enumerate(items):
             if is_partial([item]):
                 raise InputError(f"item {n}: to be scored, all of its true tags must be known")

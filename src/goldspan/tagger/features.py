@@ -64,12 +64,12 @@ def in_document(
     n_pairs = int(place.max(initial=-1)) + 1
     title = np.bincount(place, titled[code] & ~begins[:-1], n_pairs)[place] > 0
     lowered = np.bincount(place, small[code], n_pairs)[place] > 0
-    if name == "doc_title":
-        return pa.array(np.where(title, "1", "0")).cast(pa.large_string())
-    if name == "doc_lower":
-        return pa.array(np.where(lowered, "1", "0")).cast(pa.large_string())
-    both = np.char.add(np.where(title, "t", "-"), np.where(lowered, "l", "-"))
-    return pa.array(both).cast(pa.large_string())
+    found = {
+        "doc_title": np.where(title, "1", "0"),
+        "doc_lower": np.where(lowered, "1", "0"),
+        "doc_kinds": np.char.add(np.where(title, "t", "-"), np.where(lowered, "l", "-")),
+    }
+    return pa.array(found[name]).cast(pa.large_string())
 
 
 # --------------------------------------------------------------------------------------------------
