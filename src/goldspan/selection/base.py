@@ -153,8 +153,15 @@ class Limits:
             if named == "items":
                 whole = Budget.parse(f"{given.amount:f}items")
                 most = min(most, int(whole.amount))
+            elif named == "tokens":
+                spend, spent_in = pool.n_tokens.astype(np.float64), "tokens"
+                limit = float(given.amount)
             else:
-                spend, limit, spent_in = _spending(pool, given, named, cost, unit)
+                spend, spent_in = cost.astype(np.float64), unit
+                is_money = named == "money"
+                limit = float(
+                    to_micro(given.amount, "a budget", MOST) if is_money else given.amount
+                )
         shares = None if unit == "items" else np.maximum(cost, 1e-300).astype(np.float64)
         return cls(Spending(most, spend, limit, shares), cost, unit, spent_in)
 
@@ -187,17 +194,6 @@ def _costs(pool: Pool, costs: Any, budget: Budget | None) -> tuple[NDArray[Any],
         name = pool.item_ids[int(bad[0])].as_py()
         raise InputError(f"a cost must be a positive number, and item {name} has {costs[bad[0]]}")
     return numbers.astype(np.float64 if numbers.dtype.kind == "f" else np.int64), "cost"
-
-
-def _spending(
-    pool: Pool, budget: Budget, named: str, cost: NDArray[Any], unit: str
-) -> tuple[NDArray[np.float64], float, str]:
-    if named == "tokens":
-        return pool.n_tokens.astype(np.float64), float(budget.amount), "tokens"
-    limit = budget.amount
-    if named == "money":
-        limit = Decimal(to_micro(budget.amount, "a budget", MOST))
-    return cost.astype(np.float64), float(limit), unit
 
 
 # --------------------------------------------------------------------------------------------------

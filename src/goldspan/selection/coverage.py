@@ -225,7 +225,6 @@ class Part:
     index: NDArray[np.int64]  # [n], its items in the pool
     items: Incidence  # Which of them has which values
     spending: Spending  # What may be spent; arrays for these items
-    ranks: NDArray[np.int64]  # [n], the permutation that decides ties
 
 
 class PartitionedCoverage(Coverage):
@@ -286,11 +285,11 @@ def _part(items: Incidence, spending: Spending, index: NDArray[np.int64]) -> Par
         spending.budget,
         None if spending.shares is None else spending.shares[index],
     )
-    return Part(index, items.take(index), own, np.arange(len(index)))
+    return Part(index, items.take(index), own)
 
 
 def _cover_part(part: Part, wanted: Wanted) -> Picks:
-    found = cover(part.items, wanted, part.spending, part.ranks)
+    found = cover(part.items, wanted, part.spending, np.arange(len(part.index)))
     return found._replace(item=part.index[found.item])
 
 

@@ -33,7 +33,7 @@ from goldspan.selection.base import Selection
 from goldspan.selection.pool import IDS, Pool, PoolBuilder, joined, placed, starts_in
 from goldspan.spans import tokenize
 from goldspan.spans.text import RULES
-from goldspan.tagger.streams import READERS
+from goldspan.tagger.streams import READERS, finite
 
 TEXT, FOLDER, JSON, JSONL, CONLL = "text", "folder", "json", "jsonl", "conll"
 TABLE, ATTRIBUTES, CROWD = "table", "attributes", "crowd"
@@ -603,14 +603,9 @@ def _objects(found: Any, file: Source) -> _Records:
 
 def _json(text: str, name: str, line: int) -> Any:
     try:
-        return json.loads(text, parse_constant=lambda _: None, parse_float=_finite)
+        return json.loads(text, parse_constant=lambda _: None, parse_float=finite)
     except (ValueError, RecursionError) as error:
         raise FormatError([Fault(f"this is not JSON: {error}", name, line)]) from None
-
-
-def _finite(digits: str) -> float | None:
-    value = float(digits)
-    return value if math.isfinite(value) else None
 
 
 def _checked_records(rows: Any, places: list[Fault], notes: tuple[str, ...]) -> _Records:

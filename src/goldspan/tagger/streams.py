@@ -209,14 +209,10 @@ def _own_text(value: str) -> str:
 
 
 def _of_words(words: list[str], name: str, document: int, text: str) -> Item:
-    try:
-        return (
-            Item(words, name, document, text, locate(text, words))
-            if text
-            else Item(words, name, document)
-        )
-    except InputError:  # not the text of these words
-        return Item(words, name, document)
+    with suppress(InputError):  # not the text of these words
+        if text:
+            return Item(words, name, document, text, locate(text, words))
+    return Item(words, name, document)
 
 
 def _read_jsonl(file: TextIO, name: str, rule: str) -> Iterator[Item]:
@@ -224,7 +220,7 @@ def _read_jsonl(file: TextIO, name: str, rule: str) -> Iterator[Item]:
         if not line.strip():
             continue
         try:
-            fields = json.loads(line, parse_constant=lambda _: None, parse_float=_finite)
+            fields = json.loads(line, parse_constant=lambda _: None, parse_float=finite)
         except (ValueError, RecursionError) as error:
             raise FormatError([Fault(f"this is not JSON: {error}", name, number)]) from None
         if not isinstance(fields, dict):
@@ -241,7 +237,7 @@ def _read_jsonl(file: TextIO, name: str, rule: str) -> Iterator[Item]:
             raise FormatError([Fault(message, name, number)])
 
 
-def _finite(digits: str) -> float | None:
+def finite(digits: str) -> float | None:
     """Read a number; infinity, as NaN before, is null: JSON has neither."""
     value = float(digits)
     return value if math.isfinite(value) else None
