@@ -8,6 +8,7 @@ from argon2 import PasswordHasher
 from cli.test_serve import started
 from goldspan.web.security import account as passwords
 from store.conftest import (  # noqa: F401 - fixtures
+    new_ledger,
     new_place,
     own_postgres,
     schemas,

@@ -34,6 +34,18 @@ def run_loop(make, *args):
         return pool.submit(run).result()
 
 
+def at_once(do, n=4):
+    """Call a function in so many threads at the same moment."""
+    ready = threading.Barrier(n)
+
+    def run(_):
+        ready.wait()
+        do()
+
+    with ThreadPoolExecutor(n) as pool:
+        list(pool.map(run, range(n)))
+
+
 @contextmanager
 def in_thread(make_app):
     """Serve the application that a function makes of its address, on a free port."""

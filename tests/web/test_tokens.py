@@ -387,26 +387,19 @@ def test_an_unknown_token_takes_no_place_in_the_store_and_tells_nothing(served):
     assert served.service.ledger.n_events == before
 
 
-@pytest.mark.usefixtures("tables")
-def test_tokens_are_kept_in_both_databases(new_place):
-    from goldspan.spans import Codec
-    from goldspan.store import create_ledger
-
-    with create_ledger(
-        new_place(), name="t", cap=0, currency="", tagset=Codec.from_types(["A"], "BIO"), now=0,
-        private=True,
-    ) as ledger:  # fmt: skip
-        clock = [10**12]
-        tokens = Tokens(RecordCache(ledger, lambda: clock[0]), ledger)
-        made, text = tokens.make("ann's laptop", ["results"], 1)
-        assert tokens.read(text).scopes == ("results",)
-        tokens.touch(made)
-        tokens.touch(made)
-        (listed,) = tokens.all()
-        assert (listed.name, listed.used, listed.revoked) == ("ann's laptop", 10**12, False)
-        tokens.revoke(made.id)
-        tokens.revoke(made.id)
-        clock[0] += 1_000
-        with pytest.raises(Refused):
-            tokens.read(text)
-        assert json.dumps(ledger.records("api-token")).count("hash") == 1
+def test_tokens_are_kept_in_both_databases(new_ledger):
+    ledger = new_ledger()
+    clock = [10**12]
+    tokens = Tokens(RecordCache(ledger, lambda: clock[0]), ledger)
+    made, text = tokens.make("ann's laptop", ["results"], 1)
+    assert tokens.read(text).scopes == ("results",)
+    tokens.touch(made)
+    tokens.touch(made)
+    (listed,) = tokens.all()
+    assert (listed.name, listed.used, listed.revoked) == ("ann's laptop", 10**12, False)
+    tokens.revoke(made.id)
+    tokens.revoke(made.id)
+    clock[0] += 1_000
+    with pytest.raises(Refused):
+        tokens.read(text)
+    assert json.dumps(ledger.records("api-token")).count("hash") == 1

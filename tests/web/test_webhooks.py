@@ -26,8 +26,7 @@ from goldspan.campaign.section import EVENTS
 from goldspan.cli import app
 from goldspan.client import read_webhook
 from goldspan.errors import FaultsError, InputError
-from goldspan.spans import Codec
-from goldspan.store import create_ledger, programs
+from goldspan.store import programs
 from goldspan.store.verify import verify
 from goldspan.web import webhooks as hooks
 from goldspan.web.engine import end
@@ -565,43 +564,41 @@ def test_messages_are_listed_and_sent_again_by_a_command(service, receiver, tmp_
     assert receiver.got == []
 
 
-def test_messages_are_kept_in_both_databases(new_place):
-    with create_ledger(
-        new_place(), name="t", cap=0, currency="", tagset=Codec.from_types(["A"], "BIO"), now=0,
-    ) as ledger:  # fmt: skip
+def test_messages_are_kept_in_both_databases(new_ledger):
+    ledger = new_ledger()
 
-        def gather(entry):
-            def read(connection, after):
-                upto, found = programs.records_since(connection, after, "round")
-                return upto, [(f"m{one.number}", "{}") for one, _, _ in found]
+    def gather(entry):
+        def read(connection, after):
+            upto, found = programs.records_since(connection, after, "round")
+            return upto, [(f"m{one.number}", "{}") for one, _, _ in found]
 
-            return programs.gather(entry, "h", "e", read)
+        return programs.gather(entry, "h", "e", read)
 
-        assert ledger.transact(1, gather) == 0
-        ledger.record("round", "r1", {"round": 1}, 2)
-        ledger.record("other", "o1", {}, 3)
-        assert [ledger.transact(4, gather) for _ in range(2)] == [1, 0]
-        query = ledger.database.query
-        (one,) = query(programs.due, "h", 4, 9)
-        assert query(programs.due, "h", 3, 9) == []
-        assert query(programs.last_made, "h", "e") == (4, True)
-        ledger.transact(5, lambda entry: programs.note_try(entry, one.number, "sent", 0, 200, ""))
-        assert query(programs.counts) == {("h", "sent"): 1}
-        again = partial(programs.send_again, number=one.number, hooks=["h"])
-        assert not ledger.transact(6, again)
-        ledger.record("round", "r2", {"round": 2}, 6)
-        assert ledger.transact(6, gather) == 1
-        two = query(programs.last_messages, 1)[0]
-        ledger.transact(6, lambda entry: programs.forget_others(entry, ["h"]))
-        assert query(programs.counts) == {("h", "sent"): 1, ("h", "waiting"): 1}
-        ledger.transact(6, lambda entry: programs.forget_others(entry, []))
-        assert query(programs.counts) == {("h", "sent"): 1, ("h", "failed"): 1}
-        assert ledger.transact(6, gather) == 0  # it is new again
-        again = partial(programs.send_again, number=two.number)
-        assert [ledger.transact(6, partial(again, hooks=one)) for one in (["i"], ["h"])] == [
-            False, True,
-        ]  # fmt: skip
-        ledger.transact(7, lambda entry: programs.note_try(entry, two.number, "sent", 0, 200, ""))
-        ledger.transact(9, lambda entry: programs.drop_sent(entry, 8))
-        assert query(programs.last_messages, 9) == []
-        assert query(programs.answers_since, 0)[1] == []
+    assert ledger.transact(1, gather) == 0
+    ledger.record("round", "r1", {"round": 1}, 2)
+    ledger.record("other", "o1", {}, 3)
+    assert [ledger.transact(4, gather) for _ in range(2)] == [1, 0]
+    query = ledger.database.query
+    (one,) = query(programs.due, "h", 4, 9)
+    assert query(programs.due, "h", 3, 9) == []
+    assert query(programs.last_made, "h", "e") == (4, True)
+    ledger.transact(5, lambda entry: programs.note_try(entry, one.number, "sent", 0, 200, ""))
+    assert query(programs.counts) == {("h", "sent"): 1}
+    again = partial(programs.send_again, number=one.number, hooks=["h"])
+    assert not ledger.transact(6, again)
+    ledger.record("round", "r2", {"round": 2}, 6)
+    assert ledger.transact(6, gather) == 1
+    two = query(programs.last_messages, 1)[0]
+    ledger.transact(6, lambda entry: programs.forget_others(entry, ["h"]))
+    assert query(programs.counts) == {("h", "sent"): 1, ("h", "waiting"): 1}
+    ledger.transact(6, lambda entry: programs.forget_others(entry, []))
+    assert query(programs.counts) == {("h", "sent"): 1, ("h", "failed"): 1}
+    assert ledger.transact(6, gather) == 0  # it is new again
+    again = partial(programs.send_again, number=two.number)
+    assert [ledger.transact(6, partial(again, hooks=one)) for one in (["i"], ["h"])] == [
+        False, True,
+    ]  # fmt: skip
+    ledger.transact(7, lambda entry: programs.note_try(entry, two.number, "sent", 0, 200, ""))
+    ledger.transact(9, lambda entry: programs.drop_sent(entry, 8))
+    assert query(programs.last_messages, 9) == []
+    assert query(programs.answers_since, 0)[1] == []

@@ -32,6 +32,22 @@ def press(page, *keys):
         page.keyboard.press(key)
 
 
+def middle(page, i):
+    """The middle of a token."""
+    box = page.locator(".token").nth(i).bounding_box()
+    return box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+
+
+def drag(page, *places):
+    """Drag from a place over others: each is a token's number, or a point of the page."""
+    start, *others = [middle(page, one) if isinstance(one, int) else one for one in places]
+    page.mouse.move(*start)
+    page.mouse.down()
+    for place in others:
+        page.mouse.move(*place, steps=3)
+    page.mouse.up()
+
+
 def done(page):
     """Wait until there is no text to label."""
     page.wait_for_selector("#message:not([hidden])")

@@ -19,7 +19,7 @@ from goldspan.spans import Span, parse  # noqa: E402
 from goldspan.web.service import open_service  # noqa: E402
 from web.desks import as_json, running  # noqa: E402
 from web.pages.conftest import FLAGS, LOOKS  # noqa: E402
-from web.played import PASSWORD  # noqa: E402
+from web.pages.test_desk import log_in  # noqa: E402
 from web.serving import KEYS, Clock, key, truth_of  # noqa: E402
 
 INTO = TESTS.parent / "docs" / "img"
@@ -160,13 +160,7 @@ def draw(service) -> None:
     item = next(one["item"] for one in as_json(service.desk.uncertain(50)) if one["answers"] > 2)
     with running(service) as served, sync_playwright() as driver:
         browser = driver.chromium.launch(executable_path=shutil.which("chromium"), args=FLAGS)
-        page = browser.new_page()
-        page.goto(f"{served.url}/setup/{served.auth.account.open_setup()}")
-        for field in ("#password", "#again"):
-            page.fill(field, PASSWORD)
-        page.click("button[type=submit]")
-        page.wait_for_url("**/desk")
-        state = page.context.storage_state()
+        state = log_in(browser, served)
         for name, (path, look, colours) in SHOTS.items():
             context = browser.new_context(**LOOKS[look], color_scheme=colours, storage_state=state)
             page = context.new_page()

@@ -14,7 +14,7 @@ from playwright.sync_api import Browser, Page, sync_playwright
 TESTS = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(TESTS))
 
-from web.pages.conftest import FLAGS, LOOKS  # noqa: E402
+from web.pages.conftest import FLAGS, LOOKS, drag  # noqa: E402
 from web.pages.fake import MOODS, SPANS, Fake, running_fake, single_task, span_task  # noqa: E402
 
 INTO = TESTS.parent / "docs" / "img"
@@ -36,28 +36,26 @@ def main() -> None:
     program = shutil.which("chromium")
     with running_fake() as fake, sync_playwright() as driver:
         browser = driver.chromium.launch(executable_path=program, args=FLAGS)
-        for draw in (spans, dark, phone, right_to_left, single, suggested):
+        for draw in (names, phone, single, suggested):
             draw(browser, fake)
         report(browser)
         browser.close()
 
 
-def spans(browser: Browser, fake: Fake) -> None:
-    """Draw the page with a selection and four spans."""
-    fake.reset(NAMES, [span_task(WORDS)], done=41, total=150)
-    label_names(browser, fake, "label-spans.png")
+def names(browser: Browser, fake: Fake) -> None:
+    """Draw the page with a selection and spans: in both colours, and with a Hebrew text."""
+    marks = [(3, 4, "1"), (7, 8, "3"), (12, 12, "2"), (17, 17, "2"), (25, 26, "")]
+    label_names(browser, fake, "label-spans.png", WORDS, marks)
+    label_names(browser, fake, "label-dark.png", WORDS, marks, color_scheme="dark")
+    marks = [(0, 1, "1"), (3, 3, "3"), (6, 7, "2"), (8, 8, "")]
+    label_names(browser, fake, "label-rtl.png", HEBREW, marks)
 
 
-def dark(browser: Browser, fake: Fake) -> None:
-    """Draw the same where the system is dark."""
-    fake.reset(NAMES, [span_task(WORDS)], done=41, total=150)
-    label_names(browser, fake, "label-dark.png", color_scheme="dark")
-
-
-def label_names(browser: Browser, fake: Fake, name: str, **options: str) -> None:
+def label_names(browser: Browser, fake: Fake, name: str, text: str, marks: list, **options) -> None:
     """Mark some names with mouse and keys."""
+    fake.reset(NAMES, [span_task(text)], done=41, total=150)
     page = visit(browser, fake, "desktop", **options)
-    for first, last, key in [(3, 4, "1"), (7, 8, "3"), (12, 12, "2"), (17, 17, "2"), (25, 26, "")]:
+    for first, last, key in marks:
         drag(page, first, last)
         if key:
             page.keyboard.press(key)
@@ -86,19 +84,6 @@ def phone(browser: Browser, fake: Fake) -> None:
         for place in places:
             page.tap(place)
     page.screenshot(path=INTO / "label-phone.png")
-
-
-def right_to_left(browser: Browser, fake: Fake) -> None:
-    """Draw a Hebrew text."""
-    fake.reset(NAMES, [span_task(HEBREW)], done=41, total=150)
-    page = visit(browser, fake, "desktop")
-    for first, last, key in [(0, 1, "1"), (3, 3, "3"), (6, 7, "2"), (8, 8, "")]:
-        drag(page, first, last)
-        if key:
-            page.keyboard.press(key)
-    page.screenshot(
-        path=INTO / "label-rtl.png", clip={"x": 0, "y": 0, "width": 1280, "height": 640}
-    )
 
 
 def single(browser: Browser, fake: Fake) -> None:
@@ -136,16 +121,6 @@ def visit(browser: Browser, fake: Fake, look: str, **options: object) -> Page:
     page.goto(f"{fake.address}/label")
     page.wait_for_selector("#task:not([hidden])", state="attached")
     return page
-
-
-def drag(page: Page, first: int, last: int) -> None:
-    """Drag from one token to another."""
-    boxes = [page.locator(".token").nth(i).bounding_box() for i in (first, last)]
-    (x, y), (to_x, to_y) = [(b["x"] + b["width"] / 2, b["y"] + b["height"] / 2) for b in boxes]
-    page.mouse.move(x, y)
-    page.mouse.down()
-    page.mouse.move(to_x, to_y)
-    page.mouse.up()
 
 
 if __name__ == "__main__":

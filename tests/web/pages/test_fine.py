@@ -11,7 +11,7 @@ from PIL import Image
 from scipy.ndimage import minimum_filter
 
 from goldspan.spans import tokenize
-from web.pages.conftest import done, press
+from web.pages.conftest import done, drag, middle, press
 from web.pages.fake import SPANS, span_task
 
 TEXTS = {
@@ -46,19 +46,6 @@ def selected(page, task):
     return task["text"][
         task["starts"][numbers[0]] : task["starts"][last] + len(task["tokens"][last])
     ]
-
-
-def middle(page, i):
-    box = page.locator(".token").nth(i).bounding_box()
-    return box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
-
-
-def drag(page, start, *places):
-    page.mouse.move(*start)
-    page.mouse.down()
-    for place in places:
-        page.mouse.move(*place, steps=3)
-    page.mouse.up()
 
 
 @pytest.fixture
@@ -160,7 +147,7 @@ def test_a_drag_takes_whole_tokens_either_way_and_over_lines(show):
     for one, other in (("Apple", "Hülle"), ("Watch", "www")):
         low, high = number(task, one), number(task, other)
         for a, b in ((low, high), (high, low)):
-            drag(page, middle(page, a), middle(page, b))
+            drag(page, a, b)
             found = page.locator(".token.selected").all_text_contents()
             assert found == task["tokens"][low : high + 1]
 
@@ -182,10 +169,10 @@ def test_a_drag_from_one_blank_to_another_takes_what_is_between(show):
 def test_a_drag_ends_at_the_end_of_a_line_though_the_mouse_is_beyond_it(show):
     page, task = show("One two\nthree four five\nsix")
     line = middle(page, 1)
-    drag(page, middle(page, 0), (line[0] + 400, line[1]))
+    drag(page, 0, (line[0] + 400, line[1]))
     assert selected(page, task) == "One two"
     below = middle(page, 5)
-    drag(page, middle(page, 3), (below[0] + 500, below[1] + 5))
+    drag(page, 3, (below[0] + 500, below[1] + 5))
     assert selected(page, task) == "four five\nsix"
 
 
@@ -286,10 +273,10 @@ def test_a_span_laid_over_others_says_so_and_they_come_back(show):
     page, _ = show("Ann Lee went to Rome with Bo")
     spans = [(0, 1, "1"), (4, 4, "2")]
     for first, last, key in spans:
-        drag(page, middle(page, first), (middle(page, last)[0] + 3, middle(page, last)[1]))
+        drag(page, first, (middle(page, last)[0] + 3, middle(page, last)[1]))
         page.keyboard.press(key)
     before = page.locator(".token.marked").all_text_contents()
-    drag(page, middle(page, 1), middle(page, 4))
+    drag(page, 1, 4)
     page.keyboard.press("3")
     assert page.text_content(".notice span") == "Replaced: PER “Ann Lee”, LOC “Rome”"
     assert page.text_content("#live").strip() == (

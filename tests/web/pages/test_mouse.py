@@ -4,22 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from web.pages.conftest import done, press, title
+from web.pages.conftest import done, drag, press, title
 from web.pages.fake import MOODS, SPANS, single_task, span_task
 
 ANN = {"start": 0, "end": 2, "type": "PER"}
 YORK = {"start": 4, "end": 6, "type": "LOC"}
-
-
-def drag(page, first, last):
-    """Drag from one token to another, with a stop in between."""
-    boxes = [page.locator(".token").nth(i).bounding_box() for i in (first, last)]
-    places = [(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2) for box in boxes]
-    page.mouse.move(*places[0])
-    page.mouse.down()
-    page.mouse.move((places[0][0] + places[1][0]) / 2, places[1][1])
-    page.mouse.move(*places[1])
-    page.mouse.up()
 
 
 def send(page, fake, n=1):

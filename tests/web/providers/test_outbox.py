@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import threading
 
 import pytest
 
@@ -13,7 +12,7 @@ from goldspan.spans import Codec
 from goldspan.store import create_ledger
 from goldspan.web.providers.payments import Later, PaymentQueue, PaymentThread, send_all
 from goldspan.web.providers.prolific import ProlificSender
-from web.loops import wait_until
+from web.loops import at_once, wait_until
 from web.played import Records
 from web.providers.fake_prolific import STUDY, TOKEN, FakeProlific, ident
 from web.serving import Clock
@@ -187,17 +186,7 @@ def test_of_two_senders_one_pays(kept):
 @PAYING
 def test_many_senders_at_once_pay_once(kept):
     kept.outbox.bonus(ANN, WORK, 500_000, "week 1")
-    ready = threading.Barrier(4)
-
-    def run():
-        ready.wait()
-        send_all(PaymentQueue(kept.ledger, kept.clock), kept.sender().deliver)
-
-    threads = [threading.Thread(target=run) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    at_once(lambda: send_all(PaymentQueue(kept.ledger, kept.clock), kept.sender().deliver))
     assert kept.fake.cents_of(WORK) == [50]
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import threading
 import time
 from contextlib import closing
 from types import SimpleNamespace
@@ -20,6 +19,7 @@ from goldspan.web.providers.payments import PaymentQueue
 from goldspan.web.providers.prolific import sign
 from goldspan.web.providers.registry import Admission, check_provider, open_provider
 from web import played
+from web.loops import at_once
 from web.played import Played, Records
 from web.providers.fake_prolific import STUDY, TOKEN, FakeProlific, ident
 from web.serving import open_round, plan_file
@@ -203,7 +203,6 @@ def test_whose_link_was_taken_back_stays_out_until_there_is_a_new_one(site, leav
 
 
 def test_many_visits_at_once_make_one_link(site):
-    ready = threading.Barrier(4)
     admission = Admission(site.provider(), site.ledger, site.auth.links, site.clock)
     came = {"PROLIFIC_PID": ANN, "STUDY_ID": STUDY, "SESSION_ID": WORK}
     make = site.auth.links.make
@@ -213,16 +212,7 @@ def test_many_visits_at_once_make_one_link(site):
         return make(*words)
 
     site.auth.links.make = slowly
-
-    def visit():
-        ready.wait()
-        admission.enter(came)
-
-    threads = [threading.Thread(target=visit) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    at_once(lambda: admission.enter(came))
     assert len(site.auth.links.all()) == 1
 
 

@@ -57,16 +57,6 @@ def test_without_a_password_nobody_can_log_in(account):
 
 
 @pytest.mark.usefixtures("fast")
-def test_the_link_holds_for_an_hour(account, clock):
-    first = account.open_setup()
-    clock.now += HOUR - 1
-    account.check_setup(first)
-    clock.now += 1
-    refused(account, first)
-    assert not account.has_password
-
-
-@pytest.mark.usefixtures("fast")
 def test_a_new_link_takes_the_place_of_the_old_one(account):
     first, second = account.open_setup(), account.open_setup()
     refused(account, first)

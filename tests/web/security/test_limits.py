@@ -33,17 +33,6 @@ def test_a_bucket_gives_its_burst_and_then_what_flows_in():
     assert taken(buckets, "a", 9) == 5
 
 
-def test_an_empty_bucket_says_when_it_is_worth_trying_again():
-    clock = Clock()
-    buckets = Buckets(Rate(5 / 60, 1), clock)
-    buckets.take("a")
-    with pytest.raises(Refused) as refused:
-        buckets.take("a")
-    assert (refused.value.status, refused.value.retry) == (429, 12)
-    clock.now += 12_000
-    buckets.take("a")
-
-
 def test_who_asks_in_vain_does_not_wait_longer_for_it():
     clock = Clock()
     buckets = Buckets(Rate(1, 1), clock)

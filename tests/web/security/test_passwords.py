@@ -160,8 +160,3 @@ def test_who_comes_when_too_many_wait_is_refused_at_once():
     assert run_loop(crowd) == [429] * (100 - AT_ONCE - WAITING)
     assert len(checked) == AT_ONCE + WAITING + 1
     assert len(set(checked)) <= AT_ONCE
-
-
-def test_what_is_wrong_with_a_password_is_told_by_the_thread_that_hashes():
-    with pytest.raises(Refused, match="12 to 1000"):
-        run_loop(in_turn, lambda: hash_password("short"))

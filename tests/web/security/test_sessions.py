@@ -46,15 +46,6 @@ def test_a_worker_is_known_no_longer_than_the_link_holds(auth, clock):
     assert not holds(auth, "worker", cookie)
 
 
-def test_a_requester_who_does_nothing_for_an_hour_is_out(auth, clock):
-    cookie = desk(auth)
-    for _ in range(5):
-        clock.now += 59 * MINUTE
-        assert holds(auth, "desk", cookie)
-    clock.now += 60 * MINUTE
-    assert not holds(auth, "desk", cookie)
-
-
 def test_a_requester_is_out_after_twelve_hours_whatever_is_done(auth, clock):
     cookie = desk(auth)
     for _ in range(23):
