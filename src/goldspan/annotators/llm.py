@@ -169,7 +169,6 @@ IN_VAIN = 25
 """Items in a row whose replies were lost, refused or invalid, after which no more are paid for."""
 _MESSAGE, _BASE = 16, 64
 """Tokens that an endpoint may add to every message and to every call."""
-_SCHEMA = "labels"
 
 
 @dataclass(frozen=True)
@@ -250,7 +249,7 @@ class LanguageModel(Annotator):
         if own.logprobs:
             body |= {"logprobs": True, "top_logprobs": 5}
         if own.schema == "json_schema":
-            schema = {"name": _SCHEMA, "strict": True, "schema": self.prompt.schema}
+            schema = {"name": "labels", "strict": True, "schema": self.prompt.schema}
             body["response_format"] = {"type": "json_schema", "json_schema": schema}
         elif own.schema == "json_object":
             body["response_format"] = {"type": "json_object"}

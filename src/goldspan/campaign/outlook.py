@@ -74,21 +74,19 @@ def outlook(plan: Plan, rounds: Sequence[Round]) -> dict[str, Any]:
     if plan.stop.target is not None:
         items = curve.items_to(plan.stop.target)
         more = None if items is None else max(0.0, items - last["items"])
+        way = way_to_target(
+            rounds, plan.stop.target, in_a_row=plan.stop.rounds,
+            unit="spent" if plan.is_paid else "answers", seed=plan.seed,
+        )  # fmt: skip
         facts["to_target"] = {
             "reachable": items is not None,
             "items": more if more is None or more < 1e9 else None,
             "cost": None if more is None or more >= 1e9 else round(each * more),
             "answers": None if more is None or more >= 1e9 else round(answers * more),
             "chance": curve.reaches(plan.stop.target),
-            "end": _end(plan, rounds, plan.stop.target),
+            "end": None if way is None else asdict(way),
         }
     return facts
-
-
-def _end(plan: Plan, rounds: Sequence[Round], target: float) -> dict[str, Any] | None:
-    unit = "spent" if plan.is_paid else "answers"
-    found = way_to_target(rounds, target, in_a_row=plan.stop.rounds, unit=unit, seed=plan.seed)
-    return None if found is None else found.to_dict()
 
 
 def _per_money(plan: Plan, last: Round, curve: Curve) -> dict[str, float] | None:
@@ -160,10 +158,6 @@ class WayToTarget:
     middle: float | None  # As likely less as more
     high: float | None  # With a probability of 5 % it takes more; None as for `low`
     chance: float  # Probability that it is reached at all
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain values, for JSON."""
-        return asdict(self)
 
 
 def way_to_target(

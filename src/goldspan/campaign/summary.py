@@ -21,7 +21,9 @@ def cost_range(inputs: CampaignInputs) -> dict[str, Any]:
         return {**facts, "fewest": low * len(own), "most": high * len(own)}
     cap, opening, n = plan.cap, _opening(inputs), len(own)
     least, most = _totals(inputs)
-    rest = max(0, cap - round(least / _labelling(plan)))
+    share = 0.0 if plan.control is None else plan.control.share
+    # Of all answers those that make labels, once a test is passed
+    rest = max(0, cap - round(least / (1 - share if share < 1 else 1.0)))
     return {
         "items": n,
         "control": len(inputs.control),
@@ -63,16 +65,9 @@ def _opening(inputs: CampaignInputs) -> int:
     return round(questions * int(inputs.costs[known].sum()) / len(known))
 
 
-def _labelling(plan: Plan) -> float:
-    """Return the share of answers that go to items without a known label, once a test is passed."""
-    share = 0.0 if plan.control is None else plan.control.share
-    return 1 - share if share < 1 else 1.0
-
-
 def describe_plan(inputs: CampaignInputs) -> list[str]:
     """Return what a plan will do, a line each."""
-    costs = _costs(inputs) if inputs.plan.is_paid else _answers(inputs)
-    return [*_work(inputs), *_machines(inputs), *costs, *_end(inputs)]
+    return [*_work(inputs), *_machines(inputs), *_costs(inputs), *_end(inputs)]
 
 
 def plan_warnings(inputs: CampaignInputs) -> list[str]:
@@ -175,6 +170,10 @@ def _test(control: Control) -> str:
 
 def _costs(inputs: CampaignInputs) -> Iterator[str]:
     found, plan = cost_range(inputs), inputs.plan
+    if not plan.is_paid:
+        few, most = found["fewest"], found["most"]
+        yield f"work: {few if few == most else f'{few} to {most}'} answers in all, unpaid"
+        return
     unit = f" {plan.prices.currency}" if plan.prices.currency else ""
     cheap, dear = from_micro(found["cheapest"]), from_micro(found["dearest"])
     yield (
@@ -188,13 +187,6 @@ def _costs(inputs: CampaignInputs) -> Iterator[str]:
         yield f"budget: {cap}{unit}, which pays for about {least} to {most} items"
     if found["opening"]:
         yield f"workers: {_entry(found, plan, unit)}"
-
-
-def _answers(inputs: CampaignInputs) -> Iterator[str]:
-    """Return how much work it is where nobody is paid."""
-    found = cost_range(inputs)
-    few, most = found["fewest"], found["most"]
-    yield f"work: {few if few == most else f'{few} to {most}'} answers in all, unpaid"
 
 
 def _entry(found: dict[str, Any], plan: Plan, unit: str) -> str:
