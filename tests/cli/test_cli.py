@@ -30,11 +30,12 @@ class Run:
     stderr: str
 
 
-def goldspan_run(*words, cwd=None):
+def goldspan_run(*words, cwd=None, stdin=b""):
     """Run `goldspan` in this process, which saves the start of another."""
     out, err = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8") for _ in range(2))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sys, "argv", ["goldspan", *map(str, words)])
+        patch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin)))
         patch.setattr(sys, "stdout", out)
         patch.setattr(sys, "stderr", err)
         patch.setenv("COLUMNS", "100")

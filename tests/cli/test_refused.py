@@ -78,10 +78,13 @@ def by(**sections):
 FAULTY = {
     "no plan": (str, "cannot read"),
     "no TOML": (spoil("campaign.toml", "name = "), "it is not valid TOML"),
-    "unknown key": (by(select={"bach": 3}), "select.bach"),
+    "unknown key": (by(select={"bach": 3}), "select.bach: unknown key"),
     "misspelt source": (by(crowd={"source": "webb"}), "crowd.source: must be 'simulated'"),
     "missing section": (by(budget=None), "budget.money: is missing"),
-    "min above max": (by(redundancy={"min": 5, "max": 2}), "redundancy: min is 5"),
+    "min above max": (
+        by(redundancy={"min": 5, "max": 2}), "redundancy: min is 5, more than max, 2"),
+    "how it begins": (
+        by(redundancy={"min": 5, "max": 2}), "goldspan: the plan is refused\n"),
     "unknown rule": (by(redundancy={"stop": "sure(1)"}), "redundancy.stop"),
     "unknown method": (by(aggregate={"method": "dss"}), "unknown method 'dss'"),
     "rule without probabilities": (
@@ -92,7 +95,10 @@ FAULTY = {
     "model of spans": (by(model={"name": "crf"}), "model"),
     "no solver": (by(model={"name": "hmm"}), "model"),
     "a currency that cannot be stored": (by(prices={"currency": "\0"}), "prices.currency"),
-    "negative price": (by(prices={"per_answer": -1}), "prices.per_answer"),
+    "negative price": (by(prices={"per_answer": -1}), "prices.per_answer: it must lie in 0"),
+    "nothing to pay": (
+        by(prices={"per_answer": 0}), "if nobody is paid, leave out prices and budget.money"),
+    "negative budget": (by(budget={"money": -3}), "budget.money: it must lie in 0"),
     "budget too small": (by(budget={"money": "0.05"}), "do not pay for one item"),
     "no test file": (by(evaluate={"by": "test", "file": "none.jsonl"}), "evaluate.file"),
     "no pool": (spoil("pool.jsonl"), "pool.file"),
@@ -190,7 +196,8 @@ CHANGED = {
     "a cap below what is spent": (by(budget={"money": "0.15"}), "are less than the 0.30"),
     "an item with another text": (other_day, "d7: is in the store with other content"),
     "items gone": (fewer, "that were asked about are gone"),
-    "sums that are wrong": (sql("UPDATE campaign SET spent = 0"), "is damaged"),
+    "sums that are wrong": (
+        sql("UPDATE campaign SET spent = 0"), "the money spent is not that of the answers"),
     "a newer store": (
         sql("UPDATE schema_version SET version = 9009"), "has tables of version 9009"),
     "no store": (not_a_store, "is not a campaign's database"),

@@ -7,71 +7,19 @@ import gzip
 import io
 import json
 import resource
-import sys
 from contextlib import nullcontext
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-import typer
 
-from goldspan.cli.models import tag, train
-from goldspan.cli.models import tagger as tagger_app
+from cli.test_cli import done, goldspan_run, refused
 from goldspan.cli.output import Steps
 from goldspan.crowd import read_crowd
-from goldspan.errors import GoldspanError
 from goldspan.spans import tokenize
 from goldspan.tagger import CRF, load_tagger
 from goldspan.tagger.streams import blocks, label, read_items
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "crowd.tsv"
-app = typer.Typer(pretty_exceptions_enable=False)
-app.add_typer(train, name="train")
-app.command()(tag)
-app.add_typer(tagger_app, name="tagger")
-
-
-@dataclass
-class Run:
-    returncode: int
-    stdout: str
-    stderr: str
-
-
-def goldspan(*words, stdin=b""):
-    """Run a command as `goldspan` does."""
-    out, err = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8") for _ in range(2))
-    code = 0
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sys, "argv", ["goldspan", *map(str, words)])
-        patch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin)))
-        patch.setattr(sys, "stdout", out)
-        patch.setattr(sys, "stderr", err)
-        try:
-            app(standalone_mode=True)
-        except SystemExit as end:
-            code = end.code or 0
-        except GoldspanError as error:
-            code = 1
-            err.write(str(error))
-    texts = []
-    for stream in (out, err):
-        stream.flush()
-        texts.append(stream.buffer.getvalue().decode())
-    return Run(code, *texts)
-
-
-def done(*words, stdin=b""):
-    run = goldspan(*words, stdin=stdin)
-    assert run.returncode == 0, run.stderr
-    assert run.stderr == ""
-    return run.stdout
-
-
-def refused(*words, stdin=b""):
-    run = goldspan(*words, stdin=stdin)
-    assert run.returncode == 1, run.stdout + run.stderr
-    return run.stderr
 
 
 def spans_of(line):
@@ -156,7 +104,7 @@ def partly(tmp_path):
 @pytest.mark.parametrize("model", ["crf", "hmm"])
 def test_items_tagged_in_part_count_and_those_without_tags_are_left_out(tmp_path, partly, model):
     words = ["train", model, partly, "-o", tmp_path / "m.goldspan", "--max-iter", 2]
-    run = goldspan(*words, "--validation", partly)
+    run = goldspan_run(*words, "--validation", partly)
     assert run.returncode == 0
     assert "1 items without any tag were left out" in run.stderr
     assert "1 items are tagged in part" in run.stderr
@@ -166,7 +114,7 @@ def test_items_tagged_in_part_count_and_those_without_tags_are_left_out(tmp_path
 
 def test_the_counts_of_training_are_in_the_json_too(tmp_path, partly):
     words = ["train", partly, "-o", tmp_path / "m.goldspan", "--max-iter", 2, "--json"]
-    facts = json.loads(goldspan(*words).stdout)
+    facts = json.loads(goldspan_run(*words).stdout)
     assert (facts["items_left_out"], facts["items_in_part"]) == (1, 1)
     assert facts["tags_made_well_formed"] == 0
     assert facts["items"] == 149
@@ -178,9 +126,9 @@ def test_tags_known_in_part_that_cannot_be_are_refused_by_id(tmp_path, model):
     (tmp_path / "t.tsv").write_text(text)
     words = [model, tmp_path / "t.tsv", "-o", tmp_path / "m.goldspan", "-e", "BIO"]
     message = refused("train", *words)
-    assert message.startswith("item q3: no well-formed sequence")
+    assert message.startswith("goldspan: item q3: no well-formed sequence")
     assert "--soft" in message
-    assert goldspan("train", *words, "--soft").returncode == 0
+    assert goldspan_run("train", *words, "--soft").returncode == 0
 
 
 def test_options_may_come_before_the_file(tmp_path):
@@ -190,7 +138,7 @@ def test_options_may_come_before_the_file(tmp_path):
 
 def test_a_tagger_is_not_written_to_standard_output(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    run = goldspan("train", EXAMPLE, "-o", "-")
+    run = goldspan_run("train", EXAMPLE, "-o", "-")
     assert run.returncode == 2
     assert "--output cannot be standard output" in run.stderr
     assert not list(tmp_path.iterdir())

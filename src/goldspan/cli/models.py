@@ -257,7 +257,13 @@ def _train(
             import torch
 
             torch.set_num_threads(job.threads)
-        interrupted = _fit(tagger, data, around)
+        interrupted = False
+        try:
+            tagger.fit(data.text, data.tags if data.soft is None else data.soft, **around)
+        except KeyboardInterrupt:
+            if not tagger.is_fitted:
+                raise
+            interrupted = True
         step("writing")
         tagger.save(job.output)
     facts = _facts_train(tagger, data, held_out)
@@ -265,7 +271,8 @@ def _train(
         _warn_of(tagger, data)
     size = f"{_size(Path(job.output)) / 1e6:.1f} MB"
     lines = [f"  {name.replace('_', ' ')}: {value}" for name, value in facts.items()]
-    found = {"input": job.source, "output": job.output, **_counts(tagger, data), **facts}
+    found = {"input": job.source, "output": job.output, "items_left_out": data.n_left_out}
+    found |= {"items_in_part": data.n_in_part, "tags_made_well_formed": tagger.n_repaired_, **facts}
     print_result(found, [*lines, f"written: {job.output} ({size})"], as_json=job.json)
     if interrupted:
         done = f"{facts['epochs']} epochs" if "epochs" in facts else f"{facts.get('steps')} steps"
@@ -446,17 +453,6 @@ def _held_out(crowd: Crowd) -> tuple[Text, list[list[str | None]]]:
     return data.text.select(items), [data.tags[n] for n in items]
 
 
-def _fit(tagger: Tagger, data: _Data, around: dict[str, Any]) -> bool:
-    """Train, and say whether Ctrl-C ended it with something learnt."""
-    try:
-        tagger.fit(data.text, data.tags if data.soft is None else data.soft, **around)
-    except KeyboardInterrupt:
-        if not tagger.is_fitted:
-            raise
-        return True
-    return False
-
-
 def _warn_of(tagger: Tagger, data: _Data) -> None:
     """Tell of items and tags that were not learned from as they are."""
     if data.n_left_out:
@@ -465,14 +461,6 @@ def _warn_of(tagger: Tagger, data: _Data) -> None:
         warn(f"{data.n_in_part} items are tagged in part: what is known of them counts")
     if tagger.n_repaired_:
         warn(f"{tagger.n_repaired_} tags were made well-formed (--soft trains on them as they are)")
-
-
-def _counts(tagger: Tagger, data: _Data) -> dict[str, int]:
-    return {
-        "items_left_out": data.n_left_out,
-        "items_in_part": data.n_in_part,
-        "tags_made_well_formed": tagger.n_repaired_,
-    }
 
 
 def _facts_train(tagger: Tagger, data: _Data, held_out: tuple[Any, Any] | None) -> dict[str, Any]:
@@ -565,7 +553,10 @@ def tag(
     from goldspan.tagger.streams import READERS, conll_lines, json_lines, label, read_items
 
     writers = {"conll": conll_lines, "jsonl": json_lines}
-    _check_ending(output, to_format)
+    if output not in {None, "-"} and not to_format and _by_ending(output) is None:
+        raise InputError(
+            f"{output}: the name must end in {', '.join(_ENDINGS)} (also .gz), or pass --to-format"
+        )
     given = format or _by_ending(source) or "text"
     if given not in READERS:
         raise UnknownNameError("format of texts", given, READERS)
@@ -582,7 +573,7 @@ def tag(
         is_free = given == "jsonl" or format == "text"
         checked = file if is_free else cast("TextIO", _NoTable(file, source))
         rule = tokens or model.tokens_
-        is_whole = format is None and _is_pool(source)
+        is_whole = format is None and _ending(source) in _WHOLE  # as a pool is read
         whole = _of_pool(source, rule, max_decompressed) if is_whole else None
         found = label(model, whole or read_items(checked, given, source, rule))
         chunks = writers[wanted](count.of(found, lambda: step.part(*position())))
@@ -594,11 +585,6 @@ def tag(
     size = f"{count.items} items, {count.tokens} tokens, {count.spans} spans"
     facts = {"input": source, "output": output, **vars(count)}
     print_result(facts, [f"written: {output} ({size})"], as_json=json)
-
-
-def _is_pool(source: str) -> bool:
-    """Return whether a file is read as a whole, as a pool is: a table, JSON, or a rejected one."""
-    return Path(source.removesuffix(".gz")).suffix.lower() in _WHOLE
 
 
 def _of_pool(source: str, rule: str, max_decompressed: str | None) -> Iterator[Item] | None:
@@ -645,7 +631,7 @@ def _check_header(line: str, name: str, number: int) -> None:
     from goldspan.crowd.grid import header_names
     from goldspan.crowd.source import Source
 
-    is_table = "\t" in line or Path(name.removesuffix(".gz")).suffix.lower() == ".csv"
+    is_table = "\t" in line or _ending(name) == ".csv"
     header = Source(name, line.encode())
     names = header_names(header)
     if is_table and names[0].lower() not in TOKEN and (wide.sniff(header) or long.sniff(header)):
@@ -655,14 +641,6 @@ def _check_header(line: str, name: str, number: int) -> None:
             "(without gold `goldspan aggregate FILE -o words.conll`)"
         )
         raise FormatError([Fault(message, name, number, kind="format")])
-
-
-def _check_ending(output: str | None, to_format: str | None) -> None:
-    """Reject a name whose ending says nothing, before any work is done."""
-    if output not in {None, "-"} and not to_format and _by_ending(output) is None:
-        raise InputError(
-            f"{output}: the name must end in {', '.join(_ENDINGS)} (also .gz), or pass --to-format"
-        )
 
 
 class _Count:
@@ -680,19 +658,17 @@ class _Count:
             yield one
 
 
+def _ending(name: str) -> str:
+    return Path(name.removesuffix(".gz")).suffix.lower()
+
+
 def _by_ending(name: str | None) -> str | None:
-    if name is None:
-        return None
-    return _ENDINGS.get(Path(name.removesuffix(".gz")).suffix.lower())
+    return None if name is None else _ENDINGS.get(_ending(name))
 
 
 @contextmanager
 def _opened(source: str) -> Iterator[tuple[TextIO, Callable[[], tuple[int, int]]]]:
-    """Open a file or standard input as UTF-8, with or without a byte order mark.
-
-    Yields it with a function that returns how many bytes were read, and of how many; of 0 where the
-    end is not known.
-    """
+    """Open UTF-8 text; yield it with a function for (bytes read, of how many; 0 if unknown)."""
     if source == "-":
         yield io.TextIOWrapper(sys.stdin.buffer, encoding="utf-8-sig"), lambda: (0, 0)
         return
@@ -807,14 +783,12 @@ def _facts_tagger(model: FeatureTagger) -> dict[str, Any]:
 
 
 def _largest(model: FeatureTagger, tag: int, top: int) -> list[tuple[str, float]]:
-    """Return the features that speak most for a tag, with their weights.
-
-    Weights that differ by rounding are equal: features of the same tokens then keep their order.
-    """
+    """Return the features that speak most for a tag, with their weights."""
     import numpy as np
 
     state = model.weights_.state
     own: Floats = state[:, tag] - (state.mean(axis=1) if model.name == "hmm" else 0.0)
+    # Weights that differ by rounding are equal: features of the same tokens keep their order.
     best = np.argsort(-np.round(own, 9), kind="stable")[:top]
     return [(model.features_.name(int(n)), float(own[n])) for n in best if own[n] > 0]
 

@@ -616,7 +616,8 @@ def _read_table(path: str) -> dict[str, str]:
     for row in rows:
         if not any(map(str.strip, row)):
             continue
-        worker, price = _cells(head, row)
+        cells = dict(zip(head, row, strict=False))
+        worker, price = (cells.get(name, "").strip() for name in ("worker", "price"))
         message = _fault(head, row, price, found.get(worker))
         if message:
             faults.append(Fault(message, path, rows.line_num, worker=worker, kind="price"))
@@ -624,12 +625,6 @@ def _read_table(path: str) -> dict[str, str]:
     if faults:
         raise FormatError(faults)
     return {worker: price for worker, (_, price) in found.items()}
-
-
-def _cells(head: list[str], row: list[str]) -> tuple[str, str]:
-    """Return worker and price of a row, "" for a cell that is not there."""
-    cells = dict(zip(head, row, strict=False))
-    return cells.get("worker", "").strip(), cells.get("price", "").strip()
 
 
 def _fault(head: list[str], row: list[str], price: str, former: tuple[int, str] | None) -> str:

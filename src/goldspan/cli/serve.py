@@ -112,7 +112,7 @@ def serve(
     from goldspan.web.metrics import free_ports
     from goldspan.web.processes import CAN_SPLIT, loop_folder
     from goldspan.web.running import check_exposure, listen, read_proxies
-    from goldspan.web.settings import ServerSettings
+    from goldspan.web.settings import Keys, ServerSettings
 
     if processes > 1:
         _check_shared(places, one_process=one_process)
@@ -125,7 +125,7 @@ def serve(
     asked = _Asked(
         overlap, reset=reset_password, has_report=not lacks, is_shared=processes > 1,
         apart=CAN_SPLIT and not one_process and not no_loop, has_loop=not no_loop,
-        log_format=log_format, log_level=log_level, proxies=proxies,
+        log={"log_format": log_format, "log_level": log_level}, proxies=proxies,
     )  # fmt: skip
     # What is faulty in the files of a plan that is alone is said before anything is opened.
     inputs = None if places.is_several else named[""].inputs(overlap=overlap)
@@ -135,7 +135,8 @@ def serve(
         # Each web process has its own; one that is taken ends the start.
         scraped = [] if metrics_port is None else free_ports(metrics_port, processes)
         url = public_url or _url(host, listening.getsockname()[1])
-        settings = ServerSettings(_no_keys(), url, processes=processes)
+        # These keys sign nothing: every campaign and the list have their own.
+        settings = ServerSettings(Keys.new(), url, processes=processes)
         loops = stack.enter_context(loop_folder()) if asked.apart else None
         open_log(log_format, log_level)
         opened: list[_Opened] = []
@@ -168,8 +169,7 @@ class _Asked:
     is_shared: bool
     apart: bool
     has_loop: bool
-    log_format: Literal["text", "json"]
-    log_level: Literal["info", "debug"]
+    log: dict[str, Any]  # Its format and level
     proxies: tuple[str, ...]
 
 
@@ -250,10 +250,7 @@ def _open(
         auth = app.state.context.auth
         auth.links.move(address)
         people = _still_known(service)
-        if name:  # the requester comes by the list
-            made = _without_account(auth, reset=asked.reset)
-        else:
-            made = _account(auth, settings, reset=asked.reset)
+        made = _account(auth, settings, reset=asked.reset, by_list=bool(name))
         made["links"] = _new_links(auth, settings, people)
         stack.enter_context(own.pop_all())
     return _Opened(name, place, settings, app, people, made, at)
@@ -353,8 +350,7 @@ class _Server:
             one.service.start(loop=one.loop_files is None and self.asked.has_loop)
         for one in self.opened:
             if one.loop_files is not None:
-                form, level = self.asked.log_format, self.asked.log_level
-                self._add(loop_of(one.hosted, log_format=form, log_level=level), stack)
+                self._add(loop_of(one.hosted, **self.asked.log), stack)
 
     def serve(self, listening: Any) -> None:
         """Answer requests in this process, until it is told to end."""
@@ -381,11 +377,7 @@ class _Server:
                 hosted, self.broken, self.settings, self._list, listening, metrics,
                 self.asked.proxies,
             )  # fmt: skip
-            form, level = self.asked.log_format, self.asked.log_level
-            child = Child(
-                f"web process {k + 1}", part, log_format=form, log_level=level,
-                fds=[listening],
-            )  # fmt: skip
+            child = Child(f"web process {k + 1}", part, **self.asked.log, fds=[listening])
             self._add(child, stack)
         while all(one.context.held.lost is None for one in self.opened):
             time.sleep(0.5)
@@ -433,13 +425,6 @@ def _ended() -> Iterator[None]:
         raise typer.Exit(130) from None
 
 
-def _no_keys() -> Any:
-    """Return keys that sign nothing: every campaign and the list have their own."""
-    from goldspan.web.settings import Keys
-
-    return Keys.new()
-
-
 def _still_known(service: Service) -> list[str]:
     """Return the annotators of the plan who were not forgotten, and tell of the others."""
     named, ledger = service.inputs.plan.crowd.names, service.ledger
@@ -462,20 +447,17 @@ def _url(host: str, port: int) -> str:
     return f"http://{f'[{host}]' if ':' in host else host}:{port}"
 
 
-def _account(auth: Auth, settings: ServerSettings, *, reset: bool) -> dict[str, Any]:
-    """Make the requester's link, if they have no password."""
-    setup = None
-    if reset or not auth.account.has_password:
-        token = auth.account.reset() if reset else auth.account.open_setup()
-        setup = settings.address(f"/setup/{token}")
+def _account(
+    auth: Auth, settings: ServerSettings, *, reset: bool, by_list: bool = False
+) -> dict[str, Any]:
+    """Make the requester's link if they have no password; none where they come by the list."""
+    token = auth.account.reset() if reset else None
+    if by_list:
+        return {"login": None, "setup": None}
+    if token is None and not auth.account.has_password:
+        token = auth.account.open_setup()
+    setup = None if token is None else settings.address(f"/setup/{token}")
     return {"login": settings.address("/login"), "setup": setup}
-
-
-def _without_account(auth: Auth, *, reset: bool) -> dict[str, Any]:
-    """Make no requester's link; with `reset`, end the campaign's own password and sessions."""
-    if reset:
-        auth.account.reset()
-    return {"login": None, "setup": None}
 
 
 def _new_links(auth: Auth, settings: ServerSettings, annotators: Sequence[str]) -> dict[str, str]:
