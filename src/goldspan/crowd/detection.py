@@ -24,7 +24,7 @@ from goldspan.crowd.formats.tag_columns import (
     with_names,
 )
 from goldspan.crowd.grid import header_names
-from goldspan.crowd.labels import check_names
+from goldspan.crowd.labels import check_names, with_notes
 from goldspan.crowd.model import Crowd
 from goldspan.crowd.options import ReadOptions
 from goldspan.crowd.registry import FORMATS, formats, get_format, of_kind, plugin_formats
@@ -185,7 +185,7 @@ def _with_labels(crowd: Crowd, unlabelled: str) -> Crowd:
     if crowd.gold is not None and (crowd.gold >= 0).any():
         note = "nobody's answers are in it: it is read as gold only"
         if not any("as gold" in one for one in report.notes) and report.format != "conll":
-            return replace(crowd, import_report=replace(report, notes=(*report.notes, note)))
+            return with_notes(crowd, [note])
         return crowd
     known = FORMATS.get(report.format)
     if unlabelled == "keep" or (known and known.holds_pools):

@@ -16,7 +16,7 @@ from goldspan._arrays import rows_of
 from goldspan.crowd.detection import guess_format, is_dataframe, read_table, rows_as_table
 from goldspan.crowd.formats.columns import as_strings, frame_columns
 from goldspan.crowd.grid import read_grid
-from goldspan.crowd.labels import joined, recode, translate, with_gold_labels
+from goldspan.crowd.labels import joined, recode, translate, with_gold_labels, with_notes
 from goldspan.crowd.model import Crowd, list_array
 from goldspan.crowd.options import ReadOptions
 from goldspan.crowd.registry import get_format
@@ -81,9 +81,8 @@ def _from_tags(crowd: Crowd, gold: Mapping[Any, Any], options: ReadOptions) -> C
     known = tags_of_mapping(gold)
     hit = check_items(crowd, known, "<mapping>")
     found = with_gold_labels(crowd, flat_tags(crowd, known), options, "<mapping>")
-    return _noted(
-        found, f"gold for {hit} of {crowd.n_items} items; {len(known) - hit} others in <mapping>"
-    )
+    note = f"gold for {hit} of {crowd.n_items} items; {len(known) - hit} others in <mapping>"
+    return with_notes(found, [note])
 
 
 def check_items(crowd: Crowd, known: Mapping[str, Any], name: str) -> int:
@@ -163,7 +162,8 @@ def _from_columns(crowd: Crowd, table: _Columns, name: str, options: ReadOptions
     hit, ids = check_items(crowd, known, name), crowd.item_ids.to_pylist()
     places = [at.get(key, 0) for key in ids]
     found = with_gold_labels(crowd, [known.get(key) for key in ids], options, name, places)
-    return _noted(found, f"gold for {hit} of {len(ids)} items; {len(known) - hit} others in {name}")
+    note = f"gold for {hit} of {len(ids)} items; {len(known) - hit} others in {name}"
+    return with_notes(found, [note])
 
 
 def _from_crowd(crowd: Crowd, other: Crowd, name: str, refine: bool) -> Crowd:
@@ -202,16 +202,16 @@ def _from_crowd(crowd: Crowd, other: Crowd, name: str, refine: bool) -> Crowd:
         ]
     if faults:
         raise FormatError(faults)
-    told = f"gold for {len(hit)} of {crowd.n_items} items from {name}"
-    return _noted(crowd.with_gold(gold), told)
+    note = f"gold for {len(hit)} of {crowd.n_items} items from {name}"
+    return with_notes(crowd.with_gold(gold), [note])
 
 
 def _whole(crowd: Crowd, other: Crowd, name: str) -> Crowd:
     """Attach the gold of the same items, without a look at each: a campaign does it every round."""
     tagset = joined(crowd.tagset, other.tagset)
     gold = translate(other.gold_tagged.codes, other.tagset, tagset)
-    n = crowd.n_items
-    return _noted(recode(crowd, tagset).with_gold(gold), f"gold for {n} of {n} items from {name}")
+    note = f"gold for {crowd.n_items} of {crowd.n_items} items from {name}"
+    return with_notes(recode(crowd, tagset).with_gold(gold), [note])
 
 
 def _difference(mine: list[str], theirs: list[str], name: str, item: str) -> Fault:
@@ -221,11 +221,6 @@ def _difference(mine: list[str], theirs: list[str], name: str, item: str) -> Fau
     have, has = ("nothing" if word is None else repr(word) for word in (one, other))
     message = f"the gold has {has} where the answers have {have}: both must show the same tokens"
     return Fault(message, name, 0, item, token, kind="tokens")
-
-
-def _noted(crowd: Crowd, note: str) -> Crowd:
-    report = crowd.import_report
-    return replace(crowd, import_report=replace(report, notes=(*report.notes, note)))
 
 
 # --------------------------------------------------------------------------------------------------

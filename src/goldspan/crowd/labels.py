@@ -81,7 +81,7 @@ def settle(crowd: Crowd, options: ReadOptions) -> Crowd:
     if options.encoding:
         return crowd
     if crowd.tagset.rules.is_plain:
-        return _with_notes(crowd, _disguised(crowd))
+        return with_notes(crowd, _disguised(crowd))
     if crowd.tagset.rules.has_end:
         _reject_mixture(crowd)
         return crowd
@@ -90,13 +90,14 @@ def settle(crowd: Crowd, options: ReadOptions) -> Crowd:
     opened = np.count_nonzero(flags & STARTS)
     by_inside = np.count_nonzero(flags & BAD_OPEN)
     if 2 * by_inside <= opened:
-        return _with_notes(crowd, _other_openings(crowd))
+        return with_notes(crowd, _other_openings(crowd))
     note = f"{by_inside} of {opened} spans open with I-: read as IOB; pass encoding='BIO' if not"
-    crowd = _with_notes(crowd, [note])
+    crowd = with_notes(crowd, [note])
     return replace(crowd, tagset=Codec(crowd.tagset.tags, "IOB"))
 
 
-def _with_notes(crowd: Crowd, notes: Sequence[str]) -> Crowd:
+def with_notes(crowd: Crowd, notes: Sequence[str]) -> Crowd:
+    """Return the crowd with more notes in its import report."""
     report = crowd.import_report
     return replace(crowd, import_report=replace(report, notes=(*report.notes, *notes)))
 
@@ -215,9 +216,7 @@ def _answers_tagged(crowd: Crowd) -> Tagged:
 def _reject_mixture(crowd: Crowd) -> None:
     closing = np.isin(crowd.tagset.roles, (Role.END, Role.SINGLE))
     spans = crowd.tagset.roles != Role.OUTSIDE
-    columns: dict[str, NDArray[np.int16]] = {}
-    if crowd.gold is not None:
-        columns["gold"] = crowd.gold[crowd.gold >= 0]
+    gold = None if crowd.gold is None else crowd.gold[crowd.gold >= 0]
     known = crowd.latest.codes >= 0
     codes, workers = crowd.latest.codes[known], crowd.worker_of[known]
     n_closing = np.bincount(workers, closing[codes], crowd.n_workers)
@@ -226,7 +225,6 @@ def _reject_mixture(crowd: Crowd) -> None:
         f"worker {crowd.worker_ids[int(w)].as_py()}"
         for w in np.flatnonzero((n_closing == 0) & (n_spans >= 2))
     ]
-    gold = columns.get("gold")
     if gold is not None and spans[gold].sum() >= 2 and not closing[gold].any():
         open_only.insert(0, "gold")
     if open_only:

@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
-from itertools import pairwise
+from itertools import groupby, pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -49,7 +49,7 @@ def vote_tokens(
     for n, every in enumerate(documents):
         files = [[line for line in lines if line.token] for lines in every]
         files = [lines for lines in files if lines]
-        shown = [_sentences(lines) for lines in files]
+        shown = [[[line.token for line in one] for one in sentences_of(lines)] for lines in files]
         found.append(shown[0] if shown else [])
         if any(other != shown[0] for other in shown):
             disputed[n] = _Document.of([_File.of(lines, repair) for lines in files])
@@ -59,15 +59,9 @@ def vote_tokens(
     return found
 
 
-def _sentences(lines: Sequence[AnswerToken]) -> list[list[str]]:
-    found: list[list[str]] = []
-    last = None
-    for line in lines:
-        if line.sentence != last:
-            found.append([])
-        found[-1].append(line.token)
-        last = line.sentence
-    return found
+def sentences_of(lines: Sequence[AnswerToken]) -> list[list[AnswerToken]]:
+    """Cut lines where their sentences end."""
+    return [list(one) for _, one in groupby(lines, key=lambda line: line.sentence)]
 
 
 # --------------------------------------------------------------------------------------------------

@@ -22,7 +22,7 @@ from goldspan.crowd.grid import cell_text, is_comment
 from goldspan.crowd.labels import check_workers
 from goldspan.crowd.model import Crowd
 from goldspan.crowd.options import ReadOptions
-from goldspan.crowd.reference import vote_tokens
+from goldspan.crowd.reference import sentences_of, vote_tokens
 from goldspan.crowd.source import Source, counted, open_source
 from goldspan.errors import Fault, FormatError, InputError
 
@@ -130,16 +130,6 @@ def read_file(file: Source) -> TokenFile:
     return TokenFile(file.name, lines)
 
 
-def sentences_of(lines: list[AnswerToken]) -> list[list[AnswerToken]]:
-    """Cut lines where their sentences end."""
-    found: list[list[AnswerToken]] = []
-    for line in lines:
-        if not found or found[-1][0].sentence != line.sentence:
-            found.append([])
-        found[-1].append(line)
-    return found
-
-
 def _split(line: str) -> tuple[str, str]:
     if "\t" in line:
         cells = [cell.strip() for cell in line.split("\t")]
@@ -222,11 +212,8 @@ def _shown(word: str) -> str:
 
 def sniff(source: Source) -> bool:
     """Return whether this is a folder of files in folders, whose lines are a token and a label."""
-    paths = text_files(source)
-    if not paths or any(PurePosixPath(path).suffix == ".ann" for path in source.files or {}):
-        return False
     nested = answer_paths(source)
-    if not nested:
+    if not nested or any(PurePosixPath(path).suffix == ".ann" for path in source.files or {}):
         return False
     first = (source.files or {})[nested[0]]
     try:

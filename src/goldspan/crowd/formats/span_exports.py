@@ -1,7 +1,4 @@
-"""Crowds as texts with spans: what the writers for annotation tools share.
-
-Tags become spans of tokens, and tokens places in a text.
-"""
+"""Crowds as texts with spans of characters: what the writers for annotation tools share."""
 
 from __future__ import annotations
 
