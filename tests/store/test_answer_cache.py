@@ -12,7 +12,7 @@ import pytest
 
 from goldspan.protocols import PoolItem
 from goldspan.spans import Codec
-from goldspan.store import backup_ledger, create_ledger, open_ledger, pool, restore_ledger
+from goldspan.store import create_ledger, open_ledger, pool
 from goldspan.store import crowd as cache
 from goldspan.store.queries import read_crowd
 
@@ -136,15 +136,6 @@ def test_every_look_gives_what_reading_everything_gives(campaign, monkeypatch, s
     } == given
 
 
-def test_gold_that_changes_is_seen_though_no_answer_came(campaign):
-    ledger, lengths, _ = campaign(1, "no")
-    ledger.submit("k", "w", "i3", ["O"] * lengths["i3"], 2)
-    assert ledger.crowd().gold is None
-    for label in ("B-PER", "B-LOC"):
-        ledger.set_gold({"i3": [label] * lengths["i3"]}, 3)
-        assert ledger.crowd().tagged_by_id() == {"i3": [label] * lengths["i3"]}
-
-
 def test_an_answer_is_read_once(campaign, monkeypatch):
     ledger, lengths, _ = campaign(5, "no")
     read, real = [], cache.answers_of
@@ -192,16 +183,3 @@ def test_threads_that_look_while_others_answer_see_whole_crowds(campaign, new_pl
             assert seen == sorted(seen)
     assert_same(ledger.crowd(), in_full(ledger))
     assert len(ledger.crowd().answers) == 24
-
-
-def test_a_backup_that_is_opened_starts_anew(tmp_path):
-    place = tmp_path / "c.db"
-    ledger = create_ledger(place, name="c", cap=100, currency="EUR", tagset=TAGS, now=0)
-    ledger.add_items([PoolItem("i0", ("t",), cost=10)], now=0)
-    ledger.open_batch("b", ["i0"], k=2, now=1)
-    backup_ledger(ledger, tmp_path / "copy.db")
-    ledger.submit("k", "w", "i0", ["O"], 2)
-    assert len(ledger.crowd().answers) == 1
-    ledger.close()
-    with restore_ledger(tmp_path / "copy.db", tmp_path / "new.db") as other:
-        assert len(other.crowd().answers) == 0

@@ -174,21 +174,15 @@ def full_disk(monkeypatch):
 
 
 @pytest.mark.parametrize("new_place", ["sqlite"], indirect=True)
-@pytest.mark.usefixtures("full_disk")
-def test_a_copy_for_which_there_is_no_room_is_told_and_leaves_nothing(busy, tmp_path):
-    folder = tmp_path / "full"
-    folder.mkdir()
-    with pytest.raises(InputError, match="make room on the disk"):
-        backup_ledger(busy, folder / "b.db")
-    assert not list(folder.iterdir())
-
-
-@pytest.mark.parametrize("new_place", ["sqlite"], indirect=True)
-def test_a_backup_is_not_called_damaged_where_there_is_no_room(busy, tmp_path, request):
+def test_a_copy_for_which_there_is_no_room_is_told_not_called_damaged_and_leaves_nothing(
+    busy, tmp_path, request
+):
     backup_ledger(busy, tmp_path / "b.db")
     request.getfixturevalue("full_disk")
     folder = tmp_path / "full"
     folder.mkdir()
+    with pytest.raises(InputError, match="make room on the disk"):
+        backup_ledger(busy, folder / "b.db")
     with pytest.raises(InputError, match="make room on the disk"):
         restore_ledger(tmp_path / "b.db", folder / "c.db")
     assert not list(folder.iterdir())

@@ -106,10 +106,6 @@ def test_a_password_file_that_cannot_be_read_is_named(monkeypatch):
     assert to_url("campaign.db").database == "campaign.db"
 
 
-def test_messages_hold_no_password():
-    assert "secret" not in where_of("postgresql://ann:secret@host/name")
-
-
 def test_a_file_of_another_kind_is_refused(tmp_path):
     (tmp_path / "c.db").write_text("These are not the pages you are looking for. " * 100)
     with pytest.raises(StoreError, match="is not a campaign's database"):

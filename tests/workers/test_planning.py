@@ -25,12 +25,6 @@ def shortest(w_bad, w_good, alpha, beta):
     raise AssertionError
 
 
-@pytest.mark.parametrize(("w_bad", "w_good", "n", "mark"), [(0.6, 0.8, 45, 33), (0.25, 0.8, 6, 4)])
-def test_the_tests_of_the_mathematics_page_come_out(w_bad, w_good, n, mark):
-    plan = plan_qualification(w_bad, w_good, 0.05, 0.1)
-    assert (plan.n, plan.pass_mark) == (n, mark)
-
-
 @pytest.mark.parametrize(
     "rates",
     [(0.6, 0.8, 0.05, 0.1), (0.25, 0.8, 0.05, 0.1), (0.5, 0.9, 0.01, 0.3), (0.1, 0.4, 0.2, 0.05)],

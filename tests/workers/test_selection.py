@@ -252,28 +252,12 @@ def test_the_result_has_everything_for_machines_and_for_people():
     assert pa.types.is_string(team.worker_ids.type)
 
 
-def test_a_hundred_thousand_workers_are_ranked_as_a_full_sort_ranks_them():
-    rng = np.random.default_rng(0)
-    n = rng.integers(2, 61, 100_000)
-    pool = Reliability.from_counts(rng.binomial(n, rng.beta(7, 3, len(n))), n, n_labels=4)
-    team = select_workers(pool, budget=500)
-    best = np.sort(worker_scores(pool))[::-1][:500]
-    assert team.scores == pytest.approx(best[: len(team)])
-
-
 def test_a_lucky_beginner_does_not_make_a_proven_worker_unsure():
     pool = Reliability.from_counts(
         [94, 2, 1, 2, 2, 127, 9, 4, 61], [200, 3, 5, 2, 5, 200, 20, 5, 200]
     )
     assert pool.p_above(0.5).max() > 0.99
     assert len(select_workers(pool, budget=9))
-
-
-def test_best_workers_by_money_pass_over_who_is_too_expensive():
-    pool = Reliability.from_counts([19, 17, 16], 20, prior=(1, 1))
-    prices = ["0.12", "0.05", "0.05"]
-    team = select_workers(pool, budget="0.10", prices=prices, strategy="top")
-    assert team.worker_ids.to_pylist() == ["1", "2"]
 
 
 def test_the_expected_f_lies_within_its_interval():

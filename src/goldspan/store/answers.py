@@ -183,9 +183,9 @@ def put_answer(entry: Entry, body: Mapping[str, Any]) -> None:
     entry.connection.execute(answers.insert(), {**kept, **row})
     if leased:
         entry.connection.execute(_END, {"number": item, "who": worker})
-        entry.balance.free(body.get("reserved", cost))
+        entry.balance.reserved -= body.get("reserved", cost)
     if counts:
-        entry.balance.pay(cost)
+        entry.balance.spent += cost
         entry.connection.execute(_FILL, {"number": item, "held": int(leased)})
 
 

@@ -431,7 +431,7 @@ def put_leases(entry: Entry, body: Mapping[str, Any]) -> None:
         rows = [{"item": item, "cost": cost, **times} for item, cost in taken]
         entry.connection.execute(leases.insert(), rows)
         entry.connection.execute(_USE, [{"number": item} for item, _ in taken])
-        entry.balance.reserve(sum(cost for _, cost in taken))
+        entry.balance.reserved += sum(cost for _, cost in taken)
     entry.connection.execute(_MOVE, {"who": worker, "to": body["cursor"]})
 
 
@@ -475,7 +475,7 @@ def put_free(entry: Entry, body: Mapping[str, Any]) -> None:
     freed = slots.update().where(slots.c.item == bindparam("number"))
     freed = freed.values(leased=slots.c.leased - 1, places=places)
     entry.connection.execute(freed, [{"number": row["number"]} for row in rows])
-    entry.balance.free(sum(cost for *_, cost in body["leases"]))
+    entry.balance.reserved -= sum(cost for *_, cost in body["leases"])
     if body["skip"]:
         skipped = [{"item": row["number"], "worker": row["who"]} for row in rows]
         told = {"time": entry.clock, "reason": body["skip"]}

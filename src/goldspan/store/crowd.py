@@ -280,17 +280,6 @@ def _with_items(connection: Connection, known: Items, given: Answers) -> Items:
 
 
 def _joined(parts: Sequence[Answers]) -> Answers:
-    def column(name: str) -> Any:
-        return np.concatenate([getattr(part, name) for part in parts])
-
-    return Answers(
-        column("item"),
-        column("worker"),
-        bounds_of(np.concatenate([part.lengths for part in parts])),
-        column("codes"),
-        column("attempt"),
-        started=column("started"),
-        submitted=column("submitted"),
-        cost=column("cost"),
-        guideline=column("guideline"),
-    )
+    names = ("item", "worker", "codes", "attempt", "started", "submitted", "cost", "guideline")
+    columns = {name: np.concatenate([getattr(part, name) for part in parts]) for name in names}
+    return Answers(offset=bounds_of(np.concatenate([part.lengths for part in parts])), **columns)

@@ -82,7 +82,7 @@ def charge(entry: Entry, name: str, amount: int) -> bool:
 def put_charge(entry: Entry, body: Mapping[str, Any]) -> None:
     """Keep and pay a charge."""
     entry.connection.execute(charges.insert(), {**body, "time": entry.clock})
-    entry.balance.pay(body["amount"])
+    entry.balance.spent += body["amount"]
 
 
 def pause(entry: Entry, *, paused: bool) -> None:

@@ -236,13 +236,7 @@ class FairLock:
 
 @dataclass
 class Balance:
-    """What there is, what is set aside and what is paid, in millionths.
-
-    >>> balance = Balance(cap=10)
-    >>> balance.reserve(4); balance.free(4); balance.pay(4)
-    >>> balance.left, balance.spent
-    (6, 4)
-    """
+    """What there is, what is set aside and what is paid, in millionths."""
 
     cap: int
     reserved: int = 0
@@ -252,18 +246,6 @@ class Balance:
     def left(self) -> int:
         """What can still be reserved."""
         return self.cap - self.reserved - self.spent
-
-    def reserve(self, amount: int) -> None:
-        """Set aside."""
-        self.reserved += amount
-
-    def free(self, amount: int) -> None:
-        """Give back what was set aside."""
-        self.reserved -= amount
-
-    def pay(self, amount: int) -> None:
-        """Pay what is not set aside, or not any more."""
-        self.spent += amount
 
 
 Result = TypeVar("Result")

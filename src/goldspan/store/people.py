@@ -63,7 +63,7 @@ SHOWN: ColumnElement[str] = func.coalesce(
 _PSEUDONYM = select(people.c.pseudonym).where(people.c.id == bindparam("person"))
 _N_FORGOTTEN = select(func.count()).select_from(tombstones)
 _LAST_NOTE = select(func.max(notes.c.number))
-_NOTE = select(notes.c.body).where(
+NOTE_BODY = select(notes.c.body).where(
     (notes.c.kind == bindparam("asked")) & (notes.c.name == bindparam("known"))
 )
 _OWNER = select(notes.c.person).where(
@@ -190,7 +190,7 @@ def keep_note(
 ) -> None:
     """Keep a record in a row that can be deleted; the log holds a salted hash of it."""
     words = canonical(dict(body))
-    there = entry.connection.execute(_NOTE, {"asked": kind, "known": name}).scalar_one_or_none()
+    there = entry.connection.execute(NOTE_BODY, {"asked": kind, "known": name}).scalar_one_or_none()
     if there is not None and there != words:
         raise InputError(f"the {kind} {name!r} is kept with other content: give a new name")
     if there is not None:

@@ -44,9 +44,6 @@ WHICH = ("answered", "batch", "pool")
 _FACT = select(records.c.body).where(
     (records.c.kind == bindparam("asked")) & (records.c.name == bindparam("known"))
 )
-_NOTE = select(notes.c.body).where(
-    (notes.c.kind == bindparam("asked")) & (notes.c.name == bindparam("known"))
-)
 _NAMING = people.KEPT_APART | {people.BAR, people.VERDICTS, people.SUGGESTED}
 """Kinds of records that name workers."""
 _COUNT = select(func.count()).where(records.c.kind == bindparam("asked"))
@@ -102,7 +99,9 @@ def read_fact(connection: Connection, kind: str, name: str) -> dict[str, Any] | 
         name = people.key_of(connection, name)
     elif kind in _NAMING:
         return read_records(connection, kind).get(name)
-    query = _NOTE if kind in people.KEPT_APART and people.is_private(connection) else _FACT
+    query = (
+        people.NOTE_BODY if kind in people.KEPT_APART and people.is_private(connection) else _FACT
+    )
     body = connection.execute(query, {"asked": kind, "known": name}).scalar_one_or_none()
     if body is None:
         return None

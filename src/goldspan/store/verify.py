@@ -226,11 +226,8 @@ def faults_of(database: Database) -> list[str]:
 def sums_of(database: Database) -> list[str]:
     """Return which sums beside the rows are not those of the rows; empty if all are."""
     with database.read() as connection:
-        return [message for message, query in _SUMS.items() if _counts(connection, query)]
-
-
-def _counts(connection: Connection, query: str) -> bool:
-    return bool(connection.execute(text(query)).scalar_one())
+        counts = {what: connection.execute(text(sum_)).scalar_one() for what, sum_ in _SUMS.items()}
+    return [what for what, count in counts.items() if count]
 
 
 def page_faults(connection: Connection) -> list[str]:
