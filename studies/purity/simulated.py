@@ -105,7 +105,7 @@ class Rough(SpanHabit):
     reach: float = 4.0
     name = "rough"
 
-    def alter(self, spans: SpanArray, work: Assignment) -> SpanArray:
+    def _alter(self, spans: SpanArray, work: Assignment) -> SpanArray:
         """Move both ends; where spans would overlap, the later one is cut."""
         hit = self.happens(spans, work)
         left = self._moves(work.draws.per_token("left")[spans.start]) * hit

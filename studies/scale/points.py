@@ -138,6 +138,7 @@ BESIDE = Work(_as_it_is, _beside, _first)
 
 def _serve(n_items: int, _: Any) -> Facts:
     from goldspan.web import open_service
+    from goldspan.web.engine import Engine
     from goldspan.web.settings import Keys
 
     with tempfile.TemporaryDirectory(prefix="goldspan-scale-") as name:
@@ -156,6 +157,7 @@ def _serve(n_items: int, _: Any) -> Facts:
         }
         for act, both in zip(("opened", "begun", "picked"), np.diff(marks, axis=0), strict=True):
             facts |= _both(act, both)
+        assert isinstance(service.engine, Engine)  # the loop is in this process
         service.engine.look()
         desk = service.desk
         pages: dict[str, Callable[[], Any]] = {
