@@ -147,7 +147,8 @@ def test_auto_runs_the_method_that_predicts_hidden_answers_best(folder, crowd, t
     tried = bare.fit(crowd.with_gold(None)).result_.candidates
     best = max((one for one in tried if "votes" not in one.name), key=lambda one: one.score)
     assert found.method == best.name
-    assert f"690 answers of 5 partitions: {best.name} predicts hidden ones best" in found.notes[0]
+    said = f"690 answers of 5 partitions: {best.name} predicts hidden answers best (loss "
+    assert f"{said}{-best.score:.4f})" in found.notes[0]
     aggregate_partitions(folder, tmp_path / "named", best.name)
     assert contents(tmp_path / "out") == contents(tmp_path / "named")
 

@@ -128,7 +128,7 @@ def test_aggregate_writes_gold_and_a_report_and_scores(tmp_path):
         "--report",
         tmp_path / "r.html",
     )
-    assert "policy conlleval, encoding BIO" in text
+    assert "encoding BIO, malformed tags read by policy conlleval" in text
     assert (tmp_path / "g.conll").read_text().startswith("# id = N01-1\n")
     assert "<html" in (tmp_path / "r.html").read_text()
     assert sorted(path.name for path in tmp_path.iterdir()) == ["g.conll", "r.html"]

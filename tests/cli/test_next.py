@@ -26,7 +26,7 @@ def test_it_says_what_is_finished_and_what_to_ask_next(run, labels):
     assert lines[0] == "16 of 18 items are finished:"
     assert lines[1].split() == ["confident", "16"]
     assert "2 need another answer" in lines
-    assert "2 answers to ask for, which cost 0.10:" in lines
+    assert "2 answers to ask for, which cost 0.10 (largest average gain first):" in lines
     assert [line.split()[0] for line in lines[-2:]] == ["doubt", "few"]
     assert lines[-2].split()[3] == "c"
 
@@ -57,7 +57,7 @@ def test_gold_tells_how_much_of_the_finished_is_right(run, labels, tmp_path):
     gold = [f"q{i},{'yn'[i % 2] if i else 'n'}" for i in range(16)]
     (tmp_path / "gold.csv").write_text("\n".join(["task,label", *gold]) + "\n")
     out = run(labels, "--gold", "gold.csv")[1]
-    assert "of the finished ones with gold, 93.8 % are right" in out
+    assert "93.8 % of the finished items with gold labels agree with them" in out
 
 
 def test_newcomers_can_be_asked_and_limits_hold(run, labels):
@@ -161,7 +161,7 @@ def test_one_is_one(run, tmp_path):
     out = run("one.csv", "--ask", "new", "--prices", "0.05")[1].splitlines()
     assert out[0] == "0 of 1 item are finished"
     assert out[1] == "1 needs another answer"
-    assert out[2] == "1 answer to ask for, which costs 0.05:"
+    assert out[2] == "1 answer to ask for, which costs 0.05 (largest average gain first):"
     rows = [f"q{i},{w},{'yn'[i % 2]}" for i in range(8) for w in "abc"]
     (tmp_path / "most.csv").write_text("\n".join(["task,worker,label", *rows, "x,a,y\n"]))
     assert run("most.csv", "--rule", "fixed(1)")[1].startswith("9 of 9 items are finished:\n")

@@ -29,7 +29,7 @@ def test_verdicts_flags_and_team_are_printed(run):
     code, out, err = run("answers.csv", "--gold", "truth.csv", "--budget", 3)
     assert code == 0
     assert not err
-    assert out.startswith("Accuracy of 5 workers by gold; threshold for keep: 75 %\n")
+    assert out.startswith("5 workers, judged by accuracy against gold; to be kept: above 75 %\n")
     lines = out.splitlines()
     assert "covers all" not in out
     assert next(line for line in lines if line.startswith("bad")).split()[1] == "drop"
@@ -52,12 +52,14 @@ def test_the_answer_comes_before_the_table_and_lines_fit_a_terminal(run):
 
 def test_who_is_selected_against_the_verdict_is_counted(run):
     _, out, _ = run("answers.csv", "--gold", "truth.csv", "--budget", 3, "--threshold", 0.97)
-    assert "By the threshold of 97 % alone, verdicts in this team: " in out
+    assert (
+        "it was chosen by what its votes are worth together, not by the threshold of 97 %." in out
+    )
 
 
 def test_one_worker_is_no_workers(run):
     _, out, _ = run("answers.csv", "--gold", "truth.csv", "--workers", "w1")
-    assert "Accuracy of 1 worker by gold" in out
+    assert "1 worker, judged by accuracy against gold" in out
     assert "Team of 1 worker: w1\n" in out
     assert "covers all" not in out
 
@@ -65,7 +67,7 @@ def test_one_worker_is_no_workers(run):
 def test_without_gold_the_crowd_judges_and_says_what_that_means(run):
     code, out, err = run("answers.csv", "--budget", 3)
     assert code == 0
-    assert out.startswith("Accuracy of 5 workers by auto; ")
+    assert out.startswith("5 workers, judged by accuracy against the consensus of auto; ")
     assert not err
 
 

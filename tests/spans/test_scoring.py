@@ -178,7 +178,7 @@ def test_unknown_policies_and_encodings_are_refused_with_all_names():
 
 def test_the_printout_is_a_table_in_per_cent():
     lines = str(score(TRUTH, FOUND)).splitlines()
-    assert lines[0] == "policy conlleval, encoding BIO, 4 items"
+    assert lines[0] == "4 items, encoding BIO, malformed tags read by policy conlleval"
     assert lines[1].split() == ["precision", "recall", "F1", "true", "found"]
     rows = {line.split()[0]: line.split()[1:] for line in lines[2:7]}
     assert rows["PER"] == ["50.00", "100.00", "66.67", "1", "2"]

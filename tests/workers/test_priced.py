@@ -46,10 +46,8 @@ def test_a_guarantee_below_the_best_is_said():
     assert greedy_team(scores, prices, 8, None, np.random.default_rng(0)).ratio < 1
     pool = Reliability.from_counts([29, 28, 28], 30)
     team = select_workers(pool, budget=8, prices=[3, 4, 4])
-    assert (
-        team.guarantee
-        == f"at least {100 * team.ratio:.1f} % of the highest value within the budget"
-    )
+    least = f"worth at least {100 * team.ratio:.1f} % of the best team"
+    assert team.guarantee == f"{least} for at most 8.00 per item"
 
 
 def test_of_a_large_pool_much_is_guaranteed():

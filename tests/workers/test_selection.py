@@ -264,7 +264,7 @@ def test_the_expected_f_lies_within_its_interval():
     team = select_workers(Reliability.from_counts([8, 5, 7, 7, 6, 6, 6, 8], 10), budget=3)
     low, high = team.intervals["posterior"]
     assert low < team.expected < high
-    assert f"that of {team.expected**2:.1f} workers who make no mistakes" in str(team)
+    assert f"that of {team.expected**2:.1f} workers who are always right" in str(team)
 
 
 def test_more_money_than_can_be_counted_is_refused():

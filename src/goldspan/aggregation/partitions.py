@@ -260,10 +260,7 @@ def _judge(params: dict[str, Any]) -> Auto:
 def _chosen(
     judge: Auto, parts: Sequence[_Part], found: _Found
 ) -> tuple[Variational, tuple[str, ...]]:
-    """Return the method with the best prediction of hidden answers, and what is to be said of it.
-
-    A mixture would need the posteriors of all its methods: the best of them runs alone.
-    """
+    """Return the best method, which runs alone (a mixture needs all posteriors), and the notes."""
     seed = judge.random_state or 0
     own = sorted(parts, key=lambda part: hash64(f"{seed} {part.path.name}"))[:SAMPLED]
     sample = _together_in_one([_sampled(part, found, seed, SAMPLE // len(own)) for part in own])
@@ -274,11 +271,9 @@ def _chosen(
         return _estimator("ds", {}), (f"{said}, of which none could be hidden: ds",)
     best, made = max(works, key=lambda pair: pair[0].score)
     top = max(candidates, key=lambda one: one.score)
-    notes = [f"{said}: {best.name} predicts hidden ones best ({best.score:.4f} nats a label)"]
+    notes = [f"{said}: {best.name} predicts hidden answers best (loss {-best.score:.4f})"]
     if top.score > best.score:
-        notes.append(
-            f"{top.name} predicts better ({top.score:.4f}) and does not work on partitions"
-        )
+        notes.append(f"{top.name} is better (loss {-top.score:.4f}), but not for partitions")
     return made, tuple(notes)
 
 

@@ -288,11 +288,11 @@ class Snapshot:
     @cached_property
     def labelled(self) -> Labelled:
         """Labels of all answered items but the gold questions."""
-        told = (answer_counts(self.crowd) > 0).tolist()
+        is_answered = (answer_counts(self.crowd) > 0).tolist()
         asked = {
             name
-            for name, is_told in zip(self.crowd.item_ids.to_pylist(), told, strict=True)
-            if is_told
+            for name, answered in zip(self.crowd.item_ids.to_pylist(), is_answered, strict=True)
+            if answered
         }
         known = {name: tags for name, tags in self.given.items() if name in asked}
         order = [n for n in self.inputs.ranks("deal").tolist() if self.inputs.ids[n] in known]

@@ -89,7 +89,7 @@ def make_pipeline(pool: Pool, classifier: Any) -> Any:
 
 
 @contextmanager
-def told(doing: str) -> Iterator[None]:
+def as_input_error(doing: str) -> Iterator[None]:
     """Turn whatever a classifier raises into a fault that says what it was doing."""
     try:
         yield
@@ -228,7 +228,7 @@ class Classifier:
         if len(items) < LEAST or len(set(words)) < 2:
             return None
         made = make_pipeline(self.pool, make_classifier(self.name, self.params, self.seed))
-        with told(f"{self.name} cannot learn from the items"):
+        with as_input_error(f"{self.name} cannot learn from the items"):
             trained = TrainedClassifier(self.name, made.fit(self.pool.rows(items), words))
             few = items[:LEAST]  # some fit what they cannot use
             made.predict(self.pool.rows(few))
@@ -248,7 +248,7 @@ class TrainedClassifier:
         """Label items of a pool."""
         if not len(items):
             return []
-        with told(f"{self.name} cannot label the items"):
+        with as_input_error(f"{self.name} cannot label the items"):
             found = [self.model.predict(pool.rows(block)) for block in row_blocks(items)]
         return [[str(label)] for labels in found for label in labels]
 

@@ -264,10 +264,10 @@ def _drawn(seen: _Measured, ahead: _Measured, rng: np.random.Generator) -> Float
         off = seen.score - (a[:, None] - (a - first)[:, None] * bend[shape])
         past = _covariance(seen.variance, seen.variance, *noise)
         across = _covariance(ahead.variance, seen.variance, *noise)
-        told = np.linalg.solve(past, across.T)  # [n_rounds, n_ahead]
-        left = _covariance(ahead.variance, ahead.variance, *noise) - across @ told
+        coefficients = np.linalg.solve(past, across.T)  # [n_rounds, n_ahead]
+        left = _covariance(ahead.variance, ahead.variance, *noise) - across @ coefficients
         root = np.linalg.cholesky(left + 1e-12 * np.eye(len(left)))
-        noisy = off @ told + rng.standard_normal((len(a), len(left))) @ root.T
+        noisy = off @ coefficients + rng.standard_normal((len(a), len(left))) @ root.T
         found.append(a[:, None] - (a - first)[:, None] * later[shape] + noisy)
     return np.concatenate(found)
 

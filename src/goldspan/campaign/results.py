@@ -22,7 +22,7 @@ from goldspan.campaign.judging import VERDICTS, Aggregating, crowd_for
 from goldspan.campaign.loop import Campaign
 from goldspan.campaign.plan import NAMES, PEOPLE, Plan
 from goldspan.campaign.stopping import NEXT, curve_of
-from goldspan.campaign.suggestions import told
+from goldspan.campaign.suggestions import suggestion_rows
 from goldspan.campaign.workforce import PROBED
 from goldspan.crowd import Crowd
 from goldspan.crowd.atomic import write_text
@@ -204,7 +204,7 @@ class CampaignRecord:
             tuple(plan.stop.shown(rounds)),
             kinds=_kinds(workers),
             probes=tuple(_probes(ledger)),
-            suggestions=tuple(told(ledger, crowd)),
+            suggestions=tuple(suggestion_rows(ledger, crowd)),
         )
 
     def to_dict(self) -> dict[str, Any]:

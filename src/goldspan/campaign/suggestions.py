@@ -174,7 +174,7 @@ def anchoring(rows: Sequence[SuggestedAnswer]) -> dict[str, Anchoring]:
     return found
 
 
-def told(ledger: SqlLedger, crowd: Crowd) -> list[dict[str, Any]]:
+def suggestion_rows(ledger: SqlLedger, crowd: Crowd) -> list[dict[str, Any]]:
     """Return what a report says of suggestions, one row per suggester."""
     rows = suggested_answers(ledger, crowd)
     found = []

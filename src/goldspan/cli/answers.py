@@ -69,8 +69,8 @@ def aggregate(
     reading: Reading,
     source: Input,
     method: str = option(
-        "Method: mv-token, ds, bsc-seq, bsc-seq+crf or another of `goldspan methods`; auto tries"
-        " those that suit the answers and averages the best.",
+        "Method: mv-token (majority vote), ds (Dawid-Skene: learns each worker's errors), bsc-seq"
+        " (for spans) or another of `goldspan methods`; auto averages those that suit.",
         "--method",
         "-m",
         default="auto",
@@ -97,8 +97,8 @@ def aggregate(
         "Write a table of the workers: .csv, or .jsonl with their typical errors.", metavar="FILE"
     ),
     known: str | None = option(
-        "Known labels: they are kept, and the method learns from them. (--gold is only for"
-        " scoring.)",
+        "Labels to accept as true: they appear unchanged in the result, and the method learns from"
+        " them how often each annotator errs. Gold labels of --gold only score the result.",
         metavar="FILE",
     ),
     calibrate: str | None = option(
@@ -298,7 +298,7 @@ def _partitions(
         )  # fmt: skip
     size = f"{found.n_items} items in {found.n_partitions} partitions"
     given = f"{found.n_answers} answers of {found.n_workers} workers"
-    took = f"{found.stop_reason} after {len(found.trace)} rounds, {found.seconds:.1f} s"
+    took = f"{_end(found)} after {len(found.trace)} rounds, {found.seconds:.1f} s"
     lines = [
         f"{found.method}: {size}, {given} ({took})",
         *found.notes,
@@ -498,7 +498,7 @@ def _lines(
             yield "no labels written: pass -o gold.conll to keep them"
 
 
-def _end(result: Consensus) -> str:
+def _end(result: Consensus | PartitionedResult) -> str:
     """Return how the rounds ended."""
     if result.converged:
         return "converged"

@@ -66,11 +66,6 @@ _SHOWN_WORKERS = 40
 _NAME = 14
 """Characters of a worker's name that a line of 80 has room for."""
 _TEAM = "Team"
-_MEASURES = {
-    "accuracy": "Accuracy",
-    "token_accuracy": "Token accuracy",
-    "span_f1": "Span F1",
-}
 _NO_GOLD = (
     "no known labels: workers are compared with the consensus, to which their own answers belong;\n"
     "a worker with the same errors as the others agrees with them too. --gold shows who is right"
@@ -98,7 +93,7 @@ def workers(
     ),
     threshold: float | None = option(
         "Share of right answers above which a worker is kept, such as 0.8; by default halfway"
-        " between guessing and no mistakes."
+        " between the share that guessing gets right and 1: 0.75 for two labels."
     ),
     confidence: float = option(
         "Probability at which keep or drop is decided.", default=0.9, panel=MORE
@@ -211,10 +206,12 @@ def _write_workers(found: Review, output: str | None, plot: str | None) -> None:
 
 def _review_lines(found: Review) -> Iterator[str]:
     known = found.reliability
-    by = {"gold": "gold", "crowd": found.method, "both": f"gold and {found.method}"}[known.source]
+    consensus = f"the consensus of {found.method}"
+    by = {"gold": "gold", "crowd": consensus, "both": f"gold and {consensus}"}[known.source]
+    measure = known.measure.replace("_", " ").replace("f1", "F1")
     yield (
-        f"{_MEASURES[known.measure]} of {plural(len(known), 'worker')} by {by}; "
-        f"threshold for keep: {100 * found.threshold:g} %\n"
+        f"{plural(len(known), 'worker')}, judged by {measure} against {by}; "
+        f"to be kept: above {100 * found.threshold:g} %\n"
     )
     yield str(found.team)
     if found.contradiction:
@@ -230,20 +227,23 @@ def _verdicts(found: Review) -> str:
 
     order = best_first(found.verdicts)
     by_crowd = found.reliability.source == "crowd"
-    right = "agrees %" if by_crowd else "right %"
-    rows = [["worker", "verdict", right, "95 % interval", "judged", "why"]]
+    is_f1 = found.reliability.measure == "span_f1"
+    right = "F1 %" if is_f1 else "agrees %" if by_crowd else "right %"
+    rows = [["worker", "verdict", right, "95 % interval", "judged", "chance"]]
     for v in order[:_SHOWN_WORKERS]:
         share, interval = f"{100 * v.mean:.1f}", f"{100 * v.low:.1f} … {100 * v.high:.1f}"
         name = shorten(v.worker, _NAME)
         rows.append([name, v.verdict, share, interval, f"{v.total:.0f}", _reason(v)])
-    lines = [table(rows, right=(2, 3, 4))]
+    lines = [
+        f"chance: the probability that the worker is above {100 * found.threshold:g} %",
+        "N more: after N more answers with known labels a decision is as likely as not\n",
+        table(rows, right=(2, 3, 4)),
+    ]
     if len(order) > _SHOWN_WORKERS:
         lines.append(f"… and {len(order) - _SHOWN_WORKERS} more: -o workers.csv has them all")
     counts = {kind: sum(v.verdict == kind for v in order) for kind in kinds}
     lines += [
         ", ".join(f"{kind} {count}" for kind, count in counts.items() if count),
-        f"P: the probability that the worker is above {100 * found.threshold:g} %",
-        "N more: after N more answers with known labels a decision is as likely as not",
         *([_NO_GOLD] if by_crowd else []),
     ]
     flags = [
@@ -260,8 +260,8 @@ def _verdicts(found: Review) -> str:
 
 def _reason(v: Verdict) -> str:
     """Return a verdict's reason in the room that a terminal leaves; `why` has the sentence."""
-    p = ">0.99" if v.p_above > 0.995 else "<0.01" if v.p_above < 0.005 else f"{v.p_above:.2f}"
-    start = f"P {p}" if v.total else "unjudged"
+    p = ">99" if v.p_above > 0.995 else "<1" if v.p_above < 0.005 else f"{100 * v.p_above:.0f}"
+    start = f"{p} %" if v.total else "not judged"
     if v.verdict == "look at":
         return f"{start} but {v.flags[0].kind}"
     if v.verdict == "test more":
@@ -447,11 +447,11 @@ def _next_lines(
     if finished:
         yield table([row for row in rows if row[1] != "0"], right=(1,))
     if right is not None:
-        yield f"of the finished ones with gold, {100 * right:.1f} % are right"
+        yield f"{100 * right:.1f} % of the finished items with gold labels agree with them"
     yield f"{n_open} {'needs' if n_open == 1 else 'need'} another answer"
     if len(found):
         price = "" if cost is None else f", which {'costs' if len(found) == 1 else 'cost'} {cost}"
-        yield f"{plural(len(found), 'answer')} to ask for{price}:"
+        yield f"{plural(len(found), 'answer')} to ask for{price} (largest average gain first):"
         yield _list(found)
 
 

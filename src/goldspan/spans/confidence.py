@@ -55,10 +55,10 @@ class ConfidenceScore:
 
     def __str__(self) -> str:
         """Print a table: the measures, and those of a constant confidence."""
-        summary = f"mean {self.mean:.3f}, share right {self.right:.3f};"
+        summary = f"mean {self.mean:.3f}, share right {self.right:.3f}"
         lines = [
             f"confidence of {self.n} {self.unit}s: {summary}",
-            'column "constant": the same measures if this share were the confidence of all',
+            f'"constant": the same measures if every {self.unit} had confidence {self.right:.3f}',
             f"{'':<30}{'measured':>10}{'constant':>10}",
         ]
         for name, text in NAMES.items():

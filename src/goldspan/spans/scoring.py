@@ -27,7 +27,13 @@ if TYPE_CHECKING:
 # The four ways of counting of SemEval-2013 task 9: strict, exact, partial, type.
 
 
-SCHEMES = ("strict", "exact", "partial", "type")
+MEANING = {
+    "strict": "boundaries and type agree",
+    "exact": "boundaries agree",
+    "partial": "boundaries agree, overlap: half",
+    "type": "type agrees, with any overlap",
+}
+SCHEMES = tuple(MEANING)
 
 
 @dataclass(frozen=True)
@@ -391,7 +397,8 @@ class Score:
 
     def __str__(self) -> str:
         """Print a table in per cent, with the policy and the encoding above it."""
-        head = f"policy {self.policy}, encoding {self.encoding}, {self.n_items} items"
+        read = f"malformed tags read by policy {self.policy}"
+        head = f"{self.n_items} items, encoding {self.encoding}, {read}"
         lines = [head, f"{'':<12}{'precision':>10}{'recall':>10}{'F1':>10}{'true':>8}{'found':>8}"]
         rows = [*self.types.items(), ("micro", self.micro)]
         for name, r in rows:
@@ -402,7 +409,7 @@ class Score:
             lines.append("micro averages by the schemes of SemEval-2013:")
         for name, scheme in self.schemes.items():
             numbers = f"{100 * scheme.precision:10.2f}{100 * scheme.recall:10.2f}"
-            lines.append(f"{'  ' + name:<12}{numbers}{100 * scheme.f1:10.2f}")
+            lines.append(f"{'  ' + name:<12}{numbers}{100 * scheme.f1:10.2f}  {MEANING[name]}")
         lines.append(f"token accuracy {100 * self.accuracy:.2f} over {self.n_tokens} tokens")
         if self.interval:
             low, high = self.interval

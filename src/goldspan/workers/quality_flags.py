@@ -132,9 +132,9 @@ def base_rate(context: FlagContext) -> list[QualityFlag]:
             "base rate",
             float(np.clip(1 - told.share[n] / median, 0, 1)),
             float(corrected[n]),
-            f"{told.n[n]} labels carry {100 * max(0.0, told.share[n]):.1f} % of the information "
-            f"about the truth, the median worker's {100 * median:.0f} %: they hardly depend on the "
-            "item",
+            f"{told.n[n]} labels hardly depend on the item: they reveal "
+            f"{100 * max(0.0, told.share[n]):.1f} % of the true label, the median worker's "
+            f"{100 * median:.0f} %",
             {"told": float(told.share[n]), "median": median, "labels": int(told.n[n])},
         )
         for n in np.flatnonzero(tested & passes).tolist()

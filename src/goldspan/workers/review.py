@@ -66,10 +66,10 @@ class Review:
         parts = [f"{kind} {counts[kind]}" for kind in (DROP, TEST) if counts[kind]]
         if not parts:
             return ""
-        limit = f"{100 * self.threshold:.4g} %"
         return (
-            f"By the threshold of {limit} alone, verdicts in this team: {', '.join(parts)}.\n"
-            "The team was chosen by what its votes are worth together."
+            f"The team includes workers with another verdict than keep ({', '.join(parts)}):\n"
+            f"it was chosen by what its votes are worth together, not by the threshold of "
+            f"{100 * self.threshold:.4g} %."
         )
 
     def to_arrow(self) -> pa.Table:

@@ -129,9 +129,11 @@ class WorkerSelection:
             return "nobody was chosen"
         if self.ratio is None:
             return f"none: the team is {'the best by score' if self.strategy == 'top' else 'drawn'}"
+        size = f"of at most {self.budget} worker{'' if self.budget == 1 else 's'}"
+        limit = size if self.price is None else f"for at most {from_micro(self.budget)} per item"
         if self.ratio >= 1:
-            return "no other team within the budget has a higher value"
-        return f"at least {100 * self.ratio:.1f} % of the highest value within the budget"
+            return f"no other team {limit} is worth more"
+        return f"worth at least {100 * self.ratio:.1f} % of the best team {limit}"
 
     @cached_property
     def intervals(self) -> dict[str, tuple[float, float]]:
@@ -197,7 +199,10 @@ class WorkerSelection:
         whole = (self.tested.n_labels - 1) ** 2
         low, high = self.intervals["posterior"]
         n, least, most = (f"{(value / whole) ** 2:.1f}" for value in (self.expected, low, high))
-        return f"Value: that of {n} workers who make no mistakes (95 % interval: {least} … {most})"
+        return (
+            f"Its joint vote is worth as much as that of {n} workers who are always right\n"
+            f"(95 % interval: {least} … {most})."
+        )
 
 
 # --------------------------------------------------------------------------------------------------

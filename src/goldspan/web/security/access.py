@@ -171,10 +171,7 @@ class Tokens:
         return all(self._notes.at_hand(kind) is not None for kind in kinds)
 
     def touch(self, token: Token) -> None:
-        """Keep that a token is used, once an hour; a store that cannot be written is no hindrance.
-
-        The row is beside the log, which does not grow.
-        """
+        """Keep beside the log, once an hour, that a token is used; the store may fail."""
         now = self._notes.wall()
         with self._turn:
             if now - self._used.get(token.id, -EVERY) < EVERY:

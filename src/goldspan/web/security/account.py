@@ -40,8 +40,7 @@ LONGEST = 64
 FREE = 5
 """Passwords that may be tried for an account, from wherever, before the next one has to wait."""
 LONGEST_WAIT = 30.0
-"""Seconds that it has to wait at most. Whoever tries from many addresses keeps the owner waiting
-too, in a browser that is not known: so no wait is long."""
+"""Seconds of the longest wait: not long, as guesses from many addresses delay the owner too."""
 FORGOTTEN = 3_600.0
 """Seconds after the last wrong password in which wrong ones are forgotten."""
 
