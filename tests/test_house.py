@@ -53,7 +53,8 @@ BUDGET = {
     "workers": 7_500,
 }  # fmt: skip
 """Lines of Python per package, "" for the modules above them; `python tools/lines.py` prints them.
-A person raises a number, with the reason in the message of the commit."""
+A change that adds may raise its package's number only if a person agrees, and the message of its
+commit says why."""
 HIDING = (".args", ".__class__")
 HEAVY = ("numba", "scipy", "pandas", "pyarrow", "matplotlib", "sqlalchemy", "fastapi")
 
