@@ -25,7 +25,7 @@ from goldspan.campaign.suggestions import (
     spans_of,
     suggested_answers,
     suggestion_for,
-    told,
+    suggestion_rows,
 )
 from goldspan.campaign.summary import describe_plan
 from goldspan.crowd import CrowdBuilder, ReadOptions, read_crowd
@@ -255,7 +255,7 @@ def test_what_was_decided_once_holds(kept):
 def test_the_rate_is_estimated_and_told(kept):
     _, ledger, _ = kept
     crowd = ledger.crowd()
-    (row,) = told(ledger, crowd)
+    (row,) = suggestion_rows(ledger, crowd)
     assert row["by"] == "rules"
     assert row["low"] < 0.7 < row["high"]
     assert row["assisted"] + row["blind"] == 180
