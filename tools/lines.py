@@ -8,9 +8,9 @@ The budget of lines per package is in tests/test_house.py.
 
 from __future__ import annotations
 
+import argparse
 import io
 import subprocess
-import sys
 import tarfile
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
@@ -54,7 +54,13 @@ def counts(files: Iterable[tuple[str, str]]) -> dict[str, tuple[int, int]]:
 
 
 if __name__ == "__main__":
-    now, before = counts(files_now()), counts(files_at((sys.argv[1:] or ["main"])[0]))
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("commit", nargs="?", default="main", help="what to compare with")
+    commit = parser.parse_args().commit
+    try:
+        now, before = counts(files_now()), counts(files_at(commit))
+    except subprocess.CalledProcessError as error:
+        parser.error(f"no commit {commit!r}: {error.stderr.decode().strip()}")
     for name in [*sorted({*now, *before} - {*LAST}), *LAST]:
         (n, modules), (old, modules_before) = now[name], before[name]
         print(f"{name:14}{n:9,} ({n - old:+,}) in {modules} ({modules - modules_before:+})")

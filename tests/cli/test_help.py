@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
+import sys
 from itertools import pairwise
 
 import pytest
 from typer.main import get_command
 from typer.testing import CliRunner
 
-from goldspan.cli.app import app
+from goldspan.cli.app import app, main
 
 TWO_SCREENS = 100
 """Lines, of 80 columns."""
@@ -41,6 +42,19 @@ def test_the_help_of_a_command_is_short_and_has_examples(words):
         examples = re.findall(r"^    goldspan .*", text, re.MULTILINE)
         assert 1 <= len(examples) <= 3
         assert all(f"goldspan {' '.join(words)} " in f"{one} " for one in examples)
+
+
+GROUPS = [words for words, one in COMMANDS.items() if hasattr(one, "commands")]
+
+
+@pytest.mark.parametrize("words", GROUPS, ids=" ".join)
+def test_a_group_without_arguments_shows_its_help(words, monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["goldspan", *words])
+    with pytest.raises(SystemExit, match="2"):
+        main()
+    shown = capsys.readouterr().out
+    assert f"Usage: {' '.join(['goldspan', *words])} " in shown
+    assert all(f"\n  {name} " in shown for name in COMMANDS[words].commands)
 
 
 @pytest.mark.parametrize("words", COMMANDS, ids=" ".join)

@@ -249,7 +249,7 @@ def test_a_report_adds_up_and_prints_itself():
         "  2 not placed: lost",
         "  1 not placed: gone",
         "  2 faults of kind cut, the first: f line 1: m",
-        "  1 faults of kind odd, the first: m",
+        "  1 fault of kind odd, the first: m",
     ]
     told = report.to_dict(max_faults=1)
     assert told["not_placed"] == {"lost": 2, "gone": 1}

@@ -107,7 +107,7 @@ def test_a_spreadsheet_export_is_read():
     line_ends, delimiter, missing = crowd.import_report.notes
     assert line_ends == "line ends replaced (they were not line feeds)"
     assert delimiter == "cells are separated by ';'"
-    assert "cells 'NA' mean no label" in missing
+    assert "1 cell 'NA' means no label" in missing
 
 
 def test_labels_are_renamed_with_and_without_a_prefix():

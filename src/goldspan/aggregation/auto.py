@@ -35,7 +35,7 @@ from goldspan.aggregation.bsc.family import check_encoder_params
 from goldspan.aggregation.bsc.posterior import consensus_of
 from goldspan.aggregation.bsc.text import Folds, Settings, TextModel
 from goldspan.aggregation.calibration import with_confidences_of
-from goldspan.aggregation.consensus import Consensus
+from goldspan.aggregation.consensus import Consensus, unanswered
 from goldspan.aggregation.documents import DOCUMENTS
 from goldspan.aggregation.families import check_families, families_for
 from goldspan.aggregation.judge import Choice
@@ -287,10 +287,8 @@ def _unanswered(crowd: Crowd, codes: NDArray[np.int16], context: FitContext) -> 
     is_open = np.ones(crowd.n_items, np.bool_)
     is_open[np.repeat(np.arange(crowd.n_items), np.diff(crowd.offsets))[codes >= 0]] = False
     n_open, n_by_words = int((is_alone & is_open).sum()), int((is_alone & ~is_open).sum())
-    said = [f"{n_open} items without answers are left open"] if n_open else []
-    if n_by_words:
-        said.append(f"{n_by_words} items without answers are labelled by their words alone")
-    return said
+    by_words = unanswered(n_by_words, "labelled by their words alone")
+    return unanswered(n_open, "left open") + by_words
 
 
 def _overlap(crowd: Crowd) -> list[str]:

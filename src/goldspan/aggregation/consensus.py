@@ -47,6 +47,12 @@ _WITH_ANSWERS = ("cleanlab", "datasets")
 """Formats of other tools that get everybody's answers beside the labels."""
 
 
+def unanswered(n: int, end: str) -> list[str]:
+    """Return the note on what becomes of items without answers; none if there are none."""
+    are = "is" if n == 1 else "are"
+    return [f"{counted(n, 'item')} without answers {are} {end}"] if n else []
+
+
 @dataclass(frozen=True, eq=False)
 class Consensus:
     """What the crowd says, as one aggregator sees it.

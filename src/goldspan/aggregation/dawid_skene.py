@@ -50,7 +50,7 @@ from goldspan.aggregation.bsc.priors import (
     population_prior,
     trusted_ids,
 )
-from goldspan.aggregation.consensus import Consensus
+from goldspan.aggregation.consensus import Consensus, unanswered
 from goldspan.aggregation.documents import Missed
 from goldspan.aggregation.families import check_families, families_for
 from goldspan.aggregation.mixture import Mixture
@@ -396,13 +396,13 @@ def _unanswered(inputs: EngineInputs, asked: NDArray[Any]) -> list[str]:
     active = np.concatenate([shard.active for shard in inputs.shards])
     n_left = int(np.count_nonzero(~active))
     if n_left:
-        return [f"{n_left} items without answers are left open"]
+        return unanswered(n_left, "left open")
     if not any(len(shard.unary) for shard in inputs.shards):
         return []
     lengths = np.diff(inputs.crowd.offsets)
     item = np.repeat(np.arange(len(lengths)), lengths)
     n_alone = int(np.count_nonzero(lengths)) - len(np.unique(item[asked]))
-    return [f"{n_alone} items without answers are labelled by their words alone"] if n_alone else []
+    return unanswered(n_alone, "labelled by their words alone")
 
 
 def _alone(inputs: EngineInputs, asked: NDArray[Any]) -> list[str]:

@@ -23,7 +23,7 @@ from goldspan.aggregation.base import (
     winners,
     with_known,
 )
-from goldspan.aggregation.consensus import Consensus
+from goldspan.aggregation.consensus import Consensus, unanswered
 from goldspan.aggregation.families import Families, check_families, families_for
 from goldspan.crowd import Crowd
 from goldspan.crowd.measures import label_counts, share, worker_f1
@@ -163,9 +163,7 @@ class Vote(Aggregator):
         illegal = len(find_errors(Tagged(codes, crowd.offsets), crowd.tagset))
         codes, n_open = leave_open(codes, asked, known, crowd)
         notes = [f"ties: {self.ties}", f"{illegal} illegal tags in the result", *notes]
-        if n_open:
-            notes.append(f"{n_open} items without answers are left open")
-        return codes, notes
+        return codes, notes + unanswered(n_open, "left open")
 
 
 class _Majority(Vote):

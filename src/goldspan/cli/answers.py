@@ -33,6 +33,7 @@ from goldspan.cli.options import (
 )
 from goldspan.cli.output import (
     as_read,
+    check_ending,
     check_files,
     check_outputs,
     check_part,
@@ -49,6 +50,7 @@ from goldspan.crowd.atomic import write_text
 from goldspan.crowd.registry import FORMATS, formats, get_writer
 from goldspan.errors import FaultsError, InputError, UnknownNameError
 from goldspan.runners import working
+from goldspan.spans.notebook import counted
 
 if TYPE_CHECKING:
     from goldspan.aggregation import Consensus
@@ -297,7 +299,7 @@ def _partitions(
             **params,
         )  # fmt: skip
     size = f"{found.n_items} items in {found.n_partitions} partitions"
-    given = f"{found.n_answers} answers of {found.n_workers} workers"
+    given = f"{counted(found.n_answers, 'answer')} of {counted(found.n_workers, 'worker')}"
     took = f"{_end(found)} after {len(found.trace)} rounds, {found.seconds:.1f} s"
     lines = [
         f"{found.method}: {size}, {given} ({took})",
@@ -314,13 +316,12 @@ def _check_parts(
 ) -> None:
     """Check what is needed beside the answers."""
     if report:
+        check_ending("--report", report, ".html")
         check_part("report")
     check_there(known, calibrate)
-    if coverage is None:
-        return
-    if not calibrate:
+    if coverage is not None and not calibrate:
         raise typer.BadParameter("--coverage needs known labels: pass them with --calibrate")
-    if not 0 < coverage < 1:
+    if coverage is not None and not 0 < coverage < 1:
         raise typer.BadParameter(f"--coverage is a number between 0 and 1, not {coverage:g}")
 
 
@@ -471,7 +472,7 @@ def _lines(
     notes = [] if result.candidates else result.notes
     yield (
         f"{result.method}: {crowd.n_items} items, {crowd.n_tokens} tokens, "
-        f"{len(crowd.latest)} answers of {crowd.n_workers} workers{spans} "
+        f"{counted(len(crowd.latest), 'answer')} of {counted(crowd.n_workers, 'worker')}{spans} "
         f"({'; '.join([*([took] if result.trace or result.candidates else []), *notes])})"
     )
     if result.candidates:

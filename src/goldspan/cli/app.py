@@ -14,10 +14,9 @@ from importlib import import_module
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperGroup
 
 from goldspan import __version__
-from goldspan.cli.commands import Command
+from goldspan.cli.commands import Command, Group
 from goldspan.cli.output import compiling_shown, leave_quietly, warn
 from goldspan.errors import GoldspanError
 
@@ -132,7 +131,7 @@ class _Loaded(Mapping[str, Any]):
         return len(_TABLE)
 
 
-class _Commands(TyperGroup):
+class _Commands(Group):
     """All commands; their list is in plain text: Rich would double the time that it takes."""
 
     def __init__(self, **attributes: Any) -> None:
@@ -170,7 +169,6 @@ class _Commands(TyperGroup):
 app = typer.Typer(
     name="goldspan",
     cls=_Commands,
-    no_args_is_help=True,
     pretty_exceptions_enable=False,
     add_completion=True,
     context_settings={"help_option_names": ["-h", "--help"]},

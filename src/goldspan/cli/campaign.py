@@ -27,11 +27,12 @@ from goldspan.cli.options import (
     flag,
     told_of_damage,
 )
-from goldspan.cli.output import check_part, emit_json, plural, print_result, say, warn
+from goldspan.cli.output import check_part, emit_json, print_result, say, warn
 from goldspan.crowd.atomic import NewPlaces
 from goldspan.errors import InputError, MissingExtraError
 from goldspan.money import MICRO, from_micro
 from goldspan.runners import working
+from goldspan.spans.notebook import counted
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -498,7 +499,7 @@ def _answers(status: Status) -> str:
     """Return how many answers there are, and how many items are uncertain."""
     if status.uncertain is None:
         return f"{status.answers:,}"
-    return f"{status.answers:,}, {plural(status.uncertain, 'uncertain item')}"
+    return f"{status.answers:,}, {counted(status.uncertain, 'uncertain item')}"
 
 
 def _money(status: Status, cap: int) -> str:

@@ -12,7 +12,7 @@ from functools import cache
 from typing import Annotated, Any, TypeVar
 
 import typer
-from typer.core import TyperCommand
+from typer.core import TyperCommand, TyperGroup
 
 from goldspan.cli.output import warn
 from goldspan.errors import InputError
@@ -31,6 +31,14 @@ class Command(TyperCommand):
         self.rich_markup_mode = None
         if any(_group(one).startswith(RARE) for one in self.params):
             self.params.append(_help_all_option())
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Read the arguments; messages are ours, not Pydantic's."""
+        try:
+            return super().parse_args(ctx, args)
+        except typer.BadParameter as error:
+            error.message = error.message.removeprefix("Value error, ")
+            raise
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         """List arguments and options in their groups."""
@@ -59,6 +67,17 @@ class Command(TyperCommand):
             raise typer.Exit(1) from None
 
 
+class Group(TyperGroup):
+    """Commands; without arguments their help is shown, which Typer itself loses if it is plain."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Read the arguments, or show the help."""
+        if not args and not ctx.resilient_parsing:
+            print(ctx.get_help())
+            raise typer.Exit(2)
+        return super().parse_args(ctx, args)
+
+
 T = TypeVar("T", bound=Callable[..., Any])
 
 
@@ -66,9 +85,9 @@ class Commands(typer.Typer):
     """Subcommands of a command."""
 
     def __init__(self, **settings: Any) -> None:
-        names = {"help_option_names": ["-h", "--help"]}
-        settings = {"context_settings": names, "rich_markup_mode": None} | settings
-        super().__init__(no_args_is_help=True, add_completion=False, **settings)
+        usual: dict[str, Any] = {"cls": Group, "rich_markup_mode": None}
+        usual["context_settings"] = {"help_option_names": ["-h", "--help"]}
+        super().__init__(add_completion=False, **usual | settings)
 
     def command(self, name: str | None = None, **settings: Any) -> Callable[[T], T]:
         """Return the decorator that adds a function as a subcommand."""

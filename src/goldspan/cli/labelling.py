@@ -32,7 +32,6 @@ from goldspan.cli.output import (
     key_values,
     listed,
     not_held,
-    plural,
     print_result,
     steps,
     table,
@@ -43,6 +42,7 @@ from goldspan.crowd.atomic import write_text
 from goldspan.crowd.registry import get_format
 from goldspan.errors import InputError
 from goldspan.money import from_micro, to_micro
+from goldspan.spans.notebook import counted
 
 if TYPE_CHECKING:
     from goldspan.annotators import Annotator, Estimate
@@ -190,7 +190,7 @@ def label(
             return
         found = []
         for model in models:
-            step(f"{model.id} labels {plural(len(_asked(model, items)), 'item')}")
+            step(f"{model.id} labels {counted(len(_asked(model, items)), 'item')}")
             if retry_missing and hasattr(model, "forget_missing"):
                 model.forget_missing(_asked(model, items))
             found.append(label_with(model, items, step.part))
@@ -487,10 +487,10 @@ def _lines(
             seen = ", ".join(dict.fromkeys(m["model"] for m in one.facts["models"]))
             yield f"{one.id}: the model changed without notice: the endpoint replied as {seen}"
         if one.facts.get("unsettled"):
-            n = plural(one.facts["unsettled"], "call")
+            n = counted(one.facts["unsettled"], "call")
             yield f"{one.id}: {n} had been cut off and may have been paid without a reply"
     if facts["examples_left_out"]:
-        n = plural(facts["examples_left_out"], "item")
+        n = counted(facts["examples_left_out"], "item")
         yield f"not asked about: {n} of --examples"
     if output not in {None, "-"}:
         n_answers = sum(len(one.answers) - len(one.missing) for one in found)

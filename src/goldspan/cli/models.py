@@ -8,14 +8,12 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO, cast
+from typing import TYPE_CHECKING, Any, Literal, TextIO, cast
 
 import typer
-from typer.core import TyperGroup
 
-from goldspan.cli.commands import Commands
+from goldspan.cli.commands import Commands, Group
 from goldspan.cli.options import (
     MORE,
     AsJson,
@@ -59,11 +57,13 @@ if TYPE_CHECKING:
 # goldspan train
 
 
-class _Train(TyperGroup):
+class _Train(Group):
     """Trains a CRF where no other command is named."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         if args and args[0] not in {*self.commands, *ctx.help_option_names}:
+            if found := {"--model", "--encoder", "--to-spacy", "--to-gliner"} & set(args):
+                ctx.fail(f"{min(found)}: see `train hmm`, `train encoder` and `train project`")
             args = ["crf", *args]
         return super().parse_args(ctx, args)
 
@@ -75,7 +75,7 @@ train = Commands(cls=_Train)
 def train_root() -> None:
     """Train a tagger on labelled items.
 
-    `goldspan train FILE` trains a CRF, as `goldspan train crf FILE` does.
+    `goldspan train FILE -o OUTPUT` trains a CRF; `goldspan train crf --help` lists its options.
 
     Examples:
 
@@ -109,12 +109,8 @@ def _features(
     hash_bits: int = option(
         "Hash features into 2 ** N numbers; 0 for none.", default=0, min=0, max=26, panel=MORE
     ),
-    max_iter: int | None = option(
-        "Most steps of training; by default 200 (hmm: 50 rounds).", min=1
-    ),
 ) -> dict[str, Any]:
-    given = {"templates": templates, "max_iter": max_iter}
-    given |= {"min_count": min_count, "hash_bits": hash_bits}
+    given = {"templates": templates, "min_count": min_count, "hash_bits": hash_bits}
     return {name: value for name, value in given.items() if value is not None}
 
 
@@ -130,6 +126,7 @@ def crf(
     reading: Reading,
     job: _Job,
     features: dict[str, Any],
+    max_iter: int | None = option("Most steps of training; by default 200.", min=1),
     c2: float | None = option("Penalty of the squared weights; by default 0.5."),
     start: str | None = option("A trained CRF to start from.", metavar="FILE", panel=MORE),
     vectors: str | None = option(
@@ -149,7 +146,7 @@ def crf(
 
       goldspan train crf gold.conll -o ner.goldspan --validation dev.conll
     """
-    given = {"c2": c2, "vectors": vectors}
+    given = {"max_iter": max_iter, "c2": c2, "vectors": vectors}
     params = features | {name: value for name, value in given.items() if value is not None}
     if vectors:
         from goldspan.tagger.network import check_installed
@@ -162,7 +159,12 @@ def crf(
 @reads_crowd()
 @_trains
 @_has_features
-def hmm(reading: Reading, job: _Job, features: dict[str, Any]) -> None:
+def hmm(
+    reading: Reading,
+    job: _Job,
+    features: dict[str, Any],
+    max_iter: int | None = option("Most rounds of training; by default 50.", min=1),
+) -> None:
     """Train a hidden Markov model on items whose tags are known, and write it to one file.
 
     It is trained in one pass if all tags are known, and is less accurate than a CRF.
@@ -171,7 +173,7 @@ def hmm(reading: Reading, job: _Job, features: dict[str, Any]) -> None:
 
       goldspan train hmm gold.conll -o small.goldspan
     """
-    _train(reading, job, "hmm", features)
+    _train(reading, job, "hmm", features | ({"max_iter": max_iter} if max_iter else {}))
 
 
 @train.command(short_help="Fine-tune a pre-trained encoder.")
@@ -231,15 +233,16 @@ def _train(
     method: str | None = None,
     checkpoint: str | None = None,
 ) -> None:
+    from goldspan.runners import FileCheckpoint, working
+    from goldspan.tagger import load_tagger, tagger_kinds
+    from goldspan.tagger.encoder import FILE
+
     base = params.get("model")
     inputs = [job.source, job.validation, start, base if base and Path(base).exists() else None]
-    is_replaced = model == "encoder" and job.overwrite and _is_tagger(job.output)
+    is_replaced = model == "encoder" and job.overwrite and (Path(job.output) / FILE).is_file()
     check_outputs(None if is_replaced else job.output, inputs=inputs, overwrite=job.overwrite)
     check_outputs(checkpoint, inputs=inputs, overwrite=True)  # a run goes on from it
     check_files(output=job.output, checkpoint=checkpoint)
-    from goldspan.runners import FileCheckpoint, working
-    from goldspan.tagger import load_tagger, tagger_kinds
-
     with working(job.runner, job.threads) as worked_by, steps(3, quiet=job.json) as step:
         step(f"reading {job.source}")
         crowd = _of_texts(reading.read(job.source, step.part), job.source)
@@ -267,8 +270,14 @@ def _train(
         step("writing")
         tagger.save(job.output)
     facts = _facts_train(tagger, data, held_out)
-    if not job.json:
-        _warn_of(tagger, data)
+    unused = {
+        "items without any tag were left out": data.n_left_out,
+        "items are tagged in part: what is known of them counts": data.n_in_part,
+        "tags were made well-formed (--soft trains on them as they are)": tagger.n_repaired_,
+    }
+    for what, n in unused.items():
+        if n and not job.json:
+            warn(f"{n} {what}")
     size = f"{_size(Path(job.output)) / 1e6:.1f} MB"
     lines = [f"  {name.replace('_', ' ')}: {value}" for name, value in facts.items()]
     found = {"input": job.source, "output": job.output, "items_left_out": data.n_left_out}
@@ -280,18 +289,13 @@ def _train(
         raise typer.Exit(130)
 
 
-class _Library(StrEnum):
-    SPACY = "spacy"
-    GLINER = "gliner"
-
-
 @train.command(short_help="Write data and settings with which spaCy or GLiNER train.")
 @reads_crowd()
 def project(
     reading: Reading,
     source: Input,
     output: str = option("The folder to write.", "--output", "-o", default=..., metavar="FOLDER"),
-    library: _Library = option("What trains on it.", "--for", default=...),
+    library: Literal["spacy", "gliner"] = option("What trains on it.", "--for", default=...),
     method: str | None = option(
         "Write the labels of this method of `goldspan aggregate`, not the gold of FILE.",
         autocompletion=method_names,
@@ -321,8 +325,8 @@ def project(
             step(f"aggregating with {method}")
             crowd = goldspan.aggregate(crowd, method=method, progress=step.round).as_gold()
         step("writing")
-        counts = write_project(crowd, output, library.value, dev=dev, language=language)
-    names = dict(zip(("train", "dev"), FILES[library.value], strict=True))
+        counts = write_project(crowd, output, library, dev=dev, language=language)
+    names = dict(zip(("train", "dev"), FILES[library], strict=True))
     if not json and counts["left_out"]:
         warn(f"{counts['left_out']} items without a label for every token were left out")
     lines = [f"  {name}: {counts[part]} items" for part, name in names.items()]
@@ -352,13 +356,6 @@ class _Data:
     n_in_part: int
     n_left_out: int
     soft: SoftTags | None = None
-
-
-def _is_tagger(folder: str) -> bool:
-    """Return whether a folder is a tagger, which another one may replace."""
-    from goldspan.tagger.encoder import FILE
-
-    return (Path(folder) / FILE).is_file()
 
 
 def _size(path: Path) -> int:
@@ -451,16 +448,6 @@ def _held_out(crowd: Crowd) -> tuple[Text, list[list[str | None]]]:
         raise InputError("there is no item to validate on: all tags of such an item must be known")
     items = np.flatnonzero(whole)
     return data.text.select(items), [data.tags[n] for n in items]
-
-
-def _warn_of(tagger: Tagger, data: _Data) -> None:
-    """Tell of items and tags that were not learned from as they are."""
-    if data.n_left_out:
-        warn(f"{data.n_left_out} items without any tag were left out")
-    if data.n_in_part:
-        warn(f"{data.n_in_part} items are tagged in part: what is known of them counts")
-    if tagger.n_repaired_:
-        warn(f"{tagger.n_repaired_} tags were made well-formed (--soft trains on them as they are)")
 
 
 def _facts_train(tagger: Tagger, data: _Data, held_out: tuple[Any, Any] | None) -> dict[str, Any]:

@@ -353,7 +353,7 @@ reads_pool = group("pool", _pool)
 # The campaign that a command works on.
 
 
-_Out = Annotated[str, typer.Option(help="The campaign's folder, with its files and server.key.")]
+_Out = Annotated[str, typer.Option(help="The campaign's folder; its server.key signs all links.")]
 
 
 @dataclass(frozen=True)

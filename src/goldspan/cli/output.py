@@ -94,15 +94,6 @@ def write_crowd_to(
     return write_crowd(crowd, str(output), format=name, **how)
 
 
-def plural(n: int, word: str) -> str:
-    """Write a number of things.
-
-    >>> plural(1, "item"), plural(2000, "item")
-    ('1 item', '2,000 items')
-    """
-    return f"{n:,} {word}{'' if n == 1 else 's'}"
-
-
 def csv_text(rows: Any, *, raw: bool) -> str:
     """Return an Arrow table as CSV, a heading and a line per row; `raw` as of `csv_text`."""
     from goldspan.crowd.grid import csv_text as written

@@ -34,7 +34,6 @@ from goldspan.cli.output import (
     check_there,
     csv_text,
     listed,
-    plural,
     print_result,
     say,
     steps,
@@ -46,6 +45,7 @@ from goldspan.errors import Fault, FormatError, InputError
 from goldspan.money import from_micro, to_micro
 from goldspan.report.wording import shorten
 from goldspan.runners import working
+from goldspan.spans.notebook import counted
 
 if TYPE_CHECKING:
     from goldspan.aggregation import Consensus
@@ -210,7 +210,7 @@ def _review_lines(found: Review) -> Iterator[str]:
     by = {"gold": "gold", "crowd": consensus, "both": f"gold and {consensus}"}[known.source]
     measure = known.measure.replace("_", " ").replace("f1", "F1")
     yield (
-        f"{plural(len(known), 'worker')}, judged by {measure} against {by}; "
+        f"{counted(len(known), 'worker')}, judged by {measure} against {by}; "
         f"to be kept: above {100 * found.threshold:g} %\n"
     )
     yield str(found.team)
@@ -440,7 +440,7 @@ def _next_lines(
     if kin:
         yield kin
     yield (
-        f"{finished} of {plural(found.crowd.n_items, 'item')} {'is' if finished == 1 else 'are'} "
+        f"{finished} of {counted(found.crowd.n_items, 'item')} {'is' if finished == 1 else 'are'} "
         f"finished{':' if finished else ''}"
     )
     rows = [[reason, str(count)] for reason, count in found.counts().items() if reason != "open"]
@@ -451,7 +451,7 @@ def _next_lines(
     yield f"{n_open} {'needs' if n_open == 1 else 'need'} another answer"
     if len(found):
         price = "" if cost is None else f", which {'costs' if len(found) == 1 else 'cost'} {cost}"
-        yield f"{plural(len(found), 'answer')} to ask for{price} (largest average gain first):"
+        yield f"{counted(len(found), 'answer')} to ask for{price} (largest average gain first):"
         yield _list(found)
 
 

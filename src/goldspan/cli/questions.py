@@ -20,13 +20,13 @@ from goldspan.cli.output import (
     check_files,
     check_outputs,
     not_held,
-    plural,
     print_result,
     steps,
     table,
     warn,
 )
 from goldspan.money import from_micro
+from goldspan.spans.notebook import counted
 
 if TYPE_CHECKING:
     from goldspan.workers.gold_questions import GoldQuestions, LeakReport
@@ -81,7 +81,7 @@ def qualification(
     lines = [str(plan)]
     if costs:
         lines.append(
-            f"cost for {plural(candidates, 'candidate')} at {price}: {costs['fixed']}; "
+            f"cost for {counted(candidates, 'candidate')} at {price}: {costs['fixed']}; "
             f"asked one by one {costs['sequential_bad']} if all are bad, "
             f"{costs['sequential_good']} if all are good"
         )

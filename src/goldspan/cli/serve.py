@@ -27,9 +27,10 @@ from goldspan.cli.options import (
     option,
     told_of_damage,
 )
-from goldspan.cli.output import check_part, plural, print_result, warn
+from goldspan.cli.output import check_part, print_result, warn
 from goldspan.crowd.atomic import NewPlaces
 from goldspan.errors import GoldspanError, InputError
+from goldspan.spans.notebook import counted
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
@@ -328,7 +329,7 @@ class _Server:
         if self.listed is None:
             yield f"goldspan serves {Path(facts['plan']).name} at {facts['url']}"
         else:
-            yield f"goldspan serves {plural(len(self.opened), 'campaign')} at {facts['url']}"
+            yield f"goldspan serves {counted(len(self.opened), 'campaign')} at {facts['url']}"
         if facts["setup"]:
             minutes = f"{self.settings.setup_minutes:.0f} minutes"
             yield f"choose the requester's password, once, within {minutes}:"

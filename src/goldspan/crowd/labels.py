@@ -30,6 +30,7 @@ from goldspan.spans.encoding import (
     get_encoding,
     read_tag,
 )
+from goldspan.spans.notebook import counted
 
 MAX_STRIPPED = 20
 """Labels with white space at their ends that are listed."""
@@ -147,11 +148,10 @@ def missing_notes(
 ) -> list[str]:
     """Return how many cells were taken for missing labels, `?` aside."""
     return [
-        f"{count} cells {label!r} mean no label; pass missing=… (--missing) if they are labels"
+        f"{counted(count, 'cell')} {label!r} mean{'s' if count == 1 else ''} no label; "
+        "pass missing=… (--missing) if that is a label"
         for label, count in zip(raw, counts.tolist(), strict=True)
-        if count
-        and label.strip() != "?"
-        and (not label.strip() or label.strip() in options.missing)
+        if count and label.strip() in {"", *options.missing} - {"?"}
     ]
 
 

@@ -511,10 +511,10 @@ class ImportReport:
     def remarks(self) -> list[str]:
         """What was decided and what could not be used, a sentence each; empty if all was read."""
         lines = [*self.notes, *(f"{n} not placed: {reason}" for reason, n in self.reasons.items())]
-        for kind, count in self.kinds.items():
+        for kind, n in self.kinds.items():
             first = str(next(fault for fault in self.faults if fault.kind == kind))
             shown = first if len(first) <= MAX_SHOWN else f"{first[: MAX_SHOWN - 1]}…"
-            lines.append(f"{count} faults of kind {kind}, the first: {shown}")
+            lines.append(f"{n} fault{'s' if n > 1 else ''} of kind {kind}, the first: {shown}")
         return lines
 
     @property

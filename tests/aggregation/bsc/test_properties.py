@@ -73,7 +73,7 @@ def test_items_and_workers_without_answers_change_nothing(method):
     assert not two.token_probs[-2:].any()
     assert two.tags[-1] == [None, None]
     assert two.confidence[-1] == 0
-    assert any("1 items without answers" in note for note in two.notes)
+    assert any("1 item without answers" in note for note in two.notes)
 
 
 @every_method

@@ -128,4 +128,4 @@ def test_an_item_that_nobody_answered_is_known_or_open():
     for method in ("mv-token", "wawa"):
         result = get_aggregator(method).fit(crowd, crowd).result_
         assert result.labels == ["x", "x", None]
-        assert "1 items without answers are left open" in result.notes
+        assert "1 item without answers is left open" in result.notes

@@ -19,7 +19,7 @@ from goldspan.aggregation.bsc.engine import RunContext
 from goldspan.aggregation.bsc.evidence import Evidence, Tables
 from goldspan.aggregation.bsc.posterior import Posterior, consensus_of, workers_of
 from goldspan.aggregation.bsc.priors import Decoder
-from goldspan.aggregation.consensus import Consensus
+from goldspan.aggregation.consensus import Consensus, unanswered
 from goldspan.aggregation.crf.rounds import (
     NORMALISE,
     CrfInputs,
@@ -212,8 +212,7 @@ class CrfMethod(Aggregator):
         notes, n_alone = list(inputs.notes), int(np.count_nonzero(~inputs.is_answered))
         if inputs.sequences.n_skipped and self.of_skipped:
             notes.append(f"{inputs.sequences.n_skipped} skipped tokens {self.of_skipped}")
-        if n_alone:
-            notes.append(f"{n_alone} items without answers are labelled by their words alone")
+        notes += unanswered(n_alone, "labelled by their words alone")
         result = replace(
             result,
             trace=state.trace,

@@ -66,31 +66,31 @@ class Columns:
 def find_columns(grid: Grid, options: ReadOptions) -> Columns:
     """Find the columns by the user's names for them or by the usual ones."""
 
+    def fault(message: str) -> FormatError:
+        return FormatError([Fault(message, file=grid.name, line=1, kind="header")])
+
     def find(role: str, names: tuple[str, ...]) -> int | None:
-        wanted = options.columns.get(role)
-        if wanted is not None:
-            if wanted not in grid.header:
-                message = f"there is no column {wanted!r}: the header has {', '.join(grid.header)}"
-                raise FormatError([Fault(message, file=grid.name, line=1, kind="header")])
-            return grid.header.index(wanted)
+        if role in options.columns:
+            return grid.header.index(options.columns[role])
         lower = [name.lower() for name in grid.header]
         return next((lower.index(name) for name in names if name in lower), None)
 
+    for name in options.columns.values():
+        if name not in grid.header:
+            raise fault(f"there is no column {name!r}: the header has {', '.join(grid.header)}")
     token = find("token", TOKEN)
     if token is None:
-        message = (
+        raise fault(
             f"no token column in the header ({', '.join(grid.header[:8])} …): "
             "name it with columns={'token': …} (--columns token=NAME)"
         )
-        raise FormatError([Fault(message, file=grid.name, line=1, kind="header")])
     gold = find("gold", _GOLD)
     first = max(token, gold if gold is not None else 0) + 1
     workers = tuple(range(first, len(grid.header)))
     if options.workers is not None:
-        absent = [name for name in options.workers if name not in grid.header]
-        if absent:
-            message = f"there is no worker column {absent[0]!r}"
-            raise FormatError([Fault(message, file=grid.name, line=1, kind="header")])
+        for name in options.workers:
+            if name not in grid.header:
+                raise fault(f"there is no worker column {name!r}")
         workers = tuple(grid.header.index(name) for name in options.workers)
     found = (find("item", _ITEM), find("doc", _DOC), find("sent", _SENT))
     item, doc, sent = (None if c in workers else c for c in found)
