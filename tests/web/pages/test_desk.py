@@ -241,7 +241,7 @@ def test_what_stops_the_campaign_is_a_banner_on_every_page_until_it_goes_on(desk
     sees(page, "document.querySelector('#banner').hidden")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(engine, "AFTER_ERROR", 0.2)
-        patch.setattr(desk.service.engine, "_look", fail)
+        patch.setattr(desk.service.engine, "look", fail)
         page.wait_for_selector("#banner:not([hidden])")
         said = page.text_content("#banner")
         assert said.startswith("The campaign is blocked: there is no room on the disk. Answers")
