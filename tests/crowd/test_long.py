@@ -534,7 +534,7 @@ UNREAD = "id,text,start,length,label,annotator\n1,Ann sang,0,3,PER,ann\n"
 def test_columns_without_a_role_are_named(make):
     notes = goldspan.read_crowd(make(UNREAD)).import_report.notes
     assert "columns that are not read: start, length" in notes
-    assert goldspan.read_crowd(SINGLE.encode()).import_report.notes[0].startswith("1 cells ''")
+    assert goldspan.read_crowd(SINGLE.encode()).import_report.notes[0].startswith("1 cell ''")
 
 
 def test_the_text_may_be_called_data():
