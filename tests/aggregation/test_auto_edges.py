@@ -8,17 +8,11 @@ import pytest
 
 import goldspan
 from goldspan.aggregation import get_aggregator
-from goldspan.aggregation.auto_labels import (
-    _certainty,
-    _Spec,
-    _specs,
-    _tried,
-    combine_labels,
-)
+from goldspan.aggregation.auto_labels import MOST_FOLDS, SHARE, combine_labels
 from goldspan.aggregation.base import FitContext
 from goldspan.aggregation.documents import find_missed
 from goldspan.aggregation.families import Families, find_families, given_families
-from goldspan.aggregation.judge import TEMPERATURES, Judge, Judged, hold_out, how_sure
+from goldspan.aggregation.judge import LOOK_AT, TEMPERATURES, Judge, hold_out, how_sure
 from goldspan.aggregation.mixture import HALF, Mixture, posterior_of_labels
 from goldspan.crowd import CrowdBuilder
 
@@ -233,43 +227,47 @@ def test_few_items_tell_nothing_for_certain():
     assert "about as well as votes" in how_sure("ds", 0.3, 0.04, 60, 1)  # six times the same item
 
 
-def test_the_error_of_single_labels_is_that_over_items():
-    rng = np.random.default_rng(0)
-    specs = [_Spec("votes", "", {}), _Spec("ds", "ds", {})]
-    likelihood = [rng.uniform(0.4, 0.6, 30), rng.uniform(0.5, 0.8, 30)]
-    said = []
-    for times in (1, 6):  # the same labels again are no new evidence
-        judged = [[Judged(-1.0, 1.0, np.tile(one, times))] for one in likelihood]
-        said.append(_certainty(specs, judged, [1, 0], np.tile(np.arange(30), times)))
-    assert "30 hidden" in said[0]
-    assert said[0].replace("30 hidden", "180 hidden") == said[1]
-
-
 def test_the_shown_loss_is_that_of_the_hidden_labels_alone():
     rows, _ = votes_of(60, 6, right=0.55)
     crowd = goldspan.read_crowd(rows)
-    tried = _tried(crowd, FitContext(), _specs(6, 3)[0], 0, None, None, None)
-    found = {one.name: one for one in goldspan.aggregate(crowd).candidates}
-    for spec, judged, score in zip(
-        _specs(6, 3)[0], tried.judged, tried.scores.tolist(), strict=True
-    ):
-        logs = np.log(np.concatenate([one.likelihood for one in judged]))
-        assert score == pytest.approx(logs.mean())
-        assert found[spec.label].score == pytest.approx(score)
-    assert (tried.merits < tried.scores).any()  # what drift costs is in the weights
+    found = {one.name: one.score for one in goldspan.aggregate(crowd).candidates}
+    for method in ("ds", "one-coin"):  # what drift costs is in the weights
+        logs = []
+        for fold in range(MOST_FOLDS):
+            shown, hidden = hold_out(crowd, share=SHARE, seed=fold)
+            probs = goldspan.aggregate(shown, method).token_probs.astype(float)
+            logs.append(np.log(Judge(shown, hidden).judge(probs).likelihood))
+        assert found[method] == pytest.approx(np.concatenate(logs).mean(), abs=1e-6)
 
 
-def test_the_note_on_single_labels_says_by_how_much_the_shown_losses_differ():
-    rng = np.random.default_rng(0)
-    rows = []
-    for n, true in enumerate(rng.choice(4, 60, p=[0.85, 0.05, 0.05, 0.05]).tolist()):
-        for w in rng.choice(12, 3, replace=False).tolist():
-            said = true if rng.random() < 0.7 else int(rng.integers(4))
-            rows.append({"task": n, "worker": w, "label": f"l{said}"})
+def test_the_note_on_single_labels_says_what_was_tried_and_where_to_look():
+    rows, _ = votes_of(120, 6, right=0.4)
     found = goldspan.aggregate(rows)
-    score = {one.name: one.score for one in found.candidates}
-    name = found.notes[0].split(" predicts ")[0]
-    assert f"loss {score[name] - score['votes']:.3f} ±" in found.notes[0]
+    tried, best, agreement, names = found.notes[0].split("; ")
+    assert tried == "tried 9 methods"
+    heaviest = found.candidates[0]
+    assert best.startswith(f"best: {heaviest.name} ({heaviest.weight:.0%}), ")
+    share = int(agreement.removeprefix("the labels of all of them agree on ").partition("%")[0])
+    named = names.removeprefix(f"look at these {LOOK_AT} items: ").split(", ")
+    assert len(named) == LOOK_AT
+    methods = [("wmv-log", {}), ("ds", {}), ("mace", {"n_starts": 1}), ("one-coin", {})]
+    each = np.array([goldspan.aggregate(rows, name, **more).codes for name, more in methods])
+    is_contested = (each != each[0]).any(axis=0)  # by some of the methods
+    assert share <= 100 * (1 - is_contested.mean())
+    ids = found.crowd.item_ids.to_pylist()
+    sure = dict(zip(ids, found.confidence.tolist(), strict=True))
+    contested = [sure[ids[n]] for n in np.flatnonzero(is_contested)]
+    assert max(sure[name] for name in named) <= np.sort(contested)[LOOK_AT - 1]
+    assert [sure[name] for name in named] == sorted(sure[name] for name in named)
+
+
+def test_known_items_are_not_named_to_be_looked_at():
+    rows, _ = votes_of(40, 6, right=0.4)
+    named = goldspan.aggregate(rows).notes[0].partition("items: ")[2].split(", ")
+    known = [{"task": name, "label": "l0"} for name in named[:5]]
+    note = goldspan.aggregate(rows, gold=known).notes[1]
+    assert note.startswith("tried 9 methods")
+    assert not set(note.partition("items: ")[2].split(", ")) & set(named[:5])
 
 
 def test_where_nothing_was_judged_the_score_says_so():
@@ -313,8 +311,7 @@ def test_where_everybody_is_of_one_family_nothing_can_be_hidden_and_that_is_said
     kin = {"w00": "a", "w01": "a", "w02": "a"}
     found = goldspan.aggregate(rows, families=kin)
     assert found.notes[0] == (
-        "No item has answers of two workers who err independently, so that nothing can be "
-        "predicted: votes decide"
+        "no item has answers of two workers who err independently: votes decide"
     )
     assert [one.name for one in found.candidates] == ["votes"]
     spans = {f"w{n}": "a" for n in range(3)}

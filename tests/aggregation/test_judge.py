@@ -6,7 +6,17 @@ import numpy as np
 import pytest
 
 import goldspan
-from goldspan.aggregation.judge import POPULATION, Judge, error_of_mean, hold_out, weigh
+from goldspan.aggregation.judge import (
+    POPULATION,
+    TELLING,
+    TEMPERATURES,
+    Candidate,
+    Judge,
+    choice_words,
+    error_of_mean,
+    hold_out,
+    weigh,
+)
 
 
 def _crowd(seed=0, n_items=40, n_workers=6, per_item=4):
@@ -75,16 +85,17 @@ def _labels(crowd, answers):
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_the_score_is_the_mean_log_probability_of_the_hidden_labels(seed):
+def test_hidden_labels_are_scored_at_the_temperature_that_suits_those_of_other_items(seed):
     crowd = _crowd(seed)
     shown, hidden = hold_out(crowd, seed=seed)
     rng = np.random.default_rng(seed)
     n_labels = len(crowd.tagset.tags)
     probs = rng.dirichlet(np.ones(n_labels), crowd.n_tokens)
+    known = list(_labels(crowd, shown.answers))
+    item_of = np.searchsorted(crowd.offsets, np.arange(crowd.n_tokens), side="right") - 1
 
-    def likelihood(temperature):
-        total = []
-        known = list(_labels(crowd, shown.answers))
+    def logs_of(temperature):
+        found = []
         for token, worker, before, label in _labels(crowd, hidden):
             q = probs[token] ** (1 / temperature)
             q /= q.sum()
@@ -101,14 +112,35 @@ def test_the_score_is_the_mean_log_probability_of_the_hidden_labels(seed):
                 habits += plain / plain.sum()
                 own += POPULATION * habits / habits.sum()
                 p += q[j] * own[label] / own.sum()
-            total.append(np.log(p))
-        return float(np.mean(total))
+            found.append(np.log(p))
+        return np.array(found)
 
+    items = np.array([item_of[token] for token, *_ in _labels(crowd, hidden)])
+    logs = {temperature: logs_of(temperature) for temperature in TEMPERATURES}
+    expected = []
+    for n, item in enumerate(items):
+        best = max(TEMPERATURES, key=lambda one: logs[one][items != item].sum())
+        expected.append(logs[best][n])
     found = Judge(shown, hidden).judge(probs)
-    assert found.score == pytest.approx(likelihood(found.temperature))
-    assert found.score == pytest.approx(np.log(found.likelihood).mean())
-    for other in (0.7, 1.0, 2.0):
-        assert found.score >= likelihood(other) - 1e-12
+    np.testing.assert_allclose(np.log(found.likelihood), expected)
+    assert found.score == pytest.approx(np.mean(expected))
+    assert found.temperature == max(TEMPERATURES, key=lambda one: logs[one].sum())
+    assert found.score <= logs[found.temperature].mean() + 1e-12
+
+
+def test_a_single_hidden_item_is_scored_as_it_is():
+    """Nothing else chooses a temperature for it."""
+    crowd = goldspan.read_crowd([{"task": 1, "worker": w, "label": w} for w in "abc"])
+    shown, hidden = hold_out(crowd)
+    probs, label = np.array([[0.7, 0.2, 0.1]]), hidden.codes[0]
+    expected = 0.0
+    for q in probs[0]:
+        plain = 0.1 + q * np.isin(np.arange(3), shown.latest.codes)
+        habits = plain - 0.1 + plain / plain.sum()
+        expected += q * habits[label] / habits.sum()
+    found = Judge(shown, hidden).judge(probs)
+    assert found.likelihood == pytest.approx([expected])
+    assert found.score == pytest.approx(np.log(expected))
 
 
 def test_noise_is_judged_worse_and_what_is_too_sure_gets_a_temperature():
@@ -134,6 +166,27 @@ def test_weights_fall_with_the_loss_and_are_the_prior_without_hidden_answers():
     assert found[0] / found[1] == pytest.approx(np.e)
     assert found[2] == 0
     assert found.sum() == pytest.approx(1)
+
+
+def test_losses_count_by_their_size_and_what_costs_is_subtracted():
+    base = np.random.default_rng(0).uniform(-0.3, -0.1, 1000)
+    items, prior = np.arange(1000), np.ones(2)
+    weights = [  # a hundredth of the loss tells as much
+        weigh([np.exp(scale * base), np.exp(1.05 * scale * base)], items, prior)
+        for scale in (1, 0.01)
+    ]
+    assert weights[0] == pytest.approx(weights[1])
+    same = weigh([np.exp(base)] * 2, items, prior, np.array([0, -base.mean() * TELLING]))
+    assert same[0] / same[1] == pytest.approx(np.e)
+
+
+def test_words_name_what_was_tried_and_where_to_look():
+    tried = [Candidate("ds", -0.2, 1.0, 1.0), Candidate("votes", -0.3, 1.0, 0.0)]
+    assert choice_words(tried, 1.0, []) == (
+        "tried 2 methods; best: ds (100%); the labels of all of them agree on 100% of the items"
+    )
+    found = choice_words(tried, 0.9999, ["d1: Ann"], "spans")
+    assert found.endswith("agree on 99% of the spans; look at this one: d1: Ann")
 
 
 def test_candidates_that_few_items_cannot_tell_apart_share_the_weight():

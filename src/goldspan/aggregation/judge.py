@@ -8,10 +8,10 @@ judged by how probable it makes the hidden labels:
 q the candidate's probabilities of the true label and A^k how the hidden worker k labels, learned
 from their other answers under the same candidate and smoothed towards the population. b is their
 label before: whoever has begun a span goes on with it, so that a long span counts once and not with
-every token (without b the order of good methods is lost on crowds with long spans).
-A method that runs away from its workers predicts them badly, and so does one that is too sure.
-The candidates that predict best are averaged (docs/math.md, sections 12 and
-13).
+every token. A method that runs away from its workers predicts them badly, and so does one that is
+too sure: q is raised to the power 1/T, and the T of an item is the one that makes the hidden labels
+of the other items likeliest, for a setting that is chosen and scored by the same answers is
+flattered. The candidates that predict best are averaged (docs/math.md, sections 12 and 13).
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ Settings = tuple[float, float]
 """Power of the text and dependence of the workers."""
 POPULATION = 10.0
 """Labels of a worker, after one label before, beside which the population counts half."""
-TEMPERATURES = (0.7, 1.0, 1.4, 2.0, 2.8, 4.0, 5.6)
-"""Tried on every candidate: steps of a factor sqrt(2)."""
+TEMPERATURES = (1.0, 0.7, 1.4, 2.0, 2.8, 4.0, 5.6)
+"""Tried on every candidate, steps of a factor sqrt(2); of equally good ones the first counts."""
 LEAST_PROB = 1e-12
 TELLING = 0.02
 """Share of the best candidate's loss by which another's is larger, to have 1/e of its weight, where
@@ -44,55 +44,10 @@ LEAST_WEIGHT = 0.01
 DOUBT = 50.0
 """Hidden labels (of spans: of tokens that anybody marked) at which what they say has half the
 weight, and votes have the other half whatever they say."""
-SHOWN = 0.0005
-"""Nats per label: smaller differences are shown as 0."""
 GROWN = 1.25
 """How many times the answers may grow or shrink before candidates are judged anew."""
-
-
-def hold_out(
-    crowd: Crowd, *, share: float = 0.15, family: NDArray[np.int64] | None = None, seed: int = 0
-) -> tuple[Crowd, Answers]:
-    """Hide some answers: at most one worker's (with all of their family) on an item."""
-    # Items with a single worker or family keep it: nothing would be left to predict from
-    # family int64 [n_workers]
-    answers = crowd.latest
-    families = np.arange(crowd.n_workers) if family is None else family
-    n_kin = int(families.max(initial=0)) + 1
-    group, place = np.unique(
-        answers.item.astype(np.int64) * n_kin + families[answers.worker], return_inverse=True
-    )
-    place, item = place.ravel(), group // n_kin
-    items, workers = keys_of(crowd.item_ids), keys_of(crowd.worker_ids)
-    both = items[answers.item], workers[answers.worker]
-    # Of a family one member is asked: the others say the same again.
-    order = np.lexsort((draws(seed, "member", *both), place))
-    member = order[np.searchsorted(place[order], np.arange(len(group)))]
-    n_groups = np.bincount(item, minlength=crowd.n_items)
-    may = np.flatnonzero(n_groups >= 2)
-    draw = draws(seed, "item", items)
-    chosen = np.zeros(crowd.n_items, np.bool_)
-    chosen[may] = draw[may] < share * n_groups[may]
-    if len(may) and not chosen.any():  # few items: one is better than none
-        chosen[may[(draw[may] / n_groups[may]).argmin()]] = True
-    # One group of every chosen item: the one with the smallest number.
-    order = np.lexsort((draws(seed, "answer", *both)[member], item))
-    group_of = order[np.searchsorted(item[order], np.flatnonzero(chosen))]
-    is_hidden = np.zeros(len(group), np.bool_)
-    is_hidden[group_of] = True
-    asked = np.zeros(len(answers), np.bool_)
-    asked[member[group_of]] = True
-    hidden = is_hidden[place]
-    return replace(crowd, answers=answers.take(~hidden)), answers.take(asked)
-
-
-@dataclass(frozen=True, eq=False)
-class Judged:
-    """What the hidden answers say of a candidate."""
-
-    score: float  # Mean log-probability of a hidden label at the best temperature, in nats
-    temperature: float  # Under which the hidden labels are likeliest
-    likelihood: Floats  # [n_hidden], of every hidden label at that temperature
+LOOK_AT = 20
+"""Items that a note names."""
 
 
 @dataclass(frozen=True)
@@ -100,7 +55,7 @@ class Candidate:
     """A method that was tried, and what the hidden answers say of it."""
 
     name: str
-    score: float  # Mean log-probability of a hidden label, in nats; 0 where nothing could be hidden
+    score: float  # Mean log-probability of a hidden label; 0 where nothing could be hidden
     temperature: float  # Above 1 it was too sure, and its evidence is discounted
     weight: float  # Its share of the result
 
@@ -116,7 +71,7 @@ class Choice:
 
     candidates: tuple[Candidate, ...]  # All that were tried, the largest weight first
     n_answers: int  # Of the crowd by which they were judged
-    reasons: tuple[str, ...] = ()  # By what they were chosen, and how sure that is, in sentences
+    reasons: tuple[str, ...] = ()  # What is to be said of the choice whenever it is used
     beside_text: Mapping[str, tuple[Settings, Settings]] = field(default_factory=dict)
     teacher: str = ""  # The one of them whose labels the CRF learns from; "" without text
     is_bold: bool = True  # Whether doubtful families of workers were believed (single labels)
@@ -151,41 +106,81 @@ class Choice:
         True
         """
         beside = {
-            name: (_settings(taught), _settings(own))
-            for name, (taught, own) in plain["beside_text"].items()
+            name: tuple((power, dependence) for power, dependence in both)
+            for name, both in plain["beside_text"].items()
         }
-        found = tuple(Candidate(**one) for one in plain["candidates"])
-        reasons = tuple(plain["reasons"])
-        is_bold, power = plain.get("is_bold", True), plain.get("models_power", 0.0)
-        more = is_bold, power, tuple(plain.get("models", ()))
-        return cls(found, plain["n_answers"], reasons, beside, plain["teacher"], *more)
+        lists: dict[str, Any] = {name: tuple(plain.get(name, ())) for name in ("reasons", "models")}
+        lists["candidates"] = tuple(Candidate(**one) for one in plain["candidates"])
+        return cls(**{**plain, **lists, "beside_text": beside})
 
 
-def _settings(plain: Sequence[float]) -> Settings:
-    power, dependence = plain
-    return power, dependence
+def choice_words(
+    candidates: Sequence[Candidate],  # All that were tried, the largest weight first
+    agreement: float,  # Share of the items (or spans) for which all of them have the same label
+    names: Sequence[str],  # Of the others, those to look at first
+    what: str = "items",
+) -> str:
+    """Say what was tried, what counts most, and where a person should look.
 
-
-def how_sure(name: str, gain: float, error: float, n_hidden: int, n_items: int) -> str:
-    """Say by how much a candidate predicts better than votes.
-
-    "Significantly" is what only one of 370 normal values exceeds, by Student's t of the items.
-
-    >>> how_sure("ds", 0.05, 0.01, 200, 90)
-    'ds predicts 200 hidden labels significantly better than votes: loss 0.050 ± 0.010 smaller'
-    >>> how_sure("ds", 0.05, 0.01, 6, 2).partition(":")[0]
-    'ds predicts 6 hidden labels better than votes, but not significantly'
+    >>> tried = [Candidate("ds", -0.2, 1.0, 0.7), Candidate("votes", -0.3, 1.0, 0.3)]
+    >>> for part in choice_words(tried, 0.942, ["q7", "q2"]).split("; "):
+    ...     print(part)
+    tried 2 methods
+    best: ds (70%), votes (30%)
+    the labels of all of them agree on 94% of the items
+    look at these 2 items: q7, q2
     """
-    is_told = error > 0 and abs(gain) >= SHOWN and n_items > 1
-    than = f"{'better' if gain >= 0 else 'worse'} than votes"
-    if not is_told or abs(gain) <= error:
-        found = "about as well as votes"
-    elif abs(gain) > error * stdtrit(n_items - 1, ndtr(3)):
-        found = f"significantly {than}"
-    else:
-        found = f"{than}, but not significantly"
-    by = f"loss {abs(gain):.3f} ± {error:.3f} {'smaller' if gain >= 0 else 'larger'}"
-    return f"{name} predicts {n_hidden} hidden labels {found}: {by}"
+    best = ", ".join(f"{one.name} ({one.weight:.0%})" for one in candidates[:3] if one.weight > 0)
+    said = [f"tried {len(candidates)} methods; best: {best}"]
+    said += [f"the labels of all of them agree on {int(100 * agreement + 1e-9)}% of the {what}"]
+    if names:
+        which = f"these {len(names)} {what}" if len(names) > 1 else "this one"
+        said += [f"look at {which}: {', '.join(names)}"]
+    return "; ".join(said)
+
+
+# --------------------------------------------------------------------------------------------------
+# Hidden answers, and how probable a candidate makes them.
+
+
+def hold_out(
+    crowd: Crowd, *, share: float = 0.15, family: NDArray[np.int64] | None = None, seed: int = 0
+) -> tuple[Crowd, Answers]:
+    """Hide some answers: at most one worker's (with all of their family) on an item."""
+    # Items with a single worker or family keep it: nothing would be left to predict from
+    # family int64 [n_workers]
+    answers = crowd.latest
+    families = np.arange(crowd.n_workers) if family is None else family
+    n_families = int(families.max(initial=0)) + 1
+    # A group is the answers of a family to an item. Of the family one member is asked: the others
+    # say the same again.
+    key = answers.item * np.int64(n_families) + families[answers.worker]
+    group, place = np.unique(key, return_inverse=True)
+    item = group // n_families
+    items, workers = keys_of(crowd.item_ids), keys_of(crowd.worker_ids)
+    both = items[answers.item], workers[answers.worker]
+    order = np.lexsort((draws(seed, "member", *both), place))
+    member = order[np.searchsorted(place[order], np.arange(len(group)))]
+    n_groups = np.bincount(item, minlength=crowd.n_items)
+    may = np.flatnonzero(n_groups >= 2)
+    draw = draws(seed, "item", items)[may] / n_groups[may]
+    chosen = may[draw < share]
+    if len(may) and not len(chosen):  # few items: one is better than none
+        chosen = may[[draw.argmin()]]
+    # One group of every chosen item: the one with the smallest number.
+    order = np.lexsort((draws(seed, "answer", *both)[member], item))
+    hidden = order[np.searchsorted(item[order], chosen)]
+    is_shown = ~np.isin(place, hidden)
+    return replace(crowd, answers=answers.take(is_shown)), answers.take(np.sort(member[hidden]))
+
+
+@dataclass(frozen=True, eq=False)
+class Judged:
+    """What the hidden answers say of a candidate."""
+
+    score: float  # Mean of the logarithms of `likelihood`
+    temperature: float  # Under which the hidden labels are likeliest
+    likelihood: Floats  # [n_hidden], of every hidden label at the temperature for other items
 
 
 class Judge:
@@ -208,10 +203,10 @@ class Judge:
         # A row is (worker, label before, label): all rows of a worker and label before are one
         # distribution; those of a label before and label are the population's.
         context, label = np.divmod(rows, self.n_labels)
-        self._context = np.unique(context, return_inverse=True)[1].ravel()
+        self._context = np.unique(context, return_inverse=True)[1]
         seen, before = np.unique(context % (self.n_labels + 1), return_inverse=True)
         self._n_before = len(seen)
-        self._habit = before.ravel() * self.n_labels + label
+        self._habit = before * self.n_labels + label
 
     def __len__(self) -> int:
         """Count the hidden labels."""
@@ -220,18 +215,22 @@ class Judge:
     def judge(self, probs: NDArray[Any]) -> Judged:
         """Score a candidate."""
         # probs float [n_tokens, J]
+        if not len(self):
+            return Judged(0.0, 1.0, np.zeros(0))
         matrices = self._matrices(probs)[self._row]
         logs = np.log(np.maximum(probs[self.token].astype(np.float64), LEAST_PROB))
-        best: Judged | None = None
-        for temperature in TEMPERATURES:
-            cooled = np.exp((logs - logs.max(axis=1, keepdims=True)) / temperature)
-            cooled /= cooled.sum(axis=1, keepdims=True)
-            likelihood = (cooled * matrices).sum(axis=1)
-            score = float(np.log(likelihood).mean()) if len(likelihood) else 0.0
-            if best is None or score > best.score:
-                best = Judged(score, temperature if len(likelihood) else 1.0, likelihood)
-        assert best is not None
-        return best
+        logs -= logs.max(axis=1, keepdims=True)
+        found = np.empty((len(TEMPERATURES), len(self)))
+        for n, temperature in enumerate(TEMPERATURES):
+            cooled = np.exp(logs / temperature)
+            found[n] = (cooled * matrices).sum(axis=1) / cooled.sum(axis=1)
+        items, place = np.unique(self.item, return_inverse=True)
+        by_item = np.array([np.bincount(place, one, len(items)) for one in np.log(found)])
+        total = by_item.sum(axis=1, keepdims=True)
+        for_others = (total - by_item).argmax(axis=0)[place]
+        likelihood = found[for_others, np.arange(len(self))]
+        score = float(np.log(likelihood).mean())
+        return Judged(score, TEMPERATURES[int(total.argmax())], likelihood)
 
     def _matrices(self, probs: NDArray[Any]) -> Floats:
         """Return P(label | true label, label before) of the workers' rows, float64 [n_rows, J]."""
@@ -265,8 +264,17 @@ def _labels(
     return token[given], key[given]
 
 
-def weigh(likelihoods: Sequence[Floats], items: NDArray[np.integer], prior: Floats) -> Floats:
-    """Return the weights of candidates in the mixture.
+# --------------------------------------------------------------------------------------------------
+# The weights of candidates.
+
+
+def weigh(
+    likelihoods: Sequence[Floats],  # [n_hidden] of every candidate
+    items: NDArray[np.integer],  # [n_hidden], the item of every hidden label
+    prior: Floats,  # [n_candidates], the weights where nothing was hidden
+    cost: Floats | float = 0.0,  # [n_candidates], what else speaks against one, per hidden label
+) -> Floats:
+    """Return the weights of candidates in the mixture, float64 [n_candidates], sum 1.
 
     A candidate has 1/e of the weight of the best if its mean log-likelihood is lower by one
     standard error of the difference (over items) and the share `TELLING` of the best one's loss.
@@ -278,17 +286,15 @@ def weigh(likelihoods: Sequence[Floats], items: NDArray[np.integer], prior: Floa
     >>> weigh([good, bad], np.arange(3), np.array([0.5, 0.5])).round(2).tolist()
     [0.98, 0.02]
     """
-    # likelihoods float64 [n_hidden] of every candidate
-    # items int [n_hidden], the item of every hidden label; prior float64 [n_candidates]
-    # returns float64 [n_candidates], at least 0, sum 1
     logs = np.log(np.array(likelihoods))
     if not logs.size:
         return np.asarray(prior / prior.sum())
-    means = logs.mean(axis=1)
-    best = int(means.argmax())
-    place = np.unique(items, return_inverse=True)[1].ravel()
+    merits = logs.mean(axis=1) - cost
+    best = int(merits.argmax())
+    place = np.unique(items, return_inverse=True)[1]
     error = np.array([error_of_mean(one - logs[best], place) for one in logs])
-    weights = np.exp((means - means[best]) / (error + TELLING * -means[best] + LEAST_PROB))
+    scale = error + TELLING * -logs[best].mean() + LEAST_PROB
+    weights = np.exp((merits - merits[best]) / scale)
     weights = np.where(weights < LEAST_WEIGHT, 0.0, weights)
     return np.asarray(weights / weights.sum())
 
@@ -298,3 +304,25 @@ def error_of_mean(values: Floats, place: NDArray[np.integer]) -> float:
     # values float64 [n]; place int [n]
     each = np.bincount(place, values) if place.max(initial=0) else values
     return float(np.sqrt(len(each) * each.var(ddof=1)) / len(place)) if len(each) > 1 else 0.0
+
+
+def how_sure(name: str, gain: float, error: float, n_hidden: int, n_items: int) -> str:
+    """Say by how much a candidate predicts better than votes.
+
+    "Significantly" is what only one of 370 normal values exceeds, by Student's t of the items.
+
+    >>> how_sure("ds", 0.05, 0.01, 200, 90)
+    'ds predicts 200 hidden labels significantly better than votes: loss 0.050 ± 0.010 smaller'
+    >>> how_sure("ds", 0.05, 0.01, 6, 2).partition(":")[0]
+    'ds predicts 6 hidden labels better than votes, but not significantly'
+    """
+    is_told = error > 0 and abs(gain) >= 0.0005 and n_items > 1
+    than = f"{'better' if gain >= 0 else 'worse'} than votes"
+    if not is_told or abs(gain) <= error:
+        found = "about as well as votes"
+    elif abs(gain) > error * stdtrit(n_items - 1, ndtr(3)):
+        found = f"significantly {than}"
+    else:
+        found = f"{than}, but not significantly"
+    by = f"loss {abs(gain):.3f} ± {error:.3f} {'smaller' if gain >= 0 else 'larger'}"
+    return f"{name} predicts {n_hidden} hidden labels {found}: {by}"
