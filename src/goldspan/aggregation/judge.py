@@ -17,7 +17,7 @@ flattered. The candidates that predict best are averaged (docs/math.md, sections
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any, Self
 
 import numpy as np
@@ -98,20 +98,21 @@ class Choice:
 
     @classmethod
     def of(cls, plain: Mapping[str, Any]) -> Self:
-        """Make it of plain values.
+        """Make it of plain values, among which there may be others.
 
         >>> beside = {"bsc-cm": ((1.4, 0.3), (0.9, 0.2))}
         >>> choice = Choice((Candidate("ds", -0.1, 1.0, 1.0),), 100, beside_text=beside)
-        >>> Choice.of(choice.to_dict()) == choice
+        >>> Choice.of(choice.to_dict() | {"seen": 7}) == choice
         True
         """
         beside = {
             name: tuple((power, dependence) for power, dependence in both)
             for name, both in plain["beside_text"].items()
         }
-        lists: dict[str, Any] = {name: tuple(plain.get(name, ())) for name in ("reasons", "models")}
-        lists["candidates"] = tuple(Candidate(**one) for one in plain["candidates"])
-        return cls(**{**plain, **lists, "beside_text": beside})
+        own = {one.name: plain[one.name] for one in fields(cls) if one.name in plain}
+        own |= {name: tuple(own.get(name, ())) for name in ("reasons", "models")}
+        own["candidates"] = tuple(Candidate(**one) for one in plain["candidates"])
+        return cls(**{**own, "beside_text": beside})
 
 
 def choice_words(
