@@ -19,7 +19,7 @@ from goldspan.cli.output import (
 )
 from goldspan.errors import InputError, MissingExtraError, UnknownNameError
 from studies import options_of, run_study
-from studies.registry import STUDIES, WITH_PICTURE, names_by_length
+from studies.registry import PARTS, STUDIES, WITH_PICTURE, names_by_length
 
 app = typer.Typer(
     name="python -m studies",
@@ -46,6 +46,7 @@ _SO_FAR = (
 )
 _NAMED = "Print the names of all studies, those that take hours last, and stop."
 _RODRIGUES = "Of the studies rodrigues-… alone"
+_PURITY = "Of the study purity alone"
 _SCALE = "Of the study scale alone"
 
 
@@ -79,6 +80,15 @@ def study(
     ] = None,
     methods: Annotated[
         list[str] | None, typer.Option(metavar="NAME,…", help="Which methods. Repeatable.")
+    ] = None,
+    parts: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--part",
+            metavar="NAME,…",
+            help=f"Only these of: {', '.join(PARTS)}. Repeatable.",
+            rich_help_panel=_PURITY,
+        ),
     ] = None,
     repeats: Annotated[
         int | None,
@@ -147,13 +157,15 @@ def study(
 
       python -m studies rodrigues-2 --data ../shared/data -o names.md --overwrite --so-far
 
+      python -m studies purity --data ../shared/data --part sources,labels -o purity.md
+
       python -m studies scale --labels 10000000 -o scale.md
     """
     check_files(output=output, plot=plot)
     check_outputs(output, plot, overwrite=overwrite)
     given = {
         "methods": listed(methods, "--methods"), "repeats": repeats, "sentences": sentences,
-        "labels": labels,
+        "labels": labels, "parts": listed(parts, "--part"),
     }  # fmt: skip
     options: dict[str, Any] = {key: value for key, value in given.items() if value is not None}
     options |= {"quick": True} if quick else {}
@@ -161,8 +173,7 @@ def study(
     options |= _checked_so_far(name, options.get("state")) if so_far else {}
     plot = _picture_file(name, output, plot)
     check_outputs(output, plot, overwrite=overwrite)
-    if "methods" in options:
-        options["methods"] = tuple(options["methods"])
+    options |= {name: tuple(options[name]) for name in ("methods", "parts") if name in options}
     with steps(1, quiet=json) as step:
         step(f"study {name}")
         found = run_study(name, data, progress=step.part, threads=threads, **options)

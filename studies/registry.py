@@ -45,7 +45,7 @@ STUDIES: dict[str, tuple[str, str]] = {
     ),
     "purity": (
         "studies.purity.study:study",
-        "every method and auto over every crowd: score, confidence, run-aways, seconds, memory",
+        "every method and auto over every crowd: score, regret, confidence, seconds, memory",
     ),
     "redundancy": (
         "studies.redundancy:study",
@@ -99,6 +99,9 @@ WITH_PICTURE = frozenset(
     }
 )
 """The studies that draw a picture."""
+
+PARTS = ("sources", "labels", "copies", "families", "models", "speed", "cuts")
+"""The parts of the study purity, in the order of its tables."""
 
 WITHOUT_DATA = frozenset({"scale"})
 """The studies that make all their data."""

@@ -5,12 +5,13 @@ The gold stays with the crowd for scoring; `stripped` makes what a method sees.
 
 from __future__ import annotations
 
+import csv
 import hashlib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import dataclass, field, replace
+from functools import cache, partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -18,71 +19,85 @@ from numpy.typing import NDArray
 
 from goldspan.crowd import Answers, Crowd, read_crowd
 from goldspan.crowd.model import list_array
-from goldspan.spans import Codec, Tagged, find_spans
-from goldspan.spans.corpus import SpanArray, write_codes
-from studies.purity.simulated import family_labels, family_spans, long_span_crowd
+from goldspan.spans import Codec
+from studies.purity.simulated import (
+    family_labels,
+    family_spans,
+    independent_labels,
+    independent_spans,
+    long_span_crowd,
+    rare_label,
+)
 
 NER = "ner_mturk/crowd.tsv.gz"
+SPLIT = "ner_mturk/crowd_6056.tsv.gz"
 PICO = "pico/crowd.tsv.gz"
-SPAN_FILES = {
-    NER: "crowd.tsv",
-    "ner_mturk/crowd_6056.tsv.gz": "crowd_6056",
-    "ner_mturk/raw.zip": "raw.zip",
-    PICO: "pico",
-    "btc/a_per.tsv.gz": "btc per",
-    "btc/a_loc.tsv.gz": "btc loc",
-    "btc/a_org.tsv.gz": "btc org",
+TIMES = "time_expressions/crowd.jsonl.gz"
+TEXTS = "conll2003/testa.tsv.gz"
+"""Sentences with gold that an undeclared model learned from."""
+_DEXA = ("interventions", "outcomes", "participants")
+SOURCES = {
+    "news": {NER: "crowd.tsv", SPLIT: "crowd_6056"},
+    "PICO": {PICO: "pico"},
+    "BTC-A": {f"btc/a_{one}.tsv.gz": f"btc a {one}" for one in ("per", "loc", "org")},
+    "BTC-E": {f"btc/e_{one}.tsv.gz": f"btc e {one}" for one in ("per", "loc", "org")},
+    "WNUT-17": {"wnut17/crowd.tsv.gz": "wnut17"},
+    "AURC": {"aurc/crowd.tsv.gz": "aurc"},
+    "DEXA sentences": {f"dexa/{one}_sentences6.tsv.gz": f"{one}, sentences" for one in _DEXA},
+    "DEXA abstracts": {f"dexa/{one}_baseline.tsv.gz": f"{one}, abstracts" for one in _DEXA},
+    "time expressions": {TIMES: "time expressions"},
 }
-"""The span crowds and their names in the tables."""
+"""The span crowds by source, and their names in the tables; every source weighs the same."""
+SPAN_FILES = {file: name for files in SOURCES.values() for file, name in files.items()}
 LABELS = "classification"
 """The folder of the single-label sets."""
+RARE = "rare label, spammers"
 SIMULATED = "simulated"
 
-
-class Seen(NamedTuple):
-    """What of a folder's crowds was looked at while methods were built.
-
-    Attributes:
-        half: The half of the items that was looked at; "all" if everything was.
-        unseen: The half that was not; "" if there is none.
-        items: Which items `half` has, in words.
-    """
-
-    half: str
-    unseen: str
-    items: str
-
-
-_EVEN = Seen("even", "odd", "items with an even number, counted from 0 as they stand in the file")
+_REBUILT = (
+    "given in November 2026; all items were looked at while the judge of auto was rebuilt; what "
+    "was fitted or chosen was judged by leaving the source out"
+)
+_OLDER = "half of the items until November 2026, all of them while the judge of auto was rebuilt"
 LOOKED_AT = {
-    "ner_mturk": Seen(
-        "val", "test", "val articles by docs.tsv, also of crowd.tsv's subsamples and copies"
-    ),
-    "pico": _EVEN,
-    "btc": _EVEN,
-    LABELS: Seen("all", "", "all items of all sets"),
-    SIMULATED: Seen("all", "", "all items of all seeds"),
+    "ner_mturk": f"{_OLDER}; only the val half is scored more often than at the end",
+    "pico": _OLDER,
+    "btc": f"a: {_OLDER}; e: {_REBUILT}",
+    **dict.fromkeys(("wnut17", "aurc", "dexa", "time_expressions"), _REBUILT),
+    LABELS: "all items of all sets: the rules for single labels were chosen on them",
+    SIMULATED: "all items of all seeds",
 }
-"""What was looked at while methods were built, by folder: the one list that all tables use."""
+"""What was looked at while methods were built, by folder."""
 
 ANSWERS = (1, 2, 3)
 """Answers per item of the subsamples."""
-SIZES = {NER: (20, 50, 100, 300), PICO: (20, 50)} | {
-    source: (100,) for source in SPAN_FILES if source.startswith("btc/")
-}
+SIZES = {NER: (20, 50, 100, 300), PICO: (20, 50)} | dict.fromkeys(SOURCES["BTC-A"], (100,))
 """Items of the small crowds, by the file that they are cut from."""
-COPIES = {
-    "a worker twice": (2, 0.0, 0.0),
-    "a worker 3 times": (3, 0.0, 0.0),
-    "a worker 5 times": (5, 0.0, 0.0),
-    "a worker 3 times, 10 % blank": (3, 0.1, 0.0),
-    "a worker 3 times, 30 % blank": (3, 0.3, 0.0),
-    "a worker 3 times, 5 % wrong types": (3, 0.0, 0.05),
+TIMES_COPIED = (2, 3, 5)
+"""How often the worker with most answers is in the crowds of the part `copies`."""
+FAMILIES: dict[str, Callable[..., Crowd]] = {
+    "labels, independent": independent_labels,
+    "spans, independent": independent_spans,
+    **{
+        f"{what}, {size} of {size + 5} with rho {rho:g}": partial(make, rho, size=size)
+        for what, make in {"labels": family_labels, "spans": family_spans}.items()
+        for size in (3, 5)
+        for rho in (0.6, 1.0)
+    },
 }
-"""By name: how often the worker with most answers is in the crowd, and in the copies the share of
-span tokens that are blank and of spans that have another type."""
-RHOS = (0.3, 0.6, 1.0)
-"""How much the members of simulated families share."""
+"""Simulated crowds in which nobody, or who is called family1, family2, …, errs together."""
+N_INDEPENDENT = 4
+"""How many independent crowds there are for one with a family: their share is to be small."""
+SIZES_TIMED = {"6,000 sentences": 6000, "500 sentences": 500}
+PEOPLE = "two people per article"
+TEAMS = {
+    PEOPLE: (0, False),
+    f"{PEOPLE} and a model": (1, False),
+    f"{PEOPLE} and a model, declared": (1, True),
+    f"{PEOPLE} and a model twice": (2, False),
+    f"{PEOPLE} and a model twice, declared": (2, True),
+}
+"""By name: columns of the model, and whether `auto` is told of it."""
 
 
 @dataclass(frozen=True)
@@ -90,18 +105,24 @@ class Case:
     """A crowd of the study.
 
     Attributes:
-        name: In the tables; cases of one name and several seeds are averaged.
-        seed: Of what is drawn.
+        name: In the tables.
+        seed: Of what is drawn, and the `random_state` of `auto`.
         source: File or folder below the data folder, or "simulated".
         change: Makes the crowd of that of the file, and of nothing for simulated ones.
-        is_whole: Whether it is a crowd as it stands in the folder: all methods run on it.
+        part: Of the study, one of `PARTS`.
+        only_auto: Whether no other method runs on it.
+        params: Of `auto`, beside the seed.
+        needs: Another file below the data folder.
     """
 
     name: str
     seed: int
     source: str
-    change: Callable[[Crowd | None], Crowd]
-    is_whole: bool = False
+    change: Callable[[Any], Crowd]
+    part: str
+    only_auto: bool = False
+    params: Mapping[str, Any] = field(default_factory=dict)
+    needs: str = ""
 
     @property
     def folder(self) -> str:
@@ -111,11 +132,12 @@ class Case:
     @property
     def is_label_set(self) -> bool:
         """Whether its items are single labels."""
-        return self.folder == LABELS or self.name.startswith("labels,")
+        return self.part == "labels" or self.name.startswith("labels,")
 
     def is_there(self, data: Path) -> bool:
-        """Say whether its file is in the data folder."""
-        return self.source == SIMULATED or (data / self.source).exists()
+        """Say whether its files are in the data folder."""
+        is_made = self.source == SIMULATED or (data / self.source).exists()
+        return is_made and (not self.needs or (data / self.needs).exists())
 
 
 class Shelf:
@@ -155,11 +177,12 @@ class Shelf:
             crowd = read_crowd(next(path.glob("labels.csv*")), gold=path / "truth.csv")
             return _anonymous(crowd)
         crowd = read_crowd(path)
-        if source.startswith("ner_mturk"):
-            half = self._splits(crowd)
-        else:
-            half = ["even" if n % 2 == 0 else "odd" for n in range(crowd.n_items)]
-        return replace(crowd, attributes=pa.table({"half": pa.array(half, pa.string())}))
+        if source == TIMES:
+            return with_known_spans(crowd, path.with_name("gold.csv"))
+        if not source.startswith("ner_mturk"):
+            return crowd
+        half = pa.array(self._splits(crowd), pa.string())
+        return replace(crowd, attributes=pa.table({"half": half}))
 
     def _splits(self, crowd: Crowd) -> list[str | None]:
         """Return the half of every item by its document; None where docs.tsv does not tell."""
@@ -177,8 +200,30 @@ def parts_of(crowd: Crowd) -> dict[str, NDArray[np.bool_]]:
     parts = {"all": np.ones(crowd.n_items, np.bool_)}
     if crowd.attributes is not None and "half" in crowd.attributes.column_names:
         half = np.array(crowd.attributes.column("half").to_pylist(), object)
-        parts |= {name: half == name for name in ("val", "test", "even", "odd")}
+        parts |= {name: half == name for name in ("val", "test")}
     return {name: items for name, items in parts.items() if items.any()}
+
+
+def with_known_spans(crowd: Crowd, file: Path) -> Crowd:
+    """Set as gold the spans of a file of `item`, `start`, `end` and `label`.
+
+    Offsets count code points of the item's text. Items without a row have no span; all are known.
+    """
+    assert crowd.token_start is not None
+    start = np.asarray(crowd.token_start)
+    end = start + np.array([len(word) for words in crowd.tokens_list for word in words])
+    place = {name: n for n, name in enumerate(crowd.item_ids.to_pylist())}
+    gold = np.full(crowd.n_tokens, crowd.tagset.outside, np.int16)
+    with file.open(encoding="utf-8", newline="") as rows:
+        for row in csv.DictReader(rows):
+            item = place[row["item"]]
+            own = slice(crowd.offsets[item], crowd.offsets[item + 1])
+            inside = own.start + np.flatnonzero(
+                (start[own] < int(row["end"])) & (end[own] > int(row["start"]))
+            )
+            gold[inside] = crowd.tagset.index[f"I-{row['label']}"]
+            gold[inside[0]] = crowd.tagset.index[f"B-{row['label']}"]
+    return replace(crowd, gold=gold)
 
 
 def stripped(crowd: Crowd) -> Crowd:
@@ -210,10 +255,16 @@ def _anonymous(crowd: Crowd) -> Crowd:
 # Cuts and copies.
 
 
-def fewer_answers(crowd: Crowd, k: int, seed: int) -> Crowd:
-    """Keep k random answers of every item, or all that it has."""
-    answers = crowd.latest
-    order = np.lexsort((np.random.default_rng([seed, k]).random(len(answers)), answers.item))
+def fewer_answers(crowd: Crowd, k: int, seed: int, *, per_document: bool = False) -> Crowd:
+    """Keep k random answers of every item, or all that it has; the same workers in a document."""
+    answers, rng = crowd.latest, np.random.default_rng([seed, k])
+    draws = rng.random(len(answers))
+    if per_document:
+        document = _documents(crowd)
+        draws = rng.random((document.max() + 1, crowd.n_workers))[
+            document[answers.item], answers.worker
+        ]
+    order = np.lexsort((draws, answers.item))
     item = answers.item[order]
     first = np.searchsorted(item, item, side="left")
     kept = np.zeros(len(answers), np.bool_)
@@ -226,36 +277,30 @@ def fewer_items(crowd: Crowd, n_items: int, seed: int) -> Crowd:
 
     Workers without an answer are left out.
     """
-    names = [str(n) for n in range(crowd.n_items)]
-    if crowd.groups is not None:
-        names = [str(name) for name in crowd.groups.to_pylist()]
-    _, document = np.unique(names, return_inverse=True)
+    document = _documents(crowd)
     place = np.random.default_rng([seed, n_items]).permutation(int(document.max()) + 1)
-    order = np.argsort(place[document.ravel()], kind="stable")[:n_items]
+    order = np.argsort(place[document], kind="stable")[:n_items]
     few = crowd.select_items(np.sort(order))
     return few.select_workers(np.unique(few.answers.worker).astype(np.intp))
 
 
-def with_copies(
-    crowd: Crowd, times: int, *, blank: float = 0.0, wrong_type: float = 0.0, seed: int = 0
-) -> Crowd:
-    """Enter the worker with most answers several times.
+def _documents(crowd: Crowd) -> NDArray[np.int64]:
+    """Number the document of every item; without documents every item is one."""
+    if crowd.groups is None:
+        return np.arange(crowd.n_items)
+    names = [str(name) for name in crowd.groups.to_pylist()]
+    return np.asarray(np.unique(names, return_inverse=True)[1], np.int64).ravel()
 
-    Args:
-        crowd: The answers; of repeated ones the latest counts.
-        times: How often the worker is in the new crowd.
-        blank: Share of the copies' span tokens that become O (drawn for every copy).
-        wrong_type: Share of the copies' spans that get another type.
-        seed: Of the draws.
-    """
-    answers = crowd.latest
-    own = answers.take(crowd.by_worker[int(np.bincount(answers.worker).argmax())])
-    rng = np.random.default_rng([seed, times])
-    copies = {}
-    for n in range(1, times):
-        codes = _blanked(_retyped(own, crowd.tagset, wrong_type, rng), crowd.tagset, blank, rng)
-        copies[f"copy{n}"] = replace(own, codes=codes)
-    return with_workers(crowd, copies)
+
+def first_items(crowd: Crowd, n_items: int) -> Crowd:
+    """Keep the first items."""
+    return crowd.select_items(np.arange(crowd.n_items) < n_items)
+
+
+def with_copies(crowd: Crowd, times: int) -> Crowd:
+    """Enter the worker with most answers several times; of repeated answers the latest counts."""
+    own = crowd.latest.take(crowd.by_worker[int(np.bincount(crowd.latest.worker).argmax())])
+    return with_workers(crowd, {f"copy{n}": own for n in range(1, times)})
 
 
 def with_workers(crowd: Crowd, more: Mapping[str, Answers]) -> Crowd:
@@ -289,28 +334,6 @@ def _plain(answers: Answers) -> Answers:
     return replace(answers, started=None, submitted=None, cost=None, guideline=None)
 
 
-def _blanked(
-    codes: NDArray[np.int16], codec: Codec, share: float, rng: np.random.Generator
-) -> NDArray[np.int16]:
-    hit = (codes >= 0) & (codes != codec.outside) & (rng.random(len(codes)) < share)
-    return np.where(hit, np.int16(codec.outside), codes).astype(np.int16)
-
-
-def _retyped(
-    answers: Answers, codec: Codec, share: float, rng: np.random.Generator
-) -> NDArray[np.int16]:
-    if not share:
-        return answers.codes
-    spans = find_spans(Tagged(answers.codes, answers.offset), codec)
-    hit = rng.random(len(spans)) < share
-    step = rng.integers(1, max(2, len(codec.types)), len(spans))
-    kind = np.where(hit, (spans.type + step) % len(codec.types), spans.type).astype(np.int16)
-    retyped = SpanArray(spans.start, spans.end, kind, spans.item, spans.worker)
-    return np.where(
-        answers.codes < 0, answers.codes, write_codes(retyped, answers.offset, codec)
-    ).astype(np.int16)
-
-
 # --------------------------------------------------------------------------------------------------
 # Which crowds there are.
 
@@ -320,88 +343,105 @@ def all_cases(data: Path, *, repeats: int) -> list[Case]:
 
     Args:
         data: The data folder, in which the single-label sets are looked up.
-        repeats: Seeds of subsamples and of simulated crowds; small crowds have four times as many.
+        repeats: Seeds of `auto`, of draws and of simulated crowds; small crowds have four times as
+            many.
     """
-    cases = [_whole(source, name) for source, name in SPAN_FILES.items()]
-    cases += [_whole(source, source.partition("/")[2]) for source in _label_sets(data)]
-    cases += [_fewer_answers(k, seed) for k in ANSWERS for seed in range(repeats)]
+    seeds = range(repeats)
+    cases = [_whole("sources", *one, seed) for one in SPAN_FILES.items() for seed in seeds]
     cases += [
-        _fewer_items(source, n, seed)
-        for source, sizes in SIZES.items()
-        for n in sizes
-        for seed in range(4 * repeats)
+        _whole("labels", source, source.partition("/")[2], seed)
+        for source in _label_sets(data)
+        for seed in seeds
     ]
-    cases += [_copied(NER, name) for name in COPIES]
-    cases += [_copied(PICO, name) for name, (_, _, wrong) in COPIES.items() if not wrong]
-    for seed in range(repeats):
-        cases += _families(seed)
-        long_spans = partial(long_span_crowd, seed=seed)
-        cases.append(_simulated("long spans, rough ends", seed, long_spans))
-    # A file is read once: its cases stand together.
-    place = {case.source: n for n, case in reversed(list(enumerate(cases)))}
-    return sorted(cases, key=lambda case: place[case.source])
+    cases += [_simulated("labels", RARE, seed, rare_label) for seed in seeds]
+    for source in (NER, PICO):
+        cases.append(replace(_whole("copies", source, SPAN_FILES[source], 0), only_auto=True))
+        cases += [_copied(source, times) for times in TIMES_COPIED]
+    for name, make in FAMILIES.items():
+        n_seeds = repeats * (N_INDEPENDENT if "independent" in name else 1)
+        cases += [_simulated("families", name, seed, make) for seed in range(n_seeds)]
+    cases += _models(data, repeats)
+    cases += [
+        Case(name, 0, SPLIT, partial(first_items, n_items=n), "speed", only_auto=True)
+        for name, n in SIZES_TIMED.items()
+    ]
+    return [*cases, *_cuts(repeats)]
 
 
 def quick_cases(data: Path) -> list[Case]:
-    """List a few crowds of every kind."""
-    return [
-        _whole(NER, SPAN_FILES[NER]),
-        _fewer_answers(1, 0),
-        _fewer_items(NER, 100, 0),
-        _whole(PICO, SPAN_FILES[PICO]),
-        _copied(PICO, "a worker 3 times, 10 % blank"),
-        _whole("btc/a_per.tsv.gz", SPAN_FILES["btc/a_per.tsv.gz"]),
-        *(_whole(source, source.partition("/")[2]) for source in _label_sets(data)[:4]),
-        *_families(0)[2:4],
-    ]
+    """List a few crowds of every part."""
+    sources = [NER, PICO, "btc/a_per.tsv.gz", TIMES]
+    named = {SPAN_FILES[source] for source in sources}
+    named |= {source.partition("/")[2] for source in _label_sets(data)[:2]}
+    named |= {RARE, f"{SPAN_FILES[PICO]}, a worker 3 times", "500 sentences", *list(TEAMS)[:2]}
+    named |= {name for name in FAMILIES if name.startswith("labels")}
+    named |= {f"{SPAN_FILES[NER]}, 100 items", f"{SPAN_FILES[PICO]}, 20 items"}
+    return [case for case in all_cases(data, repeats=2) if case.name in named and case.seed < 2]
 
 
 def _label_sets(data: Path) -> list[str]:
     return sorted(f"{LABELS}/{path.parent.name}" for path in data.glob(f"{LABELS}/*/truth.csv"))
 
 
-def _whole(source: str, name: str) -> Case:
-    return Case(name, 0, source, _given, is_whole=True)
+def _whole(part: str, source: str, name: str, seed: int) -> Case:
+    return Case(name, seed, source, lambda crowd: crowd, part, only_auto=seed > 0)
 
 
-def _given(crowd: Crowd | None) -> Crowd:
-    assert crowd is not None
-    return crowd
+def _simulated(part: str, name: str, seed: int, make: Callable[..., Crowd]) -> Case:
+    only_auto = part == "families"
+    return Case(name, seed, SIMULATED, lambda _: make(seed=seed), part, only_auto)
 
 
-def _fewer_answers(k: int, seed: int) -> Case:
-    name = f"{SPAN_FILES[NER]}, {k} answer{'s' * (k > 1)} per item"
-    return Case(name, seed, NER, lambda crowd: fewer_answers(_given(crowd), k, seed))
+def _copied(source: str, times: int) -> Case:
+    name = f"{SPAN_FILES[source]}, a worker {times} times"
+    return Case(name, 0, source, partial(with_copies, times=times), "copies", only_auto=True)
 
 
-def _fewer_items(source: str, n_items: int, seed: int) -> Case:
-    name = f"{SPAN_FILES[source]}, {n_items} items"
-    return Case(name, seed, source, lambda crowd: fewer_items(_given(crowd), n_items, seed))
+def _models(data: Path, draws: int) -> list[Case]:
+    """List two people per article of the news crowd, beside them a weak model or none."""
+
+    @cache
+    def answers_of_model() -> Answers:
+        from studies.people_models import MACHINES, Bench, read_crowds
+
+        return Bench(*read_crowds(data, "purity")).machines[MACHINES[0]]
+
+    def team(crowd: Crowd, seed: int, names: tuple[str, ...]) -> Crowd:
+        people = fewer_answers(crowd, 2, seed, per_document=True)
+        return with_workers(people, {name: answers_of_model() for name in names})
+
+    cases = []
+    for name, (n_models, is_declared) in TEAMS.items():
+        models = tuple(f"model{n + 1}" for n in range(n_models))
+        params = {"models": models} if is_declared else {}
+        for seed in range(draws):
+            change = partial(team, seed=seed, names=models)
+            case = Case(name, seed, NER, change, "models", params=params, needs=TEXTS)
+            cases.append(replace(case, only_auto=True))
+    return cases
 
 
-def _copied(source: str, copies: str) -> Case:
-    times, blank, wrong = COPIES[copies]
-    return Case(
-        f"{SPAN_FILES[source]}, {copies}",
-        0,
-        source,
-        lambda crowd: with_copies(_given(crowd), times, blank=blank, wrong_type=wrong),
-    )
-
-
-def _families(seed: int) -> list[Case]:
-    """List the simulated families of a seed, labels and spans; last, one member of a family."""
-    makers = {"labels": family_labels, "spans": family_spans}
-    found = [
-        _simulated(f"{what}, family of {rho:g}", seed, partial(make, rho, seed=seed))
-        for rho in RHOS
-        for what, make in makers.items()
+def _cuts(repeats: int) -> list[Case]:
+    """List subsamples, small crowds and simulated crowds, for all methods."""
+    found: list[tuple[str, str, Callable[..., Crowd], int]] = [
+        (NER, f"{k} answer{'s' * (k > 1)} per item", partial(fewer_answers, k=k), repeats)
+        for k in ANSWERS
     ]
-    return found + [
-        _simulated(f"{what}, one of the family", seed, partial(make, 1.0, size=1, seed=seed))
-        for what, make in makers.items()
+    for source, sizes in SIZES.items():
+        found += [
+            (source, f"{n} items", partial(fewer_items, n_items=n), 4 * repeats) for n in sizes
+        ]
+    simulated: dict[str, Callable[..., Crowd]] = {
+        "spans, one of the family": partial(family_spans, 1.0, size=1),
+        "spans, family of 0.3": partial(family_spans, 0.3),
+        "long spans, rough ends": long_span_crowd,
+    }
+    return [
+        Case(f"{SPAN_FILES[source]}, {name}", seed, source, partial(change, seed=seed), "cuts")
+        for source, name, change, n_seeds in found
+        for seed in range(n_seeds)
+    ] + [
+        _simulated("cuts", name, seed, make)
+        for name, make in simulated.items()
+        for seed in range(repeats)
     ]
-
-
-def _simulated(name: str, seed: int, make: Callable[[], Crowd]) -> Case:
-    return Case(name, seed, SIMULATED, lambda _: make())

@@ -6,7 +6,7 @@ import ctypes
 import gc
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +16,12 @@ from goldspan import __version__
 from goldspan.aggregation import aggregate, methods
 from goldspan.errors import GoldspanError, InputError, UnknownNameError
 from goldspan.protocols import Runner
+from goldspan.runners import Threads
 from studies import journal
 from studies.purity.crowds import Case, Shelf, parts_of, stripped
 from studies.purity.scoring import NAN, Scores, score_result
 
-VERSION = 1
+VERSION = 2
 Told = Callable[[int, int], None]
 AUTO = "auto"
 OUTSIDE, INSIDE = "mv-token (ties outside)", "mv-token (ties inside)"
@@ -31,23 +32,15 @@ PARAMS: dict[str, tuple[str, dict[str, Any]]] = {
     INSIDE: ("mv-token", {"ties": "inside"}),
 }
 """Methods with parameters of their own; all others run with their defaults."""
-MODELS = ("acc", "mace", "cv", "cm", "seq")
-QUICK_SPANS = (OUTSIDE, INSIDE, "mace", "ds", "bsc-cm", "bsc-seq", "bsc-seq+words", AUTO)
-SHORT_SPANS = (
-    OUTSIDE, INSIDE, "mv-seg", "mace", "ds", "ibcc", "bsc-cm", "bsc-seq", "bsc-cm+words",
-    "bsc-seq+words", "bsc-mace+crf", "bsc-cm+crf", "bsc-seq+crf", AUTO,
-)  # fmt: skip
-"""Methods on cuts, copies and simulated crowds."""
 SPANS = (
-    OUTSIDE, INSIDE, "mv-seq", "mv-seg", "one-coin", "mace", "ds", "ibcc",
-    *(f"bsc-{model}" for model in MODELS),
-    *(f"bsc-{model}+words" for model in MODELS),
-    *(f"bsc-{model}+crf" for model in MODELS),
-    "crf-ma", "multicrf", AUTO,
+    OUTSIDE, INSIDE, "ds", "mace", "bsc-mace", "bsc-cm", "bsc-seq", "bsc-cm+words",
+    "bsc-seq+words", "bsc-mace+crf", "bsc-cm+crf", "bsc-seq+crf",
 )  # fmt: skip
-"""Methods on the span crowds as they stand in the folder."""
-LABELS = ("mv-token", "wawa", "zbs", "wmv-log", "glad", "one-coin", "mace", "ds", "ibcc", AUTO)
-QUICK_LABELS = ("mv-token", "wawa", "one-coin", "mace", "ds", "ibcc", AUTO)
+"""The fixed methods on spans."""
+LABELS = ("mv-token", "wawa", "zbs", "wmv-log", "glad", "one-coin", "mace", "ds", "ibcc")
+"""The fixed methods on single labels."""
+TIMED_THREADS = 2
+"""Of the part `speed`, however many threads the study has."""
 
 
 @dataclass(frozen=True)
@@ -55,15 +48,19 @@ class Run:
     """What came of a method on a crowd.
 
     Attributes:
-        parts: Scores by half: "all", and "val" and "test" or "even" and "odd".
+        parts: Scores by half: "all", and "val" and "test" where the file has halves.
         seconds: Of the method, without reading.
         megabytes: Peak memory that it added, NaN where the system does not tell.
+        cautions: What the method warned of.
+        families: By worker the name of the family; who errs alone is not in it.
         error: Why it gave no result; "" if it did.
     """
 
     parts: Mapping[str, Scores]
     seconds: float
     megabytes: float
+    cautions: tuple[str, ...] = ()
+    families: Mapping[str, str] = field(default_factory=dict)
     error: str = ""
 
 
@@ -84,7 +81,7 @@ class Journal(journal.Journal[Run]):
     def made(self, found: Mapping[str, Any]) -> Run:
         """Make a run of what a line holds."""
         parts = {name: Scores(**scores) for name, scores in found["parts"].items()}
-        return Run(parts, found["seconds"], found["megabytes"], found["error"])
+        return Run(**{name: found[name] for name in asdict(Run({}, 0, 0))} | {"parts": parts})
 
 
 def label_of(case: Case, method: str) -> str:
@@ -103,21 +100,19 @@ def methods_of(case: Case, chosen: Sequence[str] | None, *, quick: bool) -> list
     Raises:
         UnknownNameError: One that was chosen is no method.
     """
-    if case.is_label_set:
-        own: Sequence[str] = QUICK_LABELS if quick else LABELS
-    elif quick:
-        own = QUICK_SPANS
-    else:
-        own = SPANS if case.is_whole else SHORT_SPANS
+    own: Sequence[str] = LABELS if case.is_label_set else SPANS
+    if quick:
+        own = [name for name in own if not name.endswith("+crf")]
     if chosen is None:
-        return [name for name in own if name != AUTO or AUTO in methods()]
-    known = {*SPANS, *LABELS, *methods()} - ({AUTO} - methods().keys())
+        return [AUTO] if case.only_auto else [*own, AUTO]
+    known = {*SPANS, *LABELS, *methods()}
     for name in chosen:
         if name not in known:
             raise UnknownNameError("method", name, sorted(known))
-    if not case.is_label_set:
-        return [name for name in chosen if name not in LABELS or name in SPANS]
-    return [name for name in chosen if name in LABELS or name not in SPANS]
+    if case.only_auto:
+        return [AUTO] if AUTO in chosen else []
+    others = set(SPANS if case.is_label_set else LABELS).difference(own)
+    return [name for name in chosen if name not in others]
 
 
 def carry_out(
@@ -153,7 +148,8 @@ def carry_out(
             key = (case.seed, label_of(case, method))
             if key not in kept.runs:
                 crowd = crowd or shelf.crowd(case)
-                kept.add(key, run_method(crowd, method, runner))
+                own = Threads(TIMED_THREADS) if case.part == "speed" else runner
+                kept.add(key, run_method(crowd, method, own, params_of(case, method)))
             done += 1
             if told:
                 told(done, total)
@@ -189,23 +185,36 @@ def _journal(shelf: Shelf, work: Work, state: Path | None) -> Journal:
     return Journal(state, names)
 
 
-def run_method(crowd: Any, method: str, runner: Runner) -> Run:
+def params_of(case: Case, method: str) -> Mapping[str, Any]:
+    """Return what the case asks of a method: of `auto` a seed, and what models are declared."""
+    return {"random_state": case.seed, **case.params} if method == AUTO else {}
+
+
+def run_method(
+    crowd: Any, method: str, runner: Runner, params: Mapping[str, Any] | None = None
+) -> Run:
     """Strip the gold, aggregate, and score all items and the halves."""
-    name, params = PARAMS.get(method, (method, {}))
+    name, own = PARAMS.get(method, (method, {}))
     seen = stripped(crowd)
     memory = _Peak()
     try:
-        result = aggregate(seen, name, runner=runner, **params)
+        result = aggregate(seen, name, runner=runner, **own, **(params or {}))
     except GoldspanError as error:
-        return Run({}, NAN, NAN, f"{type(error).__name__}: {error}".splitlines()[0])
+        text = f"{type(error).__name__}: {error}".splitlines()[0]
+        return Run({}, NAN, NAN, error=text)
     added = memory.added()
     parts = {half: score_result(result, crowd, items) for half, items in parts_of(crowd).items()}
-    return Run(parts, result.seconds, added)
+    families = {}
+    if result.families is not None:
+        table = result.workers
+        pairs = zip(*(table.column(one).to_pylist() for one in ("worker", "family")), strict=True)
+        families = {worker: family for worker, family in pairs if family is not None}
+    return Run(parts, result.seconds, added, tuple(result.cautions), families)
 
 
 def _name(digest: str, case: Case, method: str) -> str:
     """Name the data, the crowd made of it and the method: what a kept run belongs to."""
-    parts = repr([VERSION, __version__, digest, case.name, PARAMS.get(method, method)])
+    parts = repr([VERSION, __version__, digest, case.name, PARAMS.get(method, method), case.params])
     return hashlib.blake2b(parts.encode(), digest_size=16).hexdigest()
 
 

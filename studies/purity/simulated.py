@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from goldspan.crowd import Crowd
 from goldspan.crowd.model import list_array
 from goldspan.simulation import SimulatedWorker, draw_truth, parse_worker, simulate_crowd
-from goldspan.simulation.annotators import SpanHabit
+from goldspan.simulation.annotators import Cm, SpanHabit
 from goldspan.simulation.base import Assignment, no_answers
 from goldspan.spans import Codec
 from goldspan.spans.corpus import SpanArray
@@ -171,6 +171,45 @@ def family_spans(rho: float, *, size: int = N_FAMILY, n_items: int = 400, seed: 
     """Simulate a family of workers on spans: sentences with names of three types."""
     truth = draw_sentences(n_items, seed=seed)
     return family_crowd(truth, rho, SPAN_WORKERS, size=size, seed=seed)
+
+
+def independent_labels(*, seed: int = 0) -> Crowd:
+    """Simulate workers who err alone, each of whom knows some labels well and others badly.
+
+    Those who know the same labels agree beyond what one number for every worker explains: the
+    agreement of pairs has not rank one, and a test of families must not take them for one.
+    """
+    rng = np.random.default_rng([seed, 4])
+    n_labels, n_workers = (3, 4, 5)[seed % 3], (6, 12, 20)[seed // 3 % 3]
+    others, team = ~np.eye(n_labels, dtype=bool), dict[str, str | SimulatedWorker]()
+    for n in range(n_workers):
+        is_known = np.arange(n_labels) % 2 == rng.integers(2)
+        right = np.where(is_known, rng.uniform(0.85, 0.98), rng.uniform(0.3, 0.6))
+        wrong = rng.dirichlet(np.full(n_labels, 0.5), n_labels) * others + 1e-6 * others
+        wrong *= ((1 - right) / wrong.sum(axis=1))[:, None]
+        team[f"w{n + 1}"] = Cm(table=(wrong + np.diag(right))[None])
+    return simulate_crowd(draw_truth(1000, n_labels, seed=seed), team, per_item=6, seed=seed)
+
+
+def independent_spans(*, seed: int = 0, n_items: int = 400) -> Crowd:
+    """Simulate workers who err alone, each of whom finds one type and overlooks another."""
+    rng = np.random.default_rng([seed, 5])
+    team: dict[str, str | SimulatedWorker] = {}
+    for n in range((6, 8, 12)[seed % 3]):
+        known, missed = (("PER", "ORG"), ("ORG", "PER"))[rng.integers(2)]
+        rates = zip((known, missed, "LOC"), rng.uniform([0, 0.5, 0], [0.1, 0.9, 0.5]), strict=True)
+        misses = " + ".join(f"misses({rate:.3f}, type={kind})" for kind, rate in rates)
+        team[f"w{n + 1}"] = f"{misses} + late(0.05) + wrong_type(0.1) + invents(0.01)"
+    return simulate_crowd(draw_sentences(n_items, seed=seed), team, per_item=5, seed=seed)
+
+
+def rare_label(*, seed: int = 0) -> Crowd:
+    """Simulate a label of one item in 20, four careful workers, and four who never give it.
+
+    Simpson and Gurevych (2019): whoever always gives the frequent label is mostly right.
+    """
+    truth = draw_truth(400, 2, shares=(19, 1), seed=seed)
+    return simulate_crowd(truth, ["flip(0.1) x4", "spammer(frequent) x4"], seed=seed)
 
 
 def _truth(

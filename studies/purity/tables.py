@@ -1,132 +1,136 @@
-"""The tables: means over crowds, every crowd, and what was looked at."""
+"""The tables: what is aimed at, scores by crowd and method, and one table for every other part."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from math import isnan
 from typing import Any
 
 import numpy as np
 
-from studies.purity.crowds import LOOKED_AT, SIMULATED, Case
-from studies.purity.runs import VOTES, Runs, Work, label_of
-from studies.purity.scoring import NAN, Scores
+from studies.purity.crowds import (
+    LOOKED_AT,
+    NER,
+    PEOPLE,
+    PICO,
+    RARE,
+    SIZES_TIMED,
+    SOURCES,
+    SPAN_FILES,
+    SPLIT,
+)
+from studies.purity.runs import AUTO, VOTES, Run, Runs, Work, label_of
+from studies.purity.scoring import NAN
+from studies.registry import PARTS
 from studies.table import Table
 
-MEASURES = tuple(field.name for field in fields(Scores))
-LARGEST = ("longest", "longest_answer")
-"""Of several seeds the largest counts, not the mean."""
-COLUMNS = {
-    "score": "score",
-    "precision": "P",
-    "recall": "R",
-    "relaxed": "relaxed F1",
-    "entropy": "cross-entropy",
-    "ece": "ECE",
-    "brier": "Brier",
-    "overruled": "overruled",
-    "unsupported": "unsupported",
-    "longest": "longest",
-    "longest_answer": "of answers",
-}
-OF_LABELS = ("score", "entropy", "ece", "brier", "overruled")
-DIGITS: dict[str, int | str] = {
-    "cross-entropy": 3, "ECE": 3, "Brier": 3, "longest": 0, "of answers": 0, "MB": 0,
-    "seconds": 1, "mean rank": 2, "overruled": 2,
-}  # fmt: skip
+Rows = list[tuple[Any, ...]]
+N_SPREAD = 4
+"""Seeds over which the spread is taken."""
+MANY = 150
+"""Items of a crowd on which no method may lose to votes."""
+HALF_OF = {SPAN_FILES[SPLIT]: "test"}
+"""Crowds of which one half is scored."""
+
+
+COPIED = ("crowd", "F1", "cost")
+FAMILY = (
+    "crowd", "crowds", "% with somebody wrongly in a family", "% with all its members found",
+    "accuracy or F1",
+)  # fmt: skip
+TEAM = ("crowd", "draws", "mean", "least", "most", "above people, mean", "worst draw")
+TIMED = ("crowd", "seconds", "MB")
+SEEN = ("crowds", "looked at")
 
 
 @dataclass(frozen=True)
 class Line:
-    """A method on a crowd, averaged over the seeds.
-
-    Attributes:
-        crowd: Name of the crowd.
-        half: Of its items.
-        method: Name of the method.
-        n_seeds: How many.
-        values: The measures by name; NaN where no seed has one.
-        scores: The score of every seed.
-        seconds: Mean.
-        megabytes: The largest.
-        over_votes: Score minus that of the better vote, NaN without votes.
-        worst_seed: The least such difference of a seed.
-    """
+    """A crowd with the runs of every method, in the order of the seeds."""
 
     crowd: str
-    half: str
-    method: str
-    n_seeds: int
-    values: dict[str, float]
-    scores: dict[int, float]
-    seconds: float
-    megabytes: float
-    over_votes: float = NAN
-    worst_seed: float = NAN
+    runs: dict[str, list[Run]]
+
+    def values(self, method: str, measure: str = "score") -> list[float]:
+        """Return a measure of every seed."""
+        half = HALF_OF.get(self.crowd, "all")
+        parts = [run.parts.get(half) or run.parts.get("all") for run in self.runs.get(method, [])]
+        return [float(getattr(part, measure)) for part in parts if part]
+
+    def score(self, method: str) -> float:
+        """Return the mean score of the seeds."""
+        return _mean(self.values(method))
+
+    @property
+    def n_items(self) -> int:
+        """How many items are scored."""
+        return int(_most([0, *(n for name in self.runs for n in self.values(name, "items"))]))
+
+    @property
+    def vote(self) -> float:
+        """The score of the better vote."""
+        return _most(self.score(name) for name in VOTES)
+
+    @property
+    def best_fixed(self) -> str:
+        """The fixed method with the highest score, "" if there is none."""
+        known = [(self.score(name), name) for name in self.runs if name != AUTO]
+        return max((one for one in known if not isnan(one[0])), default=(NAN, ""))[1]
+
+    def regret(self, method: str) -> float:
+        """Return the score of the best method minus that of one."""
+        return _most(self.score(name) for name in self.runs) - self.score(method)
+
+    @property
+    def spread(self) -> float:
+        """The largest minus the smallest score of `auto`, over the first seeds."""
+        scores = self.values(AUTO)[:N_SPREAD]
+        return max(scores) - min(scores) if len(scores) > 1 else NAN
+
+    @property
+    def n_warned(self) -> int:
+        """Of how many seeds `auto` warned."""
+        return sum(bool(run.cautions) for run in self.runs.get(AUTO, []))
 
 
-def mean_tables(work: Work, runs: Runs) -> list[Table]:
-    """Return means and mean ranks over crowds: on halves nobody looked at, and on all items."""
-    groups: dict[str, tuple[Callable[[Case], bool], bool]] = {
-        "Span crowds as they are, the halves that were not looked at": (_is_real_span, True),
-        "Span crowds as they are, all items": (_is_real_span, False),
-        "Subsamples, small crowds and copies, the halves that were not looked at": (_is_cut, True),
-        "Subsamples, small crowds and copies, all items": (_is_cut, False),
-        "Single labels": (lambda c: c.is_label_set and c.source != SIMULATED, False),
-        "Simulated spans": (lambda c: not c.is_label_set and c.source == SIMULATED, False),
-        "Simulated single labels": (lambda c: c.is_label_set and c.source == SIMULATED, False),
-    }
-    tables = []
-    for caption, (belongs, is_unseen) in groups.items():
-        chosen = [(case, methods) for case, methods in work if belongs(case)]
-        lines = [line for block in _blocks(chosen, runs) for line in block]
-        unseen = {case.name: LOOKED_AT[case.folder].unseen for case, _ in chosen}
-        wanted = [l for l in lines if l.half == (unseen[l.crowd] if is_unseen else "all")]
-        if wanted:
-            is_labels = chosen[0][0].is_label_set
-            tables.append(_mean_table(f"{caption}: means", wanted, is_labels=is_labels))
-            tables.append(_score_table(f"{caption}: scores", wanted))
-    return tables
+def all_tables(work: Work, runs: Runs) -> list[Table]:
+    """Return the tables of the parts of which there are runs."""
+    of = {part: lines_of(work, runs, part) for part in PARTS}
+    rare = [line for line in of["labels"] if line.crowd == RARE]
+    labels = [line for line in of["labels"] if line.crowd != RARE]
+    copies, families = copy_rows(of["copies"]), family_rows(of["families"])
+    teams, times = team_rows(of["models"]), time_rows(of["speed"])
+    aims = [
+        *source_aims(of["sources"]), *label_aims(labels, rare),
+        *other_aims(copies, families, teams, times),
+    ]  # fmt: skip
+    tables = [
+        Table("What is aimed at", ("of auto", "aim", "measured"), _cells(aims)),
+        score_table("Span F1 by source and crowd", of["sources"]),
+        auto_table(of["sources"]),
+        score_table("Single labels: accuracy, %", labels),
+        score_table(
+            "One label in 20 items, four of eight workers never give it: accuracy, %", rare
+        ),
+        Table("The worker with most answers entered again: F1 of auto", COPIED, _cells(copies)),
+        Table("Simulated families, labels by auto", FAMILY, _cells(families)),
+        Table("Two people per article of crowd.tsv, labels by auto: F1", TEAM, _cells(teams)),
+        Table("Time and memory of auto, two threads", TIMED, _cells(times), {"MB": 0}),
+        score_table("Subsamples, small crowds, simulated crowds: F1", of["cuts"]),
+        Table("What was looked at while methods were built", SEEN, tuple(LOOKED_AT.items())),
+    ]
+    return [table for table in tables if table.rows]
 
 
-def crowd_tables(work: Work, runs: Runs) -> list[Table]:
-    """Return a table for every crowd: methods by halves."""
-    tables = []
-    for name in dict.fromkeys(case.name for case, _ in work):
-        own = [(case, methods) for case, methods in work if case.name == name]
-        case = own[0][0]
-        seen = LOOKED_AT[case.folder].half
-        names = OF_LABELS if case.is_label_set else MEASURES
-        rows: list[tuple[Any, ...]] = []
-        n_seeds = 0
-        for block in _blocks(own, runs):
-            for line in block:
-                n_seeds = max(n_seeds, line.n_seeds)
-                half = f"{line.half}, looked at" if line.half == seen != "all" else line.half
-                rows.append(
-                    (
-                        line.method, half, *(_cell(line.values[one]) for one in names),
-                        _cell(line.over_votes), _cell(line.worst_seed), _cell(line.seconds),
-                        _cell(line.megabytes),
-                    )
-                )  # fmt: skip
-        if rows:
-            heads = (
-                "method", "half", *(COLUMNS[one] for one in names), "over votes", "worst seed",
-                "seconds", "MB",
-            )  # fmt: skip
-            caption = f"{name}, mean of {n_seeds} seeds" if n_seeds > 1 else name
-            tables.append(Table(caption, heads, tuple(rows), DIGITS))
-    return tables
-
-
-def seen_table() -> Table:
-    """Return what was looked at while methods were built."""
-    rows = tuple(
-        (folder, seen, unseen or "none", what) for folder, (seen, unseen, what) in LOOKED_AT.items()
-    )
-    columns = ("crowds", "looked at", "not looked at", "which items were looked at")
-    return Table("What was looked at while the methods were built", columns, rows)
+def lines_of(work: Work, runs: Runs, part: str) -> list[Line]:
+    """Gather the runs of a part by crowd."""
+    found: dict[str, Line] = {}
+    for case, methods in work:
+        if case.part == part:
+            line = found.setdefault(case.name, Line(case.name, {}))
+            for method in methods:
+                line.runs.setdefault(method, []).append(runs[case.seed, label_of(case, method)])
+    return list(found.values())
 
 
 def trouble(work: Work, runs: Runs) -> list[str]:
@@ -141,117 +145,186 @@ def trouble(work: Work, runs: Runs) -> list[str]:
     return [f"No result: {text}" + f" ({n} seeds)" * (n > 1) for text, n in found.items()]
 
 
-def _is_real_span(case: Case) -> bool:
-    return case.is_whole and not case.is_label_set
+def mean_by_source(lines: Sequence[Line], values: Sequence[float]) -> float:
+    """Average over the crowds of a source, then over the sources; other crowds are one each."""
+    source_of = {name: source for source, files in SOURCES.items() for name in files.values()}
+    by_source: dict[str, list[float]] = {}
+    for line, value in zip(lines, values, strict=True):
+        by_source.setdefault(source_of.get(line.crowd, line.crowd), []).append(value)
+    return float(np.mean([np.mean(one) for one in by_source.values()]))
 
 
-def _is_cut(case: Case) -> bool:
-    return not case.is_whole and case.source != SIMULATED
+def score_table(caption: str, lines: Sequence[Line]) -> Table:
+    """Return the scores, a row per crowd and a column per method, and below them what counts."""
+    methods = tuple(dict.fromkeys(name for line in lines for name in line.runs))
+    rows: list[tuple[Any, ...]] = [
+        (_name(line), line.n_items, *map(line.score, methods), line.spread) for line in lines
+    ]
+    if len(lines) > 1:
+        regrets = [[line.regret(name) for line in lines] for name in methods]
+        rows += [
+            ("mean", None,
+             *(mean_by_source(lines, [line.score(name) for line in lines]) for name in methods),
+             mean_by_source(lines, [line.spread for line in lines])),
+            ("mean regret", None, *(mean_by_source(lines, one) for one in regrets), None),
+            ("worst regret", None, *map(_most, regrets), None),
+            *((f"below the better vote by more than {margin:g}", None,
+               *(_n_below(lines, name, margin) for name in methods), None) for margin in (1, 0.5)),
+        ]  # fmt: skip
+    columns = ("crowd", "items", *methods, "spread of auto")
+    return Table(caption, columns, _cells(rows), dict.fromkeys(methods, 1) | {"spread of auto": 1})
 
 
-def _blocks(work: Work, runs: Runs) -> list[list[Line]]:
-    """Average over seeds: a block of lines, one per method, for every crowd and half."""
-    seeds: dict[tuple[str, str], dict[str, list[int]]] = {}
-    for case, methods in work:
-        for method in methods:
-            run = runs[case.seed, label_of(case, method)]
-            for half in run.parts:
-                block = seeds.setdefault((case.name, half), {})
-                block.setdefault(method, []).append(case.seed)
-    case_of = {case.name: case for case, _ in work}
-    found = []
-    for (name, half), methods_seeds in seeds.items():
-        lines = []
-        for method, numbers in methods_seeds.items():
-            own = {seed: runs[seed, label_of(case_of[name], method)] for seed in numbers}
-            parts = [run.parts[half] for run in own.values()]
-            values = {
-                one: _mean([getattr(part, one) for part in parts], largest=one in LARGEST)
-                for one in MEASURES
-            }
-            scores = {seed: run.parts[half].score for seed, run in own.items()}
-            lines.append(
-                Line(
-                    name, half, method, len(numbers), values, scores,
-                    _mean([run.seconds for run in own.values()]),
-                    _mean([run.megabytes for run in own.values()], largest=True),
-                )
-            )  # fmt: skip
-        found.append(_beside_votes(lines))
-    return found
-
-
-def _beside_votes(lines: list[Line]) -> list[Line]:
-    """Fill in how far every method is above the better vote."""
-    votes = [line for line in lines if line.method in VOTES]
-    if not votes:
-        return lines
-    best = max(votes, key=lambda line: line.values["score"])
-    made = []
-    for line in lines:
-        shared = line.scores.keys() & best.scores.keys()
-        gaps = [line.scores[seed] - best.scores[seed] for seed in sorted(shared)]
-        worst = float(np.min(gaps)) if len(gaps) > 1 else NAN
-        made.append(Line(**{**vars(line), "over_votes": _mean(gaps), "worst_seed": worst}))
-    return made
-
-
-def _mean_table(caption: str, lines: list[Line], *, is_labels: bool) -> Table:
-    """Average over crowds, which count alike; rank among the methods that ran on a crowd."""
-    from scipy.stats import rankdata
-
-    crowds = list(dict.fromkeys(line.crowd for line in lines))
-    ranks: dict[str, list[float]] = {}
-    for crowd in crowds:
-        own = [line for line in lines if line.crowd == crowd]
-        scores = np.round([line.values["score"] for line in own], 6)
-        for line, rank in zip(own, rankdata(-scores), strict=True):
-            ranks.setdefault(line.method, []).append(float(rank))
-    names = OF_LABELS if is_labels else tuple(one for one in MEASURES if one not in LARGEST)
-    rows: list[tuple[Any, ...]] = []
-    for method, places in ranks.items():
-        own = [line for line in lines if line.method == method]
-        is_complete = len(own) == len(crowds)
-        means = [_mean([line.values[one] for line in own]) if is_complete else NAN for one in names]
-        over = [line.over_votes for line in own]
-        runaway = sum(line.values["longest"] > line.values["longest_answer"] for line in own)
-        rows.append(
-            (
-                method, len(own), float(np.mean(places)), *map(_cell, means),
-                _cell(_mean(over) if is_complete else NAN), _cell(_least(over)),
-                *(() if is_labels else (runaway,)),
-                _cell(_mean([line.seconds for line in own]) if is_complete else NAN),
-                _cell(_mean([line.megabytes for line in own], largest=True)),
-            )
-        )  # fmt: skip
-    rows.sort(key=lambda row: row[2])
-    heads = (
-        "method", "crowds", "mean rank", *(COLUMNS[one] for one in names), "over votes",
-        "worst crowd", *(() if is_labels else ("with too long spans",)), "seconds", "MB",
+def auto_table(lines: Sequence[Line]) -> Table:
+    """Return what `auto` does on every crowd beside the votes and the best fixed method."""
+    rows = [
+        (
+            _name(line), line.vote, line.best_fixed, line.score(line.best_fixed), line.score(AUTO),
+            line.regret(AUTO), line.score(AUTO) - line.vote, line.spread,
+            _mean(line.values(AUTO, "ece")), f"{line.n_warned} of {len(line.runs[AUTO])}",
+            _mean([run.seconds for run in line.runs[AUTO]]),
+        )
+        for line in lines
+        if AUTO in line.runs
+    ]  # fmt: skip
+    columns = (
+        "crowd", "better vote", "best fixed method", "its F1", "auto", "regret", "over the vote",
+        "spread", "ECE", "seeds with a warning", "seconds",
     )  # fmt: skip
-    return Table(f"{caption} over {len(crowds)} crowds", heads, tuple(rows), DIGITS)
+    return Table(
+        "auto by crowd", columns, _cells(rows), {"ECE": 3, **dict.fromkeys(columns[1:8], 1)}
+    )
 
 
-def _score_table(caption: str, lines: list[Line]) -> Table:
-    """Return the scores: a row per crowd, a column per method."""
-    methods = tuple(dict.fromkeys(line.method for line in lines))
-    of: dict[str, dict[str, float | None]] = {}
+Aim = tuple[str, str, float]
+"""What is aimed at, the aim, and what is measured."""
+
+
+def source_aims(lines: Sequence[Line]) -> list[Aim]:
+    """Return the aims on the span crowds."""
+    lines = [line for line in lines if AUTO in line.runs]
+    if not lines:
+        return []
+    fixed = dict.fromkeys(name for line in lines for name in line.runs if name != AUTO)
+    means = [mean_by_source(lines, [line.score(name) for line in lines]) for name in (AUTO, *fixed)]
+    regrets = [line.regret(AUTO) for line in lines]
+    ece = [_mean(line.values(AUTO, "ece")) for line in lines]
+    n_silent = sum(
+        error > 0.2 and line.n_warned < len(line.runs[AUTO])
+        for error, line in zip(ece, lines, strict=True)
+    )
+    found: list[Aim] = [
+        ("mean regret", "≤ 1", mean_by_source(lines, regrets)),
+        ("worst regret", "≤ 3", _most(regrets)),
+        (f"largest spread over {N_SPREAD} seeds", "≤ 2", _most(line.spread for line in lines)),
+        ("crowds below the better vote by more than 1", "0", _n_below(lines, AUTO, 1)),
+        ("crowds below the better vote by more than 0.5", "≤ 1", _n_below(lines, AUTO, 0.5)),
+        ("mean F1 above that of the best fixed method", "≥ 1", means[0] - _most(means[1:])),
+        ("mean span ECE", "≤ 0.12", mean_by_source(lines, ece)),
+        ("crowds with a span ECE above 0.2 and seeds without a warning", "0", float(n_silent)),
+    ]
+    aims = {SPAN_FILES[SPLIT]: 80.4, SPAN_FILES[NER]: 83.7, SPAN_FILES[PICO]: 60.5}
+    return found + [
+        (f"F1 on {_name(line)}", f"≥ {aims[line.crowd]}", line.score(AUTO))
+        for line in lines
+        if line.crowd in aims
+    ]
+
+
+def label_aims(labels: Sequence[Line], rare: Sequence[Line]) -> list[Aim]:
+    """Return the aims on single labels."""
+    aims = (("accuracy, mean of the label sets", 82.9, labels), (f"accuracy, {RARE}", 97.6, rare))
+    return [
+        (what, f"≥ {aim}", _mean(line.score(AUTO) for line in lines))
+        for what, aim, lines in aims
+        if lines
+    ]
+
+
+def other_aims(copies: Rows, families: Rows, teams: Rows, times: Rows) -> list[Aim]:
+    """Return the aims on copies, families, undeclared models and time, of the rows of each."""
+    found: list[Aim] = []
+    if copies:
+        found.append(("largest cost of copies, F1", "≤ 0.5", _most(row[-1] for row in copies)))
+    if families:
+        false = _mean(row[2] for row in families if "independent" in row[0])
+        found.append(("independent crowds with a family, %", "≤ 5", false))
+    for name, _, _, _, _, mean, worst in teams:
+        if name != PEOPLE:
+            found += [(f"above people, mean: {name}", "> 0", mean)]
+            found += [(f"above people, worst draw: {name}", "≥ -0.5", worst)]
+    aims = dict(zip(SIZES_TIMED, ("≤ 75", "≤ 8"), strict=True))
+    return found + [(f"seconds, {name}", aims[name], seconds) for name, seconds, _ in times]
+
+
+def copy_rows(lines: Sequence[Line]) -> Rows:
+    """Return F1 with copies, and how much more it is without."""
+    alone = {line.crowd: line.score(AUTO) for line in lines}
+    cost = {name: alone.get(name.partition(", ")[0], NAN) - score for name, score in alone.items()}
+    return [(name, alone[name], cost[name] if ", " in name else NAN) for name in alone]
+
+
+def family_rows(lines: Sequence[Line]) -> Rows:
+    """Return the shares of crowds with a false family, and with all members of the true one."""
+    rows: Rows = []
     for line in lines:
-        of.setdefault(line.crowd, {})[line.method] = _cell(line.values["score"])
-    rows = tuple((name, *(found.get(one) for one in methods)) for name, found in of.items())
-    return Table(caption, ("crowd", *methods), rows, dict.fromkeys(methods, 1))
+        size = 0 if "independent" in line.crowd else int(line.crowd.split()[1])
+        true = {f"family{n + 1}" for n in range(size)}
+        own = [run.families for run in line.runs[AUTO]]
+        is_false = [bool(one.keys() - true) for one in own]
+        is_whole = [len({one.get(name, name) for name in true}) == 1 for one in own if true]
+        shares = (100 * _mean(map(float, one)) for one in (is_false, is_whole))
+        rows.append((line.crowd, len(own), *shares, line.score(AUTO)))
+    return rows
 
 
-def _mean(values: Sequence[float], *, largest: bool = False) -> float:
-    known = [value for value in values if not np.isnan(value)]
-    if not known:
-        return NAN
-    return float(max(known) if largest else np.mean(known))
+def team_rows(lines: Sequence[Line]) -> Rows:
+    """Return F1 of every team over the draws, and how far it is above people alone."""
+    people = next((line.values(AUTO) for line in lines if line.crowd == PEOPLE), [])
+    rows: Rows = []
+    for line in lines:
+        own = line.values(AUTO)
+        gaps = [a - b for a, b in zip(own, people, strict=False) if line.crowd != PEOPLE]
+        measures = (_mean(own), _least(own), _most(own), _mean(gaps), _least(gaps))
+        rows.append((line.crowd, len(own), *measures))
+    return rows
 
 
-def _least(values: Sequence[float]) -> float:
-    return -_mean([-value for value in values], largest=True)
+def time_rows(lines: Sequence[Line]) -> Rows:
+    """Return seconds and memory."""
+    return [
+        (line.crowd, _mean(run.seconds for run in runs), _most(run.megabytes for run in runs))
+        for line in lines
+        for runs in [line.runs[AUTO]]
+    ]
 
 
-def _cell(value: float) -> float | None:
-    return None if np.isnan(value) else value
+def _name(line: Line) -> str:
+    half = HALF_OF.get(line.crowd)
+    return f"{line.crowd}, {half} half" if half else line.crowd
+
+
+def _n_below(lines: Sequence[Line], method: str, margin: float) -> int:
+    """Count the crowds of many items on which a method is below the better vote by a margin."""
+    large = [line for line in lines if line.n_items >= MANY]
+    return sum(line.score(method) < line.vote - margin for line in large)
+
+
+def _mean(values: Iterable[float]) -> float:
+    known = [value for value in values if not isnan(value)]
+    return float(np.mean(known)) if known else NAN
+
+
+def _most(values: Iterable[float]) -> float:
+    return max((value for value in values if not isnan(value)), default=NAN)
+
+
+def _least(values: Iterable[float]) -> float:
+    return -_most(-value for value in values)
+
+
+def _cells(rows: Iterable[Sequence[Any]]) -> tuple[tuple[Any, ...], ...]:
+    """Leave cells without a value empty."""
+    return tuple(
+        tuple(None if isinstance(one, float) and isnan(one) else one for one in row) for row in rows
+    )

@@ -33,7 +33,7 @@ SPANS = {
     "one answer": lambda seed: fewer_answers(_independent(seed), 1, seed),
     "two answers": lambda seed: fewer_answers(_independent(seed), 2, seed),
     "50 items": lambda seed: fewer_items(_independent(seed), 50, seed),
-    "a worker 3 times": lambda seed: with_copies(_independent(seed), 3, seed=seed),
+    "a worker 3 times": lambda seed: with_copies(_independent(seed), 3),
     "family": lambda seed: family_spans(0.6, n_items=120, seed=seed),
 }
 
