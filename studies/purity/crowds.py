@@ -58,9 +58,9 @@ _REBUILT = (
     "given in November 2026; all items were looked at while the judge of auto was rebuilt; what "
     "was fitted or chosen was judged by leaving the source out"
 )
-_OLDER = "half of the items until November 2026, all of them while the judge of auto was rebuilt"
+_OLDER = "until November 2026 half of the items, all of them while the judge of auto was rebuilt"
 LOOKED_AT = {
-    "ner_mturk": f"{_OLDER}; only the val half is scored more often than at the end",
+    "ner_mturk": f"{_OLDER}; the first half is val of docs.tsv",
     "pico": _OLDER,
     "btc": f"a: {_OLDER}; e: {_REBUILT}",
     **dict.fromkeys(("wnut17", "aurc", "dexa", "time_expressions"), _REBUILT),
@@ -69,6 +69,10 @@ LOOKED_AT = {
 }
 """What was looked at while methods were built, by folder."""
 
+N_SEEDS = {NER: 2}
+"""Seeds of `auto` at most: nearly all of this crowd is in crowd_6056."""
+ONLY_AUTO = ("copies", "families", "models", "speed")
+"""Parts for which no other method runs."""
 ANSWERS = (1, 2, 3)
 """Answers per item of the subsamples."""
 SIZES = {NER: (20, 50, 100, 300), PICO: (20, 50)} | dict.fromkeys(SOURCES["BTC-A"], (100,))
@@ -108,9 +112,9 @@ class Case:
         name: In the tables.
         seed: Of what is drawn, and the `random_state` of `auto`.
         source: File or folder below the data folder, or "simulated".
-        change: Makes the crowd of that of the file, and of nothing for simulated ones.
+        change: Makes the crowd of that of the file, and of nothing for simulated ones; other
+            processes can be sent it.
         part: Of the study, one of `PARTS`.
-        only_auto: Whether no other method runs on it.
         params: Of `auto`, beside the seed.
         needs: Another file below the data folder.
     """
@@ -118,9 +122,8 @@ class Case:
     name: str
     seed: int
     source: str
-    change: Callable[[Any], Crowd]
+    change: Callable[..., Crowd]
     part: str
-    only_auto: bool = False
     params: Mapping[str, Any] = field(default_factory=dict)
     needs: str = ""
 
@@ -133,6 +136,12 @@ class Case:
     def is_label_set(self) -> bool:
         """Whether its items are single labels."""
         return self.part == "labels" or self.name.startswith("labels,")
+
+    @property
+    def only_auto(self) -> bool:
+        """Whether no other method runs on it: fixed ones run once on a crowd."""
+        is_again = self.seed > 0 and self.source != SIMULATED
+        return self.part in ONLY_AUTO or (self.part != "cuts" and is_again)
 
     def is_there(self, data: Path) -> bool:
         """Say whether its files are in the data folder."""
@@ -155,7 +164,7 @@ class Shelf:
     def crowd(self, case: Case) -> Crowd:
         """Make the crowd of a case, with gold; an item attribute `half` tells its half."""
         if case.source == SIMULATED:
-            return case.change(None)
+            return case.change()
         if self._last is None or self._last[0] != case.source:
             self._last = (case.source, self._read(case.source))
         return case.change(self._last[1])
@@ -256,7 +265,7 @@ def _anonymous(crowd: Crowd) -> Crowd:
 
 
 def fewer_answers(crowd: Crowd, k: int, seed: int, *, per_document: bool = False) -> Crowd:
-    """Keep k random answers of every item, or all that it has; the same workers in a document."""
+    """Keep k random answers of every item, or all that it has; of a document the same workers'."""
     answers, rng = crowd.latest, np.random.default_rng([seed, k])
     draws = rng.random(len(answers))
     if per_document:
@@ -292,9 +301,9 @@ def _documents(crowd: Crowd) -> NDArray[np.int64]:
     return np.asarray(np.unique(names, return_inverse=True)[1], np.int64).ravel()
 
 
-def first_items(crowd: Crowd, n_items: int) -> Crowd:
-    """Keep the first items."""
-    return crowd.select_items(np.arange(crowd.n_items) < n_items)
+def first_items(crowd: Crowd, n_items: int | None = None) -> Crowd:
+    """Keep the first items, or all."""
+    return crowd if n_items is None else crowd.select_items(np.arange(crowd.n_items) < n_items)
 
 
 def with_copies(crowd: Crowd, times: int) -> Crowd:
@@ -347,7 +356,11 @@ def all_cases(data: Path, *, repeats: int) -> list[Case]:
             many.
     """
     seeds = range(repeats)
-    cases = [_whole("sources", *one, seed) for one in SPAN_FILES.items() for seed in seeds]
+    cases = [
+        _whole("sources", source, name, seed)
+        for source, name in SPAN_FILES.items()
+        for seed in range(min(repeats, N_SEEDS.get(source, repeats)))
+    ]
     cases += [
         _whole("labels", source, source.partition("/")[2], seed)
         for source in _label_sets(data)
@@ -355,14 +368,18 @@ def all_cases(data: Path, *, repeats: int) -> list[Case]:
     ]
     cases += [_simulated("labels", RARE, seed, rare_label) for seed in seeds]
     for source in (NER, PICO):
-        cases.append(replace(_whole("copies", source, SPAN_FILES[source], 0), only_auto=True))
-        cases += [_copied(source, times) for times in TIMES_COPIED]
+        name = SPAN_FILES[source]
+        cases.append(_whole("copies", source, name, 0))
+        cases += [
+            Case(f"{name}, a worker {n} times", 0, source, partial(with_copies, times=n), "copies")
+            for n in TIMES_COPIED
+        ]
     for name, make in FAMILIES.items():
         n_seeds = repeats * (N_INDEPENDENT if "independent" in name else 1)
         cases += [_simulated("families", name, seed, make) for seed in range(n_seeds)]
     cases += _models(data, repeats)
     cases += [
-        Case(name, 0, SPLIT, partial(first_items, n_items=n), "speed", only_auto=True)
+        Case(name, 0, SPLIT, partial(first_items, n_items=n), "speed")
         for name, n in SIZES_TIMED.items()
     ]
     return [*cases, *_cuts(repeats)]
@@ -384,40 +401,35 @@ def _label_sets(data: Path) -> list[str]:
 
 
 def _whole(part: str, source: str, name: str, seed: int) -> Case:
-    return Case(name, seed, source, lambda crowd: crowd, part, only_auto=seed > 0)
+    return Case(name, seed, source, first_items, part)
 
 
 def _simulated(part: str, name: str, seed: int, make: Callable[..., Crowd]) -> Case:
-    only_auto = part == "families"
-    return Case(name, seed, SIMULATED, lambda _: make(seed=seed), part, only_auto)
+    return Case(name, seed, SIMULATED, partial(make, seed=seed), part)
 
 
-def _copied(source: str, times: int) -> Case:
-    name = f"{SPAN_FILES[source]}, a worker {times} times"
-    return Case(name, 0, source, partial(with_copies, times=times), "copies", only_auto=True)
+@cache
+def _answers_of_model(data: Path) -> Answers:
+    from studies.people_models import MACHINES, Bench, read_crowds
+
+    return Bench(*read_crowds(data, "purity")).machines[MACHINES[0]]
+
+
+def _team(crowd: Crowd, data: Path, seed: int, models: tuple[str, ...]) -> Crowd:
+    """Choose two people for every article, and enter a weak model so many times."""
+    people = fewer_answers(crowd, 2, seed, per_document=True)
+    return with_workers(people, {name: _answers_of_model(data) for name in models})
 
 
 def _models(data: Path, draws: int) -> list[Case]:
     """List two people per article of the news crowd, beside them a weak model or none."""
-
-    @cache
-    def answers_of_model() -> Answers:
-        from studies.people_models import MACHINES, Bench, read_crowds
-
-        return Bench(*read_crowds(data, "purity")).machines[MACHINES[0]]
-
-    def team(crowd: Crowd, seed: int, names: tuple[str, ...]) -> Crowd:
-        people = fewer_answers(crowd, 2, seed, per_document=True)
-        return with_workers(people, {name: answers_of_model() for name in names})
-
-    cases = []
+    cases = list[Case]()
     for name, (n_models, is_declared) in TEAMS.items():
         models = tuple(f"model{n + 1}" for n in range(n_models))
         params = {"models": models} if is_declared else {}
         for seed in range(draws):
-            change = partial(team, seed=seed, names=models)
-            case = Case(name, seed, NER, change, "models", params=params, needs=TEXTS)
-            cases.append(replace(case, only_auto=True))
+            change = partial(_team, data=data, seed=seed, models=models)
+            cases.append(Case(name, seed, NER, change, "models", params, TEXTS))
     return cases
 
 

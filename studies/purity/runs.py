@@ -1,13 +1,18 @@
-"""Every method on every crowd, one after the other, each kept when it is over."""
+"""Every method on every crowd, each run kept when it is over."""
 
 from __future__ import annotations
 
 import ctypes
 import gc
 import hashlib
+import os
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import asdict, dataclass, field
+from functools import cache
+from multiprocessing import get_context, parent_process
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import pyarrow as pa
@@ -118,18 +123,17 @@ def methods_of(case: Case, chosen: Sequence[str] | None, *, quick: bool) -> list
 def carry_out(
     data: Path,
     work: Work,
-    runner: Runner,
+    n_at_once: int = 1,
     state: Path | None = None,
     told: Told | None = None,
 ) -> Runs:
-    """Do all runs that are not in the journal yet, one at a time.
-
-    One at a time, so that seconds and memory are those of a method alone.
+    """Do all runs that are not in the journal yet.
 
     Args:
         data: The data folder.
         work: Crowds, and the methods on each.
-        runner: Where a method works.
+        n_at_once: How many runs go on side by side, in processes of one thread each. Those of the
+            part `speed` come last, each alone, with as many threads as `TIMED_THREADS`.
         state: The file in which finished runs are kept, or None.
         told: Told how many runs are over, of how many.
 
@@ -141,19 +145,53 @@ def carry_out(
     """
     shelf = Shelf(data)
     kept = _journal(shelf, work, state)
-    total, done = sum(len(chosen) for _, chosen in work), 0
-    for case, chosen in work:
-        crowd = None
-        for method in chosen:
-            key = (case.seed, label_of(case, method))
-            if key not in kept.runs:
-                crowd = crowd or shelf.crowd(case)
-                own = Threads(TIMED_THREADS) if case.part == "speed" else runner
-                kept.add(key, run_method(crowd, method, own, params_of(case, method)))
-            done += 1
-            if told:
-                told(done, total)
+    jobs = [(case, method) for case, chosen in work for method in chosen]
+    total = len(jobs)
+    left = {(case.seed, label_of(case, method)): (case, method) for case, method in jobs}
+    left = {key: job for key, job in left.items() if key not in kept.runs}
+
+    def keep(key: journal.Key, run: Run) -> None:
+        kept.add(key, run)
+        del left[key]
+        if told:
+            told(total - len(left), total)
+
+    alone = {key: job for key, job in left.items() if n_at_once == 1 or job[0].part == "speed"}
+    beside = {key: job for key, job in left.items() if key not in alone}
+    if beside:
+        context = get_context("spawn")
+        with ProcessPoolExecutor(n_at_once, context, _end_with_parent) as pool:
+            futures = {pool.submit(_run, data, *job): key for key, job in beside.items()}
+            try:
+                for future in as_completed(futures):
+                    keep(futures[future], future.result())
+            except BaseException:
+                pool.shutdown(wait=False, cancel_futures=True)
+                raise
+    for key, (case, method) in alone.items():
+        runner = Threads(TIMED_THREADS if case.part == "speed" else 1)
+        keep(key, run_method(shelf.crowd(case), method, runner, params_of(case, method)))
     return kept.runs
+
+
+_shelf = cache(Shelf)
+"""Of a process: the data folder with the file that was read last."""
+
+
+def _run(data: Path, case: Case, method: str) -> Run:
+    return run_method(_shelf(data).crowd(case), method, Threads(1), params_of(case, method))
+
+
+def _end_with_parent() -> None:
+    """End this process when the one that started it is killed."""
+
+    def wait() -> None:
+        parent = parent_process()
+        if parent is not None:
+            parent.join()
+            os._exit(1)
+
+    Thread(target=wait, daemon=True).start()
 
 
 def finished(data: Path, work: Work, state: Path | None) -> tuple[Work, str]:

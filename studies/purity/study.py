@@ -30,8 +30,8 @@ NOTES = (
         "the two tie rules): crowds of at least 150 items."
     ),
     (
-        "Seconds are those of the method, without reading; MB the peak memory that it added "
-        "(Linux). The first run of a kind also compiles kernels that are not cached."
+        "Seconds are those of the method, without reading: of one thread beside another run, and "
+        "in the table of time of two threads alone. MB: the peak memory that it added (Linux)."
     ),
     (
         "Families: five workers alone and three or five who share a hidden one's answers, any two "
@@ -67,7 +67,7 @@ def study(
         state: File of finished runs, to go on from after a break. It is for one version of
             goldspan: remove it when methods have changed.
         so_far: Make the tables of the crowds on which all methods are finished, and do no run.
-        threads: How many; all cores by default.
+        threads: Runs side by side; as many as cores by default.
 
     Raises:
         InputError: There is none of the data, or `repeats` is no positive number.
@@ -92,7 +92,7 @@ def study(
     if so_far:
         work, note = finished(data, work, kept)
         told.append(note)
-    runs = carry_out(data, work, Threads(threads), kept, progress)
+    runs = carry_out(data, work, Threads(threads).n_threads, kept, progress)
     notes = [*told, *_extent(wished, cases, quick=quick), *trouble(work, runs), *NOTES]
     return Study("All methods over all crowds", all_tables(work, runs), notes)
 

@@ -158,21 +158,19 @@ def score_table(caption: str, lines: Sequence[Line]) -> Table:
     """Return the scores, a row per crowd and a column per method, and below them what counts."""
     methods = tuple(dict.fromkeys(name for line in lines for name in line.runs))
     rows: list[tuple[Any, ...]] = [
-        (_name(line), line.n_items, *map(line.score, methods), line.spread) for line in lines
+        (_name(line), line.n_items, *map(line.score, methods)) for line in lines
     ]
     if len(lines) > 1:
+        scores = [[line.score(name) for line in lines] for name in methods]
         regrets = [[line.regret(name) for line in lines] for name in methods]
         rows += [
-            ("mean", None,
-             *(mean_by_source(lines, [line.score(name) for line in lines]) for name in methods),
-             mean_by_source(lines, [line.spread for line in lines])),
-            ("mean regret", None, *(mean_by_source(lines, one) for one in regrets), None),
-            ("worst regret", None, *map(_most, regrets), None),
+            ("mean", None, *(mean_by_source(lines, one) for one in scores)),
+            ("mean regret", None, *(mean_by_source(lines, one) for one in regrets)),
+            ("worst regret", None, *map(_most, regrets)),
             *((f"below the better vote by more than {margin:g}", None,
-               *(_n_below(lines, name, margin) for name in methods), None) for margin in (1, 0.5)),
+               *(_n_below(lines, name, margin) for name in methods)) for margin in (1, 0.5)),
         ]  # fmt: skip
-    columns = ("crowd", "items", *methods, "spread of auto")
-    return Table(caption, columns, _cells(rows), dict.fromkeys(methods, 1) | {"spread of auto": 1})
+    return Table(caption, ("crowd", "items", *methods), _cells(rows), dict.fromkeys(methods, 1))
 
 
 def auto_table(lines: Sequence[Line]) -> Table:
