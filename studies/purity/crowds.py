@@ -99,7 +99,6 @@ TEAMS = {
     f"{PEOPLE} and a model": (1, False),
     f"{PEOPLE} and a model, declared": (1, True),
     f"{PEOPLE} and a model twice": (2, False),
-    f"{PEOPLE} and a model twice, declared": (2, True),
 }
 """By name: columns of the model, and whether `auto` is told of it."""
 
