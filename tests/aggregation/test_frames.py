@@ -157,7 +157,40 @@ def test_probabilities_are_of_the_make_of_the_answers(make):
     assert found.equals(make({"task": ["p", "q"], "x": [1.0, 0.0], "y": [0.0, 1.0]}))
 
 
-def test_probabilities_of_a_crowd_are_an_array_in_the_order_of_its_tags():
+@every_method
+def test_classes_are_the_order_of_all_columns(method):
+    crowd = goldspan.read_crowd(FRAME)
+    frame, array = get_aggregator(method).fit(FRAME), get_aggregator(method).fit(crowd)
+    assert frame.classes_.tolist() == frame.probas_.columns.tolist() == [2, 10]
+    assert array.classes_.tolist() == sorted(array.classes_.tolist())
+    own = dict(zip(array.classes_.tolist(), array.probas_.T, strict=True))
+    for place, tag in enumerate(array.result_.tagset.tags):
+        label = array.result_.crowd.label_values[place]
+        np.testing.assert_array_equal(own[label], array.result_.token_probs[:, place])
+        np.testing.assert_allclose(own[label], frame.probas_[int(tag)], atol=1e-6)
+
+
+def test_classes_are_as_scikit_learn_has_them():
+    tree = pytest.importorskip("sklearn.tree").DecisionTreeClassifier()
+    for labels in (["b", "a", "c"], [10, 2, 3], [True, False, True]):
+        theirs = tree.fit([[0], [1], [2]], labels).classes_
+        ours = get_aggregator("mv-token").fit(frame_of(labels, [1, 2, 3], "aaa")).classes_
+        assert ours.dtype == theirs.dtype
+        assert ours.tolist() == theirs.tolist()
+
+
+def test_probabilities_of_other_items_have_the_columns_of_the_fit():
+    one = get_aggregator("mv-token").fit(FRAME)
+    found = one.predict_proba(frame_of([10], [1], ["a"]))
+    assert found.columns.tolist() == one.classes_.tolist()
+    assert found.loc[1].tolist() == [0, 1]
+    text = goldspan.read_crowd(b"task,worker,label\n1,a,2\n2,a,10\n")  # labels are text here
+    assert one.predict_proba(text).tolist() == [[1, 0], [0, 1]]
+    with pytest.raises(InputError, match="lack: 7"):
+        one.predict_proba(frame_of([7], [1], ["a"]))
+
+
+def test_probabilities_of_a_crowd_are_an_array():
     crowd = goldspan.read_crowd(b"task,worker,label\n1,a,x\n1,b,x\n1,c,x\n1,d,y\n2,a,?\n")
     found = get_aggregator("mv-token").fit_predict_proba(crowd)
     np.testing.assert_array_equal(found, [[0.75, 0.25], [np.nan, np.nan]])
@@ -213,7 +246,7 @@ def test_what_holds_for_no_other_item_predicts_none(method):
 def test_a_prediction_before_the_fit_is_refused(method):
     with pytest.raises(NotFittedError, match="call fit"):
         get_aggregator(method).predict_proba(FRAME)
-    for name in ("result_", "labels_", "probas_"):
+    for name in ("result_", "labels_", "probas_", "classes_"):
         with pytest.raises(NotFittedError, match="call fit first"):
             getattr(get_aggregator(method), name)
 
@@ -230,6 +263,7 @@ def test_tagged_tokens_have_no_labels_and_probabilities_of_items():
         one.fit_predict_proba(frame)
     assert not hasattr(one, "labels_")
     assert not hasattr(one, "probas_")
+    assert not hasattr(one, "classes_")
 
 
 def test_the_index_has_the_name_of_the_column_of_items():

@@ -39,7 +39,7 @@ class FitContext:
 
 
 class Aggregator(Estimator, ABC):
-    """Base of the aggregators: keyword-only parameters, `fit`, `fit_predict`, `get_params`.
+    r"""Base of the aggregators: keyword-only parameters, `fit`, `fit_predict`, `get_params`.
 
     A subclass sets `name`, the method's name in the registry, declares its parameters as fields
     (see `goldspan.params`), and implements `_aggregate`.
@@ -51,18 +51,29 @@ class Aggregator(Estimator, ABC):
         labels_: The labels of `result_` as `fit_predict` returns them for a DataFrame; a list of
             labels where `fit` was given something else. For single labels.
         probas_: The probabilities of the labels, as `fit_predict_proba` returns them.
+        classes_: The labels in the order of the columns of `probas_` and `predict_proba`: an array,
+            sorted, as scikit-learn has it. For single labels.
+
+    >>> from goldspan.aggregation import get_aggregator
+    >>> answers = b"task,worker,label\n1,u,no\n1,v,yes\n1,w,yes\n"
+    >>> method = get_aggregator("mv-token").fit(answers)
+    >>> method.classes_.tolist(), method.probas_.round(2).tolist()
+    (['no', 'yes'], [[0.33, 0.67]])
     """
 
     can_go_on: ClassVar[bool] = False
     result_: Consensus = result()
     labels_: Any = result()
     probas_: Any = result()
+    classes_: NDArray[Any] = result()
     _make: _Make = result()
 
     def __getattr__(self, name: str) -> Any:
-        if name in ("result_", "labels_", "probas_"):
+        if name in ("result_", "labels_", "probas_", "classes_"):
             if "result_" not in vars(self):
                 raise NotFittedError(f"{type(self).__name__} has no result yet: call fit first")
+            if name == "classes_":
+                return np.array(list(_classes(self.result_).values()))
             make: _Make = vars(self).get("_make") or _Make()
             return (make.labels if name == "labels_" else make.probabilities)(self.result_)
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
@@ -197,8 +208,8 @@ class Aggregator(Estimator, ABC):
         Returns:
             For a pandas DataFrame one indexed by task with a column for every label; for a
             DataFrame of another make one with a column task and a column for every label; for
-            anything else an array, float64 [n_items, n_labels], labels in the order of the crowd's
-            tags. Rows of items about which nothing is known are NaN.
+            anything else an array, float64 [n_items, n_labels]. The columns are in the order of
+            `classes_`. Rows of items about which nothing is known are NaN.
 
         Raises:
             InputError: As `fit`; or the items are not single labels.
@@ -219,14 +230,15 @@ class Aggregator(Estimator, ABC):
         Raises:
             NotFittedError: `fit` was not called.
             UnavailableError: The method learns nothing that holds for other items.
-            InputError: The items are not single labels, or do not suit what was learned.
+            InputError: The items are not single labels, have labels that the fitted ones lack, or
+                do not suit what was learned.
         """
         if not hasattr(self, "predict"):
             raise UnavailableError(
                 f"{self.name} learns nothing that holds for other items: use fit_predict_proba"
             )
         result: Consensus = self.predict(crowd)
-        return _Make.of(rows_as_table(crowd)).probabilities(result)
+        return _Make.of(rows_as_table(crowd)).probabilities(result, _classes(self.result_))
 
 
 @dataclass(frozen=True)
@@ -267,26 +279,23 @@ class _Make:
         series = data_frame(pa.table({"label": labels}))["label"]
         return series.set_axis(self._index(result))
 
-    def probabilities(self, result: Consensus) -> Any:
-        """Return the probabilities of single labels."""
-        if not result.crowd.is_classification:
-            raise UnavailableError(
-                "probabilities of items are for crowds of single labels; tagged tokens have "
-                "result_.token_probs"
-            )
-        probs = result.token_probs.astype(np.float64)
+    def probabilities(self, result: Consensus, classes: dict[str, Any] | None = None) -> Any:
+        """Return the probabilities of single labels, in the order of given ones."""
+        classes, tags = classes or _classes(result), result.tagset.tags
+        if unknown := [tag for tag in tags if tag not in classes]:
+            raise InputError(f"labels that the fitted answers lack: {', '.join(unknown)}")
+        probs = np.zeros((result.crowd.n_items, len(classes)))
+        probs[:, [[*classes].index(tag) for tag in tags]] = result.token_probs
         probs[probs.sum(axis=1) == 0] = np.nan
         if self.frame is None:
             return probs
-        labels = result.crowd.label_values
-        order = sorted(range(len(labels)), key=labels.__getitem__)
         if not self.frame.is_pandas():
-            columns = {str(labels[n]): pa.array(probs[:, n]) for n in order}
+            columns = {str(x): pa.array(probs[:, n]) for n, x in enumerate(classes.values())}
             return self._native({"task": self._tasks(result), **columns})
         import pandas as pd
 
-        names = pd.Index([labels[n] for n in order], name="label")
-        return pd.DataFrame(probs[:, order], self._index(result), names)
+        names = pd.Index(list(classes.values()), name="label")
+        return pd.DataFrame(probs, self._index(result), names)
 
     def _tasks(self, result: Consensus) -> pa.Array:
         ids = result.crowd.item_ids
@@ -301,6 +310,17 @@ class _Make:
         import narwhals as nw
 
         return nw.from_arrow(pa.table(columns), backend=self.frame).to_native()
+
+
+def _classes(result: Consensus) -> dict[str, Any]:
+    """Return single labels by tag, sorted."""
+    if not result.crowd.is_classification:
+        raise UnavailableError(
+            "probabilities of items are for crowds of single labels; tagged tokens have "
+            "result_.token_probs"
+        )
+    pairs = zip(result.tagset.tags, result.crowd.label_values, strict=True)
+    return dict(sorted(pairs, key=lambda pair: pair[1]))
 
 
 def reading_notes(given: Any, crowd: Crowd) -> list[str]:
