@@ -11,10 +11,6 @@ STUDIES: dict[str, tuple[str, str]] = {
         "studies.campaign_ner.study:study",
         "a campaign on the NER crowd's answers: F1 against money, fixed and adaptive",
     ),
-    "classification": (
-        "studies.classification:study",
-        "the Dawid-Skene family on twelve crowds of single labels",
-    ),
     "forecast": (
         "studies.forecast:study",
         "how far the forecast cost of a campaign to its target can be trusted",

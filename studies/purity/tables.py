@@ -235,7 +235,7 @@ def label_aims(labels: Sequence[Line], rare: Sequence[Line]) -> list[Aim]:
     return [
         (what, f"≥ {aim}", _mean(line.score(AUTO) for line in lines))
         for what, aim, lines in aims
-        if lines
+        if any(AUTO in line.runs for line in lines)
     ]
 
 

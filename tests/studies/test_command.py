@@ -131,8 +131,8 @@ def test_the_picture_goes_where_it_is_wished(tiny, tmp_path):
     ("words", "message"),
     [
         (("bsc", "--plot", "x.svg"), "bsc has no picture"),
-        (("classification", "--quick"), "no option 'quick'"),
-        (("classification", "--repeats", "3"), "no option 'repeats'"),
+        (("scale", "--repeats", "3"), "no option 'repeats'"),
+        (("bsc", "--part", "labels"), "no option 'parts'"),
         (("bsc", "--state", "."), "keeps no finished runs"),
         (("bsc", "--so-far"), "has no tables of a part of its runs"),
         (("rodrigues-6", "--so-far"), "needs the finished runs: name their folder"),
