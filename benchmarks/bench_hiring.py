@@ -15,7 +15,6 @@ from goldspan.crowd import Crowd
 from goldspan.crowd.model import Answers, list_array
 from goldspan.spans import Codec
 from goldspan.workers import Reliability, measure_reliability, select_workers
-from goldspan.workers.reliability import base_rates
 from pairs import Row, compare
 from simulated import Labels, single_labels
 
@@ -116,7 +115,9 @@ def _crowd(made: Labels) -> Crowd:
 def ours(made: tuple[Crowd, pd.DataFrame]) -> Any:
     """Sum up with goldspan; what a crowd caches is not used."""
     crowd = made[0].with_gold(made[0].gold)
-    return measure_reliability(crowd).to_arrow(), base_rates(crowd)
+    cell = crowd.worker_of.astype(np.int64) * N_CLASSES + crowd.latest.codes
+    counts = np.bincount(cell, minlength=N_WORKERS * N_CLASSES).reshape(-1, N_CLASSES)
+    return measure_reliability(crowd).to_arrow(), counts / counts.sum(axis=1, keepdims=True)
 
 
 def peer(made: tuple[Crowd, pd.DataFrame]) -> Any:

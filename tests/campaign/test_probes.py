@@ -123,7 +123,8 @@ def test_who_pastes_is_shown_with_evidence(pasted):
     (flag,) = rows["eve"]["flags"]
     assert (flag["kind"], flag["other"]) == ("copies a model", "gpt")
     assert rows["eve"]["opinion"] == "look at"
-    assert f"copies a model: {flag['evidence']}" in rows["eve"]["said"]
+    assert flag["evidence"].startswith("Did eve use gpt? They gave ")
+    assert flag["evidence"] in rows["eve"]["said"]
     write_exports(campaign, folder / "out")
     kept = json.loads((folder / "out" / "record.json").read_text())
     assert kept["workers"]["eve"]["flags"] == [flag]

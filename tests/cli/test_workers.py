@@ -156,7 +156,7 @@ def test_who_pastes_the_answers_of_a_model_is_flagged(run):
         goldspan.crowd.write_crowd(crowd.select_workers(np.flatnonzero(which)), name)
     code, out, _ = run("people.csv", "--probe", "model.csv")
     assert code == 0
-    assert "eve  copies a model: gives " in out
+    assert "eve  Did eve use " in out
     code, out, _ = run("people.csv", "--probe", "model.csv", "--json")
     rows = {row["worker"]: row for row in json.loads(out)["workers"]}
     assert "gpt" not in rows

@@ -94,9 +94,11 @@ def test_the_sentence_counts_what_is_there():
     equal = int((wrong & (eve == gpt)).sum())
     assert (flag.worker, flag.kind) == ("eve", PASTING)
     assert flag.evidence.startswith(
-        f"gives {equal} of the {wrong.sum()} answers of gpt that known labels contradict, where "
+        f"Did eve use gpt? They gave {equal} of the {wrong.sum()} answers of gpt that known labels "
+        f"contradict; people who did not would give about {flag.numbers['expected']:.0f}. "
     )
-    assert flag.evidence.endswith("pasted")
+    first = crowd.item_ids.take(np.flatnonzero(wrong & (eve == gpt))[:3]).to_pylist()
+    assert flag.evidence.endswith(f" is pasted. Compare items {', '.join(first)}.")
     assert flag.numbers["other"] == "gpt"
     assert flag.numbers["pasted"] == pytest.approx(0.8, abs=0.15)
     assert 0 < flag.p_value < 0.05

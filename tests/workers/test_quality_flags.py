@@ -15,9 +15,16 @@ from goldspan.crowd import Crowd, read_crowd
 from goldspan.errors import InputError, UnknownNameError
 from goldspan.simulation import draw_truth, simulate_crowd
 from goldspan.workers import find_quality_flags
-from goldspan.workers.copying import equal_answers
-from goldspan.workers.quality_flags import others_choice
-from goldspan.workers.reliability import QualityFlag, Thresholds, at_least, at_most
+from goldspan.workers.copying import PASTING, equal_answers
+from goldspan.workers.quality_flags import true_labels
+from goldspan.workers.reliability import (
+    FlagContext,
+    QualityFlag,
+    Thresholds,
+    at_least,
+    at_most,
+    find_truth,
+)
 
 TEAM = (
     "flip(0.2) x14",
@@ -35,6 +42,13 @@ def crowd_of(team: tuple[str, ...], n_labels: int, seed: int, **options: object)
 
 def kinds_of(flags: list[QualityFlag], worker: str) -> set[str]:
     return {flag.kind for flag in flags if flag.worker == worker}
+
+
+def table_of(crowd: Crowd) -> np.ndarray:
+    """The labels of a crowd in which every worker may answer every item, -1 for none."""
+    table = np.full((crowd.n_items, crowd.n_workers), -1)
+    table[crowd.answers.item, crowd.answers.worker] = crowd.answers.codes
+    return table
 
 
 def reread(crowd: Crowd, **columns: np.ndarray) -> Crowd:
@@ -103,7 +117,7 @@ def test_texts_have_signs_too(texts):
     assert "copies" in kinds_of(flags, "cop")
     assert "mark nothing" in next(s.evidence for s in flags if s.worker == "con")
     copied = next(s.evidence for s in flags if s.worker == "cop" and s.kind == "copies")
-    assert " wrong answers of cop that mark something to shared items " in copied
+    assert " left out the same span, or gave the same wrong one, " in copied
     assert {flag.worker for flag in flags} <= {"con", "ran", "cop", "w1"}
 
 
@@ -116,31 +130,147 @@ def test_times_tell_who_copied_whom():
     submitted[taken] = submitted[crowd.answers.worker == source] + 60_000
     flags = find_quality_flags(reread(crowd, submitted=submitted), kinds=["copies"])
     assert [flag.worker for flag in flags] == ["cop"]
-    assert "100 % of them after w2" in flags[0].evidence
+    assert " cop answered after w2 in 100 % of them. " in flags[0].evidence
     assert flags[0].numbers["other"] == "w2"
 
 
-@pytest.mark.parametrize("has_gold", [True, False])
-def test_copies_are_counted_among_the_wrong_answers_of_their_worker(has_gold):
-    crowd = crowd_of(("flip(0.25) x9", "cop=flip(0.02) + copier(w2, 0.6)"), 2, 6)
-    crowd = crowd if has_gold else crowd.with_gold(None)
+def test_the_question_counts_what_is_there():
+    crowd = crowd_of(("flip(0.25) x9", "cop=flip(0.02) + copier(w2, 0.6)"), 3, 6)
     flags = {flag.worker: flag for flag in find_quality_flags(crowd, kinds=["copies"])}
     assert set(flags) == {"cop", "w2"}
-    answers = crowd.answers
-    table = np.full((crowd.n_items, crowd.n_workers), -1)
-    table[answers.item, answers.worker] = answers.codes
-    cop, source = crowd.worker_index("cop"), crowd.worker_index("w2")
-    for worker, other in ((cop, source), (source, cop)):
-        wrong = table[:, worker] != crowd.gold
-        if not has_gold:  # more third workers say the other thing
-            third = np.delete(table, [worker, other], axis=1)
-            wrong = (third != table[:, [worker]]).sum(axis=1) > third.shape[1] / 2
-        equal = wrong & (table[:, worker] == table[:, other])
-        name, its = str(crowd.worker_ids[worker]), str(crowd.worker_ids[other])
-        words = f"{equal.sum()} of the {wrong.sum()} wrong answers of {name} to shared items are "
-        assert flags[name].evidence.startswith(f"{words}those of {its}, where ")
-        assert flags[name].strength == equal.sum() / wrong.sum()
-    assert flags["cop"].numbers["wrong"] != flags["w2"].numbers["wrong"]
+    table = table_of(crowd)
+    cop, source = table[:, crowd.worker_index("cop")], table[:, crowd.worker_index("w2")]
+    equal = (cop == source) & (cop != crowd.gold)
+    expected = sum(
+        (cop[crowd.gold == j] == c).sum() * (source[crowd.gold == j] == c).mean()
+        for j in range(3)
+        for c in range(3)
+        if c != j
+    )
+    items = [str(crowd.item_ids[n]) for n in np.flatnonzero(equal)[:3]]
+    assert flags["cop"].evidence == (
+        f"Did cop and w2 work together? On 400 shared items they gave the same wrong label "
+        f"{equal.sum()} times; independent workers with as many mistakes would do so about "
+        f"{expected:.0f} times. Compare items {', '.join(items)}."
+    )
+    assert str(flags["cop"]) == flags["cop"].evidence
+    for worker, codes in (("cop", cop), ("w2", source)):
+        assert flags[worker].numbers["wrong"] == (codes != crowd.gold).sum()
+        assert flags[worker].strength == equal.sum() / (codes != crowd.gold).sum()
+
+
+def test_without_gold_the_question_leaves_open_who_is_right():
+    crowd = crowd_of(("flip(0.25) x9", "cop=flip(0.02) + copier(w2, 0.6)"), 2, 6)
+    flags = find_quality_flags(crowd.with_gold(None), kinds=["copies"])
+    assert {flag.worker for flag in flags} == {"cop", "w2"}
+    assert all(
+        flag.evidence.endswith(" Or are these two right, and the others wrong?") for flag in flags
+    )
+    table = table_of(crowd)
+    cop, source = table[:, crowd.worker_index("cop")], table[:, crowd.worker_index("w2")]
+    equal = ((cop == source) & (cop != crowd.gold)).sum()
+    assert all(flag.numbers["equal"] == pytest.approx(equal, rel=0.1) for flag in flags)
+
+
+def right(share: float) -> str:
+    """A worker on spans who is right about so many of them."""
+    p = 1 - share
+    return f"misses({0.4 * p:g}) + wrong_type({0.3 * p:g}) + late({0.3 * p:g})"
+
+
+FEW = [(0.95, 0.9, 0.35), (0.9, 0.9, 0.75), (0.9, 0.9, 0.9, 0.35), (0.9, 0.9, 0.85, 0.35, 0.35)]
+
+
+@pytest.mark.parametrize("shares", FEW, ids=str)
+@pytest.mark.parametrize("n_labels", [2, 4, "spans"])
+def test_few_independent_workers_are_not_accused(root, shares, n_labels):
+    """One bad worker of three decides what is wrong by a vote: the good ones seem to copy."""
+    spans = read_crowd(root / "examples" / "crowd.tsv")
+    for n_items in (300, 100) if n_labels != "spans" else (spans.n_items,):
+        for seed in range(3):
+            if n_labels == "spans":
+                truth, models = spans, [right(share) for share in shares]
+            else:
+                truth, models = (
+                    draw_truth(n_items, n_labels, seed=seed),
+                    [f"flip({1 - share:g})" for share in shares],
+                )
+            team = {f"w{n}": model for n, model in enumerate(models)}
+            crowd = simulate_crowd(truth, {**team, "gpt": models[0]}, seed=seed).with_gold(None)
+            people, model = (
+                crowd.select_workers(np.flatnonzero(np.arange(len(team) + 1) // len(team) == part))
+                for part in (0, 1)
+            )
+            assert not find_quality_flags(people, kinds=["copies", PASTING], probes=model)
+
+
+@pytest.mark.parametrize("n_labels", [2, 3])
+def test_independent_workers_whose_mistakes_depend_on_the_class_are_not_accused(n_labels):
+    for seed in range(6):
+        workers = 5 + seed
+        truth = draw_truth(200, n_labels, seed=seed)
+        crowd = simulate_crowd(truth, [f"cm(6, 1) x{workers}"], seed=seed)
+        for one in (crowd, crowd.with_gold(None)):
+            assert not find_quality_flags(one, kinds=["copies"])
+
+
+@pytest.mark.parametrize("share", [1.0, 0.9, 0.7])
+@pytest.mark.parametrize("n_labels", [2, 4, "spans"])
+def test_copies_among_six_and_seven_are_found_and_nobody_else(root, n_labels, share):
+    for n_workers in (6, 7):
+        for seed in (0, 1):
+            truth, own = read_crowd(root / "examples" / "crowd.tsv"), right(0.8)
+            if n_labels != "spans":
+                truth, own = draw_truth(300, n_labels, seed=seed), "flip(0.2)"
+            team = {f"w{n}": own for n in range(n_workers - 1)} | {
+                "cop": f"{own} + copier(w1, {share})"
+            }
+            crowd = simulate_crowd(truth, team, seed=seed).with_gold(None)
+            flags = find_quality_flags(crowd, kinds=["copies"])
+            assert {flag.worker for flag in flags} == {"cop", "w1"}
+
+
+def test_among_three_copies_are_found_with_gold_alone():
+    crowd = crowd_of(("flip(0.2) x2", "cop=flip(0.2) + copier(w1, 0.9)"), 3, 1)
+    flags = find_quality_flags(crowd, kinds=["copies"])
+    assert {flag.worker for flag in flags} == {"cop", "w1"}
+    assert not find_quality_flags(crowd.with_gold(None), kinds=["copies"])
+
+
+def test_two_who_know_what_the_others_do_not_are_not_accused():
+    """A quarter of the items is hard for ten of twelve workers, who fall into the same trap."""
+    rng = np.random.default_rng(5)
+    hard = np.where(rng.random(300) < 0.25, 0.7, 0.1)[:, None]
+    wrong = rng.random((300, 12)) < np.where(np.arange(12) < 2, 0.05, hard)
+    labels = np.where(wrong ^ (rng.random((300, 1)) < 0.5), "x", "y")
+    rows = [f"{n},{w},{labels[n, w]}" for n, w in np.ndindex(labels.shape)]
+    assert not find_quality_flags(
+        read_crowd("\n".join(["task,worker,label", *rows]).encode()), kinds=["copies"]
+    )
+
+
+def test_the_likelihood_is_that_of_adding_up_all_truths():
+    from goldspan.workers.copying import _PairModel, _Units
+
+    rng = np.random.default_rng(3)
+    table = rng.integers(0, 3, (9, 5))
+    unit, worker = (part.ravel() for part in np.indices(table.shape))
+    units = _Units(np.arange(9), np.full(9, -1), unit, worker, table.ravel(), 3)
+    model = _PairModel(units, np.array([1, 3]), np.zeros(0, np.int64))
+    start = rng.dirichlet(np.ones(3), 9)
+    for rho in (0.0, 0.5):
+        model_fit = model.fit(start, rho, rounds=1)
+        same = table[:, 1] == table[:, 3]
+        copied = rho * same
+        weight = np.where(worker == 1, 1 - copied[unit], 1.0)
+        tables, prior = model.tables(start, weight), (start.sum(axis=0) + 0.5) / 10.5
+        rate = (copied.sum() + 0.5) / 10 if rho else 0.0
+        for n, row in enumerate(table):
+            total = 0.0
+            for j in range(3):
+                p = prior[j] * np.prod([tables[j, w, row[w]] for w in (0, 2, 3, 4)])
+                total += p * ((1 - rate) * tables[j, 1, row[1]] + rate * (row[1] == row[3]))
+            assert model_fit.log_prob[n] == pytest.approx(np.log(total))
 
 
 def test_half_copies_are_found_with_gold():
@@ -211,10 +341,11 @@ def test_the_choice_of_the_others_is_that_of_counting_without_oneself(rows):
     crowd = read_crowd(f"task,worker,label\n{text}".encode())
     groups, answers = equal_answers(crowd), crowd.latest
     item = answers.item.astype(np.int64)
-    found = others_choice(item, groups.of, groups.size, groups.best)
+    truth = find_truth(crowd, None, goldspan.aggregate(crowd, "mv-token"))
+    found = true_labels(FlagContext(truth, Thresholds()))
     for a in range(len(answers)):
         rest = Counter(
-            groups.of[b] for b in range(len(answers)) if item[b] == item[a] and b != a
+            answers.codes[b] for b in range(len(answers)) if item[b] == item[a] and b != a
         ).most_common()
         is_clear = rest and (len(rest) == 1 or rest[0][1] > rest[1][1])
         assert found[a] == (rest[0][0] if is_clear else -1)

@@ -16,8 +16,6 @@ from goldspan.errors import InputError, UnknownNameError
 from goldspan.simulation import draw_truth, simulate_crowd
 from goldspan.workers import Reliability, measure_reliability
 from goldspan.workers.reliability import (
-    base_rates,
-    confusion,
     design_effect,
     find_truth,
     judge_answers,
@@ -227,24 +225,6 @@ def test_simulated_skill_is_found_without_gold():
     low, high = found.interval(0.999)
     for n, skill in enumerate([0.9] * 4 + [0.6] * 4):
         assert low[n] < skill < high[n]
-
-
-def test_base_rates_are_shares_of_what_was_given(tagged):
-    found = base_rates(tagged)
-    assert found.sum(axis=1) == pytest.approx(1, abs=1e-9)
-    own = tagged.worker_of == 2
-    codes = tagged.latest.codes[own]
-    assert found[2, tagged.tagset.outside] == np.mean(codes[codes >= 0] == tagged.tagset.outside)
-
-
-def test_confusions_of_gold_are_those_of_certain_labels(tagged):
-    from goldspan.aggregation.workers import confusion_counts
-
-    sure = np.eye(len(tagged.tagset.tags), dtype=np.float32)[tagged.gold]
-    found = confusion(tagged, "gus")
-    assert found.tags == tuple(tagged.tagset.tags)
-    expected = confusion_counts(tagged, sure, tagged.worker_index("gus"))
-    assert found.counts.tolist() == expected.tolist()
 
 
 def test_gold_that_nobody_saw_is_refused(answers):

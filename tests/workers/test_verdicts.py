@@ -92,7 +92,7 @@ def test_a_sign_turns_keep_into_look_at_and_nothing_else(tested):
     found = judge_workers(tested, threshold=0.7, sure=0.95, flags=flags)
     assert [v.verdict for v in found] == ["look at", "test more", "drop", "test more"]
     assert [len(v.flags) for v in found] == [1, 1, 1, 0]
-    assert "but copies: copies." in found[0].why
+    assert "; to look at: copies: copies." in found[0].why
 
 
 def test_reasons_name_threshold_probability_and_unit(tested):

@@ -252,7 +252,7 @@ def _verdicts(found: Review) -> str:
         for flag in v.flags
     ]
     if flags:
-        lines += ["", "quality flags:", *flags[:_SHOWN_WORKERS]]
+        lines += ["", "quality flags (a reason to look, not a proof):", *flags[:_SHOWN_WORKERS]]
     if len(flags) > _SHOWN_WORKERS:
         lines.append(f"  … and {len(flags) - _SHOWN_WORKERS} more")
     return "\n".join(lines)
@@ -263,7 +263,7 @@ def _reason(v: Verdict) -> str:
     p = ">99" if v.p_above > 0.995 else "<1" if v.p_above < 0.005 else f"{100 * v.p_above:.0f}"
     start = f"{p} %" if v.total else "not judged"
     if v.verdict == "look at":
-        return f"{start} but {v.flags[0].kind}"
+        return f"{start}, see flag"
     if v.verdict == "test more":
         return f"{start}, {'>1000' if v.more is None else v.more} more"
     return start

@@ -4,19 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from math import comb
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow.compute as pc
 from numpy.typing import NDArray
+from scipy.special import logsumexp, pdtrc
 
 from goldspan._arrays import STEP, count_in_rows
-from goldspan.crowd import Answers, Crowd
+from goldspan.crowd import Crowd
 from goldspan.crowd.labels import joined, translate
 from goldspan.errors import InputError
 from goldspan.spans import Codec, Tagged, find_spans
-from goldspan.workers.reliability import FlagContext, QualityFlag, at_least, beside_spread, percent
+from goldspan.workers.reliability import (
+    FlagContext,
+    QualityFlag,
+    at_least,
+    beside_spread,
+    group_of,
+    percent,
+)
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -36,7 +45,6 @@ class Groups(NamedTuple):
     size: NDArray[np.int64]  # [n_groups], answers in it
     item: NDArray[np.int64]  # [n_groups]
     key: NDArray[np.uint64]  # [n_groups], the same for equal labels, whatever the item
-    best: NDArray[np.int64]  # [n_items, 3], the three largest groups of every item, -1 for none
 
 
 def equal_answers(crowd: Crowd) -> Groups:
@@ -51,8 +59,7 @@ def equal_answers(crowd: Crowd) -> Groups:
     of[order] = np.cumsum(fresh) - 1
     size = np.bincount(of, minlength=int(fresh.sum()))
     first = np.flatnonzero(fresh)
-    items = item[first].astype(np.int64)
-    return Groups(of, size, items, sorted_key[first], _largest(items, size, crowd.n_items))
+    return Groups(of, size, item[first].astype(np.int64), sorted_key[first])
 
 
 def sequence_keys(codes: NDArray[np.int16], offset: NDArray[np.int64]) -> NDArray[np.uint64]:
@@ -67,196 +74,71 @@ def sequence_keys(codes: NDArray[np.int16], offset: NDArray[np.int64]) -> NDArra
         return np.asarray(sums[offset[1:]] - sums[offset[:-1]])
 
 
-def _largest(items: NDArray[np.int64], size: NDArray[np.int64], n_items: int) -> NDArray[np.int64]:
-    order = np.lexsort((-size, items))
-    begin = np.searchsorted(items[order], np.arange(n_items + 1))
-    best = np.full((n_items, 3), -1, np.int64)
-    for rank in range(3):
-        there = begin[:-1] + rank < begin[1:]
-        best[there, rank] = order[begin[:-1][there] + rank]
-    return best
-
-
 # --------------------------------------------------------------------------------------------------
-# Pairs of answers to the same item of which one is wrong: what copies are looked for in.
-
-
-BLOCK = 1_000_000
-"""Pairs of answers that are looked at at a time."""
-
-
-class WrongRows(NamedTuple):
-    """Pairs of answers of which the first is wrong, [n_rows] each."""
-
-    one: NDArray[np.int32]  # int32, the worker of the wrong answer
-    other: NDArray[np.int32]  # int32, the other worker
-    equal: NDArray[np.bool_]  # bool, whether the answers are equal
-    # int32, how many of the remaining answers to the item are equal to the wrong one
-    shared: NDArray[np.int32]
-    n_rest: NDArray[np.int32]  # int32, how many remain
-    # int8, 1 where the wrong answer is the later one, -1 the other, 0 unknown
-    later: NDArray[np.int8]
-
-
-def wrong_rows(context: FlagContext, groups: Groups) -> WrongRows:
-    """Compare all pairs of answers to the same item."""
-    # An answer is wrong that is not the gold
-    judge = _Judge(context, groups)
-    blocks = [judge.rows(*block) for block in _blocks(judge.answers, judge.suspect)]
-    none = np.zeros(0, np.int32)
-    empty = WrongRows(none, none, none.astype(np.bool_), none, none, none.astype(np.int8))
-    return WrongRows(*map(np.concatenate, zip(empty, *blocks, strict=True)))
-
-
-def _blocks(
-    answers: Answers, suspect: NDArray[np.bool_]
-) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
-    """Go through the ordered pairs of answers to an item of which the first is suspect."""
-    order = np.argsort(answers.item, kind="stable")
-    item, alive, lag = answers.item[order], np.arange(len(answers)), 1
-    while len(alive):
-        alive = alive[alive + lag < len(item)]
-        alive = alive[item[alive] == item[alive + lag]]
-        for begin in range(0, len(alive), BLOCK):
-            part = alive[begin : begin + BLOCK]
-            first, second = order[part], order[part + lag]
-            for one, other in ((first, second), (second, first)):
-                kept = suspect[one]
-                yield one[kept], other[kept]
-        lag += 1
-
-
-@dataclass(frozen=True, eq=False)
-class _Judge:
-    """What is needed to say of a pair of answers whether the first is wrong."""
-
-    context: FlagContext
-    groups: Groups
-
-    @property
-    def answers(self) -> Answers:
-        return self.context.crowd.latest
-
-    @cached_property
-    def n_answers(self) -> NDArray[np.int64]:
-        """Answers to every item."""
-        return np.bincount(self.answers.item, minlength=self.context.crowd.n_items)
-
-    @cached_property
-    def known(self) -> NDArray[np.bool_]:
-        """Whether an item has gold at every token."""
-        return np.asarray(count_in_rows(~self.context.truth.known, self.context.crowd.offsets) == 0)
-
-    @cached_property
-    def suspect(self) -> NDArray[np.bool_]:
-        """Whether an answer may be wrong for some pair, bool [n_answers]."""
-        # Answers to texts that mark nothing are none: two who mark nothing are but lazy
-        groups, item = self.groups, self.answers.item
-        size = groups.size[groups.of]
-        most = self._most_of_others(groups.of, item, np.full(len(item), -2))
-        found = most > size - 2
-        if self.known.any():
-            gold = sequence_keys(self.context.truth.gold[0], self.context.crowd.offsets)
-            found = np.where(self.known[item], groups.key[groups.of] != gold[item], found)
-        return np.asarray(found & self._marks())
-
-    def rows(self, one: NDArray[np.int64], other: NDArray[np.int64]) -> WrongRows:
-        """Keep the pairs whose first answer is wrong."""
-        answers, groups = self.answers, self.groups
-        item, mine, theirs = answers.item[one], groups.of[one], groups.of[other]
-        rest = groups.size[mine] - 1 - (mine == theirs)
-        wrong = self.known[item]
-        wrong[~wrong] = (
-            self._most_of_others(mine[~wrong], item[~wrong], theirs[~wrong]) > rest[~wrong]
-        )
-        one, other, item = one[wrong], other[wrong], item[wrong]
-        return WrongRows(
-            answers.worker[one],
-            answers.worker[other],
-            (mine == theirs)[wrong],
-            rest[wrong].astype(np.int32),
-            (self.n_answers[item] - 2).astype(np.int32),
-            self._later(one, other),
-        )
-
-    def _most_of_others(
-        self, mine: NDArray[np.int64], item: NDArray[np.int32], theirs: NDArray[np.int64]
-    ) -> NDArray[np.int64]:
-        """Return the size of the largest other group, one answer of `theirs` left out."""
-        most = np.full(len(mine), -1, np.int64)
-        for rank in range(3):
-            group = self.groups.best[item, rank]
-            size = np.where(group >= 0, self.groups.size[group], 0) - (group == theirs)
-            most = np.maximum(most, np.where(group == mine, -1, size))
-        return most
-
-    def _later(self, one: NDArray[np.int64], other: NDArray[np.int64]) -> NDArray[np.int8]:
-        if self.answers.submitted is None:
-            return np.zeros(len(one), np.int8)
-        mine, theirs = self.answers.submitted[one], self.answers.submitted[other]
-        return np.where((mine >= 0) & (theirs >= 0), np.sign(mine - theirs), 0).astype(np.int8)
-
-    def _marks(self) -> NDArray[np.bool_]:
-        answers, codec = self.answers, self.context.crowd.tagset
-        if codec.rules.is_plain:
-            return np.ones(len(answers), np.bool_)
-        inside = (answers.codes >= 0) & (answers.codes != codec.outside)
-        return count_in_rows(inside, answers.offset) > 0
-
-
-# --------------------------------------------------------------------------------------------------
-# Which pairs of workers share more of them than is to be expected, and who copied whom.
+# Which pairs of workers are looked at: they share answers that more of the others do not give.
 
 
 LEAST_EQUAL = 5
 """Fewer equal wrong answers are not flagged."""
+LEAST_WORKERS = 10
+"""Of fewer workers a copy weighs too much in how far pairs lie apart."""
 LEAST_SHARE = 0.25
-"""Nor is a smaller share of what one or the other, or both, answered wrongly."""
-WEIGHT = 1.0
-"""Answers that the crowd's mean chance counts for, beside the remaining answers to an item."""
-DENSE = 2000
-"""Of so many workers every pair has a cell; of more the pairs are sorted."""
-SURE = 0.01
-"""Chance of being wrong about who copied whom."""
+"""Nor is a smaller share of the wrong answers of the one who has fewer."""
 
 
-def copies(context: FlagContext) -> list[QualityFlag]:
-    """Find the workers who share wrong answers with another one, one flag each."""
-    groups = equal_answers(context.crowd)
-    pairs = _pairs(wrong_rows(context, groups), context.crowd.n_workers)
-    if pairs is None:
-        return []
-    corrected, passes = context.significant(pairs.p_value, _n_tests(context))
-    # Two who always say the same are alike without copying: that is another flag.
-    single = one_note(context, groups)
-    least = context.limits.copies * pairs.expected.max(axis=0)
-    marked = pairs.equal >= np.maximum(LEAST_EQUAL, least)
-    marked &= pairs.equal >= LEAST_SHARE * (pairs.wrong.sum(axis=0) - pairs.equal)
-    marked &= ~single[pairs.workers].all(axis=0)
-    found = np.flatnonzero(passes & marked)
-    strongest: dict[int, QualityFlag] = {}
-    for n in found[np.argsort(corrected[found], kind="stable")].tolist():
-        for side, words in _direction(context, pairs, n):
-            worker = int(pairs.workers[side, n])
-            if worker not in strongest:
-                strongest[worker] = _copy_flag(context, pairs, n, side, words, float(corrected[n]))
-    return list(strongest.values())
+def _suspects(context: FlagContext, groups: Groups) -> Ints:
+    """Return pairs of workers that share wrong answers, int64 [2, n_pairs]."""
+    answers, n_workers = context.crowd.latest, context.crowd.n_workers
+    wrong, order = _is_suspect(context, groups), np.argsort(answers.item, kind="stable")
+    item, begin = answers.item[order], np.arange(len(answers))
+    rows = [np.zeros((2, 0), np.int64)]
+    for lag in range(1, len(answers)):
+        begin = begin[begin + lag < len(item)]
+        begin = begin[item[begin] == item[begin + lag]]
+        if not len(begin):
+            break
+        one, other = order[begin], order[begin + lag]
+        kept = wrong[one] | wrong[other]
+        rows.append(np.stack([one[kept], other[kept]]))
+    both = np.concatenate(rows, axis=1)
+    who = answers.worker[both].astype(np.int64)
+    keys, pair = np.unique(who.min(axis=0) * n_workers + who.max(axis=0), return_inverse=True)
+    same = wrong[both[0]] & (groups.of[both[0]] == groups.of[both[1]])
+    equal = np.bincount(pair, same, len(keys))
+    flip = who[0] > who[1]
+    left, right = (np.bincount(pair, wrong[np.where(flip == n, *both)], len(keys)) for n in (0, 1))
+    expected = np.maximum(left, right) * same.sum() / max(1, wrong[both].sum() - same.sum())
+    # Workers of one school share mistakes without copying
+    distance = 2 * (np.sqrt(equal + 0.375) - np.sqrt(expected + 0.375))
+    p_value = pdtrc(np.maximum(equal - 1, 0), expected)
+    if len(np.unique(who)) >= LEAST_WORKERS:
+        p_value = beside_spread(p_value, distance, expected >= 1)
+    # Two who always say the same are alike without copying: that is another flag
+    workers = np.stack(np.divmod(keys, n_workers))
+    marked = equal >= np.maximum(LEAST_EQUAL, context.limits.copies * expected)
+    marked &= equal >= LEAST_SHARE * np.minimum(left, right)
+    marked &= ~one_note(context, groups)[workers].all(axis=0)
+    return workers[:, marked & context.significant(p_value, _n_tests(context))[1]]
 
 
-class _Pairs(NamedTuple):
-    """Pairs of workers, and their wrong answers in shared items."""
-
-    workers: NDArray[np.int64]  # [2, n_pairs]
-    equal: NDArray[np.float64]  # [n_pairs], equal wrong answers
-    wrong: NDArray[np.float64]  # [2, n_pairs], wrong answers of either
-    expected: NDArray[np.float64]  # [2, n_pairs], how many of them the other was to give too
-    later: NDArray[np.float64]  # [2, n_pairs]
-    p_value: NDArray[np.float64]  # [n_pairs], for the larger of the two expected numbers
+def _is_suspect(context: FlagContext, groups: Groups) -> Bools:
+    """Return which answers more workers contradict than give, a pair aside, bool [n_answers]."""
+    # Answers to texts that mark nothing are not: two who mark nothing are but lazy
+    crowd, truth, answers = context.crowd, context.truth, context.crowd.latest
+    n_answers = np.bincount(answers.item, minlength=crowd.n_items)[answers.item]
+    found = n_answers > 2 * groups.size[groups.of] - 2
+    known = count_in_rows(~truth.known, crowd.offsets) == 0
+    if known.any():
+        gold = sequence_keys(truth.gold[0], crowd.offsets)[answers.item]
+        found = np.where(known[answers.item], groups.key[groups.of] != gold, found)
+    if crowd.tagset.rules.is_plain:
+        return found
+    inside = (answers.codes >= 0) & (answers.codes != crowd.tagset.outside)
+    return np.asarray(found & (count_in_rows(inside, answers.offset) > 0))
 
 
 def _n_tests(context: FlagContext) -> int:
-    able = int((context.n_answers >= LEAST_EQUAL).sum())
-    return able * (able - 1) // 2
+    return comb(int((context.n_answers >= LEAST_EQUAL).sum()), 2)
 
 
 def one_note(context: FlagContext, groups: Groups) -> NDArray[np.bool_]:
@@ -270,94 +152,276 @@ def one_note(context: FlagContext, groups: Groups) -> NDArray[np.bool_]:
     return np.asarray(most >= context.limits.constant * context.n_answers)
 
 
-def _pairs(rows: WrongRows, n_workers: int) -> _Pairs | None:
-    if not rows.equal.any():
+# --------------------------------------------------------------------------------------------------
+# The odds of a copy: Dawid and Skene's model, where k and l err independently given the truth j,
+# against the same model in which k repeats what l says with probability rho,
+#
+#     P(c_k, c_l | j) = A^l(j, c_l) ((1 - rho) A^k(j, c_k) + rho [c_k = c_l]).
+#
+# Both are fitted to all answers, so that whatever independent workers of any confusion matrices can
+# do needs no copy. Single labels are the classes that they are; a span that anybody gave is right
+# or not, and given or not.
+
+
+LEAST_ANSWERS = 5
+"""Of fewer answers to an item without a known label it cannot be said who of them err together."""
+OTHER_UNITS = 1000
+"""Labels or spans beside those of the pair, from which the others' confusion matrices are known."""
+ROUNDS = 30
+"""Most rounds of EM."""
+POOLED = 2.0
+"""Answers that the mean confusion matrix counts for in everybody's."""
+SPLIT = 1.5
+"""Where the odds that others agree with two wrong answers are so much higher, items are hard."""
+SURE = 0.001
+"""Chance of being wrong about who copied whom, or that the others are not more divided."""
+SHOWN = 3
+"""Items that a question names."""
+
+
+class _Units(NamedTuple):
+    """Labels, or spans that anybody gave, and the answers to them."""
+
+    item: Ints  # [n_units]
+    known: Ints  # [n_units], the true class, -1 unknown
+    unit: Ints  # [n_answers]
+    worker: Ints  # [n_answers]
+    code: Ints  # [n_answers], the class given
+    n_classes: int
+
+
+def _units(context: FlagContext) -> _Units:
+    crowd, gold = context.crowd, context.truth.gold
+    answers, codec = crowd.latest, crowd.tagset
+    if codec.rules.is_plain:
+        given = np.flatnonzero(answers.codes >= 0)
+        known = gold[0] if len(gold) else np.full(crowd.n_tokens, -1)
+        return _Units(
+            np.repeat(np.arange(crowd.n_items), np.diff(crowd.offsets)), known.astype(np.int64),
+            crowd.token_of[given], crowd.worker_of[given].astype(np.int64),
+            answers.codes[given].astype(np.int64), len(codec.tags),
+        )  # fmt: skip
+    marks = _marks(answers.codes, answers.offset, crowd.offsets[answers.item], codec)
+    first = np.unique(marks.key, return_index=True)[1]
+    item = answers.item[marks.owner[first]].astype(np.int64)
+    spans = _Marks(np.arange(len(first)), marks.token[first], marks.key[first])
+    beside = _beside(crowd, marks, spans, item)
+    known = _known(crowd, codec, spans, item, list(gold))
+    return _Units(item, known, beside.mark, beside.worker, beside.same.astype(np.int64), 2)
+
+
+class _Fit(NamedTuple):
+    total: float  # log-likelihood
+    log_prob: Floats  # [n_units], its parts
+    right: Floats  # [n_units, n_classes], the posterior
+    others: Floats  # [n_units, n_classes], the log posterior without the pair, not normalised
+
+
+class _PairModel:
+    """Answers of a pair of workers and of others to the same units, and its two models."""
+
+    def __init__(self, units: _Units, pair: Ints, apart: Ints) -> None:
+        kept = ~np.isin(units.worker, apart)
+        n_answers = np.bincount(units.unit[kept], minlength=len(units.item))
+        able = (units.known >= 0) | (n_answers >= LEAST_ANSWERS)
+        code = np.full((2, len(able)), -1)
+        for own, worker in zip(code, pair, strict=True):
+            mine = units.worker == worker
+            own[units.unit[mine]] = units.code[mine]
+        both = able & (code >= 0).all(axis=0)
+        rest = np.flatnonzero(able & ~both)
+        chosen = np.sort(np.append(np.flatnonzero(both), rest[:: 1 + len(rest) // OTHER_UNITS]))
+        kept &= np.isin(units.unit, chosen)
+        people, self.worker = np.unique(units.worker[kept], return_inverse=True)
+        self.unit, self.label = np.searchsorted(chosen, units.unit[kept]), units.code[kept]
+        self.pair, self.code = np.searchsorted(people, pair), code[:, chosen]
+        self.both, self.item = both[chosen], units.item[chosen]
+        self.width, self.n_workers = units.n_classes, len(people)
+        self.same = self.both & (self.code[0] == self.code[1])
+        self.is_other = ~np.isin(self.worker, self.pair)
+        known = units.known[chosen, None]
+        self.shut = np.where((known >= 0) & (known != np.arange(self.width)), -np.inf, 0.0)
+
+    def compare(self) -> tuple[_Fit, _Fit]:
+        """Return the best fits without and with a copy, from several starts."""
+        starts = [self.votes(np.ones(len(self.unit))), self.votes(self.is_other)]
+        copied = max((self.fit(start, 0.5) for start in starts), key=attrgetter("total"))
+        alone = [self.fit(start, 0.0) for start in (*starts, copied.right)]
+        return max(alone, key=attrgetter("total")), copied
+
+    def votes(self, weight: NDArray[Any]) -> Floats:
+        """Return the shares of the answers, float64 [n_units, n_classes]."""
+        cell, shut = self.unit * self.width + self.label, self.shut
+        counts = (np.bincount(cell, weight, shut.size) + 0.1).reshape(shut.shape) * np.exp(shut)
+        return np.asarray(counts / counts.sum(axis=1, keepdims=True))
+
+    def fit(self, right: Floats, rho: float, rounds: int = ROUNDS) -> _Fit:
+        """Fit the model from a posterior, without a copy if rho is 0."""
+        last, copied = -np.inf, rho * self.same
+        for _ in range(rounds):
+            weight = 1 - copied[self.unit] * (self.worker == self.pair[0])
+            table = self.tables(right, weight)
+            log_table = np.log(table)[:, self.worker, self.label]
+            share = np.log((right.sum(axis=0) + 0.5) / (len(right) + 0.5 * self.width))
+            others, ours = (
+                np.stack([np.bincount(self.unit, part * row, len(right)) for row in log_table], 1)
+                for part in (self.is_other, ~self.is_other)
+            )
+            others = others + share + self.shut
+            total = others + ours
+            if rho:
+                rho = (copied.sum() + 0.5) / (self.both.sum() + 1)
+                own = table[:, self.pair[0], self.code[0]].T
+                mixed = (1 - rho) * own + rho * self.same[:, None]
+                total += np.where(self.both[:, None], np.log(mixed / own), 0)
+            log_prob = logsumexp(total, axis=1)
+            right = np.exp(total - log_prob[:, None])
+            if rho:
+                copied = self.same * (right * rho / mixed).sum(axis=1)
+            if log_prob.sum() - last < 1e-3:
+                break
+            last = log_prob.sum()
+        return _Fit(float(log_prob.sum()), log_prob, right, np.asarray(others))
+
+    def tables(self, right: Floats, weight: Floats) -> Floats:
+        """Return confusion matrices, float64 [n_classes (true), n_workers, n_classes]."""
+        cell, n = self.worker * self.width + self.label, self.n_workers * self.width
+        counts = np.stack([np.bincount(cell, weight * row[self.unit], n) for row in right.T])
+        counts = counts.reshape(self.width, self.n_workers, self.width)
+        pool = counts.sum(axis=1) + 0.5
+        counts += POOLED * (pool / pool.sum(axis=1, keepdims=True))[:, None]
+        return np.asarray(counts / counts.sum(axis=2, keepdims=True))
+
+
+class _Pair(NamedTuple):
+    """Two workers, and what they did to what both answered."""
+
+    workers: Ints  # [2]
+    n_items: int  # that both answered
+    items: Ints  # [n_equal], where both give the same wrong answer
+    n_known: int  # of these, by known labels
+    wrong: Ints  # [2], answers of either
+    expected: float  # equal wrong answers, were the two independent
+    log_odds: float  # of a copy
+    is_hard: bool  # the others are divided where these two agree against them
+
+    @property
+    def stands(self) -> bool:
+        """Whether enough mistakes are shared, and not for the items' being hard."""
+        share = (len(self.items) - self.expected) / max(self.wrong.min() - self.expected, 1.0)
+        return len(self.items) >= LEAST_EQUAL and share >= LEAST_SHARE and not self.is_hard
+
+
+def _weigh(units: _Units, group: Ints, workers: Ints, apart: Ints) -> _Pair | None:
+    """Weigh whether one of two workers copies the other; the workers of `apart` are left out."""
+    model = _PairModel(units, workers, apart)
+    if not model.both.any():
         return None
-    mean = float(rows.equal.mean())
-    chance = (rows.shared + WEIGHT * mean) / (rows.n_rest + WEIGHT)
-    forth = rows.one < rows.other
-    keys, pair = _number(
-        np.where(forth, rows.one, rows.other), np.where(forth, rows.other, rows.one)
-    )
-
-    def sums(which: NDArray[np.bool_], weight: NDArray[Any]) -> NDArray[np.float64]:
-        return np.bincount(pair[which], weight[which], keys.shape[1]).astype(np.float64)
-
-    # Equal wrong answers are found from either side.
-    equal, every = sums(forth, rows.equal), np.ones(len(pair))
-    repeated = np.bincount(rows.other, rows.equal, n_workers)
-    expected = np.bincount(rows.other, chance, n_workers)
-    rates = []
-    for which, who in ((forth, keys[1]), (~forth, keys[0])):
-        own = sums(which, chance)
-        # How often the other repeats wrong answers of third workers, beside what is expected.
-        habit = (repeated[who] - equal + 1) / (np.maximum(expected[who] - own, 0) + 1)
-        rates.append(own * habit)
-    later = rows.equal & (rows.later > 0)
-    return _Pairs(
-        keys, equal,
-        wrong=np.stack([sums(forth, every), sums(~forth, every)]),
-        expected=np.stack(rates),
-        later=np.stack([sums(forth, later), sums(~forth, later)]),
-        p_value=_p_value(equal, np.maximum(*rates)),
+    alone, copied = model.compare()
+    # Labels of one document are not independent: a design effect (Kish 1965)
+    gain = copied.log_prob - alone.log_prob
+    rest = gain - gain.mean()
+    by_group = np.bincount(np.unique(group[model.item], return_inverse=True)[1], rest)
+    effect = max(1.0, float((by_group**2).sum() / max((rest**2).sum(), 1e-9)))
+    true = copied.others.argmax(axis=1)
+    judged = model.both & (true == copied.right.argmax(axis=1))  # else it hangs on the pair
+    wrong = judged & (model.code != true)
+    equal = wrong[0] & model.same
+    counts = np.zeros((2, model.width, model.width))
+    for table, code in zip(counts, model.code, strict=True):
+        np.add.at(table, (true[judged], code[judged]), 1)
+    both = counts.prod(axis=0) * (1 - np.eye(model.width))
+    return _Pair(
+        workers, len(np.unique(model.item[judged])), model.item[equal],
+        int(np.isneginf(model.shut[equal]).any(axis=1).sum()), wrong.sum(axis=1),
+        float((both.sum(axis=1) / np.maximum(counts[0].sum(axis=1), 1)).sum()),
+        float(gain.sum()) / effect, _is_hard(model, true, equal),
     )  # fmt: skip
 
 
-def _number(
-    left: NDArray[np.int32], right: NDArray[np.int32]
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Number the pairs of workers: the workers of every pair, [2, n], and the pair of every row."""
-    width = int(right.max()) + 1
-    key = left * np.int64(width) + right
-    if width > DENSE:
-        keys, pair = np.unique(key, return_inverse=True)
-        return np.stack(np.divmod(keys, width)), pair
-    seen = np.zeros(width**2, np.bool_)
-    seen[key] = True
-    keys = np.flatnonzero(seen)
-    place = np.zeros(width**2, np.int64)
-    place[keys] = np.arange(len(keys))
-    return np.stack(np.divmod(keys, width)), place[key]
+def _is_hard(model: _PairModel, true: Ints, equal: Bools) -> bool:
+    """Say whether others give a pair's wrong answers more often there than they usually do."""
+    table = model.tables(np.eye(model.width)[true], np.ones(len(model.unit)))
+    where = np.flatnonzero(model.is_other & equal[model.unit])
+    theirs = model.code[0, unit := model.unit[where]]
+    usual = table[true[unit], model.worker[where], theirs].sum()
+    n, total = (model.label[where] == theirs).sum(), len(where)
+    return bool(n * (total - usual) > SPLIT * usual * (total - n) and pdtrc(n - 1, usual) < SURE)
 
 
-def _p_value(equal: NDArray[np.float64], expected: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Compare with a Poisson number, and with how far pairs of this crowd lie apart."""
-    # Workers of one school share mistakes without copying
-    from scipy.special import pdtrc
+def copies(context: FlagContext) -> list[QualityFlag]:
+    """Find the workers who share wrong answers with another one, one flag each."""
+    pairs = _suspects(context, equal_answers(context.crowd))
+    if not pairs.size:
+        return []
+    strongest: dict[int, QualityFlag] = {}
+    units, group, copied = _units(context), group_of(context.crowd), np.zeros(0, np.int64)
 
-    p_value = np.where(equal > 0, pdtrc(np.maximum(equal - 1, 0), expected), 1.0)
-    distance = 2 * (np.sqrt(equal + 0.375) - np.sqrt(expected + 0.375))
-    return beside_spread(p_value, distance, expected >= 1)
+    def weigh(workers: Ints) -> _Pair | None:
+        # Whoever looks like a copy of these two would confirm what they say
+        linked = pairs[:, np.isin(pairs, workers).any(axis=0)]
+        return _weigh(units, group, workers, np.setdiff1d(np.append(linked, copied), workers))
+
+    first = [pair for workers in pairs.T if (pair := weigh(workers)) is not None]
+    for one in sorted(first, key=lambda pair: -pair.log_odds):
+        # What a copy says counts once when the next pair is weighed
+        pair = weigh(one.workers) if len(copied) else one
+        if pair is None or not pair.stands:
+            continue
+        chance = max(np.exp(-max(pair.log_odds, 0.0)), pdtrc(len(pair.items) - 1, pair.expected))
+        corrected, passes = context.significant(chance, _n_tests(context))
+        if passes:
+            copied = np.append(copied, pair.workers[1])
+            for side, words in _direction(context, pair):
+                flag = _copy_flag(context, pair, side, words, float(corrected))
+                strongest.setdefault(int(pair.workers[side]), flag)
+    return list(strongest.values())
 
 
-def _direction(context: FlagContext, pairs: _Pairs, n: int) -> list[tuple[int, str]]:
+def _direction(context: FlagContext, pair: _Pair) -> list[tuple[int, str]]:
     """Return who copied whom: the side of the pair, and words; both sides if times do not tell."""
-    counts = pairs.later[:, n]
-    tail = at_least(counts, counts.sum(), 0.5)
-    for side in (0, 1):
-        if counts.sum() and tail[side] < SURE:
-            share, other = percent(counts[side] / counts.sum()), pairs.workers[1 - side, n]
-            return [(side, f", {share} of them after {context.name(other)}")]
-    words = "; who copied whom is not known"
-    return [(0, words), (1, words)]
+    answers = context.crowd.latest
+    if answers.submitted is not None:
+        moment = np.full((2, context.crowd.n_items), -1)
+        for own, worker in zip(moment, pair.workers, strict=True):
+            mine = answers.worker == worker
+            own[answers.item[mine]] = answers.submitted[mine]
+        times = moment[:, np.unique(pair.items)]
+        gap = (times >= 0).all(axis=0) * (times[0] - times[1])
+        counts = np.array([(gap > 0).sum(), (gap < 0).sum()])
+        for side in np.flatnonzero(at_least(counts, counts.sum(), 0.5) < SURE).tolist():
+            share = percent(counts[side] / counts.sum())
+            name, other = map(context.name, pair.workers[[side, 1 - side]].tolist())
+            return [(side, f" {name} answered after {other} in {share} of them.")]
+    return [(0, ""), (1, "")]
 
 
 def _copy_flag(
-    context: FlagContext, pairs: _Pairs, n: int, side: int, words: str, p_value: float
+    context: FlagContext, pair: _Pair, side: int, words: str, p_value: float
 ) -> QualityFlag:
-    worker, other = (context.name(pairs.workers[at, n]) for at in (side, 1 - side))
-    equal, wrong = int(pairs.equal[n]), int(pairs.wrong[side, n])
-    expected = float(pairs.expected[side, n])
-    what = "" if context.crowd.tagset.rules.is_plain else " that mark something"
+    worker, other = map(context.name, pair.workers[[side, 1 - side]].tolist())
+    equal, wrong = len(pair.items), int(pair.wrong[side])
+    same = "gave the same wrong label"
+    if not context.crowd.tagset.rules.is_plain:
+        same = "left out the same span, or gave the same wrong one,"
+    right = "" if pair.n_known == equal else " Or are these two right, and the others wrong?"
     return QualityFlag(
         worker,
         "copies",
         equal / max(1, wrong),
         p_value,
-        f"{equal} of the {wrong} wrong answers of {worker}{what} to shared items are "
-        f"those of {other}, where {expected:.1f} were to be expected{words}",
-        {"other": other, "equal": equal, "wrong": wrong, "expected": expected},
+        f"Did {worker} and {other} work together? On {pair.n_items} shared items they {same} "
+        f"{equal} times; independent workers with as many mistakes would do so about "
+        f"{pair.expected:.0f} times.{words} Compare {_some_items(context, pair.items)}.{right}",
+        {"other": other, "equal": equal, "wrong": wrong, "expected": pair.expected},
     )
+
+
+def _some_items(context: FlagContext, items: Ints) -> str:
+    """Name the first of some items."""
+    first = np.unique(items)[:SHOWN]
+    names = [str(context.crowd.item_ids[n].as_py()) for n in first.tolist()]
+    return f"item{'s' if len(names) > 1 else ''} {', '.join(names)}"
 
 
 # --------------------------------------------------------------------------------------------------
@@ -370,21 +434,16 @@ def _copy_flag(
 #     P(says a) = P(r) alpha_w + (1 - P(r)) beta,
 #
 # alpha_w how often they agree where the model is right, beta how often people fall for the same
-# mistake: those who answered the item too, shrunken towards all of them, and more for who is often
-# wrong. Judged are the places where known labels, or more of the others than not, contradict the
-# model; their number that a worker shares is compared with a beta-binomial number.
+# mistake: those who answered the item too, more for who is often wrong. Judged are the places where
+# known labels, or more of the others than not, contradict the model, by a beta-binomial number.
 
 
 PASTING = "copies a model"
 """Name of the flag."""
-LEAST_SHARED = 5
-"""Fewer mistakes in common are not flagged."""
 LEAST_PASTED = 0.2
 """Nor is who, to judge by them, copied a smaller share of the answers."""
 SPREAD = 0.03
 """People who copy nothing fall for a model's mistakes unequally: correlation within a person."""
-ROUNDS = 30
-"""Of the EM that says where the model is right."""
 ITEM = 2.0
 """Answers that all people's share counts for, beside those to the item."""
 RIGHT, FALLS, OWN = (8.0, 2.0), (1.0, 9.0), 5.0
@@ -399,6 +458,7 @@ class Shares(NamedTuple):
     expected: Floats  # float64, how many of them are to be expected of who does not copy
     known: Ints  # int64, those of `judged` that known labels contradict
     p_value: Floats  # float64, of so many by chance; 1 where nothing was judged
+    items: list[Ints]  # where the shared mistakes are
 
     @property
     def pasted(self) -> Floats:
@@ -415,10 +475,10 @@ def pastes(context: FlagContext) -> list[QualityFlag]:
     # Who always says the same agrees with a model that often says it: that is another flag.
     single = one_note(context, equal_answers(context.crowd))
     every = list(probed(context.crowd, context.probes, context.truth.gold))
-    n_tests = sum(int((shares.judged >= LEAST_SHARED).sum()) for _, shares in every)
+    n_tests = sum(int((shares.judged >= LEAST_EQUAL).sum()) for _, shares in every)
     for model, shares in every:
         corrected, passes = context.significant(shares.p_value, n_tests)
-        marked = passes & (shares.shared >= LEAST_SHARED) & (shares.pasted >= LEAST_PASTED)
+        marked = passes & (shares.shared >= LEAST_EQUAL) & (shares.pasted >= LEAST_PASTED)
         marked &= ~single
         for n in np.flatnonzero(marked).tolist():
             flag = _flag(context, model, shares, n, float(corrected[n]))
@@ -439,8 +499,9 @@ def _flag(context: FlagContext, model: str, shares: Shares, n: int, p_value: flo
         PASTING,
         pasted,
         p_value,
-        f"gives {shared} of the {judged} {what} of {model} that {by} contradict, where "
-        f"{expected:.1f} were to be expected without copying: about {percent(pasted)} pasted",
+        f"Did {context.name(n)} use {model}? They gave {shared} of the {judged} {what} of {model} "
+        f"that {by} contradict; people who did not would give about {expected:.0f}. If so, about "
+        f"{percent(pasted)} is pasted. Compare {_some_items(context, shares.items[n])}.",
         {
             "other": model, "equal": shared, "wrong": judged, "expected": expected,
             "known": known, "pasted": pasted,
@@ -548,7 +609,10 @@ def _shares(
     beta = (n_same + ITEM * inferred.beta[pairs.worker]) / (n_rest + ITEM)
     # Who is often wrong where the model is right is often wrong where it is not.
     habit = np.maximum(1.0, (1 - inferred.alpha) / max(1 - inferred.mean, 1e-6))
-    beta = np.minimum(beta * habit[pairs.worker], 0.95)
+    beta = beta * habit[pairs.worker]
+    if codec.rules.is_plain:  # of two labels there is but one mistake
+        beta = np.maximum(beta, (1 - inferred.alpha[pairs.worker]) / max(len(codec.tags) - 1, 1))
+    beta = np.minimum(beta, 0.95)
     chance = inferred.right * inferred.alpha[pairs.worker] + (1 - inferred.right) * beta
 
     def count(weight: NDArray[np.generic]) -> Floats:
@@ -558,9 +622,11 @@ def _shares(
     judged, shared = count(np.ones(len(wrong))), count(same)
     expected, known_wrong = count(chance), count(known == 0)
     p_value = _p_of_shared(judged, shared, expected, count(chance * (1 - chance)))
+    both = wrong & pairs.same
     return Shares(
         judged.astype(np.int64), shared.astype(np.int64), expected,
         known_wrong.astype(np.int64), p_value,
+        [item[pairs.mark[both & (pairs.worker == worker)]] for worker in range(n)],
     )  # fmt: skip
 
 

@@ -189,35 +189,17 @@ def true_labels(context: FlagContext) -> NDArray[np.int64]:
     """Return the truth beside every label of `crowd.latest`, int64 [n_labels], -1 unknown."""
     crowd = context.crowd
     token, codes, width = crowd.token_of, crowd.latest.codes, len(crowd.tagset.tags)
-    label = token * width + codes
     given = codes >= 0
-    size = np.bincount(label[given], minlength=crowd.n_tokens * width)
-    table = size.reshape(-1, width)
-    best = np.full((crowd.n_tokens, 3), -1, np.int64)
-    top = np.argsort(-table, axis=1, kind="stable")[:, :3]
-    best[:, : top.shape[1]] = np.arange(crowd.n_tokens)[:, None] * width + top
-    chosen = others_choice(token, np.where(given, label, -2), size, best)
-    others = np.where(chosen >= 0, chosen % width, -1)
+    size = np.bincount((token * width + codes)[given], minlength=crowd.n_tokens * width)
+    votes = size.reshape(-1, width)[token]
+    votes[given, codes[given]] -= 1  # what is left out is one's own label
+    most = votes.max(axis=1, initial=0)
+    is_clear = (most > 0) & ((votes == most[:, None]).sum(axis=1) == 1)
+    others = np.where(is_clear, votes.argmax(axis=1), -1)
     if not context.truth.known.any():
         return others
     gold = context.truth.gold[0].astype(np.int64)[token]
     return np.where(gold >= 0, gold, others)
-
-
-def others_choice(
-    item: NDArray[np.int64], group: NDArray[np.int64], size: NDArray[np.int64],
-    best: NDArray[np.int64],
-) -> NDArray[np.int64]:  # fmt: skip
-    """Return which group most others are in, [n]; -1 on ties or if nobody is there."""
-    # What is left out is one answer of `group`, so that the choice does not depend on it
-    # item int64 [n]; group int64 [n]; size int64 [n_groups]; best int64 [n_items, 3]
-    rows = best[item]
-    sizes = np.where(rows >= 0, size[rows], 0) - (rows == group[:, None])
-    top = sizes.argmax(axis=1)
-    at = np.arange(len(rows))
-    most = sizes[at, top]
-    alone = (sizes == most[:, None]).sum(axis=1) == 1
-    return np.where(alone & (most > 0), rows[at, top], -1)
 
 
 def _entropy(counts: NDArray[np.int64]) -> NDArray[np.float64]:
@@ -306,14 +288,11 @@ def drift(context: FlagContext) -> list[QualityFlag]:
 
 
 class _History(NamedTuple):
-    """Answers by worker and, within, in their order; texts of one document are one answer.
-
-    Worker, share right, and the share less what the others had on the item.
-    """
+    """Answers by worker and, within, in their order; texts of one document are one answer."""
 
     worker: NDArray[np.int64]
-    share: NDArray[np.float64]
-    rest: NDArray[np.float64]
+    share: NDArray[np.float64]  # right
+    rest: NDArray[np.float64]  # the same, less what the others had on the item
 
 
 def _course(context: FlagContext) -> _History:

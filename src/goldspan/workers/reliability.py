@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from goldspan._arrays import count_in_rows, rows_of
+from goldspan._arrays import count_in_rows
 from goldspan.aggregation import Consensus
 from goldspan.crowd import Crowd, ReadOptions
 from goldspan.crowd.detection import rows_as_table
@@ -488,50 +488,6 @@ def _n_labels(crowd: Crowd, measure: str) -> int:
     return max(2, n)
 
 
-def base_rates(crowd: Crowd) -> NDArray[np.float64]:
-    r"""Return the share of every label among what a worker gave, float64 [n_workers, n_labels].
-
-    Labels stand in the order of `crowd.tagset.tags`; NaN for workers without labels.
-
-    >>> import goldspan
-    >>> crowd = goldspan.read_crowd(b"task,worker,label\n1,ann,x\n1,bob,y\n2,ann,y\n2,bob,y\n")
-    >>> base_rates(crowd).tolist()
-    [[0.5, 0.5], [0.0, 1.0]]
-    """
-    codes, width = crowd.latest.codes, len(crowd.tagset.tags)
-    cell = crowd.worker_of.astype(np.int64) * width + codes
-    if (codes < 0).any():
-        cell = cell[codes >= 0]
-    counts = np.bincount(cell, minlength=crowd.n_workers * width).reshape(-1, width)
-    total = counts.sum(axis=1, keepdims=True)
-    return np.asarray(counts / np.where(total > 0, total, np.nan))
-
-
-class Confusion(NamedTuple):
-    """What a worker made of every true label."""
-
-    tags: tuple[str, ...]  # The labels, in the order of both axes
-    counts: NDArray[np.int64]  # [n_tags, n_tags]: truth, label given
-
-
-def confusion(crowd: Crowd, worker: str, gold: Any = None) -> Confusion:
-    r"""Count what a worker made of every true label, by gold.
-
-    >>> import goldspan
-    >>> crowd = goldspan.read_crowd(b"task,worker,label\n1,ann,x\n2,ann,x\n")
-    >>> confusion(crowd, "ann", {"1": "x", "2": "y"}).counts.tolist()
-    [[1, 0], [1, 0]]
-    """
-    truth: Truth = find_truth(crowd, gold, None)
-    found, own = truth.crowd, crowd.by_worker[crowd.worker_index(worker)]
-    answers, width = found.latest.take(own), len(found.tagset.tags)
-    true = truth.gold[0][rows_of(found.offsets, answers.item)[1]]
-    both = (true >= 0) & (answers.codes >= 0)
-    cell = true[both].astype(np.int64) * width + answers.codes[both]
-    counts = np.bincount(cell, minlength=width**2).astype(np.int64).reshape(width, width)
-    return Confusion(tuple(found.tagset.tags), counts)
-
-
 # --------------------------------------------------------------------------------------------------
 # A quality flag, its thresholds, and the context in which flags are looked for.
 
@@ -563,8 +519,9 @@ class QualityFlag:
         return {**facts, "evidence": self.evidence, **self.numbers}
 
     def __str__(self) -> str:
-        """Return kind and evidence."""
-        return f"{self.kind}: {self.evidence}"
+        """Return kind and evidence; a question stands alone."""
+        is_question = self.evidence.startswith("Did ")
+        return self.evidence if is_question else f"{self.kind}: {self.evidence}"
 
 
 @dataclass(frozen=True, kw_only=True)

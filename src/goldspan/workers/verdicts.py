@@ -245,9 +245,7 @@ def _why(
     if kind == KEEP:
         return f"{what} with probability {_probability(p)}"
     if kind == LOOK:
-        return (
-            f"{what} with probability {_probability(p)}, but {flags[0].kind}: {flags[0].evidence}"
-        )
+        return f"{what} with probability {_probability(p)}; to look at: {flags[0]}"
     start = f"{what} with probability {p:.2f}" if total else "nothing judged yet"
     unit = QUESTIONS[measure] if more != 1 else QUESTIONS[measure].removesuffix("s")
     amount = "more than 1,000" if more is None else f"about {more}"
