@@ -24,31 +24,28 @@ from dataclasses import replace
 from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from goldspan._arrays import count_in_rows
-from goldspan.aggregation.auto_candidates import MODELS, Case, Learned, Steps, fit_chosen
-from goldspan.aggregation.auto_judging import choose
 from goldspan.aggregation.auto_labels import combine_labels
+from goldspan.aggregation.auto_spans import MOST_CUTS, AutoSpans, Case, Keys, Steps, combine_spans
 from goldspan.aggregation.base import Aggregator, FitContext, has_words, legal_known
 from goldspan.aggregation.bsc.family import check_encoder_params
-from goldspan.aggregation.bsc.posterior import consensus_of
+from goldspan.aggregation.bsc.posterior import consensus_of, spans_at
 from goldspan.aggregation.bsc.text import Folds, Settings, TextModel
-from goldspan.aggregation.calibration import with_confidences_of
 from goldspan.aggregation.consensus import Consensus, unanswered
 from goldspan.aggregation.documents import DOCUMENTS
 from goldspan.aggregation.families import check_families, families_for
 from goldspan.aggregation.judge import Choice
 from goldspan.aggregation.machines import (
-    beside,
     check_models,
     describe,
-    evidence,
     ids_of,
     models_of,
     split,
 )
-from goldspan.aggregation.mixture import Mixture, posterior_of_probs
+from goldspan.aggregation.mixture import posterior_of_probs
 from goldspan.crowd import Crowd
 from goldspan.errors import InputError
 from goldspan.params import MOST, Number, OneOf, Rounds, Seed, Whole, result
@@ -210,52 +207,32 @@ class Auto(Aggregator):
         """Aggregate tagged tokens."""
         if context.known is not None:
             context = replace(context, known=legal_known(context.known, crowd)[0])
-        models = [name for name in MODELS if self.text == "auto" or "+words" not in name]
+        given = models_of(crowd, self.models)
+        case, said = self._case(crowd, context, given), (TOO_FEW,) if given else ()
+        if choice is not None and choice.models != ids_of(case.others):
+            choice = None
+        progress = Steps(context, len(case.priors) * self.rounds + 1 + (0 if choice else MOST_CUTS))
+        made = combine_spans(case, self.share, self.random_state or 0, progress, choice)
+        if case.others is not None:
+            said = (describe(case.others, made.choice.models_power),)
+        return replace(
+            _consensus(crowd, context, made), memory=made.choice, families=case.families, notes=said
+        )
+
+    def _case(self, crowd: Crowd, context: FitContext, models: Sequence[str]) -> Case:
+        """Prepare the answers of people, and those of models."""
+        people, others = split(crowd, models)
         looks_for_missed = "none" not in (self.documents, self.text)
-        people, others = split(crowd, models_of(crowd, self.models))
         families = families_for(self.families, people, context.known)
         folds = self._folds(people)
-        case = Case(people, context, families, folds, models, looks_for_missed, others)
-        learned: Learned | None = None
-        if choice is not None and case.suits(choice):
-            progress = Steps(context, 1 + self.rounds)
-            progress.tell(max(one.score for one in choice.chosen))
-        else:
-            progress = Steps(context, 2 * (1 + self.rounds))
-            seed = self.random_state or 0
-            choice, learned = choose(case, self.share, self.rounds, seed, progress)
-            choice = replace(choice, n_answers=len(crowd.latest))
-        parts = fit_chosen(case, choice, learned, self.rounds, progress)
-        chosen = choice.chosen
-        shares = np.array([one.weight for one in chosen])
-        sure = Mixture([parts[one.name] for one in chosen], shares, crowd.tagset)
-        said: tuple[str, ...] = ()
-        if others is None and models_of(crowd, self.models):
-            said = (TOO_FEW,)
-        if others is not None:
-            told = choice.models_power * evidence(others, sure.marginals(np.inf).probs)
-            parts = {name: beside(part, others, told) for name, part in parts.items()}
-            sure = Mixture([parts[one.name] for one in chosen], shares, crowd.tagset)
-            said = (describe(others, choice.models_power),)
-        missed = case.missed(sure)
-        sure = missed.beside(sure) if missed else sure
-        result = consensus_of(crowd, sure, decode="mbr", method=self.name, known=context.known)
-        if any(one.temperature != 1 for one in chosen):
-            cooled = [parts[one.name].cooled(one.temperature) for one in chosen]
-            cool = Mixture(cooled, shares, crowd.tagset)
-            result = with_confidences_of(result, missed.beside(cool) if missed else cool)
-        return replace(
-            result,
-            trace=tuple(progress.scores[1:]),
-            memory=choice,
-            notes=(*said, *((missed.note,) if missed else ())),
-            families=families,
-        )
+        return Case(people, context, families, folds, looks_for_missed, self.rounds, others)
 
     def _folds(self, crowd: Crowd) -> TextModel | None:
         """Return the features of the words, None where there are none to learn from."""
         active = np.diff(crowd.by_item.bounds) > 0
         if self.text == "none" or not has_words(crowd) or active.sum() < 2:
+            return None
+        if pc.count_distinct(crowd.tokens.flatten()).as_py() < 2:  # words that say nothing
             return None
         templates = read_templates(self.templates)
         settings = Settings(
@@ -270,7 +247,24 @@ class Auto(Aggregator):
 
 
 # --------------------------------------------------------------------------------------------------
-# What is to be said of the result.
+# The result of spans, and what is to be said of it.
+
+
+def _consensus(crowd: Crowd, context: FitContext, made: AutoSpans) -> Consensus:
+    """Write the chosen spans, with their own confidences; all else is that of the mixture."""
+    item, begin, stop, kind = made.spans.rows[made.chosen].T
+    base = crowd.offsets[item]
+    chosen = spans_at(item, base + begin, base + stop, kind)
+    result = consensus_of(
+        crowd, made.posterior, decode="mbr", method=Auto.name, known=context.known, chosen=chosen
+    )
+    there, own = result.span_array, result.crowd.offsets[result.span_array.item]
+    keys = Keys(crowd).of(there.item, there.start - own, there.end - own, there.type)
+    at = np.minimum(np.searchsorted(made.spans.keys, keys), max(0, len(made.spans.keys) - 1))
+    is_ours = made.spans.keys[at] == keys if len(made.spans.keys) else np.zeros(len(keys), np.bool_)
+    confidence = result.span_confidence.copy()
+    confidence[is_ours] = made.confidence[at[is_ours]]
+    return replace(result, span_confidence=confidence)
 
 
 def _known(context: FitContext) -> list[str]:

@@ -29,8 +29,6 @@ from goldspan.crowd import Crowd
 from goldspan.crowd.model import Answers
 
 Floats = NDArray[np.float64]
-Settings = tuple[float, float]
-"""Power of the text and dependence of the workers."""
 POPULATION = 10.0
 """Labels of a worker, after one label before, beside which the population counts half."""
 TEMPERATURES = (1.0, 0.7, 1.4, 2.0, 2.8, 4.0, 5.6)
@@ -72,8 +70,7 @@ class Choice:
     candidates: tuple[Candidate, ...]  # All that were tried, the largest weight first
     n_answers: int  # Of the crowd by which they were judged
     reasons: tuple[str, ...] = ()  # What is to be said of the choice whenever it is used
-    beside_text: Mapping[str, tuple[Settings, Settings]] = field(default_factory=dict)
-    teacher: str = ""  # The one of them whose labels the CRF learns from; "" without text
+    confirmation: tuple[float, ...] = ()  # How right spans are told from wrong ones, in numbers
     is_bold: bool = True  # Whether doubtful families of workers were believed (single labels)
     models_power: float = 0.0  # Power of what models among the workers say, beside people and text
     models: tuple[str, ...] = ()  # Their ids; empty where nobody is one, or everybody teaches
@@ -100,19 +97,15 @@ class Choice:
     def of(cls, plain: Mapping[str, Any]) -> Self:
         """Make it of plain values, among which there may be others.
 
-        >>> beside = {"bsc-cm": ((1.4, 0.3), (0.9, 0.2))}
-        >>> choice = Choice((Candidate("ds", -0.1, 1.0, 1.0),), 100, beside_text=beside)
+        >>> choice = Choice((Candidate("ds", -0.1, 1.0, 1.0),), 100, confirmation=(0.5, 1.0))
         >>> Choice.of(choice.to_dict() | {"seen": 7}) == choice
         True
         """
-        beside = {
-            name: tuple((power, dependence) for power, dependence in both)
-            for name, both in plain["beside_text"].items()
-        }
         own = {one.name: plain[one.name] for one in fields(cls) if one.name in plain}
-        own |= {name: tuple(own.get(name, ())) for name in ("reasons", "models")}
+        lists = ("reasons", "confirmation", "models")
+        own |= {name: tuple(own.get(name, ())) for name in lists}
         own["candidates"] = tuple(Candidate(**one) for one in plain["candidates"])
-        return cls(**{**own, "beside_text": beside})
+        return cls(**own)
 
 
 def choice_words(

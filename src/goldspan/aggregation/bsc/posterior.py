@@ -298,13 +298,13 @@ def consensus_of(
     decode: str,  # "viterbi", the likeliest path, or "mbr", the spans with the largest expected F1
     method: str,
     known: NDArray[np.int16] | None = None,  # [n_tokens]
+    chosen: SpanArray | None = None,  # The spans to write, if they are known already
 ) -> Consensus:
     """Make a result of a posterior."""
     codec, offsets = crowd.tagset, crowd.offsets
     last: Marginals = posterior.marginals()
     path, probs, entropy = last.codes, last.probs, last.entropy.astype(np.float32)
-    chosen = None
-    if decode == "mbr" and not codec.rules.is_plain:
+    if chosen is None and decode == "mbr" and not codec.rules.is_plain:
         chosen = _chosen(last, offsets)
     del last  # most candidates of spans are not needed any more
     codes = path

@@ -1,0 +1,650 @@
+"""The method for spans that nobody has to think about: many methods, and who confirms their spans.
+
+Votes, Dawid-Skene, MACE and BSC with every worker model are fitted, BSC with the methods' own prior
+and with that of the vote shares, alone, beside the counts of words and beside cross-fitted CRFs.
+Every span z that any of them writes or any annotator gave is right or wrong:
+
+    P(right) = sigmoid(logit(mean confidence of all methods) + w x(z)),
+
+x(z) who gave the span and which methods wrote it with which confidence. The weights w are learned
+from hidden answers: of many items one answer is hidden, all is fitted to the rest, and the hidden
+annotator gives exactly the span with probability
+
+    P(right) r(s) + (1 - P(right)) e(s),
+
+r and e the rates at which right and wrong spans are given, which depend on the share s of the
+others who gave it. Hidden answers of annotators who agree with the methods count more. w is
+shrunk to zero, so that where little can be hidden the mean of all methods decides. The labels are
+the spans of the largest expected F1 (docs/math.md, section 13).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import minimize, nnls
+from scipy.special import expit, logit
+
+from goldspan.aggregation import get_aggregator
+from goldspan.aggregation.base import FitContext
+from goldspan.aggregation.bsc.engine import EngineInputs
+from goldspan.aggregation.bsc.evidence import Sums
+from goldspan.aggregation.bsc.posterior import Marginals, Posterior, best_spans
+from goldspan.aggregation.bsc.text import STILL, TextModel, TextScores, beside_text
+from goldspan.aggregation.dawid_skene import Variational
+from goldspan.aggregation.documents import find_missed
+from goldspan.aggregation.families import Families
+from goldspan.aggregation.judge import LEAST_WEIGHT, Candidate, Choice, Judge, hold_out
+from goldspan.aggregation.machines import beside, evidence, ids_of, judged_power
+from goldspan.aggregation.mixture import Mixture, posterior_of_labels
+from goldspan.aggregation.votes import TokenVote
+from goldspan.crowd import Crowd
+from goldspan.crowd.model import Answers
+from goldspan.protocols import Runner
+from goldspan.spans import Tagged, find_spans
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+VOTES = {"votes, ties outside": "outside", "votes, ties inside": "inside"}
+PLAIN = ("mace", "ds", "bsc-mace", "bsc-cm", "bsc-seq")
+WORDS = ("bsc-cm+words", "bsc-seq+words")
+BESIDE_TEXT = ("bsc-mace", "bsc-cm", "bsc-seq")
+"""Whose worker models stand beside the CRF."""
+BEGIN_BY_VOTES = frozenset({"bsc-cm", "bsc-seq", *WORDS})
+BY_VOTES = ", prior=votes"
+"""Behind the name of a method whose workers begin with the habits that the vote shares show."""
+POWER, DEPENDENCE = 1.0, 0.1
+"""Of the text and of the workers, beside the CRF: how much it is believed hidden answers decide."""
+ENOUGH = 1_500
+"""Hidden spans that tell enough."""
+MOST_CUTS = 5
+"""How often answers are hidden at most."""
+
+# --------------------------------------------------------------------------------------------------
+# The candidates.
+
+
+@dataclass(frozen=True, eq=False)
+class Case:
+    """A crowd, what is known of it, and the methods that suit it."""
+
+    crowd: Crowd
+    context: FitContext  # Known truth, legal, and where to work
+    families: Families | None  # Workers who err together; None: everybody errs alone
+    folds: TextModel | None  # Features of the words; None without text
+    looks_for_missed: bool  # Whether spans are looked for that all workers of an item missed
+    rounds: int  # How often workers and CRFs are updated in turn, at most
+    others: Crowd | None = None  # Answers of models, which teach nobody (`machines`)
+
+    @property
+    def priors(self) -> list[str]:
+        """What stands behind the names: vote shares say nothing where items have one answer."""
+        has_several = (np.diff(self.crowd.by_item.bounds) > 1).any()
+        is_slow = self.folds is not None and self.folds.is_slow
+        return [BY_VOTES] if has_several and is_slow else ["", BY_VOTES][: 1 + bool(has_several)]
+
+    def fit(self, name: str) -> Fit:
+        """Fit a method of the engine with its defaults, but for the prior."""
+        method = get_aggregator(name.removesuffix(BY_VOTES), families=self.families or "none")
+        assert isinstance(method, Variational)
+        if name.endswith(BY_VOTES):
+            method.set_params(prior="votes")
+        own = FitContext(known=self.context.known, runner=self.context.runner)
+        inputs, fit = method.fit_engine(self.crowd, own)
+        posterior = Posterior(inputs.shards, fit.tables, self.crowd.tagset, self.context.runner)
+        return Fit(inputs, fit.sums, fit.posterior, posterior)
+
+    def votes(self) -> dict[str, Posterior]:
+        """Return the votes by name."""
+        result, known = {}, self.context.known
+        for name, ties in VOTES.items():
+            vote = TokenVote(ties=ties, families=self.families or "none")
+            codes = vote.fit(self.crowd).result_.codes
+            if known is not None:
+                codes = np.where(known >= 0, known, codes)
+            result[name] = posterior_of_labels(self.crowd, codes, self.context.runner, known)
+        return result
+
+    def mean(self, parts: Sequence[Posterior]) -> Mixture:
+        """Return the mean of some posteriors."""
+        return Mixture(parts, np.full(len(parts), 1 / len(parts)), self.crowd.tagset)
+
+
+@dataclass(frozen=True, eq=False)
+class Fit:
+    """A method of the engine, fitted; beside a text, what it has come to."""
+
+    inputs: EngineInputs  # The crowd and its evidence
+    sums: Sums  # The statistics of the last step
+    memory: Any
+    posterior: Posterior
+
+    @property
+    def is_chain(self) -> bool:
+        """Whether the truth is a chain, which a CRF can learn from."""
+        return self.inputs.model.truth.is_chain
+
+    def beside(self, text: TextScores, runner: Runner) -> Fit:
+        """Update workers and labels beside what the text says."""
+        inputs = replace(self.inputs, dependence=DEPENDENCE)
+        made = beside_text(inputs, self.sums, self.memory, text.raised(POWER), runner)
+        posterior = Posterior(made.shards, made.tables, self.posterior.codec, runner)
+        return Fit(self.inputs, made.sums, made.posterior, posterior)
+
+
+@dataclass(frozen=True, eq=False)
+class Fitted:
+    """All candidates of a crowd."""
+
+    parts: dict[str, Posterior]  # By name
+    texts: dict[str, TextScores]  # What the CRFs say, by the prior of the workers who taught them
+
+
+def fit_all(case: Case, progress: Steps, texts: Mapping[str, TextScores] | None = None) -> Fitted:
+    """Fit all candidates; where answers are hidden CRFs are those that all answers have taught.
+
+    They never saw the item that they speak of, nor any other of its document.
+    """
+    models = PLAIN if case.folds is None else (*PLAIN, *WORDS)
+    by_prior = {
+        prior: [name + prior * (name in BEGIN_BY_VOTES) for name in models] for prior in case.priors
+    }
+    fits = {name: case.fit(name) for names in by_prior.values() for name in dict.fromkeys(names)}
+    parts = case.votes() | {name: fit.posterior for name, fit in fits.items()}
+    progress.tell()
+    if case.folds is None:
+        return Fitted(parts, {})
+    learned = {}
+    for prior, names in by_prior.items():
+        workers = {name: fits[name] for name in names if _plain(name) in BESIDE_TEXT}
+        if texts:
+            learned[prior] = texts[prior]
+            runner = case.context.runner
+            workers = {name: fit.beside(texts[prior], runner) for name, fit in workers.items()}
+        else:
+            chains = [fits[name].posterior for name in names if fits[name].is_chain]
+            learned[prior], workers = _taught(case, workers, case.mean(chains), progress)
+        for name, fit in workers.items():
+            parts[f"{_plain(name)}+{case.folds.name}{prior}"] = fit.posterior
+    return Fitted(parts, learned)
+
+
+def _plain(name: str) -> str:
+    return name.removesuffix(BY_VOTES)
+
+
+def _taught(
+    case: Case, workers: dict[str, Fit], start: Mixture, progress: Steps
+) -> tuple[TextScores, dict[str, Fit]]:
+    """Update CRFs and workers in turn; the mean of all worker models teaches."""
+    folds, runner = case.folds, case.context.runner
+    assert folds is not None
+    quiet = replace(case.context, progress=None)
+    labels, learned = folds.soft_labels(_completed(case, start)), [None] * folds.n_folds
+    for number in range(case.rounds):
+        learned = folds.train(labels, learned, quiet)
+        text = folds.scores(learned, labels)
+        workers = {name: fit.beside(text, runner) for name, fit in workers.items()}
+        progress.tell()
+        if number == case.rounds - 1:
+            break
+        before = labels.probs
+        mean = case.mean([fit.posterior for fit in workers.values()])
+        labels = folds.soft_labels(_completed(case, mean))
+        if np.abs(labels.probs - before).sum(axis=1).mean() / 2 < STILL:
+            break
+    return text, workers
+
+
+def _completed(case: Case, posterior: Mixture) -> Mixture:
+    """Return a posterior with what all workers of an item missed."""
+    if not case.looks_for_missed:
+        return posterior
+    missed = find_missed(case.crowd, posterior, case.families)
+    return missed.beside(posterior) if missed else posterior
+
+
+# --------------------------------------------------------------------------------------------------
+# Their spans, and who gave them.
+
+
+@dataclass(frozen=True, eq=False)
+class Spans:
+    """Spans that a candidate writes or an annotator gave, sorted by item and place."""
+
+    keys: Ints  # [n_spans], their number among all possible spans
+    rows: Ints  # [n_spans, 4]: item, first token in the item, one past the last, type
+    mass: Floats  # [n_spans, n_candidates], confidence of every candidate
+    written: NDArray[np.bool_]  # [n_spans, n_candidates], whether it writes the span
+    missed: Floats  # [n_spans], probability that everybody missed the span, 0 if not looked for
+
+    @property
+    def mean(self) -> Floats:
+        """Mean confidence, or the probability that it was missed, float64 [n_spans]."""
+        own = self.mass.mean(axis=1)
+        return np.asarray(own + (1 - own) * self.missed)
+
+    def best(self, probs: Floats) -> NDArray[np.bool_]:
+        """Choose those of the largest expected F1, bool [n_spans]."""
+        return best_spans(*self.rows[:, :3].T, probs)[0]
+
+
+class Keys:
+    """Numbers all possible spans of a crowd."""
+
+    def __init__(self, crowd: Crowd) -> None:
+        self._most = int(np.diff(crowd.offsets).max(initial=0)) + 1
+        self._n_types = max(1, len(crowd.tagset.types))
+
+    def of(self, item: Any, begin: Any, stop: Any, kind: Any) -> Ints:
+        """Number spans, int64 [n_spans]."""
+        place = (np.asarray(item, np.int64) * self._most + begin) * self._most + stop
+        return np.asarray(place * self._n_types + kind)
+
+    def rows(self, keys: Ints) -> Ints:
+        """Return item, begin, stop and type of numbers, int64 [n_spans, 4]."""
+        place, kind = np.divmod(keys, self._n_types)
+        place, stop = np.divmod(place, self._most)
+        return np.stack([*np.divmod(place, self._most), stop, kind], axis=1)
+
+
+def given_spans(crowd: Crowd, answers: Answers) -> tuple[Ints, Ints]:
+    """Return the numbers of the spans of answers, and who gave them, int64 [n] each."""
+    spans = find_spans(Tagged(answers.codes, answers.offset), crowd.tagset)
+    base = answers.offset[:-1][spans.item]
+    keys = Keys(crowd).of(
+        answers.item[spans.item], spans.start - base, spans.end - base, spans.type
+    )
+    return keys, answers.worker[spans.item].astype(np.int64)
+
+
+def spans_of(case: Case, parts: Mapping[str, Posterior]) -> Spans:
+    """List the spans of all candidates and annotators."""
+    crowd, numbers = case.crowd, Keys(case.crowd)
+    every, confident = [given_spans(crowd, crowd.latest)[0]], []
+    for part in parts.values():
+        last = part.marginals()
+        chosen, _ = best_spans(last.item, last.begin, last.stop, last.mass)
+        keys = numbers.of(last.item, last.begin, last.stop, last.kind)
+        every.append(keys[chosen])
+        confident.append((keys, last.mass, chosen))
+    keys = np.unique(np.concatenate(every))
+    mass, written = np.zeros((len(keys), len(parts))), np.zeros((len(keys), len(parts)), np.bool_)
+    for n, (own, masses, chosen) in enumerate(confident):
+        at, is_there = _places(keys, own)
+        mass[at[is_there], n] = masses[is_there]
+        written[at[is_there], n] = chosen[is_there]
+    spans = Spans(keys, numbers.rows(keys), mass, written, np.zeros(len(keys)))
+    return _with_missed(case, parts, spans) if case.looks_for_missed and len(keys) else spans
+
+
+def _with_missed(case: Case, parts: Mapping[str, Posterior], spans: Spans) -> Spans:
+    """Add the spans that everybody missed."""
+    crowd, none = case.crowd, np.zeros(0)
+    last = Marginals(none, none, none, *spans.rows.T, spans.mass.mean(axis=1))
+    missed = find_missed(crowd, case.mean([*parts.values()]), case.families, last)
+    if missed is None:
+        return spans
+    there = find_spans(Tagged(missed.codes, crowd.offsets), crowd.tagset)
+    base = crowd.offsets[there.item]
+    own = Keys(crowd).of(there.item, there.start - base, there.end - base, there.type)
+    keys = np.union1d(spans.keys, own)
+    at, size = np.searchsorted(keys, spans.keys), (len(keys), len(parts))
+    mass, written = np.zeros(size), np.zeros(size, np.bool_)
+    mass[at], written[at] = spans.mass, spans.written
+    probability = np.where(np.isin(keys, own), missed.probability, 0.0)
+    return Spans(keys, Keys(crowd).rows(keys), mass, written, probability)
+
+
+def _places(keys: Ints, own: Ints) -> tuple[Ints, NDArray[np.bool_]]:
+    """Return where numbers stand among others, and whether they do."""
+    at = np.minimum(np.searchsorted(keys, own), len(keys) - 1)
+    return at, keys[at] == own if len(keys) else np.zeros(len(own), np.bool_)
+
+
+@dataclass(frozen=True, eq=False)
+class Support:
+    """Who gave the spans."""
+
+    n_answers: Floats  # [n_spans], answers to the item
+    given: Floats  # [n_spans], annotators who gave exactly the span
+    alike: Floats  # [n_spans], who gave an overlapping one of its type
+    other: Floats  # [n_spans], who gave an overlapping one of another type only
+    by_quality: Floats  # [n_spans, 2], share who gave it, weighted by quality and its square
+    quality: Floats  # [n_workers], F1 of the workers' spans against the mean of all methods
+
+    @property
+    def share(self) -> Floats:
+        """Share of the answers that give exactly the span, float64 [n_spans]."""
+        return self.given / np.maximum(self.n_answers, 1)
+
+
+def support_of(case: Case, spans: Spans) -> Support:
+    """Count who gave the spans; of a family one counts."""
+    crowd = case.families.thin(case.crowd) if case.families else case.crowd
+    answers, n_spans = crowd.latest, len(spans.keys)
+    keys, worker = given_spans(crowd, answers)
+    at = np.searchsorted(spans.keys, keys)
+    item = spans.rows[:, 0]
+    quality = _quality(crowd, spans, at, worker)
+    weighted = []
+    for power in (1, 2):
+        weight = quality**power
+        total = np.bincount(answers.item, weight[answers.worker], crowd.n_items)[item]
+        weighted.append(np.bincount(at, weight[worker], n_spans) / np.maximum(total, 1e-9))
+    alike, touched = _overlapping(spans.rows, Keys(crowd).rows(keys), worker, crowd.n_workers)
+    n_answers = np.bincount(answers.item, minlength=crowd.n_items)[item].astype(np.float64)
+    given = np.bincount(at, minlength=n_spans).astype(np.float64)
+    return Support(
+        n_answers, given, alike - given, touched - alike, np.stack(weighted, axis=1), quality
+    )
+
+
+def _quality(crowd: Crowd, spans: Spans, at: Ints, worker: Ints) -> Floats:
+    """Return the F1 of the workers' spans against those that all methods together choose."""
+    answers, n = crowd.latest, crowd.n_workers
+    chosen = spans.best(spans.mean)
+    right = np.bincount(worker, chosen[at], n)
+    n_given = np.bincount(worker, minlength=n)
+    there = np.bincount(spans.rows[chosen, 0], minlength=crowd.n_items)
+    n_there = np.bincount(answers.worker, there[answers.item], n)
+    mean = 2 * right.sum() / max(1, n_given.sum() + n_there.sum())
+    return np.asarray((2 * right + FEW * mean) / (n_given + n_there + FEW))
+
+
+FEW = 5.0
+"""Spans beside which the mean worker's quality counts half."""
+AT_ONCE = 5_000_000
+"""Pairs of spans of an item that are compared at once."""
+
+
+def _overlapping(rows: Ints, given: Ints, worker: Ints, n_workers: int) -> tuple[Floats, Floats]:
+    """Count who gave spans that overlap, of the same type and of any, float64 [n_spans] each."""
+    order = np.argsort(given[:, 0], kind="stable")
+    given, worker = given[order], worker[order]
+    first, last = (np.searchsorted(given[:, 0], rows[:, 0], side) for side in ("left", "right"))
+    ends = np.cumsum(last - first)
+    alike, touched = np.zeros(len(rows)), np.zeros(len(rows))
+    begin = 0
+    while begin < len(rows):
+        before = ends[begin - 1] if begin else 0
+        stop = max(begin + 1, int(np.searchsorted(ends, before + AT_ONCE, "right")))
+        n = (last - first)[begin:stop]
+        one = np.repeat(np.arange(begin, stop), n)
+        two = np.arange(len(one)) - np.repeat(np.cumsum(n) - n - first[begin:stop], n)
+        hit = (given[two, 1] < rows[one, 2]) & (given[two, 2] > rows[one, 1])
+        same = hit & (given[two, 3] == rows[one, 3])
+        for total, which in ((alike, same), (touched, hit)):
+            pairs = np.unique(one[which] * n_workers + worker[two[which]])
+            total += np.bincount(pairs // n_workers, minlength=len(rows))
+        begin = stop
+    return alike, touched
+
+
+def features_of(names: Sequence[str], spans: Spans, support: Support) -> Floats:
+    """Return what is known of spans beside the mean confidence, float64 [n_spans, n_features]."""
+    n = np.maximum(support.n_answers, 1)
+    length = np.log(spans.rows[:, 2] - spans.rows[:, 1])
+    groups = [[k for k, name in enumerate(names) if _group(name) == one] for one in _groups(names)]
+    columns = [
+        support.share, np.log1p(support.given), support.alike / n, support.other / n,
+        support.given == 0, length, *support.by_quality.T, spans.mean, spans.missed > 0,
+        *(spans.written[:, group].mean(axis=1) for group in groups),
+        *(spans.mass[:, group].mean(axis=1) for group in groups),
+    ]  # fmt: skip
+    return np.stack(columns, axis=1).astype(np.float64)
+
+
+def _group(name: str) -> str:
+    """Return which candidates are alike: votes, one confusion per label, BSC, words, CRFs."""
+    method, prior = _plain(name), name[len(_plain(name)) :]
+    kind = "votes" if name in VOTES else "tokens" if method in ("mace", "ds") else "bsc"
+    return f"{kind}{'+' + method.partition('+')[2] if '+' in method else ''}{prior}"
+
+
+def _groups(names: Sequence[str]) -> list[str]:
+    return [*dict.fromkeys(map(_group, names))]
+
+
+# --------------------------------------------------------------------------------------------------
+# What hidden answers say.
+
+
+SHRINK = 25.0
+"""Penalty of the squared weights. 10 to 50 make the same F1 to .3 over nine sources."""
+BELIEVED = 2_000.0
+"""Spans as which any number of spans counts at most: more of them do not make the two rates truer.
+500 to 4,000 make the same F1 to .1."""
+RIGHT, WRONG = np.array([0.0, 1.0]), np.array([-2.0, 1.0])
+"""Log-odds of giving a right and a wrong span that half of the others gave, and what the share of
+these others adds: before anything is seen."""
+UNSURE = 0.02
+"""Confidences nearer to 0 or 1 than this are taken as this."""
+SHARED = 0.43
+"""Share of the right spans that annotators overlook beside which as large a share of the spans that
+all believe is wrong: mistakes that everybody shares are not to be seen in answers. The mean over
+the sources of docs/results-purity.md; without any one of them it is .40 to .43."""
+
+
+@dataclass(frozen=True, eq=False)
+class Evidence:
+    """What is known of the spans of one cut."""
+
+    features: Floats  # [n_spans, n_features]
+    mean: Floats  # [n_spans], log-odds of the mean confidence
+    share: Floats  # [n_spans], of the shown answers that give the span
+    is_given: NDArray[np.bool_]  # [n_spans], whether the hidden annotator gave it
+    weight: Floats  # [n_spans], by the quality of the hidden annotator
+
+
+@dataclass(frozen=True, eq=False)
+class Confirmation:
+    """How right spans are told from wrong ones."""
+
+    centre: Floats  # [n_features], mean of every feature
+    scale: Floats  # [n_features], its standard deviation
+    weights: Floats  # [1 + n_features], the first without a feature
+    right: Floats  # [2], log-odds with which a right span is given
+    wrong: Floats  # [2], and a wrong one
+
+    @classmethod
+    def of(cls, cuts: Sequence[Evidence]) -> Confirmation:
+        """Learn it from hidden answers; of none all weights are 0."""
+        x, mean, share, is_given, weight = (
+            np.concatenate([getattr(cut, name) for cut in cuts])
+            for name in ("features", "mean", "share", "is_given", "weight")
+        )
+        centre, scale = x.mean(axis=0), x.std(axis=0)
+        scale[scale < LEAST_SPREAD] = 1.0
+        z = np.column_stack([np.ones(len(x)), (x - centre) / scale])
+        rates = np.column_stack([np.ones(len(x)), share - 0.5])
+        n = len(x) / len(cuts)
+        weight = weight / weight.mean() / len(cuts) * (BELIEVED / (BELIEVED + n))
+        size = z.shape[1]
+        begin = np.concatenate([np.zeros(size), RIGHT, WRONG])
+        penalty = np.concatenate([np.full(size, SHRINK), np.ones(4)])
+
+        def loss(theta: Floats) -> tuple[float, Floats]:
+            p = expit(mean + z @ theta[:size])
+            r, e = expit(rates @ theta[size : size + 2]), expit(rates @ theta[size + 2 :])
+            given = np.clip(p * r + (1 - p) * e, 1e-9, 1 - 1e-9)
+            slope = -weight * (is_given / given - ~is_given / (1 - given))
+            away = theta - begin
+            gradient = penalty * away + np.concatenate(
+                [
+                    z.T @ (slope * (r - e) * p * (1 - p)),
+                    rates.T @ (slope * p * r * (1 - r)),
+                    rates.T @ (slope * (1 - p) * e * (1 - e)),
+                ]
+            )
+            likelihood = np.log(np.where(is_given, given, 1 - given))
+            return float(-(weight @ likelihood) + (penalty * away) @ away / 2), gradient
+
+        found = minimize(loss, begin, jac=True, method="L-BFGS-B").x
+        return cls(centre, scale, found[:size], found[size : size + 2], found[size + 2 :])
+
+    def probs(self, features: Floats, mean: Floats) -> Floats:
+        """Return how probably spans are right, float64 [n_spans]."""
+        own = (features - self.centre) / self.scale @ self.weights[1:]
+        return np.asarray(expit(mean + self.weights[0] + own))
+
+    def confidence(self, probs: Floats, share: Floats) -> Floats:
+        """Return what is believed of written spans, given the mistakes that annotators share."""
+        given = expit(self.right[0] + self.right[1] * (share - 0.5))
+        return np.asarray(probs * (1 - SHARED * (1 - given.mean()))) if len(probs) else probs
+
+    @property
+    def numbers(self) -> tuple[float, ...]:
+        """All numbers in one row, to keep."""
+        every = (self.centre, self.scale, self.weights, self.right, self.wrong)
+        return tuple(np.concatenate(every).tolist())
+
+    @classmethod
+    def from_numbers(cls, numbers: Sequence[float]) -> Confirmation:
+        """Make it of `numbers`."""
+        size = (len(numbers) - 5) // 3
+        return cls(*np.split(np.array(numbers), np.cumsum([size, size, 1 + size, 2])))
+
+
+LEAST_SPREAD = 1e-9
+
+
+def log_odds(probs: Floats) -> Floats:
+    """Return log-odds of confidences."""
+    return np.asarray(logit(np.clip(probs, UNSURE, 1 - UNSURE)))
+
+
+# --------------------------------------------------------------------------------------------------
+# The result.
+
+
+@dataclass(frozen=True, eq=False)
+class AutoSpans:
+    """What `combine_spans` makes of a crowd."""
+
+    spans: Spans
+    chosen: NDArray[np.bool_]  # [n_spans], which are written
+    confidence: Floats  # [n_spans]
+    posterior: Mixture  # The mixture of candidates that is nearest to the probabilities of spans
+    choice: Choice
+    n_missed: int  # Places that nobody marked and that hold a span of the same document
+
+
+def combine_spans(
+    case: Case, share: float, seed: int, progress: Steps, choice: Choice | None = None
+) -> AutoSpans:
+    """Combine methods for spans by what hidden answers say of their spans."""
+    fitted, cuts = fit_all(case, progress), list[Evidence]()
+    power = choice.models_power if choice else 0.0
+    if choice is None:
+        cuts, power = _hide(case, fitted.texts, share, seed, progress)
+    parts = _beside_models(case, fitted.parts, power)
+    names, spans = [*parts], spans_of(case, parts)
+    support = support_of(case, spans)
+    features = features_of(names, spans, support)
+    if choice:
+        confirmation = Confirmation.from_numbers(choice.confirmation)
+    elif cuts:
+        confirmation = Confirmation.of(cuts)
+    else:
+        n = features.shape[1]
+        confirmation = Confirmation(np.zeros(n), np.ones(n), np.zeros(1 + n), RIGHT, WRONG)
+    probs = confirmation.probs(features, log_odds(spans.mean))
+    unasked = support.n_answers == 0  # only CRFs know of these items
+    reads = ["+" in name and not _plain(name).endswith("+words") for name in names]
+    probs[unasked] = spans.mass[unasked][:, reads].mean(axis=1) if any(reads) else 0.0
+    chosen = spans.best(probs)
+    if choice is None:
+        weights = _nearest(spans.mass[~unasked], probs[~unasked])
+        sums, n_written = probs @ spans.written, spans.written.sum(axis=0)
+        f1 = 2 * sums / np.maximum(n_written + probs.sum(), 1e-9)
+        scores = np.log(np.maximum(f1, 1e-9)) if cuts else np.zeros(len(f1))
+        candidates = [
+            Candidate(name, float(score), 1.0, float(weight))
+            for name, score, weight in zip(names, scores, weights, strict=True)
+        ]
+        candidates.sort(key=lambda one: (-one.weight, -one.score))
+        choice = Choice(
+            tuple(candidates), len(case.crowd.latest), models_power=power,
+            models=ids_of(case.others), confirmation=confirmation.numbers,
+        )  # fmt: skip
+    mixture = Mixture(
+        [parts[one.name] for one in choice.chosen],
+        np.array([one.weight for one in choice.chosen]),
+        case.crowd.tagset,
+    )
+    confidence = confirmation.confidence(probs, support.share[chosen])
+    return AutoSpans(spans, chosen, confidence, mixture, choice, int((spans.missed > 0).sum()))
+
+
+def _hide(
+    case: Case, texts: Mapping[str, TextScores], share: float, seed: int, progress: Steps
+) -> tuple[list[Evidence], float]:
+    """Hide answers several times; return what they confirm, and the power of the models."""
+    crowd, cuts, powers, n_hidden = case.crowd, list[Evidence](), list[float](), 0
+    family = case.families.number if case.families else None
+    for n in range(MOST_CUTS):
+        shown, hidden = hold_out(crowd, share=share, family=family, seed=seed + n)
+        if not len(hidden) or n_hidden >= ENOUGH:
+            break
+        cut = replace(case, crowd=shown)
+        parts = fit_all(cut, progress, texts).parts
+        if case.others is not None:
+            powers.append(judged_power([*parts.values()][-1], case.others, Judge(shown, hidden)))
+            parts = _beside_models(cut, parts, powers[-1])
+        spans = spans_of(cut, parts)
+        support = support_of(cut, spans)
+        keys, _ = given_spans(crowd, hidden)
+        worker = np.full(crowd.n_items, -1)
+        worker[hidden.item] = hidden.worker
+        asked = worker[spans.rows[:, 0]]
+        at = np.flatnonzero(asked >= 0)
+        n_hidden += len(keys)
+        features = features_of([*parts], spans, support)
+        cuts.append(
+            Evidence(
+                features[at], log_odds(spans.mean)[at], support.share[at],
+                np.isin(spans.keys, keys)[at], support.quality[asked[at]] ** 2,
+            )
+        )  # fmt: skip
+    cuts = [cut for cut in cuts if len(cut.share)]
+    return cuts, float(np.mean(powers)) if powers else 0.0
+
+
+def _beside_models(case: Case, parts: dict[str, Posterior], power: float) -> dict[str, Posterior]:
+    """Add what models say."""
+    if case.others is None:
+        return parts
+    probs = [*parts.values()][-1].marginals(np.inf).probs
+    added = power * evidence(case.others, probs)
+    return {name: beside(part, case.others, added) for name, part in parts.items()}
+
+
+def _nearest(mass: Floats, probs: Floats) -> Floats:
+    """Return the weights, sum 1, with which candidates come nearest to probabilities of spans."""
+    weights = nnls(mass, probs)[0] if len(mass) else np.zeros(mass.shape[1])
+    if not weights.sum():
+        weights = np.ones(mass.shape[1])
+    weights /= weights.sum()
+    weights[weights < LEAST_WEIGHT] = 0
+    return np.asarray(weights / weights.sum())
+
+
+class Steps:
+    """Tells of every step."""
+
+    def __init__(self, context: FitContext, total: int) -> None:
+        self.context, self.total, self.done = context, total, 0
+        self.begin = time.perf_counter()
+
+    def tell(self) -> None:
+        """Tell that a step is done."""
+        self.done = min(self.done + 1, self.total)
+        if self.context.progress:
+            left = (self.total / self.done - 1) * (time.perf_counter() - self.begin)
+            self.context.progress(self.done, self.total, 0.0, left)
