@@ -207,17 +207,35 @@ class Auto(Aggregator):
         """Aggregate tagged tokens."""
         if context.known is not None:
             context = replace(context, known=legal_known(context.known, crowd)[0])
-        given = models_of(crowd, self.models)
-        case, said = self._case(crowd, context, given), (TOO_FEW,) if given else ()
-        if choice is not None and choice.models != ids_of(case.others):
+        given, seed = models_of(crowd, self.models), self.random_state or 0
+        case, said = self._case(crowd, context, given), [TOO_FEW] if given else []
+        if choice is not None and not (choice.confirmation and choice.models in _apart(case)):
             choice = None
         progress = Steps(context, len(case.priors) * self.rounds + 1 + (0 if choice else MOST_CUTS))
-        made = combine_spans(case, self.share, self.random_state or 0, progress, choice)
+        if not given and self.models is None and case.folds is not None:
+            said, case = self._undeclared(case, choice, seed, progress)
+        made = combine_spans(case, self.share, seed, progress, choice)
         if case.others is not None:
-            said = (describe(case.others, made.choice.models_power),)
+            said = [*said[:-1], describe(case.others, made.choice.models_power)]
+        cautions = (LITTLE_AGREED.format(made.again),) if made.again < HALF else ()
         return replace(
-            _consensus(crowd, context, made), memory=made.choice, families=case.families, notes=said
-        )
+            _consensus(crowd, context, made), memory=made.choice, families=case.families,
+            notes=(made.words, *said), cautions=cautions,
+        )  # fmt: skip
+
+    def _undeclared(
+        self, case: Case, choice: Choice | None, seed: int, progress: Steps
+    ) -> tuple[list[str], Case]:
+        """Take those who answer everything for models, unless it helps that they teach."""
+        names = [*choice.models] if choice else answer_everything(case.crowd)
+        if not names:
+            return [], case
+        apart = self._case(case.crowd, case.context, names)
+        who = ", ".join(names)
+        if choice is None and teaches_well(case, apart, seed, self.share, progress):
+            return [f"{who} answered nearly everything, and hidden answers say: like people"], case
+        said = f"{who} answered nearly everything: taken for models, since hidden answers of the "
+        return [f"{said}others are likelier so; name models (models=, --models) to decide it"], apart
 
     def _case(self, crowd: Crowd, context: FitContext, models: Sequence[str]) -> Case:
         """Prepare the answers of people, and those of models."""

@@ -26,6 +26,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 from scipy.optimize import minimize, nnls
 from scipy.special import expit, logit
@@ -39,7 +40,15 @@ from goldspan.aggregation.bsc.text import STILL, TextModel, TextScores, beside_t
 from goldspan.aggregation.dawid_skene import Variational
 from goldspan.aggregation.documents import find_missed
 from goldspan.aggregation.families import Families
-from goldspan.aggregation.judge import LEAST_WEIGHT, Candidate, Choice, Judge, hold_out
+from goldspan.aggregation.judge import (
+    LEAST_WEIGHT,
+    LOOK_AT,
+    Candidate,
+    Choice,
+    Judge,
+    choice_words,
+    hold_out,
+)
 from goldspan.aggregation.machines import beside, evidence, ids_of, judged_power
 from goldspan.aggregation.mixture import Mixture, posterior_of_labels
 from goldspan.aggregation.votes import TokenVote
@@ -62,8 +71,12 @@ POWER, DEPENDENCE = 1.0, 0.1
 """Of the text and of the workers, beside the CRF: how much it is believed hidden answers decide."""
 ENOUGH = 1_500
 """Hidden spans that tell enough."""
-MOST_CUTS = 5
-"""How often answers are hidden at most."""
+LEAST_CUTS, MOST_CUTS = 2, 5
+"""How often answers are hidden."""
+NOT_JUDGED = (
+    "no item has answers of two workers who err independently: nothing could be judged, and the "
+    "mean of all methods decides"
+)
 
 # --------------------------------------------------------------------------------------------------
 # The candidates.
@@ -379,9 +392,9 @@ def _overlapping(rows: Ints, given: Ints, worker: Ints, n_workers: int) -> tuple
         two = np.arange(len(one)) - np.repeat(np.cumsum(n) - n - first[begin:stop], n)
         hit = (given[two, 1] < rows[one, 2]) & (given[two, 2] > rows[one, 1])
         same = hit & (given[two, 3] == rows[one, 3])
-        for total, which in ((alike, same), (touched, hit)):
+        for counts, which in ((alike, same), (touched, hit)):
             pairs = np.unique(one[which] * n_workers + worker[two[which]])
-            total += np.bincount(pairs // n_workers, minlength=len(rows))
+            counts[:] += np.bincount(pairs // n_workers, minlength=len(rows))
         begin = stop
     return alike, touched
 
@@ -532,7 +545,8 @@ class AutoSpans:
     confidence: Floats  # [n_spans]
     posterior: Mixture  # The mixture of candidates that is nearest to the probabilities of spans
     choice: Choice
-    n_missed: int  # Places that nobody marked and that hold a span of the same document
+    words: str  # What was tried, and where to look
+    again: float  # How often an annotator gives a span that another gave
 
 
 def combine_spans(
@@ -569,8 +583,9 @@ def combine_spans(
             for name, score, weight in zip(names, scores, weights, strict=True)
         ]
         candidates.sort(key=lambda one: (-one.weight, -one.score))
+        reasons = () if cuts else (NOT_JUDGED,)
         choice = Choice(
-            tuple(candidates), len(case.crowd.latest), models_power=power,
+            tuple(candidates), len(case.crowd.latest), reasons, models_power=power,
             models=ids_of(case.others), confirmation=confirmation.numbers,
         )  # fmt: skip
     mixture = Mixture(
@@ -579,7 +594,27 @@ def combine_spans(
         case.crowd.tagset,
     )
     confidence = confirmation.confidence(probs, support.share[chosen])
-    return AutoSpans(spans, chosen, confidence, mixture, choice, int((spans.missed > 0).sum()))
+    given, n = support.given, support.n_answers
+    pairs = (given * (n - 1)).sum()
+    again = float((given * (given - 1)).sum() / pairs) if pairs else 1.0
+    words = _words(case.crowd, spans, chosen, probs, choice)
+    return AutoSpans(spans, chosen, confidence, mixture, choice, words, again)
+
+
+def _words(
+    crowd: Crowd, spans: Spans, chosen: NDArray[np.bool_], probs: Floats, choice: Choice
+) -> str:
+    """Say what was tried, and name the least certain spans that not all methods write."""
+    contested = np.flatnonzero(chosen & ~spans.written.all(axis=1))
+    first = contested[np.argsort(probs[contested], kind="stable")[:LOOK_AT]]
+    item, begin, stop, kind = spans.rows[first].T
+    ids = crowd.item_ids.take(pa.array(item)).to_pylist()
+    names = [
+        f"{name} {a + 1}-{b} {crowd.tagset.types[k]}"
+        for name, a, b, k in zip(ids, begin, stop, kind, strict=True)
+    ]
+    agreement = 1 - len(contested) / max(1, int(chosen.sum()))
+    return choice_words(choice.candidates, agreement, names, "spans")
 
 
 def _hide(
@@ -590,7 +625,7 @@ def _hide(
     family = case.families.number if case.families else None
     for n in range(MOST_CUTS):
         shown, hidden = hold_out(crowd, share=share, family=family, seed=seed + n)
-        if not len(hidden) or n_hidden >= ENOUGH:
+        if not len(hidden) or (n >= LEAST_CUTS and n_hidden >= ENOUGH):
             break
         cut = replace(case, crowd=shown)
         parts = fit_all(cut, progress, texts).parts
@@ -614,6 +649,35 @@ def _hide(
         )  # fmt: skip
     cuts = [cut for cut in cuts if len(cut.share)]
     return cuts, float(np.mean(powers)) if powers else 0.0
+
+
+def teaches_well(everybody: Case, people: Case, seed: int, share: float, progress: Steps) -> bool:
+    """Return whether hidden answers of people are likelier if those who may be models teach, too.
+
+    `people` has the answers of these apart (`Case.others`), `everybody` has none apart.
+    """
+    others = people.others
+    assert others is not None
+    shown, hidden = hold_out(people.crowd, share=share, seed=seed)
+    judge, scores = Judge(shown, hidden), []
+    everyone = np.isin(everybody.crowd.latest.worker, np.unique(others.latest.worker))
+    for case in (everybody, people):
+        texts = fit_all(case, progress).texts
+        own = shown if case is people else _together(shown, everybody.crowd, everyone)
+        cut = replace(case, crowd=own)
+        parts = fit_all(cut, progress, texts).parts
+        if case is people:
+            power = judged_power([*parts.values()][-1], others, judge)
+            parts = _beside_models(cut, parts, power)
+        scores.append(judge.judge([*parts.values()][-1].marginals(np.inf).probs).score)
+    return bool(scores[0] > scores[1])
+
+
+def _together(shown: Crowd, crowd: Crowd, is_other: NDArray[np.bool_]) -> Crowd:
+    """Return the crowd with the answers that are shown and those of others."""
+    pair = crowd.latest.item.astype(np.int64) * crowd.n_workers + crowd.latest.worker
+    kept = shown.latest.item.astype(np.int64) * crowd.n_workers + shown.latest.worker
+    return replace(crowd, answers=crowd.latest.take(is_other | np.isin(pair, kept)))
 
 
 def _beside_models(case: Case, parts: dict[str, Posterior], power: float) -> dict[str, Posterior]:

@@ -17,12 +17,11 @@ flattered. The candidates that predict best are averaged (docs/math.md, sections
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtr, stdtrit
 
 from goldspan._arrays import draws, keys_of, rows_of
 from goldspan.crowd import Crowd
@@ -40,8 +39,7 @@ the hidden answers tell the two apart for certain."""
 LEAST_WEIGHT = 0.01
 """Candidates with less weight in the mixture are left out."""
 DOUBT = 50.0
-"""Hidden labels (of spans: of tokens that anybody marked) at which what they say has half the
-weight, and votes have the other half whatever they say."""
+"""Hidden labels at which what they say has half the weight, and votes have the other half."""
 GROWN = 1.25
 """How many times the answers may grow or shrink before candidates are judged anew."""
 LOOK_AT = 20
@@ -186,12 +184,6 @@ class Judge:
         self.token, key = _labels(crowd, hidden, outside, self.n_labels)
         self._shown, shown_key = _labels(crowd, shown, outside, self.n_labels)
         self.item = np.repeat(hidden.item, hidden.lengths)[hidden.codes >= 0]
-        inside = [(one.codes >= 0) & (one.codes != outside) for one in (hidden, shown)]
-        self.n_inside = int(inside[0].sum())
-        marked = np.zeros(crowd.n_tokens, np.bool_)
-        marked[self.token[inside[0][hidden.codes >= 0]]] = True
-        marked[self._shown[inside[1][shown.codes >= 0]]] = True
-        self.n_marked = int(marked[self.token].sum())
         rows = np.union1d(key, shown_key)
         self._row, self._shown_row = np.searchsorted(rows, key), np.searchsorted(rows, shown_key)
         # A row is (worker, label before, label): all rows of a worker and label before are one
@@ -298,25 +290,3 @@ def error_of_mean(values: Floats, place: NDArray[np.integer]) -> float:
     # values float64 [n]; place int [n]
     each = np.bincount(place, values) if place.max(initial=0) else values
     return float(np.sqrt(len(each) * each.var(ddof=1)) / len(place)) if len(each) > 1 else 0.0
-
-
-def how_sure(name: str, gain: float, error: float, n_hidden: int, n_items: int) -> str:
-    """Say by how much a candidate predicts better than votes.
-
-    "Significantly" is what only one of 370 normal values exceeds, by Student's t of the items.
-
-    >>> how_sure("ds", 0.05, 0.01, 200, 90)
-    'ds predicts 200 hidden labels significantly better than votes: loss 0.050 ± 0.010 smaller'
-    >>> how_sure("ds", 0.05, 0.01, 6, 2).partition(":")[0]
-    'ds predicts 6 hidden labels better than votes, but not significantly'
-    """
-    is_told = error > 0 and abs(gain) >= 0.0005 and n_items > 1
-    than = f"{'better' if gain >= 0 else 'worse'} than votes"
-    if not is_told or abs(gain) <= error:
-        found = "about as well as votes"
-    elif abs(gain) > error * stdtrit(n_items - 1, ndtr(3)):
-        found = f"significantly {than}"
-    else:
-        found = f"{than}, but not significantly"
-    by = f"loss {abs(gain):.3f} ± {error:.3f} {'smaller' if gain >= 0 else 'larger'}"
-    return f"{name} predicts {n_hidden} hidden labels {found}: {by}"

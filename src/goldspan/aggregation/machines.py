@@ -42,6 +42,8 @@ SMOOTH = 0.5
 ENOUGH = 0.25
 """Share of the answered items that people must have answered: from fewer nothing is learned well
 enough to do without the models, and everybody teaches; docs/models.md shows what both ways make."""
+NEARLY_ALL = 0.9
+"""Share of the items that a model answers: it does not tire."""
 POWERS = (0.0, 0.1, 0.25, 0.5, 1.0)
 """Of the models' evidence, tried by the hidden answers of people."""
 
@@ -80,6 +82,21 @@ def split(crowd: Crowd, models: Collection[str]) -> tuple[Crowd, Crowd | None]:
         return crowd, None
     people, others = (replace(crowd, answers=latest.take(np.flatnonzero(k))) for k in (~own, own))
     return people, others
+
+
+def answer_everything(crowd: Crowd) -> list[str]:
+    """Name who may be a model that nobody declared: they answer nearly all, the others do not.
+
+    The others must be more, and answer a part of the items twice, to tell whether it is one.
+    """
+    n_items = len(np.unique(crowd.latest.item))
+    busy = np.bincount(crowd.latest.worker, minlength=crowd.n_workers) >= NEARLY_ALL * n_items
+    by_others = np.bincount(crowd.latest.item[~busy[crowd.latest.worker]], minlength=crowd.n_items)
+    if not busy.any() or 2 * busy.sum() >= crowd.n_workers:
+        return []
+    if (by_others > 1).sum() < ENOUGH * n_items:
+        return []
+    return crowd.worker_ids.take(pa.array(np.flatnonzero(busy))).to_pylist()
 
 
 def ids_of(models: Crowd | None) -> tuple[str, ...]:
