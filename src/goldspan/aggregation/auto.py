@@ -1,20 +1,8 @@
-"""The method that a user need not think about: candidates, a judge without gold, and a mixture.
+"""The method that a user need not think about: many methods, and hidden answers that weigh them.
 
-Single labels are the matter of `auto_labels`. For spans (`auto_candidates`, `auto_judging`):
-
-1. Workers who err together are found (`families`), and some answers are hidden (`judge`). Votes,
-   Dawid-Skene's family and BSC with every worker model, with and without words, are fitted on the
-   rest and judged by the hidden answers.
-2. A cross-fitted CRF learns from the labels of the best of them, and is worth as much beside the
-   workers as the hidden answers say: for every worker model the power of the text and the
-   dependence of the workers are means of those tried, weighted by how well they predict the hidden
-   answers. Its labels teach the next CRF, as long as the hidden answers are predicted better.
-3. All are fitted again with all answers. The labels are those of their mixture, weighted by how
-   well they predict, with the largest expected F1; the confidences are those of the mixture at the
-   temperatures that make the hidden answers likeliest.
-
-Nothing else is tuned: what is learned about a crowd is learned from its answers (docs/math.md,
-sections 12 and 13).
+Single labels are the matter of `auto_labels`, spans of `auto_spans`. Workers who err together are
+found first (`families`). Nothing is tuned to a crowd: what is learned about it is learned from its
+answers (docs/math.md, sections 12 and 13).
 """
 
 from __future__ import annotations
@@ -29,7 +17,15 @@ from numpy.typing import NDArray
 
 from goldspan._arrays import count_in_rows
 from goldspan.aggregation.auto_labels import combine_labels
-from goldspan.aggregation.auto_spans import MOST_CUTS, AutoSpans, Case, Keys, Steps, combine_spans
+from goldspan.aggregation.auto_spans import (
+    MOST_CUTS,
+    AutoSpans,
+    Case,
+    Keys,
+    Steps,
+    combine_spans,
+    teaches_well,
+)
 from goldspan.aggregation.base import Aggregator, FitContext, has_words, legal_known
 from goldspan.aggregation.bsc.family import check_encoder_params
 from goldspan.aggregation.bsc.posterior import consensus_of, spans_at
@@ -39,6 +35,7 @@ from goldspan.aggregation.documents import DOCUMENTS
 from goldspan.aggregation.families import check_families, families_for
 from goldspan.aggregation.judge import Choice
 from goldspan.aggregation.machines import (
+    answer_everything,
     check_models,
     describe,
     ids_of,
@@ -54,6 +51,11 @@ from goldspan.tagger.features import read_templates
 
 TEXTS = ("auto", "none")
 TOO_FEW = "people have answered too few of the items: models are fitted like people"
+HALF = 0.5
+LITTLE_AGREED = (
+    "annotators give each other's spans in {:.0%} of the cases: mistakes that they share do not "
+    "show in answers, and the confidences may be wrong by .2 and more; check some items"
+)
 OVERLAP = 0.1
 """Share of the items with answers of two workers below which a warning is due."""
 
@@ -90,8 +92,7 @@ class Auto(Aggregator):
         encoder_params: Other parameters of `Encoder`, as a mapping or in one string,
             "epochs=2, precision=bfloat16".
         folds: Into how many parts documents are dealt, each scored by a CRF that never saw it.
-        rounds: How often workers and CRFs are updated in turn, at most, before and after the
-            hidden answers are shown.
+        rounds: How often workers and CRFs are updated in turn, at most.
         random_state: Seed of the choice of hidden answers and of the deal.
 
     >>> import goldspan
@@ -108,7 +109,7 @@ class Auto(Aggregator):
     families: Annotated[Any, check_families] = "auto"
     models: Annotated[Any, check_models] = None
     documents: Annotated[str, OneOf(DOCUMENTS)] = "auto"
-    share: Annotated[float, Number(0.01, 0.5)] = 0.15
+    share: Annotated[float, Number(0.01, 0.5)] = 0.1
     templates: str | Sequence[str] = "default"
     c2: Annotated[float, Number(0, MOST)] = 4.0
     min_count: Annotated[int, Whole(1)] = 2
@@ -116,7 +117,7 @@ class Auto(Aggregator):
     encoder: str | None = None
     encoder_params: Annotated[Any, check_encoder_params] = None
     folds: Annotated[int, Whole(2)] = 5
-    rounds: Rounds = 6
+    rounds: Rounds = 4
     random_state: Seed = 0
 
     def _check(self) -> None:
@@ -162,7 +163,7 @@ class Auto(Aggregator):
             candidates=found.memory.candidates,
             stop_reason="candidates averaged",
             notes=(*notes, *_unanswered(crowd, found.codes, context)),
-            cautions=(*(named if is_found else []), *_overlap(crowd)),
+            cautions=(*(named if is_found else []), *found.cautions, *_overlap(crowd)),
         )
 
     def _begun(self, crowd: Crowd, context: FitContext) -> tuple[Choice | None, list[str]]:
@@ -209,10 +210,12 @@ class Auto(Aggregator):
             context = replace(context, known=legal_known(context.known, crowd)[0])
         given, seed = models_of(crowd, self.models), self.random_state or 0
         case, said = self._case(crowd, context, given), [TOO_FEW] if given else []
-        if choice is not None and not (choice.confirmation and choice.models in _apart(case)):
-            choice = None
+        is_open = not given and self.models is None and case.folds is not None
+        if choice is not None:
+            suits = choice.models == ids_of(case.others) or (is_open and choice.models)
+            choice = choice if choice.confirmation and suits else None
         progress = Steps(context, len(case.priors) * self.rounds + 1 + (0 if choice else MOST_CUTS))
-        if not given and self.models is None and case.folds is not None:
+        if is_open:
             said, case = self._undeclared(case, choice, seed, progress)
         made = combine_spans(case, self.share, seed, progress, choice)
         if case.others is not None:
@@ -235,7 +238,9 @@ class Auto(Aggregator):
         if choice is None and teaches_well(case, apart, seed, self.share, progress):
             return [f"{who} answered nearly everything, and hidden answers say: like people"], case
         said = f"{who} answered nearly everything: taken for models, since hidden answers of the "
-        return [f"{said}others are likelier so; name models (models=, --models) to decide it"], apart
+        return [
+            f"{said}others are likelier so; name models (models=, --models) to decide it"
+        ], apart
 
     def _case(self, crowd: Crowd, context: FitContext, models: Sequence[str]) -> Case:
         """Prepare the answers of people, and those of models."""

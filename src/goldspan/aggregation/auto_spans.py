@@ -546,7 +546,7 @@ class AutoSpans:
     posterior: Mixture  # The mixture of candidates that is nearest to the probabilities of spans
     choice: Choice
     words: str  # What was tried, and where to look
-    again: float  # How often an annotator gives a span that another gave
+    again: float  # Share of the annotators, weighted by quality, who gave the written spans
 
 
 def combine_spans(
@@ -594,9 +594,7 @@ def combine_spans(
         case.crowd.tagset,
     )
     confidence = confirmation.confidence(probs, support.share[chosen])
-    given, n = support.given, support.n_answers
-    pairs = (given * (n - 1)).sum()
-    again = float((given * (given - 1)).sum() / pairs) if pairs else 1.0
+    again = float(support.by_quality[chosen, 1].mean()) if chosen.any() else 1.0
     words = _words(case.crowd, spans, chosen, probs, choice)
     return AutoSpans(spans, chosen, confidence, mixture, choice, words, again)
 
