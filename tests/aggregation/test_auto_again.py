@@ -36,7 +36,7 @@ def first(crowd, n):
 @pytest.fixture
 def unjudged(monkeypatch):
     """Let judging fail."""
-    for place in ("auto_judging", "auto_labels"):
+    for place in ("auto_spans", "auto_labels"):
         monkeypatch.setattr(f"goldspan.aggregation.{place}.hold_out", None)
 
 
@@ -53,7 +53,7 @@ def test_few_new_answers_are_taken_in_without_judging_again(crowd, labels, monke
         method = get_aggregator("auto", **params).fit(first(one, n))
         chosen, before = method.result_.memory, method.result_
         with monkeypatch.context() as patch:
-            for place in ("auto_judging", "auto_labels"):
+            for place in ("auto_spans", "auto_labels"):
                 patch.setattr(f"goldspan.aggregation.{place}.hold_out", None)
             found = method.update(one).result_
         assert found.memory is chosen
@@ -82,36 +82,30 @@ def test_with_a_start_its_method_is_the_default(labels):
     assert goldspan.aggregate(labels, start=start).memory is start.memory
 
 
-def test_a_choice_can_be_kept_as_json_and_holds_whatever_the_answers_become(crowd, unjudged):
+@pytest.fixture(scope="module")
+def choice(crowd):
+    return Auto(rounds=1).fit(crowd).result_.memory
+
+
+def test_a_choice_can_be_kept_as_json_and_holds_whatever_the_answers_become(
+    crowd, choice, unjudged
+):
     del unjudged
-    choice = Choice.of(json.loads(json.dumps(CHOICE)))
-    found = Auto(rounds=1).fit_chosen(first(crowd, 30), choice).result_
-    assert {one.name for one in found.candidates} == {"ds", "bsc-cm+crf", "mace"}
+    kept = Choice.of(json.loads(json.dumps(choice.to_dict())))
+    assert kept == choice
+    found = Auto(rounds=1).fit_chosen(first(crowd, 30), kept).result_
+    assert found.candidates == choice.candidates
     again = Auto(rounds=1).fit_chosen(first(crowd, 30), choice).result_
     assert np.array_equal(found.token_probs, again.token_probs)
+    assert np.array_equal(found.span_confidence, again.span_confidence)
 
 
-def test_a_choice_that_does_not_suit_is_made_anew(crowd):
-    choice = Choice.of(CHOICE)
+def test_a_choice_that_does_not_suit_is_made_anew(crowd, choice):
     method = Auto(text="none").fit_chosen(first(crowd, 30), choice)
     assert not any("+crf" in one.name for one in method.result_.candidates)
     assert method.fit(first(crowd, 30)).result_.memory is not choice
-
-
-CHOICE = {
-    "candidates": [
-        {"name": "ds", "score": -0.2, "temperature": 1.4, "weight": 0.5},
-        {"name": "bsc-cm+crf", "score": -0.2, "temperature": 1.0, "weight": 0.5},
-        {"name": "mace", "score": -0.9, "temperature": 1.0, "weight": 0.0},
-    ],
-    "n_answers": 1000,
-    "reasons": ["so it is"],
-    "beside_text": {
-        "bsc-cm": [[1.4, 0.3], [1.2, 0.2]],
-        "bsc-seq": [[1.0, 0.1], [0.9, 0.2]],
-    },
-    "teacher": "bsc-seq",
-}
+    older = replace(choice, confirmation=())  # kept by an earlier version
+    assert Auto(rounds=1).fit_chosen(first(crowd, 30), older).result_.memory.confirmation
 
 
 def test_it_warns_of_copies_and_of_hardly_any_overlap(labels):

@@ -51,10 +51,11 @@ from goldspan.tagger.features import read_templates
 
 TEXTS = ("auto", "none")
 TOO_FEW = "people have answered too few of the items: models are fitted like people"
-HALF = 0.5
+LEAST_AGREED = 0.7
+"""Share of the annotators who gave the written spans below which confidences are warned of."""
 LITTLE_AGREED = (
-    "annotators give each other's spans in {:.0%} of the cases: mistakes that they share do not "
-    "show in answers, and the confidences may be wrong by .2 and more; check some items"
+    "of the annotators of an item, weighted by quality, {:.0%} gave the written spans: mistakes "
+    "that they share do not show in answers, and confidences may be too high by .2 and more"
 )
 OVERLAP = 0.1
 """Share of the items with answers of two workers below which a warning is due."""
@@ -219,8 +220,9 @@ class Auto(Aggregator):
             said, case = self._undeclared(case, choice, seed, progress)
         made = combine_spans(case, self.share, seed, progress, choice)
         if case.others is not None:
-            said = [*said[:-1], describe(case.others, made.choice.models_power)]
-        cautions = (LITTLE_AGREED.format(made.again),) if made.again < HALF else ()
+            words = describe(case.others, made.choice.models_power)
+            said = [*(one for one in said if one != TOO_FEW), words]
+        cautions = (LITTLE_AGREED.format(made.again),) if made.again < LEAST_AGREED else ()
         return replace(
             _consensus(crowd, context, made), memory=made.choice, families=case.families,
             notes=(made.words, *said), cautions=cautions,
@@ -277,7 +279,9 @@ def _consensus(crowd: Crowd, context: FitContext, made: AutoSpans) -> Consensus:
     """Write the chosen spans, with their own confidences; all else is that of the mixture."""
     item, begin, stop, kind = made.spans.rows[made.chosen].T
     base = crowd.offsets[item]
-    chosen = spans_at(item, base + begin, base + stop, kind)
+    chosen = None
+    if not crowd.tagset.rules.is_plain:
+        chosen = spans_at(item, base + begin, base + stop, kind)
     result = consensus_of(
         crowd, made.posterior, decode="mbr", method=Auto.name, known=context.known, chosen=chosen
     )

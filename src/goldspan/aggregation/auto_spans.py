@@ -48,6 +48,7 @@ from goldspan.aggregation.judge import (
     Judge,
     choice_words,
     hold_out,
+    weigh,
 )
 from goldspan.aggregation.machines import beside, evidence, ids_of, judged_power
 from goldspan.aggregation.mixture import Mixture, posterior_of_labels
@@ -244,7 +245,8 @@ class Spans:
 
     def best(self, probs: Floats) -> NDArray[np.bool_]:
         """Choose those of the largest expected F1, bool [n_spans]."""
-        return best_spans(*self.rows[:, :3].T, probs)[0]
+        item, begin, stop, _ = self.rows.T
+        return best_spans(item, begin, stop, probs)[0]
 
 
 class Keys:
@@ -299,7 +301,9 @@ def spans_of(case: Case, parts: Mapping[str, Posterior]) -> Spans:
 def _with_missed(case: Case, parts: Mapping[str, Posterior], spans: Spans) -> Spans:
     """Add the spans that everybody missed."""
     crowd, none = case.crowd, np.zeros(0)
-    last = Marginals(none, none, none, *spans.rows.T, spans.mass.mean(axis=1))
+    item, begin, stop, kind = spans.rows.T
+    probs, codes = np.zeros((0, 0), np.float32), none.astype(np.int16)
+    last = Marginals(codes, probs, none, item, begin, stop, kind, spans.mass.mean(axis=1))
     missed = find_missed(crowd, case.mean([*parts.values()]), case.families, last)
     if missed is None:
         return spans
@@ -436,6 +440,9 @@ BELIEVED = 2_000.0
 RIGHT, WRONG = np.array([0.0, 1.0]), np.array([-2.0, 1.0])
 """Log-odds of giving a right and a wrong span that half of the others gave, and what the share of
 these others adds: before anything is seen."""
+TIED = 0.5
+"""Least probability of a span that one of two annotators gave: people overlook more than they
+invent, and no hidden answer can tell, for beside a hidden one there is only one more."""
 UNSURE = 0.02
 """Confidences nearer to 0 or 1 than this are taken as this."""
 SHARED = 0.43
@@ -554,6 +561,10 @@ def combine_spans(
 ) -> AutoSpans:
     """Combine methods for spans by what hidden answers say of their spans."""
     fitted, cuts = fit_all(case, progress), list[Evidence]()
+    if choice and {one.name for one in choice.candidates} != set(fitted.parts):
+        choice = None
+    if case.crowd.tagset.rules.is_plain:
+        return _plain_tags(case, fitted, share, seed, progress, choice)
     power = choice.models_power if choice else 0.0
     if choice is None:
         cuts, power = _hide(case, fitted.texts, share, seed, progress)
@@ -572,12 +583,16 @@ def combine_spans(
     unasked = support.n_answers == 0  # only CRFs know of these items
     reads = ["+" in name and not _plain(name).endswith("+words") for name in names]
     probs[unasked] = spans.mass[unasked][:, reads].mean(axis=1) if any(reads) else 0.0
+    is_tied = (support.given == 1) & (support.n_answers == 2)
+    probs[is_tied] = np.maximum(probs[is_tied], TIED)
+    is_known = spans.mean > 1 - 1e-6  # votes alone leave more doubt
+    probs[is_known] = 1
     chosen = spans.best(probs)
     if choice is None:
         weights = _nearest(spans.mass[~unasked], probs[~unasked])
         sums, n_written = probs @ spans.written, spans.written.sum(axis=0)
         f1 = 2 * sums / np.maximum(n_written + probs.sum(), 1e-9)
-        scores = np.log(np.maximum(f1, 1e-9)) if cuts else np.zeros(len(f1))
+        scores = np.log(np.clip(f1, 1e-9, 1 - 1e-9)) if cuts else np.zeros(len(f1))
         candidates = [
             Candidate(name, float(score), 1.0, float(weight))
             for name, score, weight in zip(names, scores, weights, strict=True)
@@ -594,6 +609,7 @@ def combine_spans(
         case.crowd.tagset,
     )
     confidence = confirmation.confidence(probs, support.share[chosen])
+    confidence[is_known] = 1
     again = float(support.by_quality[chosen, 1].mean()) if chosen.any() else 1.0
     words = _words(case.crowd, spans, chosen, probs, choice)
     return AutoSpans(spans, chosen, confidence, mixture, choice, words, again)
@@ -615,6 +631,46 @@ def _words(
     return choice_words(choice.candidates, agreement, names, "spans")
 
 
+def _plain_tags(
+    case: Case, fitted: Fitted, share: float, seed: int, progress: Steps, choice: Choice | None
+) -> AutoSpans:
+    """Combine methods for tags that are no spans by how probable they make hidden tags."""
+    crowd, parts, none = case.crowd, fitted.parts, np.zeros(0, np.int64)
+    if choice is None:
+        likelihoods = {name: [np.zeros(0)] for name in parts}
+        items = [np.zeros(0, np.int32)]
+        for n in range(LEAST_CUTS):
+            shown, hidden = hold_out(crowd, share=share, seed=seed + n)
+            judge = Judge(shown, hidden)
+            items.append(judge.item)
+            for name, part in fit_all(
+                replace(case, crowd=shown), progress, fitted.texts
+            ).parts.items():
+                own = judge.judge(part.marginals(np.inf).probs)
+                likelihoods[name].append(own.likelihood)
+        every = [np.concatenate(one) for one in likelihoods.values()]
+        weights = weigh(every, np.concatenate(items), np.ones(len(parts)))
+        scores = [float(np.log(one).mean()) if len(one) else 0.0 for one in every]
+        candidates = [
+            Candidate(name, score, 1.0, float(weight))
+            for name, score, weight in zip(parts, scores, weights, strict=True)
+        ]
+        candidates.sort(key=lambda one: (-one.weight, -one.score))
+        reasons = () if len(every[0]) else (NOT_JUDGED,)
+        models = ids_of(case.others)
+        choice = Choice(tuple(candidates), len(crowd.latest), reasons, (UNSURE,), models=models)
+    weights = np.array([one.weight for one in choice.chosen])
+    mixture = Mixture([parts[one.name] for one in choice.chosen], weights, crowd.tagset)
+    labels = np.array([part.marginals(np.inf).probs.argmax(axis=1) for part in parts.values()])
+    words = choice_words(
+        choice.candidates, float((labels == labels[0]).all(axis=0).mean()), [], "tokens"
+    )
+    spans = Spans(
+        none, none.reshape(0, 4), np.zeros((0, 1)), np.zeros((0, 1), np.bool_), np.zeros(0)
+    )
+    return AutoSpans(spans, none > 0, np.zeros(0), mixture, choice, words, 1.0)
+
+
 def _hide(
     case: Case, texts: Mapping[str, TextScores], share: float, seed: int, progress: Steps
 ) -> tuple[list[Evidence], float]:
@@ -623,8 +679,10 @@ def _hide(
     family = case.families.number if case.families else None
     for n in range(MOST_CUTS):
         shown, hidden = hold_out(crowd, share=share, family=family, seed=seed + n)
-        if not len(hidden) or (n >= LEAST_CUTS and n_hidden >= ENOUGH):
+        if n >= LEAST_CUTS and n_hidden >= ENOUGH:
             break
+        if not len(hidden):
+            continue
         cut = replace(case, crowd=shown)
         parts = fit_all(cut, progress, texts).parts
         if case.others is not None:

@@ -96,7 +96,7 @@ def answer_everything(crowd: Crowd) -> list[str]:
         return []
     if (by_others > 1).sum() < ENOUGH * n_items:
         return []
-    return crowd.worker_ids.take(pa.array(np.flatnonzero(busy))).to_pylist()
+    return list(crowd.worker_ids.take(pa.array(np.flatnonzero(busy))).to_pylist())
 
 
 def ids_of(models: Crowd | None) -> tuple[str, ...]:
