@@ -171,8 +171,7 @@ def test_a_choice_made_without_doubtful_families_is_gone_on_from_without_them():
 
 
 @pytest.mark.parametrize("place", ["first", "last"])
-def test_a_family_of_more_than_those_who_have_a_say_is_found_wherever_it_stands(place, monkeypatch):
-    monkeypatch.setattr("goldspan.aggregation.families.finding.PARTNERS", 10)
+def test_a_large_family_is_found_wherever_it_stands(place):
     rng = np.random.default_rng(0)
     n_workers, n_copies, n_items = 80, 14, 40
     truth = rng.integers(0, 3, n_items)

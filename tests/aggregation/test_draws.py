@@ -114,7 +114,7 @@ def test_what_is_hidden_depends_on_ids_alone(spans, family):
 
 def test_pairs_are_drawn_by_their_ids(labels):
     def found(crowd):
-        pairs, ids = pair_agreements(crowd), crowd.worker_ids.to_pylist()
+        pairs, ids = pair_agreements(crowd)[0], crowd.worker_ids.to_pylist()
         both = zip(pairs.left.tolist(), pairs.right.tolist(), strict=True)
         return dict(
             zip((frozenset((ids[a], ids[b])) for a, b in both), pairs.draw.tolist(), strict=True)

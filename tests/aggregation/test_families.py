@@ -1,7 +1,5 @@
 """Families of workers who err together: found, weighed, and heeded by the methods."""
 
-from itertools import combinations
-
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -13,7 +11,7 @@ from goldspan.aggregation.bsc.evidence import compress, discounted, lay_out, wei
 from goldspan.aggregation.families import (
     CAUTION,
     Families,
-    _by_truth,
+    _within,
     families_for,
     find_families,
     given_families,
@@ -135,7 +133,7 @@ def test_ballots_sum_by_weights_at_tokens_and_whole_by_workers(crowd, families):
 
 def test_agreement_is_chance_corrected():
     crowd, _, _ = simulated(0.5)
-    pairs = pair_agreements(crowd)
+    pairs = pair_agreements(crowd)[0]
     answers = crowd.latest
     table = np.empty((crowd.n_items, crowd.n_workers), int)
     table[answers.item, answers.worker] = answers.codes
@@ -149,7 +147,7 @@ def test_agreement_is_chance_corrected():
 
 def test_standard_errors_are_those_of_the_jackknife():
     crowd, _, _ = simulated(0.5, n_workers=2, members=1)
-    pairs = pair_agreements(crowd)
+    pairs = pair_agreements(crowd)[0]
     answers = crowd.latest
     table = np.empty((crowd.n_items, 2), int)
     table[answers.item, answers.worker] = answers.codes
@@ -379,19 +377,82 @@ def test_a_small_crowd_has_no_families(crowd):
         assert not find_families(simulated(0.0, n_workers=n_workers, members=1)[0])
 
 
-def test_many_pairs_are_numbered_alike(monkeypatch):
+def test_of_large_crowds_some_items_are_looked_at(monkeypatch):
     crowd, _, _ = simulated(0.5)
-    dense = pair_agreements(crowd)
-    from goldspan.aggregation.families import finding
+    every = pair_agreements(crowd)[0]
+    monkeypatch.setattr("goldspan.aggregation.families.finding.MOST_SEEN", 40_000)
+    fewer = pair_agreements(crowd)[0]
+    assert len(fewer) == len(every)
+    assert (fewer.blocks < every.blocks).all()
 
-    pair = np.array([i * 5000 + j for i, j in combinations(range(4), 2)] * 6)
-    names, number = finding._numbered(pair, np.ones(len(pair), np.int64), 5000)
-    assert names.tolist() == sorted(set(pair.tolist()))
-    np.testing.assert_array_equal(names[number], pair)
-    monkeypatch.setattr(finding, "MOST_RECORDS", 10_000)
-    fewer = pair_agreements(crowd)
-    assert len(fewer) == len(dense)
-    assert (fewer.blocks < dense.blocks).all()
+
+# --------------------------------------------------------------------------------------------------
+# Independent workers whose mistakes depend on the class are no family; true families are found.
+
+
+def by_class(seed: int, sizes: tuple[int, int, int, int], skill: str) -> Crowd:
+    """Draw independent workers with confusion matrices of their own."""
+    n_labels, n_workers, per_item, n_items = sizes
+    rng = np.random.default_rng([seed, *sizes])
+    truth = rng.integers(n_labels, size=n_items)
+    rows = []
+    school = rng.integers(2, size=n_workers)
+    for w in range(n_workers):
+        matrix = np.zeros((n_labels, n_labels))
+        right = rng.beta(1.5, 0.8, n_labels)
+        if skill == "schools":  # either half of the labels is known well
+            knows = np.arange(n_labels) % 2 == school[w]
+            right = np.where(knows, rng.uniform(0.85, 0.98, n_labels), rng.uniform(0.3, 0.6))
+        for j in range(n_labels):
+            off = np.arange(n_labels) != j
+            matrix[j, off] = (1 - right[j]) * rng.dirichlet(np.full(n_labels - 1, 0.5))
+            matrix[j, j] = right[j]
+        given_ = (rng.random(n_items)[:, None] > matrix.cumsum(axis=1)[truth]).sum(axis=1)
+        rows.append(np.minimum(given_, n_labels - 1))
+    asked = rng.random((n_items, n_workers)).argsort(axis=1) < per_item
+    return goldspan.read_crowd(
+        [
+            {"task": i, "worker": f"w{w:02d}", "label": "abcdefgh"[rows[w][i]]}
+            for i, w in np.argwhere(asked).tolist()
+        ]
+    )
+
+
+@pytest.mark.parametrize("skill", ["schools", "beta"])
+def test_mistakes_that_depend_on_the_class_make_no_family(skill):
+    shapes = [(2, 10, 5, 800), (3, 8, 8, 800), (5, 12, 6, 1500), (8, 15, 10, 1000)]
+    shapes += [(3, 20, 10, 1500), (5, 6, 5, 1000), (3, 5, 3, 600), (4, 20, 5, 2000)]
+    accused = [
+        (seed, sizes)
+        for seed in range(2)
+        for sizes in shapes
+        if find_families(by_class(seed, sizes, skill))
+    ]
+    assert accused == []  # by one factor alone most crowds of schools had families
+
+
+@pytest.mark.parametrize(
+    "right",
+    [(0.95, 0.9, 0.35), (0.9, 0.9, 0.75), (0.9, 0.9, 0.9, 0.35), (0.9, 0.9, 0.85, 0.35, 0.35)],
+)
+def test_few_good_workers_among_bad_ones_are_no_family(right):
+    for seed in range(10):
+        rng = np.random.default_rng(seed)
+        n_items, n_labels = (300, 100)[seed % 2], (2, 4)[seed // 2 % 2]
+        truth = rng.integers(n_labels, size=n_items)
+        rows = []
+        for w, chance in enumerate(right):
+            wrong = (truth + rng.integers(1, n_labels, size=n_items)) % n_labels
+            given_ = np.where(rng.random(n_items) < chance, truth, wrong)
+            rows += [{"task": i, "worker": w, "label": "abcd"[x]} for i, x in enumerate(given_)]
+        assert not find_families(goldspan.read_crowd(rows))
+
+
+@pytest.mark.parametrize("rho", [0.6, 1.0])
+def test_half_of_a_crowd_is_found_and_nobody_else(rho):
+    for seed in range(3):
+        crowd, _, kin = simulated(rho, seed=seed, n_workers=10, members=5, n_items=500)
+        assert set(find_families(crowd).names()) == set(kin)
 
 
 def test_experts_are_told_from_a_family_by_known_truth():
@@ -424,7 +485,7 @@ def test_always_right_on_a_few_known_answers_is_no_sign_of_copies():
     crowd = simulate_crowd(truth, team, seed=3)
     known = np.full(len(crowd.gold_tagged.codes), -1, np.int16)
     known[:12] = crowd.gold_tagged.codes[:12]
-    _, rho, error = _by_truth(crowd, np.zeros(crowd.n_workers, np.int64), known)
+    _, rho, error = _within(crowd, np.zeros(crowd.n_workers, np.int64), known)
     weight = 1 / error**2
     assert (rho > 0.9).sum() > 10
     assert (weight[rho > 0.9] < CAUTION).all()

@@ -16,7 +16,12 @@ from numpy.typing import NDArray
 from goldspan._lazy import lazy
 from goldspan.aggregation.families.counting import SAID
 from goldspan.aggregation.families.counting import Families as Families
-from goldspan.aggregation.families.finding import excess_of, pair_agreements
+from goldspan.aggregation.families.finding import (
+    LEAST_RHO,
+    Labels,
+    beyond_matrices,
+    pair_agreements,
+)
 from goldspan.aggregation.families.finding import find_families as find_families
 from goldspan.crowd import Crowd
 from goldspan.errors import Fault, FormatError, InputError
@@ -31,8 +36,6 @@ __getattr__, __dir__, __all__ = lazy(
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
-LEAST_RHO = 0.1
-"""Found families that err together less, as known truth tells, are none."""
 CAUTION = 4.0
 """Weight of the first guess of rho (1 of given families): a pair with a standard error of 1/2."""
 
@@ -66,7 +69,12 @@ def given_families(
     size = len(sizes)
     rho, assumed = np.zeros(size), sizes > 1
     if assumed.any():
-        own, found, error = _within(crowd, number, known)
+        own, found, error = _within(crowd, number)
+        if known is not None and (known >= 0).any():
+            judged = _within(crowd, number, known)
+            rest = ~np.isin(own, judged[0])
+            both = zip(judged, (own, found, error), strict=True)
+            own, found, error = (np.concatenate([one, other[rest]]) for one, other in both)
         assumed &= np.bincount(own, minlength=size) == 0
         rho = np.where(sizes > 1, _shrunk(np.ones(size), own, found, error), 0.0)
     unknown = frozenset(np.flatnonzero(assumed).tolist())
@@ -143,39 +151,19 @@ def _numbered_names(
 
 
 def _within(
-    crowd: Crowd, number: Ints, known: NDArray[np.int16] | None
+    crowd: Crowd, number: Ints, known: NDArray[np.int16] | None = None
 ) -> tuple[Ints, Floats, Floats]:
     """Return the family, rho and its standard error of all pairs within families."""
-    pairs = pair_agreements(crowd)
-    inside = number[pairs.left] == number[pairs.right]
-    excess = excess_of(pairs, crowd.n_workers, apart=inside)
-    told = inside & np.isfinite(excess.z)
-    own = number[pairs.left]
-    if known is None:
-        return own[told], excess.rho[told], excess.error[told]
-    judged, rho, error = _by_truth(crowd, number, known)
-    rest = told & ~np.isin(own, judged)
-    return (
-        np.concatenate([judged, own[rest]]),
-        np.concatenate([rho, excess.rho[rest]]),
-        np.concatenate([error, excess.error[rest]]),
+    # Of known truth: where there is any
+    labels, size = Labels.of(crowd, known), int(number.max(initial=-1)) + 1
+    pairs, common = pair_agreements(crowd, labels)
+    excess = beyond_matrices(
+        labels, pairs, common, Families(number, np.ones(size), crowd.worker_ids)
     )
-
-
-def _by_truth(crowd: Crowd, number: Ints, known: NDArray[np.int16]) -> tuple[Ints, Floats, Floats]:
-    """Do the same where the truth is known: it is one more worker, who is always right."""
-    # Mistakes in common are the evidence: who made none so far is taken to make one in so many more
-    pairs, n = pair_agreements(crowd, known), crowd.n_workers
-    with_truth, one = pairs.right == n, 1 / (pairs.blocks + 2)
-    skill = np.full(n, np.nan)
-    skill[pairs.left[with_truth]] = np.minimum(pairs.agreement, 1 - one)[with_truth]
-    pairs = replace(pairs, variance=np.maximum(pairs.variance, one * (1 - one)))
-    own = pairs.take(~with_truth)
-    own = own.take(number[own.left] == number[own.right])
-    common = skill[own.left] * skill[own.right]
-    own, common = own.take(~np.isnan(common)), common[~np.isnan(common)]
-    error = np.sqrt(own.variance / own.blocks) / (1 - common)
-    return number[own.left], (own.agreement - common) / (1 - common), error
+    inside = (number[pairs.left] == number[pairs.right]) & (
+        known is not None or np.isfinite(excess.z)
+    )
+    return number[pairs.left][inside], excess.rho[inside], excess.error[inside]
 
 
 def _shrunk(prior: Floats, own: Ints, rho: Floats, error: Floats) -> Floats:
@@ -189,7 +177,7 @@ def _measured(found: Families, crowd: Crowd, known: NDArray[np.int16] | None) ->
     """Measure found families by known truth, as far as there is enough; rho of 0 is no family."""
     if not found or known is None or not (known >= 0).any():
         return found
-    own, rho, error = _by_truth(crowd, found.number, known)
+    own, rho, error = _within(crowd, found.number, known)
     new = _shrunk(found.rho, own, rho, error)
     is_none = new < LEAST_RHO
     measured = replace(found, rho=np.where(found.sizes > 1, new, 0.0))
