@@ -19,16 +19,14 @@ from goldspan._arrays import count_in_rows
 from goldspan.aggregation.auto_labels import combine_labels
 from goldspan.aggregation.auto_spans import (
     MOST_CUTS,
-    AutoSpans,
     Case,
-    Keys,
     Steps,
     combine_spans,
     teaches_well,
 )
 from goldspan.aggregation.base import Aggregator, FitContext, has_words, legal_known
 from goldspan.aggregation.bsc.family import check_encoder_params
-from goldspan.aggregation.bsc.posterior import consensus_of, spans_at
+from goldspan.aggregation.bsc.posterior import consensus_of
 from goldspan.aggregation.bsc.text import Folds, Settings, TextModel
 from goldspan.aggregation.consensus import Consensus, unanswered
 from goldspan.aggregation.documents import DOCUMENTS
@@ -47,16 +45,9 @@ from goldspan.crowd import Crowd
 from goldspan.errors import InputError
 from goldspan.params import MOST, Number, OneOf, Rounds, Seed, Whole, result
 from goldspan.protocols import Runner
-from goldspan.tagger.features import read_templates
 
 TEXTS = ("auto", "none")
 TOO_FEW = "people have answered too few of the items: models are fitted like people"
-LEAST_AGREED = 0.7
-"""Share of the annotators who gave the written spans below which confidences are warned of."""
-LITTLE_AGREED = (
-    "of the annotators of an item, weighted by quality, {:.0%} gave the written spans: mistakes "
-    "that they share do not show in answers, and confidences may be too high by .2 and more"
-)
 OVERLAP = 0.1
 """Share of the items with answers of two workers below which a warning is due."""
 
@@ -104,6 +95,7 @@ class Auto(Aggregator):
 
     name = "auto"
     can_go_on: ClassVar[bool] = True
+    text_power: ClassVar[float] = 1.0
     _choice: Choice | None = result()
 
     text: Annotated[str, OneOf(TEXTS)] = "auto"
@@ -147,7 +139,9 @@ class Auto(Aggregator):
     def _aggregate(self, crowd: Crowd, context: FitContext) -> Consensus:
         choice, said = self._begun(crowd, context)
         found = (self._labels if crowd.is_classification else self._spans)(crowd, context, choice)
-        notes = [*_known(context), *found.memory.reasons, *said]
+        n_known = 0 if context.known is None else int((context.known >= 0).sum())
+        notes = [f"{n_known} tokens of known truth"] if n_known else []
+        notes += [*found.memory.reasons, *said]
         if context.checkpoint is not None:
             notes.append("auto makes no use of a checkpoint")
         if choice is not None and found.memory is choice:
@@ -174,8 +168,9 @@ class Auto(Aggregator):
             return fixed, []
         choice, n_answers = context.start.memory, len(crowd.latest)
         if not isinstance(choice, Choice):
-            why = f"fitted from the beginning: the earlier result is of {context.start.method}"
-            return None, [why]
+            return None, [
+                f"fitted from the beginning: the earlier result is of {context.start.method}"
+            ]
         if not choice.holds(n_answers):
             grown = f"{choice.n_answers} answers have become {n_answers}"
             return None, [f"judged and fitted from the beginning: {grown}"]
@@ -183,7 +178,8 @@ class Auto(Aggregator):
 
     def _labels(self, crowd: Crowd, context: FitContext, choice: Choice | None) -> Consensus:
         """Aggregate single labels, without their words."""
-        people, others = split(crowd, models_of(crowd, self.models))
+        given = models_of(crowd, self.models)
+        people, others = split(crowd, given)
         seed, ids = self.random_state or 0, ids_of(others)
         if choice is not None and choice.models != ids:
             choice = None
@@ -195,11 +191,9 @@ class Auto(Aggregator):
             tuple(found.candidates), len(crowd.latest), found.reasons, is_bold=found.is_bold,
             models_power=found.models_power, models=ids,
         )  # fmt: skip
-        said: tuple[str, ...] = ()
+        said = (TOO_FEW,) if given and others is None else ()
         if others is not None:
             said = (describe(others, found.models_power),)
-        elif models_of(crowd, self.models):
-            said = (TOO_FEW,)
         posterior = posterior_of_probs(crowd, found.probs, context.runner)
         result = consensus_of(crowd, posterior, decode="viterbi", method=self.name)
         is_same = choice is not None and made.candidates == choice.candidates
@@ -218,15 +212,11 @@ class Auto(Aggregator):
         progress = Steps(context, len(case.priors) * self.rounds + 1 + (0 if choice else MOST_CUTS))
         if is_open:
             said, case = self._undeclared(case, choice, seed, progress)
-        made = combine_spans(case, self.share, seed, progress, choice)
+        made = combine_spans(crowd, case, self.share, seed, progress, choice)
         if case.others is not None:
-            words = describe(case.others, made.choice.models_power)
+            words = describe(case.others, made.memory.models_power)
             said = [*(one for one in said if one != TOO_FEW), words]
-        cautions = (LITTLE_AGREED.format(made.again),) if made.again < LEAST_AGREED else ()
-        return replace(
-            _consensus(crowd, context, made), memory=made.choice, families=case.families,
-            notes=(made.words, *said), cautions=cautions,
-        )  # fmt: skip
+        return replace(made, notes=(*made.notes, *said))
 
     def _undeclared(
         self, case: Case, choice: Choice | None, seed: int, progress: Steps
@@ -239,10 +229,11 @@ class Auto(Aggregator):
         who = ", ".join(names)
         if choice is None and teaches_well(case, apart, seed, self.share, progress):
             return [f"{who} answered nearly everything, and hidden answers say: like people"], case
-        said = f"{who} answered nearly everything: taken for models, since hidden answers of the "
-        return [
-            f"{said}others are likelier so; name models (models=, --models) to decide it"
-        ], apart
+        said = (
+            f"{who} answered nearly everything: taken for models, since hidden answers of the "
+            "others are likelier so; name models (models=, --models) to decide it"
+        )
+        return [said], apart
 
     def _case(self, crowd: Crowd, context: FitContext, models: Sequence[str]) -> Case:
         """Prepare the answers of people, and those of models."""
@@ -259,45 +250,15 @@ class Auto(Aggregator):
             return None
         if pc.count_distinct(crowd.tokens.flatten()).as_py() < 2:  # words that say nothing
             return None
-        templates = read_templates(self.templates)
-        settings = Settings(
-            templates, self.c2, self.min_count, self.folds, self.rounds, 1.0, self.random_state,
-            self.documents, self.vectors, self.encoder, self.encoder_params,
-        )  # fmt: skip
         if self.encoder is None:
-            return Folds(crowd, active, settings)
+            return Folds(crowd, active, Settings.of(self))
         from goldspan.aggregation.bsc.encoder import EncoderFolds
 
-        return EncoderFolds(crowd, active, settings)
+        return EncoderFolds(crowd, active, Settings.of(self))
 
 
 # --------------------------------------------------------------------------------------------------
-# The result of spans, and what is to be said of it.
-
-
-def _consensus(crowd: Crowd, context: FitContext, made: AutoSpans) -> Consensus:
-    """Write the chosen spans, with their own confidences; all else is that of the mixture."""
-    item, begin, stop, kind = made.spans.rows[made.chosen].T
-    base = crowd.offsets[item]
-    chosen = None
-    if not crowd.tagset.rules.is_plain:
-        chosen = spans_at(item, base + begin, base + stop, kind)
-    result = consensus_of(
-        crowd, made.posterior, decode="mbr", method=Auto.name, known=context.known, chosen=chosen
-    )
-    there, own = result.span_array, result.crowd.offsets[result.span_array.item]
-    keys = Keys(crowd).of(there.item, there.start - own, there.end - own, there.type)
-    at = np.minimum(np.searchsorted(made.spans.keys, keys), max(0, len(made.spans.keys) - 1))
-    is_ours = made.spans.keys[at] == keys if len(made.spans.keys) else np.zeros(len(keys), np.bool_)
-    confidence = result.span_confidence.copy()
-    confidence[is_ours] = made.confidence[at[is_ours]]
-    return replace(result, span_confidence=confidence)
-
-
-def _known(context: FitContext) -> list[str]:
-    """Say how much known truth there is."""
-    n_known = 0 if context.known is None else int((context.known >= 0).sum())
-    return [f"{n_known} tokens of known truth"] if n_known else []
+# What is to be said of the result.
 
 
 def _unanswered(crowd: Crowd, codes: NDArray[np.int16], context: FitContext) -> list[str]:
@@ -305,11 +266,9 @@ def _unanswered(crowd: Crowd, codes: NDArray[np.int16], context: FitContext) -> 
     is_alone = (np.diff(crowd.by_item.bounds) == 0) & (np.diff(crowd.offsets) > 0)
     if context.known is not None:
         is_alone &= count_in_rows(context.known >= 0, crowd.offsets) == 0
-    is_open = np.ones(crowd.n_items, np.bool_)
-    is_open[np.repeat(np.arange(crowd.n_items), np.diff(crowd.offsets))[codes >= 0]] = False
-    n_open, n_by_words = int((is_alone & is_open).sum()), int((is_alone & ~is_open).sum())
-    by_words = unanswered(n_by_words, "labelled by their words alone")
-    return unanswered(n_open, "left open") + by_words
+    is_open = count_in_rows(codes >= 0, crowd.offsets) == 0
+    by_words = unanswered(int((is_alone & ~is_open).sum()), "labelled by their words alone")
+    return unanswered(int((is_alone & is_open).sum()), "left open") + by_words
 
 
 def _overlap(crowd: Crowd) -> list[str]:
@@ -318,8 +277,5 @@ def _overlap(crowd: Crowd) -> list[str]:
     n_items, n_shared = int((n_answers > 0).sum()), int((n_answers > 1).sum())
     if n_shared >= OVERLAP * n_items:
         return []
-    few = f"{n_shared} of {n_items} items have answers of two workers"
-    rest = (
-        "the choice of method and the worker models rest on these; have more items answered twice"
-    )
-    return [f"{few}: {rest}"]
+    few = f"{n_shared} of {n_items} items have answers of two workers: the choice of method and "
+    return [f"{few}the worker models rest on these; have more items answered twice"]

@@ -45,7 +45,7 @@ from goldspan.aggregation.judge import (
     hold_out,
     weigh,
 )
-from goldspan.aggregation.machines import likelihoods_beside, mean_power, with_models
+from goldspan.aggregation.machines import beside_labels, evidence, likelihoods_beside, mean_power
 from goldspan.aggregation.weighted import TokenLabels, softmax
 from goldspan.crowd import Crowd
 
@@ -132,7 +132,9 @@ def combine_labels(
     open_ = np.flatnonzero((answers_of > 0) & (known < 0))
     reasons = [_words(crowd, table, whole, mixed, open_), *left_out]
     table = sorted(table, key=lambda one: -one.weight)
-    return AutoLabels(with_models(mixed, models, power), table, tuple(reasons), is_bold, power)
+    if models:
+        mixed = beside_labels(mixed, evidence(models, mixed), power)
+    return AutoLabels(mixed, table, tuple(reasons), is_bold, power)
 
 
 def _words(

@@ -1,32 +1,27 @@
 """The method for spans that nobody has to think about: many methods, and who confirms their spans.
 
-Votes, Dawid-Skene, MACE and BSC with every worker model are fitted, BSC with the methods' own prior
-and with that of the vote shares, alone, beside the counts of words and beside cross-fitted CRFs.
-Every span z that any of them writes or any annotator gave is right or wrong:
+Every span z that any method writes or any annotator gave is right or wrong:
 
     P(right) = sigmoid(logit(mean confidence of all methods) + w x(z)),
 
 x(z) who gave the span and which methods wrote it with which confidence. The weights w are learned
-from hidden answers: of many items one answer is hidden, all is fitted to the rest, and the hidden
-annotator gives exactly the span with probability
+from hidden answers: a hidden annotator gives exactly the span with probability
 
     P(right) r(s) + (1 - P(right)) e(s),
 
 r and e the rates at which right and wrong spans are given, which depend on the share s of the
-others who gave it. Hidden answers of annotators who agree with the methods count more. w is
-shrunk to zero, so that where little can be hidden the mean of all methods decides. The labels are
-the spans of the largest expected F1 (docs/math.md, section 13).
+others who gave it. Hidden answers of annotators who agree with the methods count more, and w is
+shrunk to zero. The labels are the spans of the largest expected F1 (docs/math.md, section 13).
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 from scipy.optimize import minimize, nnls
 from scipy.special import expit, logit
@@ -35,8 +30,15 @@ from goldspan.aggregation import get_aggregator
 from goldspan.aggregation.base import FitContext
 from goldspan.aggregation.bsc.engine import EngineInputs
 from goldspan.aggregation.bsc.evidence import Sums
-from goldspan.aggregation.bsc.posterior import Marginals, Posterior, best_spans
+from goldspan.aggregation.bsc.posterior import (
+    Marginals,
+    Posterior,
+    best_spans,
+    consensus_of,
+    spans_at,
+)
 from goldspan.aggregation.bsc.text import STILL, TextModel, TextScores, beside_text
+from goldspan.aggregation.consensus import Consensus
 from goldspan.aggregation.dawid_skene import Variational
 from goldspan.aggregation.documents import find_missed
 from goldspan.aggregation.families import Families
@@ -57,6 +59,7 @@ from goldspan.crowd import Crowd
 from goldspan.crowd.model import Answers
 from goldspan.protocols import Runner
 from goldspan.spans import Tagged, find_spans
+from goldspan.spans.corpus import SpanArray
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -74,6 +77,12 @@ ENOUGH = 1_500
 """Hidden spans that tell enough."""
 LEAST_CUTS, MOST_CUTS = 2, 5
 """How often answers are hidden."""
+LEAST_AGREED = 0.7
+"""Share of the annotators who gave the written spans below which confidences are warned of."""
+LITTLE_AGREED = (
+    "of the annotators of an item, weighted by quality, {:.0%} gave the written spans: mistakes "
+    "that they share do not show in answers, and confidences may be too high by .2 and more"
+)
 NOT_JUDGED = (
     "no item has answers of two workers who err independently: nothing could be judged, and the "
     "mean of all methods decides"
@@ -138,11 +147,6 @@ class Fit:
     memory: Any
     posterior: Posterior
 
-    @property
-    def is_chain(self) -> bool:
-        """Whether the truth is a chain, which a CRF can learn from."""
-        return self.inputs.model.truth.is_chain
-
     def beside(self, text: TextScores, runner: Runner) -> Fit:
         """Update workers and labels beside what the text says."""
         inputs = replace(self.inputs, dependence=DEPENDENCE)
@@ -151,18 +155,13 @@ class Fit:
         return Fit(self.inputs, made.sums, made.posterior, posterior)
 
 
-@dataclass(frozen=True, eq=False)
-class Fitted:
-    """All candidates of a crowd."""
+def fit_all(
+    case: Case, progress: Steps, texts: Mapping[str, TextScores] | None = None
+) -> tuple[dict[str, Posterior], dict[str, TextScores]]:
+    """Fit all candidates; return them by name, and what the CRFs say by the prior of their workers.
 
-    parts: dict[str, Posterior]  # By name
-    texts: dict[str, TextScores]  # What the CRFs say, by the prior of the workers who taught them
-
-
-def fit_all(case: Case, progress: Steps, texts: Mapping[str, TextScores] | None = None) -> Fitted:
-    """Fit all candidates; where answers are hidden CRFs are those that all answers have taught.
-
-    They never saw the item that they speak of, nor any other of its document.
+    Where answers are hidden CRFs are those that all answers have taught: they never saw the item
+    that they speak of, nor any other of its document.
     """
     models = PLAIN if case.folds is None else (*PLAIN, *WORDS)
     by_prior = {
@@ -171,21 +170,22 @@ def fit_all(case: Case, progress: Steps, texts: Mapping[str, TextScores] | None 
     fits = {name: case.fit(name) for names in by_prior.values() for name in dict.fromkeys(names)}
     parts = case.votes() | {name: fit.posterior for name, fit in fits.items()}
     progress.tell()
+    learned: dict[str, TextScores] = {}
     if case.folds is None:
-        return Fitted(parts, {})
-    learned = {}
+        return parts, learned
     for prior, names in by_prior.items():
         workers = {name: fits[name] for name in names if _plain(name) in BESIDE_TEXT}
         if texts:
             learned[prior] = texts[prior]
             runner = case.context.runner
             workers = {name: fit.beside(texts[prior], runner) for name, fit in workers.items()}
-        else:
-            chains = [fits[name].posterior for name in names if fits[name].is_chain]
-            learned[prior], workers = _taught(case, workers, case.mean(chains), progress)
+        else:  # a CRF can learn from chains only
+            chains = [fits[name] for name in names if fits[name].inputs.model.truth.is_chain]
+            start = case.mean([fit.posterior for fit in chains])
+            learned[prior], workers = _taught(case, workers, start, progress)
         for name, fit in workers.items():
             parts[f"{_plain(name)}+{case.folds.name}{prior}"] = fit.posterior
-    return Fitted(parts, learned)
+    return parts, learned
 
 
 def _plain(name: str) -> str:
@@ -193,13 +193,13 @@ def _plain(name: str) -> str:
 
 
 def _taught(
-    case: Case, workers: dict[str, Fit], start: Mixture, progress: Steps
+    case: Case, workers: dict[str, Fit], mean: Mixture, progress: Steps
 ) -> tuple[TextScores, dict[str, Fit]]:
     """Update CRFs and workers in turn; the mean of all worker models teaches."""
     folds, runner = case.folds, case.context.runner
     assert folds is not None
     quiet = replace(case.context, progress=None)
-    labels, learned = folds.soft_labels(_completed(case, start)), [None] * folds.n_folds
+    labels, learned = folds.soft_labels(_completed(case, mean)), [None] * folds.n_folds
     for number in range(case.rounds):
         learned = folds.train(labels, learned, quiet)
         text = folds.scores(learned, labels)
@@ -261,6 +261,12 @@ class Keys:
         place = (np.asarray(item, np.int64) * self._most + begin) * self._most + stop
         return np.asarray(place * self._n_types + kind)
 
+    def of_array(self, spans: SpanArray, offsets: Ints, items: Any = None) -> Ints:
+        """Number spans of the crowd, or of answers, which are to `items`."""
+        base = offsets[spans.item]
+        item = spans.item if items is None else items[spans.item]
+        return self.of(item, spans.start - base, spans.end - base, spans.type)
+
     def rows(self, keys: Ints) -> Ints:
         """Return item, begin, stop and type of numbers, int64 [n_spans, 4]."""
         place, kind = np.divmod(keys, self._n_types)
@@ -271,10 +277,7 @@ class Keys:
 def given_spans(crowd: Crowd, answers: Answers) -> tuple[Ints, Ints]:
     """Return the numbers of the spans of answers, and who gave them, int64 [n] each."""
     spans = find_spans(Tagged(answers.codes, answers.offset), crowd.tagset)
-    base = answers.offset[:-1][spans.item]
-    keys = Keys(crowd).of(
-        answers.item[spans.item], spans.start - base, spans.end - base, spans.type
-    )
+    keys = Keys(crowd).of_array(spans, answers.offset, answers.item)
     return keys, answers.worker[spans.item].astype(np.int64)
 
 
@@ -300,22 +303,21 @@ def spans_of(case: Case, parts: Mapping[str, Posterior]) -> Spans:
 
 def _with_missed(case: Case, parts: Mapping[str, Posterior], spans: Spans) -> Spans:
     """Add the spans that everybody missed."""
-    crowd, none = case.crowd, np.zeros(0)
-    item, begin, stop, kind = spans.rows.T
+    crowd, numbers, none = case.crowd, Keys(case.crowd), np.zeros(0)
     probs, codes = np.zeros((0, 0), np.float32), none.astype(np.int16)
+    item, begin, stop, kind = spans.rows.T
     last = Marginals(codes, probs, none, item, begin, stop, kind, spans.mass.mean(axis=1))
     missed = find_missed(crowd, case.mean([*parts.values()]), case.families, last)
     if missed is None:
         return spans
     there = find_spans(Tagged(missed.codes, crowd.offsets), crowd.tagset)
-    base = crowd.offsets[there.item]
-    own = Keys(crowd).of(there.item, there.start - base, there.end - base, there.type)
+    own = numbers.of_array(there, crowd.offsets)
     keys = np.union1d(spans.keys, own)
     at, size = np.searchsorted(keys, spans.keys), (len(keys), len(parts))
     mass, written = np.zeros(size), np.zeros(size, np.bool_)
     mass[at], written[at] = spans.mass, spans.written
     probability = np.where(np.isin(keys, own), missed.probability, 0.0)
-    return Spans(keys, Keys(crowd).rows(keys), mass, written, probability)
+    return Spans(keys, numbers.rows(keys), mass, written, probability)
 
 
 def _places(keys: Ints, own: Ints) -> tuple[Ints, NDArray[np.bool_]]:
@@ -347,8 +349,13 @@ def support_of(case: Case, spans: Spans) -> Support:
     answers, n_spans = crowd.latest, len(spans.keys)
     keys, worker = given_spans(crowd, answers)
     at = np.searchsorted(spans.keys, keys)
-    item = spans.rows[:, 0]
-    quality = _quality(crowd, spans, at, worker)
+    item, n_given = spans.rows[:, 0], np.bincount(worker, minlength=crowd.n_workers)
+    chosen = spans.best(spans.mean)
+    right = np.bincount(worker, chosen[at], crowd.n_workers)
+    there = np.bincount(item[chosen], minlength=crowd.n_items)
+    n_there = np.bincount(answers.worker, there[answers.item], crowd.n_workers)
+    mean = 2 * right.sum() / max(1, n_given.sum() + n_there.sum())
+    quality = (2 * right + FEW * mean) / (n_given + n_there + FEW)
     weighted = []
     for power in (1, 2):
         weight = quality**power
@@ -362,18 +369,6 @@ def support_of(case: Case, spans: Spans) -> Support:
     )
 
 
-def _quality(crowd: Crowd, spans: Spans, at: Ints, worker: Ints) -> Floats:
-    """Return the F1 of the workers' spans against those that all methods together choose."""
-    answers, n = crowd.latest, crowd.n_workers
-    chosen = spans.best(spans.mean)
-    right = np.bincount(worker, chosen[at], n)
-    n_given = np.bincount(worker, minlength=n)
-    there = np.bincount(spans.rows[chosen, 0], minlength=crowd.n_items)
-    n_there = np.bincount(answers.worker, there[answers.item], n)
-    mean = 2 * right.sum() / max(1, n_given.sum() + n_there.sum())
-    return np.asarray((2 * right + FEW * mean) / (n_given + n_there + FEW))
-
-
 FEW = 5.0
 """Spans beside which the mean worker's quality counts half."""
 AT_ONCE = 5_000_000
@@ -385,21 +380,18 @@ def _overlapping(rows: Ints, given: Ints, worker: Ints, n_workers: int) -> tuple
     order = np.argsort(given[:, 0], kind="stable")
     given, worker = given[order], worker[order]
     first, last = (np.searchsorted(given[:, 0], rows[:, 0], side) for side in ("left", "right"))
-    ends = np.cumsum(last - first)
+    n_pairs = last - first
     alike, touched = np.zeros(len(rows)), np.zeros(len(rows))
-    begin = 0
-    while begin < len(rows):
-        before = ends[begin - 1] if begin else 0
-        stop = max(begin + 1, int(np.searchsorted(ends, before + AT_ONCE, "right")))
-        n = (last - first)[begin:stop]
-        one = np.repeat(np.arange(begin, stop), n)
-        two = np.arange(len(one)) - np.repeat(np.cumsum(n) - n - first[begin:stop], n)
+    ends = np.flatnonzero(np.diff(np.cumsum(n_pairs) // AT_ONCE)) + 1
+    for part in np.split(np.arange(len(rows)), ends):
+        n = n_pairs[part]
+        one = np.repeat(part, n)
+        two = np.arange(len(one)) - np.repeat(np.cumsum(n) - n - first[part], n)
         hit = (given[two, 1] < rows[one, 2]) & (given[two, 2] > rows[one, 1])
         same = hit & (given[two, 3] == rows[one, 3])
         for counts, which in ((alike, same), (touched, hit)):
             pairs = np.unique(one[which] * n_workers + worker[two[which]])
             counts[:] += np.bincount(pairs // n_workers, minlength=len(rows))
-        begin = stop
     return alike, touched
 
 
@@ -407,7 +399,8 @@ def features_of(names: Sequence[str], spans: Spans, support: Support) -> Floats:
     """Return what is known of spans beside the mean confidence, float64 [n_spans, n_features]."""
     n = np.maximum(support.n_answers, 1)
     length = np.log(spans.rows[:, 2] - spans.rows[:, 1])
-    groups = [[k for k, name in enumerate(names) if _group(name) == one] for one in _groups(names)]
+    kinds = np.array([_group(name) for name in names])
+    groups = [np.flatnonzero(kinds == kind) for kind in dict.fromkeys(kinds)]
     columns = [
         support.share, np.log1p(support.given), support.alike / n, support.other / n,
         support.given == 0, length, *support.by_quality.T, spans.mean, spans.missed > 0,
@@ -422,10 +415,6 @@ def _group(name: str) -> str:
     method, prior = _plain(name), name[len(_plain(name)) :]
     kind = "votes" if name in VOTES else "tokens" if method in ("mace", "ds") else "bsc"
     return f"{kind}{'+' + method.partition('+')[2] if '+' in method else ''}{prior}"
-
-
-def _groups(names: Sequence[str]) -> list[str]:
-    return [*dict.fromkeys(map(_group, names))]
 
 
 # --------------------------------------------------------------------------------------------------
@@ -474,13 +463,13 @@ class Confirmation:
 
     @classmethod
     def of(cls, cuts: Sequence[Evidence]) -> Confirmation:
-        """Learn it from hidden answers; of none all weights are 0."""
+        """Learn it from hidden answers."""
         x, mean, share, is_given, weight = (
             np.concatenate([getattr(cut, name) for cut in cuts])
             for name in ("features", "mean", "share", "is_given", "weight")
         )
         centre, scale = x.mean(axis=0), x.std(axis=0)
-        scale[scale < LEAST_SPREAD] = 1.0
+        scale[scale < 1e-9] = 1.0
         z = np.column_stack([np.ones(len(x)), (x - centre) / scale])
         rates = np.column_stack([np.ones(len(x)), share - 0.5])
         n = len(x) / len(cuts)
@@ -531,9 +520,6 @@ class Confirmation:
         return cls(*np.split(np.array(numbers), np.cumsum([size, size, 1 + size, 2])))
 
 
-LEAST_SPREAD = 1e-9
-
-
 def log_odds(probs: Floats) -> Floats:
     """Return log-odds of confidences."""
     return np.asarray(logit(np.clip(probs, UNSURE, 1 - UNSURE)))
@@ -543,45 +529,36 @@ def log_odds(probs: Floats) -> Floats:
 # The result.
 
 
-@dataclass(frozen=True, eq=False)
-class AutoSpans:
-    """What `combine_spans` makes of a crowd."""
-
-    spans: Spans
-    chosen: NDArray[np.bool_]  # [n_spans], which are written
-    confidence: Floats  # [n_spans]
-    posterior: Mixture  # The mixture of candidates that is nearest to the probabilities of spans
-    choice: Choice
-    words: str  # What was tried, and where to look
-    again: float  # Share of the annotators, weighted by quality, who gave the written spans
-
-
 def combine_spans(
-    case: Case, share: float, seed: int, progress: Steps, choice: Choice | None = None
-) -> AutoSpans:
+    crowd: Crowd,  # With the answers of models
+    case: Case,
+    share: float,
+    seed: int,
+    progress: Steps,
+    choice: Choice | None = None,
+) -> Consensus:
     """Combine methods for spans by what hidden answers say of their spans."""
-    fitted, cuts = fit_all(case, progress), list[Evidence]()
-    if choice and {one.name for one in choice.candidates} != set(fitted.parts):
+    (parts, texts), cuts = fit_all(case, progress), list[Evidence]()
+    if choice and {one.name for one in choice.candidates} != set(parts):
         choice = None
-    if case.crowd.tagset.rules.is_plain:
-        return _plain_tags(case, fitted, share, seed, progress, choice)
+    if crowd.tagset.rules.is_plain:
+        return _plain_tags(crowd, case, parts, texts, share, seed, progress, choice)
     power = choice.models_power if choice else 0.0
     if choice is None:
-        cuts, power = _hide(case, fitted.texts, share, seed, progress)
-    parts = _beside_models(case, fitted.parts, power)
-    names, spans = [*parts], spans_of(case, parts)
+        cuts, power = _hide(case, texts, share, seed, progress)
+    parts = _beside_models(case, parts, power)
+    spans = spans_of(case, parts)
     support = support_of(case, spans)
-    features = features_of(names, spans, support)
+    features = features_of([*parts], spans, support)
+    n = features.shape[1]
+    confirmation = Confirmation(np.zeros(n), np.ones(n), np.zeros(1 + n), RIGHT, WRONG)
     if choice:
         confirmation = Confirmation.from_numbers(choice.confirmation)
     elif cuts:
         confirmation = Confirmation.of(cuts)
-    else:
-        n = features.shape[1]
-        confirmation = Confirmation(np.zeros(n), np.ones(n), np.zeros(1 + n), RIGHT, WRONG)
     probs = confirmation.probs(features, log_odds(spans.mean))
     unasked = support.n_answers == 0  # only CRFs know of these items
-    reads = ["+" in name and not _plain(name).endswith("+words") for name in names]
+    reads = ["+" in name and not _plain(name).endswith("+words") for name in parts]
     probs[unasked] = spans.mass[unasked][:, reads].mean(axis=1) if any(reads) else 0.0
     is_tied = (support.given == 1) & (support.n_answers == 2)
     probs[is_tied] = np.maximum(probs[is_tied], TIED)
@@ -593,82 +570,84 @@ def combine_spans(
         sums, n_written = probs @ spans.written, spans.written.sum(axis=0)
         f1 = 2 * sums / np.maximum(n_written + probs.sum(), 1e-9)
         scores = np.log(np.clip(f1, 1e-9, 1 - 1e-9)) if cuts else np.zeros(len(f1))
-        candidates = [
-            Candidate(name, float(score), 1.0, float(weight))
-            for name, score, weight in zip(names, scores, weights, strict=True)
-        ]
-        candidates.sort(key=lambda one: (-one.weight, -one.score))
-        reasons = () if cuts else (NOT_JUDGED,)
-        choice = Choice(
-            tuple(candidates), len(case.crowd.latest), reasons, models_power=power,
-            models=ids_of(case.others), confirmation=confirmation.numbers,
-        )  # fmt: skip
-    mixture = Mixture(
-        [parts[one.name] for one in choice.chosen],
-        np.array([one.weight for one in choice.chosen]),
-        case.crowd.tagset,
-    )
+        choice = replace(
+            _choice(case, parts, scores, weights, bool(cuts)),
+            models_power=power,
+            confirmation=confirmation.numbers,
+        )
     confidence = confirmation.confidence(probs, support.share[chosen])
     confidence[is_known] = 1
-    again = float(support.by_quality[chosen, 1].mean()) if chosen.any() else 1.0
-    words = _words(case.crowd, spans, chosen, probs, choice)
-    return AutoSpans(spans, chosen, confidence, mixture, choice, words, again)
-
-
-def _words(
-    crowd: Crowd, spans: Spans, chosen: NDArray[np.bool_], probs: Floats, choice: Choice
-) -> str:
-    """Say what was tried, and name the least certain spans that not all methods write."""
+    rows = spans.rows[chosen]
+    begin = crowd.offsets[rows[:, 0]]
+    array = spans_at(rows[:, 0], begin + rows[:, 1], begin + rows[:, 2], rows[:, 3])
+    # The least certain spans that not all methods write
     contested = np.flatnonzero(chosen & ~spans.written.all(axis=1))
     first = contested[np.argsort(probs[contested], kind="stable")[:LOOK_AT]]
-    item, begin, stop, kind = spans.rows[first].T
-    ids = crowd.item_ids.take(pa.array(item)).to_pylist()
     names = [
-        f"{name} {a + 1}-{b} {crowd.tagset.types[k]}"
-        for name, a, b, k in zip(ids, begin, stop, kind, strict=True)
+        f"{crowd.item_ids[item].as_py()} {a + 1}-{b} {crowd.tagset.types[k]}"
+        for item, a, b, k in spans.rows[first].tolist()
     ]
     agreement = 1 - len(contested) / max(1, int(chosen.sum()))
-    return choice_words(choice.candidates, agreement, names, "spans")
+    words = choice_words(choice.candidates, agreement, names, "spans")
+    result = _consensus(crowd, case, parts, choice, words, array)
+    keys = Keys(crowd).of_array(result.span_array, result.crowd.offsets)
+    at, is_ours = _places(spans.keys, keys)
+    sure = result.span_confidence.copy()
+    sure[is_ours] = confidence[at[is_ours]]
+    again = float(support.by_quality[chosen, 1].mean()) if chosen.any() else 1.0
+    cautions = (LITTLE_AGREED.format(again),) if again < LEAST_AGREED else ()
+    return replace(result, span_confidence=sure, cautions=cautions)
+
+
+def _choice(
+    case: Case, names: Iterable[str], scores: Iterable[float], weights: Iterable[float],
+    is_judged: bool,
+) -> Choice:  # fmt: skip
+    """List the candidates, the largest weight first."""
+    candidates = [
+        Candidate(name, float(score), 1.0, float(weight))
+        for name, score, weight in zip(names, scores, weights, strict=True)
+    ]
+    candidates.sort(key=lambda one: (-one.weight, -one.score))
+    reasons = () if is_judged else (NOT_JUDGED,)
+    return Choice(tuple(candidates), len(case.crowd.latest), reasons, models=ids_of(case.others))
+
+
+def _consensus(
+    crowd: Crowd, case: Case, parts: Mapping[str, Posterior], choice: Choice, words: str,
+    chosen: SpanArray | None = None,
+) -> Consensus:  # fmt: skip
+    """Write the chosen spans; all else is that of the mixture of the candidates."""
+    weights = np.array([one.weight for one in choice.chosen])
+    mixture = Mixture([parts[one.name] for one in choice.chosen], weights, crowd.tagset)
+    known = case.context.known
+    result = consensus_of(crowd, mixture, decode="mbr", method="auto", known=known, chosen=chosen)
+    return replace(result, memory=choice, families=case.families, notes=(words,))
 
 
 def _plain_tags(
-    case: Case, fitted: Fitted, share: float, seed: int, progress: Steps, choice: Choice | None
-) -> AutoSpans:
+    crowd: Crowd, case: Case, parts: Mapping[str, Posterior], texts: Mapping[str, TextScores],
+    share: float, seed: int, progress: Steps, choice: Choice | None,
+) -> Consensus:  # fmt: skip
     """Combine methods for tags that are no spans by how probable they make hidden tags."""
-    crowd, parts, none = case.crowd, fitted.parts, np.zeros(0, np.int64)
     if choice is None:
-        likelihoods = {name: [np.zeros(0)] for name in parts}
-        items = [np.zeros(0, np.int32)]
+        likelihoods, items = {name: [np.zeros(0)] for name in parts}, [np.zeros(0, np.int32)]
         for n in range(LEAST_CUTS):
-            shown, hidden = hold_out(crowd, share=share, seed=seed + n)
+            shown, hidden = hold_out(case.crowd, share=share, seed=seed + n)
             judge = Judge(shown, hidden)
             items.append(judge.item)
-            for name, part in fit_all(
-                replace(case, crowd=shown), progress, fitted.texts
-            ).parts.items():
+            for name, part in fit_all(replace(case, crowd=shown), progress, texts)[0].items():
                 own = judge.judge(part.marginals(np.inf).probs)
                 likelihoods[name].append(own.likelihood)
         every = [np.concatenate(one) for one in likelihoods.values()]
         weights = weigh(every, np.concatenate(items), np.ones(len(parts)))
         scores = [float(np.log(one).mean()) if len(one) else 0.0 for one in every]
-        candidates = [
-            Candidate(name, score, 1.0, float(weight))
-            for name, score, weight in zip(parts, scores, weights, strict=True)
-        ]
-        candidates.sort(key=lambda one: (-one.weight, -one.score))
-        reasons = () if len(every[0]) else (NOT_JUDGED,)
-        models = ids_of(case.others)
-        choice = Choice(tuple(candidates), len(crowd.latest), reasons, (UNSURE,), models=models)
-    weights = np.array([one.weight for one in choice.chosen])
-    mixture = Mixture([parts[one.name] for one in choice.chosen], weights, crowd.tagset)
+        choice = _choice(case, parts, scores, weights, bool(len(every[0])))
+        choice = replace(choice, confirmation=(UNSURE,))
     labels = np.array([part.marginals(np.inf).probs.argmax(axis=1) for part in parts.values()])
-    words = choice_words(
-        choice.candidates, float((labels == labels[0]).all(axis=0).mean()), [], "tokens"
-    )
-    spans = Spans(
-        none, none.reshape(0, 4), np.zeros((0, 1)), np.zeros((0, 1), np.bool_), np.zeros(0)
-    )
-    return AutoSpans(spans, none > 0, np.zeros(0), mixture, choice, words, 1.0)
+    agreement = float((labels == labels[0]).all(axis=0).mean())
+    words = choice_words(choice.candidates, agreement, [], "tokens")
+    return _consensus(crowd, case, parts, choice, words)
 
 
 def _hide(
@@ -684,7 +663,7 @@ def _hide(
         if not len(hidden):
             continue
         cut = replace(case, crowd=shown)
-        parts = fit_all(cut, progress, texts).parts
+        parts, _ = fit_all(cut, progress, texts)
         if case.others is not None:
             powers.append(judged_power([*parts.values()][-1], case.others, Judge(shown, hidden)))
             parts = _beside_models(cut, parts, powers[-1])
@@ -716,24 +695,18 @@ def teaches_well(everybody: Case, people: Case, seed: int, share: float, progres
     assert others is not None
     shown, hidden = hold_out(people.crowd, share=share, seed=seed)
     judge, scores = Judge(shown, hidden), []
-    everyone = np.isin(everybody.crowd.latest.worker, np.unique(others.latest.worker))
-    for case in (everybody, people):
-        texts = fit_all(case, progress).texts
-        own = shown if case is people else _together(shown, everybody.crowd, everyone)
+    answers, n = everybody.crowd.latest, np.int64(people.crowd.n_workers)
+    is_hidden = np.isin(answers.item * n + answers.worker, hidden.item * n + hidden.worker)
+    shown_too = replace(everybody.crowd, answers=answers.take(~is_hidden))
+    for case, own in ((everybody, shown_too), (people, shown)):
+        _, texts = fit_all(case, progress)
         cut = replace(case, crowd=own)
-        parts = fit_all(cut, progress, texts).parts
+        parts, _ = fit_all(cut, progress, texts)
         if case is people:
             power = judged_power([*parts.values()][-1], others, judge)
             parts = _beside_models(cut, parts, power)
         scores.append(judge.judge([*parts.values()][-1].marginals(np.inf).probs).score)
     return bool(scores[0] > scores[1])
-
-
-def _together(shown: Crowd, crowd: Crowd, is_other: NDArray[np.bool_]) -> Crowd:
-    """Return the crowd with the answers that are shown and those of others."""
-    pair = crowd.latest.item.astype(np.int64) * crowd.n_workers + crowd.latest.worker
-    kept = shown.latest.item.astype(np.int64) * crowd.n_workers + shown.latest.worker
-    return replace(crowd, answers=crowd.latest.take(is_other | np.isin(pair, kept)))
 
 
 def _beside_models(case: Case, parts: dict[str, Posterior], power: float) -> dict[str, Posterior]:

@@ -64,7 +64,10 @@ class Missed:
 
     def beside(self, posterior: Posterior | Mixture) -> Mixture:
         """Return the posterior in which the places hold their spans with the probability."""
-        before = posterior if isinstance(posterior, Mixture) else Mixture.of(posterior)
+        before = posterior
+        if isinstance(before, Posterior):
+            alone = replace(before, span_scale=None)
+            before = Mixture([alone], np.ones(1), before.codec, before.span_scale)
         parts = [each for part in before.parts for each in (part, self._there(part))]
         share = np.array([1 - self.probability, self.probability])
         weights = (before.weights[:, None] * share).ravel()
@@ -115,7 +118,11 @@ def find_missed(
     untouched = count_between(~_unmarked(crowd, parts), *places.spans[:, 1:3].T) == 0
     clear = (places.marks == places.others) & (places.answers >= 2)
     empty = clear & (places.marks == 0) & ~places.is_taken & untouched
-    reads = [(weight, -n) for n, weight in enumerate(weights) if _knows_words(parts[n])]
+    reads = [
+        (weight, -n)
+        for n, weight in enumerate(weights)
+        if all(len(shard.unary) for shard in parts[n].shards)
+    ]
     by_words = _by_words(parts[-max(reads)[1]], crowd, places.spans[empty]) if reads else None
     probability = np.zeros(len(empty))
     for kind in np.unique(places.spans[empty, 3]):
@@ -141,11 +148,6 @@ def find_missed(
         return None
     kept = _apart(places.spans[chosen])
     return Missed(_codes(crowd, kept), float(min(MOST, probability[chosen].mean())), len(kept))
-
-
-def _knows_words(posterior: Posterior) -> bool:
-    """Return whether a text model has a say."""
-    return all(len(shard.unary) for shard in posterior.shards)
 
 
 def _by_words(posterior: Posterior, crowd: Crowd, spans: Ints) -> NDArray[np.float64]:

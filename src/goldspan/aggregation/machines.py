@@ -92,9 +92,8 @@ def answer_everything(crowd: Crowd) -> list[str]:
     n_items = len(np.unique(crowd.latest.item))
     busy = np.bincount(crowd.latest.worker, minlength=crowd.n_workers) >= NEARLY_ALL * n_items
     by_others = np.bincount(crowd.latest.item[~busy[crowd.latest.worker]], minlength=crowd.n_items)
-    if not busy.any() or 2 * busy.sum() >= crowd.n_workers:
-        return []
-    if (by_others > 1).sum() < ENOUGH * n_items:
+    is_twice = (by_others > 1).sum() >= ENOUGH * n_items
+    if not busy.any() or 2 * busy.sum() >= crowd.n_workers or not is_twice:
         return []
     return list(crowd.worker_ids.take(pa.array(np.flatnonzero(busy))).to_pylist())
 
@@ -103,9 +102,8 @@ def ids_of(models: Crowd | None) -> tuple[str, ...]:
     """Return the ids of the models that answered."""
     if models is None:
         return ()
-    return tuple(
-        sorted(models.worker_ids.take(pa.array(np.unique(models.latest.worker))).to_pylist())
-    )
+    who = pa.array(np.unique(models.latest.worker))
+    return tuple(sorted(models.worker_ids.take(who).to_pylist()))
 
 
 def describe(models: Crowd, power: float) -> str:
@@ -171,11 +169,6 @@ def beside_labels(probs: Floats, said: Floats, power: float) -> Floats:
     found = np.exp(logs - logs.max(axis=1, keepdims=True))
     found /= found.sum(axis=1, keepdims=True)
     return np.where((told & (probs.max(axis=1) < 1))[:, None], found, probs)
-
-
-def with_models(probs: Floats, models: Crowd | None, power: float) -> Floats:
-    """Add what models say to probabilities of single labels by people, float64 [n_items, J]."""
-    return probs if models is None else beside_labels(probs, evidence(models, probs), power)
 
 
 def judged_power(posterior: Posterior, models: Crowd, judge: Judge) -> float:

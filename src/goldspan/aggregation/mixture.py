@@ -58,12 +58,6 @@ class Mixture:
         some = np.divide(own, total, out=np.zeros_like(own), where=enough)
         return np.where(there.all(axis=0), self.weights[:, None], some)
 
-    @classmethod
-    def of(cls, posterior: Posterior) -> Mixture:
-        """Make a single posterior a mixture."""
-        alone = replace(posterior, span_scale=None)
-        return cls([alone], np.ones(1), posterior.codec, posterior.span_scale)
-
     def cooled(self, temperature: float) -> Mixture:
         """Return the mixture of the parts at a temperature."""
         return replace(self, parts=[part.cooled(temperature) for part in self.parts])

@@ -99,58 +99,52 @@ def check_plausibility(crowd: Crowd, codes: NDArray[np.int16]) -> Plausibility:
     unanimous = (count >= ENOUGH) & (count * square == total * total) & (codes >= 0)
     overruled = unanimous & (codes * count != total)
     ours = theirs = np.empty((0, 3), np.int64)
-    drift: tuple[float, str, float, float] = (0.0, "", 0.0, 0.0)
+    drift: dict[str, Any] = {}
     if crowd.is_classification:
         drift = _drift(crowd, token, code, codes)
     else:
         shift = crowd.offsets[answers.item] - answers.offset[:-1]
         ours = _rows(find_spans(Tagged(codes, crowd.offsets), crowd.tagset))
-        theirs = _rows(find_spans(Tagged(answers.codes, answers.offset), crowd.tagset), shift)
+        given_spans = find_spans(Tagged(answers.codes, answers.offset), crowd.tagset)
+        theirs = _rows(given_spans)
+        theirs[:, 0] += shift[given_spans.item]
+    _, number = np.unique(np.concatenate([ours, theirs]), axis=0, return_inverse=True)
+    own, others = np.split(number.ravel(), [len(ours)])
     return Plausibility(
         n_unanimous=int(np.count_nonzero(unanimous)),
         n_overruled=int(np.count_nonzero(overruled)),
         n_spans=len(ours),
-        n_unsupported=_count_missing(ours, theirs),
+        n_unsupported=int(np.count_nonzero(~np.isin(own, others))),
         longest_span=int(ours[:, 1].max(initial=0)),
         longest_answer=int(theirs[:, 1].max(initial=0)),
         answers_per_item=len(answers) / max(1, len(np.unique(answers.item))),
-        drift=drift[0], drifted=drift[1], drifted_share=drift[2], given_share=drift[3],
-    )  # fmt: skip
+        **drift,
+    )
 
 
 def _drift(
     crowd: Crowd, item: NDArray[np.integer], code: NDArray[np.int64], codes: NDArray[np.int16]
-) -> tuple[float, str, float, float]:
+) -> dict[str, Any]:
     """Return the divergence of shares of labels, which grew most, and its two shares."""
     n_labels = len(crowd.tagset.tags)
     count = np.bincount(item, minlength=crowd.n_items)
     there = (count > 0) & (codes >= 0)
     if not there.any():
-        return 0.0, "", 0.0, 0.0
+        return {}
     counted = there[item]
     given = np.bincount(code[counted], 1 / count[item[counted]], n_labels)
     own = np.bincount(codes[there], minlength=n_labels).astype(np.float64)
     most = int((own - given).argmax())
     n, (p, q) = there.sum(), ((one + 1) / (one + 1).sum() for one in (own, given))
-    return (
-        float((p * np.log(p / q)).sum()), crowd.tagset.tags[most], float(own[most] / n),
-        float(given[most] / n),
-    )  # fmt: skip
+    return {
+        "drift": float((p * np.log(p / q)).sum()), "drifted": crowd.tagset.tags[most],
+        "drifted_share": float(own[most] / n), "given_share": float(given[most] / n),
+    }  # fmt: skip
 
 
-def _rows(spans: SpanArray, shift: NDArray[np.int64] | None = None) -> NDArray[np.int64]:
+def _rows(spans: SpanArray) -> NDArray[np.int64]:
     """Return first token, length and type of every span, int64 [n_spans, 3]."""
-    # `shift` takes the places in an answer to those of the crowd, int64 [n_answers]
-    start = spans.start if shift is None else spans.start + shift[spans.item]
-    return np.column_stack([start, spans.end - spans.start, spans.type]).astype(np.int64)
-
-
-def _count_missing(spans: NDArray[np.int64], known: NDArray[np.int64]) -> int:
-    """Count the spans that are not among others."""
-    both = np.concatenate([spans, known])
-    _, number = np.unique(both, axis=0, return_inverse=True)
-    number = number.ravel()
-    return int(np.count_nonzero(~np.isin(number[: len(spans)], number[len(spans) :])))
+    return np.column_stack([spans.start, spans.end - spans.start, spans.type]).astype(np.int64)
 
 
 # --------------------------------------------------------------------------------------------------
@@ -177,9 +171,8 @@ def measure_confidence(
     written = translate(codes, crowd.tagset, every)
     known = np.flatnonzero((true >= 0) & (written >= 0))
     right = (true == written)[known]
-    if token_probs is None:
-        probs, tokens_right = np.zeros(0), right[:0]
-    else:
+    probs, tokens_right = np.zeros(0), right[:0]
+    if token_probs is not None:
         mine = np.array([crowd.tagset.index.get(tag, -1) for tag in every.tags], np.int64)
         own = mine[true[known]]
         probs = np.where(own >= 0, token_probs[known, np.maximum(own, 0)], 0.0)
