@@ -18,7 +18,12 @@ from numpy.typing import NDArray
 
 from goldspan.aggregation import Consensus, aggregate
 from goldspan.aggregation.bsc.priors import GRID
-from goldspan.aggregation.calibration import calibrate, measure_calibration
+from goldspan.aggregation.calibration import calibrate
+from goldspan.aggregation.reliability import (
+    span_reliability,
+    token_cross_entropy,
+    token_reliability,
+)
 from goldspan.aggregation.workers import count_errors
 from goldspan.crowd import Crowd, read_crowd
 from goldspan.crowd.measures import worker_rates
@@ -299,15 +304,15 @@ def _calibration(source: Source, runner: Runner) -> Table:
     val = np.repeat(source.halves["val"], np.diff(source.crowd.offsets))
     gold = source.crowd.gold_tagged.codes
     known = np.where(val, gold, np.int16(-1))
+    in_test = np.repeat(source.halves["test"], np.diff(source.crowd.offsets))
+    test = np.where(in_test, gold, np.int16(-1))
     rows: list[tuple[Any, ...]] = []
     for method in ("ds", "bsc-seq", "bsc-seq+words"):
         plain = aggregate(source.crowd, method, runner=runner)
         for name, result in ((method, plain), (f"{method}, calibrated", calibrate(plain, known))):
-            found = measure_calibration(result, gold, source.halves["test"])
             temperature = result.params.get("temperature", 1.0)
-            rows.append(
-                (name, temperature, found.cross_entropy, found.token_error, found.span_error)
-            )
+            eces = (token_reliability(result, test).ece, span_reliability(result, test).ece)
+            rows.append((name, temperature, token_cross_entropy(result, test), *eces))
     columns = ("method", "temperature", "cross-entropy", "token ECE", "span ECE")
     digits = dict.fromkeys(columns[2:], 3)
     caption = f"{source.name}: confidence on the test half, calibrated on the val half"

@@ -12,6 +12,7 @@ from goldspan.aggregation.auto_spans import (
     BELIEVED,
     RIGHT,
     SHRINK,
+    UNSURE,
     WRONG,
     Case,
     Confirmation,
@@ -65,8 +66,9 @@ def made_up(n=3_000, seed=0, *, right=0.7, wrong=0.1):
     is_right = rng.random(n) < 0.5
     features = np.stack([is_right + rng.normal(size=n), rng.normal(size=n)], axis=1)
     given = rng.random(n) < np.where(is_right, right, wrong)
-    mean, share = np.full(n, 0.0), rng.random(n)
-    return is_right, Evidence(features, mean, share, given, np.ones(n))
+    mass, share = np.tile([0.5, 0.4, 0.6], (n, 1)), rng.random(n)
+    mass[:, 2] = np.where(rng.random(n) < 0.7, is_right, 0.5)  # the third knows more
+    return is_right, Evidence(features, mass, np.zeros(n), share, given, np.ones(n))
 
 
 def test_what_is_learned_is_the_least_of_the_loss_written_down_plainly():
@@ -76,35 +78,46 @@ def test_what_is_learned_is_the_least_of_the_loss_written_down_plainly():
     weight = BELIEVED / (BELIEVED + 200)
 
     def loss(theta):
-        total = SHRINK / 2 * (theta[:3] ** 2).sum()
-        total += ((theta[3:5] - RIGHT) ** 2).sum() / 2 + ((theta[5:] - WRONG) ** 2).sum() / 2
+        total = SHRINK / 2 * (theta[:3] ** 2).sum() + (theta[3:6] ** 2).sum() / 2
+        total += ((theta[6:8] - RIGHT) ** 2).sum() / 2 + ((theta[8:] - WRONG) ** 2).sum() / 2
+        shares = np.exp(theta[3:6]) / np.exp(theta[3:6]).sum()
         for n in range(200):
-            p = expit(theta[0] + z[n] @ theta[1:3])
-            r = expit(theta[3] + theta[4] * (cut.share[n] - 0.5))
-            e = expit(theta[5] + theta[6] * (cut.share[n] - 0.5))
+            mean = min(max(cut.mass[n] @ shares, UNSURE), 1 - UNSURE)
+            p = expit(np.log(mean / (1 - mean)) + theta[0] + z[n] @ theta[1:3])
+            r = expit(theta[6] + theta[7] * (cut.share[n] - 0.5))
+            e = expit(theta[8] + theta[9] * (cut.share[n] - 0.5))
             y = p * r + (1 - p) * e
             total -= weight * np.log(y if cut.is_given[n] else 1 - y)
         return total
 
-    plain = minimize(loss, np.concatenate([np.zeros(3), RIGHT, WRONG]), method="BFGS").x
-    own = np.concatenate([fitted.weights, fitted.right, fitted.wrong])
+    plain = minimize(loss, np.concatenate([np.zeros(6), RIGHT, WRONG]), method="BFGS").x
+    plain[3:6] = np.exp(plain[3:6]) / np.exp(plain[3:6]).sum()
+    own = np.concatenate([fitted.weights, fitted.shares, fitted.right, fitted.wrong])
     assert own == pytest.approx(plain, abs=2e-3)
-    assert Confirmation.from_numbers(fitted.numbers).numbers == fitted.numbers
+    assert fitted.shares.argmax() == 2
+    assert Confirmation.from_numbers(fitted.numbers, 3).numbers == fitted.numbers
+
+
+def spans_with(mass):
+    """Make as many spans as there are confidences."""
+    n = len(mass)
+    return Spans(np.arange(n), np.zeros((n, 4), np.int64), mass, mass > 0.5, np.zeros(n))
 
 
 def test_features_that_go_with_confirmation_raise_what_is_believed():
     is_right, cut = made_up()
     fitted = Confirmation.of([cut, made_up(seed=1)[1]])
     assert fitted.weights[1] > 5 * abs(fitted.weights[2])
-    probs = fitted.probs(cut.features, cut.mean)
+    probs = fitted.probs(cut.features, spans_with(cut.mass))
     assert probs[is_right].mean() > probs[~is_right].mean() + 0.1
     assert (fitted.confidence(probs, cut.share) < probs).all()
 
 
 def test_where_annotators_give_every_right_span_shared_mistakes_cost_nothing():
     _, cut = made_up(right=1.0, wrong=0.0)
-    fitted = Confirmation(np.zeros(2), np.ones(2), np.zeros(3), np.array([20.0, 0.0]), WRONG)
-    probs = fitted.probs(cut.features, cut.mean)
+    sure = np.array([20.0, 0.0])
+    fitted = Confirmation(np.zeros(2), np.ones(2), np.zeros(3), np.ones(3) / 3, sure, WRONG)
+    probs = fitted.probs(cut.features, spans_with(cut.mass))
     assert fitted.confidence(probs, cut.share) == pytest.approx(probs)
 
 

@@ -2,7 +2,7 @@
 
 Every span z that any method writes or any annotator gave is right or wrong:
 
-    P(right) = sigmoid(logit(mean confidence of all methods) + w x(z)),
+    P(right) = sigmoid(logit(weighted mean of the confidences of all methods) + w x(z)),
 
 x(z) who gave the span and which methods wrote it with which confidence. The weights w are learned
 from hidden answers: a hidden annotator gives exactly the span with probability
@@ -18,13 +18,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize, nnls
-from scipy.special import expit, logit
+from scipy.special import expit, logit, softmax
 
 from goldspan.aggregation import get_aggregator
 from goldspan.aggregation.base import FitContext
@@ -71,8 +71,9 @@ BESIDE_TEXT = ("bsc-mace", "bsc-cm", "bsc-seq")
 BEGIN_BY_VOTES = frozenset({"bsc-cm", "bsc-seq", *WORDS})
 BY_VOTES = ", prior=votes"
 """Behind the name of a method whose workers begin with the habits that the vote shares show."""
-POWER, DEPENDENCE = 1.0, 0.1
-"""Of the text and of the workers, beside the CRF: how much it is believed hidden answers decide."""
+BESIDE = {"": (1.0, 0.1), BY_VOTES: (1.4, 0.3)}
+"""Power of the text and dependence of the workers beside the CRF, by the workers' prior: how much
+the more decided CRFs are believed is for hidden answers to say."""
 ENOUGH = 1_500
 """Hidden spans that tell enough."""
 LEAST_CUTS, MOST_CUTS = 2, 5
@@ -147,10 +148,11 @@ class Fit:
     memory: Any
     posterior: Posterior
 
-    def beside(self, text: TextScores, runner: Runner) -> Fit:
+    def beside(self, text: TextScores, prior: str, runner: Runner) -> Fit:
         """Update workers and labels beside what the text says."""
-        inputs = replace(self.inputs, dependence=DEPENDENCE)
-        made = beside_text(inputs, self.sums, self.memory, text.raised(POWER), runner)
+        power, dependence = BESIDE[prior]
+        inputs = replace(self.inputs, dependence=dependence)
+        made = beside_text(inputs, self.sums, self.memory, text.raised(power), runner)
         posterior = Posterior(made.shards, made.tables, self.posterior.codec, runner)
         return Fit(self.inputs, made.sums, made.posterior, posterior)
 
@@ -178,11 +180,13 @@ def fit_all(
         if texts:
             learned[prior] = texts[prior]
             runner = case.context.runner
-            workers = {name: fit.beside(texts[prior], runner) for name, fit in workers.items()}
+            workers = {
+                name: fit.beside(texts[prior], prior, runner) for name, fit in workers.items()
+            }
         else:  # a CRF can learn from chains only
             chains = [fits[name] for name in names if fits[name].inputs.model.truth.is_chain]
             start = case.mean([fit.posterior for fit in chains])
-            learned[prior], workers = _taught(case, workers, start, progress)
+            learned[prior], workers = _taught(case, workers, prior, start, progress)
         for name, fit in workers.items():
             parts[f"{_plain(name)}+{case.folds.name}{prior}"] = fit.posterior
     return parts, learned
@@ -193,7 +197,7 @@ def _plain(name: str) -> str:
 
 
 def _taught(
-    case: Case, workers: dict[str, Fit], mean: Mixture, progress: Steps
+    case: Case, workers: dict[str, Fit], prior: str, mean: Mixture, progress: Steps
 ) -> tuple[TextScores, dict[str, Fit]]:
     """Update CRFs and workers in turn; the mean of all worker models teaches."""
     folds, runner = case.folds, case.context.runner
@@ -203,7 +207,7 @@ def _taught(
     for number in range(case.rounds):
         learned = folds.train(labels, learned, quiet)
         text = folds.scores(learned, labels)
-        workers = {name: fit.beside(text, runner) for name, fit in workers.items()}
+        workers = {name: fit.beside(text, prior, runner) for name, fit in workers.items()}
         progress.tell()
         if number == case.rounds - 1:
             break
@@ -445,7 +449,8 @@ class Evidence:
     """What is known of the spans of one cut."""
 
     features: Floats  # [n_spans, n_features]
-    mean: Floats  # [n_spans], log-odds of the mean confidence
+    mass: Floats  # [n_spans, n_candidates], confidence of every candidate
+    missed: Floats  # [n_spans], probability that everybody missed the span
     share: Floats  # [n_spans], of the shown answers that give the span
     is_given: NDArray[np.bool_]  # [n_spans], whether the hidden annotator gave it
     weight: Floats  # [n_spans], by the quality of the hidden annotator
@@ -458,15 +463,15 @@ class Confirmation:
     centre: Floats  # [n_features], mean of every feature
     scale: Floats  # [n_features], its standard deviation
     weights: Floats  # [1 + n_features], the first without a feature
+    shares: Floats  # [n_candidates], weights of the candidates in the mean confidence, sum 1
     right: Floats  # [2], log-odds with which a right span is given
     wrong: Floats  # [2], and a wrong one
 
     @classmethod
     def of(cls, cuts: Sequence[Evidence]) -> Confirmation:
         """Learn it from hidden answers."""
-        x, mean, share, is_given, weight = (
-            np.concatenate([getattr(cut, name) for cut in cuts])
-            for name in ("features", "mean", "share", "is_given", "weight")
+        x, mass, missed, share, is_given, weight = (
+            np.concatenate([getattr(cut, one.name) for cut in cuts]) for one in fields(Evidence)
         )
         centre, scale = x.mean(axis=0), x.std(axis=0)
         scale[scale < 1e-9] = 1.0
@@ -474,33 +479,45 @@ class Confirmation:
         rates = np.column_stack([np.ones(len(x)), share - 0.5])
         n = len(x) / len(cuts)
         weight = weight / weight.mean() / len(cuts) * (BELIEVED / (BELIEVED + n))
-        size = z.shape[1]
-        begin = np.concatenate([np.zeros(size), RIGHT, WRONG])
-        penalty = np.concatenate([np.full(size, SHRINK), np.ones(4)])
+        ends = np.cumsum([z.shape[1], mass.shape[1], 2])
+        begin = np.concatenate([np.zeros(ends[1]), RIGHT, WRONG])
+        penalty = np.concatenate([np.full(ends[0], SHRINK), np.ones(len(begin) - ends[0])])
 
         def loss(theta: Floats) -> tuple[float, Floats]:
-            p = expit(mean + z @ theta[:size])
-            r, e = expit(rates @ theta[size : size + 2]), expit(rates @ theta[size + 2 :])
+            own, among, right, wrong = np.split(theta, ends)
+            shares = softmax(among)
+            mean = mass @ shares
+            mean += (1 - mean) * missed
+            p = expit(log_odds(mean) + z @ own)
+            r, e = expit(rates @ right), expit(rates @ wrong)
             given = np.clip(p * r + (1 - p) * e, 1e-9, 1 - 1e-9)
             slope = -weight * (is_given / given - ~is_given / (1 - given))
-            away = theta - begin
-            gradient = penalty * away + np.concatenate(
-                [
-                    z.T @ (slope * (r - e) * p * (1 - p)),
-                    rates.T @ (slope * p * r * (1 - r)),
-                    rates.T @ (slope * (1 - p) * e * (1 - e)),
-                ]
+            by_odds = slope * (r - e) * p * (1 - p)
+            is_free = (mean > UNSURE) & (mean < 1 - UNSURE)
+            by_share = mass.T @ (
+                by_odds * is_free * (1 - missed) / np.maximum(mean * (1 - mean), UNSURE**2)
             )
+            parts = [
+                z.T @ by_odds,
+                shares * (by_share - shares @ by_share),
+                rates.T @ (slope * p * r * (1 - r)),
+                rates.T @ (slope * (1 - p) * e * (1 - e)),
+            ]
+            away = theta - begin
             likelihood = np.log(np.where(is_given, given, 1 - given))
-            return float(-(weight @ likelihood) + (penalty * away) @ away / 2), gradient
+            total = (penalty * away) @ away / 2 - weight @ likelihood
+            return float(total), penalty * away + np.concatenate(parts)
 
-        found = minimize(loss, begin, jac=True, method="L-BFGS-B").x
-        return cls(centre, scale, found[:size], found[size : size + 2], found[size + 2 :])
+        best = minimize(loss, begin, jac=True, method="L-BFGS-B").x
+        own, among, right, wrong = np.split(best, ends)
+        return cls(centre, scale, own, softmax(among), right, wrong)
 
-    def probs(self, features: Floats, mean: Floats) -> Floats:
+    def probs(self, features: Floats, spans: Spans) -> Floats:
         """Return how probably spans are right, float64 [n_spans]."""
         own = (features - self.centre) / self.scale @ self.weights[1:]
-        return np.asarray(expit(mean + self.weights[0] + own))
+        mean = spans.mass @ self.shares
+        mean += (1 - mean) * spans.missed
+        return np.asarray(expit(log_odds(mean) + self.weights[0] + own))
 
     def confidence(self, probs: Floats, share: Floats) -> Floats:
         """Return what is believed of written spans, given the mistakes that annotators share."""
@@ -510,14 +527,15 @@ class Confirmation:
     @property
     def numbers(self) -> tuple[float, ...]:
         """All numbers in one row, to keep."""
-        every = (self.centre, self.scale, self.weights, self.right, self.wrong)
+        every = (self.centre, self.scale, self.weights, self.shares, self.right, self.wrong)
         return tuple(np.concatenate(every).tolist())
 
     @classmethod
-    def from_numbers(cls, numbers: Sequence[float]) -> Confirmation:
+    def from_numbers(cls, numbers: Sequence[float], n_candidates: int) -> Confirmation:
         """Make it of `numbers`."""
-        size = (len(numbers) - 5) // 3
-        return cls(*np.split(np.array(numbers), np.cumsum([size, size, 1 + size, 2])))
+        n = (len(numbers) - n_candidates - 5) // 3
+        ends = np.cumsum([n, n, 1 + n, n_candidates, 2])
+        return cls(*np.split(np.array(numbers), ends))
 
 
 def log_odds(probs: Floats) -> Floats:
@@ -550,13 +568,15 @@ def combine_spans(
     spans = spans_of(case, parts)
     support = support_of(case, spans)
     features = features_of([*parts], spans, support)
-    n = features.shape[1]
-    confirmation = Confirmation(np.zeros(n), np.ones(n), np.zeros(1 + n), RIGHT, WRONG)
     if choice:
-        confirmation = Confirmation.from_numbers(choice.confirmation)
+        confirmation = Confirmation.from_numbers(choice.confirmation, len(parts))
     elif cuts:
         confirmation = Confirmation.of(cuts)
-    probs = confirmation.probs(features, log_odds(spans.mean))
+    else:
+        none = np.zeros(features.shape[1])
+        even = np.full(len(parts), 1 / len(parts))
+        confirmation = Confirmation(none, none + 1, np.append(none, 0), even, RIGHT, WRONG)
+    probs = confirmation.probs(features, spans)
     unasked = support.n_answers == 0  # only CRFs know of these items
     reads = ["+" in name and not _plain(name).endswith("+words") for name in parts]
     probs[unasked] = spans.mass[unasked][:, reads].mean(axis=1) if any(reads) else 0.0
@@ -678,7 +698,7 @@ def _hide(
         features = features_of([*parts], spans, support)
         cuts.append(
             Evidence(
-                features[at], log_odds(spans.mean)[at], support.share[at],
+                features[at], spans.mass[at], spans.missed[at], support.share[at],
                 np.isin(spans.keys, keys)[at], support.quality[asked[at]] ** 2,
             )
         )  # fmt: skip

@@ -10,7 +10,7 @@ only confidences move.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -24,12 +24,7 @@ from goldspan.aggregation.bsc.posterior import LOGIT_EDGE, Posterior, SpanScale,
 from goldspan.aggregation.conformal import documents_of
 from goldspan.aggregation.consensus import Consensus
 from goldspan.aggregation.mixture import Mixture
-from goldspan.aggregation.reliability import (
-    judged_spans,
-    span_reliability,
-    token_cross_entropy,
-    token_reliability,
-)
+from goldspan.aggregation.reliability import judged_spans
 from goldspan.crowd import Crowd, ReadOptions
 from goldspan.crowd.gold import attach_gold
 from goldspan.errors import InputError
@@ -43,32 +38,6 @@ PRIOR = 4.0
 FEW = 100
 FEW_SPANS = 50
 """Fewer known tokens are too few to fit a temperature, fewer known spans for the sigmoid."""
-
-
-@dataclass(frozen=True)
-class Calibration:
-    """How well calibrated confidences are, against gold."""
-
-    cross_entropy: float  # Mean of -ln P(gold tag) in nats
-    token_error: float  # Expected calibration error of tokens
-    span_error: float  # The same of spans, NaN without spans
-    n_tokens: int  # Tokens with gold and a label
-    n_spans: int  # Spans of the result in items whose gold is known throughout
-
-
-def measure_calibration(
-    result: Consensus, gold: NDArray[np.int16], items: NDArray[np.bool_] | None = None
-) -> Calibration:
-    """Measure how well calibrated the confidences of a result are."""
-    # gold int16 [n_tokens], -1 unknown; items bool [n_items]
-    offsets = result.crowd.offsets
-    chosen = np.ones(len(offsets) - 1, np.bool_) if items is None else items
-    truth = np.where(np.repeat(chosen, np.diff(offsets)), gold, np.int16(-1)).astype(np.int16)
-    tokens, spans = token_reliability(result, truth), span_reliability(result, truth)
-    if not tokens.n:
-        raise InputError("no token has both gold and a label: calibration cannot be measured")
-    cross_entropy = token_cross_entropy(result, truth)
-    return Calibration(cross_entropy, tokens.ece, spans.ece, tokens.n, spans.n)
 
 
 def calibrate(result: Consensus, gold: Any, *, coverage: float | None = None) -> Consensus:
@@ -223,26 +192,19 @@ def at_temperature(result: Consensus, temperature: float) -> Consensus:
         )
     if not 0 < temperature < np.inf:
         raise InputError(f"a temperature is a positive number, not {temperature}")
-    cooled = with_confidences_of(result, _cooled(result.posterior, temperature))
-    return replace(
-        cooled,
-        params={**result.params, "temperature": temperature},
-        notes=(*result.notes, f"confidence at temperature {temperature:.2f}"),
-    )
-
-
-def with_confidences_of(result: Consensus, posterior: Posterior | Mixture) -> Consensus:
-    """Return the same labels with the probabilities and confidences of another posterior."""
-    last = posterior.marginals(least=np.inf)
+    cooled = _cooled(result.posterior, temperature)
+    last = cooled.marginals(least=np.inf)
     offsets = result.crowd.offsets
-    paths, masses = posterior.confidences(result.codes, result.span_array, offsets, last.probs)
+    paths, masses = cooled.confidences(result.codes, result.span_array, offsets, last.probs)
     return replace(
         result,
         token_probs=last.probs,
         span_confidence=masses.astype(np.float32),
         confidence=paths.astype(np.float32),
         entropy=last.entropy.astype(np.float32),
-        posterior=posterior,
+        posterior=cooled,
+        params={**result.params, "temperature": temperature},
+        notes=(*result.notes, f"confidence at temperature {temperature:.2f}"),
     )
 
 

@@ -136,9 +136,8 @@ class ConformalSets:
         }[self.unit]
         known = "documents" + (" (items where there are none)" if self.unit == "item" else "")
         text = (
-            f"the set of {what} holds the truth with probability "
-            f"{self.coverage:g}, by {self.n_documents} known {known}; mean size "
-            f"{self.mean_size:.2f}"
+            f"the set of {what} holds the truth with probability {self.coverage:g}, by "
+            f"{self.n_documents} known {known}; mean size {self.mean_size:.2f}"
         )
         if self.unit == "span" and not np.isnan(self.missed):
             text += f"; {100 * self.missed:.1f} % of the true spans there touch no written span"
@@ -261,7 +260,10 @@ def span_options(result: Consensus) -> Options:
         scale = (1 - sure) / sum(probs)
         rows += [(*o, p) for o, p in zip(own, [sure, *(scale * p for p in probs)], strict=True)]
         bounds.append(len(rows))
-    return _options(bounds, rows)
+    table = np.array(rows, np.float64).reshape(-1, 4)
+    first_token, end_token, kinds = table[:, :3].astype(np.int64).T
+    probs_of = table[:, 3].copy()
+    return Options(np.array(bounds, np.int64), first_token, end_token, kinds, probs_of)
 
 
 def label_options(result: Consensus) -> Options:
@@ -282,17 +284,11 @@ def true_options(options: Options, truth: Tagged, codec: Codec) -> NDArray[np.in
     first, unit = options.bounds[:-1], options.unit
     if codec.rules.is_plain:
         return first + _first_where(options.kind == truth.codes[options.start], options)
-    true = _closest(options.start[first], options.end[first], truth, codec)
-    start, end, kind = (column[unit] for column in true)
-    none = kind < 0
-    same = np.where(
-        none,
-        options.kind == NONE,
-        (options.start == start) & (options.end == end) & (options.kind == kind),
-    )
-    unlisted = options.kind == OTHER
+    start, end, kind = _closest(options.start[first], options.end[first], truth, codec)[:, unit]
+    same = (options.start == start) & (options.end == end) & (options.kind == kind)
+    same = np.where(kind < 0, options.kind == NONE, same)
     any_same = np.bincount(unit, same, len(first)) > 0
-    return first + _first_where(np.where(any_same[unit], same, unlisted), options)
+    return first + _first_where(np.where(any_same[unit], same, options.kind == OTHER), options)
 
 
 def _first_where(flags: NDArray[np.bool_], options: Options) -> NDArray[np.int64]:
@@ -305,7 +301,7 @@ def _first_where(flags: NDArray[np.bool_], options: Options) -> NDArray[np.int64
 
 def _closest(
     start: NDArray[np.int64], end: NDArray[np.int64], truth: Tagged, codec: Codec
-) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+) -> NDArray[np.int64]:
     """Return the true span that shares the most tokens with every span: start, end, type or -1."""
     # Of several that share as many the first counts
     every = find_spans(truth, codec)
@@ -317,7 +313,7 @@ def _closest(
         shared = np.minimum(every.end[here], end[n]) - np.maximum(every.start[here], start[n])
         best = first[n] + int(np.argmax(shared))
         found[:, n] = every.start[best], every.end[best], every.type[best]
-    return found[0], found[1], found[2]
+    return found
 
 
 def _candidates(result: Consensus) -> tuple[SpanArray, Floats]:
@@ -349,12 +345,6 @@ def _missed(result: Consensus, truth: NDArray[np.int16], whole: NDArray[np.bool_
     first = np.searchsorted(spans.end, true.start, side="right")
     last = np.searchsorted(spans.start, true.end, side="left")
     return float((first == last).mean()) if len(true) else float("nan")
-
-
-def _options(bounds: list[int], rows: list[tuple[int, int, int, float]]) -> Options:
-    table = np.array(rows, np.float64).reshape(-1, 4)
-    start, end, kind = table[:, :3].astype(np.int64).T
-    return Options(np.array(bounds, np.int64), start, end, kind, table[:, 3].copy())
 
 
 def documents_of(crowd: Crowd) -> NDArray[np.int64]:

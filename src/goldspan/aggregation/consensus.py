@@ -551,8 +551,6 @@ class Consensus:
 
     def _span_texts(self) -> dict[str, pa.Array]:
         """Return what every span covers, its first character and one past its last."""
-        from goldspan.crowd.model import item_texts
-
         spans = self.span_array
         start = (spans.start - self.crowd.offsets[spans.item]).tolist()
         end = (spans.end - self.crowd.offsets[spans.item]).tolist()
@@ -599,11 +597,9 @@ class Consensus:
                     own_units = range(units[starts[n]], units[starts[n + 1]])
                     row["set"] = [[one.type for one in self.sets.of(u)] for u in own_units]
             else:
-                row["gold"] = (
-                    [self._json_span(i, starts[n], own) for i in range(bounds[n], bounds[n + 1])]
-                    if said
-                    else None
-                )
+                own_spans = range(bounds[n], bounds[n + 1])
+                spelled = [self._json_span(i, starts[n], own) for i in own_spans]
+                row["gold"] = spelled if said else None
             if self.sets and crowd.is_classification and said:
                 row["set"] = [member.type for member in self.sets.of(units[starts[n]])]
             row["confidence"] = round(float(self.confidence[n]), 4)
@@ -626,13 +622,10 @@ class Consensus:
 
     def _json_set(self, i: int, own: ItemText | None) -> list[dict[str, Any]]:
         """The set of a span as JSON, its spans in characters or tokens like the span itself."""
-        assert self.sets is not None
         rows = []
         for member in self.sets.of(i):
             row = {name: value for name, value in member._asdict().items() if value is not None}
             if own is not None and member.kind == "span":
-                assert member.start is not None
-                assert member.end is not None
                 row |= {"start_token": member.start, "end_token": member.end}
                 row["start"] = own.bounds[member.start][0]
                 row["end"] = own.bounds[member.end - 1][1]
@@ -662,9 +655,7 @@ class Consensus:
             ids, labels = [*map(guard, ids)], [*map(guard, labels)]
             texts = [*map(guard, texts)]
         rows = zip(ids, labels, self.token_confidence, strict=True)
-        more: list[list[Any]] = [
-            [_number(x) for x in column] for column in self.item_columns.values()
-        ]
+        more: list[list[Any]] = [[*map(_number, own)] for own in self.item_columns.values()]
         if self.sets:
             more.append(list(self._csv_sets()))
         extra = zip(*more, strict=True) if more else repeat(())

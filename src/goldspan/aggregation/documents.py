@@ -30,7 +30,7 @@ from goldspan.aggregation.bsc.posterior import Marginals, Posterior, spans_at
 from goldspan.aggregation.families import Families
 from goldspan.aggregation.mixture import Mixture
 from goldspan.crowd import Crowd
-from goldspan.spans import Codec, Tagged, find_spans
+from goldspan.spans import Tagged, find_spans
 from goldspan.spans.corpus import SpanArray, write_codes
 
 Ints = NDArray[np.int64]
@@ -118,11 +118,8 @@ def find_missed(
     untouched = count_between(~_unmarked(crowd, parts), *places.spans[:, 1:3].T) == 0
     clear = (places.marks == places.others) & (places.answers >= 2)
     empty = clear & (places.marks == 0) & ~places.is_taken & untouched
-    reads = [
-        (weight, -n)
-        for n, weight in enumerate(weights)
-        if all(len(shard.unary) for shard in parts[n].shards)
-    ]
+    has_text = [all(len(shard.unary) for shard in part.shards) for part in parts]
+    reads = [(weight, -n) for n, weight in enumerate(weights) if has_text[n]]
     by_words = _by_words(parts[-max(reads)[1]], crowd, places.spans[empty]) if reads else None
     probability = np.zeros(len(empty))
     for kind in np.unique(places.spans[empty, 3]):
@@ -212,14 +209,12 @@ def _places(crowd: Crowd, found: SpanArray) -> _Places | None:
     before = np.concatenate([[0], np.cumsum(np.cumsum(taken[:-1]) > 0)])
     length = end - start
     sums = np.concatenate([[0], np.cumsum(n_given)])
-    most = np.zeros(len(rows), np.int64)
+    most, is_again = np.zeros(len(rows), np.int64), np.diff(before) > 0
     for k in range(int(length.max())):
         own = length > k
         most[own] = np.maximum(most[own], n_inside[start[own] + k])
-    is_taken = np.diff(before) > 0
-    for k in range(int(length.max())):
-        is_taken[(start + k)[length > k]] = True
-    marks, mistake = _marks(crowd, rows, ~is_taken & (n_given >= 2))
+        is_again[start[own] + k] = True
+    marks, mistake = _marks(crowd, rows, ~is_again & (n_given >= 2))
     return _Places(
         rows[:, :4], rows[:, 4], marks, most,
         (sums[end] - sums[start]) / length, before[end] > before[start], mistake,
@@ -336,7 +331,6 @@ def _apart(spans: Ints) -> Ints:
 
 def _codes(crowd: Crowd, spans: Ints) -> NDArray[np.int16]:
     """Return the labels of spans, -1 elsewhere."""
-    codec: Codec = crowd.tagset
     array = spans_at(*spans[np.argsort(spans[:, 1])].T)
-    codes = write_codes(array, crowd.offsets, codec)
-    return np.where(codes == codec.outside, -1, codes).astype(np.int16)
+    codes = write_codes(array, crowd.offsets, crowd.tagset)
+    return np.where(codes == crowd.tagset.outside, -1, codes).astype(np.int16)

@@ -127,8 +127,12 @@ def aggregate_partitions(
         ]
         found = context.runner.map_reduce(_describe, parts, None, _together)
         _check_whole(paths, found)
-        if "families" not in params:
-            _reject_told(found)
+        if "families" not in params and (told := families_named_by(found.facts)):
+            raise InputError(
+                f"the file of the answers tells that {', '.join(sorted(told)[:8])} err together, "
+                "which is not heeded on partitions: pass families='none' (--families none) if they "
+                "are to count in full"
+            )
         if method == "auto":
             made, notes = _chosen(judge, parts, found)
         inputs = _prepare(made, parts, found, context)
@@ -202,17 +206,6 @@ def _check_whole(paths: Sequence[Path], found: _Found) -> None:
     if missing:
         named = ", ".join(f"{number + 1}" for number in missing[:8])
         raise InputError(f"{folder}: of {total} partitions {len(missing)} are missing: {named}")
-
-
-def _reject_told(found: _Found) -> None:
-    """Reject families that the crowd itself tells, which would count in the plain command."""
-    told = families_named_by(found.facts)
-    if told:
-        raise InputError(
-            f"the file of the answers tells that {', '.join(sorted(told)[:8])} err together, which "
-            "is not heeded on partitions: pass families='none' (--families none) if they are to "
-            "count in full"
-        )
 
 
 def _estimator(method: str, params: dict[str, Any]) -> Variational:

@@ -123,9 +123,8 @@ def write_splits(
         for name in parts:
             part, sure = chosen(name)
             target = folder / f"{name}{_ending(format)}"
-            lost.extend(
-                _said(name, write_crowd(without_answers(part), target, format=format, soft=sure))
-            )
+            missing = write_crowd(without_answers(part), target, format=format, soft=sure)
+            lost.extend(_said(name, missing))
 
     write_folder(path, fill)
     return lost
@@ -156,21 +155,17 @@ def make_card(
     for name, rows in parts.items():
         part = crowd.select_items(rows)
         shown = HUGGING_FACE[name] if format == "datasets" else name
-        cells = (
-            shown,
-            len(np.unique(documents_of(part))),
-            part.n_items,
-            part.n_tokens,
-            _n_labels(part),
-        )
-        lines.append("| " + " | ".join(str(cell) for cell in cells) + " |")
+        n_documents = len(np.unique(documents_of(part)))
+        counts = f"{n_documents} | {part.n_items} | {part.n_tokens} | {_n_labels(part)}"
+        lines.append(f"| {shown} | {counts} |")
     n_left = result.crowd.n_items - crowd.n_items
     lines += ["", f"Documents were assigned as a whole (seed {seed})."]
     if n_left:
         lines.append(f"{n_left} items without a label for every token are left out.")
     lines += ["", "## Annotators", "", *_of_crowd(result), "", "## Method and confidence", ""]
-    params = {name: value for name, value in result.params.items() if value is not None}
-    told = ", ".join(f"{name}={value!r}" for name, value in params.items() if _is_short(value))
+    plain = (str, int, float, bool)
+    params = {name: value for name, value in result.params.items() if isinstance(value, plain)}
+    told = ", ".join(f"{name}={one!r}" for name, one in params.items() if len(str(one)) < 40)
     lines.append(f"Method: `{result.method}`{f' ({told})' if told else ''}.")
     lines += _of_confidence(result)
     for warning in result.warnings:
@@ -202,16 +197,12 @@ def _of_confidence(result: Consensus) -> list[str]:
     sure = result.token_confidence[result.codes >= 0] if single else result.span_confidence
     if not len(sure):
         return []
-    what = "labels" if single else "spans"
-    lines = [f"Mean confidence of {len(sure):,} {what}: {sure.mean():.3f}. {_meaning(result)}", ""]
+    what, meaning = "labels" if single else "spans", "They are shares of votes, not probabilities."
+    if result.posterior is not None or result.candidates:
+        meaning = "They are the method's probabilities, as good as its model of the annotators."
+    lines = [f"Mean confidence of {len(sure):,} {what}: {sure.mean():.3f}. {meaning}", ""]
     lines += [f"| confidence at least | share of {what} |", "|---|--:|"]
     return lines + [f"| {least:g} | {(sure >= least).mean():.3f} |" for least in _SURE]
-
-
-def _meaning(result: Consensus) -> str:
-    if result.posterior is None and not result.candidates:
-        return "They are shares of votes, not probabilities."
-    return "They are the method's probabilities, as good as its model of the annotators."
 
 
 def _of_items(result: Consensus, rows: NDArray[np.intp]) -> SoftLabels:
@@ -238,10 +229,6 @@ def _ending(name: str) -> str:
 
 def _said(name: str, lost: Sequence[str]) -> list[str]:
     return [f"{name}: {one}" for one in lost if not one.startswith(UNUSED)]
-
-
-def _is_short(value: Any) -> bool:
-    return isinstance(value, str | int | float | bool) and len(str(value)) < 40
 
 
 # --------------------------------------------------------------------------------------------------

@@ -94,10 +94,6 @@ class TokenLabels:
         """Sum over the labels of every worker, float64 [n_workers]; None: count them."""
         return np.bincount(self.worker, values, self.shape[1]).astype(np.float64, copy=False)
 
-    def agree(self, codes: NDArray[np.int16]) -> NDArray[np.bool_]:
-        """Return whether labels equal those of tokens, bool [n_labels_given]."""
-        return np.asarray(self.label == codes[self.token])
-
 
 def in_grains(scores: NDArray[np.float64]) -> NDArray[np.int64]:
     """Round scores to whole multiples of a small part of the largest, int64, same shape."""
@@ -212,8 +208,8 @@ def by_truth(
         total = np.array([(rate.n_true + rate.n_predicted) / 2 for rate in rates])
         return Judged(right, total)
     known = truth[token_labels.token] >= 0
-    right = token_labels.per_worker(token_labels.agree(truth))  # no label equals an unknown truth
-    return Judged(right, token_labels.per_worker(known))
+    agrees = token_labels.label == truth[token_labels.token]  # no label equals an unknown truth
+    return Judged(token_labels.per_worker(agrees), token_labels.per_worker(known))
 
 
 def by_result(result: Consensus, unit: str = "token") -> Judged:
@@ -516,9 +512,8 @@ class LinearVote(WeightedVote):
         """Return w of every worker, NaN unknown, and where it is from."""
         crowd = inputs.crowd
         if self.reliability is not None:
-            return given_shares(
-                self.reliability, crowd, read_pair(self.prior)
-            ), "the reliability given"
+            shares = given_shares(self.reliability, crowd, read_pair(self.prior))
+            return shares, "the reliability given"
         if self.unit == "span" and crowd.tagset.rules.is_plain:
             raise InputError('unit="span" needs spans: labels without prefixes have none')
         if inputs.known is not None:

@@ -432,11 +432,7 @@ class ConfusionMatrix(WorkerModel[RowDirichlets]):
     def divergence(self, posterior: RowDirichlets, rows: Rows, prior: Prior, logs: Floats) -> float:
         """Sum the divergences of all Dirichlets; labels without a row agree with the prior."""
         return divergence(
-            posterior.alpha,
-            prior.of_rows(rows),
-            posterior.total,
-            prior.of_groups(rows),
-            logs,
+            posterior.alpha, prior.of_rows(rows), posterior.total, prior.of_groups(rows), logs
         )
 
     def mean(self, posterior: RowDirichlets, rows: Rows, prior: Prior, worker: int) -> Floats:
@@ -510,9 +506,7 @@ class PointAccuracy(Accuracy):
         right, wrong = prior.right_and_wrong(rows.n_workers, rows.n_labels)
         hit = np.log(posterior.right / posterior.both)
         miss = np.log(posterior.wrong / posterior.both)
-        past = 0.0
-        if prior.history is not None:
-            past = float((prior.history * logs).sum())
+        past = 0.0 if prior.history is None else float((prior.history * logs).sum())
         return -float((right[:, None] * hit + wrong * miss).sum()) - past
 
 
@@ -545,10 +539,11 @@ class Mace(WorkerModel[KnowsOrGuesses]):
         """Split what is right into known and guessed, then count both."""
         if prior.history is not None:
             counts = counts + prior.history
-        right = rows.at_label(counts)
-        knew = right * self._knew(last or self._before(rows, prior), rows)
+        before = self._before(rows, prior)
+        known, guess = self._hats(last or before, rows)
+        knew = rows.at_label(counts) * (known / (known + guess))  # kappa, that it was known
         guessed = counts.sum(axis=1) - knew
-        knows, guesses, habit, total = vars(self._before(rows, prior)).values()
+        knows, guesses, habit, total = vars(before).values()
         by_worker = rows.sum_workers(guessed)
         return KnowsOrGuesses(
             knows + rows.sum_workers(knew), guesses + by_worker, habit + guessed, total + by_worker
@@ -577,9 +572,7 @@ class Mace(WorkerModel[KnowsOrGuesses]):
         habits = divergence(
             posterior.habit, before.habit, posterior.habit_total, before.habit_total, expected
         )
-        if prior.history is None:
-            return knowing + habits
-        past = float((prior.history * logs).sum())
+        past = 0.0 if prior.history is None else float((prior.history * logs).sum())
         return knowing + habits - past
 
     def mean(self, posterior: KnowsOrGuesses, rows: Rows, prior: Prior, worker: int) -> Floats:
@@ -635,11 +628,6 @@ class Mace(WorkerModel[KnowsOrGuesses]):
         guesses = expected_log(posterior.guesses, both)[rows.worker]
         habit = expected_log(posterior.habit, posterior.habit_total[rows.worker])
         return knows, np.exp(guesses + habit)
-
-    def _knew(self, posterior: KnowsOrGuesses, rows: Rows) -> Floats:
-        """Return kappa, the probability that a right answer was known."""
-        knows, guess = self._hats(posterior, rows)
-        return knows / (knows + guess)
 
 
 def _mixture(knows: float, habit: Floats) -> Floats:

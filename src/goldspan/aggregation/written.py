@@ -188,8 +188,7 @@ class _Reading:
             sure += self._numbers(own_spans, n_spans, name, "span", "confidences")
         if self.faults:
             return None
-        arrays = (np.array(one, np.float32) for one in (probs, tokens, sure))
-        rows, single, span = arrays
+        rows, single, span = (np.array(one, np.float32) for one in (probs, tokens, sure))
         return Written(rows.reshape(-1, width), single, span)
 
     def of_json(self, rows: Mapping[str, Rows]) -> Written | None:

@@ -25,13 +25,7 @@ from numpy.typing import NDArray
 
 from goldspan._arrays import rows_of
 from goldspan.aggregation.base import FitContext
-from goldspan.aggregation.bsc.text import (
-    Floats,
-    Settings,
-    SoftLabels,
-    TextModel,
-    TextScores,
-)
+from goldspan.aggregation.bsc.text import Floats, Settings, SoftLabels, TextModel, TextScores
 from goldspan.crowd import Crowd
 from goldspan.errors import InputError
 from goldspan.protocols import Checkpoint, Progress

@@ -11,13 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from goldspan.aggregation.base import FitContext
-from goldspan.aggregation.bsc.engine import (
-    EngineInputs,
-    Fit,
-    Truth,
-    Vocabulary,
-    is_interrupted,
-)
+from goldspan.aggregation.bsc.engine import EngineInputs, Fit, Truth, Vocabulary, is_interrupted
 from goldspan.aggregation.bsc.evidence import (
     PREVIOUS,
     Evidence,
@@ -26,10 +20,7 @@ from goldspan.aggregation.bsc.evidence import (
     without_forbidden,
 )
 from goldspan.aggregation.bsc.posterior import Posterior
-from goldspan.aggregation.bsc.priors import (
-    Decoder,
-    Memory,
-)
+from goldspan.aggregation.bsc.priors import Decoder, Memory
 from goldspan.aggregation.consensus import Consensus
 from goldspan.aggregation.dawid_skene import Variational
 from goldspan.aggregation.documents import DOCUMENTS

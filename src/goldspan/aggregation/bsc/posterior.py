@@ -272,8 +272,9 @@ class Posterior:
 
     def alternatives(self, item: int, least: float = LEAST_MASS) -> list[Alternative]:
         """List the spans of an item with at least `least` posterior, the likeliest first."""
-        shard = self._shard_of(item)
-        part = _marginals(shard, (self.tables, self.steps, least))
+        where = int(np.searchsorted(self.first_item, item, side="right")) - 1
+        at = item - int(self.first_item[where])
+        part = _marginals(self.shards[where].items(at, at + 1), (self.tables, self.steps, least))
         mass, scale = part.mass, self.span_scale
         if scale is not None:
             lengths = part.stop - part.begin
@@ -283,12 +284,6 @@ class Posterior:
             for a, b, k, p in zip(part.begin, part.stop, part.kind, mass, strict=True)
         ]
         return sorted(found, key=lambda s: (-s.confidence, s.start, s.end, s.type))
-
-    def _shard_of(self, item: int) -> Evidence:
-        """Return the evidence of one item."""
-        where = int(np.searchsorted(self.first_item, item, side="right")) - 1
-        at = item - int(self.first_item[where])
-        return self.shards[where].items(at, at + 1)
 
 
 def consensus_of(

@@ -352,11 +352,8 @@ STILL = 0.002
 class _Round:
     """Where a round ended."""
 
-    learned: Sequence[Any | None]
-    shards: Sequence[Evidence]
-    sums: Sums
-    posterior: Any
-    tables: Tables
+    learned: Sequence[Any]
+    beside: Beside
     labels: SoftLabels
     missed: Missed | None = None
 
@@ -369,8 +366,8 @@ def refine(
     settings = folds.settings
     codec, runner = inputs.crowd.tagset, context.runner
     labels = folds.soft_labels(first or Posterior(inputs.shards, fit.tables, codec, runner))
-    none = [None] * folds.n_folds
-    last = _Round(none, _discounted(inputs), fit.sums, fit.posterior, fit.tables, labels)
+    begun = Beside(_discounted(inputs), fit.sums, fit.posterior, fit.tables)
+    last = _Round([None] * folds.n_folds, begun, labels)
     trace: list[float] = []
     reason, begin = "rounds", time.perf_counter()
     try:
@@ -378,37 +375,42 @@ def refine(
             new = _round(inputs, folds, last, context)
             moved = float(np.abs(new.labels.probs - last.labels.probs).sum(axis=1).mean() / 2)
             last = new
-            trace.append(new.sums.log_z)
+            trace.append(new.beside.sums.log_z)
             if context.progress and not folds.is_slow:
                 left = (settings.rounds / len(trace) - 1) * (time.perf_counter() - begin)
                 context.progress(len(trace), settings.rounds, trace[-1], left)
             reason = "labels have converged" if moved < STILL else "rounds"
-        sharp = Posterior(*_sharper(last.shards, last.tables), codec, runner)
+        shards, _, _, tables = last.beside
+        logs = SHARPER * tables.log_table
+        raised = Tables(logs, np.exp(logs), tables.truth**SHARPER, tables.end**SHARPER)
+        shards = [replace(shard, unary=SHARPER * shard.unary) for shard in shards]
+        sharp = Posterior(shards, raised, codec, runner)
         sure = folds.soft_labels(last.missed.beside(sharp) if last.missed else sharp)
-        tagger = folds.tagger(sure, _known(last.learned), context)
+        tagger = folds.tagger(sure, last.learned, context)
     except KeyboardInterrupt:
         if not trace:
             raise
-        reason, tagger = "interrupted", folds.untrained(_known(last.learned))
+        reason, tagger = "interrupted", folds.untrained(last.learned)
     converged = reason == "labels have converged"
-    found = Fit(last.sums, last.posterior, last.tables, tuple(trace), converged, reason)
-    return last.shards, found, last.missed, tagger
+    shards, sums, posterior, tables = last.beside
+    found = Fit(sums, posterior, tables, tuple(trace), converged, reason)
+    return shards, found, last.missed, tagger
 
 
 def _round(inputs: EngineInputs, folds: TextModel, last: _Round, context: FitContext) -> _Round:
     """Update the text models once, then the workers and the labels a few times."""
     learned = folds.train(last.labels, last.learned, context)
     scores = folds.scores(learned, last.labels).raised(folds.settings.power)
-    beside = beside_text(inputs, last.sums, last.posterior, scores, context.runner)
-    shards, sums, posterior, tables = beside
-    found = Posterior(shards, tables, inputs.crowd.tagset, context.runner)
+    before = last.beside
+    beside = beside_text(inputs, before.sums, before.posterior, scores, context.runner)
+    found = Posterior(beside.shards, beside.tables, inputs.crowd.tagset, context.runner)
     if folds.settings.documents == "auto":
         marginals = found.marginals()
         missed = find_missed(inputs.crowd, found, inputs.families, marginals)
         labels = folds.soft_labels(missed.beside(found) if missed else found, marginals)
     else:
         missed, labels = None, folds.soft_labels(found)
-    return _Round(learned, shards, sums, posterior, tables, labels, missed)
+    return _Round(learned, beside, labels, missed)
 
 
 class Beside(NamedTuple):
@@ -421,14 +423,13 @@ class Beside(NamedTuple):
 
 
 def beside_text(
-    inputs: EngineInputs, sums: Sums, posterior: Any, scores: Scores, runner: Runner,
-    updates: int = INNER,
-) -> Beside:  # fmt: skip
+    inputs: EngineInputs, sums: Sums, posterior: Any, scores: Scores, runner: Runner
+) -> Beside:
     """Update the workers and the labels a few times beside what the text says."""
     shards = _with_unary(_discounted(inputs), scores.unary)
-    for _ in range(updates):
+    for _ in range(INNER):
         posterior, made, _ = inputs.model.update(sums, posterior, runner)
-        tables = _with_text(made, scores)
+        tables = replace(made, truth=scores.truth, end=scores.end)
         sums = runner.map_reduce(e_step, shards, tables, Sums.add)
     return Beside(shards, sums, posterior, tables)
 
@@ -439,15 +440,10 @@ def with_tagger(
     """Add the scores of a trained tagger to new items, which it never saw."""
     found = tagger.log_potentials(text_of(inputs.crowd))
     start, step, end = (np.exp(power * part) for part in (found.start, found.step, found.end))
-    scores = Scores(power * found.unary, np.vstack([start, step]), end)
-    return _with_unary(_discounted(inputs), scores.unary), _with_text(tables, scores)
-
-
-def _sharper(shards: Sequence[Evidence], tables: Tables) -> tuple[list[Evidence], Tables]:
-    """Raise all evidence and the chain to the power `SHARPER`."""
-    logs = SHARPER * tables.log_table
-    raised = Tables(logs, np.exp(logs), tables.truth**SHARPER, tables.end**SHARPER)
-    return [replace(shard, unary=SHARPER * shard.unary) for shard in shards], raised
+    unary = power * found.unary
+    return _with_unary(_discounted(inputs), unary), replace(
+        tables, truth=np.vstack([start, step]), end=end
+    )
 
 
 def _discounted(inputs: EngineInputs) -> list[Evidence]:
@@ -463,11 +459,3 @@ def _with_unary(shards: Sequence[Evidence], unary: Floats) -> list[Evidence]:
         found.append(replace(shard, unary=own, active=np.ones_like(shard.active)))
         token += shard.n_tokens
     return found
-
-
-def _with_text(tables: Tables, scores: Scores) -> Tables:
-    return replace(tables, truth=scores.truth, end=scores.end)
-
-
-def _known(learned: Sequence[Any | None]) -> list[Any]:
-    return [one for one in learned if one is not None]

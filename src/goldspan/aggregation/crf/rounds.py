@@ -23,7 +23,7 @@ from goldspan.crowd import Crowd
 from goldspan.crowd.measures import token_accuracy, worker_f1
 from goldspan.errors import InputError, UnknownNameError
 from goldspan.protocols import Runner
-from goldspan.spans import Codec, Tagged, find_spans
+from goldspan.spans import Tagged, find_spans
 from goldspan.spans.corpus import write_codes
 from goldspan.tagger.base import FeatureTagger, carry
 from goldspan.tagger.crf import Masks, Minimum, Targets, train
@@ -69,11 +69,12 @@ class TrainingSequences:
         answers = crowd.latest
         raw = cls(answers.item, answers.offset, answers.codes, crowd.offsets)
         possible = raw.log_masses(Scores.even(crowd.n_tokens, masks)) > -np.inf
-        codes = np.where(
-            np.repeat(possible, answers.lengths) | (raw.codes < 0),
-            raw.codes,
-            _well_formed(raw, crowd.tagset),
-        ).astype(np.int16)
+        codes = raw.codes
+        if not crowd.tagset.rules.is_plain:  # skipped tokens lie outside of spans
+            spans = find_spans(Tagged(raw.codes, raw.offset), crowd.tagset)
+            stays = np.repeat(possible, answers.lengths) | (raw.codes < 0)
+            written = write_codes(spans, raw.offset, crowd.tagset)
+            codes = np.where(stays, raw.codes, written).astype(np.int16)
         changed = int(np.count_nonzero(codes != raw.codes))
         return replace(raw, codes=codes), changed
 
@@ -143,14 +144,6 @@ class TokenTargets:
     def targets(self, features: Features, n_features: int) -> Targets:
         """Sum up over the features."""
         return Targets.of_marginals(features, n_features, self.probs, self.steps, self.weight)
-
-
-def _well_formed(raw: TrainingSequences, codec: Codec) -> NDArray[np.int16]:
-    """Write all answers well-formed; skipped tokens lie outside of spans."""
-    if codec.rules.is_plain:
-        return raw.codes
-    spans = find_spans(Tagged(raw.codes, raw.offset), codec)
-    return write_codes(spans, raw.offset, codec)
 
 
 # --------------------------------------------------------------------------------------------------
@@ -258,7 +251,13 @@ def measured(crowd: Crowd, codes: NDArray[np.int16], measure: str | Measure) -> 
     """Measure all workers, float64 [n_workers]; NaN where nothing is known."""
     # codes int16 [n_tokens], the truth, -1 open
     if not isinstance(measure, str):
-        return _checked(measure(crowd, codes), crowd.n_workers)
+        found = np.asarray(measure(crowd, codes), np.float64)
+        if found.shape != (crowd.n_workers,) or (found < 0).any() or np.isinf(found).any():
+            raise InputError(
+                f"reliability: the function must give {crowd.n_workers} finite numbers of at least "
+                "0 (NaN where it cannot tell), one per worker"
+            )
+        return found
     if measure == "accuracy" or crowd.tagset.rules.is_plain:
         return token_accuracy(crowd, codes)
     return worker_f1(crowd, codes)
@@ -271,17 +270,6 @@ def check_measure(measure: Any) -> None:
             raise UnknownNameError("reliability measure", measure, (*MEASURES, "a function"))
     elif not callable(measure):
         raise InputError(f"reliability must be a name or a function, not {measure!r}")
-
-
-def _checked(values: Any, n_workers: int) -> Floats:
-    """Take what a function measured."""
-    found = np.asarray(values, np.float64)
-    if found.shape != (n_workers,) or (found < 0).any() or np.isinf(found).any():
-        raise InputError(
-            f"reliability: the function must give {n_workers} finite numbers of at least 0 "
-            "(NaN where it cannot tell), one per worker"
-        )
-    return found
 
 
 # --------------------------------------------------------------------------------------------------
@@ -437,7 +425,12 @@ def run(
         while len(state.trace) < max_iter:
             state = one_round(state)
             now = len(state.trace)
-            check_finite(state.trace)
+            if not np.isfinite(state.trace[-1]):
+                raise InputError(
+                    f"the objective is {state.trace[-1]} after round {now}: the CRF finds some "
+                    "answers impossible, or its weights are too large; a larger c2 or fewer steps "
+                    "keep them small"
+                )
             if context.progress:
                 pace = (time.perf_counter() - begin) / (now - done)
                 context.progress(now, max_iter, state.trace[-1], pace * (max_iter - now))
@@ -451,15 +444,6 @@ def run(
             raise
         return Outcome(state, converged=False, reason=INTERRUPTED)
     return Outcome(state, converged=False, reason="max_iter")
-
-
-def check_finite(trace: tuple[float, ...]) -> None:
-    """Raise if the last objective is not finite."""
-    if not np.isfinite(trace[-1]):
-        raise InputError(
-            f"the objective is {trace[-1]} after round {len(trace)}: the CRF finds some answers "
-            "impossible, or its weights are too large; a larger c2 or fewer steps keep them small"
-        )
 
 
 def moved(trace: tuple[float, ...]) -> float:
@@ -511,12 +495,6 @@ class CrfInputs:
         return TrainingSequences.of_truth(self.known, self.crowd.offsets)
 
     @cached_property
-    def is_fully_known(self) -> NDArray[np.bool_]:
-        """Whether the truth of an item is known completely, bool [n_items]."""
-        lengths = np.diff(self.crowd.offsets)
-        return np.asarray((self.truth.n_given == lengths) & (lengths > 0))
-
-    @cached_property
     def is_answered(self) -> NDArray[np.bool_]:
         """Whether an item has an answer or known truth, bool [n_items]."""
         is_answered = np.diff(self.crowd.by_item.bounds) > 0
@@ -533,7 +511,8 @@ class CrfInputs:
         # Answers to items whose truth is known completely are left out
         # weight float64 [n_answers]; truth_weight float64 [n_items], of items with known truth
         sums = TokenTargets.zeros(self.crowd.offsets, self.n_labels)
-        known = self.is_fully_known[self.sequences.item]
+        lengths = np.diff(self.crowd.offsets)
+        known = ((self.truth.n_given == lengths) & (lengths > 0))[self.sequences.item]
         self.sequences.add_to(sums, np.where(known, 0.0, weight), scores)
         self.truth.add_to(sums, truth_weight, scores)
         return sums.targets(self.features, self.numbers.n_features)

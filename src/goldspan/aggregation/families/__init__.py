@@ -192,22 +192,16 @@ def _measured(found: Families, crowd: Crowd, known: NDArray[np.int16] | None) ->
 def check_families(families: Any) -> None:
     """Reject what is neither "auto", "none", a file, a mapping, nor `Families`."""
     if isinstance(families, Mapping):
-        _check_names(families)
+        bad = [one for one, name in families.items() if not (_is_name(one) and _is_name(name))]
+        if bad:
+            raise InputError(
+                "families must give names to workers: text that is not empty, but "
+                + ", ".join(f"{one!r} has {families[one]!r}" for one in bad[:SAID])
+            )
     elif not isinstance(families, str | Path | Families) or not str(families):
         raise InputError(
             'families must be "auto", "none", a file with columns worker and family, or a mapping '
             f"from worker ids to names of families, not {families!r}"
-        )
-
-
-def _check_names(families: Mapping[Any, Any]) -> None:
-    bad = [
-        worker for worker, name in families.items() if not _is_name(worker) or not _is_name(name)
-    ]
-    if bad:
-        raise InputError(
-            "families must give names to workers: text that is not empty, but "
-            + ", ".join(f"{worker!r} has {families[worker]!r}" for worker in bad[:SAID])
         )
 
 

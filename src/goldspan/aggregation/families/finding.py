@@ -105,8 +105,6 @@ class Labels(NamedTuple):
         bounds = np.append(0, np.cumsum(np.bincount(row[kept], minlength=len(first))))
         count = np.diff(np.append(np.flatnonzero(new), len(order))).astype(np.float64)
         is_out = (truth[first, None] >= 0) & (truth[first, None] != np.arange(size))
-        is_out = (truth[first, None] >= 0) & (truth[first, None] != np.arange(size))
-        bounds, worker[kept], code[kept], count, block[first], item[first]
         known_not = np.where(is_out, -np.inf, 0.0)
         of = worker[kept], code[kept], count, block[first], item[first]
         return cls(bounds, *of, known_not, n)  # type: ignore[arg-type]
@@ -480,7 +478,7 @@ def find_families(crowd: Crowd) -> Families:
 
 def _believed(
     crowd: Crowd, labels: Labels, pairs: Pairs, common: Common, kin: Families,
-    by_factor: list[Family],    by_matrices: list[Family],
+    by_factor: list[Family], by_matrices: list[Family],
 ) -> Families | None:  # fmt: skip
     """Add the proposed family with which hidden answers are likeliest, if any is believed."""
     alone = kin.sizes[kin.number] == 1
