@@ -201,7 +201,8 @@ def test_methods_find_what_all_workers_missed(method):
     found = {d: goldspan.aggregate(blind, method, documents=d) for d in ("auto", "none")}
     f1 = {d: goldspan.score(result, crowd).f1 for d, result in found.items()}
     assert f1["auto"] > f1["none"]
-    assert "words of a span found elsewhere" in " ".join(found["auto"].notes)
+    if method != "auto":  # whose CRFs learn of these places, and find them themselves
+        assert "words of a span found elsewhere" in " ".join(found["auto"].notes)
     assert "words of a span found elsewhere" not in " ".join(found["none"].notes)
 
 

@@ -240,6 +240,7 @@ class Spans:
     mass: Floats  # [n_spans, n_candidates], confidence of every candidate
     written: NDArray[np.bool_]  # [n_spans, n_candidates], whether it writes the span
     missed: Floats  # [n_spans], probability that everybody missed the span, 0 if not looked for
+    notes: tuple[str, ...] = ()  # What is to be said of spans that everybody missed
 
     @property
     def mean(self) -> Floats:
@@ -591,7 +592,7 @@ def combine_spans(
         f1 = 2 * sums / np.maximum(n_written + probs.sum(), 1e-9)
         scores = np.log(np.clip(f1, 1e-9, 1 - 1e-9)) if cuts else np.zeros(len(f1))
         choice = replace(
-            _choice(case, parts, scores, weights, bool(cuts)),
+            _choice(crowd, case, parts, scores, weights, bool(cuts)),
             models_power=power,
             confirmation=confirmation.numbers,
         )
@@ -600,15 +601,7 @@ def combine_spans(
     rows = spans.rows[chosen]
     begin = crowd.offsets[rows[:, 0]]
     array = spans_at(rows[:, 0], begin + rows[:, 1], begin + rows[:, 2], rows[:, 3])
-    # The least certain spans that not all methods write
-    contested = np.flatnonzero(chosen & ~spans.written.all(axis=1))
-    first = contested[np.argsort(probs[contested], kind="stable")[:LOOK_AT]]
-    names = [
-        f"{crowd.item_ids[item].as_py()} {a + 1}-{b} {crowd.tagset.types[k]}"
-        for item, a, b, k in spans.rows[first].tolist()
-    ]
-    agreement = 1 - len(contested) / max(1, int(chosen.sum()))
-    words = choice_words(choice.candidates, agreement, names, "spans")
+    words = _words(crowd, spans, chosen, probs, choice)
     result = _consensus(crowd, case, parts, choice, words, array)
     keys = Keys(crowd).of_array(result.span_array, result.crowd.offsets)
     at, is_ours = _places(spans.keys, keys)
@@ -616,12 +609,27 @@ def combine_spans(
     sure[is_ours] = confidence[at[is_ours]]
     again = float(support.by_quality[chosen, 1].mean()) if chosen.any() else 1.0
     cautions = (LITTLE_AGREED.format(again),) if again < LEAST_AGREED else ()
-    return replace(result, span_confidence=sure, cautions=cautions)
+    notes = (*result.notes, *spans.notes)
+    return replace(result, span_confidence=sure, cautions=cautions, notes=notes)
+
+
+def _words(
+    crowd: Crowd, spans: Spans, chosen: NDArray[np.bool_], probs: Floats, choice: Choice
+) -> str:
+    """Say what was tried, and name the least certain spans that not all methods write."""
+    contested = np.flatnonzero(chosen & ~spans.written.all(axis=1))
+    first = contested[np.argsort(probs[contested], kind="stable")[:LOOK_AT]]
+    names = [
+        f"{crowd.item_ids[item].as_py()} {a + 1}-{b} {crowd.tagset.types[k]}"
+        for item, a, b, k in spans.rows[first].tolist()
+    ]
+    agreement = 1 - len(contested) / max(1, int(chosen.sum()))
+    return choice_words(choice.candidates, agreement, names, "spans")
 
 
 def _choice(
-    case: Case, names: Iterable[str], scores: Iterable[float], weights: Iterable[float],
-    is_judged: bool,
+    crowd: Crowd, case: Case, names: Iterable[str], scores: Iterable[float],
+    weights: Iterable[float], is_judged: bool,
 ) -> Choice:  # fmt: skip
     """List the candidates, the largest weight first."""
     candidates = [
@@ -630,7 +638,7 @@ def _choice(
     ]
     candidates.sort(key=lambda one: (-one.weight, -one.score))
     reasons = () if is_judged else (NOT_JUDGED,)
-    return Choice(tuple(candidates), len(case.crowd.latest), reasons, models=ids_of(case.others))
+    return Choice(tuple(candidates), len(crowd.latest), reasons, models=ids_of(case.others))
 
 
 def _consensus(
@@ -662,7 +670,7 @@ def _plain_tags(
         every = [np.concatenate(one) for one in likelihoods.values()]
         weights = weigh(every, np.concatenate(items), np.ones(len(parts)))
         scores = [float(np.log(one).mean()) if len(one) else 0.0 for one in every]
-        choice = _choice(case, parts, scores, weights, bool(len(every[0])))
+        choice = _choice(crowd, case, parts, scores, weights, bool(len(every[0])))
         choice = replace(choice, confirmation=(UNSURE,))
     labels = np.array([part.marginals(np.inf).probs.argmax(axis=1) for part in parts.values()])
     agreement = float((labels == labels[0]).all(axis=0).mean())
