@@ -343,7 +343,14 @@ class Consensus:
                 ".parquet, or ask for no coverage"
             )
         if name not in WRITERS:
-            return self._write_as(target, name, text=text, raw_csv=raw_csv)
+            crowd = self.as_gold()
+            crowd = crowd if name in _WITH_ANSWERS else without_answers(crowd)
+            marks = "predicted" in signature(get_writer(name).write).parameters
+            sure = dict(zip(crowd.item_ids.to_pylist(), self.confidence.tolist(), strict=True))
+            how: dict[str, Any] = {"text": text, "raw_csv": raw_csv}
+            how |= {"soft": self.soft, "predicted": sure if marks else None}
+            lost = write_crowd(crowd, target, format=name, **how)
+            return [one for one in lost if not one.startswith(UNUSED)]
         if name == "parquet":
             import pyarrow.parquet as pq
 
@@ -363,17 +370,6 @@ class Consensus:
         mine = replace(without_answers(self.as_gold()), attributes=None, groups=None)
         return lost_in_gold(mine, target, name)
 
-    def _write_as(self, path: Path, name: str, *, text: bool, raw_csv: bool) -> list[str]:
-        """Write the labels in a format of the registry."""
-        crowd = self.as_gold()
-        crowd = crowd if name in _WITH_ANSWERS else without_answers(crowd)
-        marks = "predicted" in signature(get_writer(name).write).parameters
-        ids, sure = crowd.item_ids.to_pylist(), self.confidence.tolist()
-        predicted = dict(zip(ids, sure, strict=True)) if marks else None
-        how: dict[str, Any] = {"text": text, "raw_csv": raw_csv, "predicted": predicted}
-        lost = write_crowd(crowd, path, format=name, soft=self.soft, **how)
-        return [one for one in lost if not one.startswith(UNUSED)]
-
     def to_arrow(self) -> pa.Table:
         """Return an item per row: item, tokens, tags, token_confidence, probs, confidence, spans.
 
@@ -382,19 +378,13 @@ class Consensus:
         `goldspan.encoding`. `read_crowd` reads the file: the labels are its gold.
         """
         crowd, spans = self.crowd, self.span_array
-        base = crowd.offsets[spans.item]
         width = self.token_probs.shape[1]
         probs = pa.FixedSizeListArray.from_arrays(pa.array(self.token_probs.reshape(-1)), width)
         words = pa.array([*self.tagset.tags, None], pa.string())
         tags = words.take(pa.array(np.where(self.codes < 0, len(self.tagset.tags), self.codes)))
-        parts = {
-            "start": pa.array((spans.start - base).astype(np.int32)),
-            "end": pa.array((spans.end - base).astype(np.int32)),
-            "type": self.spans.column("type").combine_chunks(),
-            "confidence": pa.array(self.span_confidence),
-            **self._covered(),
-        }
-        found = pa.StructArray.from_arrays(list(parts.values()), list(parts))
+        table = self.spans.drop_columns("item")
+        parts = [column.combine_chunks() for column in table.columns]
+        found = pa.StructArray.from_arrays(parts, table.column_names)
         bounds = np.searchsorted(spans.item, np.arange(crowd.n_items + 1))
         columns = {
             "item": crowd.item_ids,
@@ -465,13 +455,13 @@ class Consensus:
 
     def _by_worker(self, families: Families) -> dict[str, Any]:
         """Return the families by worker, for JSON."""
-        every = self.crowd.worker_ids.to_pylist(), families.number, families.effective
-        facts = {worker: (n, float(effective)) for worker, n, effective in zip(*every, strict=True)}
-        found = {}
-        for worker, name in families.names().items():
-            n, effective = facts[worker]
-            found[worker] = {"family": name, "rho": float(families.rho[n]), "effective": effective}
-        return found
+        names, rho = families.names(), families.rho[families.number]
+        every = self.crowd.worker_ids.to_pylist(), rho.tolist(), families.effective.tolist()
+        return {
+            worker: {"family": names[worker], "rho": shared, "effective": effective}
+            for worker, shared, effective in zip(*every, strict=True)
+            if worker in names
+        }
 
     def to_pandas(self) -> pd.DataFrame:
         """Return the labels as a pandas DataFrame.
@@ -657,20 +647,18 @@ class Consensus:
         rows = zip(ids, labels, self.token_confidence, strict=True)
         more: list[list[Any]] = [[*map(_number, own)] for own in self.item_columns.values()]
         if self.sets:
-            more.append(list(self._csv_sets()))
+            units = (np.cumsum(self.codes >= 0) - 1).tolist()
+            every = [
+                [member.type for member in self.sets.of(unit)] if code >= 0 else []
+                for unit, code in zip(units, self.codes.tolist(), strict=True)
+            ]
+            more.append([json.dumps(own, ensure_ascii=False) if own else "" for own in every])
         extra = zip(*more, strict=True) if more else repeat(())
         out.writerows(
             (name, label, f"{p:.4f}", *numbers, *([text or ""] if has_text else []))
             for (name, label, p), numbers, text in zip(rows, extra, texts, strict=False)
         )
         yield buffer.getvalue()
-
-    def _csv_sets(self) -> Iterator[str]:
-        """Yield the labels of every item's set as a list of JSON; nothing for open items."""
-        units = np.cumsum(self.codes >= 0) - 1
-        for unit, code in zip(units.tolist(), self.codes.tolist(), strict=True):
-            names = [member.type for member in self.sets.of(unit)] if code >= 0 else None
-            yield json.dumps(names, ensure_ascii=False) if names else ""
 
 
 def _plain(value: Any) -> Any:

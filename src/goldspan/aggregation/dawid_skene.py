@@ -113,7 +113,7 @@ class Variational(Aggregator):
     epsilon0: Annotated[float, Number(0, MOST)] = 1.0
     prior: Annotated[str, OneOf(PRIORS)] = "given"
     trusted: Annotated[Sequence[str], trusted_ids] = ()
-    history: Annotated[Consensus | None, _check_history] = None
+    history: Annotated[Consensus | None, _memory_of] = None
     truth_prior: Annotated[float, Number(1e-3, MOST)] = 10.0
     families: Annotated[Any, check_families] = "none"
     decode: Decoder = "viterbi"
@@ -225,7 +225,8 @@ class Variational(Aggregator):
                 context.runner,
                 inputs.plain_bonus,
             )
-            fit, notes = best.fit, (*inputs.notes, best.note)
+            chosen = f"alpha0={best.off}, epsilon0={best.bonus}"
+            fit, notes = best.fit, (*inputs.notes, f"prior chosen by the evidence bound: {chosen}")
             inputs = replace(
                 inputs, model=best.model, plain_bonus=best.bonus, sums=fit.sums, notes=notes
             )
@@ -316,7 +317,9 @@ class Variational(Aggregator):
     ) -> Consensus:
         crowd, codec = inputs.crowd, inputs.crowd.tagset
         posterior: Posterior | Mixture = Posterior(inputs.shards, fit.tables, codec, context.runner)
-        notes = notes_on(inputs, is_learned=bool(fit.trace))
+        asked = _asked(crowd)
+        alone = _alone(inputs, asked) if fit.trace else []
+        notes = [*inputs.notes, *_unanswered(inputs, asked > 0), *alone]
         if missed:
             posterior, notes = missed.beside(posterior), [*notes, missed.note]
         result = consensus_of(crowd, posterior, decode=self.decode, method=self.name)
@@ -349,11 +352,7 @@ def in_tags_of(codec: Codec, crowd: Crowd, context: FitContext) -> tuple[Crowd, 
     return recode(crowd, codec), replace(context, known=known)
 
 
-def _check_history(history: Any) -> None:
-    _memory_of(history, "history")
-
-
-def _memory_of(result: Consensus, what: str) -> Memory:
+def _memory_of(result: Consensus, what: str = "history") -> Memory:
     memory = getattr(result, "memory", None)
     if not isinstance(memory, Memory):
         raise InputError(f"{what} must be a result of a Dawid-Skene or BSC method")
@@ -368,14 +367,6 @@ MANY = 0.5
 """Share of tokens with a single label from which workers cannot be compared."""
 BLOCK = 1 << 16
 """Labels that are counted at a time, about: the tokens of all take 8 bytes a label, four times."""
-
-
-def notes_on(inputs: EngineInputs, *, is_learned: bool) -> list[str]:
-    """Return the notes, those of the preparation first."""
-    crowd = inputs.crowd
-    asked = _asked(crowd)
-    alone = _alone(inputs, asked) if is_learned else []
-    return [*inputs.notes, *_unanswered(inputs, asked > 0), *alone]
 
 
 def _asked(crowd: Crowd) -> NDArray[np.int32]:
@@ -408,12 +399,10 @@ def _unanswered(inputs: EngineInputs, asked: NDArray[Any]) -> list[str]:
 def _alone(inputs: EngineInputs, asked: NDArray[Any]) -> list[str]:
     """Warn where most tokens have one label: there is nothing to learn of workers from."""
     has_truth = any((shard.gold >= 0).any() for shard in inputs.shards)
-    n_asked = int(np.count_nonzero(asked))
-    n_single = int(np.count_nonzero(asked == 1))
+    n_asked, n_single = int(np.count_nonzero(asked)), int(np.count_nonzero(asked == 1))
     if has_truth or not n_asked or n_single < MANY * n_asked:
         return []
-    percent = 100 * n_single / n_asked
-    seen = f"{percent:.0f} % of the labelled tokens have a single label"
+    seen = f"{100 * n_single / n_asked:.0f} % of the labelled tokens have a single label"
     return [f"{seen}: workers can hardly be compared; use votes or crf-ma, or ask more workers"]
 
 

@@ -77,7 +77,7 @@ class Glad(IteratedVote):
 
 @dataclass(frozen=True, eq=False)
 class _Model:
-    """The model of a inputs; its parameters are alpha [n_workers] and ln beta [n_tokens]."""
+    """The model of some inputs; its parameters are alpha [n_workers] and ln beta [n_tokens]."""
 
     inputs: VoteInputs
 

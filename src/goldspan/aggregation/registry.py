@@ -9,57 +9,34 @@ from __future__ import annotations
 import re
 from difflib import get_close_matches
 
-METHODS: dict[str, tuple[str, str]] = {
-    "auto": (
-        "goldspan.aggregation.auto:Auto",
-        "the mixture of methods that predicts hidden answers best",
-    ),
-    "mv-token": ("goldspan.aggregation.votes:TokenVote", "majority vote per token (plurality)"),
-    "mv-seq": (
-        "goldspan.aggregation.votes:SequenceVote",
-        "the tag sequence that most workers gave",
-    ),
-    "mv-seg": ("goldspan.aggregation.votes:SegmentVote", "vote on segments, then on their types"),
-    "wmv-linear": (
-        "goldspan.aggregation.weighted:LinearVote",
-        "votes weighted by reliability w: L w - 1",
-    ),
-    "wmv-log": ("goldspan.aggregation.weighted:LogOddsVote", "votes weighted by log-odds of w"),
-    "wawa": ("goldspan.aggregation.weighted:Wawa", "votes weighted by agreement with the vote"),
+PLACES: dict[str, tuple[str, str]] = {
+    "auto": ("auto:Auto", "the mixture of methods that predicts hidden answers best"),
+    "mv-token": ("votes:TokenVote", "majority vote per token (plurality)"),
+    "mv-seq": ("votes:SequenceVote", "the tag sequence that most workers gave"),
+    "mv-seg": ("votes:SegmentVote", "vote on segments, then on their types"),
+    "wmv-linear": ("weighted:LinearVote", "votes weighted by reliability w: L w - 1"),
+    "wmv-log": ("weighted:LogOddsVote", "votes weighted by log-odds of w"),
+    "wawa": ("weighted:Wawa", "votes weighted by agreement with the vote"),
     "zbs": (
-        "goldspan.aggregation.weighted:ZeroBasedSkill",
+        "weighted:ZeroBasedSkill",
         "votes weighted by skill, learned in rounds, from chance on",
     ),
-    "glad": ("goldspan.aggregation.glad:Glad", "ability of workers, difficulty of items"),
-    "ds": (
-        "goldspan.aggregation.dawid_skene:DawidSkene",
-        "Dawid-Skene: EM over confusion matrices",
-    ),
-    "one-coin": ("goldspan.aggregation.dawid_skene:OneCoin", "EM over one accuracy per worker"),
-    "ibcc": ("goldspan.aggregation.dawid_skene:Ibcc", "Bayesian confusion matrices, no chain"),
-    "mace": ("goldspan.aggregation.dawid_skene:MaceTokens", "workers know or guess, no chain"),
-    "bsc-acc": ("goldspan.aggregation.bsc.family:BscAcc", "Bayesian sequences, worker accuracy"),
-    "bsc-mace": ("goldspan.aggregation.bsc.family:BscMace", "Bayesian sequences, know or guess"),
-    "bsc-cv": ("goldspan.aggregation.bsc.family:BscCv", "Bayesian sequences, accuracy per label"),
-    "bsc-cm": ("goldspan.aggregation.bsc.family:BscCm", "Bayesian sequences, confusion matrices"),
-    "bsc-seq": (
-        "goldspan.aggregation.bsc.family:BscSeq",
-        "Bayesian sequences, confusion matrices per previous label",
-    ),
-    "crf-conc": ("goldspan.aggregation.crf:CrfConc", "a CRF trained on all answers"),
-    "crf-ma": (
-        "goldspan.aggregation.crf:CrfMa",
-        "a CRF and the reliability of workers, in turn",
-    ),
-    "multicrf": (
-        "goldspan.aggregation.crf:MultiCrf",
-        "a CRF on soft labels, without worker models",
-    ),
-    "multicrf-max": (
-        "goldspan.aggregation.crf:MultiCrfMax",
-        "a CRF on the most probable labels, without worker models",
-    ),
+    "glad": ("glad:Glad", "ability of workers, difficulty of items"),
+    "ds": ("dawid_skene:DawidSkene", "Dawid-Skene: EM over confusion matrices"),
+    "one-coin": ("dawid_skene:OneCoin", "EM over one accuracy per worker"),
+    "ibcc": ("dawid_skene:Ibcc", "Bayesian confusion matrices, no chain"),
+    "mace": ("dawid_skene:MaceTokens", "workers know or guess, no chain"),
+    "bsc-acc": ("bsc.family:BscAcc", "Bayesian sequences, worker accuracy"),
+    "bsc-mace": ("bsc.family:BscMace", "Bayesian sequences, know or guess"),
+    "bsc-cv": ("bsc.family:BscCv", "Bayesian sequences, accuracy per label"),
+    "bsc-cm": ("bsc.family:BscCm", "Bayesian sequences, confusion matrices"),
+    "bsc-seq": ("bsc.family:BscSeq", "Bayesian sequences, confusion matrices per previous label"),
+    "crf-conc": ("crf:CrfConc", "a CRF trained on all answers"),
+    "crf-ma": ("crf:CrfMa", "a CRF and the reliability of workers, in turn"),
+    "multicrf": ("crf:MultiCrf", "a CRF on soft labels, without worker models"),
+    "multicrf-max": ("crf:MultiCrfMax", "a CRF on the most probable labels, without worker models"),
 }
+METHODS = {name: (f"goldspan.aggregation.{at}", about) for name, (at, about) in PLACES.items()}
 
 DEFAULT = "auto"
 """The method where none is named."""

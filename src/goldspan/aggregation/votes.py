@@ -177,7 +177,10 @@ class _Majority(Vote):
 
     def _aggregate(self, crowd: Crowd, context: FitContext) -> Consensus:
         families = families_for(self.families, crowd, context.known)
-        counts = vote_counts(crowd) if families is None else _effective_counts(crowd, families)
+        counts: NDArray[Any] = vote_counts(crowd)
+        if families is not None:  # members of families count as fewer
+            shares = label_counts(crowd, families.label_weights(crowd))
+            counts = np.rint(shares * GRAINS).astype(np.int64)
         known, notes = read_known(context.known, crowd, legal=self.legal)
         codes, asked = self._decide(crowd, counts, families), np.diff(crowd.by_item.bounds) > 0
         codes, notes = self._completed(crowd, codes, counts, asked, known, notes)
@@ -368,12 +371,6 @@ def vote_counts(crowd: Crowd) -> NDArray[np.int32]:
 
 GRAINS = 1 << 24
 """Of a whole vote, in which parts of votes are counted: what differs by less is a tie."""
-
-
-def _effective_counts(crowd: Crowd, families: Families) -> NDArray[np.int64]:
-    """Count the labels of every token in grains, members of families as fewer."""
-    counts = label_counts(crowd, families.label_weights(crowd))
-    return np.asarray(np.rint(counts * GRAINS), np.int64)
 
 
 __all__ = ["TIES", "SegmentVote", "SequenceVote", "TokenVote", "vote_counts"]

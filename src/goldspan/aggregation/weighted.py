@@ -475,7 +475,11 @@ class LinearVote(WeightedVote):
 
     def _weigh(self, inputs: VoteInputs) -> WeightedScores:
         right, source = self._right(inputs)
-        n_own, n_labels = self._label_counts(inputs.crowd)
+        tagset, measure = inputs.crowd.tagset, getattr(self.reliability, "measure", None)
+        by_span = self.unit == "span" or measure == "span_f1"
+        n_own = len(tagset.types) + 1 if by_span else len(tagset.tags)
+        n_labels: int = getattr(self.reliability, "n_labels", max(n_own, 2))
+        n_labels = self.n_labels or n_labels
         weight = self._weights(right, n_labels)
         if self.below == "zero":
             weight = np.maximum(weight, 0)
@@ -488,25 +492,11 @@ class LinearVote(WeightedVote):
         if voters is not None:
             weight = np.where(voters, weight, 0)
             notes.append(f"{int(voters.sum())} of {len(voters)} workers vote")
-        found = WeightedScores(weight, n_absent=max(n_labels - n_own, 0), notes=tuple(notes))
-        return self._with_posterior(inputs, found)
-
-    def _with_posterior(self, inputs: VoteInputs, found: WeightedScores) -> WeightedScores:  # noqa: ARG002
-        """Add the method's posterior; linear weights have none."""
-        return found
+        return WeightedScores(weight, n_absent=max(n_labels - n_own, 0), notes=tuple(notes))
 
     def _weights(self, right: NDArray[np.float64], n_labels: int) -> NDArray[np.float64]:
         """Turn w [n_workers], NaN unknown, into weights; those of the unknown are 0."""
         return np.nan_to_num(n_labels * right - 1, nan=0.0)
-
-    def _label_counts(self, crowd: Crowd) -> tuple[int, int]:
-        """Count the labels that the crowd has, and those that a worker chooses from, L."""
-        measure = getattr(self.reliability, "measure", None)
-        by_span = self.unit == "span" or measure == "span_f1"
-        n_own = len(crowd.tagset.types) + 1 if by_span else len(crowd.tagset.tags)
-        if self.n_labels is not None:
-            return n_own, self.n_labels
-        return n_own, getattr(self.reliability, "n_labels", max(n_own, 2))
 
     def _right(self, inputs: VoteInputs) -> tuple[NDArray[np.float64], str]:
         """Return w of every worker, NaN unknown, and where it is from."""
@@ -560,7 +550,8 @@ class LogOddsVote(LinearVote):
         kept = np.clip(right, self.truncation, 1 - self.truncation)
         return np.nan_to_num(np.log((n_labels - 1) * kept / (1 - kept)), nan=0.0)
 
-    def _with_posterior(self, inputs: VoteInputs, found: WeightedScores) -> WeightedScores:
+    def _weigh(self, inputs: VoteInputs) -> WeightedScores:
+        found = super()._weigh(inputs)
         scores = inputs.token_labels.sums(found.weight[inputs.token_labels.worker])
         probs = softmax(scores, found.n_absent)
         return replace(found, scores=scores, probs=probs, is_posterior=True)
@@ -583,9 +574,8 @@ class _Skilled(WeightedVote):
     def predict(self, crowd: Any, *, runner: Any = None) -> Consensus:
         """Vote on other items with the skills of the workers as `fit` left them."""
         found, table = as_crowd(crowd), self.result_.workers
-        skills = dict(
-            zip(table.column("worker").to_pylist(), table.column("weight").to_pylist(), strict=True)
-        )
+        columns = (table.column(name).to_pylist() for name in ("worker", "weight"))
+        skills = dict(zip(*columns, strict=True))
         ids = found.worker_ids.to_pylist()
         new = sum(name not in skills for name in ids)
         vote = _WithSkills(

@@ -651,11 +651,7 @@ class Sequential(ConfusionMatrix):
 
 
 MODELS: dict[str, type[WorkerModel[Any]]] = {
-    "acc": Accuracy,
-    "mace": Mace,
-    "cv": ConfusionVector,
-    "cm": ConfusionMatrix,
-    "seq": Sequential,
+    one.name: one for one in (Accuracy, Mace, ConfusionVector, ConfusionMatrix, Sequential)
 }
 
 

@@ -78,7 +78,7 @@ def habits(crowd: Crowd, codes: NDArray[np.int16], worker: int) -> list[Habit]:
         for start, end in zip(side.start, side.end, strict=True):
             if left_open[max(start - 1, 0) : end + 1].any():
                 doubtful[start:end] = True
-    gold, own = (side.take(_is_clear(side, doubtful)) for side in sides)
+    gold, own = (side.take(count_between(doubtful, side.start, side.end) == 0) for side in sides)
     types = crowd.tagset.types
     seen, marked = (np.bincount(side.type, minlength=len(types)) for side in (gold, own))
     found = count_errors(gold, own)
@@ -120,11 +120,6 @@ class _Span:
 
     def overlap(self, other: _Span) -> int:
         return min(self.end, other.end) - max(self.start, other.start)
-
-
-def _is_clear(spans: SpanArray, doubtful: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Return which spans have no doubtful token: none left open, and none beside such a one."""
-    return np.asarray(count_between(doubtful, spans.start, spans.end) == 0)
 
 
 def _rows(spans: SpanArray) -> list[_Span]:
@@ -222,12 +217,12 @@ def confusion_counts(crowd: Crowd, probs: NDArray[np.float32], worker: int) -> N
 
 
 def interval(
-    right: NDArray[np.float64], total: NDArray[np.int64], level: float = LEVEL
+    right: NDArray[np.float64], total: NDArray[np.int64]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return the credible interval of being right, NaN for workers without labels."""
     hits = np.minimum(right, total) + JEFFREYS
     misses = np.maximum(total - right, 0) + JEFFREYS
-    tail = (1 - level) / 2
+    tail = (1 - LEVEL) / 2
     low, high = betaincinv(hits, misses, tail), betaincinv(hits, misses, 1 - tail)
     return np.where(total > 0, low, np.nan), np.where(total > 0, high, np.nan)
 

@@ -108,8 +108,7 @@ class Vocabulary:
     @classmethod
     def of(cls, crowd: Crowd, prior: float) -> Vocabulary:
         """Collect the types of a crowd's tokens."""
-        words = pc.unique(_flat(crowd)).sort()
-        return cls(words, prior)
+        return cls(pc.unique(_flat(crowd)).sort(), prior)
 
     def __len__(self) -> int:
         """Count the types, and one for all words that are not among them."""
@@ -549,11 +548,7 @@ def best_start(
 
     for _ in range(1, n_starts):
         if not is_interrupted(best):
-            best = _better(best, attempt(best, again))
+            fit = attempt(best, again)
+            best = fit if fit.trace[-1] > best.trace[-1] else best
+            best = interrupted(best) if is_interrupted(fit) else best
     return best
-
-
-def _better(best: Fit, fit: Fit) -> Fit:
-    """Return the run with the larger objective, the earlier one of equals."""
-    found = fit if fit.trace[-1] > best.trace[-1] else best
-    return interrupted(found) if is_interrupted(fit) else found

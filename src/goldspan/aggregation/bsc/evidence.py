@@ -231,15 +231,12 @@ def previous_mask(crowd: Crowd, n_previous: int) -> NDArray[np.bool_]:
 
 def _previous_states(crowd: Crowd, start: str, skipped: str) -> tuple[int, int, int]:
     """Return the state at an item's start, the state after a skip, and the number of states."""
-    n_labels, outside = len(crowd.tagset.tags), crowd.tagset.outside
-    states = n_labels
+    states, outside = len(crowd.tagset.tags), crowd.tagset.outside
     found = []
     for rule in (start, skipped):
-        if rule == "outside" and outside >= 0:
-            found.append(outside)
-        else:
-            found.append(states)
-            states += 1
+        is_own = rule != "outside" or outside < 0
+        found.append(states if is_own else outside)
+        states += is_own
     return found[0], found[1], states
 
 

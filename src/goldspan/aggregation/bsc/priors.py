@@ -95,11 +95,6 @@ class Best(NamedTuple):
     off: float
     bonus: float  # epsilon0, of workers who are not trusted
 
-    @property
-    def note(self) -> str:
-        """What to tell."""
-        return f"prior chosen by the evidence bound: alpha0={self.off}, epsilon0={self.bonus}"
-
 
 def best_of_grid(
     model: Model,  # The model; of its prior all but the two numbers is kept

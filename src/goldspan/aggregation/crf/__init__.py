@@ -55,7 +55,7 @@ from goldspan.params import MOST, Number, OneOf, Rounds, Seed, Whole, check_numb
 from goldspan.protocols import Runner, Serial
 from goldspan.spans import Codec
 from goldspan.tagger.base import FeatureTagger, transform
-from goldspan.tagger.crf import CRF, Masks, Targets
+from goldspan.tagger.crf import CRF, Masks
 from goldspan.tagger.features import read_templates
 from goldspan.tagger.hmm import HMM
 from goldspan.tagger.kernels import Weights
@@ -209,6 +209,12 @@ class CrfMethod(Aggregator):
         every = np.ones(crowd.n_items, np.bool_)  # words are evidence without answers, too
         args = (scores, crowd.offsets, every, crowd.tagset, inputs.runner, known)
         result = consensus_of(crowd, posterior_of(*args), decode=self.decode, method=self.name)
+        tagger = self._untrained(inputs)
+        assert state.weights is not None
+        tagger.weights_ = state.weights
+        tagger.documents_ = inputs.text.group is not None
+        tagger.trace_ = tuple(-value for value in state.trace)
+        tagger.converged_, tagger.stop_reason_ = outcome.converged, outcome.reason
         notes, n_alone = list(inputs.notes), int(np.count_nonzero(~inputs.is_answered))
         if inputs.sequences.n_skipped and self.of_skipped:
             notes.append(f"{inputs.sequences.n_skipped} skipped tokens {self.of_skipped}")
@@ -219,7 +225,7 @@ class CrfMethod(Aggregator):
             converged=outcome.converged,
             stop_reason=outcome.reason,
             notes=tuple(notes),
-            tagger=self._tagger(inputs, outcome),
+            tagger=tagger,
         )
         return self._finish(result, inputs, state)
 
@@ -231,15 +237,6 @@ class CrfMethod(Aggregator):
             c2=self.c2, min_count=self.min_count, max_iter=self.steps,
         )  # fmt: skip
         tagger.codec_, tagger.features_ = inputs.crowd.tagset, inputs.numbers
-        return tagger
-
-    def _tagger(self, inputs: CrfInputs, outcome: Outcome) -> CRF | HMM:
-        state, tagger = outcome.state, self._untrained(inputs)
-        assert state.weights is not None
-        tagger.weights_ = state.weights
-        tagger.documents_ = inputs.text.group is not None
-        tagger.trace_ = tuple(-value for value in state.trace)
-        tagger.converged_, tagger.stop_reason_ = outcome.converged, outcome.reason
         return tagger
 
 
@@ -380,7 +377,10 @@ class CrfMa(CrfMethod):
             totals = self._totals(inputs, scores)
             gamma = responsibilities(pi, totals, self.normalise, self.tau)
         targets = inputs.targets(gamma[crowd.latest.worker], np.ones(crowd.n_items), scores)
-        weights = self._trained(inputs, targets, state.weights)
+        if self.model == "crf":
+            weights = inputs.train(targets, state.weights, self.c2, self.steps)[0]
+        else:
+            weights = self._untrained(inputs).fit_targets(inputs.features, targets).weights_
         scores = inputs.scores(weights)
         pi = self._reliabilities(inputs, gamma, scores)
         found = self._judged(inputs, weights, scores, gamma, pi)
@@ -389,11 +389,6 @@ class CrfMa(CrfMethod):
         for name, value in (("gamma", gamma[None]), *found.items()):
             arrays[name] = np.concatenate([old[name], value]) if name in old else value
         return State(weights, (*state.trace, float(found["expectation"][0])), arrays)
-
-    def _trained(self, inputs: CrfInputs, targets: Targets, start: Weights | None) -> Weights:
-        if self.model == "crf":
-            return inputs.train(targets, start, self.c2, self.steps)[0]
-        return self._untrained(inputs).fit_targets(inputs.features, targets).weights_
 
     def _untrained(self, inputs: CrfInputs) -> CRF | HMM:
         if self.model == "crf":
