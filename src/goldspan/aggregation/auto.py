@@ -226,6 +226,8 @@ class Auto(Aggregator):
         if not names:
             return [], case
         apart = self._case(case.crowd, case.context, names)
+        if apart.others is None:  # people answered too little
+            return [], case
         who = ", ".join(names)
         if choice is None and teaches_well(case, apart, seed, self.share, progress):
             return [f"{who} answered nearly everything, and hidden answers say: like people"], case

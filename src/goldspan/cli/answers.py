@@ -476,17 +476,10 @@ def _lines(
         f"({'; '.join([*([took] if result.trace or result.candidates else []), *notes])})"
     )
     if result.candidates:
-        yield "methods tried (the smaller the loss, the better they predict hidden answers):"
-        rows = [
-            [
-                f"{one.weight:.0%}",
-                one.name,
-                f"{-one.score:.4f}" if one.is_judged else "-",
-            ]
-            for one in result.candidates
-        ]
-        head = ["weight", "method", "loss"]
-        yield textwrap.indent(table([head, *rows], right=(0, 2)), "  ")
+        yield "methods tried:"
+        rows = [[f"{one.weight:.0%}", one.name] for one in result.candidates]
+        head = ["weight", "method"]
+        yield textwrap.indent(table([head, *rows], right=(0,)), "  ")
         yield from (textwrap.fill(note, 80, subsequent_indent="  ") for note in result.notes)
     if scored:
         yield "compared with the gold labels:"
