@@ -48,13 +48,14 @@ def test_json_has_candidates_notes_and_warnings(tmp_path):
     assert isinstance(facts["warnings"], list)
 
 
-def test_where_nothing_was_judged_there_is_no_loss(tmp_path):
+def test_where_nothing_was_judged_votes_decide_and_that_is_said(tmp_path):
     path, report = tmp_path / "labels.csv", tmp_path / "report.html"
     path.write_text("task,worker,label\nq1,a,x\nq2,b,y\nq3,a,x\n")
     run = goldspan_run("aggregate", path, "--report", report)
     at = run.stdout.splitlines().index(next(x for x in run.stdout.splitlines() if "tried" in x))
-    assert run.stdout.splitlines()[at + 2].split() == ["100%", "votes", "-"]
-    assert "<td>–</td><td>–</td>" in report.read_text()
+    assert run.stdout.splitlines()[at + 2].split() == ["100%", "votes"]
+    assert "votes decide" in " ".join(run.stdout.split())
+    assert '<th scope="row">votes</th>' in report.read_text()
 
 
 @pytest.mark.compiles

@@ -49,6 +49,7 @@ from goldspan.aggregation.judge import (
     Choice,
     Judge,
     choice_words,
+    error_of_mean,
     hold_out,
     weigh,
 )
@@ -76,6 +77,9 @@ BESIDE = {"": (1.0, 0.1), BY_VOTES: (1.4, 0.3)}
 the more decided CRFs are believed is for hidden answers to say."""
 ENOUGH = 1_500
 """Hidden spans that tell enough."""
+CLEARLY = 5.0
+"""Standard errors by which hidden answers must be likelier for someone to be taken for a model: a
+tagger in a column has 11, careful annotators who answer everything up to 3."""
 LEAST_CUTS, MOST_CUTS = 2, 5
 """How often answers are hidden."""
 LEAST_AGREED = 0.7
@@ -722,7 +726,7 @@ def teaches_well(everybody: Case, people: Case, seed: int, share: float, progres
     others = people.others
     assert others is not None
     shown, hidden = hold_out(people.crowd, share=share, seed=seed)
-    judge, scores = Judge(shown, hidden), []
+    judge, logs = Judge(shown, hidden), []
     answers, n = everybody.crowd.latest, np.int64(people.crowd.n_workers)
     is_hidden = np.isin(answers.item * n + answers.worker, hidden.item * n + hidden.worker)
     shown_too = replace(everybody.crowd, answers=answers.take(~is_hidden))
@@ -733,8 +737,10 @@ def teaches_well(everybody: Case, people: Case, seed: int, share: float, progres
         if case is people:
             power = judged_power([*parts.values()][-1], others, judge)
             parts = _beside_models(cut, parts, power)
-        scores.append(judge.judge([*parts.values()][-1].marginals(np.inf).probs).score)
-    return bool(scores[0] > scores[1])
+        judged = judge.judge([*parts.values()][-1].marginals(np.inf).probs)
+        logs.append(np.log(judged.likelihood))
+    ahead = logs[1] - logs[0]
+    return bool(ahead.mean() <= CLEARLY * error_of_mean(ahead, judge.item)) if len(ahead) else True
 
 
 def _beside_models(case: Case, parts: dict[str, Posterior], power: float) -> dict[str, Posterior]:
