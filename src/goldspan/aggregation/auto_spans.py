@@ -431,7 +431,7 @@ def _group(name: str) -> str:
 
 
 SHRINK = 25.0
-"""Penalty of the squared weights. 10 to 50 make the same F1 to .3 over nine sources."""
+"""Penalty of the squared weights. 10 to 50 make the same F1 to .3 over eight sources."""
 BELIEVED = 2_000.0
 """Spans as which any number of spans counts at most: more of them do not make the two rates truer.
 500 to 4,000 make the same F1 to .1."""
