@@ -47,7 +47,7 @@ SHARED = {
     "__version__",
 }
 BUDGET = {
-    "": 2_210, "aggregation": 14_100, "annotators": 3_070, "campaign": 7_490, "chains": 1_830,
+    "": 2_210, "aggregation": 14_105, "annotators": 3_070, "campaign": 7_490, "chains": 1_830,
     "cli": 7_830, "crowd": 15_740, "report": 3_010, "runners": 890, "selection": 4_030,
     "simulation": 1_660, "spans": 2_510, "store": 6_640, "tagger": 5_420, "web": 10_390,
     "workers": 7_500,

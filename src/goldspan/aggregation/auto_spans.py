@@ -664,18 +664,24 @@ def _plain_tags(
     """Combine methods for tags that are no spans by how probable they make hidden tags."""
     if choice is None:
         likelihoods, items = {name: [np.zeros(0)] for name in parts}, [np.zeros(0, np.int32)]
+        family, powers = case.families.number if case.families else None, [0.0]
         for n in range(LEAST_CUTS):
-            shown, hidden = hold_out(case.crowd, share=share, seed=seed + n)
+            shown, hidden = hold_out(case.crowd, share=share, family=family, seed=seed + n)
             judge = Judge(shown, hidden)
             items.append(judge.item)
-            for name, part in fit_all(replace(case, crowd=shown), progress, texts)[0].items():
+            cut = fit_all(replace(case, crowd=shown), progress, texts)[0]
+            if case.others is not None:
+                powers.append(judged_power([*cut.values()][-1], case.others, judge))
+            for name, part in cut.items():
                 own = judge.judge(part.marginals(np.inf).probs)
                 likelihoods[name].append(own.likelihood)
         every = [np.concatenate(one) for one in likelihoods.values()]
         weights = weigh(every, np.concatenate(items), np.ones(len(parts)))
         scores = [float(np.log(one).mean()) if len(one) else 0.0 for one in every]
         choice = _choice(crowd, case, parts, scores, weights, bool(len(every[0])))
-        choice = replace(choice, confirmation=(UNSURE,))
+        power = sum(powers) / LEAST_CUTS
+        choice = replace(choice, confirmation=(UNSURE,), models_power=power)
+    parts = _beside_models(case, parts, choice.models_power)
     labels = np.array([part.marginals(np.inf).probs.argmax(axis=1) for part in parts.values()])
     agreement = float((labels == labels[0]).all(axis=0).mean())
     words = choice_words(choice.candidates, agreement, [], "tokens")
