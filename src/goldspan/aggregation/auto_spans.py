@@ -658,7 +658,7 @@ def _consensus(
 
 
 def _plain_tags(
-    crowd: Crowd, case: Case, parts: Mapping[str, Posterior], texts: Mapping[str, TextScores],
+    crowd: Crowd, case: Case, parts: dict[str, Posterior], texts: Mapping[str, TextScores],
     share: float, seed: int, progress: Steps, choice: Choice | None,
 ) -> Consensus:  # fmt: skip
     """Combine methods for tags that are no spans by how probable they make hidden tags."""
