@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from types import ModuleType
 
@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 from goldspan.crowd import Answers, Crowd, ReadOptions
 from goldspan.crowd.model import ANSWER_COLUMNS, list_array
 from goldspan.crowd.source import Source, open_source
-from goldspan.errors import GoldspanError
 from goldspan.spans import (
     Codec,
     Span,
@@ -388,14 +387,3 @@ def records(draw, keys: Sequence[str], good: Sequence[dict]) -> list[dict]:
 def read_as(module: ModuleType, source: object, **options: object) -> Crowd:
     """Read with the module of a format; `read_crowd` without the guess."""
     return module.read(open_source(source), ReadOptions(**options))
-
-
-def is_crowd_or_refused(read: Callable[[], Crowd]) -> None:
-    """Read, and accept only a crowd whose report adds up, or an error of goldspan's."""
-    try:
-        crowd = read()
-    except GoldspanError:
-        return
-    assert crowd.n_items
-    assert crowd.import_report.adds_up
-    crowd.content()

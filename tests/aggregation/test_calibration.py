@@ -85,7 +85,7 @@ def half_known(crowd):
     ), known
 
 
-@pytest.mark.parametrize("method", ["mv-token", "wawa", "ds", "bsc-seq", "bsc-seq+words", "auto"])
+@pytest.mark.parametrize("method", ["mv-token", "wawa", "ds", "bsc-seq+words"])
 def test_every_method_is_better_calibrated_on_items_that_it_has_not_seen(crowd, method):
     before = goldspan.aggregate(crowd, method)
     gold, known = half_known(crowd)

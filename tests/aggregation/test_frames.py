@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
-
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -12,7 +10,7 @@ import pytest
 
 import goldspan
 from goldspan.aggregation import aggregate, get_aggregator, methods
-from goldspan.errors import InputError, NotFittedError, UnavailableError
+from goldspan.errors import InputError, UnavailableError
 
 TASKS = [7, 7, 7, 9, 9, 11]
 WORKERS = ["a", "b", "c", "a", "b", "c"]
@@ -114,12 +112,6 @@ def test_gold_with_other_labels_turns_them_to_text():
 def test_the_type_of_labels_is_no_part_of_what_makes_crowds_equal():
     text = FRAME.assign(label=FRAME["label"].astype(str))
     assert goldspan.read_crowd(FRAME) == goldspan.read_crowd(text)
-
-
-def test_a_csv_of_whole_numbers_shows_open_items_as_before(tmp_path):
-    aggregate(frame_of(pd.array([1, 1, None], "Int64")), "mv-token").write(tmp_path / "gold.csv")
-    lines = (tmp_path / "gold.csv").read_text().splitlines()
-    assert [line.split(",")[:2] for line in lines[1:]] == [["1", "1"], ["2", ""]]
 
 
 def test_tables_of_single_labels_have_a_label_column():
@@ -242,15 +234,6 @@ def test_what_holds_for_no_other_item_predicts_none(method):
         one.predict_proba(FRAME)
 
 
-@pytest.mark.parametrize("method", LEARNING)
-def test_a_prediction_before_the_fit_is_refused(method):
-    with pytest.raises(NotFittedError, match="call fit"):
-        get_aggregator(method).predict_proba(FRAME)
-    for name in ("result_", "labels_", "probas_", "classes_"):
-        with pytest.raises(NotFittedError, match="call fit first"):
-            getattr(get_aggregator(method), name)
-
-
 def test_tagged_tokens_have_no_labels_and_probabilities_of_items():
     frame = pd.DataFrame(
         {"item": [1, 1], "worker": ["a", "a"], "token": ["Ann", "sang"], "label": ["B-X", "O"]}
@@ -271,14 +254,3 @@ def test_the_index_has_the_name_of_the_column_of_items():
     found = get_aggregator("ds").fit_predict(frame)
     assert found.index.name == "Question"
     assert found.index.tolist() == [7, 9, 11]
-
-
-@every_method
-def test_a_fitted_method_is_cloned_and_pickled(method):
-    sklearn = pytest.importorskip("sklearn.base")
-    one = get_aggregator(method).fit(FRAME)
-    twin = sklearn.clone(one)
-    assert twin.get_params() == one.get_params()
-    assert not hasattr(twin, "result_")
-    again = pickle.loads(pickle.dumps(one))
-    pd.testing.assert_series_equal(again.labels_, one.labels_)

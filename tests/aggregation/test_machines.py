@@ -101,10 +101,8 @@ def test_where_people_answered_few_items_everybody_teaches(joined):
     assert any("models are fitted like people" in note for note in result.notes)
 
 
-def test_a_choice_without_models_does_not_silence_them(joined):
-    people, crowd = joined
-    before = aggregate(people.with_gold(None), "auto")
-    after = aggregate(crowd.with_gold(None), "auto", start=before)
+def test_a_choice_without_models_does_not_silence_them(joined, fitted):
+    after = aggregate(joined[1].with_gold(None), "auto", start=fitted[0])
     assert after.memory.models == ("bot",)
     assert any("are not used to fit" in note for note in after.notes)
 
@@ -237,10 +235,14 @@ def joined():
     return people, replace(crowd, worker_facts={"bot": {"kind": "tagger"}})
 
 
-def test_a_weak_model_beside_people_costs_nothing(joined):
-    people, crowd = joined
-    alone = aggregate(people.with_gold(None), "auto")
-    together = aggregate(crowd.with_gold(None), "auto")
+@pytest.fixture(scope="module")
+def fitted(joined):
+    """What the people say alone, and with the tagger."""
+    return [aggregate(one.with_gold(None), "auto") for one in joined]
+
+
+def test_a_weak_model_beside_people_costs_nothing(joined, fitted):
+    people, (alone, together) = joined[0], fitted
     assert any("are not used to fit" in note for note in together.notes)
     assert 0 <= together.memory.models_power <= 1
     assert together.crowd.n_workers == people.n_workers + 1
@@ -249,9 +251,8 @@ def test_a_weak_model_beside_people_costs_nothing(joined):
     assert scores[1] >= scores[0] - 0.005
 
 
-def test_what_was_chosen_is_fitted_again_with_models(joined):
-    _, crowd = joined
-    first = aggregate(crowd.with_gold(None), "auto")
-    again = aggregate(crowd.with_gold(None), "auto", start=first)
+def test_what_was_chosen_is_fitted_again_with_models(joined, fitted):
+    first = fitted[1]
+    again = aggregate(joined[1].with_gold(None), "auto", start=first)
     assert again.memory.models_power == first.memory.models_power
     assert np.abs(again.token_probs - first.token_probs).mean() < 0.01

@@ -43,7 +43,7 @@ def contents(folder):
     return {path.name: path.read_bytes() for path in folder.iterdir()}
 
 
-@pytest.mark.parametrize("n", [1, 2, 5, 150, 400])
+@pytest.mark.parametrize("n", [1, 5, 400])
 def test_partitions_hold_every_item_once_with_all_its_answers(crowd, tmp_path, n):
     written = write_partitions(crowd, tmp_path / "a", n)
     assert written == n if n < 10 else 100 < written <= crowd.n_items
@@ -73,10 +73,9 @@ def test_the_labels_are_those_of_the_whole(crowd, folder, tmp_path, method):
     assert (found.n_partitions, found.n_open) == (5, 0)
 
 
-@pytest.mark.parametrize("method", ["ds", "bsc-seq"])
-def test_every_runner_gives_the_same_bits(folder, tmp_path, method):
+def test_every_runner_gives_the_same_bits(folder, tmp_path):
     for name, runner in (("one", None), ("two", Threads(2)), ("apart", Apart(1))):
-        aggregate_partitions(folder, tmp_path / name, method, max_iter=5, runner=runner)
+        aggregate_partitions(folder, tmp_path / name, "bsc-seq", max_iter=5, runner=runner)
     assert contents(tmp_path / "one") == contents(tmp_path / "two") == contents(tmp_path / "apart")
     left = {path.name for path in tmp_path.iterdir()}
     assert left == {"answers", "one", "two", "apart"}

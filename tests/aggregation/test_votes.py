@@ -166,28 +166,6 @@ def test_the_segment_vote_refuses_labels_without_prefixes():
         goldspan.aggregate(crowd, "mv-seg")
 
 
-@given(st.lists(answers(), min_size=1, max_size=4), st.randoms())
-@pytest.mark.parametrize("method", ["mv-token", "mv-seq", "mv-seg"])
-@pytest.mark.parametrize("ties", ["outside", "random"])
-def test_the_order_of_workers_and_items_does_not_matter(method, ties, items, random):
-    plain = crowd_of(items)
-    if not len(plain.latest):
-        return
-    builder = CrowdBuilder(ReadOptions(encoding="BIO"))
-    order = list(range(len(items)))
-    random.shuffle(order)
-    for n in order:
-        item = builder.add_item(f"s{n}", [f"t{i}" for i in range(len(items[n][0]))])
-        rows = list(enumerate(items[n]))
-        random.shuffle(rows)
-        for worker, tags in rows:
-            builder.add_answer(item, f"w{worker}", tags)
-    shuffled = builder.build()
-    first = goldspan.aggregate(plain, method, ties=ties, random_state=3).tagged_by_id()
-    second = goldspan.aggregate(shuffled, method, ties=ties, random_state=3).tagged_by_id()
-    assert first == second
-
-
 def test_a_seed_gives_the_same_labels_and_another_seed_others():
     crowd = crowd_of([[["B-X"], ["B-Y"]]] * 40)
     runs = [
@@ -261,8 +239,7 @@ def test_the_best_legal_sequence_is_that_of_enumeration(data):
 
 @pytest.mark.realdata
 @pytest.mark.parametrize(
-    ("ties", "wanted"),
-    [("outside", (79.13, 48.00, 59.75)), ("inside", (77.33, 57.44, 65.92))],
+    ("ties", "wanted"), [("outside", (79.13, 48.00, 59.75)), ("inside", (77.33, 57.44, 65.92))]
 )
 def test_the_raw_token_vote_on_the_crowd_of_paper_000(data, ties, wanted):
     crowd = goldspan.read_crowd(data / "ner_mturk" / "crowd.tsv.gz")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 
 from cli.test_cli import EXAMPLE, goldspan_run
@@ -34,18 +32,6 @@ def test_it_says_what_it_tried_and_how_sure_it_is(small, tmp_path):
     page = report.read_text()
     assert "Methods that were tried" in page
     assert '<th scope="row">bsc-seq</th>' in page
-
-
-def test_json_has_candidates_notes_and_warnings(tmp_path):
-    rows = [f"q{n},{w},{'yn'[(n + (w == 'c')) % 2]}" for n in range(30) for w in "abcd"]
-    rows += [f"q{n},{w},{'yn'[(n + 1) % 2]}" for n in range(30) for w in "ef"]
-    path = tmp_path / "labels.csv"
-    path.write_text("\n".join(["task,worker,label", *rows]) + "\n")
-    facts = json.loads(goldspan_run("aggregate", path, "--json").stdout)
-    assert facts["result"]["method"] == "auto"
-    assert sum(one["weight"] for one in facts["result"]["candidates"]) == pytest.approx(1)
-    assert any(note.startswith("tried 9 methods") for note in facts["result"]["notes"])
-    assert isinstance(facts["warnings"], list)
 
 
 def test_where_nothing_was_judged_votes_decide_and_that_is_said(tmp_path):

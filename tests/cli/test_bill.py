@@ -46,10 +46,6 @@ def test_options_go_before_the_plan_of_a_file(run, tmp_path):
     assert (json.loads(out)["pay"], json.loads(out)["fee"]) == ("0.50", "0.10")
 
 
-def test_one_worker_is_one(run):
-    assert "1.00 for 1 worker: base 1.00" in run("nothing.csv", "--per-answer", "1")[1]
-
-
 def test_nothing_can_be_paid_if_that_is_said(run):
     code, out, _ = run("answers.csv", "--per-answer", "0", "--recorded", "ignore")
     assert code == 0

@@ -99,12 +99,6 @@ def test_wrong_usage_exits_with_2(words):
     assert goldspan_run(*words).returncode == 2
 
 
-def test_too_few_resamples_are_wrong_usage(gold):
-    run = goldspan_run("score", gold, EXAMPLE, "--bootstrap", "1")
-    assert run.returncode == 2
-    assert "--bootstrap must be 0 or at least 100, not 1" in " ".join(run.stderr.split())
-
-
 def test_inspect_says_what_was_detected_and_what_to_run_next():
     text = done("inspect", EXAMPLE)
     for part in ("wide", "BIO", "workers: 7", "items: 150", "next: goldspan aggregate"):
@@ -342,10 +336,7 @@ BAD = {
         b"token\tann\tbob\nx\tB-PER\tO\ny\tPERSON\tO\n",
         ["line 3", "item 1 token 1", "worker ann", "'PERSON'", "--label"],
     ),
-    "schemes": (
-        b"token\tann\tbob\nx\tB-PER\tB-PER\ny\tE-PER\tL-PER\n",
-        ["two encodings", "L-PER"],
-    ),
+    "schemes": (b"token\tann\tbob\nx\tB-PER\tB-PER\ny\tE-PER\tL-PER\n", ["two encodings", "L-PER"]),
 }
 
 
@@ -386,18 +377,3 @@ def test_a_reader_that_goes_away_is_no_error():
     run = subprocess.run(command, shell=True, capture_output=True, text=True)
     assert "Traceback" not in run.stderr
     assert run.stdout.startswith("doc\tsent\ttoken\tgold")
-
-
-@pytest.mark.realdata
-def test_the_main_job_runs_on_the_crowd_of_paper_000(data, tmp_path):
-    crowd = data / "ner_mturk" / "crowd.tsv.gz"
-    done("aggregate", crowd, "--method", "mv-token", "-o", tmp_path / "gold.conll")
-    found = json.loads(done("score", tmp_path / "gold.conll", crowd, "--json"))
-    assert found["n_items"] == 5985
-    assert round(100 * found["micro"]["f1"], 2) == 61.31
-    counts = json.loads(done("inspect", crowd, "--json"))
-    assert (counts["items"], counts["tokens"], counts["workers"]) == (5985, 79901, 47)
-    assert (counts["answers"], counts["labels"]) == (27990, 366370)
-    faults = json.loads(goldspan_run("check", crowd, "--json").stdout)
-    illegal = sum(row["count"] for row in faults["by_column"] if row["column"] != "gold")
-    assert (faults["faults"] - illegal, illegal) == (48, 653)

@@ -40,33 +40,11 @@ def test_what_changed_in_the_plan_and_what_waits_for_a_start_is_told():
     assert "not in force until `goldspan serve` starts again: stop.x" in said
 
 
-def test_warnings_about_the_labels_are_told():
-    assert "warning: the longest" in view.overview_text({**NOW, "warnings": ["the longest span"]})
-
-
 def test_a_state_is_called_as_on_the_pages():
     assert view.overview_text(NOW).startswith("Names: open\n")
     assert view.overview_text({**NOW, "state": "ended", "why": "all done"}).startswith(
         "Names: ended (all done)\n"
     )
-
-
-@pytest.mark.parametrize(
-    ("hours", "said"),
-    [({"used": 0.26, "left": None}, "time: 16 min"),
-     ({"used": 0.0, "left": 3.0}, "time: 0 min, 3.0 h left"),
-     ({"used": 60.0, "left": 12.0}, "time: 2.5 days, 12.0 h left")],
-)  # fmt: skip
-def test_time_is_told_in_minutes_hours_or_days(hours, said):
-    assert said in view.overview_text({**NOW, "hours": hours})
-
-
-def test_long_labels_are_cut_as_texts_are():
-    label = "a very long label that nobody wants to read twice, " * 3
-    found = {"confidence": 0.5, "label": label}
-    said = view.uncertain_text([{"item": "d1", "tokens": [], "text": "short", "found": found}])
-    assert max(len(line) for line in said.splitlines()) < 100
-    assert "…" in said
 
 
 def test_a_control_question_has_a_plain_number_of_answers():

@@ -38,21 +38,6 @@ def test_the_list_alone_goes_to_standard_output(run, labels):
     assert "16 of 18 items are finished" in err
 
 
-def test_json_holds_counts_costs_and_rows(run, labels, tmp_path):
-    (tmp_path / "prices.csv").write_text("worker,price\na,0.10\nb,0\nc,0.30\n")
-    code, out, _ = run(labels, "--prices", "prices.csv", "--json")
-    found = json.loads(out)
-    assert code == 0
-    assert found["status"]["confident"] == 16
-    assert found["to_ask"] == len(found["next"]) == 2
-    by_item = {row["item"]: row for row in found["next"]}
-    assert by_item["doubt"]["worker"] == "c"
-    assert by_item["few"]["worker"] == "b"  # who is free
-    assert by_item["few"]["gain_per_price"] is None
-    assert found["cost"] == "0.30"
-    assert found["finished_right"] is None
-
-
 def test_gold_tells_how_much_of_the_finished_is_right(run, labels, tmp_path):
     gold = [f"q{i},{'yn'[i % 2] if i else 'n'}" for i in range(16)]
     (tmp_path / "gold.csv").write_text("\n".join(["task,label", *gold]) + "\n")
@@ -154,14 +139,3 @@ def test_a_fixed_number_of_answers_is_the_most_too(run, labels):
     labels.write_text("\n".join(["task,worker,label", *people]) + "\n")
     found = json.loads(run(labels, "--rule", "fixed(9)", "--ask", "new", "--json")[1])
     assert (found["status"]["open"], found["to_ask"]) == (2, 2)
-
-
-def test_one_is_one(run, tmp_path):
-    (tmp_path / "one.csv").write_text("task,worker,label\nq,a,y\nq,b,n\n")
-    out = run("one.csv", "--ask", "new", "--prices", "0.05")[1].splitlines()
-    assert out[0] == "0 of 1 item are finished"
-    assert out[1] == "1 needs another answer"
-    assert out[2] == "1 answer to ask for, which costs 0.05 (largest average gain first):"
-    rows = [f"q{i},{w},{'yn'[i % 2]}" for i in range(8) for w in "abc"]
-    (tmp_path / "most.csv").write_text("\n".join(["task,worker,label", *rows, "x,a,y\n"]))
-    assert run("most.csv", "--rule", "fixed(1)")[1].startswith("9 of 9 items are finished:\n")

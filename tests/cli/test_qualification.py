@@ -37,11 +37,7 @@ def test_who_passes_is_said_for_a_pool(run):
 @pytest.mark.parametrize(
     ("words", "code", "match"),
     [
-        (
-            ["--bad", 0.8, "--good", 0.6],
-            1,
-            "--bad must be below the share of good workers",
-        ),
+        (["--bad", 0.8, "--good", 0.6], 1, "--bad must be below the share of good workers"),
         (["--bad", 0.6, "--good", 0.61], 1, "about 20,475 questions"),
         (["--bad", 0.6, "--good", 0.8, "--alpha", 0], 1, "--alpha must lie between"),
         (["--bad", 0.6, "--good", 0.8, "--price", -1], 1, "the price of a question"),
@@ -55,7 +51,3 @@ def test_what_makes_no_sense_is_refused(run, words, code, match):
     found, out, err = run(*words)
     assert (found, out) == (code, "")
     assert match in err
-
-
-def test_one_candidate_is_one(run):
-    assert "cost for 1 candidate at 0.05" in run("--bad", 0.6, "--good", 0.8, "--price", "0.05")[1]

@@ -64,8 +64,7 @@ def run_and_kill(plan, out, delay, rng):
 
 
 @pytest.mark.torture(
-    "`goldspan run` is killed",
-    "no answer is lost; the end is the same to the byte",
+    "`goldspan run` is killed", "no answer is lost; the end is the same to the byte"
 )
 def test_killed_at_random_moments_it_ends_with_the_same_bytes(plan, tmp_path, tortured):
     rng = random.Random(KILLS)
@@ -105,18 +104,6 @@ def test_run_says_what_was_labelled_paid_and_saved(plan, tmp_path):
         found["money"]["spent"] == json.loads((out / "record.json").read_text())["money"]["spent"]
     )
     assert again.stderr == ""
-
-
-def test_where_it_computes_may_be_chosen_and_changes_nothing(plan, tmp_path):
-    words = ["run", str(plan), "--out"]
-    wrong = CliRunner().invoke(app, [*words, str(tmp_path / "wrong"), "--runner", "nowhere"])
-    assert wrong.exit_code == 1
-    assert "unknown runner 'nowhere'" in str(wrong.exception)
-    assert "ray(ADDRESS)" in str(wrong.exception)
-    assert not (tmp_path / "wrong").exists()
-    for name, runner in (("one", []), ("two", ["--runner", "threads(2)"])):
-        assert CliRunner().invoke(app, [*words, str(tmp_path / name), *runner]).exit_code == 0
-    assert results(tmp_path / "one") == results(tmp_path / "two")
 
 
 def test_run_tells_warnings_about_the_labels(plan, tmp_path, monkeypatch):

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import goldspan
-from goldspan.selection import select_items, selectors
+from goldspan.selection import select_items
 from goldspan.tagger import CRF
 
 COMMAND = "select"
@@ -137,13 +137,6 @@ def test_text_comes_from_standard_input(run, monkeypatch, tmp_path):
         code, out, _ = run("-", "--format", "text", "--by", "random", "-o", "-")
     assert code == 0
     assert {json.loads(line)["text"] for line in out.splitlines()} == {"Rome is old.", "It rains."}
-
-
-def test_the_rules_are_listed_and_the_picks_shown(run, pool):
-    assert all(name in run("--list")[1] for name in selectors())
-    out = run(pool, "-n", 12)[1]
-    assert "level 1: " in out
-    assert "… and 2 more" in out
 
 
 @pytest.mark.parametrize(

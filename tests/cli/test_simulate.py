@@ -38,25 +38,12 @@ def test_a_crowd_is_written_and_read_back(run, gold):
     assert crowd.answers_of(5) == library.answers_of(5)
 
 
-def test_threads_and_repeats_give_the_same_bytes(run, gold, tmp_path):
-    for name, threads in (("a.tsv", 1), ("b.tsv", 2)):
-        words = ["-w", "seq x3", "-w", "drift(flip(0.1), spammer)", "--per-item", 2]
-        assert run(gold, *words, "--threads", threads, "-o", name)[0] == 0
-    assert (tmp_path / "a.tsv").read_bytes() == (tmp_path / "b.tsv").read_bytes()
-
-
 def test_the_crowd_goes_to_standard_output_and_the_table_beside_it(run, gold):
     code, out, err = run(gold, "-w", "perfect")
     assert code == 0
     assert out.startswith("doc\tsent\ttoken\tgold\tw1\n")
     assert "perfect" in err
     assert goldspan.read_crowd(out.encode()).n_items == 150
-
-
-def test_json_alone_writes_no_crowd(run, gold):
-    code, out, _ = run(gold, "-w", "perfect", "--json")
-    assert code == 0
-    assert json.loads(out)["output"] is None
 
 
 def test_single_labels_are_drawn(run):
@@ -180,10 +167,7 @@ def test_an_input_without_gold_is_refused(run, tmp_path):
 
 @pytest.mark.parametrize(
     "text",
-    [
-        'workers = ["flip(0.1) x2", "ana = perfect"]',
-        '[workers]\n"flip(0.1)" = 2\nana = "perfect"',
-    ],
+    ['workers = ["flip(0.1) x2", "ana = perfect"]', '[workers]\n"flip(0.1)" = 2\nana = "perfect"'],
 )
 def test_workers_may_stand_in_a_file(run, gold, tmp_path, text):
     (tmp_path / "crowd.toml").write_text(text)

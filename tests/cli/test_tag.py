@@ -45,13 +45,6 @@ def test_train_says_what_it_did_and_writes_a_tagger(tmp_path):
     assert [p.name for p in tmp_path.iterdir()] == ["ner.goldspan"]
 
 
-def test_the_bytes_of_a_tagger_do_not_depend_on_the_threads(tmp_path):
-    files = [tmp_path / f"{n}.goldspan" for n in (1, 2)]
-    for n, path in enumerate(files, start=1):
-        done("train", EXAMPLE, "-o", path, "--max-iter", 10, "--threads", n)
-    assert files[0].read_bytes() == files[1].read_bytes()
-
-
 def test_train_options_reach_the_tagger(tmp_path, model):
     path = tmp_path / "m.goldspan"
     templates = tmp_path / "t.toml"

@@ -113,15 +113,3 @@ def test_predictions_keep_the_confidences_of_a_file(folder):
         code=1,
     )  # fmt: skip
     assert "cannot mark what nobody confirmed" in run.stderr
-
-
-def test_agreement_on_spans_is_printed_and_in_the_json(folder):
-    said = call(folder, "agreement", "tags.tsv", "--units").stdout
-    for words in ("gamma of spans", "alpha_u of spans", "pairs of workers, the least gamma first"):
-        assert words in said
-    facts = json.loads(call(folder, "agreement", "tags.tsv", "--units", "--json").stdout)
-    assert len(facts["units"]["pairs"]) == 3
-    assert facts["units"]["n_samples"] == 30
-    assert "units" not in json.loads(call(folder, "agreement", "tags.tsv", "--json").stdout)
-    run = call(folder, "agreement", "labels.csv", "--units", code=1)
-    assert "gamma and alpha_u are for spans" in run.stderr

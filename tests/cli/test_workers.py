@@ -57,32 +57,11 @@ def test_who_is_selected_against_the_verdict_is_counted(run):
     )
 
 
-def test_one_worker_is_no_workers(run):
-    _, out, _ = run("answers.csv", "--gold", "truth.csv", "--workers", "w1")
-    assert "1 worker, judged by accuracy against gold" in out
-    assert "Team of 1 worker: w1\n" in out
-    assert "covers all" not in out
-
-
 def test_without_gold_the_crowd_judges_and_says_what_that_means(run):
     code, out, err = run("answers.csv", "--budget", 3)
     assert code == 0
     assert out.startswith("5 workers, judged by accuracy against the consensus of auto; ")
     assert not err
-
-
-def test_json_has_everything_the_text_has(run):
-    words = ("answers.csv", "--gold", "truth.csv", "--prices", "0.05", "--budget", "0.15")
-    code, out, _ = run(*words, "--json")
-    facts = json.loads(out)
-    assert code == 0
-    assert (facts["measure"], facts["source"], facts["threshold"]) == ("accuracy", "gold", 0.75)
-    assert facts["workers"][4]["flags"][0]["kind"] == "constant"
-    assert facts["team"]["price"] == "0.15"
-    library = goldspan.workers.review_workers(
-        goldspan.read_crowd("answers.csv", gold="truth.csv"), prices="0.05", budget="0.15"
-    )
-    assert facts["workers"] == json.loads(json.dumps(library.to_dict()["workers"]))
 
 
 def test_the_table_and_the_picture_are_written(run, tmp_path):

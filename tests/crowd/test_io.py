@@ -80,8 +80,7 @@ def test_a_named_format_is_used_whatever_the_content_looks_like():
 
 def test_text_that_looks_like_nothing_is_refused_with_all_formats():
     message = refusal(
-        b"just a few words\nand others\n",
-        "<bytes>: the format is not recognised: pass format=",
+        b"just a few words\nand others\n", "<bytes>: the format is not recognised: pass format="
     )
     assert all(name in message for name in formats())
 
@@ -137,11 +136,6 @@ def test_an_ending_that_names_no_format_is_refused(tmp_path):
     with pytest.raises(InputError, match="the ending does not name a format: pass format="):
         write_crowd(small(), tmp_path / "a.xlsx")
     assert leave(tmp_path) == []
-
-
-def test_what_a_format_cannot_hold_is_returned(tmp_path):
-    assert write_crowd(small(cost=5), tmp_path / "a.tsv") == ["the costs of 1 answer"]
-    assert write_crowd(small(cost=5), tmp_path / "a.csv") == []
 
 
 def broken():

@@ -15,12 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import goldspan
-from crowd_tables import (
-    assert_same,
-    refusal,
-    small,
-    written,
-)
+from crowd_tables import assert_same, refusal, small, written
 from goldspan.crowd import CrowdBuilder
 from goldspan.errors import InputError
 
@@ -224,13 +219,6 @@ def test_repeated_answers_are_kept_the_last_counts_and_the_report_says_so():
     assert crowd.answers.attempt.tolist() == [0, 0, 1, 2]
     assert crowd.answers_of("1") == {"a": ["z"], "b": ["y"]}
     assert "2 repeated answers: all kept, the last one counts" in crowd.import_report.notes
-
-
-def test_the_first_answer_can_count():
-    crowd = read("task,worker,label\n1,a,x\n1,a,y\n", repeated="first")
-    assert crowd.answers_of("1") == {"a": ["x"]}
-    assert len(crowd.answers) == 2
-    assert "1 repeated answers: all kept, the first one counts" in crowd.import_report.notes
 
 
 def test_attempts_can_be_numbered_and_the_highest_counts():

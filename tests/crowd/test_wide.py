@@ -8,13 +8,7 @@ import pyarrow as pa
 import pytest
 
 import goldspan
-from crowd_tables import (
-    assert_loses,
-    faults_of,
-    refusal,
-    small,
-    written,
-)
+from crowd_tables import assert_loses, faults_of, refusal, small, written
 from goldspan.crowd.formats import wide
 from goldspan.spans import find_spans
 
@@ -155,12 +149,6 @@ def test_the_encoding_is_seen():
     assert read(table("token A", "x NOUN", "y VERB")).tagset.encoding == "PLAIN"
 
 
-def test_every_label_is_counted_as_placed():
-    report = read(TABLE).import_report
-    assert (report.n_labels, report.n_placed, report.reasons) == (5, 5, {})
-    assert report.adds_up
-
-
 @pytest.mark.parametrize(
     "header", ["token\tA", "doc\tsent\ttoken\tgold\tA", "Word,gold,w1", '"token";"A"', "Token;A;B"]
 )
@@ -263,16 +251,6 @@ def test_a_column_that_is_not_there_is_refused_with_the_header():
 
 
 # What comes back
-
-
-def test_the_same_crowd_gives_the_same_bytes_compressed_too():
-    crowd = read(TABLE)
-    with (
-        written(crowd, "wide", "a.tsv.gz") as (one, _),
-        written(crowd, "wide", "b.tsv.gz") as (two, _),
-    ):
-        assert one.read_bytes() == two.read_bytes()
-        assert gzip.decompress(one.read_bytes()).decode() == TABLE.replace("D2\t1", "\nD2\t1")
 
 
 @pytest.mark.parametrize("values", [[["a", "a"]], [["a"]], [[1, 2]], [None], [1.5]])

@@ -10,7 +10,7 @@ import matplotlib as mpl
 import pytest
 from matplotlib.figure import Figure
 
-from goldspan.errors import InputError, UnknownNameError
+from goldspan.errors import UnknownNameError
 from goldspan.report import agreement_figure, save_figure
 from goldspan.report.drawing import bare, inline_svg, new_figure, write
 
@@ -65,11 +65,6 @@ def test_another_suffix_is_refused_with_the_names(name, figure, tmp_path):
     with pytest.raises(UnknownNameError, match=r"choose from \.pdf, \.png, \.svg"):
         save_figure(figure, tmp_path / name)
     assert list(tmp_path.iterdir()) == []
-
-
-def test_a_folder_that_does_not_exist_is_refused(figure, tmp_path):
-    with pytest.raises(InputError, match="does the folder exist"):
-        save_figure(figure, tmp_path / "no" / "a.svg")
 
 
 def test_a_picture_that_fails_leaves_no_file(tmp_path, monkeypatch):

@@ -57,24 +57,11 @@ def test_labels_shares_and_counts_are_written(model):
         assert f"{100 * found.rates[n, n]:.0f}" in words
 
 
-def test_one_worker_is_named(model):
-    assert _words(confusion_figure(model, "gus").axes[0])[0].startswith("Worker gus:")
-
-
 def test_others_as_others_are_neither_right_nor_wrong():
     result = goldspan.aggregate(crowd_of(8, 3), "ds")
     (ax,) = confusion_figure(result, max_labels=3).axes
     assert _hexes(ax)[2, 2] == MUTED
     assert _words(ax).count("6 others") == 2
-
-
-def test_small_ones_are_headed_by_their_worker(model):
-    figure = worker_confusions_figure(model, ["gus", "ana"])
-    assert [_words(ax)[:2] for ax in figure.axes] == [
-        ["gus", "2,499 labels"],
-        ["ana", "2,492 labels"],
-    ]
-    assert len(worker_confusions_figure(model).axes) == 6
 
 
 @pytest.mark.parametrize(("n_labels", "n_workers"), [(1, 1), (2, 5), (30, 3), (200, 200)])
@@ -103,9 +90,3 @@ def test_nothing_reaches_out_of_the_picture(n_labels):
                 assert box.y0 >= 0, text
                 assert box.x1 <= width, text
                 assert box.y1 <= height, text
-
-
-def test_no_workers_give_an_empty_picture(model, tmp_path):
-    figure = worker_confusions_figure(model, [])
-    save_figure(figure, tmp_path / "a.png")
-    assert figure.axes == []

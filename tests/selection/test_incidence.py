@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.sparse import csr_matrix
 
 from goldspan.errors import InputError
 from goldspan.selection.features import Incidence
@@ -50,18 +49,6 @@ def test_items_can_be_taken_in_any_order(rows, data):
     assert [some.row(n).tolist() for n in range(some.n_items)] == [
         sorted(set(rows[i])) for i in index
     ]
-
-
-def test_a_sparse_matrix_has_a_value_where_it_is_not_zero():
-    matrix = csr_matrix(np.array([[0, 2.5, 0], [-1, 0, 3]]))
-    items = Incidence.of_matrix(matrix)
-    assert (items.row(0).tolist(), items.row(1).tolist()) == ([1], [0, 2])
-    assert items.counts.tolist() == [1, 1, 1]
-
-
-def test_weights_add_up_per_item():
-    items = Incidence.of_sets([{0, 2}, [], {1}])
-    assert items.sums(np.array([1.0, 2.0, 4.0])).tolist() == [5.0, 0.0, 2.0]
 
 
 def test_values_out_of_range_are_refused():

@@ -30,13 +30,6 @@ def test_texts_of_every_make_have_their_tokens(pool):
     assert made.rows(np.array([1, 0])) == TEXTS[::-1]
 
 
-def test_a_crowd_has_its_ids_and_words(root):
-    crowd = goldspan.read_crowd(root / "examples" / "crowd.tsv")
-    made = Pool.of(crowd)
-    assert made.item_ids.to_pylist() == crowd.item_ids.to_pylist()
-    assert made.words(3) == crowd.tokens_list[3]
-
-
 def test_single_labels_without_words_are_refused():
     crowd = goldspan.read_crowd(b"task,worker,label\nq1,a,yes\nq2,b,no\n")
     with pytest.raises(InputError, match="have no words, only names"):

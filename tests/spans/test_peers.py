@@ -13,14 +13,7 @@ import pytest
 import seqeval.metrics
 from nervaluate import Evaluator
 
-from goldspan.spans import (
-    convert,
-    parse,
-    score,
-    validate,
-    write,
-)
-from goldspan.spans.codec import transition_mask, transitions
+from goldspan.spans import convert, parse, score, validate, write
 from spans import oracle, peers
 
 SPAN_ENCODINGS = oracle.ENCODINGS[:-1]
@@ -59,27 +52,6 @@ def test_write_gives_the_tags_of_iobes(encoding):
         assert write(spans, 5, encoding) == theirs(rows, length=5), spans
 
 
-@every_encoding
-def test_transitions_are_those_of_iobes(encoding):
-    tags = oracle.alphabet(encoding)
-    ours = {(t.source, t.target): t.legal for t in transitions(tags, encoding)}
-    rows = iobes.transitions_legality(tags, peers.IOBES_NAMES[encoding], "<START>", "<END>")
-    theirs = {(t.source, t.target): t.valid for t in rows}
-    assert set(theirs) <= set(ours)
-    assert {pair: ours[pair] for pair in theirs} == theirs
-    if encoding != "PLAIN":  # there iobes leaves out the pairs of start and end
-        assert set(theirs) == set(ours)
-
-
-@pytest.mark.parametrize("encoding", SPAN_ENCODINGS)
-def test_the_mask_is_that_of_iobes(encoding):
-    tags = oracle.alphabet(encoding)
-    rows = iobes.transitions_legality(tags, peers.IOBES_NAMES[encoding])
-    places = {tag: i for i, tag in enumerate([*tags, "<GO>", "<EOS>"])}
-    theirs = iobes.transition.transitions_to_mask(rows, places)
-    assert (transition_mask(tags, encoding) == theirs).all()
-
-
 # seqeval
 
 
@@ -93,11 +65,6 @@ def test_conlleval_reads_what_the_default_mode_of_seqeval_reads(encoding):
 def test_strict_reads_what_the_strict_mode_of_seqeval_reads(encoding):
     for tags in oracle.sequences(encoding, 3):
         assert peers.read_seqeval_strict(tags, encoding) == parse(tags, encoding, "strict"), tags
-
-
-def test_in_iob_strict_is_that_of_seqeval_on_every_well_formed_sequence():
-    for tags in oracle.well_formed("IOB", 5):
-        assert peers.read_seqeval_strict(tags, "IOB") == parse(tags, "IOB", "strict"), tags
 
 
 def _corpora(encoding, seed, *, legal):
@@ -131,8 +98,7 @@ def test_exact_scores_equal_the_default_mode_of_seqeval(encoding, legal):
 
 
 @pytest.mark.parametrize(
-    ("encoding", "legal"),
-    [("IOB", True), *product(["BIO", "IOBES", "BILOU"], [True, False])],
+    ("encoding", "legal"), [("IOB", True), *product(["BIO", "IOBES", "BILOU"], [True, False])]
 )
 def test_exact_scores_equal_the_strict_mode_of_seqeval(encoding, legal):
     scheme = peers.SEQEVAL_SCHEMES[encoding]
@@ -164,12 +130,6 @@ def test_per_type_scores_equal_the_report_of_seqeval(encoding):
 def test_conlleval_is_the_reading_of_the_perl_script(encoding):
     for tags in oracle.sequences(encoding, 4):
         assert parse(tags, encoding) == peers.read_conlleval_pl(tags), tags
-
-
-@pytest.mark.parametrize("encoding", ["IOB", "BIO"])
-def test_conlleval_is_the_reading_of_nervaluate(encoding):
-    for tags in oracle.sequences(encoding, 4):
-        assert parse(tags, encoding) == peers.read_nervaluate(tags), tags
 
 
 def _overlaps_are_one_to_one(gold, found):

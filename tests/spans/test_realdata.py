@@ -9,16 +9,8 @@ import numpy as np
 import pytest
 import seqeval.metrics
 
-from goldspan.spans import (
-    Codec,
-    convert,
-    find_errors,
-    find_spans,
-    parse,
-    score,
-)
+from goldspan.spans import Codec, convert, find_errors, find_spans, parse, score
 from goldspan.spans.corpus import write_codes
-from spans import peers
 
 pytestmark = pytest.mark.realdata
 
@@ -99,12 +91,6 @@ def test_iob_read_as_bio_has_a_fault_wherever_an_entity_opens_with_inside(senten
     given = _column(sentences, "ner")
     n_begun = sum(tag.startswith("B-") for tags in given for tag in tags)
     assert len(find_errors(codec.encode(given), codec)) == SIZES[part][1] - n_begun
-
-
-@every_part
-def test_spans_equal_those_of_iobes_on_every_sentence(sentences):
-    for tags in _column(sentences, "ner"):
-        assert (parse(tags, "IOB"), 0) == peers.read_iobes(tags, "IOB")
 
 
 def test_noisy_tags_score_as_in_seqeval(data):

@@ -10,18 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from goldspan.errors import FaultsError, InputError, UnknownNameError
-from goldspan.spans import (
-    Codec,
-    Tagged,
-    score,
-)
+from goldspan.spans import Codec, Tagged, score
 from goldspan.spans.corpus import POLICIES
-from goldspan.spans.scoring import (
-    Rates,
-    Score,
-    WrongSpan,
-    score_codes,
-)
+from goldspan.spans.scoring import Rates, Score, WrongSpan, score_codes
 from looping import each
 from spans import oracle
 
@@ -129,10 +120,6 @@ def test_a_corpus_without_spans_scores_zero_and_warns_of_nothing(corpus):
     assert str(result)
 
 
-def test_items_may_be_tuples():
-    assert score((("B-X", "O"),), [["B-X", "O"]]).f1 == 1.0
-
-
 # Policy and encoding
 
 
@@ -155,15 +142,6 @@ def test_policy_and_encoding_are_in_the_result_and_in_every_printout(encoding, p
     for printout in (str(result), repr(result)):
         assert policy in printout
         assert encoding in printout
-
-
-def test_the_default_is_bio_and_conlleval():
-    result = score([["O"]], [["O"]])
-    assert (result.encoding, result.policy) == ("BIO", "conlleval")
-
-
-def test_an_alias_is_told_by_its_proper_name():
-    assert score([["O"]], [["O"]], encoding="bioul").encoding == "BILOU"
 
 
 def test_unknown_policies_and_encodings_are_refused_with_all_names():
@@ -239,11 +217,6 @@ def test_the_interval_is_that_of_scoring_drawn_items_anew(seed, level):
     truth, found = _random_corpus(seed)
     result = score(truth, found, bootstrap=100, level=level, random_state=seed)
     assert result.interval == pytest.approx(_resampled(truth, found, 100, level, seed))
-
-
-def test_the_default_seed_is_fixed():
-    sides = _random_corpus(1)
-    assert score(*sides, bootstrap=100) == score(*sides, bootstrap=100)
 
 
 def test_a_generator_serves_as_random_state():

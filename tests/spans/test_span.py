@@ -9,14 +9,8 @@ import pandas as pd
 import pytest
 
 from goldspan.errors import FaultsError, InputError, SpanError, UnknownNameError
-from goldspan.spans import (
-    Span,
-    convert,
-    parse,
-    validate,
-    write,
-)
-from goldspan.spans.codec import Transition, transition_mask, transitions
+from goldspan.spans import Span, convert, parse, validate, write
+from goldspan.spans.codec import transition_mask, transitions
 from goldspan.spans.parsing import TagError, parse_with_errors
 from looping import each
 from spans import oracle
@@ -26,15 +20,6 @@ every_encoding = each("encoding", oracle.ENCODINGS)
 
 
 # Span
-
-
-def test_a_span_is_a_named_tuple_with_half_open_bounds():
-    assert Span("PER", 2, 4) == ("PER", 2, 4)
-    assert Span._fields == ("type", "start", "end")
-
-
-def test_tokens_of_a_span_are_the_range_from_start_to_end():
-    assert list(Span("PER", 2, 5).tokens) == [2, 3, 4]
 
 
 # parse
@@ -57,10 +42,6 @@ def test_policy_raise_refuses_exactly_the_malformed_sequences(encoding):
         else:
             with pytest.raises(FaultsError):
                 parse(tags, encoding, "raise")
-
-
-def test_parse_defaults_are_bio_and_conlleval():
-    assert parse(["O", "I-X", "B-X"]) == [("X", 1, 2), ("X", 2, 3)]
 
 
 @each("tags", [[], ["O"]])
@@ -105,10 +86,7 @@ def test_a_pandas_column_is_read_by_place_and_not_by_its_index():
     column = pd.Series(["I-X", "O", "I-Y"], index=[2, 0, 1])
     spans, errors = parse_with_errors(column)
     assert spans == [("X", 0, 1), ("Y", 2, 3)]
-    assert [(e.index, e.previous, e.current) for e in errors] == [
-        (0, None, "I-X"),
-        (2, "O", "I-Y"),
-    ]
+    assert [(e.index, e.previous, e.current) for e in errors] == [(0, None, "I-X"), (2, "O", "I-Y")]
 
 
 @pytest.mark.parametrize(
@@ -145,54 +123,18 @@ def test_an_error_shows_the_tag_and_its_neighbours(encoding):
 @each(
     ("tags", "encoding", "error"),
     [
-        (
-            ["O", "I-X"],
-            "BIO",
-            TagError(
-                1, "no-begin", "O", "I-X", None,
-                "I-X follows O: in BIO a span must open with its begin tag",
-            ),
-        ),
-        (
-            ["I-X"],
-            "BIO",
-            TagError(
-                0, "no-begin", None, "I-X", None,
-                "I-X follows the beginning: in BIO a span must open with its begin tag",
-            ),
-        ),
-        (
-            ["B-X", "I-Y", "O"],
-            "BIO",
-            TagError(
-                1, "type-change", "B-X", "I-Y", "O",
-                "I-Y follows B-X: the type changes within a span",
-            ),
-        ),
-        (
-            ["B-X", "O"],
-            "IOBES",
-            TagError(
-                0, "not-closed", None, "B-X", "O",
-                "B-X is followed by O: in IOBES a span must be closed",
-            ),
-        ),
-        (
-            ["B-X", "I-X"],
-            "BILOU",
-            TagError(
-                1, "not-closed", "B-X", "I-X", None,
-                "I-X is followed by the end: in BILOU a span must be closed",
-            ),
-        ),
-        (
-            ["O", "B-X"],
-            "IOB",
-            TagError(
-                1, "needless-begin", "O", "B-X", None,
-                "B-X follows O: in IOB B- is used only between touching spans of one type",
-            ),
-        ),
+        (["O", "I-X"], "BIO", TagError(1, "no-begin", "O", "I-X", None,
+            "I-X follows O: in BIO a span must open with its begin tag")),
+        (["I-X"], "BIO", TagError(0, "no-begin", None, "I-X", None,
+            "I-X follows the beginning: in BIO a span must open with its begin tag")),
+        (["B-X", "I-Y", "O"], "BIO", TagError(1, "type-change", "B-X", "I-Y", "O",
+            "I-Y follows B-X: the type changes within a span")),
+        (["B-X", "O"], "IOBES", TagError(0, "not-closed", None, "B-X", "O",
+            "B-X is followed by O: in IOBES a span must be closed")),
+        (["B-X", "I-X"], "BILOU", TagError(1, "not-closed", "B-X", "I-X", None,
+            "I-X is followed by the end: in BILOU a span must be closed")),
+        (["O", "B-X"], "IOB", TagError(1, "needless-begin", "O", "B-X", None,
+            "B-X follows O: in IOB B- is used only between touching spans of one type")),
     ],
 )  # fmt: skip
 def test_each_kind_of_error_says_what_is_wrong_in_a_sentence(tags, encoding, error):
@@ -257,10 +199,6 @@ def test_write_takes_an_iterator_of_spans():
 def test_write_takes_numpy_integers():
     edges = np.array([1, 3], np.int32)
     assert write([Span("X", edges[0], edges[1])], 3) == ["O", "B-X", "I-X"]
-
-
-def test_plain_labels_are_written_one_a_token():
-    assert write([("b", 1, 2), ("a", 0, 1)], 2, "PLAIN") == ["a", "b"]
 
 
 @each(
@@ -331,10 +269,6 @@ def test_plain_labels_are_not_turned_into_spans(pair):
         convert(["O"], *pair)
 
 
-def test_plain_labels_convert_to_themselves():
-    assert convert(["b", "O", "a"], "PLAIN", "plain") == ["b", "O", "a"]
-
-
 # transitions
 
 
@@ -359,25 +293,12 @@ def test_a_transition_is_legal_exactly_if_some_well_formed_sequence_has_it(encod
 
 
 @every_encoding
-def test_transitions_lists_every_two_states_once(encoding):
-    states = [*oracle.alphabet(encoding), "go", "stop"]
-    listed = transitions(oracle.alphabet(encoding), encoding, "go", "stop")
-    assert [(t.source, t.target) for t in listed] == list(product(states, repeat=2))
-    assert all(isinstance(t, Transition) and isinstance(t.legal, bool) for t in listed)
-
-
-@every_encoding
 def test_the_mask_is_the_list_of_transitions_as_an_array(encoding):
     tags = oracle.alphabet(encoding)
     mask = transition_mask(tags, encoding)
     assert mask.dtype == np.bool_
     assert mask.shape == (len(tags) + 2, len(tags) + 2)
     assert mask.ravel().tolist() == [t.legal for t in transitions(tags, encoding)]
-
-
-def test_tags_can_come_from_an_iterator():
-    assert transition_mask(iter(["O", "B-X"]), "BIO").shape == (4, 4)
-    assert len(transitions(iter(["O", "B-X"]), "BIO")) == 16
 
 
 # names of encodings

@@ -22,13 +22,6 @@ def open_ledger(ledger):
     return ledger
 
 
-def test_an_answer_within_its_lease_is_accepted_and_paid(open_ledger):
-    open_ledger.lease("w", now=2, seconds=1)
-    receipt = open_ledger.submit("key", "w", "i0", ["yes"], now=1001)
-    assert (receipt.status, receipt.cost, receipt.reason) == ("accepted", 10, "")
-    assert (open_ledger.totals().reserved, open_ledger.totals().spent) == (0, 10)
-
-
 def test_the_same_key_again_gives_one_answer_and_the_same_reply(open_ledger):
     open_ledger.lease("w", now=2, seconds=1)
     first = open_ledger.submit("key", "w", "i0", ["yes"], now=3)
@@ -38,57 +31,6 @@ def test_the_same_key_again_gives_one_answer_and_the_same_reply(open_ledger):
     assert again.repeated
     assert not first.repeated
     assert (kept(open_ledger), open_ledger.verify()) == (1, n_events)
-
-
-@pytest.mark.parametrize("other", [("v", "i0", ["yes"]), ("w", "i1", ["yes"]), ("w", "i0", ["no"])])
-def test_the_same_key_with_another_body_is_a_conflict(open_ledger, other):
-    open_ledger.submit("key", "w", "i0", ["yes"], now=3)
-    receipt = open_ledger.submit("key", *other, now=4)
-    assert receipt.status == "conflict"
-    assert not receipt.counts
-    assert kept(open_ledger) == 1
-
-
-def test_a_second_answer_of_a_worker_to_an_item_is_kept_but_does_not_count(open_ledger):
-    open_ledger.submit("key", "w", "i0", ["yes"], now=3)
-    receipt = open_ledger.submit("other", "w", "i0", ["no"], now=4)
-    assert (receipt.status, receipt.cost) == ("duplicate", 0)
-    assert (kept(open_ledger), open_ledger.totals().spent) == (2, 10)
-    assert open_ledger.crowd().answers_of("i0") == {"w": ["yes"]}
-
-
-@pytest.mark.parametrize(("now", "status"), [(1001, "accepted"), (1002, "late")])
-def test_a_lease_expires_at_its_time(open_ledger, now, status):
-    (lease,) = open_ledger.lease("w", now=2, seconds=1)
-    assert lease.expires == 1002
-    assert open_ledger.submit("key", "w", "i0", ["yes"], now=now).status == status
-    assert (open_ledger.totals().reserved, open_ledger.totals().spent) == (0, 10)
-
-
-def test_a_late_answer_is_a_draft_where_no_place_is_free(open_ledger):
-    open_ledger.lease("w", now=2, seconds=1)
-    for worker in ("v", "u"):
-        open_ledger.lease(worker, now=2000, seconds=1)
-    receipt = open_ledger.submit("key", "w", "i0", ["yes"], now=2001)
-    assert (receipt.status, receipt.cost) == ("draft", 0)
-    assert "enough others" in receipt.reason
-    assert open_ledger.submit("key", "w", "i0", ["yes"], now=2002) == receipt
-
-
-def test_an_answer_without_a_lease_is_a_draft_where_the_money_is_gone(new_ledger):
-    ledger = new_ledger(2, cap=15)
-    ledger.open_batch("b", ["i0", "i1"], k=1, now=1)
-    assert ledger.submit("a", "w", "i0", ["yes"], now=2).status == "late"
-    receipt = ledger.submit("b", "w", "i1", ["yes"], now=2)
-    assert (receipt.status, receipt.reason) == ("draft", "the budget is used up")
-    assert ledger.totals().spent == 10
-
-
-def test_a_draft_can_be_sent_anew_under_another_key(open_ledger):
-    open_ledger.adjust({"i0": 0}, now=2)
-    assert open_ledger.submit("a", "w", "i0", ["yes"], now=3).status == "draft"
-    open_ledger.adjust({"i0": 1}, now=4)
-    assert open_ledger.submit("b", "w", "i0", ["yes"], now=5).status == "late"
 
 
 @pytest.mark.parametrize("labels", [[], ["yes", "no"], ["maybe"], "yes", [["yes"]], [1]])

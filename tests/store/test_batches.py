@@ -47,28 +47,6 @@ def test_a_batch_that_cannot_be_is_refused_whole(ledger, items, k, message):
     assert list(places(ledger)) == ["i3"]
 
 
-def test_asking_again_opens_a_place_that_workers_who_had_passed_it_see(ledger):
-    ledger.open_batch("b", ["i0", "i1"], k=1, now=1)
-    for worker in "vw":
-        ledger.lease(worker, 2, 9)
-    assert ledger.adjust({"i0": 2, "i1": 1}, now=3) == 1
-    ledger.submit("k", "w", "i1", ["yes"], now=4)
-    assert [lease.item for lease in ledger.lease("w", 5, 9)] == ["i0"]
-
-
-def test_finishing_early_closes_free_places_and_leaves_those_in_use(ledger):
-    ledger.open_batch("b", ["i0"], k=3, now=1)
-    ledger.lease("v", 2, 1)
-    ledger.lease("w", 2, 9)
-    ledger.adjust({"i0": 0}, now=3)
-    assert places(ledger) == {"i0": (0, 2)}
-    assert ledger.lease("u", 4, 9) == []
-    assert ledger.expire(1002) == 1
-    assert places(ledger) == {"i0": (0, 1)}
-    assert ledger.submit("k", "w", "i0", ["yes"], now=1003).status == "accepted"
-    assert places(ledger) == {"i0": (0, 1)}
-
-
 def test_what_cannot_be_adjusted_is_named(ledger):
     with pytest.raises(FaultsError, match="item i0: is in no batch"):
         ledger.adjust({"i0": 2}, now=3)

@@ -22,53 +22,6 @@ def open_ledger(ledger):
     return ledger
 
 
-def test_places_are_given_by_batch_and_then_in_the_order_of_the_batch(open_ledger):
-    assert items_of(open_ledger.lease("w", 2, 9, n=9)) == ["i2", "i0", "i1", "i3"]
-
-
-def test_a_worker_who_asks_again_gets_what_is_held_first(open_ledger):
-    held = open_ledger.lease("w", 2, 9, n=2)
-    assert open_ledger.lease("w", 5, 9, n=2) == held
-    assert items_of(open_ledger.lease("w", 6, 9, n=3)) == ["i2", "i0", "i1"]
-
-
-def test_an_item_is_given_to_k_workers_and_not_to_one_more(open_ledger):
-    given = [items_of(open_ledger.lease(worker, 2, 9)) for worker in "uvw"]
-    assert given == [["i2"], ["i2"], ["i0"]]
-
-
-def test_a_lease_reserves_and_its_end_gives_back(open_ledger):
-    open_ledger.lease("w", 2, 1, n=3)
-    assert open_ledger.totals().reserved == 30
-    assert open_ledger.release("w", "i0", 3)
-    assert not open_ledger.release("w", "i0", 3)
-    assert open_ledger.totals().reserved == 20
-    assert (open_ledger.expire(1001), open_ledger.expire(1002)) == (0, 2)
-    assert open_ledger.totals().reserved == 0
-
-
-def test_a_place_that_is_given_back_is_seen_by_workers_who_had_looked_further(open_ledger):
-    for worker in "uv":
-        open_ledger.lease(worker, 2, 9, n=2)
-    assert items_of(open_ledger.lease("w", 2, 9)) == ["i1"]
-    open_ledger.release("u", "i2", 3)
-    assert items_of(open_ledger.lease("w", 4, 9, n=2)) == ["i2", "i1"]
-
-
-def test_a_place_whose_time_is_over_goes_to_who_asks_next(open_ledger):
-    for worker in "uv":
-        open_ledger.lease(worker, 2, 1)
-    assert items_of(open_ledger.lease("w", 1001, 1)) == ["i0"]
-    assert items_of(open_ledger.lease("x", 1002, 1)) == ["i2"]
-
-
-def test_a_worker_is_not_asked_again_what_was_skipped_and_others_are(open_ledger):
-    open_ledger.lease("w", 2, 9)
-    open_ledger.release("w", "i2", 3, skip="not my language")
-    assert items_of(open_ledger.lease("w", 4, 9)) == ["i0"]
-    assert items_of(open_ledger.lease("v", 4, 9)) == ["i2"]
-
-
 def test_only_items_that_are_named_are_given_in_the_order_of_their_names(open_ledger):
     got = open_ledger.lease("w", 2, 9, n=1, items=["i1", "i2"])
     assert items_of(got) == ["i1"]
@@ -79,13 +32,6 @@ def test_only_items_that_are_named_are_given_in_the_order_of_their_names(open_le
 def test_too_many_names_are_refused(open_ledger):
     with pytest.raises(InputError, match="10001 items are too many"):
         open_ledger.lease("w", 2, 9, items=["i0"] * 10_001)
-
-
-def test_nothing_is_given_beyond_the_money(new_ledger):
-    ledger = new_ledger(4, cap=29)
-    ledger.open_batch("b", ["i0", "i1", "i2"], k=1, now=1)
-    assert items_of(ledger.lease("w", 2, 9, n=3)) == ["i0", "i1"]
-    assert ledger.totals().left == 9
 
 
 def test_a_cheaper_item_is_given_where_the_first_is_too_dear(new_ledger):
@@ -105,26 +51,6 @@ def test_a_search_among_dear_items_is_given_up(new_ledger, monkeypatch):
     ledger.add_items([*pool, PoolItem("cheap", ("t",), 9)], 0)
     ledger.open_batch("b", [item.id for item in pool] + ["cheap"], k=1, now=1)
     assert ledger.lease("w", 2, 9) == []
-
-
-def test_a_barred_worker_loses_the_leases_and_gets_no_other(open_ledger):
-    open_ledger.lease("w", 2, 9, n=2)
-    open_ledger.bar("w", 3)
-    assert open_ledger.totals().reserved == 0
-    assert open_ledger.lease("w", 4, 9) == []
-    assert open_ledger.submit("k", "w", "i2", ["yes"], 5).status == "draft"
-    open_ledger.bar("w", 6, barred=False)
-    assert items_of(open_ledger.lease("w", 7, 9)) == ["i0"]
-
-
-def test_a_campaign_that_pauses_holds_no_new_places_and_takes_answers(open_ledger):
-    held = open_ledger.lease("w", 2, 9)
-    open_ledger.pause(3)
-    assert open_ledger.lease("w", 4, 9, n=2) == held
-    assert open_ledger.lease("v", 4, 9) == []
-    assert open_ledger.submit("k", "w", "i2", ["yes"], 5).status == "accepted"
-    open_ledger.pause(6, paused=False)
-    assert items_of(open_ledger.lease("v", 7, 9)) == ["i2"]
 
 
 @pytest.mark.parametrize(

@@ -62,14 +62,6 @@ def test_claims_have_a_p_and_a_verdict(simulated):
         assert row["so"] == ("not shown" if not shown else "holds" if better else "contradicted")
 
 
-def test_few_crowds_give_no_verdict(root, monkeypatch):
-    truth = read_crowd(root / "examples" / "crowd.tsv")
-    monkeypatch.setattr(bsc_simulated, "SCENES", bsc_simulated.SCENES[:1])
-    options = {"runner": Threads(1), "told": lambda: None, "verdicts": False}
-    (row,) = bsc_simulated.simulate(truth, 2, 60, **options)[2].to_dict()["rows"]
-    assert (row["so"], row["so F1"]) == ("–", "–")
-
-
 @pytest.fixture(scope="module")
 def quick(data):
     return run_study("bsc", data, quick=True, methods=("mv-token", "ds"), repeats=0)
@@ -79,19 +71,6 @@ def quick(data):
 def test_the_quick_form_shows_no_published_figure(quick):
     assert quick.notes[0].startswith("QUICK")
     assert "ublished" not in quick.markdown()
-
-
-@pytest.mark.realdata
-def test_notes_are_of_what_ran(quick):
-    """No row was tuned, and no method has a CRF."""
-    assert not any("ELBO" in note or "CRF" in note for note in quick.notes[1:])
-
-
-@pytest.mark.realdata
-def test_raw_votes_are_those_that_no_one_made_well_formed(quick):
-    rows = {row["method"]: row for row in quick.tables[0].to_dict()["rows"] if row["half"] == "all"}
-    for ties in ("mv-token, ties to O", "mv-token, ties to spans"):
-        assert rows[ties]["illegal"] == 0 < rows[f"{ties}, raw"]["illegal"]
 
 
 @pytest.mark.realdata

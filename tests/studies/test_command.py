@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import shutil
 import subprocess
@@ -12,7 +11,7 @@ import time
 import pytest
 from typer.testing import CliRunner
 
-from goldspan.errors import InputError, MissingExtraError, UnknownNameError
+from goldspan.errors import InputError
 from studies import STUDIES, options_of
 from studies.__main__ import app
 from studies.registry import LONG, names_by_length
@@ -59,29 +58,11 @@ def test_a_study_that_is_killed_goes_on_by_the_same_command(tiny, tmp_path, root
     assert tables[0] == tables[1]
 
 
-def test_so_far_makes_the_tables_of_what_is_finished(tiny, tmp_path):
-    words = ("rodrigues-4", "--data", tiny, "--quick", "--state", tmp_path)
-    _run(*words, "--repeats", 1, "--methods", "mv-token,crf-conc")
-    _run(*words, "--repeats", 2, "--methods", "mv-token")
-    kept = (tmp_path / "rodrigues-4.runs.jsonl").read_text()
-    found = json.loads(_run(*words, "--so-far", "--json").output)
-    assert re.fullmatch(r"SO FAR: 3 of \d\d runs are finished\.", found["notes"][1])
-    rows = {row["method"]: row["repeats"] for row in found["tables"][0]["rows"]}
-    assert rows == {"mv-token": 2, "crf-conc": 1}
-    assert (tmp_path / "rodrigues-4.runs.jsonl").read_text() == kept
-
-
 @pytest.mark.parametrize("name", [name for name in STUDIES if "so_far" in options_of(name)])
 def test_so_far_of_a_study_without_a_finished_run_says_so(name, tiny, tmp_path):
     with pytest.raises(InputError, match=r"runs\.jsonl is not there: no run is finished"):
         _run(name, "--data", tiny, "--state", tmp_path, "--so-far")
     assert not list(tmp_path.iterdir())
-
-
-def test_tables_so_far_are_those_of_studies_that_keep_runs():
-    takers = {name for name in STUDIES if "so_far" in options_of(name)}
-    assert {"rodrigues-6", "selection-ner", "purity"} < takers
-    assert all("state" in options_of(name) for name in takers)
 
 
 def test_names_are_those_of_all_studies_the_long_ones_last():
@@ -112,21 +93,6 @@ def test_make_study_does_all_studies_or_those_that_are_named(tmp_path, root, cho
     assert told.read_text().split() == (chosen or names_by_length())
 
 
-def test_json_has_tables_and_notes(tiny, tmp_path):
-    words = ("--methods", "mv-seq", "--quick", "--json", "--state", tmp_path)
-    found = json.loads(_run("rodrigues-5", "--data", tiny, *words).output)
-    assert found["tables"][0]["rows"][0]["method"] == "mv-seq"
-    assert found["notes"][0].startswith("QUICK")
-    assert (tmp_path / "rodrigues-5.runs.jsonl").is_file()
-
-
-def test_the_picture_goes_where_it_is_wished(tiny, tmp_path):
-    picture = tmp_path / "crowd.png"
-    _run("rodrigues-5", "--data", tiny, "--methods", "mv-seq", "--quick", "--plot", picture)
-    assert picture.read_bytes().startswith(b"\x89PNG")
-    assert [path.name for path in tmp_path.iterdir()] == ["crowd.png"]
-
-
 @pytest.mark.parametrize(
     ("words", "message"),
     [
@@ -144,52 +110,6 @@ def test_the_picture_goes_where_it_is_wished(tiny, tmp_path):
 def test_options_that_a_study_lacks_are_refused(words, message, tiny):
     with pytest.raises(InputError, match=message):
         _run(words[0], "--data", tiny, *words[1:])
-
-
-def test_a_picture_of_an_unknown_format_is_refused_before_the_work(tiny):
-    with pytest.raises(UnknownNameError, match=r"\.gif"):
-        _run("rodrigues-2", "--data", tiny, "--plot", "x.gif")
-
-
-@pytest.mark.parametrize("option", ["--output", "--plot"])
-def test_tables_and_pictures_need_a_file(tiny, tmp_path, monkeypatch, option):
-    monkeypatch.chdir(tmp_path)
-    result = _run("bsc", "--data", tiny, option, "-")
-    assert result.exit_code == 2
-    assert f"{option} cannot be standard output" in result.output
-    assert not list(tmp_path.iterdir())
-
-
-@pytest.mark.parametrize("is_wished", [True, False])
-def test_without_matplotlib_only_a_wished_picture_is_an_error(
-    tiny, tmp_path, monkeypatch, is_wished
-):
-    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    words = ("rodrigues-5", "--data", tiny, "--methods", "mv-seq", "--quick")
-    if is_wished:
-        with pytest.raises(MissingExtraError, match="matplotlib"):
-            _run(*words, "--plot", tmp_path / "crowd.svg")
-        assert not list(tmp_path.iterdir())
-    else:
-        assert _run(*words, "-o", tmp_path / "crowd.md").exit_code == 0
-        assert {path.name for path in tmp_path.iterdir()} == {"crowd.md", "crowd.runs.jsonl"}
-
-
-def test_help_says_which_studies_take_an_option():
-    import typer
-
-    from studies import STUDIES, options_of
-    from studies.__main__ import study
-
-    params = typer.main.get_params_from_function(study)
-    panels = {name: getattr(meta.default, "rich_help_panel", None) for name, meta in params.items()}
-    panels.pop("plot")  # a picture is written by the command
-    families = {name.split("-")[0] for name in STUDIES}
-    for option, panel in panels.items():
-        if panel:
-            takers = {name.split("-")[0] for name in STUDIES if option in options_of(name)}
-            assert takers == {word for word in families if word in panel}
-    assert panels["quick"] != panels["sentences"]
 
 
 def test_papers_are_named_by_authors_and_year(root):

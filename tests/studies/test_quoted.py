@@ -18,7 +18,6 @@ class Cell(NamedTuple):
 
 
 WHOLE = "Span crowds as they are, all items: scores"
-UNSEEN = "Span crowds as they are, the halves that were not looked at: scores"
 MEANS = "Span crowds as they are, all items: means"
 SINGLE = "Single labels: means"
 

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from goldspan.crowd import read_crowd
-from goldspan.errors import InputError
 from goldspan.simulation import draw_truth, simulate_crowd
 from goldspan.workers import replay
 from studies import run_study
@@ -64,17 +63,6 @@ def test_a_higher_threshold_asks_for_more_answers(study):
     assert used["5 answers"] == 5.0
 
 
-def test_the_picture_has_a_panel_per_crowd(study):
-    pytest.importorskip("matplotlib")
-    assert len(study.picture().axes) == 5
-
-
-def test_without_the_ner_crowd_it_says_which_folder_it_needs(tmp_path):
-    (tmp_path / "classification").mkdir()
-    with pytest.raises(InputError, match="ner_mturk"):
-        run_study("redundancy", tmp_path)
-
-
 @pytest.mark.realdata
 @pytest.mark.parametrize("name", ["dog", "snow_rte", "snow_temp"])
 def test_stopping_at_95_uses_fewer_answers_than_seven_and_is_no_worse(data, name):
@@ -89,15 +77,3 @@ def test_stopping_at_95_uses_fewer_answers_than_seven_and_is_no_worse(data, name
         score.append(found.score - fixed.score)
     assert np.mean(more) <= 0.75
     assert np.mean(score) >= -0.005
-
-
-def test_the_picture_names_its_axes():
-    from studies.redundancy_picture import Curve, draw
-
-    line = [(1.0, 80.0), (3.0, 90.0)]
-    axes = draw([Curve(f"crowd {n}", line, line, line) for n in range(6)]).axes
-    left = [ax.get_ylabel() for ax in axes]
-    assert left == ["items right, %", "", "", "", "items right, %", ""]
-    # Four stand in a row: below the third and fourth there is nothing.
-    assert [bool(ax.get_xlabel()) for ax in axes] == [False, False, True, True, True, True]
-    assert axes[-1].get_xlabel() == "answers per item"

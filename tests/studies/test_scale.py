@@ -10,7 +10,7 @@ import pytest
 
 import goldspan
 from benchmarks.children import Outcome, Work
-from goldspan.errors import GoldspanError, InputError, UnknownNameError
+from goldspan.errors import GoldspanError
 from studies import run_study
 from studies.scale import plan, points, study
 from studies.scale.crowds import MANY, NINE, TAGGED, TWO, write_crowd
@@ -59,11 +59,6 @@ def test_a_measurement_that_needs_too_much_memory_is_told_as_such(n, limit):
     assert found.facts == {}
 
 
-def test_memory_that_is_promised_but_not_used_is_not_counted():
-    takes = Work(np.zeros, _slowly, _first)
-    assert not study._direct(takes, 10, 10**8, 500_000_000).failed
-
-
 def test_an_error_of_a_measurement_is_not_taken_for_a_lack_of_memory():
     with pytest.raises(GoldspanError, match="goes on with it"):
         study._direct(points.SERVE, "no number", 30, 2_000_000_000)
@@ -79,10 +74,6 @@ def _slowly(given, _):
     """Take long enough to be looked at."""
     time.sleep(0.3)
     return given
-
-
-def _first(given, _):
-    return {"length": float(len(given))}
 
 
 @pytest.fixture
@@ -148,13 +139,6 @@ def test_ray_is_left_out_and_this_is_said_where_it_is_not_installed(played, monk
     monkeypatch.setattr(study, "find_spec", lambda _: "found")
     (table,) = run_study("scale", methods=("ray",)).tables
     assert table.rows[0][5] == pytest.approx(1.3)
-
-
-def test_parts_and_sizes_that_do_not_exist_are_refused():
-    with pytest.raises(UnknownNameError, match="bsc-seq"):
-        run_study("scale", methods=("bsc",))
-    with pytest.raises(InputError, match="at least"):
-        run_study("scale", labels=10)
 
 
 def test_bytes_are_what_is_added_beside_parameters_and_result():

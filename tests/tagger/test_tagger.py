@@ -10,10 +10,9 @@ from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, cross_val_score
 
 from goldspan.errors import FaultsError, InputError, NotFittedError, UnknownNameError
-from goldspan.spans import Codec, Tagged
+from goldspan.spans import Tagged
 from goldspan.spans import score as span_score
 from goldspan.tagger import CRF, Text
-from goldspan.tagger.features import Features
 from tagger.corpora import example, random_items
 
 X, Y = random_items(60)
@@ -128,14 +127,6 @@ def test_plain_labels_are_scored_by_accuracy(make):
     assert tagger.score(words[:1], [["neg", "neutral"]]) == 0.5
 
 
-@pytest.mark.parametrize("encoding", ["IOB", "IOBES", "BILOU"])
-def test_other_encodings(make, encoding):
-    codec = Codec.from_types(["A"], encoding)
-    single = "I-A" if encoding == "IOB" else next(t for t in codec.tags if t[0] in "SU")
-    words, tags = [["x", "y"], ["y", "x"]] * 5, [[single, "O"], ["O", single]] * 5
-    assert make(encoding=encoding).fit(words, tags).predict(words) == tags
-
-
 @pytest.mark.parametrize(
     ("words", "tags", "message"),
     [
@@ -201,23 +192,6 @@ def test_dictionaries_of_features_are_taken(make):
 def test_dictionaries_for_a_tagger_of_words_are_refused(fitted):
     with pytest.raises(InputError, match="trained on words"):
         fitted.predict(dicts(X))
-
-
-def test_features_that_are_numbered_already_are_taken(fitted):
-    features = fitted.features_.transform(Text.of(X))
-    assert isinstance(features, Features)
-    assert fitted.predict(features) == fitted.predict(X)
-
-
-def test_arrays_of_lists_are_taken(make):
-    words, tags = (np.array([*items, []], object)[:-1] for items in (X, Y))
-    assert make().fit(words, tags).predict(words) == make().fit(X, Y).predict(X)
-
-
-def test_hashed_features_do_as_well(make):
-    one, other = (make(hash_bits=bits).fit(X, Y) for bits in (0, 18))
-    assert abs(one.score(X, Y) - other.score(X, Y)) < 0.1
-    assert other.features_.n_features == 1 << 18
 
 
 def test_cross_validation_and_grid_search_work(make):

@@ -10,11 +10,11 @@ import pytest
 from goldspan.chains import forward_backward
 from goldspan.chains.forward_backward import LANES, MAX_LENGTH
 from goldspan.protocols import Serial
-from goldspan.spans import Codec, Tagged
+from goldspan.spans import Codec
 from goldspan.tagger import CRF, Text
 from goldspan.tagger import crf as module
 from goldspan.tagger.base import potentials_of
-from goldspan.tagger.crf import Clamp, Masks, Targets, train
+from goldspan.tagger.crf import Masks, Targets, train
 from goldspan.tagger.features import FeatureMap, Features, Merged, read_templates
 from goldspan.tagger.kernels import Weights, expected_lanes, expected_step, products, unary_step
 from tagger.corpora import example, random_items
@@ -50,10 +50,6 @@ def merged_weights(features, n_features, scale, rng):
     merged = Merged.of(features, n_features)
     vector = rng.normal(0, scale, len(Weights.zeros(len(merged.root), J).vector))
     return merged, merged.split(vector, J), vector
-
-
-def no_targets(n_features, n_items):
-    return Targets(Weights.zeros(n_features, J), np.ones(n_items))
 
 
 @pytest.mark.parametrize("hard", [True, False])
@@ -286,20 +282,6 @@ def test_the_objective_never_rises_and_the_gradient_vanishes(numbered):
     assert found.stop_reason in {"tol", "line search"}
 
 
-def cut_arguments(X):
-    _, features = FeatureMap.fit(Text.of(X), read_templates("default"))
-    return features, [Clamp(module.ALL, np.ones(len(X)))]
-
-
-def test_shards_hold_every_item_once(monkeypatch):
-    monkeypatch.setattr(module, "ENTRIES_PER_SHARD", 10)
-    X = [["a"] * n for n in (3, 0, 0, 50, 1, 0, 2)]
-    parts = module.cut(*cut_arguments(X))
-    lengths = [n for part in parts for n in np.diff(part.features.offsets)]
-    assert lengths == [3, 0, 0, 50, 1, 0, 2]
-    assert len(parts) > 1
-
-
 def test_hard_masks_never_train_what_the_encoding_forbids():
     X, y = random_items(60)
     y[0] = ["I-A"] * len(y[0])
@@ -409,21 +391,3 @@ def test_ctrl_c_leaves_a_point_and_its_value(monkeypatch):
         module.minimise(bowl, np.ones(5), tol=0.0)
     assert len(stop.value.found.trace) == 4
     assert bowl(stop.value.found.x)[0] == pytest.approx(stop.value.found.trace[-1], rel=1e-12)
-
-
-def test_the_minimiser_stops_at_a_minimum_and_when_told():
-    from goldspan.tagger.crf import minimise
-
-    def bowl(x):
-        return float(x @ x), 2 * x
-
-    assert minimise(bowl, np.zeros(3)).stop_reason == "tol"
-    told = minimise(bowl, np.ones(3), callback=lambda *_: "enough")
-    assert (told.stop_reason, told.converged) == ("enough", False)
-    assert minimise(bowl, np.ones(3), max_iter=0).stop_reason == "max_iter"
-
-
-def test_encode_gives_tags_as_they_are():
-    crf = CRF(templates=["word"]).fit([["a"]], [["O"]])
-    tagged = Tagged(np.zeros(1, np.int16), np.array([0, 1]))
-    assert crf.encode(tagged) is tagged

@@ -101,14 +101,6 @@ def test_a_control_question_that_is_passed_on_is_followed_by_another(service):
     assert answer(service, "ann")[0] not in service.inputs.control
 
 
-def test_a_task_that_was_passed_on_is_not_paid_any_more(service):
-    task = task_of(service, "ann")["id"]
-    service.work.skip("ann", task, "too hard")
-    got = service.work.submit("ann", task, key(), "rain")
-    assert (got["status"], got["paid"]) == ("draft", "0.00")
-    assert "passed this item on" in got["message"]
-
-
 def test_the_id_of_a_task_does_not_tell_where_the_item_stands_in_the_pool(service):
     seal = service.work.tasks._seal
     shown = {}
@@ -128,13 +120,6 @@ def test_after_the_requester_has_ended_it_nothing_is_handed_out(service):
         "done",
         f"The campaign has ended. {service.inputs.plan.page.finished}",
     )
-
-
-def test_a_worker_never_sees_an_item_twice(service):
-    seen = []
-    while (got := answer(service, "ann")) is not None:
-        seen.append(got[0])
-    assert len(seen) == len(set(seen)) > 5
 
 
 def test_control_questions_keep_their_share(begun):
@@ -192,20 +177,6 @@ def test_spans_become_labels_and_nothing_here_is_an_answer(spans):
     other = spans.work.tasks.item("ann", task)
     assert set(spans.ledger.given(other)[0].labels) == {"O"}
     assert item != other
-
-
-def test_a_late_answer_without_a_place_is_kept_as_a_draft(service, clock):
-    for worker in ("ann", "bob", "cid"):
-        for _ in range(3):
-            answer(service, worker)
-    task = task_of(service, "dan")["id"]
-    item = service.work.tasks.item("dan", task)
-    service.ledger.release("dan", item, clock())
-    service.ledger.adjust({item: 0}, clock())
-    got = service.work.submit("dan", task, key(), "rain")
-    assert (got["status"], got["paid"]) == ("draft", "0.00")
-    assert "kept" in got["message"]
-    assert service.work.me("dan")["drafts"] == 1
 
 
 def test_what_workers_did_is_known_again_after_a_restart(begun):

@@ -45,28 +45,6 @@ def test_intervals_cover_the_truth_as_often_as_they_say() -> None:
         assert ((low <= w) & (w <= high))[own].mean() == pytest.approx(0.9, abs=0.012)
 
 
-@pytest.mark.parametrize("right", [0.0, 10.0])
-def test_all_right_and_all_wrong_pools_are_bounded(right: float) -> None:
-    tested = Reliability.from_counts([right] * 20, 10)
-    assert 0 < tested.mean[0] < 1
-    assert abs(tested.mean[0] - right / 10) < 0.05
-
-
-def test_nobody_tested_leaves_the_prior() -> None:
-    tested = Reliability.from_counts([0, 0], [0, 0])
-    assert tested.mean.tolist() == [0.5, 0.5]
-    assert np.isnan(tested.share).all()
-    assert tested.to_arrow().column("share").to_pylist() == [None, None]
-
-
-def test_selected_workers_keep_their_prior() -> None:
-    tested = Reliability.from_counts([9, 5, 1], [10, 10, 10], worker_ids=["a", "b", "c"])
-    found = tested.take(np.array([2, 0]))
-    assert found.worker_ids.to_pylist() == ["c", "a"]
-    assert tested.take([2, 0]).mean.tolist() == found.mean.tolist()
-    assert found.mean.tolist() == tested.mean[[2, 0]].tolist()
-
-
 @pytest.mark.parametrize(
     ("right", "total", "options", "message"),
     [

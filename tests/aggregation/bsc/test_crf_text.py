@@ -9,7 +9,6 @@ import goldspan
 from goldspan.aggregation import get_aggregator
 from goldspan.aggregation.bsc.text import TextScores, deal
 from goldspan.errors import InputError
-from goldspan.runners import Threads
 from goldspan.spans import Tagged, find_errors
 from goldspan.spans.scoring import score_codes
 from goldspan.tagger.crf import Masks
@@ -40,11 +39,6 @@ def test_words_help_where_workers_are_few(crowd):
     assert (
         goldspan.score(crowd, goldspan.aggregate(thin, "bsc-seq+crf", rounds=3)).f1 > plain - 0.02
     )
-
-
-def test_threads_change_nothing(crowd, method):
-    again = goldspan.aggregate(crowd, "bsc-seq+crf", rounds=3, runner=Threads(2))
-    np.testing.assert_array_equal(again.token_probs, method.result_.token_probs)
 
 
 def test_new_items_are_labelled_with_the_words_of_the_tagger(crowd, method):

@@ -9,14 +9,7 @@ import pytest
 
 from aggregation.bsc import oracle
 from goldspan.aggregation.bsc import kernels
-from goldspan.aggregation.bsc.engine import (
-    Model,
-    Tables,
-    Truth,
-    cut,
-    e_step,
-    from_votes,
-)
+from goldspan.aggregation.bsc.engine import Model, Tables, Truth, cut, e_step, from_votes
 from goldspan.aggregation.bsc.evidence import Evidence, lay_out
 from goldspan.aggregation.bsc.posterior import Posterior
 from goldspan.aggregation.workermodels import Prior, get_worker_model
@@ -177,17 +170,6 @@ def test_evidence_from_elsewhere_equals_the_enumeration(codec, chain, gold):
 
 @every_codec
 @both
-def test_evidence_from_elsewhere_alone_is_enough(codec, chain):
-    rng = np.random.default_rng(2)
-    made = case(rng, codec, chain=chain, n_answers=0)
-    made.evidence = replace(
-        made.evidence, unary=rng.normal(size=(made.evidence.n_tokens, len(codec.tags)))
-    )
-    made.check()
-
-
-@every_codec
-@both
 @pytest.mark.parametrize("n_answers", [MAX_PRODUCT, MAX_PRODUCT + 1, 200])
 def test_very_many_answers_per_token_equal_the_enumeration(codec, chain, n_answers):
     case(np.random.default_rng(n_answers), codec, chain=chain, n_answers=n_answers).check()
@@ -227,8 +209,7 @@ def test_a_label_that_a_table_forbids_altogether_gets_no_probability_and_no_nan(
 def test_slices_of_items_give_what_the_whole_gives(chain):
     made = case(np.random.default_rng(6), CODECS["BIO"], chain=chain, gold=True)
     made.evidence = replace(
-        made.evidence,
-        unary=np.random.default_rng(7).normal(size=(made.evidence.n_tokens, 5)),
+        made.evidence, unary=np.random.default_rng(7).normal(size=(made.evidence.n_tokens, 5))
     )
     whole = e_step(made.evidence, made.tables)
     parts = [made.evidence.items(0, 1), made.evidence.items(1, 4)]

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 import goldspan
 from aggregation.bsc import oracle
-from aggregation.bsc.fitted import BIO, FITTED, PLAIN, crowd_of, every_method
+from aggregation.bsc.fitted import BIO, PLAIN, crowd_of, every_method
 from goldspan.aggregation.workermodels import Prior, get_worker_model
 from goldspan.spans import Codec
 
@@ -27,37 +25,6 @@ def test_the_objective_never_falls_on_random_answers(method, codec, seed):
     result = goldspan.aggregate(crowd, method, max_iter=60, tol=0, n_starts=1)
     assert len(result.trace) > 5
     assert never_falls(np.array(result.trace))
-
-
-@st.composite
-def tiny(draw):
-    codec = draw(st.sampled_from([BIO, PLAIN, Codec.from_types(["X"], "IOBES")]))
-    size = draw(st.integers(1, 3))
-    items = []
-    for _ in range(size):
-        length = draw(st.integers(1, 5))
-        codes = st.lists(st.integers(-1, len(codec.tags) - 1), min_size=length, max_size=length)
-        answers = draw(st.lists(codes, min_size=1, max_size=4))
-        items.append(dict(enumerate(answers)))
-    return codec, items
-
-
-@given(
-    tiny(),
-    st.sampled_from([name for name in FITTED if "+" not in name]),
-    st.sampled_from([0.1, 0.5, 1.25, 5.0]),
-    st.sampled_from([0.0, 1.0, 18.75, 100.0]),
-    st.sampled_from([0.01, 1.0, 10.0]),
-)
-@settings(max_examples=150)
-def test_the_objective_never_falls_whatever_the_prior(crowd, method, off, bonus, truth_prior):
-    crowd = oracle.crowd_of(*crowd)
-    result = goldspan.aggregate(
-        crowd, method, alpha0=off, epsilon0=bonus, truth_prior=truth_prior, max_iter=15, tol=0,
-        n_starts=1,
-    )  # fmt: skip
-    assert never_falls(np.array(result.trace))
-    assert np.isfinite(result.trace).all()
 
 
 @every_method

@@ -10,7 +10,6 @@ import pytest
 
 import goldspan
 from aggregation.bsc.fitted import crowd_of, every_method, identical
-from goldspan.aggregation import get_aggregator
 from goldspan.aggregation.bsc import engine
 from goldspan.crowd import Answers
 from goldspan.runners import Threads
@@ -29,13 +28,6 @@ def same(one, two):
 
 
 @every_method
-def test_the_order_of_answers_does_not_change_a_bit(method):
-    crowd = crowd_of()
-    order = np.random.default_rng(3).permutation(len(crowd.answers))
-    identical(fit(crowd, method), fit(replace(crowd, answers=crowd.answers.take(order)), method))
-
-
-@every_method
 def test_of_repeated_answers_only_the_last_counts(method):
     crowd = crowd_of()
     a = crowd.answers
@@ -46,13 +38,6 @@ def test_of_repeated_answers_only_the_last_counts(method):
         np.concatenate([a.attempt, a.attempt + 1]),
     )  # fmt: skip
     identical(fit(crowd, method), fit(replace(crowd, answers=doubled), method))
-
-
-@every_method
-def test_a_second_run_gives_the_same_bits(method):
-    crowd = crowd_of()
-    aggregator = get_aggregator(method, max_iter=8)
-    identical(aggregator.fit(crowd).result_, aggregator.fit(crowd).result_)
 
 
 @every_method
@@ -99,42 +84,3 @@ def test_threads_and_shards_of_any_number_give_the_same_bits(method, monkeypatch
         mine = {a[:3]: a.confidence for a in one.posterior.alternatives(item)}
         wanted = {a[:3]: a.confidence for a in whole.posterior.alternatives(item)}
         assert mine == pytest.approx(wanted, abs=1e-9)
-
-
-def test_unrelated_items_of_a_worker_given_to_a_twin_leave_fixed_workers_fixed():
-    """With the truth known, every worker is a corpus of his own: nothing leaks between them."""
-    crowd = crowd_of(6)
-    gold = np.zeros(crowd.n_tokens, np.int16)
-    known = crowd.with_gold(gold)
-    whole = goldspan.aggregate(crowd, "bsc-seq", gold=known, max_iter=2, tol=0).memory
-    rows = whole.model.rows
-    for k in range(crowd.n_workers):
-        own = crowd.answers.take(crowd.answers.worker == k)
-        alone = replace(crowd, answers=own)
-        memory = goldspan.aggregate(alone, "bsc-seq", gold=known, max_iter=2, tol=0).memory
-        np.testing.assert_allclose(
-            memory.posterior.alpha, whole.posterior.alpha[rows.of_worker(k)], rtol=1e-12
-        )
-
-
-@pytest.mark.parametrize("method", ["bsc-cm", "bsc-seq", "ibcc"])
-def test_two_corpora_that_share_nothing_fit_as_well_apart_once_the_steps_are_fixed(method):
-    """With a strong prior of the truth there is nothing that the two could share."""
-    one, two = crowd_of(7), crowd_of(8)
-    n = one.n_workers
-    a, b = one.answers, two.answers
-    both = replace(
-        one,
-        item_ids=pa.array([f"i{k}" for k in range(one.n_items + two.n_items)]),
-        tokens=pa.concat_arrays([one.tokens, two.tokens]),
-        worker_ids=pa.array([f"w{k}" for k in range(2 * n)]),
-        answers=Answers(
-            np.concatenate([a.item, b.item + one.n_items]),
-            np.concatenate([a.worker, b.worker + n]),
-            np.concatenate([a.offset, b.offset[1:] + a.offset[-1]]),
-            np.concatenate([a.codes, b.codes]), np.concatenate([a.attempt, b.attempt]),
-        ),
-    )  # fmt: skip
-    found = [fit(c, method, truth_prior=1e12) for c in (one, two, both)]
-    probs = np.concatenate([found[0].token_probs, found[1].token_probs])
-    np.testing.assert_allclose(found[2].token_probs, probs, rtol=0, atol=1e-6)

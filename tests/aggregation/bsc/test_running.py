@@ -133,12 +133,6 @@ def test_a_checkpoint_belongs_to_its_tags_and_to_what_the_run_began_with(what, t
         go(1)
 
 
-def test_a_checkpoint_does_not_mind_how_trusted_workers_are_written(tmp_path):
-    options = {"checkpoint": FileCheckpoint(tmp_path / "run"), "max_iter": 4, "tol": 0}
-    one = goldspan.aggregate(crowd_of(), "bsc-cm", trusted="w0, w1", **options)
-    identical(one, goldspan.aggregate(crowd_of(), "bsc-cm", trusted=["w0", "w1"], **options))
-
-
 # Ctrl-C
 
 
@@ -156,17 +150,6 @@ def test_ctrl_c_leaves_the_result_of_the_last_step(method, step):
     assert result.trace == wanted.trace
     np.testing.assert_array_equal(result.token_probs, wanted.token_probs)
     is_defined(result)
-
-
-def test_progress_hears_every_step():
-    heard = []
-    result = goldspan.aggregate(
-        crowd_of(), "bsc-cm", progress=lambda *step: heard.append(step), max_iter=6, tol=0
-    )
-    assert [step[0] for step in heard] == [1, 2, 3, 4, 5, 6]
-    assert {step[1] for step in heard} == {6}
-    assert tuple(step[2] for step in heard) == result.trace
-    assert heard[-1][3] == 0
 
 
 # Warm starts, predictions, history, trust
@@ -431,15 +414,6 @@ class Pressed(Serial):
         return super().map_reduce(fn, shards, params, merge)
 
 
-def test_ctrl_c_stops_the_other_starts_too():
-    crowd = crowd_of(3)
-    result = goldspan.aggregate(
-        crowd, "mace", n_starts=5, progress=raise_at(1, KeyboardInterrupt()), tol=0, max_iter=30
-    )
-    assert result.stop_reason == "interrupted"
-    assert len(result.trace) == 1
-
-
 @pytest.mark.parametrize("at", [5, 8, 9, 11])
 def test_ctrl_c_in_a_later_start_leaves_the_best_so_far(at):
     """Steps 5 and 9 are the first of the second and of the third start."""
@@ -450,27 +424,6 @@ def test_ctrl_c_in_a_later_start_leaves_the_best_so_far(at):
     assert runner.steps == at
     best = goldspan.aggregate(crowd, "mace", n_starts=1 + (at > 8), **options)
     assert result.trace[-1] >= best.trace[-1]
-
-
-def test_ctrl_c_while_another_start_is_drawn_leaves_the_best_so_far(monkeypatch):
-    class Hand:
-        def gamma(self, *_args, **_words):
-            raise KeyboardInterrupt
-
-    crowd, options = crowd_of(3), {"max_iter": 4, "tol": 0, "random_state": 1}
-    first = goldspan.aggregate(crowd, "mace", n_starts=1, **options)
-    monkeypatch.setattr(engine.np.random, "default_rng", lambda _: Hand())
-    result = is_defined(goldspan.aggregate(crowd, "mace", n_starts=3, **options))
-    assert (result.stop_reason, result.converged) == ("interrupted", False)
-    assert result.trace == first.trace
-
-
-def test_of_several_starts_only_the_best_has_its_tables_made(monkeypatch):
-    """Once for every step, and once for the labels: tables of many workers are large."""
-    made, real = [], engine.Model.tables
-    monkeypatch.setattr(engine.Model, "tables", lambda *given: made.append(given) or real(*given))
-    goldspan.aggregate(crowd_of(3), "mace", n_starts=3, max_iter=4, tol=0)
-    assert len(made) == 3 * 4 + 1
 
 
 @pytest.mark.parametrize("at", [2, 4, 5, 30])
@@ -502,12 +455,6 @@ def test_ctrl_c_ends_the_search_for_the_population(at):
 def test_ctrl_c_before_the_first_step_leaves_nothing(prior):
     with pytest.raises(KeyboardInterrupt):
         goldspan.aggregate(crowd_of(), "bsc-cm", prior=prior, runner=Pressed(1), n_starts=3)
-
-
-def test_every_parameter_of_a_method_can_be_given_to_aggregate():
-    own = goldspan.aggregate(crowd_of(), "bsc-seq", at_start="own", max_iter=2)
-    outside = goldspan.aggregate(crowd_of(), "bsc-seq", max_iter=2)
-    assert own.memory.model.rows.n_previous == outside.memory.model.rows.n_previous + 1
 
 
 @pytest.mark.parametrize("given", ["w0,w2", "w0, w2,", ["w0", "w2"], ("w0", "w2")])
@@ -545,15 +492,6 @@ def test_odd_crowds_leave_a_defined_result(method, codec, items, tags):
     assert tags is None or result.tags == tags
     if len(codec.tags) == 1:
         np.testing.assert_allclose(result.token_probs, 1)
-
-
-@every_method
-def test_two_hundred_labels_are_worked_on(method):
-    codec = Codec.from_types([f"t{j:03}" for j in range(100)], "BIO")
-    assert len(codec.tags) == 201
-    rng = np.random.default_rng(0)
-    items = oracle.random_items(rng, codec, n_items=5, n_workers=3, longest=4)
-    is_defined(goldspan.aggregate(oracle.crowd_of(codec, items, workers=3), method, max_iter=3))
 
 
 @pytest.mark.parametrize("method", ["bsc-seq", "bsc-cm+words", "ibcc", "mace"])
@@ -630,12 +568,6 @@ def test_gold_with_another_tag_set_is_read_by_name(types, tag):
     assert goldspan.score(crowd, result).n_tokens == 3
 
 
-def test_gold_with_the_tags_of_the_crowd_leaves_the_crowd_as_it_is():
-    crowd = crowd_of()
-    known = crowd.with_gold(np.zeros(crowd.n_tokens, np.int16))
-    assert goldspan.aggregate(crowd, "mv-token", gold=known).crowd is crowd
-
-
 BAD = [
     {"alpha0": float("nan")}, {"alpha0": 0.05}, {"alpha0": 1e-12}, {"alpha0": "x"},
     {"epsilon0": -1}, {"epsilon0": float("inf")}, {"tol": -1}, {"tol": float("nan")},
@@ -666,11 +598,6 @@ def test_a_parameter_of_sequences_that_makes_no_sense_is_refused_by_its_name(nam
         get_aggregator("bsc-cm", **{name: value})
     with pytest.raises(InputError, match=name):
         get_aggregator("bsc-cm").set_params(**{name: value}).fit(crowd_of())
-
-
-def test_numbers_of_numpy_are_numbers():
-    options = {"alpha0": np.float32(1.5), "epsilon0": np.int64(3), "n_starts": np.int64(2)}
-    is_defined(goldspan.aggregate(crowd_of(), "bsc-cm", max_iter=2, **options))
 
 
 def test_stopping_takes_its_limits():

@@ -65,12 +65,6 @@ def test_the_result_is_well_formed_with_probabilities_and_a_tagger(crowd, fitted
     np.testing.assert_array_equal(fitted.predict(crowd).token_probs, result.token_probs)
 
 
-def test_it_is_better_than_the_majority_and_than_all_answers_alike(crowd, fitted):
-    f1 = goldspan.score(crowd, fitted.result_).f1
-    assert f1 > goldspan.score(crowd, aggregate(crowd, "mv-token")).f1
-    assert f1 > goldspan.score(crowd, aggregate(crowd, "crf-conc", **QUICK)).f1
-
-
 def test_the_course_has_a_row_per_round_and_ends_in_the_table_of_workers(crowd, fitted):
     trace, result = fitted.result_.memory, fitted.result_
     shape = (len(result.trace), crowd.n_workers)
@@ -106,11 +100,6 @@ def test_mbr_decoding_changes_labels_only(crowd):
     np.testing.assert_array_equal(best.token_probs, mbr.token_probs)
     assert not np.array_equal(best.codes, mbr.codes)
     assert not len(find_errors(Tagged(mbr.codes, crowd.offsets), crowd.tagset))
-
-
-def test_threads_change_nothing(crowd):
-    one, two = (aggregate(crowd, "crf-ma", **QUICK, runner=r) for r in (None, Threads(2)))
-    np.testing.assert_array_equal(one.token_probs, two.token_probs)
 
 
 # What EM promises

@@ -6,14 +6,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from crowd_strategies import (
-    folder_of,
-    is_crowd_or_refused,
-    read_as,
-)
+from crowd_strategies import folder_of, read_as
 from goldspan.crowd import CrowdBuilder
 from goldspan.crowd.formats import brat
 from goldspan.crowd.losses import losses
@@ -159,11 +153,7 @@ def test_spans_of_several_pieces_or_lines_are_listed_and_counted():
     assert crowd.answers_of("a-1") == {"w": ["O", "O"]}
     assert crowd.answers_of("a-2") == {"w": ["B-OK"]}
     report = crowd.import_report
-    assert report.reasons == {
-        "of several pieces": 1,
-        "crosses a line end": 1,
-        "covers no token": 1,
-    }
+    assert report.reasons == {"of several pieces": 1, "crosses a line end": 1, "covers no token": 1}
     assert report.adds_up
     assert [(fault.line, fault.item, fault.worker) for fault in report.faults] == [
         (1, "a-1", "w"),
@@ -252,24 +242,6 @@ def test_what_is_missing_is_said():
 def test_a_line_without_a_token_is_refused_with_its_own_line():
     text = message(d_txt="Ann\n\u200b\n", a__d_ann="")
     assert "d.txt line 2, item d-2: the text has no token" in text
-
-
-LINES = st.sampled_from(
-    [
-        *("T1\tPER 0 3\tAnn", "T2\tX 4 7", "T3\tX 0 3;4 7\tAnn Lee", "R1\tx", "#", "T1", "\t", ""),
-        *("T9\tX 8 12\tsang", "T5\tX 0 99\t", "T6\tX 3 2\tAnn", "T7\tX 99999999999999999999 1"),
-    ]
-)
-
-
-@given(
-    st.lists(LINES | st.text(max_size=12), max_size=4),
-    st.sampled_from([b"Ann Lee\nsang", b"\xef\xbb\xbfAnn\r\nLee sang\r", "😀 Ann\n\n東".encode()]),
-    st.sampled_from(["codepoint", "utf16", "utf8"]),
-)
-def test_any_lines_give_a_crowd_or_one_clear_error(lines, text, offsets):
-    data = "\n".join(lines).encode("utf-8", "surrogatepass")
-    is_crowd_or_refused(lambda: read(a_txt=text, w__a_ann=data, options={"offsets": offsets}))
 
 
 def test_other_ann_files_are_not_claimed():

@@ -8,11 +8,7 @@ import zipfile
 
 import pytest
 
-from crowd_strategies import (
-    folder_of,
-    lines_of,
-    read_as,
-)
+from crowd_strategies import folder_of, lines_of, read_as
 from goldspan.crowd import read_crowd
 from goldspan.crowd.formats import doccano
 from goldspan.crowd.source import open_source
@@ -119,12 +115,6 @@ def test_labels_that_are_ids_are_refused(where):
     data = lines_of({**old, "annotations": []}, old)
     with pytest.raises(FormatError, match=r"line 2.*are ids.*export 'JSONL \(Text label\)'"):
         read_crowd(data)
-
-
-def test_an_item_without_labels_has_no_answer():
-    crowd = read({"id": 2, "text": "Bob"}, {**ONE, "label": None}, {**ONE, "id": 3})
-    assert crowd.item_ids.to_pylist() == ["2", "1", "3"]
-    assert len(crowd.answers) == 1
 
 
 def test_classes_become_single_labels():

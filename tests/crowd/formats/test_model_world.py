@@ -17,15 +17,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import goldspan
-from crowd_tables import assert_same, assert_says_losses, damaged, read_or_refuse, refusal
+from crowd_tables import assert_same, assert_says_losses, refusal
 from goldspan.crowd import read_crowd, write_crowd
 from goldspan.crowd.formats.span_exports import SoftLabels
-from goldspan.errors import (
-    FormatError,
-    InputError,
-    MissingExtraError,
-    UnavailableError,
-)
+from goldspan.errors import FormatError, InputError, MissingExtraError, UnavailableError
 
 SPANS = "\n".join(
     json.dumps(row)
@@ -431,13 +426,6 @@ def test_prodigy_gets_scores(tmp_path):
     assert tasks[2]["spans"][0]["score"] == 0.5
 
 
-def test_a_format_that_there_is_not_is_refused(tmp_path):
-    with pytest.raises(InputError, match=r"unknown output format 'glinet'.*did you mean 'gliner'"):
-        spans().write(tmp_path / "x", "glinet")
-    with pytest.raises(InputError, match="can only be read"):
-        spans().write(tmp_path / "x", "mturk")
-
-
 def test_a_table_of_others_is_read_by_its_columns(tmp_path):
     table = pa.table({"id": ["a"], "tokens": [["Ann", "sang"]], "tags": [["B-PER", "O"]]})
     pq.write_table(table, tmp_path / "x.parquet")
@@ -447,8 +435,3 @@ def test_a_table_of_others_is_read_by_its_columns(tmp_path):
     spans().write(tmp_path / "y.parquet", "datasets")
     back = read_crowd(tmp_path / "y.parquet", format="parquet")
     assert back.worker_ids.to_pylist() == ["ann", "bob", "cem"]
-
-
-@given(data=st.data())
-def test_a_damaged_export_of_webanno_is_read_or_rejected(data):
-    read_or_refuse(data.draw(damaged(EXPORT.encode())), format="webanno")

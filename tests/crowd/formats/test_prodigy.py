@@ -5,18 +5,10 @@ from __future__ import annotations
 import json
 
 import pytest
-from hypothesis import given
 
-from crowd_strategies import (
-    folder_of,
-    is_crowd_or_refused,
-    lines_of,
-    read_as,
-    records,
-)
+from crowd_strategies import folder_of, lines_of, read_as
 from goldspan.crowd.formats import prodigy
 from goldspan.errors import FormatError
-from torture import FUZZED
 
 TEXT = "Ann Lee's song"
 TOKENS = [
@@ -243,13 +235,3 @@ def test_a_wrong_field_is_refused_with_its_place(change, said):
     text = message({"text": "Bob", "_input_hash": 1}, {**ONE, **change})
     assert text.startswith("<bytes> line 2")
     assert said in text
-
-
-@FUZZED
-@given(
-    records(["text", "start", "end", "id"], TOKENS),
-    records(["start", "end", "label", "text", "token_start"], ONE["spans"]),
-)
-def test_any_tokens_and_spans_give_a_crowd_or_one_clear_error(tokens, spans):
-    is_crowd_or_refused(lambda: read({**ONE, "tokens": tokens}))
-    is_crowd_or_refused(lambda: read({**ONE, "spans": spans}))

@@ -9,15 +9,12 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from crowd_strategies import (
-    lines_of,
-    read_as,
-)
+from crowd_strategies import lines_of, read_as
 from goldspan.crowd import CrowdBuilder, ReadOptions, read_crowd, write_crowd
 from goldspan.crowd.formats import span_jsonl
 from goldspan.crowd.losses import losses
 from goldspan.crowd.source import open_source
-from goldspan.errors import FormatError, InputError, UnknownNameError
+from goldspan.errors import FormatError
 from goldspan.spans import Codec
 
 HEADER = {"goldspan": 1, "encoding": "BIO", "types": ["LOC", "PER"], "workers": ["A01", "A02"]}
@@ -469,22 +466,6 @@ def test_the_objects_may_stand_in_an_array_or_over_several_lines():
     crowd = read(FLAT)
     assert read_as(span_jsonl, json.dumps([FLAT], indent=2).encode()) == crowd
     assert read_as(span_jsonl, json.dumps(FLAT, indent=2).encode()) == crowd
-
-
-def test_a_long_line_is_read():
-    words = ["word"] * 200_000
-    crowd = read(
-        {"id": 1, "text": " ".join(words), "worker": "w", "spans": [[999_995, 999_999, "X"]]}
-    )
-    assert crowd.n_tokens == len(words)
-    assert crowd.answers_of("1")["w"][-1] == "B-X"
-
-
-def test_unknown_options_are_refused():
-    with pytest.raises(UnknownNameError, match="kind of offsets"):
-        read(FLAT, offsets="bytes")
-    with pytest.raises(InputError, match="cannot be read as PLAIN"):
-        read(FLAT, encoding="PLAIN")
 
 
 def test_a_file_that_begins_with_items_alone_is_still_recognised():

@@ -9,12 +9,9 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 import goldspan
-from crowd_tables import read_or_refuse
-from goldspan.errors import FormatError, GoldspanError, InputError
+from goldspan.errors import GoldspanError, InputError
 
 TEXT = 'Ann said "😀, hi"\r\nto Bob'
 LONG = "x " * 60_000 + "Rome"
@@ -239,31 +236,6 @@ def test_columns_that_are_not_read_are_named():
     assert "columns that are not read: confidence" in notes
 
 
-CELLS = st.one_of(
-    st.none(), st.integers(-3, 12), st.floats(allow_nan=True), st.text(max_size=6), st.booleans(),
-    st.sampled_from(["Ann sang", "0", "3", "PER", "w", ""]),
-)  # fmt: skip
-
-
-@given(
-    st.lists(
-        st.fixed_dictionaries(
-            {}, optional=dict.fromkeys(["id", "text", "start", "end", "label", "worker"], CELLS)
-        ),
-        min_size=1,
-        max_size=4,
-    )
-)
-def test_any_rows_are_read_or_refused(rows):
-    read_or_refuse(rows)
-    read_or_refuse(rows, format="span-table")
-
-
-def test_the_error_is_one_of_the_format():
-    with pytest.raises(FormatError):
-        goldspan.read_crowd(b"start,end,label\n", format="span-table")
-
-
 @pytest.mark.parametrize(("role", "word"), [("label", "NA"), ("annotator", "null")])
 def test_a_word_that_means_no_value_is_named(role, word):
     what = {"annotator": "worker"}.get(role, role)
@@ -273,8 +245,3 @@ def test_a_word_that_means_no_value_is_named(role, word):
     assert word in [*crowd.tagset.types, *crowd.worker_ids.to_pylist()]
     with pytest.raises(InputError, match=f"{what} {word!r} would be read as no {what}"):
         goldspan.crowd.losses.losses(crowd, "span-table")
-
-
-def test_the_confidences_of_a_file_are_named():
-    notes = goldspan.read_crowd([{**ROWS[0], "confidence": 0.9}]).import_report.notes
-    assert notes == ("columns that are not read: confidence",)

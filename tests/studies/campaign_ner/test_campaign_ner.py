@@ -7,7 +7,6 @@ import json
 import pytest
 
 from goldspan.crowd import read_crowd
-from goldspan.errors import InputError
 from studies import run_study
 from studies.campaign_ner import experiment
 from studies.campaign_ner.journal import Journal
@@ -108,12 +107,6 @@ def test_a_run_that_is_kept_is_not_done_again(study, tiny, state, monkeypatch):
     assert "the first 1 of 3 repeats" in so_far.notes[1]
 
 
-def test_the_picture_shows_answers_and_money(study):
-    pytest.importorskip("matplotlib")
-    axes = study.picture().axes
-    assert [ax.get_xlabel() for ax in axes] == ["% of all answers", "% of the money"]
-
-
 def test_the_journal_passes_over_what_is_cut_off_or_of_another_study(tmp_path):
     path = tmp_path / "runs.jsonl"
     points = [Point(3, 40, 0.5, 0), Point(5, 60, 0.625, 1)]
@@ -144,13 +137,3 @@ def test_what_fixed_redundancy_gives_for_the_same_money_lies_between_its_points(
     share, money, f1, missed = rows["fixed redundancy for the money of the last round"]
     assert share is None
     assert (money, f1, missed) == pytest.approx((75, 75, -4))
-
-
-def test_without_the_crowd_it_says_which_file_it_needs(tmp_path):
-    with pytest.raises(InputError, match="crowd"):
-        run_study("campaign-ner", tmp_path)
-
-
-def test_no_repeat_is_refused(tiny):
-    with pytest.raises(InputError, match="repeats"):
-        run_study("campaign-ner", tiny, repeats=0)

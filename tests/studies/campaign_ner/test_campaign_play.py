@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from goldspan.crowd import read_crowd
-from studies.campaign_ner.play import Bench, play_campaign, play_fixed, play_random
+from studies.campaign_ner.play import Bench, play_campaign, play_fixed
 
 
 @pytest.fixture(scope="module")
@@ -25,10 +25,6 @@ def test_enough_answers_of_every_sentence_are_the_whole_crowd(bench):
     point = play_fixed(bench, 0, 3)
     assert (point.answers, point.money) == (len(bench.crowd.latest), bench.prices.sum())
     assert point.unasked == 0
-
-
-def test_a_random_share_is_that_share(bench):
-    assert play_random(bench, 0, 0.5).answers == len(bench.crowd.latest) // 2
 
 
 def test_a_campaign_buys_no_more_than_its_share_in_rounds(bench):

@@ -10,8 +10,8 @@ import pytest
 from goldspan.simulation import measure_workers
 from studies.rodrigues.data import read_entities, read_phrases, read_workers
 from studies.rodrigues.methods import FULL
-from studies.rodrigues.real import Everybody, OnePerArticle, one_per_article
-from studies.rodrigues.simulated import Simulated, equal_parts
+from studies.rodrigues.real import one_per_article
+from studies.rodrigues.simulated import Simulated
 
 FLIPS = ("flip(0.01)", "flip(0.4)")
 
@@ -30,13 +30,6 @@ def test_without_repetition_every_item_has_one_worker_and_parts_are_equal(tiny):
     crowd = _flips(tiny, is_repeated=False).draw(0)
     assert np.diff(crowd.by_item.bounds).tolist() == [1] * crowd.n_items
     assert np.diff(crowd.by_worker.bounds).tolist() == [36, 36]
-
-
-def test_parts_differ_between_repeats_and_not_within_one(tiny):
-    crowd = read_entities(tiny, "train")
-    first, again, other = (equal_parts(crowd, 5, seed) for seed in (0, 0, 1))
-    assert np.array_equal(first, again)
-    assert not np.array_equal(first, other)
 
 
 @pytest.mark.parametrize("is_repeated", [True, False])
@@ -86,9 +79,3 @@ def test_every_worker_of_an_article_is_drawn_as_often(tiny):
     names, counts = np.unique(seen, return_counts=True)
     assert set(names) == set(crowd.answers_of(0))
     assert counts.min() > 70  # of 100 expected; 4.5 standard deviations are 37
-
-
-def test_the_real_crowd_is_not_drawn(tiny):
-    crowd = read_workers(tiny)
-    assert Everybody("test", crowd, {}, (), 1, FULL).draw(0) is crowd
-    assert len(OnePerArticle("test", crowd, {}, (), 1, FULL).draw(0).latest) == crowd.n_items

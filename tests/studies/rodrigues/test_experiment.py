@@ -10,7 +10,6 @@ from dataclasses import replace
 import pytest
 
 from goldspan.aggregation import registry
-from goldspan.errors import InputError
 from goldspan.protocols import Serial
 from goldspan.runners import Threads
 from studies.rodrigues import experiment as module
@@ -89,12 +88,6 @@ def test_so_far_are_the_runs_that_are_kept_whatever_is_missing(experiment, calls
     assert (state.read_text(), len(calls)) == (before, n_calls)
 
 
-@pytest.mark.usefixtures("calls")
-def test_without_a_finished_run_there_is_nothing_so_far(experiment, tmp_path):
-    with pytest.raises(InputError, match="none of 4 runs is finished"):
-        finished(experiment, tmp_path / "runs.jsonl")
-
-
 def test_what_a_kept_run_belongs_to_does_not_depend_on_other_code(experiment, monkeypatch):
     """Neither a method nor a module that the run does not use may change it; its own may."""
     before = experiment.fingerprint("crf-conc")
@@ -127,12 +120,6 @@ def test_a_line_that_was_cut_off_is_done_again(experiment, calls, tmp_path):
     assert len(calls) == 5
 
 
-def test_a_state_that_cannot_be_written_is_refused_before_any_work(experiment, calls, tmp_path):
-    with pytest.raises(InputError, match="cannot keep"):
-        carry_out(experiment, Serial(), tmp_path / "none" / "runs.jsonl")
-    assert not calls
-
-
 @pytest.mark.parametrize("n_threads", [1, 2])
 def test_ctrl_c_keeps_what_is_finished_and_ends_the_runs_of_all_threads(
     experiment, calls, monkeypatch, tmp_path, n_threads
@@ -158,11 +145,3 @@ def test_ctrl_c_keeps_what_is_finished_and_ends_the_runs_of_all_threads(
     monkeypatch.setattr(module, "learn", learn)
     carry_out(experiment, Serial(), tmp_path / "runs.jsonl")
     assert len(calls) == 4
-
-
-def test_threads_give_the_same_scores(tiny):
-    real = OnePerArticle("test", read_workers(tiny), {}, ("crf-conc", "crf-ma"), 2, QUICK)
-    one, two = (carry_out(real, runner) for runner in (Serial(), Threads(2)))
-    assert {key: run.scores for key, run in one.items()} == {
-        key: run.scores for key, run in two.items()
-    }

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 
 import goldspan
-from goldspan.crowd import read_crowd
-from goldspan.errors import UnknownNameError
 from studies.rodrigues.data import read_entities, read_phrases, read_workers
-from studies.rodrigues.methods import FULL, OWN, QUICK, check_methods, learn
+from studies.rodrigues.methods import OWN, QUICK, learn
 from studies.rodrigues.simulated import Simulated
 
 
@@ -26,13 +23,6 @@ def test_a_method_learns_what_most_workers_know(sets, label):
     assert run.seconds > 0
 
 
-def test_the_labels_of_votes_are_scored_as_they_are(sets):
-    crowd = sets[0]
-    wanted = goldspan.score(crowd, goldspan.aggregate(crowd, "mv-token"))
-    found = learn(crowd, "mv-token", {}, QUICK).scores[OWN]
-    assert found == (wanted.precision, wanted.recall, wanted.f1)
-
-
 def test_workers_are_judged_by_gold_and_by_labels(sets):
     crowd = sets[0]
     found = {one.worker: one for one in learn(crowd, "mv-token", {}, QUICK).workers}
@@ -40,17 +30,6 @@ def test_workers_are_judged_by_gold_and_by_labels(sets):
     assert {one.worker: one.f1 for one in rates} == {w: one.true for w, one in found.items()}
     other = goldspan.simulation.measure_workers(goldspan.aggregate(crowd, "mv-token").as_gold())
     assert {one.worker: one.f1 for one in other} == {w: one.estimated for w, one in found.items()}
-
-
-def test_the_upper_bound_knows_the_truth(sets):
-    assert learn(*sets[:1], "crf-gold", sets[1], FULL).scores["testb"][2] > 0.97
-
-
-def test_only_items_with_answers_are_scored():
-    text = b"doc\tsent\ttoken\tgold\ta\n1\t1\tAnn\tB-PER\tB-PER\n\n1\t2\tBob\tB-PER\t?\n"
-    crowd = read_crowd(text, format="wide")
-    assert learn(crowd, "mv-token", {}, QUICK).scores[OWN] == (1.0, 1.0, 1.0)
-    assert learn(crowd, "crf-conc", {}, QUICK).scores[OWN] == (1.0, 1.0, 1.0)
 
 
 @pytest.mark.parametrize("label", ["mv-seq", "crf-ma", "bsc-seq+crf", "crf-gold"])
@@ -68,15 +47,3 @@ def test_ctrl_c_gives_no_run(sets):
         learn(sets[0], "crf-conc", {}, QUICK, hear)
     with pytest.raises(KeyboardInterrupt):
         learn(sets[0], "mv-token", {}, QUICK, hear)
-
-
-def test_an_unknown_method_is_refused_with_the_names():
-    with pytest.raises(UnknownNameError, match=r"crf-ma \(eq\. 15\)"):
-        check_methods(("mv-token", "crf-mama"))
-
-
-def test_quick_and_full_differ_in_training_only():
-    assert FULL.params("crf-ma")[1] == {"templates": "rodrigues"}
-    assert QUICK.params("crf-ma")[1].keys() - {"templates"} == {"max_iter", "steps"}
-    assert QUICK.params("mv-token") == ("mv-token", {})
-    assert np.all([FULL.params(label)[0] == "crf-ma" for label in ("crf-ma (eq. 12)", "crf-ma")])

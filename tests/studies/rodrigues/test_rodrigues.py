@@ -6,9 +6,8 @@ import math
 
 import pytest
 
-from goldspan.errors import InputError
 from goldspan.report import save_figure
-from studies import options_of, run_study
+from studies import run_study
 
 FEW = {
     "rodrigues-2": ("mv-seg (in or out)", "hmm-ma (eq. 15)", "crf-ma (eq. 15)", "crf-gold"),
@@ -37,35 +36,6 @@ def test_a_study_makes_tables_notes_and_a_picture(name, tiny, tmp_path):
     assert (tmp_path / "picture.svg").stat().st_size > 1000
 
 
-def test_full_runs_say_how_much_was_done_and_not_quick(tiny):
-    options = {"methods": ("mv-token",), "repeats": 2, "sentences": 24}
-    study = run_study("rodrigues-4", tiny, **options)
-    assert study.notes[0].startswith("24 sentences")
-    assert "2 repeats" in study.tables[0].caption
-    study = run_study(
-        "rodrigues-4", tiny, **(options | {"methods": ("mv-token", "crf-ma (eq. 15)")})
-    )
-    assert sum("The paper's order" in note for note in study.notes) == 3
-
-
-def test_finished_runs_are_kept_in_the_state(tiny, tmp_path):
-    state = tmp_path / "runs.jsonl"
-    options = {"methods": ("mv-token", "crf-conc"), "quick": True, "state": state}
-    run_study("rodrigues-4", tiny, repeats=1, **options)
-    assert len(state.read_text().splitlines()) == 2
-    first = state.read_bytes()
-    study = run_study("rodrigues-4", tiny, repeats=2, **options)
-    assert state.read_bytes().startswith(first)
-    assert len(state.read_text().splitlines()) == 4
-    assert "2 repeats" in study.tables[0].caption
-
-
-def test_the_real_crowd_has_no_repeats(tiny):
-    assert "repeats" not in options_of("rodrigues-5")
-    with pytest.raises(InputError, match="no option 'repeats'"):
-        run_study("rodrigues-5", tiny, repeats=3)
-
-
 @pytest.mark.parametrize("part", [{"quick": True}, {"sentences": 24}])
 def test_nothing_published_stands_beside_results_on_a_part_of_the_data(tiny, part):
     every, some = (
@@ -78,12 +48,6 @@ def test_nothing_published_stands_beside_results_on_a_part_of_the_data(tiny, par
     for table in some.tables:
         assert not any("published" in column for column in table.columns)
         assert "8.61" not in table.markdown()
-
-
-@pytest.mark.parametrize("option", ["repeats", "sentences"])
-def test_a_number_that_is_too_small_is_refused(tiny, option):
-    with pytest.raises(InputError, match=f"{option} must be a whole number of at least 1"):
-        run_study("rodrigues-2", tiny, **{option: 0})
 
 
 @pytest.mark.realdata

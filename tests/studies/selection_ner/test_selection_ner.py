@@ -8,25 +8,14 @@ import numpy as np
 import pytest
 
 from goldspan._arrays import keys_of
-from goldspan.errors import InputError
 from goldspan.protocols import Serial
-from goldspan.runners import Threads
 from goldspan.selection import Schedule, select_items
 from goldspan.tagger import CRF
 from studies import run_study
 from studies.selection_ner import experiment, lines, tables
 from studies.selection_ner.bench import STEPS, Bench
 from studies.selection_ner.experiment import carry_out
-from studies.selection_ner.journal import Journal
-from studies.selection_ner.lines import (
-    BY_COST,
-    BY_ITEMS,
-    RANDOM,
-    RULES,
-    SCHEDULE,
-    Extent,
-    Line,
-)
+from studies.selection_ner.lines import BY_COST, BY_ITEMS, RANDOM, RULES, SCHEDULE, Extent, Line
 from studies.selection_ner.trial import CROSS, Stop, Wrong, run_line
 
 TINY = Extent(budgets=(40, 120), rounds=(40, 80, 120), n_early=1, items=(4,), repeats=1)
@@ -149,10 +138,6 @@ def test_a_rule_that_gains_nothing_more_keeps_what_it_has(bench):
     assert replace(after, limit=120) == before
 
 
-def test_threads_change_nothing(bench, runs):
-    assert carry_out(bench, TINY, Threads(2)) == runs
-
-
 def test_a_study_that_was_cut_off_goes_on_and_ends_alike(bench, runs, tmp_path, monkeypatch):
     state, seen = tmp_path / "runs.jsonl", []
 
@@ -183,11 +168,6 @@ def test_runs_on_other_data_or_budgets_are_not_taken_over(bench, tmp_path):
     assert len(state.read_text().splitlines()) == n_lines + len(BY_ITEMS)
     fewer = replace(bench, tests={"testa": bench.tests["testa"]})
     assert fewer.digest != bench.digest
-
-
-def test_a_journal_that_cannot_be_written_is_refused_at_once(tmp_path):
-    with pytest.raises(InputError, match="cannot keep finished runs"):
-        Journal(tmp_path / "none" / "runs.jsonl", {})
 
 
 def made_up(**f1):
@@ -257,19 +237,6 @@ def test_the_study_runs_on_tiny_data(tiny, tmp_path, monkeypatch):
     assert state.read_text() == kept
 
 
-def test_a_single_seed_has_no_standard_errors(runs):
-    (f1, _) = tables.f1_tables(runs, TINY)
-    assert len(f1.rows) == len(RULES)
-    made = (tables.target_table, tables.gain_table, tables.item_table)
-    assert not any("nan" in table(runs, TINY).markdown() for table in made)
-
-
-@pytest.mark.parametrize("repeats", [0, 2.5])
-def test_repeats_that_are_none_are_refused(repeats, tiny):
-    with pytest.raises(InputError, match="repeats must be a whole number"):
-        run_study("selection-ner", tiny, repeats=repeats)
-
-
 @pytest.mark.realdata
 def test_with_2500_tokens_coverage_is_ahead_of_random_and_the_papers_rule_behind(data):
     bench = Bench.read(data, test_items=600)
@@ -278,20 +245,3 @@ def test_with_2500_tokens_coverage_is_ahead_of_random_and_the_papers_rule_behind
         (stop,) = run_line(bench, Line(rule, RULES[rule], (2500,)), seed=0)
         f1[rule] = stop.f1["testa"]
     assert f1["coverage-paper"] + 0.05 < f1[RANDOM] < f1[SCHEDULE]
-
-
-def test_lengths_are_those_of_what_was_bought_since_the_budget_before():
-    empty = Stop(0, 0, 0, 0, 1, 0, {"testb": 0.5})
-    stops = (
-        replace(empty, limit=40, items=4, tokens=40),
-        replace(empty, limit=120, items=8, tokens=100),
-    )
-    runs = {(0, label): stops for label in RULES}
-    assert tables.length_table(runs, TINY).rows[0] == (RANDOM, 10.0, 15.0)
-    none = tuple(replace(stop, items=4, tokens=40) for stop in stops)
-    assert tables.length_table(dict.fromkeys(runs, none), TINY).rows[0] == (RANDOM, 10.0, None)
-
-
-def test_errors_are_those_of_the_mean():
-    values = np.array([[1.0], [2.0], [6.0]])
-    assert tables.error_of(values)[0] == pytest.approx((7 / 3) ** 0.5)
