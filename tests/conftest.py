@@ -84,10 +84,7 @@ def tortured(request: pytest.FixtureRequest) -> Callable[[int], None]:
     return request.node.stash.setdefault(torture.COUNT, []).append
 
 
-TIERS = {
-    "web": {"browser", "start"},
-    "db": {"schemas", "own_postgres"},
-}
+TIERS = {"web": {"browser", "start"}, "db": {"schemas", "own_postgres"}}
 """Fixtures whose tests are not for `make test`, by the target that runs them: a browser, servers
 as processes; PostgreSQL. Their slow tests belong to it too."""
 

@@ -14,12 +14,7 @@ from hypothesis import strategies as st
 from goldspan.crowd import Answers, Crowd, ReadOptions
 from goldspan.crowd.model import ANSWER_COLUMNS, list_array
 from goldspan.crowd.source import Source, open_source
-from goldspan.spans import (
-    Codec,
-    Span,
-    tokenize,
-    write,
-)
+from goldspan.spans import Codec, Span, tokenize, write
 from goldspan.spans.encoding import get_encoding
 
 ENCODINGS = ("BIO", "IOBES", "IOB", "BILOU", "BMEWO", "PLAIN")

@@ -37,10 +37,7 @@ def crowd_of(
         known = gold[n] if gold else None
         size = len(known if known is not None else next(iter(answers.values())))
         item = builder.add_item(
-            f"s{n}",
-            [f"t{i}" for i in range(size)],
-            gold=known,
-            group=groups[n] if groups else None,
+            f"s{n}", [f"t{i}" for i in range(size)], gold=known, group=groups[n] if groups else None
         )
         for worker, tags in answers.items():
             builder.add_answer(item, worker, tags)

@@ -117,10 +117,7 @@ def test_no_property_of_a_public_class_raises_anything_but_an_attribute_error():
 
 @pytest.mark.parametrize(
     ("package", "name", "needs", "extra"),
-    [
-        ("web", "create_app", "fastapi", "server"),
-        ("store", "open_ledger", "sqlalchemy", "store"),
-    ],
+    [("web", "create_app", "fastapi", "server"), ("store", "open_ledger", "sqlalchemy", "store")],
 )
 def test_a_name_that_needs_an_extra_is_not_there_without_it(
     monkeypatch, package, name, needs, extra

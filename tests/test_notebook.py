@@ -87,6 +87,16 @@ def test_spans_become_rows_with_their_text_and_characters():
     assert (frame["confidence"] == 1).all()
 
 
+def test_spans_without_an_original_text_show_their_tokens_and_no_characters(example):
+    frame = example.to_pandas()
+    assert len(frame) == example.spans.num_rows
+    row = frame.iloc[0]
+    tokens = example.crowd.tokens_list[example.crowd.item_index(row["item"])]
+    assert row["text"] == " ".join(tokens[row["start"] : row["end"]])
+    assert frame["start_char"].isna().all()
+    assert frame["end_char"].isna().all()
+
+
 def test_a_result_without_spans_is_a_frame_with_the_same_columns():
     frame = goldspan.aggregate(b"token\tann\nsang\tO\n", "mv-token", encoding="BIO").to_pandas()
     assert len(frame) == 0
@@ -180,6 +190,15 @@ def test_agreement_and_score_are_tables(example):
     found = goldspan.score(example.crowd, example, bootstrap=100)
     assert f"F1 {found.f1:.3f}" in read(found).text
     assert "95 % interval" in read(found).text
+
+
+def test_a_score_of_many_types_shows_the_most_frequent():
+    tags = [f"B-T{n:02}" for n in range(30)]
+    found = read(goldspan.score([tags, [tags[29]]], [tags, [tags[29]]]))
+    assert "the 20 most frequent of 30 types" in found.text
+    assert "T29" in found.text
+    assert "T25" not in found.text
+    assert "micro" in found.text
 
 
 def test_nothing_of_the_data_becomes_html():

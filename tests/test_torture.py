@@ -101,20 +101,3 @@ def test_a_test_that_ends_its_process_is_named(table, tmp_path):
     )
     _, found, _ = table("-n", "1")
     assert "| none does | **no**: test_harm.py::test_harm |" in found
-
-
-def test_a_run_that_is_broken_off_leaves_the_page_as_it_was(table, tmp_path):
-    (tmp_path / "test_other.py").write_text("import a_module_that_is_not_there\n")
-    said, found, page = table()
-    assert found.startswith("**Broken off, so not whole.** Run on ")
-    assert "the run was broken off" in said
-    assert "The last run." in page
-
-
-def test_a_marker_without_words_is_an_error(table, tmp_path):
-    (tmp_path / "test_harm.py").write_text(
-        "import pytest\n\n@pytest.mark.torture\ndef test_harm():\n    pass\n"
-    )
-    said, found, _ = table()
-    assert "torture(what is done, what must hold)" in said
-    assert "yes" not in found

@@ -7,11 +7,7 @@ import pytest
 
 import goldspan
 from goldspan.aggregation.bsc.posterior import scaled
-from goldspan.aggregation.calibration import (
-    fit_logistic,
-    fit_span_scale,
-    item_features,
-)
+from goldspan.aggregation.calibration import fit_logistic, fit_span_scale, item_features
 from goldspan.aggregation.conformal import documents_of
 from goldspan.spans import Tagged, find_spans
 from goldspan.spans.confidence import auroc, log_loss

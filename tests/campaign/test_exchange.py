@@ -217,10 +217,7 @@ def test_when_the_time_is_over_nothing_is_awaited_and_no_answer_is_no_trouble(tm
     assert written == {"rounds.jsonl", "record.json"}
 
 
-TEST = {
-    **FILES,
-    "control": {"n": 4, "gold": "truth.csv", "share": 0.2, "first": 3, "least": 0.6},
-}
+TEST = {**FILES, "control": {"n": 4, "gold": "truth.csv", "share": 0.2, "first": 3, "least": 0.6}}
 
 
 def test_who_has_not_taken_the_test_waits_and_who_failed_it_is_not_paid_for_more(tmp_path):

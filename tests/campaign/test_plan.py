@@ -133,14 +133,8 @@ def test_files_that_do_not_fit_are_named(tmp_path, sections, message):
 @pytest.mark.parametrize(
     ("sections", "message"),
     [
-        (
-            {"model": {"name": "svm"}, "select": {"by": "entropy"}},
-            "entropy cannot ask .* svm",
-        ),
-        (
-            {"select": {"by": "random, then vote"}},
-            "select.by: vote cannot ask",
-        ),
+        ({"model": {"name": "svm"}, "select": {"by": "entropy"}}, "entropy cannot ask .* svm"),
+        ({"select": {"by": "random, then vote"}}, "select.by: vote cannot ask"),
         ({"model": {"params": {"alpha": "x"}}}, "model: naive-bayes cannot learn from the items"),
     ],
 )

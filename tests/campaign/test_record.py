@@ -108,10 +108,7 @@ def test_a_changed_plan_is_told_as_it_is_in_force_with_its_changes(folder):
     later = inputs_of(folder, stop={"most_rounds": 2}, budget={"money": "9"})
     Campaign(later, first.ledger).run()
     record = CampaignRecord.of(first.ledger)
-    assert record.changes == (
-        "budget.money was '8' and is '9'",
-        "stop.most_rounds was 1 and is 2",
-    )
+    assert record.changes == ("budget.money was '8' and is '9'", "stop.most_rounds was 1 and is 2")
     assert record.plan == later.plan.model_dump(mode="json")
     assert (record.money["cap"], len(record.rounds)) == (9_000_000, 2)
     first.ledger.close()

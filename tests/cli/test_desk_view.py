@@ -47,6 +47,16 @@ def test_a_state_is_called_as_on_the_pages():
     )
 
 
+@pytest.mark.parametrize(
+    ("hours", "said"),
+    [({"used": 0.26, "left": None}, "time: 16 min"),
+     ({"used": 0.0, "left": 3.0}, "time: 0 min, 3.0 h left"),
+     ({"used": 60.0, "left": 12.0}, "time: 2.5 days, 12.0 h left")],
+)  # fmt: skip
+def test_time_is_told_in_minutes_hours_or_days(hours, said):
+    assert said in view.overview_text({**NOW, "hours": hours})
+
+
 def test_a_control_question_has_a_plain_number_of_answers():
     row = {"item": "d1", "text": "x", "answers": 3, "wanted": 1000, "confidence": None,
            "control": True, "gold": False, "flags": 0, "state": "open"}  # fmt: skip

@@ -160,8 +160,7 @@ def test_a_store_that_was_meddled_with_is_refused(done, tmp_path, sql, message):
 
 
 @pytest.mark.torture(
-    "a store is damaged",
-    "the damage is noticed and told, and nothing is overwritten",
+    "a store is damaged", "the damage is noticed and told, and nothing is overwritten"
 )
 @pytest.mark.parametrize("kind", ["pages", "half", "another file"])
 def test_a_damaged_file_is_refused_and_left_as_it_is(done, tmp_path, kind):
@@ -205,8 +204,7 @@ def disk_of(size):
 
 
 @pytest.mark.torture(
-    "the disk is full",
-    "it stops with one clear error, and goes on when there is room",
+    "the disk is full", "it stops with one clear error, and goes on when there is room"
 )
 def test_on_a_full_disk_it_stops_and_ends_with_the_same_bytes_when_there_is_room(
     campaign, whole, tmp_path

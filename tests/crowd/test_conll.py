@@ -9,13 +9,7 @@ import pyarrow as pa
 import pytest
 
 import goldspan
-from crowd_tables import (
-    assert_holds,
-    assert_same,
-    refusal,
-    small,
-    written,
-)
+from crowd_tables import assert_holds, assert_same, refusal, small, written
 from goldspan.crowd import write_crowd
 from goldspan.crowd.formats import conll
 from goldspan.crowd.source import open_source

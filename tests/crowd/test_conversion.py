@@ -86,13 +86,6 @@ def test_the_labels_that_fit_predict_returns_are_scored_as_they_are():
     assert goldspan.score(truth, labels).accuracy == 0.5
 
 
-def test_two_paths_are_scored(tmp_path):
-    truth = _file(tmp_path, b"Ann B-PER\nsang O\n\nBob B-PER\n", "truth.conll")
-    found = _file(tmp_path, b"Ann B-PER\nsang O\n\nBob O\n", "found.conll")
-    result = goldspan.score(str(truth), found)
-    assert (result.micro.n_right, result.micro.n_predicted, result.micro.n_true) == (1, 1, 2)
-
-
 def test_items_without_a_shared_id_are_matched_by_order_if_their_tokens_are_the_same(tmp_path):
     crowd = goldspan.read_crowd(b"item\ttoken\tann\nx7\tAnn\tB-PER\nx7\tsang\tO\n")
     truth = _file(tmp_path, b"Ann B-PER\nsang O\n", "truth.conll")
@@ -211,8 +204,3 @@ def test_a_list_of_dicts_may_lack_keys_in_some_rows():
 def test_an_empty_list_of_rows_is_refused():
     with pytest.raises(InputError, match="list of rows is empty"):
         goldspan.read_crowd([])
-
-
-def test_lists_of_tags_are_scored_as_before():
-    assert goldspan.score([["B-X", "O"]], [["B-X", "O"]]).f1 == 1
-    assert goldspan.score([], []).n_items == 0

@@ -56,9 +56,7 @@ BOMBS = {
     "zip of many": zipped(*((f"{n}.csv", bytes(1 << 19)) for n in range(16))),
     "zip that lies": lying(zipped(("a.csv", BOMB)), len(BOMB), 1000),
     "zip of gzip": zipped(("a.csv.gz", gzip.compress(BOMB))),
-    "zip of zips": zipped(
-        ("a.zip", zipped(("b.zip", zipped(("c.csv", BOMB))))),
-    ),
+    "zip of zips": zipped(("a.zip", zipped(("b.zip", zipped(("c.csv", BOMB)))))),
     "gzip of zip": gzip.compress(zipped(("a.csv", BOMB))),
 }
 

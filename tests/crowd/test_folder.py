@@ -10,16 +10,7 @@ import pyarrow as pa
 import pytest
 
 import goldspan
-from crowd_tables import (
-    assert_holds,
-    assert_same,
-    crowd_of,
-    refusal,
-    small,
-    tree,
-    written,
-    zipped,
-)
+from crowd_tables import assert_holds, assert_same, crowd_of, refusal, small, tree, written, zipped
 from goldspan.cli import main
 from goldspan.crowd import write_crowd
 from goldspan.errors import GoldspanError, InputError
@@ -517,19 +508,3 @@ def test_keeping_labels_gives_the_labels_of_the_makers_and_twenty_answers_more(d
     assert ours.keys() - theirs.keys() == ONLY_OURS
     assert {key: ours[key] for key in theirs} == theirs
     assert crowd.import_report.n_placed == 406_005
-
-
-@pytest.mark.realdata
-def test_altered_tokens_move_the_votes(data, lenient):
-    folder = data / "ner_mturk"
-    crowds = {
-        "missing": lenient,
-        "keep": goldspan.read_crowd(folder / "raw.zip", altered="keep"),
-        "drop-sentence": goldspan.read_crowd(folder / "crowd.tsv.gz"),
-    }
-    f1 = {
-        rule: goldspan.score(crowd, goldspan.aggregate(crowd, "mv-token", ties="inside")).f1
-        for rule, crowd in crowds.items()
-    }
-    assert f1["missing"] > f1["keep"] > 0.6
-    assert np.isclose(f1["drop-sentence"], 0.6688, atol=1e-4)

@@ -51,10 +51,7 @@ def text_crowd(**changes):
         ),
         ({"texts": None}, ["the text of 3 items: item 'i0'"]),
         ({"token_start": None}, ["the character offsets of 3 items"]),
-        (
-            {"item_ids": pa.array(["a", "b", "c"])},
-            ["ids of 3 items: 'i0' comes back as 'a'"],
-        ),
+        ({"item_ids": pa.array(["a", "b", "c"])}, ["ids of 3 items: 'i0' comes back as 'a'"]),
         ({"groups": pa.array(["d", "d", None])}, ["the documents of 2 items: item 'i0', nothing"]),
         ({"gold": np.zeros(9, np.int16)}, ["that there is no gold"]),
         ({"worker_ids": pa.array(["v"])}, ["1 worker: 'w' is missing"]),

@@ -12,13 +12,7 @@ from hypothesis import strategies as st
 
 from crowd_strategies import crowds
 from crowd_tables import assert_same, crowd_of, small
-from goldspan.crowd import (
-    Answers,
-    Crowd,
-    CrowdBuilder,
-    ReadOptions,
-    read_crowd,
-)
+from goldspan.crowd import Answers, Crowd, CrowdBuilder, ReadOptions, read_crowd
 from goldspan.crowd.model import ANSWER_COLUMNS, Tagset, View
 from goldspan.errors import InputError
 

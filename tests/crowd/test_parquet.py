@@ -11,14 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import goldspan
-from crowd_tables import (
-    assert_same,
-    crowd_of,
-    read_or_refuse,
-    refusal,
-    small,
-    written,
-)
+from crowd_tables import assert_same, crowd_of, read_or_refuse, refusal, small, written
 from goldspan.crowd import CrowdBuilder, write_crowd
 
 

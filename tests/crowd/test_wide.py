@@ -278,11 +278,3 @@ def test_the_crowd_of_paper_000_comes_back_to_the_byte(data):
     with written(goldspan.read_crowd(path), "wide", "crowd.tsv") as (copy, lost):
         assert lost == []
         assert copy.read_bytes() == gzip.decompress(path.read_bytes()).rstrip(b"\n") + b"\n"
-
-
-@pytest.mark.realdata
-def test_the_crowd_of_all_sentences_is_read_with_its_other_columns(data):
-    crowd = goldspan.read_crowd(data / "ner_mturk" / "crowd_6056.tsv.gz")
-    assert (crowd.n_items, crowd.n_tokens, crowd.n_workers) == (6056, 81623, 47)
-    assert crowd.attributes.column("split").to_pylist().count("val") == 2800
-    assert crowd.attributes.column("split").to_pylist().count("test") == 3256

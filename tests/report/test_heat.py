@@ -64,6 +64,15 @@ def test_others_as_others_are_neither_right_nor_wrong():
     assert _words(ax).count("6 others") == 2
 
 
+def test_small_ones_are_headed_by_their_worker(model):
+    figure = worker_confusions_figure(model, ["gus", "ana"])
+    assert [_words(ax)[:2] for ax in figure.axes] == [
+        ["gus", "2,499 labels"],
+        ["ana", "2,492 labels"],
+    ]
+    assert len(worker_confusions_figure(model).axes) == 6
+
+
 @pytest.mark.parametrize(("n_labels", "n_workers"), [(1, 1), (2, 5), (30, 3), (200, 200)])
 def test_any_number_of_labels_and_workers_can_be_drawn(n_labels, n_workers, tmp_path):
     result = goldspan.aggregate(crowd_of(n_labels, n_workers), "one-coin" if n_labels > 1 else "ds")
@@ -90,3 +99,9 @@ def test_nothing_reaches_out_of_the_picture(n_labels):
                 assert box.y0 >= 0, text
                 assert box.x1 <= width, text
                 assert box.y1 <= height, text
+
+
+def test_no_workers_give_an_empty_picture(model, tmp_path):
+    figure = worker_confusions_figure(model, [])
+    save_figure(figure, tmp_path / "a.png")
+    assert figure.axes == []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import subprocess
 import sys
 from dataclasses import replace
 from itertools import pairwise
@@ -319,3 +320,9 @@ def test_a_missing_package_is_named_with_the_install_line(
     with pytest.raises(MissingExtraError, match=rf"needs {package}.*pip install .*\[report\]"):
         write_report(consensus, tmp_path / "r.html", agreement=agreement)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_importing_the_room_loads_neither_matplotlib_nor_jinja2():
+    code = "import sys, goldspan.report; print({'matplotlib', 'jinja2'} & set(sys.modules))"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout.strip() == "set()"

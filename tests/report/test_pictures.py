@@ -101,6 +101,26 @@ def test_single_labels_get_their_own_words(page):
     assert "spans" not in found.text.replace("outside spans", "")
 
 
+def test_text_of_strangers_stays_text(page):
+    builder = CrowdBuilder()
+    for n in range(6):
+        item = builder.add_item(f"{NASTY}{n}", [NASTY, "x\x00\x1by"], group=NASTY)
+        for k in range(3):
+            tags = [f"B-{NASTY}", "O"] if (n + k) % 3 else ["O", f"B-{NASTY}"]
+            builder.add_answer(item, f"{NASTY}\x01{k}", tags)
+    crowd = builder.build()
+    crowd = crowd.with_gold(np.zeros(crowd.n_tokens, np.int16))
+    result = replace(
+        goldspan.aggregate(crowd, "bsc-seq"), stop_reason=f"{NASTY}\x02", trace=(1.0, 2.0)
+    )
+    text = html.render(result, agreement=goldspan.agreement(crowd))
+    found = page(text)
+    assert found.faults == []
+    assert "<script" not in text
+    assert not any(ord(c) < 32 and c not in "\n\t" for c in text)
+    assert "script" not in {tag for tag, _ in found.elements}
+
+
 def test_the_report_of_a_model_stays_small_for_many_labels_and_workers():
     builder = CrowdBuilder()
     rng = np.random.default_rng(1)

@@ -44,15 +44,34 @@ def test_every_value_is_a_point_at_its_height(figure, crowd, agreement):
     assert quality.tolist() == sorted(agreement.workers.column("span_f1").to_pylist())
 
 
+def test_points_are_moved_sideways_only_within_the_box(figure):
+    for ax in figure.axes:
+        sideways = _points(ax)[:, 0]
+        assert len(set(sideways)) == len(sideways)
+        assert np.abs(sideways).max() < 0.31
+
+
 def test_the_quartiles_are_written_beside_the_box(figure, agreement):
     quartiles = agreement.quartiles["worker_f1"]
     expected = {f"{100 * q:.1f}" for q in (quartiles.first, quartiles.median, quartiles.third)}
     assert set(_words(figure.axes[2])[2:]) == expected
 
 
+def test_labels_of_quartiles_do_not_touch(figure):
+    for ax in figure.axes:
+        heights = sorted(text.get_position()[1] for text in ax.texts[2:])
+        assert (np.diff(heights) > 0.069).all()
+
+
 def test_single_labels_show_agreement_and_say_so(labels):
     shown = agreement_figure(labels, goldspan.agreement(labels))
     assert _words(shown.axes[2])[:2] == ["(c) agreement, %", "with the others"]
+
+
+def test_a_lonely_worker_has_no_quality_to_show(build):
+    crowd = build({"s1": (["Ann"], {"a": ["B-PER"]})})
+    shown = agreement_figure(crowd, goldspan.agreement(crowd))
+    assert "no values" in _words(shown.axes[2])
 
 
 def test_of_many_values_an_even_selection_is_drawn_with_both_ends():

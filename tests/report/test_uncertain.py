@@ -75,11 +75,7 @@ def test_answers_with_the_same_words_at_other_places_are_kept_apart(build):
         {
             "s": (
                 ["la", "la", "la"],
-                {
-                    "a": ["B-X", "I-X", "O"],
-                    "b": ["O", "B-X", "I-X"],
-                    "c": ["B-X", "I-X", "O"],
-                },
+                {"a": ["B-X", "I-X", "O"], "b": ["O", "B-X", "I-X"], "c": ["B-X", "I-X", "O"]},
             )
         }
     )

@@ -56,6 +56,12 @@ def test_columns_may_have_rules_of_their_own():
     assert names(features, table) == [{"x=1", "y=1"}, {"x=4", "y=5"}]
 
 
+def test_a_column_may_be_left_out():
+    table = pl.DataFrame({"x": [1.0, 5.0], "label": ["spam", "ham"]})
+    features = Features.fit(table, numeric="log2", discretisers={"label": "skip"})
+    assert names(features, table) == [{"x=1"}, {"x=4"}]
+
+
 def test_an_item_has_the_features_of_its_words_once_each():
     features = Features.fit([["Rome", "rome"], ["Oslo"]], templates=["lower", "kind"])
     assert names(features, [["Rome", "rome"], ["Bonn", "Oslo"]]) == [
@@ -105,6 +111,12 @@ def test_they_are_the_same_after_a_trip_through_json(pool, options):
 )
 def test_json_of_something_else_is_refused(text):
     with pytest.raises(InputError, match="not JSON of attribute values"):
+        Features.from_json(text)
+
+
+def test_a_newer_version_is_refused():
+    text = Features.fit([["a"]]).to_json().replace('"version": 1', '"version": 2')
+    with pytest.raises(InputError, match="version 2; this goldspan reads 1"):
         Features.from_json(text)
 
 

@@ -21,9 +21,7 @@ def names(n):
 
 
 @given(
-    st.lists(st.floats(0, 1e6), min_size=1, max_size=9).filter(any),
-    st.integers(0, 30),
-    st.data(),
+    st.lists(st.floats(0, 1e6), min_size=1, max_size=9).filter(any), st.integers(0, 30), st.data()
 )
 def test_every_item_has_exactly_k_workers_who_want_work(weights, n_items, data):
     k = data.draw(st.integers(1, sum(weight > 0 for weight in weights)))

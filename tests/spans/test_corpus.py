@@ -9,19 +9,8 @@ import numpy as np
 import pytest
 
 from goldspan.errors import FaultsError, InputError, SpanError, UnknownNameError
-from goldspan.spans import (
-    Codec,
-    Tagged,
-    find_errors,
-    find_spans,
-    parse,
-)
-from goldspan.spans.corpus import (
-    POLICIES,
-    SpanArray,
-    token_flags,
-    write_codes,
-)
+from goldspan.spans import Codec, Tagged, find_errors, find_spans, parse
+from goldspan.spans.corpus import POLICIES, SpanArray, token_flags, write_codes
 from goldspan.spans.encoding import FAULT_KINDS
 from goldspan.spans.parsing import parse_with_errors
 from looping import each

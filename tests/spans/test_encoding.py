@@ -31,13 +31,7 @@ def test_there_are_six_encodings():
 
 @each(
     ("alias", "name"),
-    [
-        ("IOB1", "IOB"),
-        ("IOB2", "BIO"),
-        ("BIOES", "IOBES"),
-        ("BIOUL", "BILOU"),
-        ("BMEOW", "BMEWO"),
-    ],
+    [("IOB1", "IOB"), ("IOB2", "BIO"), ("BIOES", "IOBES"), ("BIOUL", "BILOU"), ("BMEOW", "BMEWO")],
 )
 def test_an_alias_means_its_encoding(alias, name):
     assert get_encoding(alias).name == name

@@ -10,16 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from goldspan.errors import GoldspanError
-from goldspan.spans import (
-    Codec,
-    Span,
-    Tagged,
-    convert,
-    find_spans,
-    parse,
-    score,
-    write,
-)
+from goldspan.spans import Codec, Span, Tagged, convert, find_spans, parse, score, write
 from goldspan.spans.codec import transition_mask, transitions
 from goldspan.spans.corpus import POLICIES, write_codes
 from goldspan.spans.parsing import parse_with_errors

@@ -64,8 +64,7 @@ def test_neither_export_nor_import_overwrites(busy, tmp_path):
 
 
 @pytest.mark.torture(
-    "a store is damaged",
-    "the damage is noticed and told, and nothing is overwritten",
+    "a store is damaged", "the damage is noticed and told, and nothing is overwritten"
 )
 @pytest.mark.parametrize(
     ("damage", "message"),

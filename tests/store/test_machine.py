@@ -211,10 +211,7 @@ class Machine(RuleBasedStateMachine):
         copy.engine.dispose()
 
 
-@pytest.mark.torture(
-    "calls come in any order",
-    "the store and the model agree after each of them",
-)
+@pytest.mark.torture("calls come in any order", "the store and the model agree after each of them")
 def test_the_ledger_does_what_the_model_does_whatever_the_order_of_calls(
     new_place, monkeypatch, tortured
 ):

@@ -81,12 +81,7 @@ def test_a_pool_is_added_in_blocks():
 
 
 @pytest.mark.parametrize(
-    "other",
-    [
-        replace(ITEM, cost=8),
-        replace(ITEM, tokens=("a", "b")),
-        replace(ITEM, attributes={}),
-    ],
+    "other", [replace(ITEM, cost=8), replace(ITEM, tokens=("a", "b")), replace(ITEM, attributes={})]
 )
 def test_an_id_that_stands_twice_with_other_content_is_refused(new_ledger, other):
     ledger = new_ledger()

@@ -106,8 +106,7 @@ def check(place, before):
 
 
 @pytest.mark.torture(
-    "`goldspan run` is killed",
-    "no answer is lost; the end is the same to the byte",
+    "`goldspan run` is killed", "no answer is lost; the end is the same to the byte"
 )
 def test_killed_at_any_statement_it_loses_nothing_and_ends_with_the_same_bytes(
     plan, tmp_path, new_place, dying, tortured
@@ -144,10 +143,7 @@ def test_a_second_run_is_refused_while_the_first_is_at_work(
         assert ledger.verify() == n
 
 
-@pytest.mark.torture(
-    "two processes run one campaign at once",
-    "each answer is paid once",
-)
+@pytest.mark.torture("two processes run one campaign at once", "each answer is paid once")
 @pytest.mark.skipif(KILLS < 50, reason="two real processes take long: `make torture` starts them")
 def test_two_at_once_pay_once(plan, tmp_path, new_place, monkeypatch):
     place, whole = new_place(), tmp_path / "whole"

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import pytest
 
 import goldspan.web
@@ -14,6 +17,12 @@ def test_the_public_names_are_there_and_sorted():
         assert getattr(goldspan.web, name) is not None
     with pytest.raises(AttributeError):
         _ = goldspan.web.none
+
+
+def test_importing_it_loads_nothing_heavy():
+    code = "import goldspan.web, sys; print([m for m in ('fastapi', 'argon2') if m in sys.modules])"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout.strip() == "[]"
 
 
 @pytest.mark.parametrize("package", ["fastapi", "argon2", "itsdangerous"])

@@ -50,10 +50,7 @@ def test_a_link_is_exchanged_for_a_cookie_and_leaves_the_address_bar(server):
     assert server.work.calls == [("me", "ann")]
 
 
-@pytest.mark.torture(
-    "links and cookies are forged",
-    "none is taken",
-)
+@pytest.mark.torture("links and cookies are forged", "none is taken")
 @pytest.mark.parametrize("kind", ["expired", "revoked", "cut", "other campaign", "nonsense"])
 def test_a_link_that_does_not_hold_gives_no_cookie_and_says_why(server, kind):
     link, words = server.link(days=1), "not valid here"
@@ -119,10 +116,7 @@ def test_the_setup_link_sets_the_password_once(server):
 
 @pytest.mark.parametrize(
     ("given", "words"),
-    [
-        ({"again": "another sentence"}, "not the same"),
-        ({"password": "short"}, "12 to 1000"),
-    ],
+    [({"again": "another sentence"}, "not the same"), ({"password": "short"}, "12 to 1000")],
 )
 def test_a_password_that_is_refused_can_be_given_anew(server, given, words):
     token, browser = server.auth.account.open_setup(), server.browser()

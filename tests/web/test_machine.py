@@ -11,12 +11,7 @@ from pathlib import Path
 
 import pytest
 from hypothesis import strategies as st
-from hypothesis.stateful import (
-    RuleBasedStateMachine,
-    invariant,
-    precondition,
-    rule,
-)
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from goldspan.campaign.crowds import missing_answers
 from goldspan.money import from_micro
@@ -255,10 +250,7 @@ class Machine(RuleBasedStateMachine):
         } == self.model.gold
 
 
-@pytest.mark.torture(
-    "calls come in any order",
-    "the store and the model agree after each of them",
-)
+@pytest.mark.torture("calls come in any order", "the store and the model agree after each of them")
 def test_the_service_does_what_the_model_does_whatever_the_order(new_place, tmp_path, tortured):
     places = {"new_place": staticmethod(new_place), "plan": plan_file(tmp_path, **PLAN)}
     run_machine(Machine, tortured, 2 if "postgresql" in new_place() else 8, **places)

@@ -72,10 +72,7 @@ def people(server):
     """Return who may ask what: cookies and token by the beginning of a path."""
     auth = server.app.state.context.auth
     ((link, _),) = auth.links.make(["ann"], 30)
-    sessions = {
-        "/api/work": auth.sessions.begin_work(link),
-        "/api": auth.sessions.begin_desk(),
-    }
+    sessions = {"/api/work": auth.sessions.begin_work(link), "/api": auth.sessions.begin_desk()}
     return {
         start: {
             "headers": {"X-Goldspan-CSRF": auth.sessions.csrf(one)},

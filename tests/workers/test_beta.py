@@ -45,6 +45,13 @@ def test_intervals_cover_the_truth_as_often_as_they_say() -> None:
         assert ((low <= w) & (w <= high))[own].mean() == pytest.approx(0.9, abs=0.012)
 
 
+def test_nobody_tested_leaves_the_prior() -> None:
+    tested = Reliability.from_counts([0, 0], [0, 0])
+    assert tested.mean.tolist() == [0.5, 0.5]
+    assert np.isnan(tested.share).all()
+    assert tested.to_arrow().column("share").to_pylist() == [None, None]
+
+
 @pytest.mark.parametrize(
     ("right", "total", "options", "message"),
     [

@@ -15,11 +15,7 @@ from goldspan.crowd.measures import token_accuracy, worker_rates
 from goldspan.errors import InputError, UnknownNameError
 from goldspan.simulation import draw_truth, simulate_crowd
 from goldspan.workers import Reliability, measure_reliability
-from goldspan.workers.reliability import (
-    design_effect,
-    find_truth,
-    judge_answers,
-)
+from goldspan.workers.reliability import design_effect, find_truth, judge_answers
 
 ANSWERS = b"""task,worker,label
 1,ann,x

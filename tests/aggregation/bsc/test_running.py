@@ -426,6 +426,27 @@ def test_ctrl_c_in_a_later_start_leaves_the_best_so_far(at):
     assert result.trace[-1] >= best.trace[-1]
 
 
+def test_ctrl_c_while_another_start_is_drawn_leaves_the_best_so_far(monkeypatch):
+    class Hand:
+        def gamma(self, *_args, **_words):
+            raise KeyboardInterrupt
+
+    crowd, options = crowd_of(3), {"max_iter": 4, "tol": 0, "random_state": 1}
+    first = goldspan.aggregate(crowd, "mace", n_starts=1, **options)
+    monkeypatch.setattr(engine.np.random, "default_rng", lambda _: Hand())
+    result = is_defined(goldspan.aggregate(crowd, "mace", n_starts=3, **options))
+    assert (result.stop_reason, result.converged) == ("interrupted", False)
+    assert result.trace == first.trace
+
+
+def test_of_several_starts_only_the_best_has_its_tables_made(monkeypatch):
+    """Once for every step, and once for the labels: tables of many workers are large."""
+    made, real = [], engine.Model.tables
+    monkeypatch.setattr(engine.Model, "tables", lambda *given: made.append(given) or real(*given))
+    goldspan.aggregate(crowd_of(3), "mace", n_starts=3, max_iter=4, tol=0)
+    assert len(made) == 3 * 4 + 1
+
+
 @pytest.mark.parametrize("at", [2, 4, 5, 30])
 def test_ctrl_c_ends_the_search_for_a_prior(at):
     crowd, runner = crowd_of(), Pressed(at)
@@ -492,6 +513,15 @@ def test_odd_crowds_leave_a_defined_result(method, codec, items, tags):
     assert tags is None or result.tags == tags
     if len(codec.tags) == 1:
         np.testing.assert_allclose(result.token_probs, 1)
+
+
+@every_method
+def test_two_hundred_labels_are_worked_on(method):
+    codec = Codec.from_types([f"t{j:03}" for j in range(100)], "BIO")
+    assert len(codec.tags) == 201
+    rng = np.random.default_rng(0)
+    items = oracle.random_items(rng, codec, n_items=5, n_workers=3, longest=4)
+    is_defined(goldspan.aggregate(oracle.crowd_of(codec, items, workers=3), method, max_iter=3))
 
 
 @pytest.mark.parametrize("method", ["bsc-seq", "bsc-cm+words", "ibcc", "mace"])

@@ -60,10 +60,7 @@ def test_a_split_without_names_is_rejected_where_others_have_them(tmp_path):
 
 
 def test_ids_that_begin_anew_in_every_split_get_its_name(tmp_path):
-    parts = {
-        "train": split(BIO, ["0", "1"], [[1, 0], [0, 0]]),
-        "test": split(BIO, ["0"], [[3, 0]]),
-    }
+    parts = {"train": split(BIO, ["0", "1"], [[1, 0], [0, 0]]), "test": split(BIO, ["0"], [[3, 0]])}
     write_splits(tmp_path / "x", parts)
     crowd = goldspan.read_crowd(tmp_path / "x")
     assert crowd.item_ids.to_pylist() == ["train-0", "train-1", "test-0"]

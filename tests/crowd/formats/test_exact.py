@@ -97,26 +97,6 @@ def test_every_text_and_every_span_comes_in_as_it_is(make):
         assert all(token in text for token in tokens)
 
 
-@pytest.mark.parametrize(
-    ("unit", "codec", "width"), [("utf16", "utf-16-le", 2), ("utf8", "utf-8", 1)]
-)
-def test_other_units_of_offsets_give_the_same(unit, codec, width):
-    def units(text, place):
-        return len(text[:place].encode(codec)) // width
-
-    lines = [
-        {
-            "id": name,
-            "text": text,
-            "user": who,
-            "label": [[units(text, a), units(text, b), t] for a, b, t in said[name]],
-        }
-        for who, said in (("ann", ANN), ("bob", BOB))
-        for name, (text, _) in TEXTS.items()
-    ]
-    assert selected(goldspan.read_crowd(lines_of(*lines), offsets=unit)) == MADE
-
-
 def one(text, *spans, worker="w", **fields):
     return {
         "id": 1,
@@ -218,10 +198,7 @@ def test_tokens_of_the_file_stay_and_are_cut_only_if_needed_which_is_said():
 
 @pytest.mark.parametrize(
     ("rule", "wanted"),
-    [
-        ("longest", {(1, 9, "B"), (9, 12, "D")}),
-        ("outermost", {(0, 3, "A"), (8, 12, "C")}),
-    ],
+    [("longest", {(1, 9, "B"), (9, 12, "D")}), ("outermost", {(0, 3, "A"), (8, 12, "C")})],
 )
 def test_overlapping_chooses_among_spans(rule, wanted):
     text = "abcdefghijkl"

@@ -11,10 +11,7 @@ from goldspan.report.campaign import render
 
 def page_of(findings):
     return render(
-        findings.record,
-        result=findings.result,
-        tested=findings.tested,
-        against=findings.against,
+        findings.record, result=findings.result, tested=findings.tested, against=findings.against
     )
 
 

@@ -73,15 +73,6 @@ def test_who_presses_a_button_with_keys_stays_on_it(visit):
     assert page.locator(".token.selected").all_text_contents() == ["Ann"]
 
 
-def test_after_the_instructions_were_put_away_enter_sends(visit, fake):
-    page = visit()
-    page.keyboard.press("1")
-    page.click("#show-help")
-    page.keyboard.press("Enter")
-    done(page)
-    assert len(fake.sent) == 1
-
-
 @pytest.mark.parametrize("kind", ["spans", "single"])
 def test_what_was_undone_is_done_again_by_a_button(visit, fake, kind):
     if kind == "single":

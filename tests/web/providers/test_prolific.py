@@ -256,10 +256,7 @@ def test_of_one_second_the_status_that_follows_counts(site):
     assert site.hook("AWAITING REVIEW").json()["status"] == "old"
 
 
-@pytest.mark.torture(
-    "messages of a provider are forged, late or odd",
-    "they change nothing",
-)
+@pytest.mark.torture("messages of a provider are forged, late or odd", "they change nothing")
 @pytest.mark.parametrize(
     ("how", "code"),
     [

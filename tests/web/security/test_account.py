@@ -187,10 +187,7 @@ def test_a_browser_in_which_the_owner_was_before_is_not_locked_out(account, watc
     assert guess(account, 3, known=known) == [False, False, 2]
 
 
-@pytest.mark.torture(
-    "links and cookies are forged",
-    "none is taken",
-)
+@pytest.mark.torture("links and cookies are forged", "none is taken")
 @pytest.mark.parametrize("how", ["made up", "changed", "of another campaign", "too old", "a link"])
 def test_a_browser_is_not_known_by_a_cookie_that_does_not_hold(account, watch, clock, how):  # noqa: ARG001
     cookie = account.know()

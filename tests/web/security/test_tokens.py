@@ -21,10 +21,7 @@ def test_what_was_signed_is_read_back(facts):
     assert SEAL.read(SEAL.sign(facts)) == facts
 
 
-@pytest.mark.torture(
-    "links and cookies are forged",
-    "none is taken",
-)
+@pytest.mark.torture("links and cookies are forged", "none is taken")
 @given(st.data())
 def test_a_token_with_any_other_character_is_none(data):
     token = SEAL.sign(FACTS)
