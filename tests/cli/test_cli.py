@@ -359,7 +359,7 @@ def test_bad_input_gives_one_clear_message_and_no_file(tmp_path, name):
         (["--format", "widest"], "unknown format 'widest'"),
         (["-m", "mv-token", "--ties", "both"], "unknown value of ties 'both'"),
         (["--ties", "inside"], "--ties is for votes such as mv-token, not for auto"),
-        (["--policy", "perl"], "unknown policy 'perl'"),
+        (["-m", "mv-token", "--policy", "perl"], "unknown policy 'perl'"),
         (["--altered", "guess"], "unknown rule for altered tokens"),
         (["--param", "nope=1"], "unknown parameter of auto 'nope'"),
         (["--columns", "token=word"], "there is no column 'word'"),
