@@ -24,7 +24,7 @@ CHROMIUM = command -v chromium >/dev/null || command -v google-chrome >/dev/null
 test-setup test test-web test-db test-slow test-cluster coverage: export PYTHONDONTWRITEBYTECODE =
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test-setup test test-web test-db test-slow test-models test-cluster dist install-test wheel-test pythons coverage lint docs notebook bench study torture clean
+.PHONY: help setup demo test-setup test test-web test-db test-slow test-models test-cluster dist install-test installed-wheel installed-sdist wheel-test pythons coverage lint docs notebook bench study torture clean
 
 help: ## Show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -118,31 +118,38 @@ dist: $(STAMP) ## Build the sdist, and of it the wheel, into out/dist; check met
 # with the core alone. It needs no .venv, and hosted CI calls it on every Python and system.
 WHEEL = $$(echo $(DIST)/goldspan-*.whl)
 SDIST = $$(echo $(DIST)/goldspan-*.tar.gz)
-FIRST = rm -rf $(OUT)/first && $(1)/bin/goldspan --version && \
-	$(1)/bin/goldspan init --example $(OUT)/first && \
-	$(1)/bin/goldspan inspect $(OUT)/first/crowd.tsv --json >$(OUT)/first/facts.json && \
-	$(1)/bin/goldspan aggregate $(OUT)/first/crowd.tsv --method mv-token -o $(OUT)/first/gold.conll
+FIRST = first=$(OUT)/first-$(1) && rm -rf $$first && .venv-$(1)/bin/goldspan --version && \
+	.venv-$(1)/bin/goldspan init --example $$first && \
+	.venv-$(1)/bin/goldspan inspect $$first/crowd.tsv --json >$$first/facts.json && \
+	.venv-$(1)/bin/goldspan aggregate $$first/crowd.tsv --method mv-token -o $$first/gold.conll
 install-test: ## Install the wheel and the sdist of out/dist, each alone, and use them
-	rm -rf .venv-wheel .venv-sdist
+	$(MAKE) -j 2 installed-wheel installed-sdist
+
+installed-wheel:
+	rm -rf .venv-wheel
 	$(PYTHON) -m venv .venv-wheel
 	.venv-wheel/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt \
 		"$(WHEEL)[server]"
-	$(call FIRST,.venv-wheel)
+	$(call FIRST,wheel)
+
+installed-sdist:
+	rm -rf .venv-sdist
 	$(PYTHON) -m venv .venv-sdist
 	.venv-sdist/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt \
 		$(SDIST)
-	$(call FIRST,.venv-sdist)
+	$(call FIRST,sdist)
 
 wheel-test: dist ## Build the files of a release, install each alone, and go from a file of texts to a tagger
 	$(MAKE) install-test
-	GOLDSPAN_COMMAND="$(CURDIR)/.venv-wheel/bin/goldspan" $(BIN)/python -m pytest \
+	GOLDSPAN_COMMAND="$(CURDIR)/.venv-wheel/bin/goldspan" $(BIN)/python -m pytest -n 2 \
 		tests/web/pages/test_whole_path.py tests/test_container.py -m wheel
 
 # What pip would install on Pythons that are not on this machine, without installing anything.
 pythons: dist ## Ask pip's dry run about the wheel and its extras on newer Pythons
 	$(BIN)/python tools/pythons.py $(DIST)/goldspan-*.whl
 
-# Ray brings much along: its tests have an environment of their own.
+# Ray brings much along: its tests have an environment of their own. Most of their time Ray starts
+# and ends processes: two files at once, each with clusters of its own.
 CLUSTER := .venv-cluster/.ready
 $(CLUSTER): pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv-cluster
@@ -153,7 +160,7 @@ $(CLUSTER): pyproject.toml constraints.txt
 	touch $@
 
 test-cluster: $(CLUSTER) ## Run the tests with real Ray: two processes, machines that are taken away
-	.venv-cluster/bin/python -m pytest tests/cluster
+	.venv-cluster/bin/python -m pytest -n 2 --dist loadfile tests/cluster
 
 coverage: test-setup ## Run all tests and say which lines none of them reaches (half as long again)
 	@$(POSTGRES)

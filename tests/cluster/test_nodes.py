@@ -21,8 +21,7 @@ def crowd(root):
 
 
 @pytest.mark.torture(
-    "one of two machines of a Ray cluster is slow",
-    "the result has the bits of one thread",
+    "one of two machines of a Ray cluster is slow", "the result has the bits of one thread"
 )
 def test_a_slow_machine_changes_nothing(nodes, ray):
     shards = list(range(16))
@@ -45,10 +44,7 @@ except GoldspanError as error:
 """
 
 
-@pytest.mark.torture(
-    "a stranger joins a Ray cluster with a wrong token",
-    "it is refused",
-)
+@pytest.mark.torture("a stranger joins a Ray cluster with a wrong token", "it is refused")
 def test_a_cluster_lets_nobody_in_without_its_token(nodes):
     env = {**os.environ, "RAY_AUTH_TOKEN": "0" * 64}
     words = [sys.executable, "-c", JOIN, nodes.address]

@@ -114,8 +114,7 @@ def test_two_processes_work_and_shards_are_sent_once(runner):
 
 
 @pytest.mark.torture(
-    "Ray's memory for shards and results is full",
-    "the result has the bits of one thread",
+    "Ray's memory for shards and results is full", "the result has the bits of one thread"
 )
 def test_what_is_larger_than_the_memory_goes_by_way_of_the_disk(runner):
     shards = [np.full(3_000_000, n, float) for n in range(8)]  # 192 MB
@@ -126,8 +125,7 @@ def test_what_is_larger_than_the_memory_goes_by_way_of_the_disk(runner):
 
 
 @pytest.mark.torture(
-    "a shard on Ray raises an error",
-    "it is the error of the whole, and the cluster stays usable",
+    "a shard on Ray raises an error", "it is the error of the whole, and the cluster stays usable"
 )
 def test_the_error_of_a_shard_is_the_error_of_the_whole(runner):
     for call in (
@@ -142,8 +140,7 @@ def test_the_error_of_a_shard_is_the_error_of_the_whole(runner):
 
 
 @pytest.mark.torture(
-    "a process of a local Ray cluster is killed in a step",
-    "the result has the bits of one thread",
+    "a process of a local Ray cluster is killed in a step", "the result has the bits of one thread"
 )
 def test_a_process_that_is_killed_in_the_middle_of_a_step_does_no_harm(runner, tmp_path):
     mark, shards = str(tmp_path / "killed"), list(range(20))
@@ -183,10 +180,7 @@ def test_a_task_that_always_kills_its_process_is_given_up(runner):
     assert runner.map(work.times, [1], 2) == [1]
 
 
-@pytest.mark.torture(
-    "Ctrl-C while tasks run on Ray",
-    "they end, and the cluster stays usable",
-)
+@pytest.mark.torture("Ctrl-C while tasks run on Ray", "they end, and the cluster stays usable")
 def test_ctrl_c_ends_the_tasks_and_leaves_the_cluster_usable(runner, tmp_path):
     mark = tmp_path / "begun"
 

@@ -30,8 +30,8 @@ pytestmark = pytest.mark.wheel
 COMMAND = shlex.split(os.environ.get("GOLDSPAN_COMMAND", "")) or [sys.executable, "-m", "goldspan"]
 PATIENCE = 600
 """Seconds for one command or one step of a page: machines are slow at times."""
-N_TEXTS = 120 if "GOLDSPAN_COMMAND" in os.environ else 60
-"""Lines that are labelled in the browser: more of them by `make wheel-test`."""
+N_TEXTS = 40
+"""Lines that are labelled in the browser."""
 PASSWORD = "a long enough sentence"
 PRODUCTS = (
     "Toyota's Corolla",
