@@ -127,14 +127,26 @@ class Prompt:
 
     def read(self, content: str, item: PoolItem, tokens: Sequence[Any] = ()) -> Reading:
         """Read a reply."""
-        start, found = _object_in(content)
+        # The object of a reply and where it begins; thoughts and a fence are passed over
+        around = _AROUND.fullmatch(content)
+        part = "fenced" if around and around["fenced"] is not None else "bare"
+        start = around.start(part) if around else 0
+        try:
+            found = json.loads(around[part] if around else content)
+        except (ValueError, RecursionError):
+            raise InvalidReplyError("invalid: it is not JSON") from None
+        if not isinstance(found, dict):
+            raise InvalidReplyError("invalid: it is not an object")
         if found.get("item") != code_of(item):
             raise InvalidReplyError(
                 "invalid: it is about another item, or does not say about which"
             )
         places = _Places.of(content, tokens)
         if self.task.is_single:
-            return self._read_single(found, start, places)
+            label, names = found.get("label"), self.task.names
+            if not isinstance(label, str) or label not in names:
+                raise InvalidReplyError('invalid: "label" is none of the labels')
+            return Reading(classes=places.of_label(start, label, names))
         spans = found.get("spans")
         if not isinstance(spans, list):
             raise InvalidReplyError('invalid: "spans" is not a list')
@@ -155,12 +167,6 @@ class Prompt:
         if type(first) is not int or type(last) is not int:
             raise InvalidReplyError('invalid: "first" and "last" are not whole numbers')
         return Quoted(label, quote, first, last, probability)
-
-    def _read_single(self, found: dict[str, Any], start: int, places: _Places) -> Reading:
-        label, names = found.get("label"), self.task.names
-        if not isinstance(label, str) or label not in names:
-            raise InvalidReplyError('invalid: "label" is none of the labels')
-        return Reading(classes=places.of_label(start, label, names))
 
     def _answer(self, item: PoolItem, tags: Sequence[str]) -> str:
         """Write the reply to an example."""
@@ -215,20 +221,6 @@ _AROUND = re.compile(
     re.DOTALL,
 )
 """What models put around JSON: their thoughts before it, a fence around it."""
-
-
-def _object_in(content: str) -> tuple[int, dict[str, Any]]:
-    """Return the object of a reply and where it begins; thoughts and a fence are passed over."""
-    around = _AROUND.fullmatch(content)
-    part = "fenced" if around and around["fenced"] is not None else "bare"
-    start = around.start(part) if around else 0
-    try:
-        found = json.loads(around[part] if around else content)
-    except (ValueError, RecursionError):
-        raise InvalidReplyError("invalid: it is not JSON") from None
-    if not isinstance(found, dict):
-        raise InvalidReplyError("invalid: it is not an object")
-    return start, found
 
 
 # --------------------------------------------------------------------------------------------------

@@ -608,12 +608,21 @@ class Files:
         if self.admission.items:
             self._write(self.out / f"{TEST}.jsonl", TEST, dict.fromkeys(self.admission.items, 1))
         is_there = self._is_there(path)
-        self._take_all(on_event)
+        # Take what has come back: answers to the test first, then those of who has taken it
+        self._told.clear()
+        self.admission.judge(self.now())
+        test = set(self.admission.items)
+        rows = self._rows()
+        self._take([row for row in rows if row["item"] in test], on_event)
+        self.admission.judge(self.now())
+        self._take([row for row in rows if row["item"] not in test], on_event)
         missing = missing_answers(self.ledger, items)
         if missing and not is_there:
             self._write(path, name, self._needed(missing))
         where = f"tasks are in {path}; put answers into {self.back}{self._test()}"
-        where += self._not_counted()
+        # How many answers came that do not count, and why
+        told = [f"{self._told[why]} {words}" for why, words in _WHY.items() if self._told[why]]
+        where += f" (not counted: {', '.join(told)})" if told else ""
         return still_awaited(self.inputs, self.ledger, missing, self.now(), where)
 
     def offers(self, items: Sequence[str]) -> Offers:
@@ -673,16 +682,6 @@ class Files:
             return single | {"attributes": self.inputs.cells(n)}
         return single | {"text": pool.given[n]}
 
-    def _take_all(self, on_event: OnEvent) -> None:
-        """Take what has come back: answers to the test first, then those of who has taken it."""
-        self._told.clear()
-        self.admission.judge(self.now())
-        test = set(self.admission.items)
-        rows = self._rows()
-        self._take([row for row in rows if row["item"] in test], on_event)
-        self.admission.judge(self.now())
-        self._take([row for row in rows if row["item"] not in test], on_event)
-
     def _take(self, rows: Sequence[Mapping[str, Any]], on_event: OnEvent) -> None:
         """Take the answers that find a place, in their order; count those that do not."""
         places, barred = OpenPlaces(self.inputs, self.ledger, on_event), self._barred()
@@ -727,11 +726,6 @@ class Files:
         n = self._told["waiting"]
         wait = f", and {n} answers wait for it" if n else ""
         return f"; every worker takes the test first: {self.out / TEST}.jsonl{wait}"
-
-    def _not_counted(self) -> str:
-        """Return how many answers came that do not count, and why."""
-        told = [f"{self._told[why]} {words}" for why, words in _WHY.items() if self._told[why]]
-        return f" (not counted: {', '.join(told)})" if told else ""
 
     @cached_property
     def _clock(self) -> CampaignClock:

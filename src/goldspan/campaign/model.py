@@ -419,7 +419,14 @@ def model_faults(plan: Plan, pool: Pool, test: tuple[Pool, Labels] | None) -> It
     """Train a plan's model on items of its pool with made-up labels, and ask it as it will be."""
     if _is_known_to_suit(plan):
         return
-    items = _some(plan, pool)
+    # Items of the pool, int64; among those of a table the one with its smallest number
+    ranks = order_of(pool.keys, plan.seed, "trial")
+    found = ranks[: N_ROWS if plan.is_single else N_ITEMS].tolist()
+    numbers = [c for c in (pool.columns or {}).values() if isinstance(c, np.ndarray)]
+    known = [column for column in numbers if np.isfinite(column).any()]
+    if known:
+        found.append(int(np.nanargmin(min(known, key=np.nanmin))))
+    items = np.unique(np.array(found, np.int64))
     labels = _made_up(plan, pool, items)
     with warnings.catch_warnings():  # they would be about made-up labels
         warnings.simplefilter("ignore")
@@ -483,17 +490,6 @@ def _unanswered(plan: Plan, trained: Trained, pool: Pool) -> Iterator[str]:
                 rule.select(pool, model=trained.model, errors={}, n=1)
             except InputError as error:
                 yield f"select.by: {rule.name} cannot ask the model {trained.name}: {error}"
-
-
-def _some(plan: Plan, pool: Pool) -> NDArray[np.int64]:
-    """Return items of the pool, int64; among those of a table the one with its smallest number."""
-    ranks = order_of(pool.keys, plan.seed, "trial")
-    found = ranks[: N_ROWS if plan.is_single else N_ITEMS].tolist()
-    numbers = [c for c in (pool.columns or {}).values() if isinstance(c, np.ndarray)]
-    known = [column for column in numbers if np.isfinite(column).any()]
-    if known:
-        found.append(int(np.nanargmin(min(known, key=np.nanmin))))
-    return np.unique(np.array(found, np.int64))
 
 
 def _made_up(plan: Plan, pool: Pool, items: NDArray[np.int64]) -> Labels:

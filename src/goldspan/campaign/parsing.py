@@ -542,7 +542,17 @@ def _with_families(content: Mapping[str, Any], folder: Path) -> Mapping[str, Any
         from goldspan.aggregation.families import read_families
 
         families = read_families(folder / families)
-    more = _families_of_entries(content)
+    # The families that entries say, or whose models are the same, by worker
+    # Somebody alone in a family is left out: it would say nothing
+    found: dict[str, str] = {}
+    for one in (entry for entry in _entries_of(content) if entry.get("probe") is not True):
+        kind = one.get("kind")
+        family = one.get("family") or (one.get("model") if kind in ("llm", "tagger") else None)
+        names = one.get(NAMES, ()) if kind == PEOPLE else (one.get("id", kind),)
+        if isinstance(family, str) and isinstance(names, list | tuple):
+            found |= {name: family for name in names if isinstance(name, str)}
+    size = Counter(found.values())
+    more = {worker: family for worker, family in found.items() if size[family] > 1}
     if more and (families is None or isinstance(families, Mapping)):
         families = {**more, **(families or {})}
     if families == aggregate.get("families"):
@@ -562,20 +572,6 @@ def _entries_of(content: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     crowd = content.get("crowd")
     rows = crowd.get("workers") if isinstance(crowd, Mapping) else None
     return [one for one in rows if isinstance(one, Mapping)] if isinstance(rows, list) else []
-
-
-def _families_of_entries(content: Mapping[str, Any]) -> dict[str, str]:
-    """Return the families that entries say, or whose models are the same, by worker."""
-    # Somebody alone in a family is left out: it would say nothing
-    found: dict[str, str] = {}
-    for one in (entry for entry in _entries_of(content) if entry.get("probe") is not True):
-        kind = one.get("kind")
-        family = one.get("family") or (one.get("model") if kind in ("llm", "tagger") else None)
-        names = one.get(NAMES, ()) if kind == PEOPLE else (one.get("id", kind),)
-        if isinstance(family, str) and isinstance(names, list | tuple):
-            found |= {name: family for name in names if isinstance(name, str)}
-    size = Counter(found.values())
-    return {worker: family for worker, family in found.items() if size[family] > 1}
 
 
 def _content(source: str | Path | Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:
@@ -618,7 +614,11 @@ def _messages(error: ValidationError) -> Iterator[str]:
 def _message(fault: Any, keys: tuple[int | str, ...]) -> str:
     kind, context = fault["type"], fault.get("ctx", {})
     if kind == "extra_forbidden":
-        return _unknown(keys)
+        # Name what is allowed in place of an unknown key, and what it looks like
+        known = list(_section_of(keys[:-1]).model_fields)
+        near = difflib.get_close_matches(str(keys[-1]), known, n=1)
+        hint = f" (did you mean {near[0]!r}?)" if near else ""
+        return f"unknown key: choose from {', '.join(known)}{hint}"
     if kind == "missing":
         return _WORDS[kind]
     seen = f", not {fault['input']!r}"
@@ -631,14 +631,6 @@ def _message(fault: Any, keys: tuple[int | str, ...]) -> str:
     if limits:
         return f"must be {' and '.join(limits)}{seen}"
     return str(context.get("error", fault["msg"]))
-
-
-def _unknown(keys: tuple[int | str, ...]) -> str:
-    """Name what is allowed in place of an unknown key, and what it looks like."""
-    known = list(_section_of(keys[:-1]).model_fields)
-    near = difflib.get_close_matches(str(keys[-1]), known, n=1)
-    hint = f" (did you mean {near[0]!r}?)" if near else ""
-    return f"unknown key: choose from {', '.join(known)}{hint}"
 
 
 def _section_of(keys: tuple[int | str, ...]) -> type[BaseModel]:

@@ -183,6 +183,7 @@ class CampaignRecord:
         forecasts = {name: one["facts"] for name, one in stops.items() if one["facts"]}
         plan = Plan.model_validate(in_force)
         workers = _workers(ledger, plan, crowd)
+        filled = [row["filled"] for row in _slots(ledger, control=False)]
         return cls(
             begun["id"],
             in_force,
@@ -194,7 +195,7 @@ class CampaignRecord:
             forecasts,
             drawn_curve(plan, rounds),
             _spending(ledger, crowd) if plan.is_paid else (),
-            _redundancy(ledger),
+            tuple(np.bincount(np.array(filled, np.int64)).tolist()),
             coverage_of(pool, [one["items"] for one in picks.values() if one["items"]]),
             last if last is not None and last["stop"] else None,
             _money(ledger, plan, crowd, pool) if plan.is_paid else None,
@@ -323,11 +324,6 @@ def _spending(ledger: SqlLedger, crowd: Crowd) -> tuple[dict[str, Any], ...]:
 def _slots(ledger: SqlLedger, *, control: bool) -> list[dict[str, Any]]:
     """Return the places of gold questions, or those of all others."""
     return [row for row in ledger.slots().to_pylist() if (row["batch"] == "control") == control]
-
-
-def _redundancy(ledger: SqlLedger) -> tuple[int, ...]:
-    filled = [row["filled"] for row in _slots(ledger, control=False)]
-    return tuple(np.bincount(np.array(filled, np.int64)).tolist())
 
 
 def _money(ledger: SqlLedger, plan: Plan, crowd: Crowd, pool: Crowd) -> dict[str, Any]:

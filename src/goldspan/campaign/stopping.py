@@ -60,7 +60,9 @@ class Curve:
 
     def items_to(self, target: float) -> float | None:
         """Return how many items the target takes; None: it is not reachable."""
-        return _items_to(self.a, self.b, self.c, target)
+        if self.a <= target:
+            return None
+        return float((self.b / (self.a - target)) ** (1 / self.c)) if self.b > 0 else 1.0
 
     def reaches(self, target: float) -> float:
         """Return the share of the drawn curves that ever reach a target."""
@@ -133,12 +135,6 @@ def _lines(z: Floats, y: Floats, weight: Floats) -> tuple[Floats, Floats]:
     # At the bound a = 1 the best b is that of a line through it.
     bound = np.maximum(0, ((1 - y) * share) @ z.T / (z**2 @ share))
     return np.minimum(a, 1.0), np.where(a > 1, bound, b)
-
-
-def _items_to(a: float, b: float, c: float, target: float) -> float | None:
-    if a <= target:
-        return None
-    return float((b / (a - target)) ** (1 / c)) if b > 0 else 1.0
 
 
 def curve_of(rounds: Sequence[Round], seed: int = 0) -> Curve | None:

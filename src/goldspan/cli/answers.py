@@ -678,7 +678,11 @@ def method_params(
     families: str | None = None,
 ) -> dict[str, Any]:  # fmt: skip
     """Put together the parameters of a method."""
-    words = _parameters_of_words(method)
+    # Name the parameters that are words: "none" is one of them
+    from goldspan.params import parameters
+
+    found = parameters(type(get_aggregator(method)))
+    words = {one.name for one in found if isinstance(one.default, str)}
     params = {
         name: text if name in words and text.lower() == "none" else read_value(text)
         for name, text in key_values(param, "NAME=VALUE").items()
@@ -691,21 +695,9 @@ def method_params(
     for said, name, value, meant in own:
         if name in params:
             raise typer.BadParameter(f"{said} and --param {name}=… are the same: leave one out")
-        _check_has(method, name, said, meant)
+        if name not in get_aggregator(method).parameter_names():
+            raise InputError(
+                f"{said} is for {meant}, not for {method}: leave it out, or choose another --method"
+            )
         params[name] = value
     return params
-
-
-def _parameters_of_words(method: str) -> set[str]:
-    """Name the parameters that are words: "none" is one of them."""
-    from goldspan.params import parameters
-
-    found = parameters(type(get_aggregator(method)))
-    return {one.name for one in found if isinstance(one.default, str)}
-
-
-def _check_has(method: str, name: str, option: str, meant: str) -> None:
-    if name not in get_aggregator(method).parameter_names():
-        raise InputError(
-            f"{option} is for {meant}, not for {method}: leave it out, or choose another --method"
-        )

@@ -204,7 +204,16 @@ def _summary(record: CampaignRecord) -> Iterator[str]:
         yield f"money: {from_micro(money['spent'])} of {from_micro(money['cap'])}{unit} spent"
     last: Any = record.rounds[-1] if record.rounds else None
     if last is not None:
-        yield from _quality(last, "F1" if record.plan["task"]["types"] else "accuracy")
+        # How good the labels and the model are, as far as it is known
+        name = "F1" if record.plan["task"]["types"] else "accuracy"
+        truth, score = last["truth"], last["score"]
+        if truth is not None:
+            yield f"{name} of the labels against the hidden gold: {100 * truth['labels']:.1f}"
+            if truth["model"] is not None:
+                yield f"{name} of the model on the rest of the pool: {100 * truth['model']:.1f}"
+        if score is not None:
+            bounds = f"{100 * score['low']:.1f} to {100 * score['high']:.1f}"
+            yield f"{name} of the model: {100 * score['value']:.1f} ({bounds})"
     if money is not None:
         each = f"{record.plan['redundancy']['max']} answers each"
         if money["fixed"]:
@@ -218,18 +227,6 @@ def _summary(record: CampaignRecord) -> Iterator[str]:
 
 def _warnings(record: CampaignRecord) -> list[str]:
     return [f"warning: {warning}" for warning in record.warnings]
-
-
-def _quality(last: Any, name: str) -> Iterator[str]:
-    """Return how good the labels and the model are, as far as it is known."""
-    truth, score = last["truth"], last["score"]
-    if truth is not None:
-        yield f"{name} of the labels against the hidden gold: {100 * truth['labels']:.1f}"
-        if truth["model"] is not None:
-            yield f"{name} of the model on the rest of the pool: {100 * truth['model']:.1f}"
-    if score is not None:
-        bounds = f"{100 * score['low']:.1f} to {100 * score['high']:.1f}"
-        yield f"{name} of the model: {100 * score['value']:.1f} ({bounds})"
 
 
 # --------------------------------------------------------------------------------------------------

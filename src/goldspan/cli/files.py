@@ -73,7 +73,11 @@ def inspect(
         with steps(1, quiet=json) as step:
             step(f"reading {source}")
             crowd = reading.read(opened, step.part)
-        found, command = _facts(crowd), _next_command(crowd, source, reading)
+        # The command that makes sense for this input, with the options that were needed
+        words = ["goldspan", "aggregate" if crowd.n_workers else "check", source, *reading.words()]
+        if crowd.n_workers:
+            words += ["-o", "gold.csv" if crowd.is_classification else "gold.conll"]
+        found, command = _facts(crowd), shlex.join(words)
         report = crowd.import_report
         notes: Sequence[object] = report.faults
         said: dict[str, Any] = {"import": report.to_dict(max_faults=show)}
@@ -186,14 +190,6 @@ def _facts(crowd: Crowd) -> dict[str, object]:
     first = crowd.item_ids[0].as_py()
     facts["first_item"] = f"{first}: {' '.join(crowd.tokens[0].as_py()[:12])}"
     return facts
-
-
-def _next_command(crowd: Crowd, source: str, reading: Reading) -> str:
-    """Return the command that makes sense for this input, with the options that were needed."""
-    words = ["goldspan", "aggregate" if crowd.n_workers else "check", source, *reading.words()]
-    if crowd.n_workers:
-        words += ["-o", "gold.csv" if crowd.is_classification else "gold.conll"]
-    return shlex.join(words)
 
 
 # --------------------------------------------------------------------------------------------------

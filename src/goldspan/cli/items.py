@@ -275,7 +275,12 @@ def _lines_of(found: Selection, output: str | None) -> Iterator[str]:
     if found.facts.get("duplicates"):
         yield f"duplicates left out: {found.facts['duplicates']}"
     if output is None and len(found):
-        yield _list(found)
+        lines = [["item", "gain", "cost", "rule", "why"]]
+        for row in found.to_arrow().slice(0, _SHOWN).to_pylist():
+            numbers = (f"{row['gain']:.3f}", f"{row['cost']:g}")
+            lines.append([row["item"], *numbers, row["rule"], row["why"]])
+        more = len(found) - _SHOWN
+        yield table(lines, right=(1, 2)) + (f"\n… and {more} more" if more > 0 else "")
     if output and output != "-":
         yield f"written: {output}"
 
@@ -285,15 +290,6 @@ _STOPPED = {
     "saturated": "nothing more is new",
     "exhausted": "no item is left",
 }
-
-
-def _list(found: Selection) -> str:
-    lines = [["item", "gain", "cost", "rule", "why"]]
-    for row in found.to_arrow().slice(0, _SHOWN).to_pylist():
-        numbers = (f"{row['gain']:.3f}", f"{row['cost']:g}")
-        lines.append([row["item"], *numbers, row["rule"], row["why"]])
-    more = len(found) - _SHOWN
-    return table(lines, right=(1, 2)) + (f"\n… and {more} more" if more > 0 else "")
 
 
 # --------------------------------------------------------------------------------------------------

@@ -452,16 +452,12 @@ def _next_lines(
     if len(found):
         price = "" if cost is None else f", which {'costs' if len(found) == 1 else 'cost'} {cost}"
         yield f"{counted(len(found), 'answer')} to ask for{price} (largest average gain first):"
-        yield _list(found)
-
-
-def _list(found: NextAnswers) -> str:
-    lines = [["item", "answers", "confidence", "worker", "gain"]]
-    for row in found.to_arrow().slice(0, _SHOWN_NEXT).to_pylist():
-        numbers = (f"{row['confidence']:.3f}", row["worker"], f"{row['gain']:.3f}")
-        lines.append([row["item"], str(row["answers"]), *numbers])
-    more = len(found) - _SHOWN_NEXT
-    return table(lines, right=(1, 2, 4)) + (f"\n… and {more} more" if more > 0 else "")
+        lines = [["item", "answers", "confidence", "worker", "gain"]]
+        for row in found.to_arrow().slice(0, _SHOWN_NEXT).to_pylist():
+            numbers = (f"{row['confidence']:.3f}", row["worker"], f"{row['gain']:.3f}")
+            lines.append([row["item"], str(row["answers"]), *numbers])
+        more = len(found) - _SHOWN_NEXT
+        yield table(lines, right=(1, 2, 4)) + (f"\n… and {more} more" if more > 0 else "")
 
 
 def _finished_right(found: NextAnswers, result: Consensus) -> float | None:

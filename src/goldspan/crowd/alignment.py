@@ -244,7 +244,10 @@ def _split(
     product = len(a) * len(b)
     if product > SMALL:
         for size in RUNS:
-            anchors = _anchors(a, b, size)
+            # Pair the runs of `size` elements that occur once in both, as many as keep their order
+            once_a, once_b = dict(_once(a, size)), dict(_once(b, size))
+            pairs = [(i, once_b[run]) for run, i in once_a.items() if run in once_b]
+            anchors = _longest_rise(sorted(pairs))
             if anchors:
                 starts = [(0, 0), *((i + 1, j + 1) for i, j in anchors)]
                 ends = [*anchors, (len(a), len(b))]
@@ -255,13 +258,6 @@ def _split(
         return [], []
     found = SequenceMatcher(None, a, b, autojunk=False).get_matching_blocks()
     return [Block(*block) for block in found], []
-
-
-def _anchors(a: Sequence[Hashable], b: Sequence[Hashable], size: int) -> list[tuple[int, int]]:
-    """Pair the runs of `size` elements that occur once in both, as many as keep their order."""
-    once_a, once_b = dict(_once(a, size)), dict(_once(b, size))
-    pairs = [(i, once_b[run]) for run, i in once_a.items() if run in once_b]
-    return _longest_rise(sorted(pairs))
 
 
 def _once(sequence: Sequence[Hashable], size: int) -> Iterator[tuple[Hashable, int]]:
@@ -337,7 +333,22 @@ def trace(
         gaps = _heal(reference, answer, _between(blocks, n_tokens, n_lines), repair)
     for gap in gaps:
         _trace_gap(reference, answer, gap, repair, found)
-    _stand_in(reference, answer, found)
+    # Pair tokens that are missing with as many lines that stand in their place
+    # Lines that show another token are taken before lines that show none
+    missing = np.flatnonzero(~found.touched).tolist()
+    placed = np.flatnonzero(found.target >= 0)
+    tokens = found.target[placed]
+    edges = [-1, *placed.tolist(), len(answer)]
+    for _, numbered in groupby(enumerate(missing), key=lambda pair: pair[1] - pair[0]):
+        run = [token for _, token in numbered]
+        before = int(np.searchsorted(tokens, run[0]))
+        lines = range(edges[before] + 1, edges[before + 1])
+        strange = [n for n in lines if found.kind[n] == Kind.INSERTED_TOKEN]
+        chosen = strange or [n for n in lines if found.kind[n] == Kind.EMPTY_TOKEN]
+        if len(run) == len(chosen):
+            for token, line in zip(run, chosen, strict=True):
+                same = reference[token] == answer[line]
+                found.note(line, [token], Kind.EXACT if same else Kind.REPLACED_TOKEN)
 
 
 @dataclass(frozen=True)
@@ -473,25 +484,6 @@ def _trace_gap(
             if kind == Kind.ALTERED_TOKEN and chars.equal:
                 kind = Kind.MANGLED_GLUE
         found.note(gap.j + j, [gap.i + i for i in on], kind)
-
-
-def _stand_in(reference: Sequence[str], answer: Sequence[str], found: Trace) -> None:
-    """Pair tokens that are missing with as many lines that stand in their place."""
-    # Lines that show another token are taken before lines that show none
-    missing = np.flatnonzero(~found.touched).tolist()
-    placed = np.flatnonzero(found.target >= 0)
-    tokens = found.target[placed]
-    edges = [-1, *placed.tolist(), len(answer)]
-    for _, numbered in groupby(enumerate(missing), key=lambda pair: pair[1] - pair[0]):
-        run = [token for _, token in numbered]
-        before = int(np.searchsorted(tokens, run[0]))
-        lines = range(edges[before] + 1, edges[before + 1])
-        strange = [n for n in lines if found.kind[n] == Kind.INSERTED_TOKEN]
-        chosen = strange or [n for n in lines if found.kind[n] == Kind.EMPTY_TOKEN]
-        if len(run) == len(chosen):
-            for token, line in zip(run, chosen, strict=True):
-                same = reference[token] == answer[line]
-                found.note(line, [token], Kind.EXACT if same else Kind.REPLACED_TOKEN)
 
 
 # --------------------------------------------------------------------------------------------------

@@ -173,20 +173,6 @@ class _Lines:
     is_row: NDArray[np.bool_]  # [n_lines], whether it is the header or a row
 
 
-def _find_lines(
-    data: NDArray[np.uint8], is_end: NDArray[np.bool_], separators: NDArray[np.integer]
-) -> _Lines:
-    ends = np.flatnonzero(is_end)
-    starts = np.concatenate([[0], ends[:-1] + 1])
-    places = np.searchsorted(separators, ends.astype(separators.dtype))  # else it copies them
-    n_marks = np.diff(places, prepend=-1) - 1
-    blank = (ends - starts) == n_marks
-    for n in np.flatnonzero((n_marks == 0) & ~blank & (data[starts] == _SPACE)).tolist():
-        blank[n] = not data[starts[n] : ends[n]].tobytes().strip()
-    comment = _comments(data, starts, ends, n_marks) | (blank & (n_marks == 0) & (ends > starts))
-    return _Lines(starts, ends, n_marks, comment, ~blank & ~comment)
-
-
 def _read_plain(source: Source, mark: int) -> Grid:
     raw = source.utf8
     raw = raw if raw.endswith(b"\n") else raw + b"\n"
@@ -195,7 +181,18 @@ def _read_plain(source: Source, mark: int) -> Grid:
     is_end = data == _NEWLINE
     is_separator = is_end | (data == mark)
     separators: NDArray[np.integer] = np.flatnonzero(is_separator).astype(kind)
-    lines = _find_lines(data, is_end, separators)
+    ends = np.flatnonzero(is_end)
+    starts = np.concatenate([[0], ends[:-1] + 1])
+    places = np.searchsorted(separators, ends.astype(separators.dtype))  # else it copies them
+    n_marks = np.diff(places, prepend=-1) - 1
+    blank = (ends - starts) == n_marks
+    for n in np.flatnonzero((n_marks == 0) & ~blank & (data[starts] == _SPACE)).tolist():
+        blank[n] = not data[starts[n] : ends[n]].tobytes().strip()
+    # Lines that start with `# ` and hold no delimiter
+    long = (ends - starts >= 2) & (n_marks == 0)
+    hash_space = (data[starts] == ord("#")) & (data[np.minimum(starts + 1, len(data) - 1)] == 32)
+    comment = np.asarray(long & hash_space) | (blank & (n_marks == 0) & (ends > starts))
+    lines = _Lines(starts, ends, n_marks, comment, ~blank & ~comment)
     rows = np.flatnonzero(lines.is_row)
     if not len(rows):
         message = "the file holds no row: is the path right?"
@@ -211,7 +208,9 @@ def _read_plain(source: Source, mark: int) -> Grid:
     array = pa.StringArray if kind is np.int32 else pa.LargeStringArray
     offsets = pa.py_buffer(np.ascontiguousarray(cell_ends[width - 1 :]))
     cells = array.from_buffers(len(cell_ends) - width, offsets, pa.py_buffer(kept))
-    gaps = np.diff(rows, prepend=-1) - _comments_between(rows, lines.comment) > 1
+    # How many comment lines stand between each row and the one before it
+    before = np.concatenate([[0], np.cumsum(lines.comment)])[rows]
+    gaps = np.diff(rows, prepend=-1) - np.diff(np.concatenate([[0], before])) > 1
     block = np.cumsum(gaps, dtype=np.int64)
     return Grid(source.name, _names(header, source.name), cells, rows[1:] + 1, block[1:])
 
@@ -238,24 +237,6 @@ def _cut(
         pairs = zip(runs[::2].tolist(), runs[1::2].tolist(), strict=True)
         cell_ends = np.concatenate([cell_ends[a:b] for a, b in pairs])
     return cell_ends, kept
-
-
-def _comments(
-    data: NDArray[np.uint8],
-    starts: NDArray[np.int64],
-    ends: NDArray[np.int64],
-    n_marks: NDArray[np.int64],
-) -> NDArray[np.bool_]:
-    """Lines that start with `# ` and hold no delimiter."""
-    long = (ends - starts >= 2) & (n_marks == 0)
-    hash_space = (data[starts] == ord("#")) & (data[np.minimum(starts + 1, len(data) - 1)] == 32)
-    return np.asarray(long & hash_space)
-
-
-def _comments_between(rows: NDArray[np.int64], comment: NDArray[np.bool_]) -> NDArray[np.int64]:
-    """How many comment lines stand between each row and the one before it."""
-    before = np.concatenate([[0], np.cumsum(comment)])[rows]
-    return np.diff(np.concatenate([[0], before]))
 
 
 def csv_rows(

@@ -427,7 +427,26 @@ class Crowd:
         return data_frame(self.to_arrow())
 
     def _repr_html_(self) -> str:
-        return crowd_html(self)
+        # A crowd as HTML: its facts, and the first items with their answers and gold
+        first = first_items(self)
+        gold = np.full(first.n_tokens, -1, np.int16) if first.gold is None else first.gold
+        ids, n_answers = first.item_ids.to_pylist(), np.diff(first.by_item.bounds).tolist()
+        columns = {"item": ids}
+        if first.is_classification:
+            if first.texts is not None:
+                columns["text"] = [Html(marked(text or "", [])) for text in first.texts.to_pylist()]
+            columns["answers"] = [_votes(first, n) for n in range(first.n_items)]
+            if first.gold is not None:
+                columns["gold"] = list(map(_shown, first.labels_of(gold).to_pylist()))
+        else:
+            columns["text"] = list(marked_texts(first, gold))
+            columns["answers"] = n_answers
+        facts = [counted(self.n_items, "item"), counted(self.n_workers, "worker")]
+        facts.append(counted(len(self.answers), "answer"))
+        facts.append(f"{self.tagset.encoding}: {', '.join(self.tagset.types[:20])}")
+        facts.append("gold" if self.gold is not None else "no gold")
+        rows = zip(*columns.values(), strict=True)
+        return block("Crowd", facts, table(list(columns), rows, self.n_items, "items"))
 
     def __repr__(self) -> str:
         """Return how much of everything there is."""
@@ -566,29 +585,6 @@ def marked_texts(
             for i in range(bounds[n], bounds[n + 1])
         ]
         yield marked(text.value, found)
-
-
-def crowd_html(crowd: Crowd) -> str:
-    """Return a crowd as HTML: its facts, and the first items with their answers and gold."""
-    first = first_items(crowd)
-    gold = np.full(first.n_tokens, -1, np.int16) if first.gold is None else first.gold
-    ids, n_answers = first.item_ids.to_pylist(), np.diff(first.by_item.bounds).tolist()
-    columns = {"item": ids}
-    if first.is_classification:
-        if first.texts is not None:
-            columns["text"] = [Html(marked(text or "", [])) for text in first.texts.to_pylist()]
-        columns["answers"] = [_votes(first, n) for n in range(first.n_items)]
-        if first.gold is not None:
-            columns["gold"] = list(map(_shown, first.labels_of(gold).to_pylist()))
-    else:
-        columns["text"] = list(marked_texts(first, gold))
-        columns["answers"] = n_answers
-    facts = [counted(crowd.n_items, "item"), counted(crowd.n_workers, "worker")]
-    facts.append(counted(len(crowd.answers), "answer"))
-    facts.append(f"{crowd.tagset.encoding}: {', '.join(crowd.tagset.types[:20])}")
-    facts.append("gold" if crowd.gold is not None else "no gold")
-    rows = zip(*columns.values(), strict=True)
-    return block("Crowd", facts, table(list(columns), rows, crowd.n_items, "items"))
 
 
 def _votes(crowd: Crowd, item: int) -> str:

@@ -140,21 +140,6 @@ PLANNED_ORDER = (
 _OPEN: tuple[Any, ...] = (None, [], {}, (), "")
 
 
-def plan_rows(record: CampaignRecord) -> list[tuple[str, list[tuple[str, list[str]]]]]:
-    """Return the plan in force by section; what was left open is left out, defaults are told."""
-    plain = [(k, _lines(v)) for k, v in record.plan.items() if not isinstance(v, Mapping)]
-    found = [("campaign", [*plain, ("id", [record.id])])]
-    for name in [*PLANNED_ORDER, *(key for key in record.plan if key not in PLANNED_ORDER)]:
-        section = record.plan.get(name)
-        if isinstance(section, Mapping) and not (name == "prices" and record.money is None):
-            rows = [(key, _lines(value)) for key, value in section.items() if value not in _OPEN]
-            if rows:
-                found.append((name, rows))
-    if record.changes:
-        found.append(("changed since", _changes(record)))
-    return found
-
-
 def _changes(record: CampaignRecord) -> list[tuple[str, list[str]]]:
     """Return the sections that changed, with a line per change."""
     lines: dict[str, list[str]] = {}
@@ -312,6 +297,17 @@ def render(
     """Return the report as a string; the arguments are those of `write_campaign_report`."""
     scored = _score(tested, record.plan["seed"])
     picks = [one for one in record.picks.values() if one]
+    # The plan in force by section; what was left open is left out, defaults are told
+    plain = [(k, _lines(v)) for k, v in record.plan.items() if not isinstance(v, Mapping)]
+    found = [("campaign", [*plain, ("id", [record.id])])]
+    for name in [*PLANNED_ORDER, *(key for key in record.plan if key not in PLANNED_ORDER)]:
+        section = record.plan.get(name)
+        if isinstance(section, Mapping) and not (name == "prices" and record.money is None):
+            rows = [(key, _lines(value)) for key, value in section.items() if value not in _OPEN]
+            if rows:
+                found.append((name, rows))
+    if record.changes:
+        found.append(("changed since", _changes(record)))
     return fill_template(
         "campaign.html.j2",
         title=record.plan["name"],
@@ -341,7 +337,7 @@ def render(
         suggestions=record.suggestions,
         stop=record.stop,
         limits=list(limits(record)),
-        plan=plan_rows(record),
+        plan=found,
         versions=dict(record.versions),
     )
 

@@ -401,7 +401,21 @@ def _draw(ax: Axes, shown: Distribution, mark: str) -> None:
         return
     _box(ax, shown.values)
     _scatter(ax, _thinned(shown.values))
-    _label_quartiles(ax, shown)
+    # Write the quartiles beside the box, moved apart where they would touch
+    _, first, median, third, _, _ = shown.quartiles
+    to_axes = ax.transData + ax.transAxes.inverted()
+    low, middle, high = (float(to_axes.transform((0, v))[1]) for v in (first, median, third))
+    gap = 0.07
+    low, high = min(low, middle - gap), max(high, middle + gap)
+    labels = [(middle, median, INK, "bold")]
+    labels += [(y, value, MUTED, "normal") for y, value in ((low, first), (high, third))]
+    seen = set()
+    for y, value, colour, weight in labels:
+        words = shown.show(value)
+        if words not in seen:
+            look = {"color": colour, "weight": weight, "size": 9, "va": "center_baseline"}
+            write(ax, 1.04, y, words, **look)
+        seen.add(words)
 
 
 def _scatter(ax: Axes, points: NDArray[np.float64]) -> None:
@@ -459,21 +473,3 @@ def _thinned(values: NDArray[np.float64]) -> NDArray[np.float64]:
     if len(ordered) <= MAX_POINTS:
         return ordered
     return np.asarray(ordered[np.linspace(0, len(ordered) - 1, MAX_POINTS).round().astype(int)])
-
-
-def _label_quartiles(ax: Axes, shown: Distribution) -> None:
-    """Write the quartiles beside the box, moved apart where they would touch."""
-    _, first, median, third, _, _ = shown.quartiles
-    to_axes = ax.transData + ax.transAxes.inverted()
-    low, middle, high = (float(to_axes.transform((0, v))[1]) for v in (first, median, third))
-    gap = 0.07
-    low, high = min(low, middle - gap), max(high, middle + gap)
-    labels = [(middle, median, INK, "bold")]
-    labels += [(y, value, MUTED, "normal") for y, value in ((low, first), (high, third))]
-    seen = set()
-    for y, value, colour, weight in labels:
-        words = shown.show(value)
-        if words not in seen:
-            look = {"color": colour, "weight": weight, "size": 9, "va": "center_baseline"}
-            write(ax, 1.04, y, words, **look)
-        seen.add(words)

@@ -51,30 +51,6 @@ FAR = 0.5
 """From this lowest score on the axis does not begin at 0."""
 
 
-def learning_figure(record: CampaignRecord) -> Figure:
-    """Draw the scores by the items they were learned from, and the forecast with its band."""
-    name = measure_of(record)
-    figure = new_figure(4.7, 3.1)
-    with default_style():
-        ax = figure.subplots()
-        figure.subplots_adjust(left=0.085, right=0.975, top=0.785, bottom=0.14)
-        title = f"{name[0].upper()}{name[1:]} after every round, %"
-        ground(ax, title, "items labelled", shift=0.36, room=0.42)
-        if record.curve is not None:
-            _forecast(ax, record.curve, float(record.rounds[-1]["items"]))
-        _points(ax, record.rounds)
-        target = record.plan["stop"]["target"]
-        if target is not None:
-            ax.axhline(target, label="target", **DOTS)
-        legend(ax, 0.4, 3)
-        bottom = _bottom(record)
-        percent_ticks(ax.yaxis, bottom)
-        ax.set_ylim(bottom, 1.0 + 0.02 * (1 - bottom))
-        count_ticks(ax.xaxis)
-        ax.set_xlim(0, None)
-    return figure
-
-
 def _bottom(record: CampaignRecord) -> float:
     """Return where the axis begins: at 0, unless everything lies far above."""
     found = [one[key]["low"] for one in record.rounds for key in ("score", "control") if one[key]]
@@ -131,7 +107,27 @@ def learning_picture(record: CampaignRecord) -> dict[str, Any] | None:
     known = [one for one in record.rounds if one["score"] is not None or one["truth"] is not None]
     if not known:
         return None
-    return picture(learning_figure(record), "Learning curve", _describe(record))
+    # Draw the scores by the items they were learned from, and the forecast with its band
+    name = measure_of(record)
+    figure = new_figure(4.7, 3.1)
+    with default_style():
+        ax = figure.subplots()
+        figure.subplots_adjust(left=0.085, right=0.975, top=0.785, bottom=0.14)
+        title = f"{name[0].upper()}{name[1:]} after every round, %"
+        ground(ax, title, "items labelled", shift=0.36, room=0.42)
+        if record.curve is not None:
+            _forecast(ax, record.curve, float(record.rounds[-1]["items"]))
+        _points(ax, record.rounds)
+        target = record.plan["stop"]["target"]
+        if target is not None:
+            ax.axhline(target, label="target", **DOTS)
+        legend(ax, 0.4, 3)
+        bottom = _bottom(record)
+        percent_ticks(ax.yaxis, bottom)
+        ax.set_ylim(bottom, 1.0 + 0.02 * (1 - bottom))
+        count_ticks(ax.xaxis)
+        ax.set_xlim(0, None)
+    return picture(figure, "Learning curve", _describe(record))
 
 
 def _describe(record: CampaignRecord) -> str:
@@ -315,17 +311,6 @@ def bill_rows(record: CampaignRecord) -> list[tuple[str, str]]:
     return [*rows, ("Everything", everything)]
 
 
-def redundancy_figure(record: CampaignRecord) -> Figure:
-    """Draw how many items took how many answers."""
-    figure = new_figure(4.4, 2.6)
-    with default_style():
-        ax = figure.subplots()
-        figure.subplots_adjust(left=0.1, right=0.965, top=0.8, bottom=0.165)
-        ground(ax, "Items by the answers they took", "answers per item", "y", shift=0.38)
-        _bars(ax, list(record.redundancy[1:]))
-    return figure
-
-
 def _bars(ax: Axes, items: Sequence[int]) -> None:
     at = np.arange(1, len(items) + 1)
     ax.bar(at, items, 0.72, color=POINT, linewidth=0)
@@ -349,16 +334,31 @@ def redundancy_picture(record: CampaignRecord) -> dict[str, Any] | None:
         for k, n in enumerate(items)
         if n and k
     ]
-    return picture(redundancy_figure(record), "Answers per item", f"{'; '.join(parts)}.")
+    # Draw how many items took how many answers
+    figure = new_figure(4.4, 2.6)
+    with default_style():
+        ax = figure.subplots()
+        figure.subplots_adjust(left=0.1, right=0.965, top=0.8, bottom=0.165)
+        ground(ax, "Items by the answers they took", "answers per item", "y", shift=0.38)
+        _bars(ax, list(record.redundancy[1:]))
+    return picture(figure, "Answers per item", f"{'; '.join(parts)}.")
 
 
 # --------------------------------------------------------------------------------------------------
 # Coverage: how much of the pool's attribute values the rounds have seen, and who picked.
 
 
-def coverage_figure(record: CampaignRecord) -> Figure:
-    """Draw the share of the attribute–value pairs covered by what was picked, and at random."""
-    assert record.coverage is not None
+def coverage_picture(record: CampaignRecord) -> dict[str, Any] | None:
+    """Return the coverage with its text alternative; None where it is not known."""
+    if record.coverage is None or not record.coverage["rounds"]:
+        return None
+    last = record.coverage["rounds"][-1]
+    words = (
+        f"{plural(last['items'], 'item')} cover {percent(last['covered'])} of "
+        f"{plural(record.coverage['pairs'], 'pair')} of attribute and value that at least two "
+        f"items of the pool have; as many items at random would cover {percent(last['random'])}."
+    )
+    # Draw the share of the attribute–value pairs covered by what was picked, and at random
     rounds = [{"items": 0, "covered": 0.0, "random": 0.0}, *record.coverage["rounds"]]
     items = np.array([one["items"] for one in rounds])
     figure = new_figure(4.4, 2.6)
@@ -375,18 +375,5 @@ def coverage_figure(record: CampaignRecord) -> Figure:
         ax.set_ylim(0, 1.03)
         count_ticks(ax.xaxis)
         ax.set_xlim(0, None)
-    return figure
-
-
-def coverage_picture(record: CampaignRecord) -> dict[str, Any] | None:
-    """Return the coverage with its text alternative; None where it is not known."""
-    if record.coverage is None or not record.coverage["rounds"]:
-        return None
-    last = record.coverage["rounds"][-1]
-    words = (
-        f"{plural(last['items'], 'item')} cover {percent(last['covered'])} of "
-        f"{plural(record.coverage['pairs'], 'pair')} of attribute and value that at least two "
-        f"items of the pool have; as many items at random would cover {percent(last['random'])}."
-    )
-    found = picture(coverage_figure(record), "Coverage of the pool", words)
+    found = picture(figure, "Coverage of the pool", words)
     return {**found, "words": words, "rounds": record.coverage["rounds"]}

@@ -380,9 +380,26 @@ class StreamingCoverage:
                 name = part.item_ids[best].as_py()
                 self._single = (float(alone[best]), self._seen + best, name, float(cost[best]))
             self._densest = max(self._densest, float((alone / cost).max()))
-            self._renew(items.n_values)
+            # Drop the guesses that are too low by now, and begin those that have come in reach
+            base = math.log1p(self.epsilon)
+            low = math.floor(math.log(self._single[0]) / base)
+            high = math.floor(math.log(self._slack * self._limit * self._densest) / base)
+            for guess in [guess for guess in self._sieves if guess < low]:
+                del self._sieves[guess]
+            for guess in range(low, high + 1):
+                if guess not in self._sieves:
+                    state = np.array([self._limit, 0.0])
+                    self._sieves[guess] = Sieve(np.zeros(items.n_values, np.int32), state)
             for guess, sieve in self._sieves.items():
-                self._sift(sieve, guess, part, items, cost)
+                density = (1 + self.epsilon) ** guess / (self._slack * self._limit)
+                kept = np.empty(items.n_items, np.int64)
+                n = sift(
+                    items.bounds, items.ids, self.weights, cost, self.w, density,
+                    sieve.counts, sieve.state, kept,
+                )  # fmt: skip
+                for item in kept[:n].tolist():
+                    sieve.items.append(self._seen + item)
+                    sieve.item_ids.append(part.item_ids[item].as_py())
         self._seen += part.n_items
 
     def result(self) -> StreamPicks:
@@ -409,26 +426,3 @@ class StreamingCoverage:
     @property
     def _slack(self) -> float:
         return 2.0 if self._is_even else 1.5
-
-    def _renew(self, n_values: int) -> None:
-        """Drop the guesses that are too low by now, and begin those that have come in reach."""
-        base = math.log1p(self.epsilon)
-        low = math.floor(math.log(self._single[0]) / base)
-        high = math.floor(math.log(self._slack * self._limit * self._densest) / base)
-        for guess in [guess for guess in self._sieves if guess < low]:
-            del self._sieves[guess]
-        for guess in range(low, high + 1):
-            if guess not in self._sieves:
-                state = np.array([self._limit, 0.0])
-                self._sieves[guess] = Sieve(np.zeros(n_values, np.int32), state)
-
-    def _sift(self, sieve: Sieve, guess: int, pool: Pool, items: Incidence, cost: Floats) -> None:
-        density = (1 + self.epsilon) ** guess / (self._slack * self._limit)
-        kept = np.empty(items.n_items, np.int64)
-        n = sift(
-            items.bounds, items.ids, self.weights, cost, self.w, density,
-            sieve.counts, sieve.state, kept,
-        )  # fmt: skip
-        for item in kept[:n].tolist():
-            sieve.items.append(self._seen + item)
-            sieve.item_ids.append(pool.item_ids[item].as_py())

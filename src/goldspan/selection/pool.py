@@ -531,7 +531,20 @@ def _made(pool: Any) -> Pool:
         return Pool(_numbers(rows.shape[0]), matrix=rows, given=rows)
     is_frame = hasattr(pool, "columns") or hasattr(pool, "column_names")
     if isinstance(pool, str | bytes | Mapping) or not is_frame:
-        return _of_items(pool)
+        if isinstance(pool, str | bytes | Mapping) or not isinstance(pool, Sequence):
+            raise InputError(
+                "a pool is a Crowd, a list of texts, a list of lists of words, a DataFrame or a "
+                f"matrix, not {type(pool).__name__}; read a file with goldspan.read_crowd first"
+            )
+        if all(isinstance(item, str) for item in pool):
+            texts = list(pool)
+            cut = [tokenize(text) for text in texts]
+            words = [[text[a:b] for a, b in one] for text, one in zip(texts, cut, strict=True)]
+            starts = np.fromiter((a for one in cut for a, _ in one), np.int32)
+            return _of_text(Text.of(words), _numbers(len(texts)), texts, starts)
+        if any(isinstance(item, str) or not isinstance(item, Sequence) for item in pool):
+            raise InputError("a list of items holds texts or lists of words, all of one sort")
+        return _of_text(Text.of(pool), _numbers(len(pool)))
     return _of_frame(pool)
 
 
@@ -642,23 +655,6 @@ def _texts_of(crowd: Crowd) -> tuple[list[str], NDArray[np.int32]]:
         found.append(sound)
         places += starts
     return found, np.array(places, np.int32)
-
-
-def _of_items(pool: Any) -> Pool:
-    if isinstance(pool, str | bytes | Mapping) or not isinstance(pool, Sequence):
-        raise InputError(
-            "a pool is a Crowd, a list of texts, a list of lists of words, a DataFrame or a "
-            f"matrix, not {type(pool).__name__}; read a file with goldspan.read_crowd first"
-        )
-    if all(isinstance(item, str) for item in pool):
-        texts = list(pool)
-        cut = [tokenize(text) for text in texts]
-        words = [[text[a:b] for a, b in one] for text, one in zip(texts, cut, strict=True)]
-        starts = np.fromiter((a for one in cut for a, _ in one), np.int32)
-        return _of_text(Text.of(words), _numbers(len(texts)), texts, starts)
-    if any(isinstance(item, str) or not isinstance(item, Sequence) for item in pool):
-        raise InputError("a list of items holds texts or lists of words, all of one sort")
-    return _of_text(Text.of(pool), _numbers(len(pool)))
 
 
 def _of_array(rows: NDArray[Any]) -> Pool:

@@ -638,7 +638,17 @@ def _table_or_crowd(records: _Records | None, file: Source, text: str | None) ->
             return CROWD
         names = header_names(file)
     else:
-        if _is_labelled(parquet_table(file)):
+        # Whether a Parquet file has annotations: goldspan's, spans, or a tag for each token
+        table = parquet_table(file)
+        from goldspan.crowd.formats import datasets, span_table, tag_columns
+
+        header = table.column_names
+        if (
+            bool({b"goldspan", b"goldspan.tags"} & {*(table.schema.metadata or {})})
+            or datasets.is_ours(header)
+            or span_table.has_spans(header)
+            or tag_columns.has_tags(table)
+        ):
             return CROWD
         names = records.names
     lower = {name.lower() for name in names}
@@ -656,19 +666,6 @@ def _table_or_crowd(records: _Records | None, file: Source, text: str | None) ->
     rows = (records or _table(file)).rows
     key = next(name for name in names if name.lower() in ROLES["item"])
     return CROWD if len({row[key] for row in rows}) < len(rows) else TABLE
-
-
-def _is_labelled(table: pa.Table) -> bool:
-    """Return whether a Parquet file has annotations: goldspan's, spans, or a tag for each token."""
-    from goldspan.crowd.formats import datasets, span_table, tag_columns
-
-    header = table.column_names
-    return (
-        bool({b"goldspan", b"goldspan.tags"} & {*(table.schema.metadata or {})})
-        or datasets.is_ours(header)
-        or span_table.has_spans(header)
-        or tag_columns.has_tags(table)
-    )
 
 
 def _by_content(file: Source) -> str:

@@ -210,7 +210,12 @@ class Schedule(Selector):
         found: list[Picked] = []
         rest = task
         for part, rule in plan.shares:
-            found.append(rule.pick(_share_of(task, rest, part)))
+            # A rule its part of the batch: of the number of items and of the budget
+            spending = task.limits.spending
+            # A whole item at least: the control slice must not vanish from small batches.
+            most = min(max(1, round(part * spending.most)), rest.limits.spending.most)
+            own = replace(spending, most=most, budget=part * spending.budget)
+            found.append(rule.pick(replace(rest, limits=replace(rest.limits, spending=own))))
             rest = _without(rest, found[-1])
         found.append(plan.rule(number).pick(rest))
         facts: dict[str, Any] = {"round": number}
@@ -226,15 +231,6 @@ def _stage(text: str) -> tuple[Selector, int]:
     if int(found["n"]) < 1:
         raise InputError(f"{text!r}: a rule lasts at least one round")
     return read_rule(found["rule"]), int(found["n"])
-
-
-def _share_of(whole: Task, rest: Task, part: float) -> Task:
-    """Return a rule its part of the batch: of the number of items and of the budget."""
-    spending = whole.limits.spending
-    # A whole item at least: the control slice must not vanish from small batches.
-    most = min(max(1, round(part * spending.most)), rest.limits.spending.most)
-    own = replace(spending, most=most, budget=part * spending.budget)
-    return replace(rest, limits=replace(rest.limits, spending=own))
 
 
 def _without(task: Task, picked: Picked) -> Task:

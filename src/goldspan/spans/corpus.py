@@ -76,7 +76,14 @@ def token_flags(tagged: Tagged, codec: Codec) -> NDArray[np.uint8]:
     before[first] = 0
     before *= narrow(width)
     before += states
-    flags = _gather(pairs.ravel(), before)
+    # Look up every index, in blocks: the indices, widened to 8 bytes, should stay in cache
+    table = pairs.ravel()
+    found = np.empty(before.size, np.uint8)
+    flat = before.ravel()
+    for start in range(0, before.size, _BLOCK):
+        block = slice(start, start + _BLOCK)
+        np.take(table, flat[block], out=found[block], mode="clip")
+    flags = found.reshape(before.shape)
     # What concerns the previous token moves there; at an item's first token these bits are 0,
     # because its predecessor is the boundary.
     back = flags & _AT_LAST
@@ -84,16 +91,6 @@ def token_flags(tagged: Tagged, codec: Codec) -> NDArray[np.uint8]:
     flags[:-1] |= back[1:]
     flags[last] |= pairs[states[last], 0] & _AT_LAST
     return flags
-
-
-def _gather(table: NDArray[np.uint8], index: NDArray[np.integer]) -> NDArray[np.uint8]:
-    """Look up every index, in blocks: the indices, widened to 8 bytes, should stay in cache."""
-    found = np.empty(index.size, np.uint8)
-    flat = index.ravel()
-    for start in range(0, index.size, _BLOCK):
-        block = slice(start, start + _BLOCK)
-        np.take(table, flat[block], out=found[block], mode="clip")
-    return found.reshape(index.shape)
 
 
 def find_spans(tagged: Tagged, codec: Codec, policy: str = "conlleval") -> SpanArray:
@@ -203,8 +200,11 @@ def write_codes(spans: SpanArray, offsets: NDArray[np.int64], codec: Codec) -> N
     order = np.argsort(spans.start, kind="stable")
     start, end, kind = spans.start[order], spans.end[order], spans.type[order]
     _check_spans(start, end, offsets, codec)
+    # Whether a span of the same type, in the same item, ends where this one starts
+    touches = np.zeros(len(start), np.bool_)
+    touches[1:] = (start[1:] == end[:-1]) & (kind[1:] == kind[:-1])
     role = np.where(
-        _touches(start, end, kind, offsets) | codec.rules.begin_always, Role.BEGIN, Role.INSIDE
+        (touches & ~np.isin(start, offsets)) | codec.rules.begin_always, Role.BEGIN, Role.INSIDE
     )
     codes = np.full(n_tokens, codec.outside, np.int16)
     length = end - start
@@ -291,18 +291,6 @@ def _runs(tagged: Tagged, codec: Codec, flags: NDArray[np.uint8]) -> SpanArray:
         keep &= np.isin(codec.roles[last], (Role.END, Role.SINGLE))
     start, end, worker, first = start[keep], end[keep], worker[keep], first[keep]
     return SpanArray(start, end, codec.type_of[first], _items(start, tagged.offsets), worker)
-
-
-def _touches(
-    start: NDArray[np.int64],
-    end: NDArray[np.int64],
-    kind: NDArray[np.int16],
-    offsets: NDArray[np.int64],
-) -> NDArray[np.bool_]:
-    """Whether a span of the same type, in the same item, ends where this one starts."""
-    touches = np.zeros(len(start), np.bool_)
-    touches[1:] = (start[1:] == end[:-1]) & (kind[1:] == kind[:-1])
-    return touches & ~np.isin(start, offsets)
 
 
 def _check_spans(

@@ -231,7 +231,15 @@ def _read_spans(
 ) -> list[Span]:
     rules = codec.rules
     if policy == "boundaries" and rules.begin_always and not rules.is_plain:
-        return _read_runs(codes, bits, codec)
+        # Read spans under the policy `boundaries`: runs of linked tags that open with a begin tag
+        heads = [i for i, bit in enumerate(bits) if not bit & LINKED]
+        spans = []
+        for a, b in pairwise(heads):
+            opens = codes[a] >= 0 and codec.roles[codes[a]] in {Role.BEGIN, Role.SINGLE}
+            closes = codec.roles[codes[b - 1]] in {Role.END, Role.SINGLE} or not codec.rules.has_end
+            if opens and closes:
+                spans.append(Span(codec.type_name[codes[a]], a, b))
+        return spans
     bad_close = NOT_CLOSED | (TYPE_CHANGE if rules.has_end else 0)
     starts = [i for i, bit in enumerate(bits) if bit & STARTS]
     ends = [i for i, bit in enumerate(bits) if bit & ENDED]
@@ -240,18 +248,6 @@ def _read_spans(
         for a, b in zip(starts, ends, strict=True)
         if policy != "strict" or not (bits[a] & BAD_OPEN or bits[b] & bad_close)
     ]
-
-
-def _read_runs(codes: list[int], bits: list[int], codec: Codec) -> list[Span]:
-    """Read spans under the policy `boundaries`: runs of linked tags that open with a begin tag."""
-    heads = [i for i, bit in enumerate(bits) if not bit & LINKED]
-    spans = []
-    for a, b in pairwise(heads):
-        opens = codes[a] >= 0 and codec.roles[codes[a]] in {Role.BEGIN, Role.SINGLE}
-        closes = codec.roles[codes[b - 1]] in {Role.END, Role.SINGLE} or not codec.rules.has_end
-        if opens and closes:
-            spans.append(Span(codec.type_name[codes[a]], a, b))
-    return spans
 
 
 def _pair_errors(tags: Sequence[str], bits: list[int], codec: Codec) -> list[TagError]:
@@ -301,7 +297,11 @@ def write(
     rules = get_encoding(encoding)
     ordered = _checked([Span(*span) for span in spans], length)
     if rules.is_plain:
-        return _write_plain(ordered, length)
+        if any(end - start != 1 for _, start, end in ordered):
+            raise SpanError("a span has more than one token: PLAIN labels single tokens")
+        if len(ordered) != length:
+            raise SpanError(f"PLAIN labels every token: {len(ordered)} labels for {length} tokens")
+        return [span.type for span in ordered]
     letters = {role: letter for letter, role in rules.prefixes.items()}
     begin, inside = letters[Role.BEGIN], letters[Role.INSIDE]
     last, single = letters.get(Role.END, inside), letters.get(Role.SINGLE)
@@ -361,11 +361,3 @@ def _checked(spans: list[Span], length: int) -> list[Span]:
             first, second = f"[{left.start}, {left.end})", f"[{right.start}, {right.end})"
             raise SpanError(f"span {second} overlaps span {first}")
     return ordered
-
-
-def _write_plain(spans: list[Span], length: int) -> list[str]:
-    if any(end - start != 1 for _, start, end in spans):
-        raise SpanError("a span has more than one token: PLAIN labels single tokens")
-    if len(spans) != length:
-        raise SpanError(f"PLAIN labels every token: {len(spans)} labels for {length} tokens")
-    return [span.type for span in spans]

@@ -75,7 +75,12 @@ class SchemeScore:
 
 def score_schemes(gold: SpanArray, found: SpanArray) -> dict[str, SchemeScore]:
     """Count the spans of one worker under all four schemes."""
-    same_bounds = _same_bounds(gold, found)
+    # Index of the true span with the bounds of each found span, -1 for none
+    partner = np.searchsorted(gold.start, found.start)
+    known = partner < len(gold)
+    at = partner[known]
+    known[known] = (gold.start[at] == found.start[known]) & (gold.end[at] == found.end[known])
+    same_bounds = np.where(known, partner, -1)
     paired = np.flatnonzero(same_bounds >= 0)
     partner = same_bounds[paired]
     n_same_type = int((gold.type[partner] == found.type[paired]).sum())
@@ -96,15 +101,6 @@ def score_schemes(gold: SpanArray, found: SpanArray) -> dict[str, SchemeScore]:
         "partial": SchemeScore(n_bounds, 0, overlaps, missed, spurious),
         "type": SchemeScore(typed, n_pairs - typed, 0, missed, spurious),
     }
-
-
-def _same_bounds(gold: SpanArray, found: SpanArray) -> NDArray[np.int64]:
-    """Index of the true span with the bounds of each found span, -1 for none."""
-    partner = np.searchsorted(gold.start, found.start)
-    known = partner < len(gold)
-    at = partner[known]
-    known[known] = (gold.start[at] == found.start[known]) & (gold.end[at] == found.end[known])
-    return np.where(known, partner, -1)
 
 
 def _pair_overlaps(gold: SpanArray, found: SpanArray) -> tuple[int, int]:

@@ -332,25 +332,6 @@ def n_coming(
     return int(about.held) + later + n_free
 
 
-def these_items(
-    entry: Entry, worker: Worker, numbers: list[int], n: int, price: Price | None = None
-) -> list[Choice]:
-    """Choose among given items, in their order."""
-    free = entry.connection.execute(_THESE, {"who": worker.number, "numbers": numbers})
-    rows = {row.item: row for row in free}
-    found: list[Choice] = []
-    left = entry.balance.left
-    for number in numbers:
-        row = rows.get(number)
-        if row is None or row.had or len(found) == n:
-            continue
-        cost = _cost_of(row, price)
-        if cost <= left:
-            found.append(Choice(row.item, cost))
-            left -= cost
-    return found
-
-
 # --------------------------------------------------------------------------------------------------
 # Assignments: an item held for a worker until a time, with the money for its answer.
 
@@ -497,7 +478,19 @@ def _take(
     if only is None:
         found, cursor = next_items(entry, worker, n, family, price)
     else:
-        found = these_items(entry, worker, only, n, price)
+        # Choose among given items, in their order
+        free = entry.connection.execute(_THESE, {"who": worker.number, "numbers": only})
+        rows = {row.item: row for row in free}
+        found = []
+        left = entry.balance.left
+        for number in only:
+            row = rows.get(number)
+            if row is None or row.had or len(found) == n:
+                continue
+            cost = _cost_of(row, price)
+            if cost <= left:
+                found.append(Choice(row.item, cost))
+                left -= cost
     if found or cursor != worker.cursor:
         expires = entry.clock + max(1, round(seconds * 1000))
         body = {"worker": worker.number, "cursor": cursor, "expires": expires}

@@ -249,7 +249,9 @@ def _read_on(connection: Connection, seen: Seen, labels: Labels) -> Seen:
     if len(parts) == 1:
         return replace(seen, labels=labels)
     given = _joined(parts)
-    found = _with_items(connection, seen.items, given)
+    new = np.setdiff1d(given.item, seen.items.number).tolist()
+    rows = list(rows_of(connection, _ITEMS, new))
+    found = seen.items.joined(Items.of(rows)) if rows else seen.items
     return Seen(last, labels, found, given.take(_last_versions(given)))
 
 
@@ -271,12 +273,6 @@ def _pages(connection: Connection, after: int) -> Iterator[Sequence[Any]]:
         if len(rows) < PAGE:
             return
         after = rows[-1].number
-
-
-def _with_items(connection: Connection, known: Items, given: Answers) -> Items:
-    new = np.setdiff1d(given.item, known.number).tolist()
-    rows = list(rows_of(connection, _ITEMS, new))
-    return known.joined(Items.of(rows)) if rows else known
 
 
 def _joined(parts: Sequence[Answers]) -> Answers:

@@ -126,7 +126,16 @@ def forget(
         )
     rows = connection.execute(select(notes).where(notes.c.person == person)).all()
     known = connection.execute(select(people).where(people.c.pseudonym == person)).one_or_none()
-    removed = _removed(rows, is_known=known is not None)
+    is_known = known is not None
+    words = {
+        LINK: "links", FLAG: "words on flags", SKIP: "reasons for passing on",
+        SUBMISSION: "submissions", STATUS: "messages of the provider",
+        DECISION: "words on decisions", LETTER: "words on payments",
+    }  # fmt: skip
+    removed = {"ids": int(is_known)}
+    for row in rows:
+        if row.kind in words:
+            removed[words[row.kind]] = removed.get(words[row.kind], 0) + 1
     result = Forgotten(person, removed, _kept(connection, person))
     if not dry:
         _forget(entry, person, known, rows, tombstone)
@@ -151,7 +160,8 @@ def _forget(
             record(entry, REVOKED, row.name, {"time": entry.clock})
     forget_counts(entry.connection, [person] if known is None else [person, str(known.id)])
     if tombstone is None:
-        salt = _salt(entry.connection)
+        found = entry.connection.execute(select(tombstones.c.salt).limit(1)).scalar_one_or_none()
+        salt = secrets.token_hex(16) if found is None else str(found)
         tombstone = {"salt": salt, "hash": hash_of(salt, known.id if known is not None else person)}
     body = {"person": person, "salt": tombstone["salt"], "hash": tombstone["hash"]}
     entry.log("forget", {**body, "notes": _reduced(person, rows)})
@@ -231,19 +241,6 @@ def _unsettled(connection: Connection, person: str) -> list[str]:
     return waits
 
 
-def _removed(rows: Iterable[Any], *, is_known: bool) -> dict[str, int]:
-    words = {
-        LINK: "links", FLAG: "words on flags", SKIP: "reasons for passing on",
-        SUBMISSION: "submissions", STATUS: "messages of the provider",
-        DECISION: "words on decisions", LETTER: "words on payments",
-    }  # fmt: skip
-    found = {"ids": int(is_known)}
-    for row in rows:
-        if row.kind in words:
-            found[words[row.kind]] = found.get(words[row.kind], 0) + 1
-    return found
-
-
 def _kept(connection: Connection, person: str) -> dict[str, int]:
     who = select(workers.c.number).where(workers.c.id == person).scalar_subquery()
     count = select(func.count()).select_from(answers).where(answers.c.worker == who)
@@ -254,11 +251,6 @@ def _kept(connection: Connection, person: str) -> dict[str, int]:
     )
     found = {"answers": count, "answers that count": counting, "paid": paid, "bonuses": bonus}
     return {name: int(connection.execute(query).scalar_one()) for name, query in found.items()}
-
-
-def _salt(connection: Connection) -> str:
-    found = connection.execute(select(tombstones.c.salt).limit(1)).scalar_one_or_none()
-    return secrets.token_hex(16) if found is None else str(found)
 
 
 def about(connection: Connection, who: str) -> dict[str, Any]:

@@ -38,7 +38,10 @@ def add_block(entry: Entry, block: Sequence[PoolItem]) -> int:
     """Add items of one block, and count those that were not there."""
     # Items that are there are compared
     _reject([fault for item in block for fault in _faults(item)])
-    there = _rows_of(entry, [item.id for item in block])
+    names = [item.id for item in block]
+    columns = [column for column in items.c if column.name != "number"]
+    query = select(*columns).where(items.c.id.in_(names))
+    there = {row["id"]: dict(row) for row in entry.connection.execute(query).mappings()}
     faults: list[Fault] = []
     new: dict[str, dict[str, Any]] = {}
     completed: list[dict[str, Any]] = []
@@ -120,12 +123,6 @@ def _other(differs: Sequence[str]) -> str:
     return f"is in the store with other content ({what}): give it back as it was, or a new id"
 
 
-def _rows_of(entry: Entry, names: Sequence[str]) -> dict[str, dict[str, Any]]:
-    columns = [column for column in items.c if column.name != "number"]
-    query = select(*columns).where(items.c.id.in_(names))
-    return {row["id"]: dict(row) for row in entry.connection.execute(query).mappings()}
-
-
 def _to_row(item: PoolItem) -> dict[str, Any]:
     extra = {
         "group": item.group,
@@ -178,10 +175,15 @@ def open_batch(entry: Entry, name: str, names: Sequence[str], k: int) -> int:
     numbers = [found[item] for item in names]
     row = entry.connection.execute(select(batches).where(batches.c.name == name)).one_or_none()
     if row is not None:
-        if (row.k, _items_of(entry, row.number)) != (k, numbers):
+        query = select(slots.c.item).where(slots.c.batch == row.number).order_by(slots.c.position)
+        if (row.k, list(entry.connection.execute(query).scalars())) != (k, numbers):
             raise InputError(f"batch {name!r} is open with other items or another k: rename it")
         return int(row.number)
-    _check_new(entry, numbers)
+    query = select(items.c.id).join(slots).where(slots.c.item.in_(SOME))
+    taken = [row.id for row in rows_of(entry.connection, query, numbers)]
+    if taken:
+        message = "is in a batch already: set its number of answers with `adjust`"
+        raise FaultsError([Fault(message, item=name) for name in taken])
     number = (entry.connection.execute(select(func.max(batches.c.number))).scalar_one() or 0) + 1
     entry.log("batch", {"number": number, "name": name, "k": k, "items": numbers})
     return int(number)
@@ -235,16 +237,3 @@ def look_back(entry: Entry, numbers: Sequence[int]) -> None:
     if first is not None:  # else they are in no batch
         late = workers.update().where(workers.c.cursor > first)
         entry.connection.execute(late.values(cursor=first))
-
-
-def _items_of(entry: Entry, batch: int) -> list[int]:
-    query = select(slots.c.item).where(slots.c.batch == batch).order_by(slots.c.position)
-    return list(entry.connection.execute(query).scalars())
-
-
-def _check_new(entry: Entry, numbers: Sequence[int]) -> None:
-    query = select(items.c.id).join(slots).where(slots.c.item.in_(SOME))
-    taken = [row.id for row in rows_of(entry.connection, query, numbers)]
-    if taken:
-        message = "is in a batch already: set its number of answers with `adjust`"
-        raise FaultsError([Fault(message, item=name) for name in taken])

@@ -90,7 +90,7 @@ def gather(
 ) -> int:
     """Make the messages about what the log says since it was last read; count them."""
     # The first time there are none: what happened before a program was named is not told
-    connection, mine = entry.connection, _place(hook, event)
+    connection, mine = entry.connection, and_(gathered.c.hook == hook, gathered.c.event == event)
     last = connection.execute(select(gathered.c.number).where(mine)).scalar_one_or_none()
     if last is None:
         first = {"hook": hook, "event": event, "number": entry.n_events}
@@ -110,10 +110,6 @@ def gather(
     if upto != last:
         connection.execute(gathered.update().where(mine).values(number=upto))
     return len(made)
-
-
-def _place(hook: str, event: str) -> Any:
-    return and_(gathered.c.hook == hook, gathered.c.event == event)
 
 
 def records_since(

@@ -74,7 +74,14 @@ _NEWS_OF = {"decision": people.DECISION, "judged": people.VERDICTS}
 def read_crowd(connection: Connection, which: str = "answered") -> Crowd:
     """Return items in the order of the pool with the answers that count, and gold where known."""
     # The items are those "answered", those in a "batch", or the whole "pool"
-    found = Items.of(_item_rows(connection, which))
+    if which not in WHICH:
+        raise UnknownNameError("choice of items", which, WHICH)
+    query = select(*ITEM)
+    if which == "answered":
+        query = query.where(items.c.number.in_(select(answers.c.item).where(answers.c.counts == 1)))
+    elif which == "batch":
+        query = query.where(items.c.number.in_(select(slots.c.item)))
+    found = Items.of(connection.execute(query.order_by(items.c.number)).all())
     query = select(*ANSWER).where(answers.c.counts == 1)
     rows = connection.execute(query.order_by(answers.c.item, answers.c.number)).all()
     labels = Labels.of(connection)
@@ -140,17 +147,6 @@ def read_page(connection: Connection, after: int, size: int = AT_ONCE) -> list[E
     query = select(events).where(events.c.number > after).order_by(events.c.number)
     rows = connection.execute(query.limit(size))
     return [Event(row.number, row.time, row.kind, read_json(row.body), row.hash) for row in rows]
-
-
-def _item_rows(connection: Connection, which: str) -> Sequence[Any]:
-    if which not in WHICH:
-        raise UnknownNameError("choice of items", which, WHICH)
-    query = select(*ITEM)
-    if which == "answered":
-        query = query.where(items.c.number.in_(select(answers.c.item).where(answers.c.counts == 1)))
-    elif which == "batch":
-        query = query.where(items.c.number.in_(select(slots.c.item)))
-    return connection.execute(query.order_by(items.c.number)).all()
 
 
 # --------------------------------------------------------------------------------------------------

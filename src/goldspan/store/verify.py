@@ -242,8 +242,11 @@ def foreign_faults(connection: Connection) -> list[str]:
     return [f"{table} row {row} names a row of {to} that is gone" for table, row, to, _ in links]
 
 
-def _index_faults(connection: Connection, notes: list[str]) -> list[str]:
-    """Let PostgreSQL's extension amcheck look at the indexes, where it is installed."""
+def _own_check(connection: Connection, notes: list[str], most: int) -> list[str]:
+    """Return what the database itself says of its pages, links and indexes."""
+    if connection.dialect.name == "sqlite":
+        return (page_faults(connection) + foreign_faults(connection))[:most]
+    # Let PostgreSQL's extension amcheck look at the indexes, where it is installed
     schema = connection.execute(
         text(
             "SELECT n.nspname FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace "
@@ -274,13 +277,6 @@ def _index_faults(connection: Connection, notes: list[str]) -> list[str]:
                 return faults
             faults.append(f"index {row.relname}: {str(error.orig).strip().splitlines()[0]}")
     return faults
-
-
-def _own_check(connection: Connection, notes: list[str], most: int) -> list[str]:
-    """Return what the database itself says of its pages, links and indexes."""
-    if connection.dialect.name == "sqlite":
-        return (page_faults(connection) + foreign_faults(connection))[:most]
-    return _index_faults(connection, notes)
 
 
 def _check_people(connection: Connection, found: Verification, most: int) -> None:
@@ -330,7 +326,12 @@ def replay(
         with connection.begin():
             entry = first_entry(connection, 0, replayed=True)
             for event in events:
-                _again(entry, event)
+                number = entry.n_events + 1
+                if event.number != number:
+                    raise InputError(f"the log is broken: event {number} is missing")
+                entry.now = entry.clock = event.time
+                entry.log(event.kind, event.body, expected=event.hash)
+                entry.flush()
             if not entry.n_events:
                 raise InputError("the log is empty: there is no campaign in it")
             if head not in {None, entry.head}:
@@ -339,15 +340,6 @@ def replay(
             if then is not None:
                 then(connection)
     return entry.n_events
-
-
-def _again(entry: Entry, event: Event) -> None:
-    number = entry.n_events + 1
-    if event.number != number:
-        raise InputError(f"the log is broken: event {number} is missing")
-    entry.now = entry.clock = event.time
-    entry.log(event.kind, event.body, expected=event.hash)
-    entry.flush()
 
 
 def log_part(table: str, row: dict[str, Any]) -> dict[str, Any]:

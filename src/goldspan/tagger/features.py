@@ -269,30 +269,27 @@ def read_templates(source: str | Path | Iterable[str]) -> tuple[Template, ...]:
     if isinstance(source, str) and source in SETS:
         texts: Iterable[str] = SETS[source]
     elif isinstance(source, str | Path):
-        texts = _from_file(Path(source))
+        import tomllib
+
+        path = Path(source)
+        if path.suffix != ".toml":
+            raise UnknownNameError("feature set", str(path), [*SETS, "FILE.toml"])
+        try:
+            content = tomllib.loads(path.read_text(encoding="utf-8"))
+        except OSError as error:
+            raise InputError(f"cannot read {path}: {error.strerror}") from None
+        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+            raise InputError(f"{path}: {error}") from None
+        listed = content.get("templates")
+        if not isinstance(listed, list) or not all(isinstance(text, str) for text in listed):
+            raise InputError(f'{path}: it must hold a list of strings: templates = ["lower", …]')
+        texts = listed
     else:
         texts = source
     found = tuple(dict.fromkeys(Template.parse(text) for text in texts))
     if not found:
         raise InputError("there is no feature template")
     return found
-
-
-def _from_file(path: Path) -> list[str]:
-    import tomllib
-
-    if path.suffix != ".toml":
-        raise UnknownNameError("feature set", str(path), [*SETS, "FILE.toml"])
-    try:
-        content = tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise InputError(f"cannot read {path}: {error.strerror}") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise InputError(f"{path}: {error}") from None
-    texts = content.get("templates")
-    if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
-        raise InputError(f'{path}: it must hold a list of strings: templates = ["lower", …]')
-    return texts
 
 
 # --------------------------------------------------------------------------------------------------
@@ -663,7 +660,13 @@ class Merged:
         head[group[known]] = known
         new = np.full(n_features, -1, np.int32)
         new[head] = np.arange(n_groups)
-        merged = _renumbered(features, new)
+        # The features whose new number is not -1
+        ids = new[features.ids]
+        kept = ids >= 0
+        before = np.concatenate([[0], np.cumsum(kept)])
+        bounds = before[features.bounds - features.bounds[0]]
+        values = features.values[kept] if len(features.values) else features.values
+        merged = replace(features, bounds=bounds, ids=ids[kept], values=values)
         root = np.sqrt(np.bincount(group[known], minlength=n_groups))
         return cls(group, root, merged, Columns.of(merged, n_groups))
 
@@ -714,16 +717,6 @@ def _groups(columns: Columns, n_tokens: int) -> NDArray[np.int32]:
     place[np.argsort(first, kind="stable")] = np.arange(n_groups)
     place[-1] = -1
     return place[group]
-
-
-def _renumbered(features: Features, new: NDArray[np.int32]) -> Features:
-    """Return the features whose new number is not -1."""
-    ids = new[features.ids]
-    kept = ids >= 0
-    before = np.concatenate([[0], np.cumsum(kept)])
-    bounds = before[features.bounds - features.bounds[0]]
-    values = features.values[kept] if len(features.values) else features.values
-    return replace(features, bounds=bounds, ids=ids[kept], values=values)
 
 
 # --------------------------------------------------------------------------------------------------

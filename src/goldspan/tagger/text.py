@@ -168,7 +168,15 @@ class Pieces:
         ends = np.cumsum([len(part) for part in parts])
         begins = np.concatenate([[0], ends[:-1]])
         bounds = _stretches(begins, ends, self._room)
-        owner = _owners(bounds, begins, ends)
+        # For every word the stretch in which it is farthest from an edge, int64 [n_words]
+        # The beginning and the end of the text are no edges
+        owner, best = np.zeros(len(ends), np.int64), np.full(len(ends), -1)
+        for k, (a, b) in enumerate(bounds):
+            left = begins[a:b] - begins[a] if a else np.full(b, ends[-1])
+            right = ends[b - 1] - ends[a:b] if b < len(ends) else np.full(b - a, ends[-1])
+            depth = np.minimum(left, right)
+            better = depth > best[a:b]
+            owner[a:b][better], best[a:b][better] = k, depth[better]
         shift = np.array(lead) + len(self._before)
         number = np.array(token)
         for k, (a, b) in enumerate(bounds):
@@ -224,19 +232,6 @@ def _stretches(begins: Ints, ends: Ints, room: int) -> list[tuple[int, int]]:
             return found
         back = int(np.searchsorted(begins, ends[b - 1] - room // OVERLAP))
         a = min(max(a + 1, back), b)
-
-
-def _owners(bounds: Sequence[tuple[int, int]], begins: Ints, ends: Ints) -> Ints:
-    """Return for every word the stretch in which it is farthest from an edge, int64 [n_words]."""
-    # The beginning and the end of the text are no edges
-    owner, best = np.zeros(len(ends), np.int64), np.full(len(ends), -1)
-    for k, (a, b) in enumerate(bounds):
-        left = begins[a:b] - begins[a] if a else np.full(b, ends[-1])
-        right = ends[b - 1] - ends[a:b] if b < len(ends) else np.full(b - a, ends[-1])
-        depth = np.minimum(left, right)
-        better = depth > best[a:b]
-        owner[a:b][better], best[a:b][better] = k, depth[better]
-    return owner
 
 
 def batches(windows: Sequence[Window], order: Ints, pieces: int) -> list[list[int]]:

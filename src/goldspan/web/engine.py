@@ -266,20 +266,17 @@ class Engine:
             return self.live
         start, begin = time.monotonic(), time.thread_time()  # a busy machine: slow, not dear
         with _giving_way():
-            self._compute()
+            progress, live = self.campaign.progress, self.live
+            stale = self._forget_if_stale()
+            with progress.frozen():
+                crowd = progress.crowd
+                # An answer that was changed makes another crowd of as many answers.
+                lacks = live.result is None and len(crowd.latest) > 0
+                if stale or crowd is not live.crowd or lacks:
+                    self._refresh(crowd, progress.result)
         self._keep(looked=(time.monotonic(), time.monotonic() - start))
         self._next_look = time.monotonic() + max(LEAST, REST * (time.thread_time() - begin))
         return self.live
-
-    def _compute(self) -> None:
-        progress, live = self.campaign.progress, self.live
-        stale = self._forget_if_stale()
-        with progress.frozen():
-            crowd = progress.crowd
-            # An answer that was changed makes another crowd of as many answers.
-            lacks = live.result is None and len(crowd.latest) > 0
-            if stale or crowd is not live.crowd or lacks:
-                self._refresh(crowd, progress.result)
 
     def _forget_if_stale(self) -> bool:
         """Forget what was learned if gold was decided since; return whether it was."""
@@ -419,18 +416,15 @@ class LiveFile:
             mark = found.st_ino, found.st_mtime_ns, found.st_size
             known, live = self._read
             if mark != known:
-                live = _read_live(self._path.read_text(encoding="utf-8"))
+                words = self._path.read_text(encoding="utf-8")
+                kept = json.loads(words)
+                for name, kind in (("waiting", Waiting), ("decision", Decision)):
+                    kept[name] = kept[name] and kind(**kept[name])
+                live = Live(**{**kept, "looked": kept["looked"] and tuple(kept["looked"])})
                 self._read = mark, live
         except (OSError, ValueError):
             return self._read[1]
         return live
-
-
-def _read_live(words: str) -> Live:
-    kept = json.loads(words)
-    for name, kind in (("waiting", Waiting), ("decision", Decision)):
-        kept[name] = kept[name] and kind(**kept[name])
-    return Live(**{**kept, "looked": kept["looked"] and tuple(kept["looked"])})
 
 
 # --------------------------------------------------------------------------------------------------

@@ -107,22 +107,6 @@ class _CampaignCollector(Collector):
 
     def collect(self) -> Iterator[Metric]:
         """Yield the campaign's numbers; without those of the store if it cannot be read."""
-        yield from self._loop()
-        yield _by(
-            CounterMetricFamily, "goldspan_answers",
-            "Answers that were taken, by what became of them.", "outcome",
-            self._service.work.outcomes(),
-        )  # fmt: skip
-        try:
-            made, readable = list(self._store()), 1
-        except GoldspanError:
-            made, readable = [], 0
-        yield GaugeMetricFamily(
-            "goldspan_store_readable", "Whether the store can be read.", readable
-        )
-        yield from made
-
-    def _loop(self) -> Iterator[Metric]:
         engine, payments = self._service.engine, self._service.payments
         yield GaugeMetricFamily(
             "goldspan_loop_failing", "Whether the campaign's loop is stopped by a failure.",
@@ -142,11 +126,27 @@ class _CampaignCollector(Collector):
             yield GaugeMetricFamily(
                 "goldspan_loop_look_seconds", "Seconds that the last aggregation took.", seconds
             )
+        yield _by(
+            CounterMetricFamily, "goldspan_answers",
+            "Answers that were taken, by what became of them.", "outcome",
+            self._service.work.outcomes(),
+        )  # fmt: skip
+        try:
+            made, readable = list(self._store()), 1
+        except GoldspanError:
+            made, readable = [], 0
+        yield GaugeMetricFamily(
+            "goldspan_store_readable", "Whether the store can be read.", readable
+        )
+        yield from made
 
     def _store(self) -> Iterator[Metric]:
         service = self._service
         counts = service.desk.item_counts()
-        items = {"done": self._n_done(), **counts.to_dict()}
+        # Count the items with all answers that they need
+        slots, control = self._service.ledger.slots(), self._service.inputs.control
+        done = slots.filter(pc.greater_equal(slots["filled"], slots["wanted"]))["item"].to_pylist()
+        items = {"done": sum(item not in control for item in done), **counts.to_dict()}
         words = "Items to label, without gold questions."
         yield _by(GaugeMetricFamily, "goldspan_items", words, "state", items)
         with service.ledger.database.read() as connection:
@@ -163,12 +163,6 @@ class _CampaignCollector(Collector):
             for kind in ("cap", "spent", "reserved", "left"):
                 amounts.add_metric([kind, money.currency], float(Decimal(getattr(money, kind))))
             yield amounts
-
-    def _n_done(self) -> int:
-        """Count the items with all answers that they need."""
-        slots, control = self._service.ledger.slots(), self._service.inputs.control
-        done = slots.filter(pc.greater_equal(slots["filled"], slots["wanted"]))["item"].to_pylist()
-        return sum(item not in control for item in done)
 
 
 def _by(

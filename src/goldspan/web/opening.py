@@ -42,7 +42,12 @@ def open_store(
             private=plan.crowd.is_served,
         )  # fmt: skip
         try:
-            _honour(ledger, list_of(out, store))
+            # Forget who was forgotten, where a backup was put in the place of the store
+            path = list_of(out, store)
+            if path.is_file():
+                forget_listed(ledger.database, [path])
+            if ledger.n_forgotten:
+                write_list(ledger.database, path)
         except BaseException:
             ledger.close()
             raise
@@ -53,14 +58,6 @@ def list_of(out: str | Path, store: str | None) -> Path:
     """Return the path of a campaign's list of the forgotten: beside its file, or in its folder."""
     file = _file_of(store or Path(out) / FILE)
     return list_beside(Path(out) / FILE if file is None else file)
-
-
-def _honour(ledger: SqlLedger, path: Path) -> None:
-    """Forget who was forgotten, where a backup was put in the place of the store."""
-    if path.is_file():
-        forget_listed(ledger.database, [path])
-    if ledger.n_forgotten:
-        write_list(ledger.database, path)
 
 
 def with_id(inputs: CampaignInputs, ledger: SqlLedger, now: int) -> CampaignInputs:

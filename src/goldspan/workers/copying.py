@@ -521,17 +521,6 @@ def probed(crowd: Crowd, probes: Crowd, gold: NDArray[np.int16]) -> Iterator[tup
     known = [translate(row, crowd.tagset, codec) for row in gold]
     place = pc.fill_null(pc.index_in(probes.item_ids, value_set=crowd.item_ids), -1)
     item_of = np.asarray(place.to_numpy(zero_copy_only=False), np.int64)
-    _check_lengths(crowd, probes, item_of)
-    given = probes.latest
-    for n, name in enumerate(probes.worker_ids.to_pylist()):
-        own = given.take((given.worker == n) & (item_of[given.item] >= 0))
-        item = item_of[own.item]
-        codes = translate(own.codes, probes.tagset, codec)
-        marks = _marks(codes, own.offset, crowd.offsets[item], codec)
-        yield name, _shares(crowd, codec, people, marks, item[marks.owner], known)
-
-
-def _check_lengths(crowd: Crowd, probes: Crowd, item_of: Ints) -> None:
     there = np.flatnonzero(item_of >= 0)
     mine, theirs = np.diff(crowd.offsets)[item_of[there]], np.diff(probes.offsets)[there]
     other = np.flatnonzero(mine != theirs)
@@ -541,6 +530,13 @@ def _check_lengths(crowd: Crowd, probes: Crowd, item_of: Ints) -> None:
             f"item {name} has {mine[other[0]]} tokens, and {theirs[other[0]]} where models "
             "answered it"
         )
+    given = probes.latest
+    for n, name in enumerate(probes.worker_ids.to_pylist()):
+        own = given.take((given.worker == n) & (item_of[given.item] >= 0))
+        item = item_of[own.item]
+        codes = translate(own.codes, probes.tagset, codec)
+        marks = _marks(codes, own.offset, crowd.offsets[item], codec)
+        yield name, _shares(crowd, codec, people, marks, item[marks.owner], known)
 
 
 class _Marks(NamedTuple):

@@ -153,7 +153,14 @@ class _Information(NamedTuple):
 
 
 def _information(context: FlagContext) -> _Information:
-    joint = _joint(context)
+    # Count truth and label given, [n_workers, n_labels, n_labels]
+    crowd = context.crowd
+    codes, width = crowd.latest.codes, len(crowd.tagset.tags)
+    truth = true_labels(context)
+    used = (truth >= 0) & (codes >= 0)
+    cell = (crowd.worker_of[used] * np.int64(width) + truth[used]) * width + codes[used]
+    counts = np.bincount(cell, minlength=crowd.n_workers * width**2)
+    joint = np.asarray(counts.reshape(-1, width, width), np.int64)
     n = joint.sum(axis=(1, 2))
     whole = np.maximum(n, 1)[:, None, None]
     rows, columns = joint.sum(axis=2), joint.sum(axis=1)
@@ -172,17 +179,6 @@ def _information(context: FlagContext) -> _Information:
     bits = (g - freedom) * effect / np.maximum(2 * n, 1)
     share = np.where(entropy > 0, bits / np.where(entropy > 0, entropy, 1), 0)
     return _Information(n, n / effect, g, freedom, entropy, share)
-
-
-def _joint(context: FlagContext) -> NDArray[np.int64]:
-    """Count truth and label given, [n_workers, n_labels, n_labels]."""
-    crowd = context.crowd
-    codes, width = crowd.latest.codes, len(crowd.tagset.tags)
-    truth = true_labels(context)
-    used = (truth >= 0) & (codes >= 0)
-    cell = (crowd.worker_of[used] * np.int64(width) + truth[used]) * width + codes[used]
-    counts = np.bincount(cell, minlength=crowd.n_workers * width**2)
-    return np.asarray(counts.reshape(-1, width, width), np.int64)
 
 
 def true_labels(context: FlagContext) -> NDArray[np.int64]:
@@ -299,7 +295,12 @@ def _course(context: FlagContext) -> _History:
     crowd, answers, judged = context.crowd, context.crowd.latest, context.judged
     kept = np.flatnonzero(judged.total > 0)
     share = judged.right[kept] / judged.total[kept]
-    rest = share - _others(answers.item[kept], share, crowd.n_items)
+    # The mean share right of the others on an item, of all answers where there are none
+    item = answers.item[kept]
+    total = np.bincount(item, share, crowd.n_items)[item] - share
+    count = np.bincount(item, minlength=crowd.n_items)[item] - 1
+    mean = float(share.mean()) if len(share) else 0.0
+    rest = share - np.where(count > 0, total / np.maximum(count, 1), mean)
     if crowd.is_classification:
         rest = _beside_label(context, kept, rest)
     order = in_order(answers, kept)
@@ -320,16 +321,6 @@ def in_order(answers: Answers, which: NDArray[np.int64]) -> NDArray[np.int64]:
     """Order some answers by worker, and a worker's by time; without times as they stand."""
     moment = np.zeros(len(answers), np.int64) if answers.submitted is None else answers.submitted
     return np.asarray(np.lexsort((which, moment[which], answers.worker[which])))
-
-
-def _others(
-    item: NDArray[np.int32], share: NDArray[np.float64], n_items: int
-) -> NDArray[np.float64]:
-    """Return the mean share right of the others on an item, of all answers where there are none."""
-    total = np.bincount(item, share, n_items)[item] - share
-    count = np.bincount(item, minlength=n_items)[item] - 1
-    mean = float(share.mean()) if len(share) else 0.0
-    return np.where(count > 0, total / np.maximum(count, 1), mean)
 
 
 def _beside_label(

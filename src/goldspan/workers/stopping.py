@@ -168,7 +168,17 @@ def mean_moves(crowd: Crowd, last: int = 1) -> NDArray[np.float64]:
     ([0.0], [1.0])
     """
     # returns float64 [n_items]
-    values, item = _in_order(crowd)
+    # The numbers answered and their items, by item and within it in order of time
+    if not crowd.is_classification:
+        raise InputError("stable_average is for single labels that are numbers")
+    answers = crowd.latest
+    when = answers.submitted
+    if when is None or (when < 0).any():
+        order = crowd.by_item.order
+    else:
+        order = np.lexsort((when, answers.item))
+    order = order[answers.codes[order] >= 0]
+    values, item = _numbers(crowd)[answers.codes[order]], answers.item[order]
     bounds = np.searchsorted(item, np.arange(crowd.n_items + 1))
     counts = np.diff(bounds)
     place = np.arange(len(values)) - np.repeat(bounds[:-1], counts)
@@ -190,20 +200,6 @@ def _running_sums(values: NDArray[np.float64], bounds: NDArray[np.int64]) -> NDA
             total += values[at]
             found[at] = total
     return found
-
-
-def _in_order(crowd: Crowd) -> tuple[NDArray[np.float64], NDArray[np.int32]]:
-    """Return the numbers answered and their items, by item and within it in order of time."""
-    if not crowd.is_classification:
-        raise InputError("stable_average is for single labels that are numbers")
-    answers = crowd.latest
-    when = answers.submitted
-    if when is None or (when < 0).any():
-        order = crowd.by_item.order
-    else:
-        order = np.lexsort((when, answers.item))
-    order = order[answers.codes[order] >= 0]
-    return _numbers(crowd)[answers.codes[order]], answers.item[order]
 
 
 def _numbers(crowd: Crowd) -> NDArray[np.float64]:

@@ -418,7 +418,16 @@ def _single(crowd: Crowd, limit: float) -> _Compared:
     known = np.full(crowd.n_items, -1) if crowd.gold is None else crowd.gold
     alone = (np.bincount(item, minlength=crowd.n_items) == 1)[item] & (known[item] < 0)
     p = leave_one_out(item, worker, code, known, n, width)
-    posterior = accuracy_posterior(worker, p, n, width)
+    # The posterior of every worker's chance of being right at the points of the grid
+    # returns float64 [n_workers, GRID], rows that sum to 1
+    w, (a, b) = (np.arange(GRID) + 0.5) / GRID, PRIOR
+    log_prob = np.tile((a - 1) * np.log(w) + (b - 1) * np.log(1 - w), (n, 1))
+    for begin in range(0, len(worker), BLOCK // 10):
+        some = slice(begin, begin + BLOCK // 10)
+        chance = p[some, None] * w + (1 - p[some, None]) * (1 - w) / (width - 1)
+        np.add.at(log_prob, worker[some], np.log(chance))
+    found = np.exp(log_prob - log_prob.max(axis=1, keepdims=True))
+    posterior = np.asarray(found / found.sum(axis=1, keepdims=True))
     grid = (np.arange(GRID) + 0.5) / GRID
     below = np.cumsum(posterior, axis=1)
     low, high = (grid[np.minimum((below < q).sum(axis=1), GRID - 1)] for q in (0.025, 0.975))
@@ -455,21 +464,6 @@ def leave_one_out(
         wrong = (1 - w[worker]) * (1 - p) / (n_labels - 1)
         w = (a + np.bincount(worker, correct / (correct + wrong), n_workers)) / (a + b + given)
     return p
-
-
-def accuracy_posterior(
-    worker: NDArray[np.integer], p: Floats, n_workers: int, n_labels: int
-) -> Floats:
-    """Return the posterior of every worker's chance of being right at the points of the grid."""
-    # returns float64 [n_workers, GRID], rows that sum to 1
-    w, (a, b) = (np.arange(GRID) + 0.5) / GRID, PRIOR
-    log_prob = np.tile((a - 1) * np.log(w) + (b - 1) * np.log(1 - w), (n_workers, 1))
-    for begin in range(0, len(worker), BLOCK // 10):
-        some = slice(begin, begin + BLOCK // 10)
-        chance = p[some, None] * w + (1 - p[some, None]) * (1 - w) / (n_labels - 1)
-        np.add.at(log_prob, worker[some], np.log(chance))
-    found = np.exp(log_prob - log_prob.max(axis=1, keepdims=True))
-    return np.asarray(found / found.sum(axis=1, keepdims=True))
 
 
 # ---- tags ----

@@ -87,7 +87,16 @@ class _Format(NamedTuple):
 
     def write(self, crowd: Crowd, path: Path, soft: SoftLabels | None = None) -> None:
         cassis = _cassis()
-        types = _type_system(cassis, scored=soft is not None)
+        scored = soft is not None
+        types = cassis.TypeSystem()
+        sentence = types.create_type(SENTENCE, _ANNOTATION)
+        types.create_feature(sentence, "id", _STRING)
+        types.create_type(TOKEN, _ANNOTATION)
+        entity = types.create_type(ENTITY, _ANNOTATION)
+        for name in ("value", "identifier"):
+            types.create_feature(entity, name, _STRING)
+        if scored:
+            types.create_feature(entity, "confidence", "uima.cas.Double")
 
         def save(place: Path, said: list[AnnotatedSentence]) -> None:
             if self.ending == ".xmi":
@@ -294,19 +303,6 @@ def _check_characters(said: Sequence[AnnotatedSentence]) -> None:
                 raise InputError(
                     f"{where}, which XML cannot hold: take it out, or write the format cas-json"
                 )
-
-
-def _type_system(cassis: Any, *, scored: bool) -> Any:
-    types = cassis.TypeSystem()
-    sentence = types.create_type(SENTENCE, _ANNOTATION)
-    types.create_feature(sentence, "id", _STRING)
-    types.create_type(TOKEN, _ANNOTATION)
-    entity = types.create_type(ENTITY, _ANNOTATION)
-    for name in ("value", "identifier"):
-        types.create_feature(entity, name, _STRING)
-    if scored:
-        types.create_feature(entity, "confidence", "uima.cas.Double")
-    return types
 
 
 def _build_cas(cassis: Any, types: Any, said: Sequence[AnnotatedSentence]) -> Any:

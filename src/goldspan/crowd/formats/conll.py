@@ -76,7 +76,16 @@ def read(source: Source, options: ReadOptions) -> Crowd:
     builder.notes += source.text.notes
     if header is None and _is_conllu(sentences):
         _check_named(source, sentences, options)
-        builder.notes += _keep_words(sentences)
+        # Leave out rows of CoNLL-U that are not a word; returns a note of how many there were
+        n_left = 0
+        for sentence in sentences:
+            is_word = [row[0].isdigit() for row in sentence.rows]
+            n_left += is_word.count(False)
+            sentence.rows = list(compress(sentence.rows, is_word))
+            sentence.lines = list(compress(sentence.lines, is_word))
+        sentences[:] = [sentence for sentence in sentences if sentence.rows]
+        what = "rows of several words (as 1-2) or of words left out (as 1.1) are not read"
+        builder.notes += [f"{n_left} {what}"] if n_left else []
     token, tag = _find_columns(source, header, sentences, options)
     offsets = _offsets_column(sentences, token, tag)
     documents = any(sentence.n_document for sentence in sentences)
@@ -154,7 +163,14 @@ def read_sentences(source: Source) -> tuple[list[str] | None, list[Sentence]]:
             continue
         cells = _cells(line)
         first = header is None and not (sentences or current.rows or name)
-        if first and _is_header(cells):
+        # Whether a line names columns; `Word O` is a token and its tag
+        if first and (
+            len(cells) > 1
+            and cells[0].lower() in {"token", "word", "tokens", "doc", "item", "id"}
+            and any(cell.lower() in {"token", "word"} for cell in cells)
+            and cells[-1] != "O"
+            and cells[-1][1:2] != "-"
+        ):
             header = cells
         elif cells[0] == _DOCSTART and not (current.rows or name):
             n_document += 1
@@ -172,17 +188,6 @@ def read_sentences(source: Source) -> tuple[list[str] | None, list[Sentence]]:
 def _cells(line: str) -> list[str]:
     """Split at tabs if there are some, else at white space."""
     return [cell.strip(" ") for cell in line.split("\t")] if "\t" in line else line.split()
-
-
-def _is_header(cells: list[str]) -> bool:
-    """Return whether a line names columns; `Word O` is a token and its tag."""
-    return (
-        len(cells) > 1
-        and cells[0].lower() in {"token", "word", "tokens", "doc", "item", "id"}
-        and any(cell.lower() in {"token", "word"} for cell in cells)
-        and cells[-1] != "O"
-        and cells[-1][1:2] != "-"
-    )
 
 
 def _check(source: Source, header: list[str] | None, sentences: list[Sentence]) -> None:
@@ -224,19 +229,6 @@ def _check_named(source: Source, sentences: list[Sentence], options: ReadOptions
         "columns={'token': '2', 'tag': '4'} (--columns token=2 --columns tag=4)"
     )
     raise FormatError([Fault(message, source.name, sentences[0].lines[0], kind="columns")])
-
-
-def _keep_words(sentences: list[Sentence]) -> list[str]:
-    """Leave out rows of CoNLL-U that are not a word; returns a note of how many there were."""
-    n_left = 0
-    for sentence in sentences:
-        is_word = [row[0].isdigit() for row in sentence.rows]
-        n_left += is_word.count(False)
-        sentence.rows = list(compress(sentence.rows, is_word))
-        sentence.lines = list(compress(sentence.lines, is_word))
-    sentences[:] = [sentence for sentence in sentences if sentence.rows]
-    what = "rows of several words (as 1-2) or of words left out (as 1.1) are not read"
-    return [f"{n_left} {what}"] if n_left else []
 
 
 def _find_columns(

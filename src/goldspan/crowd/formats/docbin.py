@@ -133,7 +133,11 @@ def _missing(item: Item, doc: Any) -> list[tuple[int, int]]:
 
 def _read_cats(crowd: SpanCrowd, record: Record, item: Item, doc: Any) -> None:
     """Read the category that holds as gold, and annotators' labels."""
-    held = _held(doc.cats)
+    # The categories above 0.5, or else the likeliest of probabilities that sum to 1
+    held = [name for name, score in doc.cats.items() if score > 0.5]
+    if not held and doc.cats and abs(sum(doc.cats.values()) - 1) < _ROUNDED:
+        top = max(doc.cats.values())
+        held = [name for name, score in doc.cats.items() if score == top]
     if len(held) == 1 or (held and record.value):
         crowd.set_gold(item, record, crowd.single(item, record, held[0]))
     elif held:
@@ -147,15 +151,6 @@ def _read_cats(crowd: SpanCrowd, record: Record, item: Item, doc: Any) -> None:
     for worker, label in labels.items():
         by = record.at(worker=str(worker))
         crowd.answer(item, by, crowd.single(item, by, str(label)))
-
-
-def _held(cats: Mapping[str, float]) -> list[str]:
-    """Return the categories above 0.5, or else the likeliest of probabilities that sum to 1."""
-    held = [name for name, score in cats.items() if score > 0.5]
-    if not held and cats and abs(sum(cats.values()) - 1) < _ROUNDED:
-        top = max(cats.values())
-        held = [name for name, score in cats.items() if score == top]
-    return held
 
 
 def _cut(record: Record, doc: Any, *, single: bool) -> Cut:

@@ -105,13 +105,6 @@ def find_documents(source: Source) -> list[Document]:
     return documents
 
 
-def types_of_labels(documents: list[Document]) -> set[str]:
-    """Types of the labels of all files: what may be glued onto tokens."""
-    files = [file for d in documents for file in (d.gold, *d.answers.values()) if file is not None]
-    labels = {line.label for file in files for line in file.lines}
-    return {label.partition("-")[2] or label for label in labels} - {"", "O"}
-
-
 def read_file(file: Source) -> TokenFile:
     """Read the lines of one file as tokens and labels."""
     if webanno.is_old(file.text.value):
@@ -240,7 +233,10 @@ def read(source: Source, options: ReadOptions) -> Crowd:
     documents = find_documents(source)
     if options.texts is not None:
         builder.notes += _add_texts(documents, options)
-    types = types_of_labels(documents)
+    # Types of the labels of all files: what may be glued onto tokens
+    files = [file for d in documents for file in (d.gold, *d.answers.values()) if file is not None]
+    labels = {line.label for file in files for line in file.lines}
+    types = {label.partition("-")[2] or label for label in labels} - {"", "O"}
     tally = _Tally()
     workers = sorted({worker for document in documents for worker in document.answers})
     check_workers(options.workers or (), workers, source.name)

@@ -85,17 +85,6 @@ def as_task(record: Record, choices: Collection[str]) -> Record:
     return record._replace(value={**task, "json_min": True})
 
 
-def _choices_of(records: list[Record], options: ReadOptions) -> set[str]:
-    plain = {
-        key
-        for record in records
-        if is_min(record.value)
-        for key, value in record.value.items()
-        if isinstance(value, dict) and isinstance(value.get("choices"), list)
-    }
-    return plain | {*keys_of(options, "label", *_CHOICES)}
-
-
 def _check_min(records: list[Record], options: ReadOptions) -> None:
     """Reject JSON-MIN in which no label is found, but a field that may be one."""
     mine = [record for record in records if "json_min" in record.value]
@@ -224,7 +213,14 @@ def read(source: Source, options: ReadOptions) -> Crowd:
         raise label_studio_error(source.name)
     crowd = SpanCrowd(source, "label-studio", options)
     records = list(read_records(source, crowd.faults))
-    choices = _choices_of(records, options)
+    plain = {
+        key
+        for record in records
+        if is_min(record.value)
+        for key, value in record.value.items()
+        if isinstance(value, dict) and isinstance(value.get("choices"), list)
+    }
+    choices = plain | {*keys_of(options, "label", *_CHOICES)}
     records = [as_task(record, choices) for record in records]
     _check_min(records, options)
     kind = _kind_read(records, options)

@@ -167,7 +167,9 @@ def _lines(
 ) -> Iterator[str]:
     classes = [{"id": tag, "text": tag} for tag in crowd.tagset.tags]
     for n, row in enumerate(item_rows(crowd, predicted, soft)):
-        number = _hash(row.id + "\0" + row.text.value)
+        text = row.id + "\0" + row.text.value
+        digest = blake2b(text.encode("utf-8", "surrogatepass"), digest_size=4).digest()
+        number = int.from_bytes(digest, "big", signed=True)
         task: dict[str, Any] = {"item": row.id, "text": row.text.value}
         task |= {"_input_hash": number, "_task_hash": number}
         if row.group is not None:
@@ -231,8 +233,3 @@ def _time(crowd: Crowd, a: int) -> dict[str, Any]:
         return {}
     seconds, rest = divmod(int(submitted[a]), 1000)
     return {"_timestamp": seconds + rest / 1000 if rest else seconds}
-
-
-def _hash(text: str) -> int:
-    digest = blake2b(text.encode("utf-8", "surrogatepass"), digest_size=4).digest()
-    return int.from_bytes(digest, "big", signed=True)

@@ -136,7 +136,12 @@ def places_of(
 ) -> tuple[Indexes, ...]:
     """Return first token and last token + 1 of every span, counted over all items from 0."""
     if unit == "token":
-        begin, stop = _by_token(said, item, cuts)
+        _need(said.covers.null_count == len(said.covers))
+        sizes = np.array([len(cut.tokens) for cut in cuts])
+        base = np.concatenate([[0], np.cumsum(sizes)])
+        own = item[said.row[said.answer]]
+        _need(bool((said.end <= sizes[own]).all()))
+        begin, stop = said.start + base[own], said.end + base[own]
     else:
         given = [cut for cut in cuts if cut.is_given]
         _need(unit == "char" and all(cut.text is not None for cut in cuts))
@@ -165,15 +170,6 @@ def _by_text(said: Said, item: NDArray[np.int32], cuts: Sequence[Cut]) -> tuple[
         text = cuts[own[n]].text or ""
         _need(text[said.start[n] : said.end[n]] == said.covers[n].as_py())
     return begin, stop + 1
-
-
-def _by_token(said: Said, item: NDArray[np.int32], cuts: Sequence[Cut]) -> tuple[Indexes, ...]:
-    _need(said.covers.null_count == len(said.covers))
-    sizes = np.array([len(cut.tokens) for cut in cuts])
-    base = np.concatenate([[0], np.cumsum(sizes)])
-    own = item[said.row[said.answer]]
-    _need(bool((said.end <= sizes[own]).all()))
-    return said.start + base[own], said.end + base[own]
 
 
 def build(

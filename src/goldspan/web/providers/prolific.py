@@ -287,7 +287,14 @@ class ProlificSender:
         if request.state == SENDING and listed > request.facts["before"]:
             queue.note(request, SENT, before=request.facts["before"], how="listed")
             return
-        if self._must_wait(request, queue, listed):
+        # Whether a bonus of this amount may still appear on the list, this one or an earlier
+        alike = [
+            one
+            for one in queue.requests()
+            if (one.act, one.about, one.amount) == (BONUS, request.about, request.amount)
+            and (one.state == SENDING or (one.state == SENT and listed <= one.facts["before"]))
+        ]
+        if any(self._clock() - one.time < self._settle for one in alike):
             return
         prepared = self._api.set_up_bonus(self._study, request.about, cents)
         begin = self._wall()
@@ -313,16 +320,6 @@ class ProlificSender:
             queue.note(request, REFUSED, why=str(error))
         else:
             queue.note(request, SENT, before=request.facts["before"], how="answered")
-
-    def _must_wait(self, request: PaymentRequest, queue: PaymentQueue, listed: int) -> bool:
-        """Whether a bonus of this amount may still appear on the list, this one or an earlier."""
-        alike = [
-            one
-            for one in queue.requests()
-            if (one.act, one.about, one.amount) == (BONUS, request.about, request.amount)
-            and (one.state == SENDING or (one.state == SENT and listed <= one.facts["before"]))
-        ]
-        return any(self._clock() - one.time < self._settle for one in alike)
 
     def _listed(self, request: PaymentRequest, cents: int) -> int:
         """Count the bonuses of this amount that Prolific lists."""

@@ -87,6 +87,8 @@ class OpenIdLogin:
         state, nonce, verifier = (secrets.token_urlsafe(32) for _ in range(3))
         until = self._clock() + MINUTES * MINUTE
         cookie = {"state": state, "nonce": nonce, "verifier": verifier, "until": until}
+        from authlib.oauth2.rfc7636 import create_s256_code_challenge
+
         parameters = {
             "response_type": "code",
             "client_id": self.plan.client_id,
@@ -94,7 +96,7 @@ class OpenIdLogin:
             "scope": " ".join(dict.fromkeys(("openid", *self.plan.scopes))),
             "state": state,
             "nonce": nonce,
-            "code_challenge": _challenge(verifier),
+            "code_challenge": str(create_s256_code_challenge(verifier)),
             "code_challenge_method": "S256",
         }
         address = self._endpoint("authorization_endpoint")
@@ -283,9 +285,3 @@ def check_installed() -> None:
         import authlib.oidc.core  # noqa: F401 - whether it is there
     except ImportError:
         raise MissingExtraError("authlib", "oidc", "logging in by OpenID Connect") from None
-
-
-def _challenge(verifier: str) -> str:
-    from authlib.oauth2.rfc7636 import create_s256_code_challenge
-
-    return str(create_s256_code_challenge(verifier))

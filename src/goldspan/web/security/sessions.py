@@ -119,7 +119,16 @@ class Links:
         """Make a link for every worker; give each with its token, which nothing gives again."""
         if not 0 < days <= MOST_DAYS:
             raise InputError(f"a link holds for up to {MOST_DAYS:.0f} days, not for {days:g}")
-        _check_names(workers)
+        faults, seen = [], set()
+        for worker in workers:
+            if not worker.strip() or len(worker) > LONGEST_NAME or not worker.isprintable():
+                faults.append(Fault(f"a name must have 1 to {LONGEST_NAME} printable characters",
+                                    worker=worker))  # fmt: skip
+            elif worker in seen:
+                faults.append(Fault("appears twice", worker=worker))
+            seen.add(worker)
+        if faults or not workers:
+            raise FaultsError(faults, "" if faults else "give at least one worker")
         now = self._notes.wall()  # the day on which it ends is told to people
         made = [Link(new_id(), worker, now, now + round(days * DAY)) for worker in workers]
         for link in made:
@@ -181,19 +190,6 @@ class Links:
         """Return the last address of the server; None before its first start."""
         last = list(self._notes.now(ADDRESS).values())[-1:]
         return str(last[0]["url"]) if last else None
-
-
-def _check_names(workers: Sequence[str]) -> None:
-    faults, seen = [], set()
-    for worker in workers:
-        if not worker.strip() or len(worker) > LONGEST_NAME or not worker.isprintable():
-            faults.append(Fault(f"a name must have 1 to {LONGEST_NAME} printable characters",
-                                worker=worker))  # fmt: skip
-        elif worker in seen:
-            faults.append(Fault("appears twice", worker=worker))
-        seen.add(worker)
-    if faults or not workers:
-        raise FaultsError(faults, "" if faults else "give at least one worker")
 
 
 # --------------------------------------------------------------------------------------------------
