@@ -100,17 +100,15 @@ def with_answers(crowd: Crowd, codec: Codec, given: Sequence[LabelledBy]) -> Cro
             if tags is not None:
                 rows.append((item, len(names) + n, tags, answer.cost))
     new = answers_of_rows(rows, codec, has_cost=any(row[3] for row in rows))
-    facts = {one.id: {"kind": one.kind} | _family(one) for one in given}
+    facts = {
+        one.id: {"kind": one.kind} | ({"family": one.family} if one.family else {}) for one in given
+    }
     return replace(
         crowd,
         worker_ids=pa.array([*names, *(one.id for one in given)], pa.string()),
         answers=_joined(crowd.answers, new),
         worker_facts={**crowd.worker_facts, **facts},
     )
-
-
-def _family(one: LabelledBy) -> dict[str, str]:
-    return {"family": one.family} if one.family else {}
 
 
 def answers_of_rows(

@@ -287,7 +287,9 @@ class LanguageModel(Annotator):
                 expected += tariff.cost(len(item.tokens))
                 most += tariff.cost(len(item.tokens))
                 continue
-            if self._is_known(key) and not (retry_missing and self._is_missing(item, key)):
+            if self._is_known(key) and not (
+                retry_missing and bool(self._answer(item, key, is_new=False).missing)
+            ):
                 n_cached += 1
                 continue
             seen.add(key)
@@ -334,10 +336,6 @@ class LanguageModel(Annotator):
         """Whether nothing is known of an item but its id, which is not sent."""
         is_id = item.text is None and not item.attributes and item.tokens == (item.id,)
         return self.task.is_single and is_id
-
-    def _is_missing(self, item: PoolItem, key: str) -> bool:
-        """Whether the replies that are stored hold no answer."""
-        return bool(self._answer(item, key, is_new=False).missing)
 
     def _is_over(self, calls: Sequence[Call]) -> bool:
         over = [call for call in calls if call.state in {DONE, LOST}]
@@ -397,7 +395,7 @@ class LanguageModel(Annotator):
         for item in items:
             key = self.key_of(item)
             with self._replies.lock(key, Event()):
-                if self._is_known(key) and self._is_missing(item, key):
+                if self._is_known(key) and bool(self._answer(item, key, is_new=False).missing):
                     self._replies.forget(key)
                     n += 1
         return n

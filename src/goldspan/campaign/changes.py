@@ -100,7 +100,9 @@ def begin(inputs: CampaignInputs, ledger: SqlLedger, now: int) -> list[str]:
         }  # fmt: skip
         ledger.record("plan", "plan", {**facts, "items": n_items}, now)
     else:  # a kill may have come after they were added
-        added = max(added, n_items - _n_items(ledger))
+        added = max(
+            added, n_items - int({**ledger.records("plan")["plan"], **_last(ledger)}["items"])
+        )
         lines += [f"{added} items were added to the pool"] if added else []
     # Before the plan, which says which labels there were: a kill may come between the two.
     told = _begin_version(guideline, inputs, ledger, now)
@@ -180,11 +182,6 @@ def _add_pool(
             raise
         raise FaultsError(error.faults, _unlike(inputs)) from None
     return added, list(inputs.notes) if is_new else []
-
-
-def _n_items(ledger: SqlLedger) -> int:
-    """Return how many items the pool had when it was last put in force."""
-    return int({**ledger.records("plan")["plan"], **_last(ledger)}["items"])
 
 
 def _unlike(inputs: CampaignInputs) -> str:

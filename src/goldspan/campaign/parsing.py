@@ -285,7 +285,7 @@ def _control(plan: Any) -> Iterator[str]:
 
 
 def _money(plan: Any) -> Iterator[str]:
-    each = _least_price(plan)
+    each = int(plan.prices.answer_micro + plan.prices.token_micro)
     if not each and _has_prices(plan):  # of workers; what they cost, only the items tell
         if plan.budget.micro is None:
             yield "budget.money: is missing: workers cost something, so say what may be spent"
@@ -310,11 +310,6 @@ def _money(plan: Any) -> Iterator[str]:
         )
 
 
-def _least_price(plan: Any) -> int:
-    """Return what an answer to a single token costs, in millionths."""
-    return int(plan.prices.answer_micro + plan.prices.token_micro)
-
-
 def _has_prices(plan: Any) -> bool:
     """Whether workers of a mixed workforce have prices of their own."""
     tables = [one.get("prices") for one in plan.crowd.tables]
@@ -322,7 +317,7 @@ def _has_prices(plan: Any) -> bool:
 
 
 def _per_money(plan: Any) -> Iterator[str]:
-    if plan.budget.money is not None or _least_price(plan):
+    if plan.budget.money is not None or int(plan.prices.answer_micro + plan.prices.token_micro):
         return
     for rule in plan.stop.rules:
         if rule.per_money:

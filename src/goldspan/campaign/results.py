@@ -437,7 +437,7 @@ def _hidden_gold(ledger: SqlLedger, crowd: Crowd) -> NDArray[np.int16] | None:
     if not kept:
         return None
     labels, index = kept["gold"]["labels"], crowd.tagset.index
-    control = _control_items(ledger)
+    control = {row["item"] for row in _slots(ledger, control=True)}
     codes = np.full(crowd.n_tokens, -1, np.int16)
     for n, name in enumerate(crowd.item_ids.to_pylist()):
         if name not in control and name in labels:
@@ -448,16 +448,12 @@ def _hidden_gold(ledger: SqlLedger, crowd: Crowd) -> NDArray[np.int16] | None:
 
 def _on_control(ledger: SqlLedger, crowd: Crowd) -> NDArray[np.int16] | None:
     """Return the gold of the gold questions alone, int16 [n_tokens]; None without any."""
-    control = _control_items(ledger)
+    control = {row["item"] for row in _slots(ledger, control=True)}
     is_control = [name in control for name in crowd.item_ids.to_pylist()]
     if crowd.gold is None or not any(is_control):
         return None
     of_token = np.repeat(is_control, np.diff(crowd.offsets))
     return np.where(of_token, crowd.gold, np.int16(-1)).astype(np.int16)
-
-
-def _control_items(ledger: SqlLedger) -> set[str]:
-    return {row["item"] for row in _slots(ledger, control=True)}
 
 
 # --------------------------------------------------------------------------------------------------

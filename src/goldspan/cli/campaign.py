@@ -166,7 +166,7 @@ def run(
                     "files": files,
                 }
                 lines = [
-                    *_warnings(record),
+                    *[f"warning: {warning}" for warning in record.warnings],
                     f"waiting for {found.answers} answers to {found.items} items: {found.where}",
                     f"written so far: {', '.join(files)}",
                     f"then run again: {place.command(again)}",
@@ -222,11 +222,7 @@ def _summary(record: CampaignRecord) -> Iterator[str]:
         yield f"all items with {each} would cost {from_micro(money['everything'])}{unit}"
     if record.stop is not None:
         yield f"stopped: {record.stop['why']}"
-    yield from _warnings(record)
-
-
-def _warnings(record: CampaignRecord) -> list[str]:
-    return [f"warning: {warning}" for warning in record.warnings]
+    yield from [f"warning: {warning}" for warning in record.warnings]
 
 
 # --------------------------------------------------------------------------------------------------

@@ -158,7 +158,7 @@ def label(
     from goldspan.annotators.labelling import detail_rows, items_of, label_with, with_answers
 
     entries = [read_worker(one) for one in _entries(worker, set_ or [])]
-    if _has_models(entries):
+    if any(entry.kind == "llm" for entry in entries):
         check_part("model")
     names = listed(labels, "--labels")
     with steps(2 + len(entries), quiet=json) as step, ExitStack() as opened:
@@ -167,7 +167,9 @@ def label(
         given = {**pool, "format": format, "max_decompressed": max_decompressed}
         crowd = _items(source, given, single=_is_single(kind, known))
         codec = _codec(crowd, names, known, kind, encoding)
-        asks_models = _has_models(entries) and not dry_run  # an estimate makes no folder
+        asks_models = (
+            any(entry.kind == "llm" for entry in entries) and not dry_run
+        )  # an estimate makes no folder
         task = AnnotationTask(
             codec,
             _text(instructions),
@@ -183,7 +185,7 @@ def label(
             one.estimate(_asked(one, items), retry_missing=retry_missing) for one in models
         ]
         _check_cost(max_cost, models, estimates)
-        if task.examples and _has_models(entries):
+        if task.examples and any(entry.kind == "llm" for entry in entries):
             _check_examples(models)
         if dry_run:
             _print_estimates(models, estimates, len(items), as_json=json)
@@ -376,10 +378,6 @@ def _text(path: str | None) -> str:
         return "" if path is None else Path(path).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"cannot read {path}: {error}") from None
-
-
-def _has_models(entries: Sequence[Any]) -> bool:
-    return any(entry.kind == "llm" for entry in entries)
 
 
 def _asked(model: Annotator, items: Sequence[PoolItem]) -> Sequence[PoolItem]:

@@ -177,7 +177,7 @@ class _Compared:
         if mine.equals(back) or both_single:  # of single labels the text counts
             return []
         one, other = self.mine.tokens_list, self.back.tokens_list
-        wrong = self._differing(one, other)
+        wrong = [(n, m) for n, m in self.pairs.tolist() if one[n] != other[m]]
         if not wrong:
             return []
         n, m = wrong[0]
@@ -258,12 +258,8 @@ class _Compared:
         more = sorted(there - set(mine.column_names))
         return [*lost, *(f"that there is no attribute {_one(name)}" for name in more)]
 
-    def _differing(self, one: Sequence[Any], other: Sequence[Any]) -> list[tuple[int, int]]:
-        """Return the items, here and as they come back, of which two columns differ."""
-        return [(n, m) for n, m in self.pairs.tolist() if one[n] != other[m]]
-
     def _changed(self, name: str, one: Sequence[Any], other: Sequence[Any]) -> list[str]:
-        wrong = self._differing(one, other)
+        wrong = [(n, m) for n, m in self.pairs.tolist() if one[n] != other[m]]
         if not wrong:
             return []
         n, m = wrong[0]

@@ -316,7 +316,7 @@ def keep_suggestion(entry: Entry, one: Suggestion) -> Suggestion:
     name = f"{number}:{worker_of(entry, one.worker).number}"
     there = entry.connection.execute(_SHOWN_BEFORE, {"known": name}).scalar_one_or_none()
     if there is not None:
-        return _suggestion(read_json(there))._replace(worker=one.worker)
+        return Suggestion(**read_json(there))._replace(worker=one.worker)
     body = one._asdict() | {"labels": None if one.labels is None else list(one.labels)}
     record(entry, SUGGESTED, name, body)
     return one
@@ -327,7 +327,7 @@ def read_suggestion(connection: Connection, worker: str, item: str) -> Suggestio
     number = connection.execute(_ASKED, {"wanted": item}).scalar_one_or_none()
     person = connection.execute(_ASKED_OF, {"name": worker}).scalar_one_or_none()
     row = connection.execute(_SHOWN_BEFORE, {"known": f"{number}:{person}"}).scalar_one_or_none()
-    return None if row is None else _suggestion(read_json(row))._replace(worker=worker)
+    return None if row is None else Suggestion(**read_json(row))._replace(worker=worker)
 
 
 def own_answers(connection: Connection, item: str) -> list[OwnAnswer]:
@@ -339,7 +339,3 @@ def own_answers(connection: Connection, item: str) -> list[OwnAnswer]:
     seen = {row.name for row in found if read_json(row.body)["shown"]}
     pairs = zip(rows, names, strict=True)
     return [OwnAnswer(row.id, read_json(row.labels)) for row, name in pairs if name not in seen]
-
-
-def _suggestion(body: dict[str, Any]) -> Suggestion:
-    return Suggestion(**body)

@@ -551,7 +551,7 @@ def empty_database(place: str | Path) -> Database:
     """Open a database with tables and no campaign, for a log to be replayed into."""
     database = _database(place, new=True)
     with database.read() as connection:
-        taken = _is_taken(connection)
+        taken = connection.execute(select(campaign.c.id)).first() is not None
     if taken:
         database.engine.dispose()
         raise InputError(f"{database.where} holds a campaign: give a place that is empty")
@@ -600,7 +600,7 @@ def _found(database: Database, body: dict[str, object], tagset: Codec, now: int)
         with database.engine.connect() as plain:
             connection = plain.execution_options(**WRITE)
             with connection.begin():
-                if not _is_taken(connection):
+                if not (connection.execute(select(campaign.c.id)).first() is not None):
                     entry = first_entry(connection, now)
                     entry.log("create", body)
                     entry.close()
@@ -631,7 +631,3 @@ def _found(database: Database, body: dict[str, object], tagset: Codec, now: int)
             "rename labels when the export is read (`--label OLD=NEW`); for another task give "
             "another place (on the command line --out or --store)"
         )
-
-
-def _is_taken(connection: Connection) -> bool:
-    return connection.execute(select(campaign.c.id)).first() is not None

@@ -216,10 +216,6 @@ class Template:
         return "|".join(map(str, self.parts))
 
 
-def _around(names: Iterable[str], places: Iterable[int]) -> list[str]:
-    return [f"{name}[{place}]" for place in places for name in names]
-
-
 DEFAULT: tuple[str, ...] = (
     "word",
     "lower",
@@ -232,8 +228,8 @@ DEFAULT: tuple[str, ...] = (
     "is_upper",
     "has_digit",
     "has_hyphen",
-    *_around(("lower", "kind", "suffix3"), (-2, -1, 1, 2)),
-    *_around(("short_shape",), (-1, 1)),
+    *[f"{name}[{place}]" for place in ((-2, -1, 1, 2)) for name in (("lower", "kind", "suffix3"))],
+    *[f"{name}[{place}]" for place in ((-1, 1)) for name in (("short_shape",))],
     "lower[-1]|lower",
     "lower|lower[1]",
     "kind[-1]|kind",
@@ -254,7 +250,7 @@ RODRIGUES: tuple[str, ...] = (
     "has_digit",
     "has_hyphen",
     "is_punctuation",
-    *_around(("lower", "is_title"), (-2, -1, 1, 2)),
+    *[f"{name}[{place}]" for place in ((-2, -1, 1, 2)) for name in (("lower", "is_title"))],
 )
 """The features of Rodrigues et al. 2013, as far as the text describes them."""
 

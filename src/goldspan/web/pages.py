@@ -76,7 +76,7 @@ class Assets:
 def assets() -> Assets:
     """Read the static files of the package; they do not change while the process runs."""
     folder = files("goldspan.web").joinpath("static")
-    found = sorted(path.name for path in folder.iterdir() if _ending(path.name) in TYPES)
+    found = sorted(path.name for path in folder.iterdir() if path.name.rpartition(".")[2] in TYPES)
     contents = {name: folder.joinpath(name).read_bytes() for name in found}
     digest = blake2b(digest_size=8)
     for name, content in contents.items():
@@ -95,13 +95,11 @@ def static_files() -> APIRouter:
         if version != known.version or name not in known.files:
             raise HTTPException(404, "there is no such file")
         headers = {"Cache-Control": FOR_EVER, "X-Content-Type-Options": "nosniff"}
-        return Response(known.files[name], headers=headers, media_type=TYPES[_ending(name)])
+        return Response(
+            known.files[name], headers=headers, media_type=TYPES[name.rpartition(".")[2]]
+        )
 
     return router
-
-
-def _ending(name: str) -> str:
-    return name.rpartition(".")[2]
 
 
 # --------------------------------------------------------------------------------------------------

@@ -59,7 +59,7 @@ def home(request: Request) -> Response:
     """Lead people to where they work."""
     for role in (DESK, REVIEWER, WORKER):
         if session_here(request, role):
-            return _see(context_of(request), HOME[role])
+            return RedirectResponse(context_of(request).settings.prefix + HOME[role], 303)
     place = context_of(request).settings.prefix
     words = f"To label, open your personal link.\n\nThe requester logs in at {place}/login."
     return message_page("goldspan", words)
@@ -177,7 +177,7 @@ def welcome(context: ServerContext, session: Session, answer: Response | None = 
         context.buckets["link"].take(session.link)
     elif session.role == REVIEWER:
         context.buckets["link"].take(session.person)
-    answer = answer or _see(context, HOME[session.role])
+    answer = answer or RedirectResponse(context.settings.prefix + HOME[session.role], 303)
     seconds = (session.until - session.issued) // 1000
     value = context.auth.sessions.cookie(session)
     _set_cookie(context, answer, session.role, value, seconds)
@@ -239,10 +239,6 @@ def drop_cookie(context: ServerContext, answer: Response, kind: str) -> None:
     answer.delete_cookie(
         context.cookie_name(kind), path="/", httponly=True, secure=context.settings.is_secure
     )
-
-
-def _see(context: ServerContext, path: str) -> Response:
-    return RedirectResponse(context.settings.prefix + path, 303)
 
 
 # --------------------------------------------------------------------------------------------------

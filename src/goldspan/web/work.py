@@ -408,7 +408,7 @@ class Work:
         return {
             "status": receipt.status,
             "message": said.format(reason=receipt.reason),
-            "paid": self._amount(receipt.cost),
+            "paid": (from_micro(receipt.cost) if self.inputs.plan.is_paid else None),
             "feedback": self._feedback(worker, item, labels),
             "me": self._me(worker),
         }
@@ -513,7 +513,7 @@ class Work:
         return {
             "done": person.counting,
             "total": self._total(worker, person),
-            "earned": self._amount(person.earned),
+            "earned": (from_micro(person.earned) if self.inputs.plan.is_paid else None),
             "currency": self.inputs.plan.prices.currency,
             "drafts": person.drafts,
         }
@@ -521,10 +521,6 @@ class Work:
     def _count(self, outcome: str) -> None:
         with self._outcomes_lock:
             self._outcomes[outcome] += 1
-
-    def _amount(self, micro: int) -> str | None:
-        """Write an amount; nothing where nobody is paid."""
-        return from_micro(micro) if self.inputs.plan.is_paid else None
 
     def _next(self, worker: str) -> Lease | None:
         try:

@@ -60,7 +60,9 @@ def read(source: Source, options: ReadOptions) -> Crowd:
         message = f"not a DocBin that spaCy reads ({type(error).__name__}: {error})"[:300]
         raise FormatError([Fault(message, file=source.name, kind="docbin")]) from None
     crowd = SpanCrowd(replace(source, data=b""), "docbin", options)  # its bytes are no text
-    single = any(doc.cats for doc in docs) and not any(_has_spans(doc) for doc in docs)
+    single = any(doc.cats for doc in docs) and not any(
+        bool(doc.has_annotation("ENT_IOB") or any(True for _ in doc.spans)) for doc in docs
+    )
     empty = []
     for number, doc in enumerate(counted(docs, options.progress), start=1):
         about = doc.user_data.get(_OURS)
@@ -75,10 +77,6 @@ def read(source: Source, options: ReadOptions) -> Crowd:
     if empty:
         crowd.builder.notes.append(f"{len(empty)} empty Docs are left out (first: item {empty[0]})")
     return crowd.build()
-
-
-def _has_spans(doc: Any) -> bool:
-    return bool(doc.has_annotation("ENT_IOB") or any(True for _ in doc.spans))
 
 
 def _read_doc(crowd: SpanCrowd, record: Record, doc: Any, *, single: bool) -> None:

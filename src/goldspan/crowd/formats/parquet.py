@@ -151,7 +151,7 @@ def _item_rows(crowd: Crowd) -> pa.Table:
     if crowd.groups is not None:
         columns["doc"] = crowd.groups
     if crowd.gold is not None:
-        columns["gold"] = _lists(crowd.gold, crowd.offsets)
+        columns["gold"] = list_array(pa.array(crowd.gold, mask=crowd.gold < 0), crowd.offsets)
     if crowd.texts is not None:
         columns["text"] = crowd.texts
     if crowd.token_start is not None:
@@ -168,7 +168,7 @@ def _answer_rows(crowd: Crowd) -> pa.Table:
     columns: dict[str, Any] = {
         "item": pa.array(answers.item.astype(np.int64)),
         "worker": workers.cast(pa.string()),
-        "labels": _lists(answers.codes, answers.offset),
+        "labels": list_array(pa.array(answers.codes, mask=answers.codes < 0), answers.offset),
         "attempt": pa.array(answers.attempt),
     }
     for name in ANSWER_COLUMNS:
@@ -176,10 +176,6 @@ def _answer_rows(crowd: Crowd) -> pa.Table:
         if values is not None:
             columns[name] = pa.array(values)
     return pa.table(columns)
-
-
-def _lists(codes: NDArray[np.int16], offsets: NDArray[np.int64]) -> pa.ListArray:
-    return list_array(pa.array(codes, mask=codes < 0), offsets)
 
 
 def _read(table: pa.Table, about: dict[str, Any], name: str) -> Crowd:

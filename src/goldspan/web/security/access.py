@@ -155,7 +155,7 @@ class Tokens:
         kept = str(body["hash"]) if body is not None else ""
         is_right = compare_digest(kept.encode(), _digest(text).encode())
         if body is None or not is_right or not self.holds(name):
-            raise _unknown()
+            raise Refused("token", _UNKNOWN, 401)
         return _token(name, body)
 
     def holds(self, name: str) -> bool:
@@ -215,12 +215,8 @@ def bearer_of(header: str) -> str:
     """
     scheme, _, text = header.partition(" ")
     if scheme.lower() != "bearer" or not text.strip():
-        raise _unknown()
+        raise Refused("token", _UNKNOWN, 401)
     return text.strip()
-
-
-def _unknown() -> Refused:
-    return Refused("token", _UNKNOWN, 401)
 
 
 def _token(name: str, body: Mapping[str, Any]) -> Token:
