@@ -346,7 +346,7 @@ class AnsweringCrowd:
 
     def now(self) -> int:
         """Return the time that the answers took so far."""
-        return BEGIN + round(1000 * self.inputs.plan.crowd.seconds * self._n_answers)
+        return self._time_after(self._n_answers)
 
     def collect(
         self, name: str, items: Sequence[str], on_event: OnEvent = lambda _: None
@@ -406,7 +406,7 @@ class AnsweringCrowd:
         """Get one answer; False where there is no place or no money for it."""
         if not self.ledger.lease(worker, self.now(), LEASE_SECONDS, 1, [item]):
             return False
-        given = BEGIN + round(1000 * self.inputs.plan.crowd.seconds * (self._n_answers + 1))
+        given = self._time_after(self._n_answers + 1)
         return self._submit(worker, item, self.answer(worker, item), given).counts
 
     def _submit(
@@ -436,6 +436,10 @@ class AnsweringCrowd:
         """Return names in an order that the seed and the words about each of them decide."""
         seed = self.inputs.plan.seed
         return sorted(names, key=lambda name: hash64(f"{seed}\0{words(name)}"))
+
+    def _time_after(self, n_answers: int) -> int:
+        """Return the time in milliseconds since 1970 when so many answers are given."""
+        return BEGIN + round(1000 * self.inputs.plan.crowd.seconds * n_answers)
 
 
 # --------------------------------------------------------------------------------------------------

@@ -28,6 +28,8 @@ TEXT = "text"
 """The column whose cells may be longer."""
 
 _DECLARED = re.compile(r'\A"?sep=(.)"?[ \t]*(?:\r\n|\r|\n|\Z)', re.IGNORECASE)
+_QUOTED = re.compile(r'(?:\A|\t|\n|\r)"(?:[^"]|"")*?(?:""|\t|\n|\r)(?:[^"]|"")*"(?=\t|\r|\n|\Z)')
+"""A cell of a TSV that only a program that quotes would have written."""
 _NEWLINE, _SPACE = 10, 32
 _NO_CELL = dict.fromkeys(map(ord, "\t\n\r\0"), " ")
 
@@ -240,24 +242,60 @@ def _cut(
 
 
 def csv_rows(
-    value: str, file: str, mark: str = ",", quoting: Any = csv.QUOTE_MINIMAL
+    value: str, file: str, mark: str = ",", quoting: Any = csv.QUOTE_MINIMAL, before: int = 0
 ) -> Iterator[tuple[int, int, list[str]]]:
     """Yield the rows of a table whose cells may be quoted, with their first and last lines."""
+    # `before` lines of the file stand before the table
     reader = csv.reader(
         io.StringIO(value, newline=""), delimiter=mark, strict=True, quoting=quoting
     )
     limit = csv.field_size_limit(2**31 - 1)  # texts are long
-    last = 0
+    last = before
     try:
         for row in reader:
-            yield last + 1, reader.line_num, row
-            last = reader.line_num
+            yield last + 1, before + reader.line_num, row
+            last = before + reader.line_num
     except csv.Error as error:
         message = f"{error}: a quoted cell is not closed, or a quote inside a cell is not doubled"
-        fault = Fault(message, file=file, line=reader.line_num, kind="quotes")
+        fault = Fault(message, file=file, line=before + reader.line_num, kind="quotes")
         raise FormatError([fault]) from None
     finally:
         csv.field_size_limit(limit)
+
+
+def exact_rows(
+    source: Source, delimiter: str | None = None
+) -> tuple[str, list[str], list[tuple[int, list[str]]]]:
+    """Return delimiter, names, and line and cells of every row, exactly as the file has them."""
+    mark, value = read_delimiter(source, delimiter), source.exact_text.value
+    declared = _DECLARED.match(value)
+    if declared is not None:
+        value = value[declared.end() :]
+    # In a TSV quotes are part of the text, unless some cell shows that its writer quotes
+    quotes = mark != "\t" or value.startswith('"') or _QUOTED.search(value) is not None
+    quoting = csv.QUOTE_MINIMAL if quotes else csv.QUOTE_NONE
+    is_guarded = mark == "," and is_marked(value)
+    found = csv_rows(value, source.name, mark, quoting, int(declared is not None))
+    rows = [
+        (line, [unguard(cell) for cell in cells] if is_guarded else cells)
+        for line, _, cells in found
+        if any(cells)
+    ]
+    if len(rows) < 2:
+        message = "there is a header but no row below it" if rows else "the file holds no row"
+        raise FormatError([Fault(message, source.name, 1, kind="empty")])
+    names = [name.strip() for name in rows[0][1]]
+    # Spreadsheets leave columns at the end that have neither a name nor a cell.
+    while names and not names[-1] and not any(any(cells[len(names) - 1 :]) for _, cells in rows):
+        names.pop()
+    rows = [
+        (line, [*cells[: len(names)], *filter(None, cells[len(names) :])]) for line, cells in rows
+    ]
+    reject_twice(names, names, source.name)
+    lines, widths = np.array([(line, len(cells)) for line, cells in rows[1:]], np.int64).T
+    more = f"a text that holds the separator {mark!r} or a line end must be in double quotes"
+    _check_widths(source.name, lines, widths, len(names), more)
+    return mark, names, rows[1:]
 
 
 def _read_quoted(
@@ -308,12 +346,12 @@ def reject_twice(names: Iterable[str], header: Sequence[str], file: str) -> None
 
 
 def _check_widths(
-    file: str, lines: NDArray[np.int64], widths: NDArray[np.int64], width: int
-) -> None:
+    file: str, lines: NDArray[np.int64], widths: NDArray[np.int64], width: int,
+    more: str = "does a token hold the delimiter?",
+) -> None:  # fmt: skip
     faults = []
     for n in np.flatnonzero(widths != width).tolist():
-        more = widths[n] > width
-        hint = "does a token hold the delimiter?" if more else "is the row cut off?"
+        hint = more if widths[n] > width else "is the row cut off?"
         message = f"{widths[n]} cells where the header has {width}: {hint}"
         faults.append(Fault(message, file=file, line=int(lines[n]), kind="ragged-row"))
     if faults:

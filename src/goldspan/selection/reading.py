@@ -14,7 +14,6 @@ import io
 import json
 import math
 import re
-import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath
@@ -26,7 +25,7 @@ import pyarrow as pa
 from goldspan.crowd import Crowd, read_crowd
 from goldspan.crowd.builder import half_character, string_faults
 from goldspan.crowd.formats.columns import frame_columns, parquet_table
-from goldspan.crowd.grid import guess_delimiter, header_names, is_marked, unguard
+from goldspan.crowd.grid import exact_rows, guess_delimiter, header_names, is_marked, unguard
 from goldspan.crowd.source import Source, open_source
 from goldspan.errors import Fault, FormatError, InputError, UnknownNameError
 from goldspan.selection.base import Selection
@@ -487,70 +486,11 @@ def _table(file: Source) -> _Records:
     if file.is_folder:
         message = "this is a folder or an archive of files; a table is a single file"
         raise FormatError([Fault(message, file.name, kind="folder")])
-    value = file.exact_text.value
-    line = 0
-    declared = _DECLARED.match(value)
-    if declared is not None:
-        value, line = value[declared.end() :], 1
-    head = value.lstrip("\r\n").partition("\n")[0]
-    mark = declared[1] if declared else guess_delimiter(head)
-    rows = _read_cells(value, mark, file.name, line)
-    names = [name.strip() for name in rows[0][1]]
-    # Spreadsheets leave columns at the end that have neither a name nor a cell.
-    while names and not names[-1] and not any(any(cells[len(names) - 1 :]) for _, cells in rows):
-        names.pop()
-    rows = [
-        (number, [*cells[: len(names)], *filter(None, cells[len(names) :])])
-        for number, cells in rows
-    ]
-    twice = sorted({name for name in names if names.count(name) > 1})
-    if twice:
-        message = f"columns {', '.join(map(repr, twice))} appear twice in the header"
-        raise FormatError([Fault(message, file.name, rows[0][0], kind="header")])
-    faults = [
-        Fault(
-            f"{len(cells)} cells where the header has {len(names)}: a text that holds the "
-            f"separator {mark!r} or a line end must be in double quotes",
-            file.name, number, kind="ragged-row",
-        )
-        for number, cells in rows[1:]
-        if len(cells) != len(names)
-    ]  # fmt: skip
-    if faults:
-        raise FormatError(faults)
-    records = [dict(zip(names, cells, strict=True)) for _, cells in rows[1:]]
-    places = [Fault("", file.name, number) for number, _ in rows[1:]]
+    mark, names, rows = exact_rows(file)
+    records = [dict(zip(names, cells, strict=True)) for _, cells in rows]
+    places = [Fault("", file.name, line) for line, _ in rows]
     notes = () if mark in ",\t" else (f"cells are separated by {mark!r}",)
     return _Records(names, records, places, (*_said(file), *notes))
-
-
-_DECLARED = re.compile(r'\A"?sep=(.)"?[ \t]*(?:\r\n|\r|\n|\Z)', re.IGNORECASE)
-_QUOTED = re.compile(r'(?:\A|\t|\n|\r)"(?:[^"]|"")*?(?:""|\t|\n|\r)(?:[^"]|"")*"(?=\t|\r|\n|\Z)')
-"""A cell of a TSV that only a program that quotes would have written."""
-
-
-def _read_cells(value: str, mark: str, name: str, before: int) -> list[tuple[int, list[str]]]:
-    """Return the line and the cells of every row that is not blank."""
-    # In a TSV quotes are part of the text, unless some cell shows that its writer quotes
-    quotes = mark != "\t" or value.startswith('"') or _QUOTED.search(value) is not None
-    options: dict[str, Any] = {"strict": True} if quotes else {"quoting": csv.QUOTE_NONE}
-    reader = csv.reader(io.StringIO(value, newline=""), delimiter=mark, **options)
-    is_guarded = mark == "," and is_marked(value)
-    rows, limit, line = [], csv.field_size_limit(sys.maxsize), before + 1
-    try:
-        for cells in reader:
-            if any(cells):
-                rows.append((line, [unguard(cell) for cell in cells] if is_guarded else cells))
-            line = before + 1 + reader.line_num
-    except csv.Error as error:
-        message = f"{error}: a quoted cell is not closed, or a quote is inside a quoted cell"
-        raise FormatError([Fault(message, name, line, kind="quotes")]) from None
-    finally:
-        csv.field_size_limit(limit)
-    if len(rows) < 2:
-        message = "there is a header but no row below it" if rows else "the file holds no row"
-        raise FormatError([Fault(message, name, 1, kind="empty")])
-    return rows
 
 
 def _of_arrow(table: pa.Table, name: str) -> _Records:

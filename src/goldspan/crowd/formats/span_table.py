@@ -8,7 +8,6 @@ columns is never read as single labels.
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -28,15 +27,7 @@ from goldspan.crowd.formats.span_exports import (
     reject_single,
 )
 from goldspan.crowd.formats.tag_columns import spell_labels
-from goldspan.crowd.grid import (
-    csv_rows,
-    csv_text,
-    header_names,
-    is_marked,
-    read_delimiter,
-    reject_twice,
-    unguard,
-)
+from goldspan.crowd.grid import csv_text, exact_rows, header_names
 from goldspan.crowd.model import Crowd
 from goldspan.crowd.options import ReadOptions
 from goldspan.crowd.source import Source, counted
@@ -134,8 +125,9 @@ def read(source: Source, options: ReadOptions) -> Crowd:
         return _read_arrow(table, table.column_names, source, options)
     if source.table is not None:
         return _read_frame(source, options)
-    header, rows = _csv_rows(source, options.delimiter)
-    return _read(header, rows, source, options)
+    _, header, rows = exact_rows(source, options.delimiter)
+    records = [Record(dict(zip(header, row, strict=True)), source.name, n) for n, row in rows]
+    return _read(header, records, source, options)
 
 
 def write(
@@ -411,50 +403,3 @@ class _Reader:
                     self.crowd.answer_or_gold(item, row, labels, facts)
                 else:
                     self.crowd.set_gold(item, row, labels)
-
-
-def _csv_rows(source: Source, delimiter: str | None) -> tuple[list[str], list[Record]]:
-    """The cells of a CSV or TSV, with every character of them."""
-    mark = read_delimiter(source, delimiter)
-    # `source.text` has line feeds for other line ends, also within texts, whose offsets count them.
-    value = source.data.decode(source.text.encoding).removeprefix("\ufeff")
-    is_guarded = mark == "," and is_marked(value)
-    if mark == "\t":
-        try:
-            return _parsed(value, source.name, mark)
-        except FormatError:  # then quotation marks are those of the text
-            return _parsed(value, source.name, mark, csv.QUOTE_NONE)
-    header, rows = _parsed(value, source.name, mark)
-    if is_guarded:
-        rows = [
-            row._replace(value={name: unguard(cell) for name, cell in row.value.items()})
-            for row in rows
-        ]
-    return header, rows
-
-
-def _parsed(
-    value: str, file: str, mark: str, quoting: int = csv.QUOTE_MINIMAL
-) -> tuple[list[str], list[Record]]:
-    header: list[str] = []
-    rows: list[Record] = []
-    faults: list[Fault] = []
-    with collect(faults):
-        for line, _, cells in csv_rows(value, file, mark, quoting):
-            if not any(cells):
-                continue
-            if not header:
-                if not cells[0].lower().startswith("sep=") or any(cells[1:]):
-                    header = [cell.strip() for cell in cells]
-            elif len(cells) != len(header):
-                more = len(cells) > len(header)
-                hint = "does a text hold the delimiter?" if more else "is the row cut off?"
-                message = f"{len(cells)} cells where the header has {len(header)}: {hint}"
-                faults.append(Fault(message, file, line, kind="ragged-row"))
-            else:
-                rows.append(Record(dict(zip(header, cells, strict=True)), file, line))
-    with collect(faults):
-        reject_twice(header, header, file)
-    if faults:
-        raise FormatError(faults)
-    return header, rows
