@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
@@ -397,23 +396,14 @@ def measured(truth: Labels, found: Labels, encoding: str, seed: int = 0) -> Meas
     0.5
     """
     if encoding == "PLAIN":
+        from scipy.stats import binomtest
+
         right = sum(list(a) == list(b) for a, b in zip(truth, found, strict=True))
-        return Measure(right / len(truth), *wilson(right, len(truth)), len(truth))
+        interval = binomtest(right, len(truth)).proportion_ci(method="wilson")
+        return Measure(right / len(truth), float(interval.low), float(interval.high), len(truth))
     got = score(truth, found, encoding=encoding, bootstrap=RESAMPLES, random_state=seed)
     low, high = got.interval or (0.0, 1.0)
     return Measure(got.f1, low, high, len(truth))
-
-
-def wilson(right: int, total: int) -> tuple[float, float]:
-    """Return Wilson's 95 % interval of a share.
-
-    >>> [round(end, 3) for end in wilson(8, 10)]
-    [0.49, 0.943]
-    """
-    share, more = right / total, Z * Z / total
-    middle = (share + more / 2) / (1 + more)
-    half = Z * math.sqrt(share * (1 - share) / total + more / (4 * total)) / (1 + more)
-    return max(0.0, middle - half), min(1.0, middle + half)
 
 
 def kappa(first: Sequence[str], second: Sequence[str]) -> float:

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import logsumexp
 
 from goldspan.spans.encoding import ENDED, STARTS
 
@@ -92,7 +93,7 @@ def fill_few(
             forward[token] = _moved(before, made.step, made.log_step) + evidence[token]
     some = first >= 0
     last = first[some] + lengths[some] - 1
-    made.log_z[some] = _log_sum(forward[last] + made.log_end)
+    made.log_z[some] = logsumexp(forward[last] + made.log_end, axis=1)
     backward[last] = made.log_end
     back, log_back = made.step.T, made.log_step.T
     for t, token in reversed(list(_together(first, lengths))):
@@ -194,7 +195,7 @@ def few_likely_spans(
     rows, masses = [np.zeros((0, 4), np.int64)], [np.zeros(0)]
     while len(walk.item):
         with np.errstate(invalid="ignore"):
-            through = _log_sum(walk.inside + lattice.backward[walk.token]) - walk.log_z
+            through = logsumexp(walk.inside + lattice.backward[walk.token], axis=1) - walk.log_z
             walk = walk.only(through > log_least)
         mass = np.exp(walk.leave() - walk.log_z)
         found = mass >= least
@@ -254,7 +255,7 @@ class _Walk:
         self.lattice, self.steps = lattice, steps
         self.item, self.begin, self.token, self.kind = item, token, token, kind
         before = lattice.forward[np.maximum(token - 1, 0)]
-        entered = _log_sums(before, steps.enter)
+        entered = logsumexp(before[:, :, None] + steps.enter, axis=1)
         is_head = token == lattice.offsets[item]
         entered = np.where(is_head[:, None], steps.begin, entered)
         self.inside = self._own(entered)
@@ -285,7 +286,7 @@ class _Walk:
     def stay(self) -> _Walk:
         """Go on to the next token without starting another span."""
         self.token = self.token + 1
-        self.inside = self._own(_log_sums(self.inside, self.steps.stay))
+        self.inside = self._own(logsumexp(self.inside[:, :, None] + self.steps.stay, axis=1))
         return self
 
     def leave(self) -> Floats:
@@ -293,8 +294,10 @@ class _Walk:
         lattice, steps = self.lattice, self.steps
         after = np.minimum(self.token + 1, len(lattice.evidence) - 1)
         goes_on = lattice.evidence[after] + lattice.backward[after]
-        ways = np.where(self.is_last[:, None], steps.end, _log_sums(goes_on, steps.leave.T))
-        return _log_sum(self.inside + ways)
+        ways = np.where(
+            self.is_last[:, None], steps.end, logsumexp(goes_on[:, :, None] + steps.leave.T, axis=1)
+        )
+        return np.asarray(logsumexp(self.inside + ways, axis=1))
 
 
 def _together(first: Indexes, lengths: Indexes) -> Iterator[tuple[int, Indexes]]:
@@ -316,22 +319,7 @@ def _moved(values: Floats, step: Floats, log_step: Floats) -> Floats:
         moved: Floats = most + np.log(total)
     lost = np.flatnonzero((total <= TINY).any(axis=1))
     if len(lost):
-        moved[lost] = np.where(total[lost] > TINY, moved[lost], _log_sums(values[lost], log_step))
+        moved[lost] = np.where(
+            total[lost] > TINY, moved[lost], logsumexp(values[lost][:, :, None] + log_step, axis=1)
+        )
     return moved
-
-
-def _log_sums(values: Floats, log_step: Floats) -> Floats:
-    """Return ln sum_i exp(values[:, i] + log_step[i, j]), float64 [n, J]."""
-    both = values[:, :, None] + log_step
-    most = both.max(axis=1)
-    with np.errstate(divide="ignore"):
-        shift = np.where(most > -np.inf, most, 0.0)
-        return np.asarray(shift + np.log(np.exp(both - shift[:, None, :]).sum(axis=1)))
-
-
-def _log_sum(values: Floats) -> Floats:
-    """Return ln sum_j exp(values[:, j]), float64 [n]."""
-    most = values.max(axis=1)
-    with np.errstate(divide="ignore"):
-        shift = np.where(most > -np.inf, most, 0.0)
-        return np.asarray(shift + np.log(np.exp(values - shift[:, None]).sum(axis=1)))

@@ -130,13 +130,13 @@ def log_loss(confidence: NDArray[np.float64], right: NDArray[np.float64]) -> flo
 
 def auroc(confidence: NDArray[np.float64], right: NDArray[np.float64]) -> float:
     """Return the area under the ROC curve, ties half; NaN if all are right or all wrong."""
+    from scipy.stats import rankdata
+
     n_right = int(right.sum())
     n_wrong = len(right) - n_right
     if not n_right or not n_wrong:
         return float("nan")
-    _, place, counts = np.unique(confidence, return_inverse=True, return_counts=True)
-    ranks = (np.cumsum(counts) - (counts - 1) / 2)[place.ravel()]
-    total = float(ranks[right > 0].sum())
+    total = float(rankdata(confidence)[right > 0].sum())
     return (total - n_right * (n_right + 1) / 2) / (n_right * n_wrong)
 
 
