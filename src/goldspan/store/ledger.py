@@ -93,6 +93,12 @@ class SqlLedger:
     fact = _asks(queries.read_fact)
     last_time = _asks(queries.last_time)
     count = _asks(queries.count_records)
+    n_slots = property(_asks(queries.n_slots))
+    is_private = property(_asks(people.is_private))
+    n_forgotten = property(_asks(people.n_forgotten))
+    n_answers = property(_asks(queries.n_answers))
+    last_answer = property(_asks(queries.last_answer))
+    is_paused = property(_asks(queries.is_paused))
 
     @cached_property
     def name(self) -> str:
@@ -286,11 +292,6 @@ class SqlLedger:
         """Return the items of all batches in order; they neither move nor go."""
         return self._order.asked()
 
-    @property
-    def n_slots(self) -> int:
-        """How many items are in a batch."""
-        return self.database.query(queries.n_slots)
-
     def crowd(self, which: str = "answered") -> Crowd:
         """Return the items ("answered", in a "batch", or the whole "pool"), answers and gold."""
         self.check_facts()
@@ -299,11 +300,6 @@ class SqlLedger:
                 self._cache = AnswerCache(self.database)
             return self._cache.crowd()
         return self.database.query(queries.read_crowd, which)
-
-    @property
-    def is_private(self) -> bool:
-        """Whether the log and the tables name workers by pseudonym; see `goldspan.store.people`."""
-        return self.database.query(people.is_private)
 
     def pseudonyms(self) -> dict[str, str]:
         """Return the pseudonym of everybody who is known, by id; empty if it is not private."""
@@ -336,11 +332,6 @@ class SqlLedger:
             known = people.find_person(connection, who)
             return known is None and people.find_tombstone(connection, who) is not None
 
-    @property
-    def n_forgotten(self) -> int:
-        """How many people were forgotten; while it stays, what is known of workers holds."""
-        return self.database.query(people.n_forgotten)
-
     def events(self, after: int = 0) -> Iterator[Event]:
         """Yield the log after a number; entries that come meanwhile are among them."""
         size = 1  # the first entries hold the pool: who asks for one must not wait for a thousand
@@ -362,16 +353,6 @@ class SqlLedger:
         """Hash of the last entry of the log."""
         return str(self._row()["head"])
 
-    @property
-    def n_answers(self) -> int:
-        """How many answers count."""
-        return self.database.query(queries.n_answers)
-
-    @property
-    def last_answer(self) -> int:
-        """Number of the last answer that counts: it grows whenever what counts changes."""
-        return self.database.query(queries.last_answer)
-
     def given(self, item: str | None = None) -> list[AnswerRow]:
         """Return all answers as rows, drafts among them; those to an item with their labels."""
         self.check_facts()
@@ -380,11 +361,6 @@ class SqlLedger:
     def skipped_by(self, worker: str) -> set[str]:
         """Return the items that a worker gave no answer to, and is not asked about again."""
         return {row.item for row in self.skipped() if row.worker == worker}
-
-    @property
-    def is_paused(self) -> bool:
-        """Whether the campaign assigns nothing."""
-        return self.database.query(queries.is_paused)
 
     def verify(self) -> int:
         """Compare log and tables (see `goldspan.store.verify`), and count the events.

@@ -308,7 +308,7 @@ def read_tombstones(connection: Connection) -> list[dict[str, Any]]:
 
 
 def n_forgotten(connection: Connection) -> int:
-    """Count the tombstones."""
+    """Count who was forgotten; while it stays, what is known of workers holds."""
     return int(connection.execute(_N_FORGOTTEN).scalar_one())
 
 

@@ -304,7 +304,7 @@ def is_sent(connection: Connection, key: str) -> bool:
 
 
 def last_answer(connection: Connection) -> int:
-    """Return the number of the last answer that counts, 0 before the first."""
+    """Return the number of the last answer; it grows whenever what counts changes."""
     return int(connection.execute(_LAST).scalar() or 0)
 
 

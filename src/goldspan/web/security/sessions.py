@@ -36,17 +36,13 @@ class RecordCache:
 
     def all(self, kind: str) -> Mapping[str, dict[str, Any]]:
         """Return the facts of a kind by name, as they were a second ago at most."""
-        facts = self._fresh(kind)
+        facts = self.at_hand(kind)
         if facts is None:
             with self._turn:  # of many who ask at once, one reads
-                facts = self._fresh(kind)
+                facts = self.at_hand(kind)
                 if facts is None:
                     facts = self._read(kind)
         return facts
-
-    def at_hand(self, kind: str) -> Mapping[str, dict[str, Any]] | None:
-        """Return the same if that can be done without reading, and at once; else None."""
-        return self._fresh(kind)
 
     def now(self, kind: str) -> Mapping[str, dict[str, Any]]:
         """Return the facts of a kind as they are."""
@@ -75,7 +71,8 @@ class RecordCache:
         """Return when a session was in use, as `see` kept it; 0 if it was not."""
         return self._ledger.number_of(SEEN, session) or 0
 
-    def _fresh(self, kind: str) -> Mapping[str, dict[str, Any]] | None:
+    def at_hand(self, kind: str) -> Mapping[str, dict[str, Any]] | None:
+        """Return what `all` does if that can be done without reading, and at once; else None."""
         read, facts = self._known.get(kind, (-FRESH, {}))
         return facts if 0 <= self.clock() - read < FRESH else None
 
