@@ -12,15 +12,12 @@ parameters in help texts and docs come from these fields.
 
 from __future__ import annotations
 
-import ast
 import inspect
 import re
 import sys
 import textwrap
 import types
-import warnings
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from dataclasses import dataclass, field, fields
 from typing import (
     Annotated,
@@ -430,35 +427,3 @@ def _equal(a: Any, b: Any) -> bool:
     """Compare two values of a parameter; arrays are never equal."""
     same = a == b
     return same if isinstance(same, bool) else False
-
-
-# --------------------------------------------------------------------------------------------------
-# Rules in text: `mnlp`, `coverage(w=2, weights=none)`, `clear_majority(3, least=4)`.
-
-
-def read_call(text: str, hint: str) -> tuple[str, list[Any], dict[str, Any]]:
-    """Return a rule's name and its arguments by place and by name: literals, or bare words.
-
-    >>> read_call("coverage(2, weights=none)", "")
-    ('coverage', [2], {'weights': 'none'})
-    """
-    name, bracket, rest = (part.strip() for part in text.partition("("))
-    source = f"rule({rest}" if bracket else "rule()"
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # about odd literals: their values are checked anyhow
-            call = ast.parse(source, mode="eval").body
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        call = None
-    if name and isinstance(call, ast.Call) and source.endswith(")"):
-        with suppress(ValueError):
-            named = {str(one.arg): _argument(one.value, source) for one in call.keywords if one.arg}
-            if len(named) == len(call.keywords):  # else an argument is given twice
-                return name, [_argument(one, source) for one in call.args], named
-    raise InputError(f"rule {text.strip()!r}: {hint}")
-
-
-def _argument(node: ast.expr, source: str) -> Any:
-    word = ast.get_source_segment(source, node) or ""
-    is_bare = re.fullmatch(r"[A-Za-z_][\w.-]*", word) and word not in {"None", "True", "False"}
-    return word if is_bare else ast.literal_eval(node)

@@ -11,8 +11,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property, wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar
+from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
+import pyarrow as pa
 from sqlalchemy import Connection, Engine, select
 from sqlalchemy.exc import DatabaseError, OperationalError
 
@@ -36,9 +37,6 @@ from goldspan.store.journal import AT_ONCE, Database, Entry, Held, first_entry, 
 from goldspan.store.queries import AnswerRow, Asked, Order
 from goldspan.store.schema import campaign, check_amount, check_name, make_tables
 from goldspan.store.verify import check_facts, check_whole
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 Result = TypeVar("Result")
 P = ParamSpec("P")

@@ -6,7 +6,7 @@ import json
 import time
 from collections.abc import AsyncIterator, Callable, Collection, Mapping
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 from urllib.parse import quote
 
 import anyio
@@ -16,6 +16,7 @@ from fastapi.responses import StreamingResponse
 
 from goldspan.campaign.clock import WallTimes
 from goldspan.errors import GoldspanError
+from goldspan.store import SqlLedger
 from goldspan.store.programs import FAILED, SENT, WAITING
 from goldspan.web.dependencies import (
     BROWSER,
@@ -30,11 +31,7 @@ from goldspan.web.models import refusals
 from goldspan.web.pages import FLAG_REASONS
 from goldspan.web.security.access import MONEY, PEOPLE, RESULTS, REVIEW, Caller
 from goldspan.web.security.sessions import Session
-
-if TYPE_CHECKING:
-    from goldspan.store import SqlLedger
-    from goldspan.web.webhooks import Webhooks
-
+from goldspan.web.webhooks import Webhooks
 
 # --------------------------------------------------------------------------------------------------
 # What changes, as it changes: a stream of events that an open desk listens to.

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from hashlib import blake2b
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 from goldspan.campaign import (
     Campaign,
@@ -21,6 +21,7 @@ from goldspan.campaign.clock import CampaignClock, Keeper, wall_clock
 from goldspan.campaign.inputs import CampaignInputs
 from goldspan.campaign.loop import SOURCES
 from goldspan.campaign.outlook import CampaignStopping
+from goldspan.campaign.plan import Plan
 from goldspan.campaign.protocols import CampaignEvent, WorkerDropped
 from goldspan.campaign.results import ReportData
 from goldspan.crowd.atomic import NewPlaces
@@ -29,7 +30,7 @@ from goldspan.store import SqlLedger
 from goldspan.store.engine import LostError
 from goldspan.web.desk import Desk
 from goldspan.web.desk.downloads import Report
-from goldspan.web.engine import Ending, Engine, TroubleFile
+from goldspan.web.engine import Ending, Engine, TroubleFile, Watcher
 from goldspan.web.opening import open_store, with_id
 from goldspan.web.people import People
 from goldspan.web.providers.payments import PaymentQueue, PaymentThread
@@ -37,10 +38,6 @@ from goldspan.web.providers.registry import open_provider
 from goldspan.web.settings import Keys
 from goldspan.web.webhooks import Webhooks, check_webhooks
 from goldspan.web.work import Completion, Work
-
-if TYPE_CHECKING:
-    from goldspan.campaign.plan import Plan
-    from goldspan.web.engine import Watcher
 
 log = logging.getLogger("goldspan.web")
 TROUBLE = "trouble.json"

@@ -7,13 +7,14 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from goldspan._arrays import count_in_rows, rows_of
+from goldspan.aggregation import Consensus
 from goldspan.aggregation.votes import TokenVote
 from goldspan.crowd import Answers, Crowd, write_crowd
 from goldspan.crowd.atomic import write_text
@@ -22,10 +23,6 @@ from goldspan.errors import InputError, UnknownNameError
 from goldspan.params import check_whole
 from goldspan.spans import find_spans
 from goldspan.workers.reliability import group_of
-
-if TYPE_CHECKING:
-    from goldspan.aggregation import Consensus
-
 
 # --------------------------------------------------------------------------------------------------
 # Taking items evenly: over strata, over documents, and a share of hard ones.

@@ -12,48 +12,38 @@ import threading
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import update_wrapper
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
+from pathlib import Path
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from goldspan.aggregation import Consensus
 from goldspan.campaign.changes import VERSION, changes, pending, plan_in_force
 from goldspan.campaign.clock import WallTimes
 from goldspan.campaign.crowds import ENDED, HOUR
+from goldspan.campaign.inputs import CampaignInputs
 from goldspan.campaign.judging import DECISION
 from goldspan.campaign.results import drawn_curve, last_warnings
+from goldspan.crowd import Crowd
 from goldspan.errors import InputError
 from goldspan.money import from_micro
+from goldspan.spans import Span
+from goldspan.store import SqlLedger
 from goldspan.store.facts import record
-from goldspan.store.queries import read_records
+from goldspan.store.journal import Entry
+from goldspan.store.queries import Asked, Slot, read_records
 from goldspan.web.desk import models as m
-from goldspan.web.desk.downloads import Downloads, Pseudonyms
+from goldspan.web.desk.downloads import Download, Downloads, Pseudonyms, Report
 from goldspan.web.desk.models import FoundLabel, FoundSpan, FoundSpans, LabelChoice
-from goldspan.web.engine import end
+from goldspan.web.engine import Engine, Watcher, end
 from goldspan.web.errors import Refused
-from goldspan.web.people import BAR, DROP, GOLD, KEEP, TEST
-from goldspan.web.settings import new_id
-from goldspan.web.work import FLAG
+from goldspan.web.people import BAR, DROP, GOLD, KEEP, TEST, People
+from goldspan.web.settings import Keys, new_id
+from goldspan.web.work import FLAG, Tasks
 from goldspan.workers.verdicts import UNCLEAR
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from goldspan.aggregation import Consensus
-    from goldspan.campaign.inputs import CampaignInputs
-    from goldspan.crowd import Crowd
-    from goldspan.spans import Span
-    from goldspan.store import SqlLedger
-    from goldspan.store.journal import Entry
-    from goldspan.store.queries import Asked, Slot
-    from goldspan.web.desk.downloads import Download, Report
-    from goldspan.web.engine import Engine, Watcher
-    from goldspan.web.people import People
-    from goldspan.web.settings import Keys
-    from goldspan.web.work import Tasks
-
 
 # --------------------------------------------------------------------------------------------------
 # Items of the desk: found by text or id, with filters, page by page.
