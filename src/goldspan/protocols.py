@@ -69,86 +69,54 @@ class Checkpoint(Protocol):
 
 @dataclass(frozen=True)
 class PoolItem:
-    """An item of a campaign's pool.
+    """An item of a campaign's pool."""
 
-    Attributes:
-        id: Its id.
-        tokens: Its tokens; one for a single label.
-        cost: What one answer to it costs, in millionths of the currency unit.
-        group: The document that it is part of.
-        text: The text that the tokens were cut from.
-        token_start: First character of every token in the text.
-        attributes: Other facts about it, of values that JSON can hold.
-    """
-
-    id: str
-    tokens: tuple[str, ...]
-    cost: int = 0
-    group: str | None = None
-    text: str | None = None
-    token_start: tuple[int, ...] | None = None
+    id: str  # Its id
+    tokens: tuple[str, ...]  # Its tokens; one for a single label
+    cost: int = 0  # What one answer to it costs, in millionths of the currency unit
+    group: str | None = None  # The document that it is part of
+    text: str | None = None  # The text that the tokens were cut from
+    token_start: tuple[int, ...] | None = None  # First character of every token in the text
+    # Other facts about it, of values that JSON can hold
     attributes: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class Lease:
-    """An item that is assigned to a worker for a time.
+    """An item that is assigned to a worker for a time."""
 
-    Attributes:
-        item: Id of the item.
-        worker: Id of the worker.
-        tokens: The tokens to label.
-        taken: When it was assigned, in milliseconds since 1970.
-        expires: When the assignment ends, in milliseconds since 1970.
-        cost: The money reserved for it, in millionths of the currency unit.
-    """
-
-    item: str
-    worker: str
-    tokens: tuple[str, ...]
-    taken: int
-    expires: int
-    cost: int
+    item: str  # Id of the item
+    worker: str  # Id of the worker
+    tokens: tuple[str, ...]  # The tokens to label
+    taken: int  # When it was assigned, in milliseconds since 1970
+    expires: int  # When the assignment ends, in milliseconds since 1970
+    cost: int  # The money reserved for it, in millionths of the currency unit
 
 
 class Suggestion(NamedTuple):
-    """What a worker was to see of an item before the answer, and whether it was shown.
+    """What a worker was to see of an item before the answer, and whether it was shown."""
 
-    Attributes:
-        item: Id of the item.
-        worker: Id of the worker.
-        by: Whose labels these are: another worker's id, or "consensus".
-        labels: One per token; None where nobody had any yet.
-        shown: Whether the worker saw them; else the answer is blind.
-    """
-
-    item: str
-    worker: str
-    by: str
-    labels: Sequence[str | None] | None
-    shown: bool
+    item: str  # Id of the item
+    worker: str  # Id of the worker
+    by: str  # Whose labels these are: another worker's id, or "consensus"
+    labels: Sequence[str | None] | None  # One per token; None where nobody had any yet
+    shown: bool  # Whether the worker saw them; else the answer is blind
 
 
 @dataclass(frozen=True)
 class Receipt:
-    """What became of an answer; the same for the same key, however often it is sent.
+    """What became of an answer; the same for the same key, however often it is sent."""
 
-    Attributes:
-        key: The key that it was sent under.
-        status: "accepted": it counts and is paid. "late": it came without a valid assignment, and
-            counts and is paid, since a place was free. "draft": it is kept, and neither counts
-            nor is paid. "duplicate": so too, since the worker's first answer counts already.
-            "conflict": another answer was sent under this key before; nothing was kept.
-            "changed": it counts in place of the worker's earlier answer; nothing more is paid.
-        cost: What is paid for it, in millionths of the currency unit.
-        reason: Why it does not count, in words for the worker; "" if it does.
-        repeated: Whether this is the reply to a repetition.
-    """
-
-    key: str
+    key: str  # The key that it was sent under
+    # "accepted": it counts and is paid. "late": it came without a valid assignment, and counts and
+    # is paid, since a place was free. "draft": it is kept, and neither counts nor is paid.
+    # "duplicate": so too, since the worker's first answer counts already. "conflict": another
+    # answer was sent under this key before; nothing was kept. "changed": it counts in place of the
+    # worker's earlier answer; nothing more is paid.
     status: str
-    cost: int = 0
-    reason: str = ""
+    cost: int = 0  # What is paid for it, in millionths of the currency unit
+    reason: str = ""  # Why it does not count, in words for the worker; "" if it does
+    # Whether this is the reply to a repetition
     repeated: bool = field(default=False, compare=False)
 
     @property
@@ -159,19 +127,12 @@ class Receipt:
 
 @dataclass(frozen=True)
 class Totals:
-    """The money of a campaign, in millionths of the currency unit.
+    """The money of a campaign, in millionths of the currency unit."""
 
-    Attributes:
-        currency: Its unit.
-        cap: What may be spent.
-        reserved: Set aside for answers that are being given.
-        spent: Paid.
-    """
-
-    currency: str
-    cap: int
-    reserved: int
-    spent: int
+    currency: str  # Its unit
+    cap: int  # What may be spent
+    reserved: int  # Set aside for answers that are being given
+    spent: int  # Paid
 
     @property
     def left(self) -> int:
@@ -181,33 +142,20 @@ class Totals:
 
 @dataclass(frozen=True)
 class Event:
-    """One entry of a campaign's log.
+    """One entry of a campaign's log."""
 
-    Attributes:
-        number: 1, 2, …
-        time: When it happened, in milliseconds since 1970.
-        kind: What happened.
-        body: The facts.
-        hash: Of this entry and the hash of the one before, in hexadecimal digits.
-    """
-
-    number: int
-    time: int
-    kind: str
-    body: Mapping[str, Any]
-    hash: str
+    number: int  # 1, 2, …
+    time: int  # When it happened, in milliseconds since 1970
+    kind: str  # What happened
+    body: Mapping[str, Any]  # The facts
+    hash: str  # Of this entry and the hash of the one before, in hexadecimal digits
 
 
 class Price(NamedTuple):
-    """What a worker is paid for an answer, in millionths, where it is not what the item costs.
+    """What a worker is paid for an answer, in millionths, where it is not what the item costs."""
 
-    Attributes:
-        answer: For the answer.
-        token: For each token of the item.
-    """
-
-    answer: int
-    token: int = 0
+    answer: int  # For the answer
+    token: int = 0  # For each token of the item
 
 
 class Serial:

@@ -40,31 +40,19 @@ from goldspan.spans.text import to_chars
 
 @dataclass(frozen=True, eq=False)
 class CampaignInputs:
-    """A plan with its files.
+    """A plan with its files."""
 
-    Attributes:
-        plan: The plan.
-        folder: Where its files lie.
-        pool: The items.
-        codec: The tags.
-        control: Known labels of the gold questions by item id.
-        truth: The items with the gold that simulated workers know, or None.
-        test: Items and their labels to measure the model on, or None.
-        notes: What was found out about the pool when it was read.
-        numbered: Whether items are known by their places in the file.
-        guideline: The instructions for annotators, in Markdown.
-    """
-
-    plan: Plan
-    folder: Path
-    pool: Pool
-    codec: Codec
-    control: dict[str, list[str]]
-    truth: Crowd | None = None
+    plan: Plan  # The plan
+    folder: Path  # Where its files lie
+    pool: Pool  # The items
+    codec: Codec  # The tags
+    control: dict[str, list[str]]  # Known labels of the gold questions by item id
+    truth: Crowd | None = None  # The items with the gold that simulated workers know, or None
+    # Items and their labels to measure the model on, or None
     test: tuple[Pool, Labels] | None = None
-    notes: tuple[str, ...] = ()
-    numbered: bool = False
-    guideline: str = ""
+    notes: tuple[str, ...] = ()  # What was found out about the pool when it was read
+    numbered: bool = False  # Whether items are known by their places in the file
+    guideline: str = ""  # The instructions for annotators, in Markdown
 
     @cached_property
     def ids(self) -> Sequence[str]:

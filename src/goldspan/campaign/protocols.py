@@ -103,19 +103,12 @@ class Waiting:
 
 @dataclass(frozen=True)
 class Decision:
-    """Whether to go on.
+    """Whether to go on."""
 
-    Attributes:
-        stop: Whether not.
-        rule: The rule that decided.
-        why: A sentence.
-        facts: Numbers behind it.
-    """
-
-    stop: bool
-    rule: str = ""
-    why: str = ""
-    facts: Mapping[str, Any] = field(default_factory=dict)
+    stop: bool  # Whether not
+    rule: str = ""  # The rule that decided
+    why: str = ""  # A sentence
+    facts: Mapping[str, Any] = field(default_factory=dict)  # Numbers behind it
 
 
 class Trained(Protocol):

@@ -93,23 +93,17 @@ _MIMETYPES = {
 
 @dataclass(frozen=True)
 class Source:
-    """Something to read: bytes with a name, or a folder of such.
+    """Something to read: bytes with a name, or a folder of such."""
 
-    Attributes:
-        name: For messages.
-        data: The bytes, decompressed; empty for a folder.
-        files: The files of a folder or of a zip archive by relative path; None for a single file.
-        text_encoding: The encoding of the text, if it was named.
-        max_decompressed: Most bytes that what is in it may decompress to, if it was named.
-        table: What came as an object, a DataFrame of any make or an Arrow table; also the rows of a
-            Parquet file that were decoded already.
-    """
-
-    name: str
-    data: bytes = field(default=b"", repr=False)
+    name: str  # For messages
+    data: bytes = field(default=b"", repr=False)  # The bytes, decompressed; empty for a folder
+    # The files of a folder or of a zip archive by relative path; None for a single file
     files: dict[str, Source] | None = field(default=None, repr=False)
-    text_encoding: str | None = None
+    text_encoding: str | None = None  # The encoding of the text, if it was named
+    # Most bytes that what is in it may decompress to, if it was named
     max_decompressed: int | str | None = None
+    # What came as an object, a DataFrame of any make or an Arrow table; also the rows of a Parquet
+    # file that were decoded already
     table: Any = field(default=None, repr=False, compare=False)
 
     @property

@@ -77,27 +77,18 @@ class Mismatch:
 
 @dataclass
 class Verification:
-    """What was found.
+    """What was found."""
 
-    Attributes:
-        where: The database, without a password.
-        n_events: Entries of the log that were read and belong to the chain.
-        head: Hash of the last of these.
-        faults: What the database's own check and the chain say is wrong.
-        mismatches: Rows that are not what the log says, `MOST` of each table.
-        n_mismatches: How many there are, by table.
-        n_rows: Rows that were compared, by table.
-        notes: What could not be checked, and why.
-    """
-
-    where: str
-    n_events: int = 0
-    head: str = ""
+    where: str  # The database, without a password
+    n_events: int = 0  # Entries of the log that were read and belong to the chain
+    head: str = ""  # Hash of the last of these
+    # What the database's own check and the chain say is wrong
     faults: list[str] = field(default_factory=list)
+    # Rows that are not what the log says, `MOST` of each table
     mismatches: list[Mismatch] = field(default_factory=list)
-    n_mismatches: dict[str, int] = field(default_factory=dict)
-    n_rows: dict[str, int] = field(default_factory=dict)
-    notes: list[str] = field(default_factory=list)
+    n_mismatches: dict[str, int] = field(default_factory=dict)  # How many there are, by table
+    n_rows: dict[str, int] = field(default_factory=dict)  # Rows that were compared, by table
+    notes: list[str] = field(default_factory=list)  # What could not be checked, and why
 
     @property
     def is_whole(self) -> bool:

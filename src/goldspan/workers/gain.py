@@ -432,13 +432,11 @@ class GainSelection(WorkerSelection):
     The attributes are those of `WorkerSelection`, but `scores` are what a worker added to the
     expected posterior of the truth on joining, and `curve` is how often the vote of the first 1, 2,
     … workers is expected to be right, as far as the budget goes.
-
-    Attributes:
-        ranked: int64 [n_ranked], all workers that the budget allows, in the order of joining.
-        evidence: "answers" (given ones, beside the crowd's result) or "tests" (drawn ones).
     """
 
+    # Int64 [n_ranked], all workers that the budget allows, in the order of joining
     ranked: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
+    # "answers" (given ones, beside the crowd's result) or "tests" (drawn ones)
     evidence: str = "tests"
 
     @property

@@ -131,25 +131,17 @@ MOST = 0.5
 
 @dataclass(frozen=True, eq=False)
 class GoldQuestions:
-    """Gold questions, and why each was taken.
+    """Gold questions, and why each was taken."""
 
-    Attributes:
-        crowd: The crowd that they were chosen from.
-        item: int64 [n], indexes of the items.
-        stratum: The label or type of span that each stands for.
-        hardness: float64 [n], 1 − the confidence that the answers give; NaN without answers.
-        is_hard: bool [n], whether it was taken as a hard one.
-        is_doubtful: bool [n], whether more than half agree on something else than the gold.
-        notes: What could not be had as asked, in sentences.
-    """
-
-    crowd: Crowd
-    item: NDArray[np.int64]
-    stratum: tuple[str, ...]
+    crowd: Crowd  # The crowd that they were chosen from
+    item: NDArray[np.int64]  # Int64 [n], indexes of the items
+    stratum: tuple[str, ...]  # The label or type of span that each stands for
+    # Float64 [n], 1 − the confidence that the answers give; NaN without answers
     hardness: NDArray[np.float64]
-    is_hard: NDArray[np.bool_]
+    is_hard: NDArray[np.bool_]  # Bool [n], whether it was taken as a hard one
+    # Bool [n], whether more than half agree on something else than the gold
     is_doubtful: NDArray[np.bool_]
-    notes: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()  # What could not be had as asked, in sentences
 
     def __len__(self) -> int:
         """Count the questions."""
@@ -392,32 +384,19 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class LeakReport:
-    """How worn every gold question is; n questions.
+    """How worn every gold question is; n questions."""
 
-    Attributes:
-        item_ids: Their ids.
-        shown: int64 [n], answers to it, every attempt.
-        seen_by: int64 [n], different workers.
-        repeats: int64 [n], answers by workers who had answered it before.
-        n_workers: Workers who answered anything.
-        early: float64 [n], share right among the workers who saw it first; NaN without two
-            different times.
-        late: float64 [n], share right among those who saw it last; NaN likewise.
-        p_value: float64 [n], chance that late is better than early by so much; NaN likewise.
-        most_shown: Answers after which a question is retired.
-        level: Chance of a false sign over all questions.
-    """
-
-    item_ids: tuple[str, ...]
-    shown: Counts
-    seen_by: Counts
-    repeats: Counts
-    n_workers: int
+    item_ids: tuple[str, ...]  # Their ids
+    shown: Counts  # Int64 [n], answers to it, every attempt
+    seen_by: Counts  # Int64 [n], different workers
+    repeats: Counts  # Int64 [n], answers by workers who had answered it before
+    n_workers: int  # Workers who answered anything
+    # Float64 [n], share right among the workers who saw it first; NaN without two different times
     early: Floats
-    late: Floats
-    p_value: Floats
-    most_shown: int = MOST_SHOWN
-    level: float = LEVEL
+    late: Floats  # Float64 [n], share right among those who saw it last; NaN likewise
+    p_value: Floats  # Float64 [n], chance that late is better than early by so much; NaN likewise
+    most_shown: int = MOST_SHOWN  # Answers after which a question is retired
+    level: float = LEVEL  # Chance of a false sign over all questions
 
     @property
     def seen_share(self) -> Floats:

@@ -249,17 +249,12 @@ class BillLine:
 
 @dataclass(frozen=True)
 class Bill:
-    """What a crowd's work costs.
+    """What a crowd's work costs."""
 
-    Attributes:
-        plan: What pays how much.
-        lines: One for every worker with a paid answer, by their order in the crowd.
-        notes: What was decided and what is not known, in sentences.
-    """
-
-    plan: PayPlan
+    plan: PayPlan  # What pays how much
+    # One for every worker with a paid answer, by their order in the crowd
     lines: tuple[BillLine, ...]
-    notes: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()  # What was decided and what is not known, in sentences
 
     @property
     def pay(self) -> int:

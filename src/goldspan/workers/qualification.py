@@ -266,29 +266,17 @@ class Passed:
 
 @dataclass(frozen=True, eq=False)
 class QualificationPlan:
-    """A test that tells good workers from bad ones.
+    """A test that tells good workers from bad ones."""
 
-    Attributes:
-        w_bad: Chance of a bad worker to be right.
-        w_good: Chance of a good worker to be right.
-        alpha: Largest chance allowed that a bad worker passes.
-        beta: Largest chance allowed that a good worker fails.
-        n: Questions.
-        pass_mark: Right answers that pass, at least.
-        p_bad_passes: The real chance that a bad worker passes.
-        p_good_fails: The real chance that a good worker fails.
-        sequential: The test that stops as soon as it knows enough.
-    """
-
-    w_bad: float
-    w_good: float
-    alpha: float
-    beta: float
-    n: int
-    pass_mark: int
-    p_bad_passes: float
-    p_good_fails: float
-    sequential: SequentialTest
+    w_bad: float  # Chance of a bad worker to be right
+    w_good: float  # Chance of a good worker to be right
+    alpha: float  # Largest chance allowed that a bad worker passes
+    beta: float  # Largest chance allowed that a good worker fails
+    n: int  # Questions
+    pass_mark: int  # Right answers that pass, at least
+    p_bad_passes: float  # The real chance that a bad worker passes
+    p_good_fails: float  # The real chance that a good worker fails
+    sequential: SequentialTest  # The test that stops as soon as it knows enough
 
     # Keeps pytest from taking a class called Test… for a test.
     __test__ = False

@@ -262,32 +262,20 @@ MAX_ANSWERS = 7
 
 @dataclass(frozen=True, eq=False)
 class NextAnswers:
-    """What to ask next, whom, and what need not be asked any more.
+    """What to ask next, whom, and what need not be asked any more."""
 
-    Attributes:
-        crowd: The crowd.
-        rule: The stopping rule.
-        status: int8 [n_items]: `OPEN`, `BY_RULE`, `AT_MAXIMUM` or `NOBODY_LEFT`.
-        answers: int64 [n_items], answers so far.
-        confidence: float32 [n_items], of the least certain token or span.
-        worker_ids: Arrow string array [n_pool], who can be asked.
-        item: int64 [n], the items to ask about, the most promising first.
-        worker: int64 [n], whom to ask, indices of `worker_ids`.
-        gain: float64 [n], expected gain of the answer: how many more tokens of the item a label
-            drawn from the posterior gets right (`goldspan.workers.stopping`).
-        price: int64 [n], millionths of the unit, or None.
-    """
-
-    crowd: Crowd
-    rule: Rule
-    status: NDArray[np.int8]
-    answers: NDArray[np.int64]
-    confidence: NDArray[np.float32]
-    worker_ids: pa.Array
-    item: NDArray[np.int64]
-    worker: NDArray[np.int64]
+    crowd: Crowd  # The crowd
+    rule: Rule  # The stopping rule
+    status: NDArray[np.int8]  # Int8 [n_items]: `OPEN`, `BY_RULE`, `AT_MAXIMUM` or `NOBODY_LEFT`
+    answers: NDArray[np.int64]  # Int64 [n_items], answers so far
+    confidence: NDArray[np.float32]  # Float32 [n_items], of the least certain token or span
+    worker_ids: pa.Array  # Arrow string array [n_pool], who can be asked
+    item: NDArray[np.int64]  # Int64 [n], the items to ask about, the most promising first
+    worker: NDArray[np.int64]  # Int64 [n], whom to ask, indices of `worker_ids`
+    # Float64 [n], expected gain of the answer: how many more tokens of the item a label drawn from
+    # the posterior gets right (`goldspan.workers.stopping`)
     gain: NDArray[np.float64]
-    price: NDArray[np.int64] | None
+    price: NDArray[np.int64] | None  # Int64 [n], millionths of the unit, or None
 
     def __len__(self) -> int:
         """Count the answers to ask for."""
@@ -561,25 +549,17 @@ class Stage:
 
 @dataclass(frozen=True, eq=False)
 class Replay:
-    """What came of a replay.
+    """What came of a replay."""
 
-    Attributes:
-        rule: The stopping rule.
-        result: The labels at the end; its crowd holds the answers used.
-        status: int8 [n_items], why it was finished: the states of `NextAnswers`.
-        answers: int64 [n_items], answers used.
-        rounds: After every round; the last is the end.
-        fixed: Fixed redundancy of 1, 2, … answers.
-        finished_right: Of the items with gold that the rule finished, the share whose labels are
-            all right: a rule at .95 should not be far below; NaN without any.
-    """
-
-    rule: Rule
-    result: Consensus = field(repr=False)
+    rule: Rule  # The stopping rule
+    result: Consensus = field(repr=False)  # The labels at the end; its crowd holds the answers used
+    # Int8 [n_items], why it was finished: the states of `NextAnswers`
     status: NDArray[np.int8] = field(repr=False)
-    answers: NDArray[np.int64] = field(repr=False)
-    rounds: tuple[Stage, ...] = field(repr=False)
-    fixed: tuple[Stage, ...] = field(repr=False)
+    answers: NDArray[np.int64] = field(repr=False)  # Int64 [n_items], answers used
+    rounds: tuple[Stage, ...] = field(repr=False)  # After every round; the last is the end
+    fixed: tuple[Stage, ...] = field(repr=False)  # Fixed redundancy of 1, 2, … answers
+    # Of the items with gold that the rule finished, the share whose labels are all right: a rule at
+    # .95 should not be far below; NaN without any
     finished_right: float = float("nan")
 
     @property

@@ -494,24 +494,16 @@ def _n_labels(crowd: Crowd, measure: str) -> int:
 
 @dataclass(frozen=True)
 class QualityFlag:
-    """Something in a worker's answers that good work seldom shows.
+    """Something in a worker's answers that good work seldom shows."""
 
-    Attributes:
-        worker: Id of the worker.
-        kind: Name of the flag in `goldspan.workers.quality_flags.FLAGS`.
-        strength: How marked it is, 0 to 1; every kind says what of.
-        p_value: How probable it is that any worker without it would show so much: times the
-            number of workers (or pairs) that were tested (Bonferroni), at most 1.
-        evidence: A sentence.
-        numbers: What the sentence is made of.
-    """
-
-    worker: str
-    kind: str
-    strength: float
+    worker: str  # Id of the worker
+    kind: str  # Name of the flag in `goldspan.workers.quality_flags.FLAGS`
+    strength: float  # How marked it is, 0 to 1; every kind says what of
+    # How probable it is that any worker without it would show so much: times the number of workers
+    # (or pairs) that were tested (Bonferroni), at most 1
     p_value: float
-    evidence: str
-    numbers: Mapping[str, float | str] = field(default_factory=dict)
+    evidence: str  # A sentence
+    numbers: Mapping[str, float | str] = field(default_factory=dict)  # What the sentence is made of
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values, for JSON; the worker is left out."""

@@ -38,25 +38,15 @@ Prices = Mapping[str, Any] | Sequence[Any] | str | float | None
 
 @dataclass(frozen=True, eq=False)
 class Review:
-    """What is known about the workers of a crowd, and what to do.
+    """What is known about the workers of a crowd, and what to do."""
 
-    Attributes:
-        reliability: How often they are right.
-        verdicts: One per worker, in the order of the crowd's workers.
-        threshold: That they were judged by.
-        team: The best team within the budget.
-        method: What aggregated the answers, None where gold alone judges.
-        notes: What else should be known, in sentences.
-        families: Workers who err together; None where everybody errs alone.
-    """
-
-    reliability: Reliability
-    verdicts: tuple[Verdict, ...]
-    threshold: float
-    team: WorkerSelection
-    method: str | None
-    notes: tuple[str, ...]
-    families: Families | None = None
+    reliability: Reliability  # How often they are right
+    verdicts: tuple[Verdict, ...]  # One per worker, in the order of the crowd's workers
+    threshold: float  # That they were judged by
+    team: WorkerSelection  # The best team within the budget
+    method: str | None  # What aggregated the answers, None where gold alone judges
+    notes: tuple[str, ...]  # What else should be known, in sentences
+    families: Families | None = None  # Workers who err together; None where everybody errs alone
 
     @property
     def contradiction(self) -> str:

@@ -45,40 +45,28 @@ SHOWN = 20
 
 @dataclass(frozen=True, eq=False)
 class WorkerSelection:
-    """Workers who shall answer every item.
+    """Workers who shall answer every item."""
 
-    Attributes:
-        tested: The test results of the chosen workers, in order of rank.
-        index: int64 [n_chosen], their places in the pool.
-        scores: float64 [n_chosen], estimates of (L w - 1)²; see `goldspan.workers.selection`.
-        curve: float64 [n_sizes], F of the best team found with 1, 2, … workers: the first ones of
-            the ranking, or with prices the best that the budget pays. NaN where a worker drawn at
-            random has no score.
-        budget: Workers per item, or millionths of money per item.
-        price: What an item costs, in millionths; None without prices.
-        ratio: F of this team by the largest F that any affordable set can have, at least: 1 where
-            it is proved to be the best, None where nothing is promised.
-        score: Name of the score.
-        below: What happens to workers below chance: "drop" or "negative".
-        strategy: "selected", "top" or "random".
-        why_nobody: Why the team is empty; "" where it is not.
-        notes: What else should be known, in sentences.
-        share: float64 [n_chosen], what an answer counts beside those of the worker's family in the
-            team, 1 / (1 + (n - 1) rho); None where nobody errs together.
-    """
-
-    tested: Reliability
-    index: NDArray[np.int64]
+    tested: Reliability  # The test results of the chosen workers, in order of rank
+    index: NDArray[np.int64]  # Int64 [n_chosen], their places in the pool
+    # Float64 [n_chosen], estimates of (L w - 1)²; see `goldspan.workers.selection`
     scores: NDArray[np.float64]
+    # Float64 [n_sizes], F of the best team found with 1, 2, … workers: the first ones of the
+    # ranking, or with prices the best that the budget pays. NaN where a worker drawn at random has
+    # no score.
     curve: NDArray[np.float64]
-    budget: int
-    price: int | None
+    budget: int  # Workers per item, or millionths of money per item
+    price: int | None  # What an item costs, in millionths; None without prices
+    # F of this team by the largest F that any affordable set can have, at least: 1 where it is
+    # proved to be the best, None where nothing is promised
     ratio: float | None
-    score: str
-    below: str
-    strategy: str
-    why_nobody: str = ""
-    notes: tuple[str, ...] = ()
+    score: str  # Name of the score
+    below: str  # What happens to workers below chance: "drop" or "negative"
+    strategy: str  # "selected", "top" or "random"
+    why_nobody: str = ""  # Why the team is empty; "" where it is not
+    notes: tuple[str, ...] = ()  # What else should be known, in sentences
+    # Float64 [n_chosen], what an answer counts beside those of the worker's family in the team, 1 /
+    # (1 + (n - 1) rho); None where nobody errs together
     share: NDArray[np.float64] | None = None
 
     def __len__(self) -> int:

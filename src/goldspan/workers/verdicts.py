@@ -38,40 +38,25 @@ QUESTIONS = {
 
 @dataclass(frozen=True)
 class Verdict:
-    """What to do with a worker.
+    """What to do with a worker."""
 
-    Attributes:
-        worker: The id.
-        verdict: "keep", "drop", "test more", or "look at": to keep, were there no flags.
-        mean: Posterior mean of being right.
-        low: Lower end of the 95 % credible interval.
-        high: Upper end.
-        total: Judged answers (effective ones for tags).
-        p_above: P(w > threshold).
-        more: Questions that would settle it as likely as not; 0 where it is settled, None for
-            more than 1,000.
-        why: A sentence.
-        flags: Quality flags, the strongest first.
-        measure: What right is: the reliability's measure.
-        family: Name of the family of workers with whom they err together; None: they err alone.
-        effective: As how many independent workers that whole family counts.
-        together: The same in words; "" for who errs alone.
-    """
-
-    worker: str
-    verdict: str
-    mean: float
-    low: float
-    high: float
-    total: float
-    p_above: float
+    worker: str  # The id
+    verdict: str  # "keep", "drop", "test more", or "look at": to keep, were there no flags
+    mean: float  # Posterior mean of being right
+    low: float  # Lower end of the 95 % credible interval
+    high: float  # Upper end
+    total: float  # Judged answers (effective ones for tags)
+    p_above: float  # P(w > threshold)
+    # Questions that would settle it as likely as not; 0 where it is settled, None for more than
+    # 1,000
     more: int | None
-    why: str
-    flags: tuple[QualityFlag, ...] = ()
-    measure: str = "accuracy"
+    why: str  # A sentence
+    flags: tuple[QualityFlag, ...] = ()  # Quality flags, the strongest first
+    measure: str = "accuracy"  # What right is: the reliability's measure
+    # Name of the family of workers with whom they err together; None: they err alone
     family: str | None = None
-    effective: float = 1.0
-    together: str = ""
+    effective: float = 1.0  # As how many independent workers that whole family counts
+    together: str = ""  # The same in words; "" for who errs alone
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values, for JSON."""
