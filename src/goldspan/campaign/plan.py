@@ -58,38 +58,25 @@ def key_of(item: str, worker: str, attempt: int = 0) -> str:
 
 
 class Task(Section):
-    """What is to be labelled: spans of these types, or one of these labels per item.
+    """What is to be labelled: spans of these types, or one of these labels per item."""
 
-    Attributes:
-        types: Types of spans.
-        labels: Single labels, in place of types.
-        encoding: Of the tags of spans.
-        tokens: How texts are cut into the smallest pieces that can be selected: "fine", "space", or
-            "given": as the pool says. By default "given" where the pool has tokens, else "fine".
-    """
-
-    types: Words = ()
-    labels: Words = ()
-    encoding: str = "BIO"
+    types: Words = ()  # Types of spans
+    labels: Words = ()  # Single labels, in place of types
+    encoding: str = "BIO"  # Of the tags of spans
+    # How texts are cut into the smallest pieces that can be selected: "fine", "space", or "given":
+    # as the pool says. By default "given" where the pool has tokens, else "fine".
     tokens: Literal["fine", "space", "given"] | None = None
 
 
 class Items(Section):
-    """The raw items.
+    """The raw items."""
 
-    Attributes:
-        file: Texts, a table or a crowd's file, or a folder of texts; beside the plan.
-        format: As for `goldspan select --format`; by the name and the content by default.
-        text: Column of a table that holds the texts, where it cannot be told.
-        id: Column that holds the items' ids.
-        document: Column that holds the documents that items are part of.
-    """
-
-    file: str
+    file: str  # Texts, a table or a crowd's file, or a folder of texts; beside the plan
+    # As for `goldspan select --format`; by the name and the content by default
     format: str | None = None
-    text: str | None = None
-    id: str | None = None
-    document: str | None = None
+    text: str | None = None  # Column of a table that holds the texts, where it cannot be told
+    id: str | None = None  # Column that holds the items' ids
+    document: str | None = None  # Column that holds the documents that items are part of
 
 
 def _workers(given: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -104,33 +91,27 @@ def _workers(given: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 class Workers(Section):
-    """Who answers.
+    """Who answers."""
 
-    Attributes:
-        source: "simulated", "files" that go out and come back, "web": people in a browser,
-            "replay": a recorded crowd answers again, or "mixed": entries of several kinds.
-        workers: Simulated workers in text: "flip(0.1) x3"; or the entries of a mixed workforce,
-            tables with id, kind, family, limit, prices and what the kind takes.
-        send_text: Whether texts may be sent to the endpoints of language models.
-        replies: Folder in which the replies of language models are kept.
-        truth: File of the gold that simulated workers know; the campaign never looks at it but to
-            say at the end how good it was.
-        seconds: What a simulated answer takes; workers work side by side.
-        out: Folder of the tasks that go out.
-        back: Folder of the answers that come back.
-        answers: File of the recorded crowd.
-        annotators: Names of people in a browser: `goldspan serve` prints a personal link for each.
-    """
-
+    # "simulated", "files" that go out and come back, "web": people in a browser, "replay": a
+    # recorded crowd answers again, or "mixed": entries of several kinds
     source: Literal["simulated", "files", "web", "replay", "mixed"]
+    # Simulated workers in text: "flip(0.1) x3"; or the entries of a mixed workforce, tables with
+    # id, kind, family, limit, prices and what the kind takes
     workers: Annotated[tuple[Any, ...], Field(strict=False), AfterValidator(_workers)] = ()
+    # Whether texts may be sent to the endpoints of language models
     send_text: bool = newer(default=False)
+    # Folder in which the replies of language models are kept
     replies: str = newer(default="replies")
+    # File of the gold that simulated workers know; the campaign never looks at it but to say at the
+    # end how good it was
     truth: str | None = None
+    # What a simulated answer takes; workers work side by side
     seconds: Annotated[float, Field(gt=0)] = 30.0
-    out: str = "tasks"
-    back: str = "answers"
-    answers: str | None = None
+    out: str = "tasks"  # Folder of the tasks that go out
+    back: str = "answers"  # Folder of the answers that come back
+    answers: str | None = None  # File of the recorded crowd
+    # Names of people in a browser: `goldspan serve` prints a personal link for each
     annotators: Words = ()
 
     @property
@@ -178,26 +159,18 @@ def entry_of(given: Mapping[str, Any], crowd: Workers, prices: Prices) -> Worker
 
 
 class Redundancy(Section):
-    """How many answers an item gets: min, then one more at a time until the rule is content.
+    """How many answers an item gets: min, then one more at a time until the rule is content."""
 
-    Attributes:
-        by: "rule": as above; "gain": every round after the first buys, about any item of the pool
-            and of any worker, the answers that promise most for their price.
-        overlap: Answers of every item, no fewer and no more: in place of min and max.
-        min: Answers that every item gets.
-        max: Most answers of an item.
-        stop: When an item has enough, as for `goldspan next --rule`.
-        per_family: Workers of one family whose answers an item takes, as long as anybody else at
-            work could answer it; by default 1 of a family of the plan, any number of one that was
-            found.
-    """
-
-    # Kept as min and max, which say the same.
+    # Answers of every item, no fewer and no more: in place of min and max, as which it is kept
     overlap: Annotated[int, Field(ge=1)] | None = Field(default=None, exclude=True)
+    # "rule": as above; "gain": every round after the first buys, about any item of the pool and of
+    # any worker, the answers that promise most for their price
     by: Literal["rule", "gain"] = newer(default="rule")
-    min: Count = 2
-    max: Count = 5
-    stop: str = "confident(0.95)"
+    min: Count = 2  # Answers that every item gets
+    max: Count = 5  # Most answers of an item
+    stop: str = "confident(0.95)"  # When an item has enough, as for `goldspan next --rule`
+    # Workers of one family whose answers an item takes, as long as anybody else at work could
+    # answer it; by default 1 of a family of the plan, any number of one that was found
     per_family: Count | None = newer(default=None)
 
     @model_validator(mode="before")
@@ -219,37 +192,24 @@ class Redundancy(Section):
 
 
 class Control(Section):
-    """Questions whose answer is known, mixed among the others.
+    """Questions whose answer is known, mixed among the others."""
 
-    Attributes:
-        n: How many items serve as such.
-        gold: File of their known labels.
-        share: Of every worker's answers, that go to them.
-        first: As many of them come first: a qualification test.
-        least: Share that must be right in it to go on.
-    """
-
-    n: Count
-    gold: str | None = None
-    share: Share = 0.1
-    first: Number = 0
-    least: Share = 0.0
+    n: Count  # How many items serve as such
+    gold: str | None = None  # File of their known labels
+    share: Share = 0.1  # Of every worker's answers, that go to them
+    first: Number = 0  # As many of them come first: a qualification test
+    least: Share = 0.0  # Share that must be right in it to go on
 
 
 class Judging(Section):
-    """Who is asked on, decided after every round.
+    """Who is asked on, decided after every round."""
 
-    Attributes:
-        drop: Whether workers are dropped at all.
-        threshold: How often workers shall be right; halfway between chance and 1 by default.
-        sure: Probability of being below it at which a worker is dropped.
-        answers: Fewest judged answers before that.
-    """
-
-    drop: bool = True
+    drop: bool = True  # Whether workers are dropped at all
+    # How often workers shall be right; halfway between chance and 1 by default
     threshold: Annotated[float, Field(gt=0, lt=1)] | None = None
+    # Probability of being below it at which a worker is dropped
     sure: Annotated[float, Field(gt=0.5, lt=1)] = 0.95
-    answers: Number = 10
+    answers: Number = 10  # Fewest judged answers before that
 
 
 class Prices(Section):
@@ -271,14 +231,10 @@ class Prices(Section):
 
 
 class Budget(Section):
-    """What may be used up: money, and hours from the first question on.
+    """What may be used up: money, and hours from the first question on."""
 
-    Attributes:
-        money: What may be spent at most; belongs to prices.
-        hours: From the first question on, by the campaign's clock: those in which it is served.
-    """
-
-    money: Money | None = None
+    money: Money | None = None  # What may be spent at most; belongs to prices
+    # From the first question on, by the campaign's clock: those in which it is served
     hours: Annotated[float, Field(gt=0)] | None = None
 
     @cached_property
@@ -288,35 +244,25 @@ class Budget(Section):
 
 
 class Selecting(Section):
-    """Which items come next, and how many in a round.
+    """Which items come next, and how many in a round."""
 
-    Attributes:
-        by: A rule or a schedule, as for `goldspan select --by`.
-        batch: Items of a round.
-        first: Items of the first round; as many as of the others by default.
-        errors: Whether the rules are told which labelled items the model gets wrong when it has not
-            learned from them: what is like these comes first then.
-    """
-
+    # A rule or a schedule, as for `goldspan select --by`
     by: str = "coverage, then mnlp, 10% random"
-    batch: Count = 50
-    first: Count | None = None
+    batch: Count = 50  # Items of a round
+    first: Count | None = None  # Items of the first round; as many as of the others by default
+    # Whether the rules are told which labelled items the model gets wrong when it has not learned
+    # from them: what is like these comes first then
     errors: bool = newer(default=False)
 
 
 class AggregateSection(Section):
-    """How answers become labels; by default "auto".
+    """How answers become labels; by default "auto"."""
 
-    Attributes:
-        method: Name of the method.
-        params: Its parameters.
-        families: Workers who err together and count as fewer: "auto" finds them by the answers,
-            "none" does not look for any, a table gives names of families to workers, or a file with
-            columns worker and family does, which `read_plan` reads; by default as the method does.
-    """
-
-    method: Annotated[str, AfterValidator(canonical)] | None = None
-    params: dict[str, Any] = Field(default_factory=dict)
+    method: Annotated[str, AfterValidator(canonical)] | None = None  # Name of the method
+    params: dict[str, Any] = Field(default_factory=dict)  # Its parameters
+    # Workers who err together and count as fewer: "auto" finds them by the answers, "none" does not
+    # look for any, a table gives names of families to workers, or a file with columns worker and
+    # family does, which `read_plan` reads; by default as the method does
     families: StrictStr | dict[StrictStr, StrictStr] | None = newer(default=None)
 
     @property
@@ -335,64 +281,51 @@ class AggregateSection(Section):
 
 
 class Learning(Section):
-    """What is trained on the labels.
+    """What is trained on the labels."""
 
-    Attributes:
-        name: "crf" or "hmm" for spans; for single labels a classifier of scikit-learn by short
-            name ("logistic") or by its whole one; "auto" chooses by cross-validation; "none".
-        params: Its parameters.
-    """
-
+    # "crf" or "hmm" for spans; for single labels a classifier of scikit-learn by short name
+    # ("logistic") or by its whole one; "auto" chooses by cross-validation; "none"
     name: str = "auto"
-    params: dict[str, Any] = Field(default_factory=dict)
+    params: dict[str, Any] = Field(default_factory=dict)  # Its parameters
 
 
 class EvaluateSection(Section):
-    """How the model is measured.
+    """How the model is measured."""
 
-    Attributes:
-        by: "cv": on labelled items that it did not learn from; "test": on a file with gold;
-            "slice": on the items that were drawn at random, which it then never learns from.
-        folds: Of the cross-validation.
-        file: The test file.
-    """
-
+    # "cv": on labelled items that it did not learn from; "test": on a file with gold; "slice": on
+    # the items that were drawn at random, which it then never learns from
     by: Literal["cv", "test", "slice"] = "cv"
-    folds: Annotated[int, Field(ge=2)] = 5
-    file: str | None = None
+    folds: Annotated[int, Field(ge=2)] = 5  # Of the cross-validation
+    file: str | None = None  # The test file
 
 
 class Page(Section):
-    """What people see who label in a browser.
+    """What people see who label in a browser."""
 
-    Attributes:
-        title: Above the task; the campaign's name by default.
-        instructions: Text or Markdown file beside the plan: what is to be labelled, with examples.
-        lease_minutes: How long a task is held for who has it before them.
-        training: So many gold questions come first as practice, with the right answer shown.
-        suggest: Whose labels are shown before an annotator answers: a worker of the plan that
-            answers at once, or "consensus": what more than half of the answers so far say, those
-            given with a suggestion aside. Gold questions are never shown with a suggestion.
-        suggest_share: Of an annotator's other items that are shown with one, drawn at random; half
-            of them by default. Without one, an answer is blind.
-        skip_reasons: What can be said when a task is passed.
-        finished: What is said to who has no more to do.
-        daily_writes: Requests of one worker on one day that change something, at most; by default
-            500 and ten times the items, 50,000 at most.
-        daily_joins: New people of a provider that does not say who they are, at most, on one day;
-            by default 100 and as many as all items can have answers, 10,000 at most.
-    """
-
-    title: str = ""
+    title: str = ""  # Above the task; the campaign's name by default
+    # Text or Markdown file beside the plan: what is to be labelled, with examples
     instructions: str | None = None
+    # How long a task is held for who has it before them
     lease_minutes: Annotated[float, Field(gt=0, le=24 * 60)] = 10.0
+    # So many gold questions come first as practice, with the right answer shown
     training: Number = 0
+    # Whose labels are shown before an annotator answers: a worker of the plan that answers at once,
+    # or "consensus": what more than half of the answers so far say, those given with a suggestion
+    # aside. Gold questions are never shown with a suggestion.
     suggest: Name | None = newer(default=None)
+    # Of an annotator's other items that are shown with one, drawn at random; half of them by
+    # default. Without one, an answer is blind.
     suggest_share: Annotated[float, Field(gt=0, le=0.9)] | None = newer(default=None)
+    # What can be said when a task is passed
     skip_reasons: Words = ("I do not understand it", "It is not in my language", "It is broken")
+    # What is said to who has no more to do
     finished: str = "That was all for now. Thank you for your work."
     # Bounds of the server: no record and no id of a campaign depends on them.
+    # Requests of one worker on one day that change something, at most; by default 500 and ten times
+    # the items, 50,000 at most
     daily_writes: Annotated[int, Field(ge=20)] | None = Field(default=None, exclude=True)
+    # New people of a provider that does not say who they are, at most, on one day; by default 100
+    # and as many as all items can have answers, 10,000 at most
     daily_joins: Annotated[int, Field(ge=1)] | None = Field(default=None, exclude=True)
 
     @property
@@ -406,40 +339,26 @@ CONSENSUS = "consensus"
 
 
 class Provider(Section):
-    """Where the workers of a page come from.
+    """Where the workers of a page come from."""
 
-    Attributes:
-        name: "link": personal links; "prolific": a study at Prolific.
-        options: Of the provider; never a token or a password.
-    """
-
-    name: str = "link"
+    name: str = "link"  # "link": personal links; "prolific": a study at Prolific
+    # Of the provider; never a token or a password
     options: dict[str, Any] = Field(default_factory=dict)
 
 
 class Privacy(Section):
-    """How long it is known who the workers are; nothing of it changes what is asked or paid.
+    """How long it is known who the workers are; nothing of it changes what is asked or paid."""
 
-    Attributes:
-        keep_days: Days after the campaign's end from which on they are forgotten; None: nobody is
-            forgotten but by `goldspan forget PLAN WORKER`.
-    """
-
+    # Days after the campaign's end from which on they are forgotten; None: nobody is forgotten but
+    # by `goldspan forget PLAN WORKER`
     keep_days: Annotated[float, Field(ge=0, le=36_500)] | None = None
 
 
 class Plan(Section):
-    """A campaign's plan; see the sections.
+    """A campaign's plan; see the sections."""
 
-    Attributes:
-        name: Of the campaign; letters, digits, spaces, points, dashes, underscores.
-        seed: Of everything random.
-        runner: Where `goldspan run` computes: "threads", "threads(2)", "ray" or "ray(ADDRESS)", as
-            `goldspan.runners.working` reads it; by default in one thread. The results are the same.
-    """
-
-    name: Name
-    seed: Number = 0
+    name: Name  # Of the campaign; letters, digits, spaces, points, dashes, underscores
+    seed: Number = 0  # Of everything random
     task: Task
     pool: Items
     crowd: Workers
@@ -459,6 +378,8 @@ class Plan(Section):
     privacy: Privacy = Field(default=Privacy(), exclude=True)
     oidc: OpenId | None = Field(default=None, exclude=True)
     webhooks: Annotated[tuple[Webhook, ...], Field(strict=False)] = Field(default=(), exclude=True)
+    # Where `goldspan run` computes: "threads", "threads(2)", "ray" or "ray(ADDRESS)", as
+    # `goldspan.runners.working` reads it; by default in one thread. The results are the same.
     runner: StrictStr | None = Field(default=None, exclude=True)
 
     @property

@@ -87,25 +87,21 @@ def check_variable(value: str) -> str:
 
 
 class Webhook(Section):
-    """A program that is sent a signed message when something happens.
+    """A program that is sent a signed message when something happens."""
 
-    Attributes:
-        url: Where to: https://…
-        name: By which logs and the desk call it; the host of the address by default.
-        events: What it is told: "round.closed", "campaign.ended", "answer".
-        secret: The variable of the environment that holds the secret of the signature.
-        local: Whether the address may be one of this machine or of a private network, and http://.
-        answers_every: Seconds between two messages about answers: each is about all that came.
-    """
-
-    url: StrictStr
+    url: StrictStr  # Where to: https://…
+    # By which logs and the desk call it; the host of the address by default
     name: Name | None = None
+    # What it is told: "round.closed", "campaign.ended", "answer"
     events: Annotated[
         tuple[Literal["round.closed", "campaign.ended", "answer"], ...],
         Field(strict=False, min_length=1),
     ] = ("round.closed", "campaign.ended")
+    # The variable of the environment that holds the secret of the signature
     secret: Annotated[StrictStr, AfterValidator(check_variable)] = WEBHOOK_SECRET
+    # Whether the address may be one of this machine or of a private network, and http://
     local: bool = False
+    # Seconds between two messages about answers: each is about all that came
     answers_every: Annotated[float, Field(ge=1, le=86_400)] = 60.0
 
     @property
@@ -167,34 +163,22 @@ SUBJECT = "sub:"
 
 
 class OpenId(Section):
-    """A provider of identities, and who of its people may enter.
+    """A provider of identities, and who of its people may enter."""
 
-    Attributes:
-        issuer: Its address, under which /.well-known/openid-configuration is.
-        client_id: By which it knows this server.
-        secret: The variable of the environment that holds the client's secret, if it has one.
-        name: What the login page calls it.
-        scopes: Asked for beside "openid".
-        requesters: Who enters as the requester: e-mail addresses that the provider has verified,
-            or "sub:" and a subject.
-        reviewers: Who enters as a reviewer, in the same way.
-        claim: A claim whose values let people in, such as "groups".
-        requester_values: Values of the claim that a requester has one of.
-        reviewer_values: The same of a reviewer.
-        local: Whether the provider may be reached by http://, for tests on one machine.
-    """
-
-    issuer: StrictStr
-    client_id: StrictStr
+    issuer: StrictStr  # Its address, under which /.well-known/openid-configuration is
+    client_id: StrictStr  # By which it knows this server
+    # The variable of the environment that holds the client's secret, if it has one
     secret: Annotated[StrictStr, AfterValidator(check_variable)] = OIDC_SECRET
-    name: StrictStr = "single sign-on"
-    scopes: Words = ("email",)
+    name: StrictStr = "single sign-on"  # What the login page calls it
+    scopes: Words = ("email",)  # Asked for beside "openid"
+    # Who enters as the requester: e-mail addresses that the provider has verified, or "sub:" and a
+    # subject
     requesters: Words = ()
-    reviewers: Words = ()
-    claim: StrictStr | None = None
-    requester_values: Words = ()
-    reviewer_values: Words = ()
-    local: bool = False
+    reviewers: Words = ()  # Who enters as a reviewer, in the same way
+    claim: StrictStr | None = None  # A claim whose values let people in, such as "groups"
+    requester_values: Words = ()  # Values of the claim that a requester has one of
+    reviewer_values: Words = ()  # The same of a reviewer
+    local: bool = False  # Whether the provider may be reached by http://, for tests on one machine
 
 
 def oidc_faults(plan: OpenId | None, *, served: bool) -> Iterator[str]:

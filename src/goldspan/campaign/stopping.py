@@ -153,21 +153,15 @@ UNKNOWN = "\u2013"
 
 
 class StopSection(Section):
-    """When to stop before money, time or the pool run out.
+    """When to stop before money, time or the pool run out."""
 
-    Attributes:
-        rounds: As many rounds in a row a soft rule must hold.
-        target: Score whose lower bound is high enough.
-        least_gain: Rise of the score per unit of money that is worth it, by the forecast.
-        stable: Kappa of the predictions of two rounds at which nothing changes any more.
-        most_rounds: A hard limit.
-    """
-
-    rounds: Count = 2
-    target: Share | None = None
+    rounds: Count = 2  # As many rounds in a row a soft rule must hold
+    target: Share | None = None  # Score whose lower bound is high enough
+    # Rise of the score per unit of money that is worth it, by the forecast
     least_gain: Annotated[float, Field(gt=0)] | None = None
+    # Kappa of the predictions of two rounds at which nothing changes any more
     stable: Share | None = None
-    most_rounds: Count | None = None
+    most_rounds: Count | None = None  # A hard limit
 
     @property
     def rules(self) -> list[StopRule]:

@@ -58,29 +58,21 @@ TOKEN, WEBHOOK = "GOLDSPAN_PROLIFIC_TOKEN", "GOLDSPAN_PROLIFIC_WEBHOOK_SECRET"
 
 
 class ProlificOptions(Section):
-    """A study at Prolific.
+    """A study at Prolific."""
 
-    Attributes:
-        study: Its id.
-        code: The completion code of who has finished.
-        code_dropped: That of who is asked nothing more; `code` by default.
-        check: Whether Prolific is asked who comes in; if not, whoever knows the study's id can
-            come in under any name.
-        approve: Whether a submission that awaits review is approved, unless its worker was dropped.
-        reward: What Prolific pays for a submission; what a worker's answers earned beyond that of
-            all their submissions is sent by `goldspan payments --earned`.
-        send: Whether the server sends requests by itself.
-        settle_minutes: How long a bonus of which no answer came may take to be listed, before it is
-            sent again.
-    """
-
-    study: str
-    code: Code
-    code_dropped: Code | None = None
+    study: str  # Its id
+    code: Code  # The completion code of who has finished
+    code_dropped: Code | None = None  # That of who is asked nothing more; `code` by default
+    # Whether Prolific is asked who comes in; if not, whoever knows the study's id can come in under
+    # any name
     check: bool = True
+    # Whether a submission that awaits review is approved, unless its worker was dropped
     approve: bool = False
+    # What Prolific pays for a submission; what a worker's answers earned beyond that of all their
+    # submissions is sent by `goldspan payments --earned`
     reward: Money = 0
-    send: bool = False
+    send: bool = False  # Whether the server sends requests by itself
+    # How long a bonus of which no answer came may take to be listed, before it is sent again
     settle_minutes: Annotated[float, Field(ge=10, le=7 * 24 * 60)] = 60.0
 
     @field_validator("study")

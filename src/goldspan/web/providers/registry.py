@@ -31,15 +31,10 @@ class Event:
 
 
 class LinkOptions(Section):
-    """What a worker who is finished is given; by default nothing but the last message.
+    """What a worker who is finished is given; by default nothing but the last message."""
 
-    Attributes:
-        url: An address to go to.
-        code: A code to hand in.
-    """
-
-    url: str | None = None
-    code: str | None = None
+    url: str | None = None  # An address to go to
+    code: str | None = None  # A code to hand in
 
     @field_validator("url")
     @classmethod
