@@ -12,12 +12,15 @@ parameters in help texts and docs come from these fields.
 
 from __future__ import annotations
 
+import ast
 import inspect
 import re
 import sys
 import textwrap
 import types
+import warnings
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field, fields
 from typing import (
     Annotated,
@@ -46,19 +49,12 @@ FINITE = sys.float_info.max
 
 @dataclass(frozen=True)
 class Number:
-    """A finite number within bounds; True and False are none.
+    """A finite number within bounds; True and False are none."""
 
-    Attributes:
-        least: The smallest number allowed.
-        most: The largest number allowed.
-        above: Numbers must be larger than this.
-        below: Numbers must be smaller than this.
-    """
-
-    least: float = -FINITE
-    most: float = FINITE
-    above: float | None = None
-    below: float | None = None
+    least: float = -FINITE  # The smallest number allowed
+    most: float = FINITE  # The largest number allowed
+    above: float | None = None  # Numbers must be larger than this
+    below: float | None = None  # Numbers must be smaller than this
 
     kinds: ClassVar[tuple[type, ...]] = (int, float, np.integer, np.floating)
     noun: ClassVar[str] = "a number"
@@ -173,23 +169,15 @@ def _require(name: str, value: Any, rule: Number) -> None:
 
 @dataclass(frozen=True)
 class Parameter:
-    """A parameter of a method.
+    """A parameter of a method."""
 
-    Attributes:
-        name: Its name.
-        default: Its default, or `inspect.Parameter.empty`.
-        rules: What it may be: one of these, if there are any.
-        may_be_none: Whether None is allowed.
-        checks: Functions that raise `InputError` for a value that makes no sense.
-        doc: What it means.
-    """
-
-    name: str
-    default: Any
-    rules: tuple[Rule, ...] = ()
-    may_be_none: bool = False
+    name: str  # Its name
+    default: Any  # Its default, or `inspect.Parameter.empty`
+    rules: tuple[Rule, ...] = ()  # What it may be: one of these, if there are any
+    may_be_none: bool = False  # Whether None is allowed
+    # Functions that raise `InputError` for a value that makes no sense
     checks: tuple[Check, ...] = ()
-    doc: str = ""
+    doc: str = ""  # What it means
 
     @property
     def allowed(self) -> str:
@@ -427,3 +415,35 @@ def _equal(a: Any, b: Any) -> bool:
     """Compare two values of a parameter; arrays are never equal."""
     same = a == b
     return same if isinstance(same, bool) else False
+
+
+# --------------------------------------------------------------------------------------------------
+# Rules in text: `mnlp`, `coverage(w=2, weights=none)`, `clear_majority(3, least=4)`.
+
+
+def read_call(text: str, hint: str) -> tuple[str, list[Any], dict[str, Any]]:
+    """Return a rule's name and its arguments by place and by name: literals, or bare words.
+
+    >>> read_call("coverage(2, weights=none)", "")
+    ('coverage', [2], {'weights': 'none'})
+    """
+    name, bracket, rest = (part.strip() for part in text.partition("("))
+    source = f"rule({rest}" if bracket else "rule()"
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # about odd literals: their values are checked anyhow
+            call = ast.parse(source, mode="eval").body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        call = None
+    if name and isinstance(call, ast.Call) and source.endswith(")"):
+        with suppress(ValueError):
+            named = {str(one.arg): _argument(one.value, source) for one in call.keywords if one.arg}
+            if len(named) == len(call.keywords):  # else an argument is given twice
+                return name, [_argument(one, source) for one in call.args], named
+    raise InputError(f"rule {text.strip()!r}: {hint}")
+
+
+def _argument(node: ast.expr, source: str) -> Any:
+    word = ast.get_source_segment(source, node) or ""
+    is_bare = re.fullmatch(r"[A-Za-z_][\w.-]*", word) and word not in {"None", "True", "False"}
+    return word if is_bare else ast.literal_eval(node)

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import ast
 import re
-import warnings
 from dataclasses import replace
 from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
 from goldspan.errors import InputError, UnknownNameError
-from goldspan.params import Whole, check_names
+from goldspan.params import Whole, check_names, read_call
 from goldspan.plugins import load, plugins
 from goldspan.selection.base import CONTROL, Picked, Selector, Task
 from goldspan.selection.greedy import BUDGET, EXHAUSTED
@@ -47,23 +45,10 @@ def read_selector(text: Any) -> Selector:
 
 def read_rule(text: str) -> Selector:
     """Read a single rule."""
-    name, bracket, rest = text.strip().partition("(")
-    name = name.strip()
-    if not name or (bracket and not rest.endswith(")")):
-        raise InputError(f"rule {text.strip()!r}: {_HINT}")
-    rule = get_selector(name)
-    if not bracket:
-        return rule
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # about odd literals: their values are checked anyhow
-            call = ast.parse(f"rule({rest}", mode="eval").body
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        call = None
-    if not isinstance(call, ast.Call) or call.args or any(k.arg is None for k in call.keywords):
+    name, placed, named = read_call(text, _HINT)
+    if placed:
         raise InputError(f"rule {text.strip()!r}: {_HINT}; parameters have names")
-    params = {str(one.arg): _value(one.value, f"rule({rest}") for one in call.keywords}
-    return get_selector(name, **params)
+    return get_selector(name, **named)
 
 
 def clauses(text: str) -> list[str]:
@@ -76,14 +61,6 @@ def clauses(text: str) -> list[str]:
         else:
             found[-1] += character
     return [one.strip() for one in found]
-
-
-def _value(node: ast.expr, source: str) -> Any:
-    """Read a literal, or a word without quotes."""
-    try:
-        return ast.literal_eval(node)
-    except ValueError:
-        return ast.get_source_segment(source, node) or ""
 
 
 # --------------------------------------------------------------------------------------------------

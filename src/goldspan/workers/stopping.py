@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
@@ -19,7 +18,7 @@ from goldspan.aggregation.votes import vote_counts
 from goldspan.crowd import Crowd
 from goldspan.crowd.measures import label_counts
 from goldspan.errors import InputError, UnknownNameError
-from goldspan.params import check_whole
+from goldspan.params import check_whole, read_call
 from goldspan.plugins import load
 from goldspan.workers.beta import Reliability, expected_confusions
 from goldspan.workers.selection import read_prices
@@ -549,7 +548,7 @@ def get_rule(rule: str | Rule) -> Rule:
     """
     if not isinstance(rule, str):
         return rule
-    name, args, named = _parts(rule)
+    name, args, named = read_call(rule, _HINT)
     if name not in RULES:
         raise UnknownNameError("stopping rule", name, RULES)
     kind: type[Rule] = load(RULES[name][0])
@@ -561,24 +560,3 @@ def get_rule(rule: str | Rule) -> Rule:
         return kind(**given, **named)
     except TypeError:  # one that has no default is missing
         raise InputError(f"rule {rule!r}: {name} takes {', '.join(known)}") from None
-
-
-def _parts(text: str) -> tuple[str, list[Any], dict[str, Any]]:
-    """Take apart name, arguments by place and by name."""
-    try:
-        node = ast.parse(text.strip(), mode="eval").body
-        if isinstance(node, ast.Name):
-            return node.id, [], {}
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
-            args = [_literal(one) for one in node.args]
-            named = {str(k.arg): _literal(k.value) for k in node.keywords}
-            if len(named) == len(node.keywords):  # else an argument is given twice
-                return node.func.id, args, named
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        pass
-    raise InputError(f"rule {text!r}: {_HINT}")
-
-
-def _literal(node: ast.expr) -> Any:
-    """Return a number, a string, or a bare word as a string."""
-    return node.id if isinstance(node, ast.Name) else ast.literal_eval(node)
