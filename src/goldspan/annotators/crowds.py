@@ -78,17 +78,11 @@ def _read_once(path: Path, encoding: str | None, changed: int) -> Crowd:
 
 @dataclass(frozen=True)
 class SimulatedOptions:
-    """What the kind "simulated" takes.
+    """What the kind "simulated" takes."""
 
-    Attributes:
-        worker: How it answers, in text: "flip(0.1)".
-        truth: File of the gold that it knows.
-        seed: Of the random numbers.
-    """
-
-    worker: str
-    truth: str
-    seed: Seed = 0
+    worker: str  # How it answers, in text: "flip(0.1)"
+    truth: str  # File of the gold that it knows
+    seed: Seed = 0  # Of the random numbers
 
 
 class Simulated(_Known):
@@ -104,15 +98,10 @@ class Simulated(_Known):
 
 @dataclass(frozen=True)
 class ReplayOptions:
-    """What the kind "replay" takes.
+    """What the kind "replay" takes."""
 
-    Attributes:
-        answers: File of the recorded crowd.
-        worker: Who of it answers; by default who has the id of the entry.
-    """
-
-    answers: str
-    worker: str | None = None
+    answers: str  # File of the recorded crowd
+    worker: str | None = None  # Who of it answers; by default who has the id of the entry
 
 
 class Replayed(_Known):

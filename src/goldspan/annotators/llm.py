@@ -79,52 +79,41 @@ def _check_extra(extra: Any) -> None:
 
 @dataclass(frozen=True)
 class ModelOptions:
-    """What the kind "llm" takes.
+    """What the kind "llm" takes."""
 
-    Attributes:
-        base_url: Address of the endpoint, such as "http://localhost:11434/v1".
-        model: Name of the model there.
-        key_variable: Environment variable that holds the key (or, with _FILE added, the name of a
-            file with it); "" where the endpoint asks for none. The key itself is in no plan.
-        form: For spans: "tokens": the model gives the numbers of tokens and repeats their words;
-            "quotes": it quotes words.
-        schema: "json_schema": the endpoint enforces the schema; "json_object": it writes some JSON;
-            "none": it is only told.
-        prompt: Words after the instructions, by which several prompts are several workers.
-        examples: How many items with known labels are shown.
-        examples_seed: Decides which ones.
-        samples: Replies per item, which become one answer with probabilities.
-        temperature: By default 0 for one sample, and 0.7 for several.
-        logprobs: Whether to ask for the probabilities of the reply's tokens.
-        seed: Of the model's random numbers; sample k is asked with seed + k, and one that is asked
-            for again with a seed of its own.
-        max_output: Most tokens of a reply.
-        output_key: What the endpoint calls that.
-        attempts: How often a sample is asked for whose reply is refused, cut or invalid.
-        tries: How often a call is sent that is not served: 429, 5xx, no connection.
-        seconds: That a reply may take.
-        concurrency: Calls at once.
-        extra: What else a call holds, such as {top_p = 0.9}; null leaves a key out.
-    """
-
+    # Address of the endpoint, such as "http://localhost:11434/v1"
     base_url: Annotated[str, IsA((str,)), check_address]
-    model: str
+    model: str  # Name of the model there
+    # Environment variable that holds the key (or, with _FILE added, the name of a file with it); ""
+    # where the endpoint asks for none. The key itself is in no plan.
     key_variable: Annotated[str, _check_variable] = ""
+    # For spans: "tokens": the model gives the numbers of tokens and repeats their words; "quotes":
+    # it quotes words
     form: Annotated[str, OneOf(("tokens", "quotes"))] = "tokens"
+    # "json_schema": the endpoint enforces the schema; "json_object": it writes some JSON; "none":
+    # it is only told
     schema: Annotated[str, OneOf(("json_schema", "json_object", "none"))] = "json_schema"
-    prompt: str = ""
-    examples: Annotated[int, Whole(0, 1000)] = 0
-    examples_seed: Annotated[int, Whole(0)] = 0
+    prompt: str = ""  # Words after the instructions, by which several prompts are several workers
+    examples: Annotated[int, Whole(0, 1000)] = 0  # How many items with known labels are shown
+    examples_seed: Annotated[int, Whole(0)] = 0  # Decides which ones
+    # Replies per item, which become one answer with probabilities
     samples: Annotated[int, Whole(1, 100)] = 1
+    # By default 0 for one sample, and 0.7 for several
     temperature: Annotated[float, Number(0, 2)] | None = None
-    logprobs: bool = False
+    logprobs: bool = False  # Whether to ask for the probabilities of the reply's tokens
+    # Of the model's random numbers; sample k is asked with seed + k, and one that is asked for
+    # again with a seed of its own
     seed: Annotated[int, Whole(0, 2**31)] = 0
-    max_output: Annotated[int, Whole(1)] = 1000
+    max_output: Annotated[int, Whole(1)] = 1000  # Most tokens of a reply
+    # What the endpoint calls that
     output_key: Annotated[str, OneOf(("max_tokens", "max_completion_tokens"))] = "max_tokens"
+    # How often a sample is asked for whose reply is refused, cut or invalid
     attempts: Annotated[int, Whole(1, 10)] = 2
+    # How often a call is sent that is not served: 429, 5xx, no connection
     tries: Annotated[int, Whole(1, 20)] = 6
-    seconds: Annotated[float, Number(above=0)] = 120.0
-    concurrency: Annotated[int, Whole(1, 256)] = 4
+    seconds: Annotated[float, Number(above=0)] = 120.0  # That a reply may take
+    concurrency: Annotated[int, Whole(1, 256)] = 4  # Calls at once
+    # What else a call holds, such as {top_p = 0.9}; null leaves a key out
     extra: Annotated[Mapping[str, Any], _check_extra] = field(default_factory=dict)
 
     def __post_init__(self) -> None:

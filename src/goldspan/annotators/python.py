@@ -195,16 +195,11 @@ GROUP = "goldspan.annotators"
 
 @dataclass(frozen=True)
 class PythonOptions:
-    """What the kind "python" takes.
+    """What the kind "python" takes."""
 
-    Attributes:
-        call: The function: "module:function", or its name under the entry points
-            "goldspan.annotators".
-        batch: Items that are given to it at once.
-    """
-
+    # The function: "module:function", or its name under the entry points "goldspan.annotators"
     call: str
-    batch: Annotated[int, Whole(1)] = 32
+    batch: Annotated[int, Whole(1)] = 32  # Items that are given to it at once
 
 
 class PythonCallable(Batched):

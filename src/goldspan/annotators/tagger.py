@@ -25,22 +25,16 @@ Answers = Callable[[Sequence[PoolItem]], list[ItemAnswer]]
 
 @dataclass(frozen=True)
 class TaggerOptions:
-    """What the kind "tagger" takes.
+    """What the kind "tagger" takes."""
 
-    Attributes:
-        model: File of a goldspan tagger; name or folder of a model of another library.
-        library: "goldspan", "spacy", "transformers" (Hugging Face) or "gliner".
-        labels: What the model calls the labels of the task: `{PERSON = "PER"}`; labels that are not
-            there keep their names, and those that the task has not are left out.
-        threshold: Least score of a span, for GLiNER.
-        batch: Items that are given to the model at once.
-    """
-
-    model: str
+    model: str  # File of a goldspan tagger; name or folder of a model of another library
+    # "goldspan", "spacy", "transformers" (Hugging Face) or "gliner"
     library: Annotated[str, OneOf(LIBRARIES)] = "goldspan"
+    # What the model calls the labels of the task: `{PERSON = "PER"}`; labels that are not there
+    # keep their names, and those that the task has not are left out
     labels: Mapping[str, str] | None = None
-    threshold: Annotated[float, Number(0, 1)] = 0.5
-    batch: Annotated[int, Whole(1)] = 64
+    threshold: Annotated[float, Number(0, 1)] = 0.5  # Least score of a span, for GLiNER
+    batch: Annotated[int, Whole(1)] = 64  # Items that are given to the model at once
 
 
 class TrainedTagger(Batched):
