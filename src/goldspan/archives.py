@@ -176,11 +176,9 @@ class StoredArchive:
             raise
 
     def __enter__(self) -> Self:
-        """Return the archive."""
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Close the file."""
         self._zip.close()
 
     def __contains__(self, name: object) -> bool:

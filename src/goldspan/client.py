@@ -91,7 +91,6 @@ class RefusedError(GoldspanError):
         super().__init__(f"{message} ({status} {code})")
 
     def __reduce__(self) -> tuple[object, ...]:
-        """Pickle by the arguments."""
         return type(self), (self.status, self.code, self.message)
 
 
@@ -163,7 +162,6 @@ class Client:
         return f"Client({self.url!r})"
 
     def __enter__(self) -> Self:
-        """Return the client."""
         return self
 
     def __exit__(
@@ -172,7 +170,6 @@ class Client:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Close it."""
         self.close()
 
     def close(self) -> None:

@@ -106,7 +106,6 @@ class MissingExtraError(GoldspanError, ImportError):
         super().__init__(f"{purpose} needs {package}, which is not installed. {how}")
 
     def __reduce__(self) -> tuple[object, ...]:
-        """Pickle by the arguments."""
         return type(self), (self.package, self.extra, self.purpose)
 
 
@@ -156,7 +155,6 @@ class FaultsError(InputError):
         super().__init__("\n".join([headline, *lines] if headline else lines), hint=hint)
 
     def __reduce__(self) -> tuple[object, ...]:
-        """Pickle by the arguments."""
         return partial(type(self), hint=self.hint), (self.faults, self.headline), vars(self)
 
 

@@ -370,11 +370,9 @@ class Annotator(ABC):
         """Close what it holds."""
 
     def __enter__(self) -> Self:
-        """Begin."""
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Close what it holds."""
         self.close()
 
 

@@ -125,7 +125,6 @@ class NewPlaces:
         self._is_kept = True
 
     def __enter__(self) -> Self:
-        """Begin."""
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:

@@ -153,11 +153,9 @@ class Ray:
             ray.shutdown()
 
     def __enter__(self) -> Self:
-        """Return itself."""
         return self
 
     def __exit__(self, *error: object) -> None:
-        """Close."""
         self.close()
 
     def __reduce__(self) -> tuple[type[Serial], tuple[()]]:

@@ -57,7 +57,6 @@ class BoundError(InputError):
         super().__init__(message)
 
     def __reduce__(self) -> tuple[object, ...]:
-        """Pickle by the arguments."""
         return type(self), (str(self), self.most, self.seconds)
 
 

@@ -423,11 +423,9 @@ class SqlLedger:
         self.database.engine.dispose()
 
     def __enter__(self) -> Self:
-        """Return the ledger."""
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Close the database."""
         self.close()
 
     def __repr__(self) -> str:
