@@ -35,7 +35,7 @@ from web.loops import wait_until
 from web.serving import plan_file
 from web.working import Hand
 
-KILLS = int(os.environ.get("GOLDSPAN_TORTURE") or "3")
+KILLS = int(os.environ.get("GOLDSPAN_TORTURE") or "2")
 PER_PLACE, N_HANDS, MOST = 10, 6, 3
 PLAN = {
     "control": {"n": 6, "gold": "truth.csv", "share": 0.25, "first": 1, "least": 0},
