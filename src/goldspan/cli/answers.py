@@ -678,9 +678,9 @@ def method_params(
     families: str | None = None,
 ) -> dict[str, Any]:  # fmt: skip
     """Put together the parameters of a method."""
-    # Name the parameters that are words: "none" is one of them
     from goldspan.params import parameters
 
+    # Parameters that are words: "none" is one of them
     found = parameters(type(get_aggregator(method)))
     words = {one.name for one in found if isinstance(one.default, str)}
     params = {

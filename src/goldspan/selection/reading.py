@@ -578,10 +578,10 @@ def _table_or_crowd(records: _Records | None, file: Source, text: str | None) ->
             return CROWD
         names = header_names(file)
     else:
-        # Whether a Parquet file has annotations: goldspan's, spans, or a tag for each token
-        table = parquet_table(file)
         from goldspan.crowd.formats import datasets, span_table, tag_columns
 
+        # Whether a Parquet file has annotations: goldspan's, spans, or a tag for each token
+        table = parquet_table(file)
         header = table.column_names
         if (
             bool({b"goldspan", b"goldspan.tags"} & {*(table.schema.metadata or {})})

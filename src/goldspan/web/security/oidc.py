@@ -84,11 +84,11 @@ class OpenIdLogin:
 
     def begin(self) -> tuple[str, str]:
         """Return the provider's address to which a browser goes, and the cookie that it takes."""
+        from authlib.oauth2.rfc7636 import create_s256_code_challenge
+
         state, nonce, verifier = (secrets.token_urlsafe(32) for _ in range(3))
         until = self._clock() + MINUTES * MINUTE
         cookie = {"state": state, "nonce": nonce, "verifier": verifier, "until": until}
-        from authlib.oauth2.rfc7636 import create_s256_code_challenge
-
         parameters = {
             "response_type": "code",
             "client_id": self.plan.client_id,
