@@ -25,7 +25,7 @@ from goldspan.aggregation.auto_spans import (
     teaches_well,
 )
 from goldspan.aggregation.base import Aggregator, FitContext, has_words, legal_known
-from goldspan.aggregation.bsc.family import check_encoder_params
+from goldspan.aggregation.bsc.family import Bsc, check_encoder_params
 from goldspan.aggregation.bsc.posterior import consensus_of
 from goldspan.aggregation.bsc.text import Folds, Settings, TextModel
 from goldspan.aggregation.consensus import Consensus, unanswered
@@ -95,7 +95,7 @@ class Auto(Aggregator):
 
     name = "auto"
     can_go_on: ClassVar[bool] = True
-    text_power: ClassVar[float] = 1.0
+    text_power: ClassVar[float] = Bsc.text_power
     _choice: Choice | None = result()
 
     text: Annotated[str, OneOf(TEXTS)] = "auto"
@@ -209,7 +209,9 @@ class Auto(Aggregator):
         if choice is not None:
             suits = choice.models == ids_of(case.others) or (is_open and choice.models)
             choice = choice if choice.confirmation and suits else None
-        progress = Steps(context, len(case.priors) * self.rounds + 1 + (0 if choice else MOST_CUTS))
+        progress = Steps(
+            context, len(case.beside_text) * self.rounds + 1 + (0 if choice else MOST_CUTS)
+        )
         if is_open:
             said, case = self._undeclared(case, choice, seed, progress)
         made = combine_spans(crowd, case, self.share, seed, progress, choice)
@@ -243,7 +245,7 @@ class Auto(Aggregator):
         looks_for_missed = "none" not in (self.documents, self.text)
         families = families_for(self.families, people, context.known)
         folds = self._folds(people)
-        return Case(people, context, families, folds, looks_for_missed, self.rounds, others)
+        return Case(people, context, families, folds, looks_for_missed, others)
 
     def _folds(self, crowd: Crowd) -> TextModel | None:
         """Return the features of the words, None where there are none to learn from."""

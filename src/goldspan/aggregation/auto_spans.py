@@ -19,6 +19,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -29,7 +30,8 @@ from scipy.special import expit, logit, softmax
 from goldspan.aggregation import get_aggregator
 from goldspan.aggregation.base import FitContext
 from goldspan.aggregation.bsc.engine import EngineInputs
-from goldspan.aggregation.bsc.evidence import Sums
+from goldspan.aggregation.bsc.engine import Fit as EngineFit
+from goldspan.aggregation.bsc.family import Bsc
 from goldspan.aggregation.bsc.posterior import (
     Marginals,
     Posterior,
@@ -37,7 +39,14 @@ from goldspan.aggregation.bsc.posterior import (
     consensus_of,
     spans_at,
 )
-from goldspan.aggregation.bsc.text import STILL, TextModel, TextScores, beside_text
+from goldspan.aggregation.bsc.text import (
+    Round,
+    TextModel,
+    TextScores,
+    beside_text,
+    measure_dependence,
+    rounds,
+)
 from goldspan.aggregation.consensus import Consensus
 from goldspan.aggregation.dawid_skene import Variational
 from goldspan.aggregation.documents import find_missed
@@ -67,19 +76,15 @@ Ints = NDArray[np.int64]
 VOTES = {"votes, ties outside": "outside", "votes, ties inside": "inside"}
 PLAIN = ("mace", "ds", "bsc-mace", "bsc-cm", "bsc-seq")
 WORDS = ("bsc-cm+words", "bsc-seq+words")
-BESIDE_TEXT = ("bsc-mace", "bsc-cm", "bsc-seq")
-"""Whose worker models stand beside the CRF."""
 BEGIN_BY_VOTES = frozenset({"bsc-cm", "bsc-seq", *WORDS})
 BY_VOTES = ", prior=votes"
 """Behind the name of a method whose workers begin with the habits that the vote shares show."""
-BESIDE = {"": (1.0, 0.1), BY_VOTES: (1.4, 0.3)}
-"""Power of the text and dependence of the workers beside the CRF, by the workers' prior: how much
-the more decided CRFs are believed is for hidden answers to say."""
+BESIDE_TEXT = ("bsc-mace", "bsc-cm", "bsc-seq", f"bsc-seq{BY_VOTES}")
+"""Which of them teach a CRF and stand beside it."""
 ENOUGH = 1_500
 """Hidden spans that tell enough."""
-CLEARLY = 5.0
-"""Standard errors by which hidden answers must be likelier for someone to be taken for a model: a
-tagger in a column has 11, careful annotators who answer everything up to 3."""
+CLEARLY = 3.0
+"""Standard errors by which hidden answers must be likelier for someone to be taken for a model."""
 LEAST_CUTS, MOST_CUTS = 2, 5
 """How often answers are hidden."""
 LEAST_AGREED = 0.7
@@ -106,15 +111,26 @@ class Case:
     families: Families | None  # Workers who err together; None: everybody errs alone
     folds: TextModel | None  # Features of the words; None without text
     looks_for_missed: bool  # Whether spans are looked for that all workers of an item missed
-    rounds: int  # How often workers and CRFs are updated in turn, at most
     others: Crowd | None = None  # Answers of models, which teach nobody (`machines`)
 
-    @property
-    def priors(self) -> list[str]:
-        """What stands behind the names: vote shares say nothing where items have one answer."""
+    @cached_property
+    def names(self) -> list[str]:
+        """What is fitted: without items of several answers vote shares say nothing."""
+        names = [*PLAIN, *(WORDS if self.folds else ())]
         has_several = (np.diff(self.crowd.by_item.bounds) > 1).any()
-        is_slow = self.folds is not None and self.folds.is_slow
-        return [BY_VOTES] if has_several and is_slow else ["", BY_VOTES][: 1 + bool(has_several)]
+        return names + [name + BY_VOTES for name in names if name in BEGIN_BY_VOTES and has_several]
+
+    def with_shown(self, crowd: Crowd) -> Case:
+        """Return the same methods for a crowd some of whose answers are hidden."""
+        case = replace(self, crowd=crowd)
+        case.__dict__["names"] = self.names
+        return case
+
+    @property
+    def beside_text(self) -> list[str]:
+        """Which of them teach a text model: what takes hours is taught by one."""
+        taught = [name for name in BESIDE_TEXT if self.folds and name in self.names]
+        return taught[-1:] if self.folds and self.folds.is_slow else taught
 
     def fit(self, name: str) -> Fit:
         """Fit a method of the engine with its defaults, but for the prior."""
@@ -125,7 +141,7 @@ class Case:
         own = FitContext(known=self.context.known, runner=self.context.runner)
         inputs, fit = method.fit_engine(self.crowd, own)
         posterior = Posterior(inputs.shards, fit.tables, self.crowd.tagset, self.context.runner)
-        return Fit(inputs, fit.sums, fit.posterior, posterior)
+        return Fit(inputs, fit, posterior)
 
     def votes(self) -> dict[str, Posterior]:
         """Return the votes by name."""
@@ -145,54 +161,50 @@ class Case:
 
 @dataclass(frozen=True, eq=False)
 class Fit:
-    """A method of the engine, fitted; beside a text, what it has come to."""
+    """A method of the engine, fitted without its text model."""
 
     inputs: EngineInputs  # The crowd and its evidence
-    sums: Sums  # The statistics of the last step
-    memory: Any
+    engine: EngineFit  # What was learned
     posterior: Posterior
 
-    def beside(self, text: TextScores, prior: str, runner: Runner) -> Fit:
-        """Update workers and labels beside what the text says."""
-        power, dependence = BESIDE[prior]
-        inputs = replace(self.inputs, dependence=dependence)
-        made = beside_text(inputs, self.sums, self.memory, text.raised(power), runner)
-        posterior = Posterior(made.shards, made.tables, self.posterior.codec, runner)
-        return Fit(self.inputs, made.sums, made.posterior, posterior)
+    def beside(self, text: TextScores, dependence: float, runner: Runner) -> Posterior:
+        """Update workers and labels beside what a text model says."""
+        inputs, scores = replace(self.inputs, dependence=dependence), text.raised(Bsc.text_power)
+        made = beside_text(inputs, self.engine.sums, self.engine.posterior, scores, runner)
+        return Posterior(made.shards, made.tables, self.posterior.codec, runner)
+
+
+Texts = dict[str, tuple[TextScores, float]]
+"""What CRFs say, and how much the workers beside them share their mistakes, by who taught them."""
 
 
 def fit_all(
-    case: Case, progress: Steps, texts: Mapping[str, TextScores] | None = None
-) -> tuple[dict[str, Posterior], dict[str, TextScores]]:
-    """Fit all candidates; return them by name, and what the CRFs say by the prior of their workers.
+    case: Case, progress: Steps, texts: Texts | None = None
+) -> tuple[dict[str, Posterior], Texts]:
+    """Fit all candidates; return them by name, and what their CRFs say.
 
     Where answers are hidden CRFs are those that all answers have taught: they never saw the item
     that they speak of, nor any other of its document.
     """
-    models = PLAIN if case.folds is None else (*PLAIN, *WORDS)
-    by_prior = {
-        prior: [name + prior * (name in BEGIN_BY_VOTES) for name in models] for prior in case.priors
-    }
-    fits = {name: case.fit(name) for names in by_prior.values() for name in dict.fromkeys(names)}
+    fits = {name: case.fit(name) for name in case.names}
     parts = case.votes() | {name: fit.posterior for name, fit in fits.items()}
     progress.tell()
-    learned: dict[str, TextScores] = {}
-    if case.folds is None:
-        return parts, learned
-    for prior, names in by_prior.items():
-        workers = {name: fits[name] for name in names if _plain(name) in BESIDE_TEXT}
-        if texts:
-            learned[prior] = texts[prior]
-            runner = case.context.runner
-            workers = {
-                name: fit.beside(texts[prior], prior, runner) for name, fit in workers.items()
-            }
-        else:  # a CRF can learn from chains only
-            chains = [fits[name] for name in names if fits[name].inputs.model.truth.is_chain]
-            start = case.mean([fit.posterior for fit in chains])
-            learned[prior], workers = _taught(case, workers, prior, start, progress)
-        for name, fit in workers.items():
-            parts[f"{_plain(name)}+{case.folds.name}{prior}"] = fit.posterior
+    learned: Texts = {}
+    begin: Sequence[Any] | None = None  # every CRF goes on from the one before
+    for name in case.beside_text if texts is None else texts:
+        plain, folds = _plain(name), case.folds
+        prior = name[len(plain) :]
+        assert folds is not None
+        if texts is None:
+            last, dependence = _taught(case, folds, fits[name], begin, progress)
+            text, begin = last.text, last.learned
+            shards, _, _, tables = last.beside
+            fit = Posterior(shards, tables, case.crowd.tagset, case.context.runner)
+        else:
+            text, dependence = texts[name]
+            fit = fits[name].beside(text, dependence, case.context.runner)
+        learned[name] = text, dependence
+        parts[f"{plain}+{folds.name}{prior}"] = fit
     return parts, learned
 
 
@@ -200,35 +212,21 @@ def _plain(name: str) -> str:
     return name.removesuffix(BY_VOTES)
 
 
+def _reads(name: str) -> bool:
+    """Return whether a method has a text model that was taught by other documents."""
+    return "+" in name and not _plain(name).endswith("+words")
+
+
 def _taught(
-    case: Case, workers: dict[str, Fit], prior: str, mean: Mixture, progress: Steps
-) -> tuple[TextScores, dict[str, Fit]]:
-    """Update CRFs and workers in turn; the mean of all worker models teaches."""
-    folds, runner = case.folds, case.context.runner
-    assert folds is not None
-    quiet = replace(case.context, progress=None)
-    labels, learned = folds.soft_labels(_completed(case, mean)), [None] * folds.n_folds
-    for number in range(case.rounds):
-        learned = folds.train(labels, learned, quiet)
-        text = folds.scores(learned, labels)
-        workers = {name: fit.beside(text, prior, runner) for name, fit in workers.items()}
+    case: Case, folds: TextModel, fit: Fit, begin: Sequence[Any] | None, progress: Steps
+) -> tuple[Round, float]:
+    """Update CRFs and the workers who teach them in turn."""
+    crowd = case.families.thin(case.crowd) if case.families else case.crowd
+    dependence = measure_dependence(crowd, fit.posterior.marginals(np.inf).probs)
+    inputs, quiet = replace(fit.inputs, dependence=dependence), replace(case.context, progress=None)
+    for last in rounds(inputs, fit.engine, None, folds, quiet, begin):  # noqa: B007
         progress.tell()
-        if number == case.rounds - 1:
-            break
-        before = labels.probs
-        mean = case.mean([fit.posterior for fit in workers.values()])
-        labels = folds.soft_labels(_completed(case, mean))
-        if np.abs(labels.probs - before).sum(axis=1).mean() / 2 < STILL:
-            break
-    return text, workers
-
-
-def _completed(case: Case, posterior: Mixture) -> Mixture:
-    """Return a posterior with what all workers of an item missed."""
-    if not case.looks_for_missed:
-        return posterior
-    missed = find_missed(case.crowd, posterior, case.families)
-    return missed.beside(posterior) if missed else posterior
+    return last, dependence
 
 
 # --------------------------------------------------------------------------------------------------
@@ -311,12 +309,15 @@ def spans_of(case: Case, parts: Mapping[str, Posterior]) -> Spans:
 
 
 def _with_missed(case: Case, parts: Mapping[str, Posterior], spans: Spans) -> Spans:
-    """Add the spans that everybody missed."""
+    """Add the spans that everybody missed, as far as those tell who read the text."""
     crowd, numbers, none = case.crowd, Keys(case.crowd), np.zeros(0)
     probs, codes = np.zeros((0, 0), np.float32), none.astype(np.int16)
     item, begin, stop, kind = spans.rows.T
-    last = Marginals(codes, probs, none, item, begin, stop, kind, spans.mass.mean(axis=1))
-    missed = find_missed(crowd, case.mean([*parts.values()]), case.families, last)
+    reads = [n for n, name in enumerate(parts) if _reads(name)] or [*range(len(parts))]
+    mass = spans.mass[:, reads].mean(axis=1)
+    last = Marginals(codes, probs, none, item, begin, stop, kind, mass)
+    every = [*parts.values()]
+    missed = find_missed(crowd, case.mean([every[n] for n in reads]), case.families, last)
     if missed is None:
         return spans
     there = find_spans(Tagged(missed.codes, crowd.offsets), crowd.tagset)
@@ -420,10 +421,12 @@ def features_of(names: Sequence[str], spans: Spans, support: Support) -> Floats:
 
 
 def _group(name: str) -> str:
-    """Return which candidates are alike: votes, one confusion per label, BSC, words, CRFs."""
+    """Return which candidates are alike: votes, one confusion per label, BSC; no two CRFs are."""
     method, prior = _plain(name), name[len(_plain(name)) :]
+    if _reads(name):
+        return name
     kind = "votes" if name in VOTES else "tokens" if method in ("mace", "ds") else "bsc"
-    return f"{kind}{'+' + method.partition('+')[2] if '+' in method else ''}{prior}"
+    return f"{kind}{'+words' * method.endswith('+words')}{prior}"
 
 
 # --------------------------------------------------------------------------------------------------
@@ -438,9 +441,6 @@ BELIEVED = 2_000.0
 RIGHT, WRONG = np.array([0.0, 1.0]), np.array([-2.0, 1.0])
 """Log-odds of giving a right and a wrong span that half of the others gave, and what the share of
 these others adds: before anything is seen."""
-TIED = 0.5
-"""Least probability of a span that one of two annotators gave: people overlook more than they
-invent, and no hidden answer can tell, for beside a hidden one there is only one more."""
 UNSURE = 0.02
 """Confidences nearer to 0 or 1 than this are taken as this."""
 SHARED = 0.43
@@ -583,10 +583,8 @@ def combine_spans(
         confirmation = Confirmation(none, none + 1, np.append(none, 0), even, RIGHT, WRONG)
     probs = confirmation.probs(features, spans)
     unasked = support.n_answers == 0  # only CRFs know of these items
-    reads = ["+" in name and not _plain(name).endswith("+words") for name in parts]
+    reads = [_reads(name) for name in parts]
     probs[unasked] = spans.mass[unasked][:, reads].mean(axis=1) if any(reads) else 0.0
-    is_tied = (support.given == 1) & (support.n_answers == 2)
-    probs[is_tied] = np.maximum(probs[is_tied], TIED)
     is_known = spans.mean > 1 - 1e-6  # votes alone leave more doubt
     probs[is_known] = 1
     chosen = spans.best(probs)
@@ -658,7 +656,7 @@ def _consensus(
 
 
 def _plain_tags(
-    crowd: Crowd, case: Case, parts: dict[str, Posterior], texts: Mapping[str, TextScores],
+    crowd: Crowd, case: Case, parts: dict[str, Posterior], texts: Texts,
     share: float, seed: int, progress: Steps, choice: Choice | None,
 ) -> Consensus:  # fmt: skip
     """Combine methods for tags that are no spans by how probable they make hidden tags."""
@@ -669,7 +667,7 @@ def _plain_tags(
             shown, hidden = hold_out(case.crowd, share=share, family=family, seed=seed + n)
             judge = Judge(shown, hidden)
             items.append(judge.item)
-            cut = fit_all(replace(case, crowd=shown), progress, texts)[0]
+            cut = fit_all(case.with_shown(shown), progress, texts)[0]
             if case.others is not None:
                 powers.append(judged_power([*cut.values()][-1], case.others, judge))
             for name, part in cut.items():
@@ -689,7 +687,7 @@ def _plain_tags(
 
 
 def _hide(
-    case: Case, texts: Mapping[str, TextScores], share: float, seed: int, progress: Steps
+    case: Case, texts: Texts, share: float, seed: int, progress: Steps
 ) -> tuple[list[Evidence], float]:
     """Hide answers several times; return what they confirm, and the power of the models."""
     crowd, cuts, powers, n_hidden = case.crowd, list[Evidence](), list[float](), 0
@@ -700,7 +698,7 @@ def _hide(
             break
         if not len(hidden):
             continue
-        cut = replace(case, crowd=shown)
+        cut = case.with_shown(shown)
         parts, _ = fit_all(cut, progress, texts)
         if case.others is not None:
             powers.append(judged_power([*parts.values()][-1], case.others, Judge(shown, hidden)))
@@ -727,7 +725,8 @@ def _hide(
 def teaches_well(everybody: Case, people: Case, seed: int, share: float, progress: Steps) -> bool:
     """Return whether hidden answers of people are likelier if those who may be models teach, too.
 
-    `people` has the answers of these apart (`Case.others`), `everybody` has none apart.
+    `people` has the answers of these apart (`Case.others`), `everybody` has none apart. For a model
+    all candidates with a text model say the contrary: it is text that a model teaches its mistakes.
     """
     others = people.others
     assert others is not None
@@ -738,15 +737,17 @@ def teaches_well(everybody: Case, people: Case, seed: int, share: float, progres
     shown_too = replace(everybody.crowd, answers=answers.take(~is_hidden))
     for case, own in ((everybody, shown_too), (people, shown)):
         _, texts = fit_all(case, progress)
-        cut = replace(case, crowd=own)
+        cut = case.with_shown(own)
         parts, _ = fit_all(cut, progress, texts)
         if case is people:
             power = judged_power([*parts.values()][-1], others, judge)
             parts = _beside_models(cut, parts, power)
-        judged = judge.judge([*parts.values()][-1].marginals(np.inf).probs)
-        logs.append(np.log(judged.likelihood))
-    ahead = logs[1] - logs[0]
-    return bool(ahead.mean() <= CLEARLY * error_of_mean(ahead, judge.item)) if len(ahead) else True
+        every = [part.marginals(np.inf).probs for name, part in parts.items() if _reads(name)]
+        logs.append([np.log(judge.judge(probs).likelihood) for probs in every])
+    ahead = np.array(logs[1]) - np.array(logs[0])
+    if not ahead.size:
+        return True
+    return any(one.mean() <= CLEARLY * error_of_mean(one, judge.item) for one in ahead)
 
 
 def _beside_models(case: Case, parts: dict[str, Posterior], power: float) -> dict[str, Posterior]:

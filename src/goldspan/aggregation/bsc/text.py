@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, NamedTuple
 
@@ -349,13 +349,44 @@ STILL = 0.002
 
 
 @dataclass(frozen=True, eq=False)
-class _Round:
+class Round:
     """Where a round ended."""
 
     learned: Sequence[Any]
+    text: TextScores
     beside: Beside
     labels: SoftLabels
-    missed: Missed | None = None
+    missed: Missed | None
+    moved: float  # Mean change of a token's probabilities
+
+
+def rounds(
+    inputs: EngineInputs, fit: Fit, first: Posterior | None, folds: TextModel, context: FitContext,
+    learned: Sequence[Any] | None = None,
+) -> Iterator[Round]:  # fmt: skip
+    """Go on from a fit without text, text models and workers in turn, until labels stay.
+
+    `learned` is where the text models begin.
+    """
+    codec, runner = inputs.crowd.tagset, context.runner
+    labels = folds.soft_labels(first or Posterior(inputs.shards, fit.tables, codec, runner))
+    learned = learned or [None] * folds.n_folds
+    beside = Beside(_discounted(inputs), fit.sums, fit.posterior, fit.tables)
+    for _ in range(folds.settings.rounds):
+        learned = folds.train(labels, learned, context)
+        text = folds.scores(learned, labels)
+        scores = text.raised(folds.settings.power)
+        beside = beside_text(inputs, beside.sums, beside.posterior, scores, runner)
+        now, missed, marginals = Posterior(beside.shards, beside.tables, codec, runner), None, None
+        if folds.settings.documents == "auto":
+            marginals = now.marginals()
+            missed = find_missed(inputs.crowd, now, inputs.families, marginals)
+        before = labels.probs
+        labels = folds.soft_labels(missed.beside(now) if missed else now, marginals)
+        moved = float(np.abs(labels.probs - before).sum(axis=1).mean() / 2)
+        yield Round(learned, text, beside, labels, missed, moved)
+        if moved < STILL:
+            break
 
 
 def refine(
@@ -363,23 +394,16 @@ def refine(
 ) -> tuple[Sequence[Evidence], Fit, Missed | None, Tagger]:
     """Go on from a fit without text; Ctrl-C after the first round returns what there is."""
     # returns the evidence with the text's scores, the fit, what all missed, and a tagger
-    settings = folds.settings
-    codec, runner = inputs.crowd.tagset, context.runner
-    labels = folds.soft_labels(first or Posterior(inputs.shards, fit.tables, codec, runner))
-    begun = Beside(_discounted(inputs), fit.sums, fit.posterior, fit.tables)
-    last = _Round([None] * folds.n_folds, begun, labels)
+    codec, runner, n_rounds = inputs.crowd.tagset, context.runner, folds.settings.rounds
     trace: list[float] = []
-    reason, begin = "rounds", time.perf_counter()
+    begin = time.perf_counter()
     try:
-        while len(trace) < settings.rounds and reason == "rounds":
-            new = _round(inputs, folds, last, context)
-            moved = float(np.abs(new.labels.probs - last.labels.probs).sum(axis=1).mean() / 2)
-            last = new
-            trace.append(new.beside.sums.log_z)
+        for last in rounds(inputs, fit, first, folds, context):
+            trace.append(last.beside.sums.log_z)
             if context.progress and not folds.is_slow:
-                left = (settings.rounds / len(trace) - 1) * (time.perf_counter() - begin)
-                context.progress(len(trace), settings.rounds, trace[-1], left)
-            reason = "labels have converged" if moved < STILL else "rounds"
+                left = (n_rounds / len(trace) - 1) * (time.perf_counter() - begin)
+                context.progress(len(trace), n_rounds, trace[-1], left)
+        reason = "labels have converged" if last.moved < STILL else "rounds"
         shards, _, _, tables = last.beside
         logs = SHARPER * tables.log_table
         raised = Tables(logs, np.exp(logs), tables.truth**SHARPER, tables.end**SHARPER)
@@ -395,22 +419,6 @@ def refine(
     shards, sums, posterior, tables = last.beside
     found = Fit(sums, posterior, tables, tuple(trace), converged, reason)
     return shards, found, last.missed, tagger
-
-
-def _round(inputs: EngineInputs, folds: TextModel, last: _Round, context: FitContext) -> _Round:
-    """Update the text models once, then the workers and the labels a few times."""
-    learned = folds.train(last.labels, last.learned, context)
-    scores = folds.scores(learned, last.labels).raised(folds.settings.power)
-    before = last.beside
-    beside = beside_text(inputs, before.sums, before.posterior, scores, context.runner)
-    found = Posterior(beside.shards, beside.tables, inputs.crowd.tagset, context.runner)
-    if folds.settings.documents == "auto":
-        marginals = found.marginals()
-        missed = find_missed(inputs.crowd, found, inputs.families, marginals)
-        labels = folds.soft_labels(missed.beside(found) if missed else found, marginals)
-    else:
-        missed, labels = None, folds.soft_labels(found)
-    return _Round(learned, beside, labels, missed)
 
 
 class Beside(NamedTuple):
