@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.optimize import minimize
@@ -39,9 +41,7 @@ def test_who_gave_a_span_is_counted_as_by_hand(crowd):
     mass = rng.random((len(keys), 3))
     rows = Keys(crowd).rows(keys)
     spans = Spans(keys, rows, mass, mass > 0.5, np.zeros(len(keys)))
-    support = support_of(
-        Case(crowd, FitContext(), None, None, looks_for_missed=False, rounds=1), spans
-    )
+    support = support_of(Case(crowd, FitContext(), None, None, looks_for_missed=False), spans)
     by_item: dict[int, list[set]] = {}
     answers = crowd.latest
     for n, item in enumerate(answers.item.tolist()):
@@ -68,7 +68,9 @@ def made_up(n=3_000, seed=0, *, right=0.7, wrong=0.1):
     given = rng.random(n) < np.where(is_right, right, wrong)
     mass, share = np.tile([0.5, 0.4, 0.6], (n, 1)), rng.random(n)
     mass[:, 2] = np.where(rng.random(n) < 0.7, is_right, 0.5)  # the third knows more
-    return is_right, Evidence(features, mass, np.zeros(n), share, given, np.ones(n))
+    return is_right, Evidence(
+        features, mass, np.zeros(n), share, given, np.ones(n), np.zeros(n, bool)
+    )
 
 
 def test_what_is_learned_is_the_least_of_the_loss_written_down_plainly():
@@ -98,17 +100,11 @@ def test_what_is_learned_is_the_least_of_the_loss_written_down_plainly():
     assert Confirmation.from_numbers(fitted.numbers, 3).numbers == fitted.numbers
 
 
-def spans_with(mass):
-    """Make as many spans as there are confidences."""
-    n = len(mass)
-    return Spans(np.arange(n), np.zeros((n, 4), np.int64), mass, mass > 0.5, np.zeros(n))
-
-
 def test_features_that_go_with_confirmation_raise_what_is_believed():
     is_right, cut = made_up()
     fitted = Confirmation.of([cut, made_up(seed=1)[1]])
     assert fitted.weights[1] > 5 * abs(fitted.weights[2])
-    probs = fitted.probs(cut.features, spans_with(cut.mass))
+    probs = fitted.probs(cut.features, cut.mass, cut.missed)
     assert probs[is_right].mean() > probs[~is_right].mean() + 0.1
     assert (fitted.confidence(probs, cut.share) < probs).all()
 
@@ -116,9 +112,26 @@ def test_features_that_go_with_confirmation_raise_what_is_believed():
 def test_where_annotators_give_every_right_span_shared_mistakes_cost_nothing():
     _, cut = made_up(right=1.0, wrong=0.0)
     sure = np.array([20.0, 0.0])
-    fitted = Confirmation(np.zeros(2), np.ones(2), np.zeros(3), np.ones(3) / 3, sure, WRONG)
-    probs = fitted.probs(cut.features, spans_with(cut.mass))
+    fitted = Confirmation(
+        np.zeros(2), np.ones(2), np.zeros(3), np.ones(3) / 3, sure, WRONG, np.ones(1)
+    )
+    probs = fitted.probs(cut.features, cut.mass, cut.missed)
     assert fitted.confidence(probs, cut.share) == pytest.approx(probs)
+
+
+def test_a_span_of_one_of_two_annotators_is_as_probable_as_if_the_other_was_asked_later():
+    rng = np.random.default_rng(4)
+    _, cut = made_up()
+    cut = replace(cut, is_alone=cut.share > 0.9)
+    fitted = Confirmation.of([cut])
+    first = fitted.probs(cut.features, cut.mass, cut.missed)[cut.is_alone].mean()
+    right, wrong = expit(fitted.right @ (1, 0.5)), expit(fitted.wrong @ (1, 0.5))
+    is_right = rng.random(400_000) < first
+    is_given = rng.random(400_000) < np.where(is_right, right, wrong)
+    assert fitted.tied[0] == pytest.approx(is_right[~is_given].mean(), abs=0.01)
+    is_tied = cut.share < 0.2
+    probs = fitted.probs(cut.features, cut.mass, cut.missed, is_tied)
+    assert probs[is_tied].mean() == pytest.approx(fitted.tied[0], abs=0.1)
 
 
 def test_log_odds_are_finite():

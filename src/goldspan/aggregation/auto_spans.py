@@ -459,6 +459,7 @@ class Evidence:
     share: Floats  # [n_spans], of the shown answers that give the span
     is_given: NDArray[np.bool_]  # [n_spans], whether the hidden annotator gave it
     weight: Floats  # [n_spans], by the quality of the hidden annotator
+    is_alone: NDArray[np.bool_]  # [n_spans], given by the one annotator who is shown
 
 
 @dataclass(frozen=True, eq=False)
@@ -471,11 +472,12 @@ class Confirmation:
     shares: Floats  # [n_candidates], weights of the candidates in the mean confidence, sum 1
     right: Floats  # [2], log-odds with which a right span is given
     wrong: Floats  # [2], and a wrong one
+    tied: Floats  # [1], probability of spans that one of two annotators gave
 
     @classmethod
     def of(cls, cuts: Sequence[Evidence]) -> Confirmation:
         """Learn it from hidden answers."""
-        x, mass, missed, share, is_given, weight = (
+        x, mass, missed, share, is_given, weight, is_alone = (
             np.concatenate([getattr(cut, one.name) for cut in cuts]) for one in fields(Evidence)
         )
         centre, scale = x.mean(axis=0), x.std(axis=0)
@@ -515,14 +517,24 @@ class Confirmation:
 
         best = minimize(loss, begin, jac=True, method="L-BFGS-B").x
         own, among, right, wrong = np.split(best, ends)
-        return cls(centre, scale, own, softmax(among), right, wrong)
+        made = cls(centre, scale, own, softmax(among), right, wrong, np.full(1, 0.5))
+        first = np.append(made.probs(x, mass, missed)[is_alone], 0.5).mean()
+        not_given = np.logaddexp(0, wrong @ (1, 0.5)) - np.logaddexp(0, right @ (1, 0.5))
+        return replace(made, tied=expit(log_odds(first) + not_given)[None])
 
-    def probs(self, features: Floats, spans: Spans) -> Floats:
-        """Return how probably spans are right, float64 [n_spans]."""
+    def probs(self, features: Floats, mass: Floats, missed: Floats, is_tied: Any = False) -> Floats:
+        """Return how probably spans are right, float64 [n_spans].
+
+        Of two annotators one is hidden, so that no span was seen yet that one of two gave: these
+        are on average as probable as those that one gave if then another does not.
+        """
+        mean = mass @ self.shares
+        mean += (1 - mean) * missed
         own = (features - self.centre) / self.scale @ self.weights[1:]
-        mean = spans.mass @ self.shares
-        mean += (1 - mean) * spans.missed
-        return np.asarray(expit(log_odds(mean) + self.weights[0] + own))
+        odds = log_odds(mean) + self.weights[0] + own
+        if np.any(is_tied):
+            odds[is_tied] += log_odds(self.tied) - log_odds(expit(odds[is_tied]).mean())
+        return np.asarray(expit(odds))
 
     def confidence(self, probs: Floats, share: Floats) -> Floats:
         """Return what is believed of written spans, given the mistakes that annotators share."""
@@ -532,14 +544,14 @@ class Confirmation:
     @property
     def numbers(self) -> tuple[float, ...]:
         """All numbers in one row, to keep."""
-        every = (self.centre, self.scale, self.weights, self.shares, self.right, self.wrong)
+        every = [getattr(self, one.name) for one in fields(self)]
         return tuple(np.concatenate(every).tolist())
 
     @classmethod
     def from_numbers(cls, numbers: Sequence[float], n_candidates: int) -> Confirmation:
         """Make it of `numbers`."""
-        n = (len(numbers) - n_candidates - 5) // 3
-        ends = np.cumsum([n, n, 1 + n, n_candidates, 2])
+        n = (len(numbers) - n_candidates - 6) // 3
+        ends = np.cumsum([n, n, 1 + n, n_candidates, 2, 2])
         return cls(*np.split(np.array(numbers), ends))
 
 
@@ -580,8 +592,11 @@ def combine_spans(
     else:
         none = np.zeros(features.shape[1])
         even = np.full(len(parts), 1 / len(parts))
-        confirmation = Confirmation(none, none + 1, np.append(none, 0), even, RIGHT, WRONG)
-    probs = confirmation.probs(features, spans)
+        confirmation = Confirmation(
+            none, none + 1, np.append(none, 0), even, RIGHT, WRONG, np.full(1, 0.5)
+        )
+    is_tied = (support.given == 1) & (support.n_answers == 2)
+    probs = confirmation.probs(features, spans.mass, spans.missed, is_tied)
     unasked = support.n_answers == 0  # only CRFs know of these items
     reads = [_reads(name) for name in parts]
     probs[unasked] = spans.mass[unasked][:, reads].mean(axis=1) if any(reads) else 0.0
@@ -716,6 +731,7 @@ def _hide(
             Evidence(
                 features[at], spans.mass[at], spans.missed[at], support.share[at],
                 np.isin(spans.keys, keys)[at], support.quality[asked[at]] ** 2,
+                (support.n_answers == 1)[at] & (support.given == 1)[at],
             )
         )  # fmt: skip
     cuts = [cut for cut in cuts if len(cut.share)]

@@ -69,14 +69,7 @@ def test_spans_are_no_worse_than_those_of_the_better_vote(method, case):
     assert ours >= max(outside, inside) - MARGIN
 
 
-BELOW = pytest.mark.xfail(
-    strict=True, reason="72.8 where the vote with ties inside has 73.7: to be mended with the judge"
-)
-
-
-@pytest.mark.parametrize(
-    "case", [pytest.param(c, marks=[BELOW] * (c == "20 items, two answers")) for c in SMALL]
-)
+@pytest.mark.parametrize("case", SMALL)
 def test_spans_of_small_crowds_are_no_worse_than_those_of_the_better_vote(case):
     ours, outside, inside = np.mean(
         [_scores(SMALL[case](seed), ("auto", OUTSIDE, INSIDE)) for seed in range(3)], axis=0
