@@ -40,7 +40,6 @@ from goldspan.aggregation.bsc.posterior import (
     spans_at,
 )
 from goldspan.aggregation.bsc.text import (
-    Round,
     TextModel,
     TextScores,
     beside_text,
@@ -190,16 +189,12 @@ def fit_all(
     parts = case.votes() | {name: fit.posterior for name, fit in fits.items()}
     progress.tell()
     learned: Texts = {}
-    begin: Sequence[Any] | None = None  # every CRF goes on from the one before
     for name in case.beside_text if texts is None else texts:
         plain, folds = _plain(name), case.folds
         prior = name[len(plain) :]
         assert folds is not None
         if texts is None:
-            last, dependence = _taught(case, folds, fits[name], begin, progress)
-            text, begin = last.text, last.learned
-            shards, _, _, tables = last.beside
-            fit = Posterior(shards, tables, case.crowd.tagset, case.context.runner)
+            text, dependence, fit = _taught(case, folds, fits[name], progress)
         else:
             text, dependence = texts[name]
             fit = fits[name].beside(text, dependence, case.context.runner)
@@ -218,15 +213,17 @@ def _reads(name: str) -> bool:
 
 
 def _taught(
-    case: Case, folds: TextModel, fit: Fit, begin: Sequence[Any] | None, progress: Steps
-) -> tuple[Round, float]:
+    case: Case, folds: TextModel, fit: Fit, progress: Steps
+) -> tuple[TextScores, float, Posterior]:
     """Update CRFs and the workers who teach them in turn."""
     crowd = case.families.thin(case.crowd) if case.families else case.crowd
     dependence = measure_dependence(crowd, fit.posterior.marginals(np.inf).probs)
     inputs, quiet = replace(fit.inputs, dependence=dependence), replace(case.context, progress=None)
-    for last in rounds(inputs, fit.engine, None, folds, quiet, begin):  # noqa: B007
+    for last in rounds(inputs, fit.engine, None, folds, quiet):
         progress.tell()
-    return last, dependence
+        text, beside = last.text, last.beside
+    posterior = Posterior(beside.shards, beside.tables, crowd.tagset, quiet.runner)
+    return text, dependence, posterior
 
 
 # --------------------------------------------------------------------------------------------------

@@ -361,16 +361,12 @@ class Round:
 
 
 def rounds(
-    inputs: EngineInputs, fit: Fit, first: Posterior | None, folds: TextModel, context: FitContext,
-    learned: Sequence[Any] | None = None,
-) -> Iterator[Round]:  # fmt: skip
-    """Go on from a fit without text, text models and workers in turn, until labels stay.
-
-    `learned` is where the text models begin.
-    """
+    inputs: EngineInputs, fit: Fit, first: Posterior | None, folds: TextModel, context: FitContext
+) -> Iterator[Round]:
+    """Go on from a fit without text, text models and workers in turn, until labels stay."""
     codec, runner = inputs.crowd.tagset, context.runner
     labels = folds.soft_labels(first or Posterior(inputs.shards, fit.tables, codec, runner))
-    learned = learned or [None] * folds.n_folds
+    learned: Sequence[Any] = [None] * folds.n_folds
     beside = Beside(_discounted(inputs), fit.sums, fit.posterior, fit.tables)
     for _ in range(folds.settings.rounds):
         learned = folds.train(labels, learned, context)
