@@ -22,6 +22,7 @@ from goldspan.aggregation.auto_spans import (
     Case,
     Steps,
     combine_spans,
+    names_for,
     teaches_well,
 )
 from goldspan.aggregation.base import Aggregator, FitContext, has_words, legal_known
@@ -245,7 +246,8 @@ class Auto(Aggregator):
         looks_for_missed = "none" not in (self.documents, self.text)
         families = families_for(self.families, people, context.known)
         folds = self._folds(people)
-        return Case(people, context, families, folds, looks_for_missed, others)
+        names = names_for(people, folds)
+        return Case(people, context, families, folds, looks_for_missed, others, names)
 
     def _folds(self, crowd: Crowd) -> TextModel | None:
         """Return the features of the words, None where there are none to learn from."""

@@ -19,7 +19,6 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -111,19 +110,7 @@ class Case:
     folds: TextModel | None  # Features of the words; None without text
     looks_for_missed: bool  # Whether spans are looked for that all workers of an item missed
     others: Crowd | None = None  # Answers of models, which teach nobody (`machines`)
-
-    @cached_property
-    def names(self) -> list[str]:
-        """What is fitted: without items of several answers vote shares say nothing."""
-        names = [*PLAIN, *(WORDS if self.folds else ())]
-        has_several = (np.diff(self.crowd.by_item.bounds) > 1).any()
-        return names + [name + BY_VOTES for name in names if name in BEGIN_BY_VOTES and has_several]
-
-    def with_shown(self, crowd: Crowd) -> Case:
-        """Return the same methods for a crowd some of whose answers are hidden."""
-        case = replace(self, crowd=crowd)
-        case.__dict__["names"] = self.names
-        return case
+    names: Sequence[str] = PLAIN  # What is fitted, also where answers are hidden
 
     @property
     def beside_text(self) -> list[str]:
@@ -153,9 +140,12 @@ class Case:
             result[name] = posterior_of_labels(self.crowd, codes, self.context.runner, known)
         return result
 
-    def mean(self, parts: Sequence[Posterior]) -> Mixture:
-        """Return the mean of some posteriors."""
-        return Mixture(parts, np.full(len(parts), 1 / len(parts)), self.crowd.tagset)
+
+def names_for(crowd: Crowd, folds: TextModel | None) -> list[str]:
+    """Name what is fitted: without items of several answers vote shares say nothing."""
+    names = [*PLAIN, *(WORDS if folds else ())]
+    has_several = (np.diff(crowd.by_item.bounds) > 1).any()
+    return names + [name + BY_VOTES for name in names if name in BEGIN_BY_VOTES and has_several]
 
 
 @dataclass(frozen=True, eq=False)
@@ -190,8 +180,7 @@ def fit_all(
     progress.tell()
     learned: Texts = {}
     for name in case.beside_text if texts is None else texts:
-        plain, folds = _plain(name), case.folds
-        prior = name[len(plain) :]
+        folds, (plain, *prior) = case.folds, name.partition(",")
         assert folds is not None
         if texts is None:
             text, dependence, fit = _taught(case, folds, fits[name], progress)
@@ -199,7 +188,7 @@ def fit_all(
             text, dependence = texts[name]
             fit = fits[name].beside(text, dependence, case.context.runner)
         learned[name] = text, dependence
-        parts[f"{plain}+{folds.name}{prior}"] = fit
+        parts["".join((plain, "+", folds.name, *prior))] = fit
     return parts, learned
 
 
@@ -239,7 +228,6 @@ class Spans:
     mass: Floats  # [n_spans, n_candidates], confidence of every candidate
     written: NDArray[np.bool_]  # [n_spans, n_candidates], whether it writes the span
     missed: Floats  # [n_spans], probability that everybody missed the span, 0 if not looked for
-    notes: tuple[str, ...] = ()  # What is to be said of spans that everybody missed
 
     @property
     def mean(self) -> Floats:
@@ -311,10 +299,11 @@ def _with_missed(case: Case, parts: Mapping[str, Posterior], spans: Spans) -> Sp
     probs, codes = np.zeros((0, 0), np.float32), none.astype(np.int16)
     item, begin, stop, kind = spans.rows.T
     reads = [n for n, name in enumerate(parts) if _reads(name)] or [*range(len(parts))]
-    mass = spans.mass[:, reads].mean(axis=1)
+    mass, every = spans.mass[:, reads].mean(axis=1), [*parts.values()]
     last = Marginals(codes, probs, none, item, begin, stop, kind, mass)
-    every = [*parts.values()]
-    missed = find_missed(crowd, case.mean([every[n] for n in reads]), case.families, last)
+    even = np.full(len(reads), 1 / len(reads))
+    mean = Mixture([every[n] for n in reads], even, crowd.tagset)
+    missed = find_missed(crowd, mean, case.families, last)
     if missed is None:
         return spans
     there = find_spans(Tagged(missed.codes, crowd.offsets), crowd.tagset)
@@ -562,14 +551,9 @@ def log_odds(probs: Floats) -> Floats:
 
 
 def combine_spans(
-    crowd: Crowd,  # With the answers of models
-    case: Case,
-    share: float,
-    seed: int,
-    progress: Steps,
-    choice: Choice | None = None,
+    crowd: Crowd, case: Case, share: float, seed: int, progress: Steps, choice: Choice | None
 ) -> Consensus:
-    """Combine methods for spans by what hidden answers say of their spans."""
+    """Combine methods for spans by what hidden answers say; `crowd` has models' answers, too."""
     (parts, texts), cuts = fit_all(case, progress), list[Evidence]()
     if choice and {one.name for one in choice.candidates} != set(parts):
         choice = None
@@ -605,26 +589,20 @@ def combine_spans(
         sums, n_written = probs @ spans.written, spans.written.sum(axis=0)
         f1 = 2 * sums / np.maximum(n_written + probs.sum(), 1e-9)
         scores = np.log(np.clip(f1, 1e-9, 1 - 1e-9)) if cuts else np.zeros(len(f1))
-        choice = replace(
-            _choice(crowd, case, parts, scores, weights, bool(cuts)),
-            models_power=power,
-            confirmation=confirmation.numbers,
-        )
+        choice = _choice(crowd, case, parts, scores, weights, bool(cuts))
+        choice = replace(choice, models_power=power, confirmation=confirmation.numbers)
     confidence = confirmation.confidence(probs, support.share[chosen])
     confidence[is_known] = 1
-    rows = spans.rows[chosen]
-    begin = crowd.offsets[rows[:, 0]]
-    array = spans_at(rows[:, 0], begin + rows[:, 1], begin + rows[:, 2], rows[:, 3])
+    item, begin, stop, kind = spans.rows[chosen].T
+    array = spans_at(item, crowd.offsets[item] + begin, crowd.offsets[item] + stop, kind)
     words = _words(crowd, spans, chosen, probs, choice)
     result = _consensus(crowd, case, parts, choice, words, array)
-    keys = Keys(crowd).of_array(result.span_array, result.crowd.offsets)
-    at, is_ours = _places(spans.keys, keys)
+    at, is_ours = _places(spans.keys, Keys(crowd).of_array(result.span_array, crowd.offsets))
     sure = result.span_confidence.copy()
     sure[is_ours] = confidence[at[is_ours]]
     again = float(support.by_quality[chosen, 1].mean()) if chosen.any() else 1.0
     cautions = (LITTLE_AGREED.format(again),) if again < LEAST_AGREED else ()
-    notes = (*result.notes, *spans.notes)
-    return replace(result, span_confidence=sure, cautions=cautions, notes=notes)
+    return replace(result, span_confidence=sure, cautions=cautions)
 
 
 def _words(
@@ -679,7 +657,7 @@ def _plain_tags(
             shown, hidden = hold_out(case.crowd, share=share, family=family, seed=seed + n)
             judge = Judge(shown, hidden)
             items.append(judge.item)
-            cut = fit_all(case.with_shown(shown), progress, texts)[0]
+            cut = fit_all(replace(case, crowd=shown), progress, texts)[0]
             if case.others is not None:
                 powers.append(judged_power([*cut.values()][-1], case.others, judge))
             for name, part in cut.items():
@@ -710,7 +688,7 @@ def _hide(
             break
         if not len(hidden):
             continue
-        cut = case.with_shown(shown)
+        cut = replace(case, crowd=shown)
         parts, _ = fit_all(cut, progress, texts)
         if case.others is not None:
             powers.append(judged_power([*parts.values()][-1], case.others, Judge(shown, hidden)))
@@ -750,7 +728,7 @@ def teaches_well(everybody: Case, people: Case, seed: int, share: float, progres
     shown_too = replace(everybody.crowd, answers=answers.take(~is_hidden))
     for case, own in ((everybody, shown_too), (people, shown)):
         _, texts = fit_all(case, progress)
-        cut = case.with_shown(own)
+        cut = replace(case, crowd=own)
         parts, _ = fit_all(cut, progress, texts)
         if case is people:
             power = judged_power([*parts.values()][-1], others, judge)
@@ -758,9 +736,9 @@ def teaches_well(everybody: Case, people: Case, seed: int, share: float, progres
         every = [part.marginals(np.inf).probs for name, part in parts.items() if _reads(name)]
         logs.append([np.log(judge.judge(probs).likelihood) for probs in every])
     ahead = np.array(logs[1]) - np.array(logs[0])
-    if not ahead.size:
-        return True
-    return any(one.mean() <= CLEARLY * error_of_mean(one, judge.item) for one in ahead)
+    return not ahead.size or any(
+        one.mean() <= CLEARLY * error_of_mean(one, judge.item) for one in ahead
+    )
 
 
 def _beside_models(case: Case, parts: dict[str, Posterior], power: float) -> dict[str, Posterior]:
