@@ -131,3 +131,15 @@ def crowd_rows(crowd):
     workers, tags = crowd.worker_ids.to_pylist(), crowd.tagset.tags
     for item, worker, code in zip(answers.item, answers.worker, answers.codes, strict=True):
         yield items[item], workers[worker], tags[code]
+
+
+def test_words_of_a_choice_that_is_used_again_are_of_the_new_answers():
+    labels = [f"{i},w{k},{'xy'[(i * 7 + k * 3) % 5 > 2]}" for i in range(40) for k in range(4)]
+    few, more = (
+        goldspan.read_crowd("\n".join(["task,worker,label", *labels[: 4 * n]]).encode())
+        for n in (36, 40)
+    )
+    first = goldspan.aggregate(few)
+    again = goldspan.aggregate(more, start=first)
+    assert again.memory is first.memory
+    assert ", 39, " in again.notes[-1] and ", 39, " not in first.notes[-1]

@@ -142,7 +142,7 @@ class Auto(Aggregator):
         found = (self._labels if crowd.is_classification else self._spans)(crowd, context, choice)
         n_known = 0 if context.known is None else int((context.known >= 0).sum())
         notes = [f"{n_known} tokens of known truth"] if n_known else []
-        notes += [*found.memory.reasons, *said]
+        notes += said
         if context.checkpoint is not None:
             notes.append("auto makes no use of a checkpoint")
         if choice is not None and found.memory is choice:
@@ -153,7 +153,7 @@ class Auto(Aggregator):
             notes.append("judged and fitted from the beginning: the earlier choice does not suit")
         named = [found.families.note] if found.families else []
         is_found = self.families == "auto"  # of given families nobody need be warned
-        notes += [*([] if is_found else named), *found.notes]
+        notes += [*found.notes, *([] if is_found else named)]
         return replace(
             found,
             candidates=found.memory.candidates,
@@ -189,16 +189,16 @@ class Auto(Aggregator):
         found = combine_labels(people, context, seed, opinions, choice, others)
         families = opinions[0 if found.is_bold else -1]
         made = Choice(
-            tuple(found.candidates), len(crowd.latest), found.reasons, is_bold=found.is_bold,
+            tuple(found.candidates), len(crowd.latest), is_bold=found.is_bold,
             models_power=found.models_power, models=ids,
         )  # fmt: skip
-        said = (TOO_FEW,) if given and others is None else ()
+        notes = (*found.reasons, *([TOO_FEW] if given and others is None else []))
         if others is not None:
-            said = (describe(others, found.models_power),)
+            notes = (*notes, describe(others, found.models_power))
         posterior = posterior_of_probs(crowd, found.probs, context.runner)
         result = consensus_of(crowd, posterior, decode="viterbi", method=self.name)
         is_same = choice is not None and made.candidates == choice.candidates
-        return replace(result, memory=choice if is_same else made, families=families, notes=said)
+        return replace(result, memory=choice if is_same else made, families=families, notes=notes)
 
     def _spans(self, crowd: Crowd, context: FitContext, choice: Choice | None) -> Consensus:
         """Aggregate tagged tokens."""

@@ -589,8 +589,10 @@ def combine_spans(
         sums, n_written = probs @ spans.written, spans.written.sum(axis=0)
         f1 = 2 * sums / np.maximum(n_written + probs.sum(), 1e-9)
         scores = np.log(np.clip(f1, 1e-9, 1 - 1e-9)) if cuts else np.zeros(len(f1))
-        choice = _choice(crowd, case, parts, scores, weights, bool(cuts))
-        choice = replace(choice, models_power=power, confirmation=confirmation.numbers)
+        choice = _choice(crowd, case, parts, scores, weights)
+        choice = replace(
+            choice, models_power=power, confirmation=confirmation.numbers if cuts else ()
+        )
     confidence = confirmation.confidence(probs, support.share[chosen])
     confidence[is_known] = 1
     item, begin, stop, kind = spans.rows[chosen].T
@@ -621,7 +623,7 @@ def _words(
 
 def _choice(
     crowd: Crowd, case: Case, names: Iterable[str], scores: Iterable[float],
-    weights: Iterable[float], is_judged: bool,
+    weights: Iterable[float],
 ) -> Choice:  # fmt: skip
     """List the candidates, the largest weight first."""
     candidates = [
@@ -629,8 +631,7 @@ def _choice(
         for name, score, weight in zip(names, scores, weights, strict=True)
     ]
     candidates.sort(key=lambda one: (-one.weight, -one.score))
-    reasons = () if is_judged else (NOT_JUDGED,)
-    return Choice(tuple(candidates), len(crowd.latest), reasons, models=ids_of(case.others))
+    return Choice(tuple(candidates), len(crowd.latest), models=ids_of(case.others))
 
 
 def _consensus(
@@ -641,8 +642,9 @@ def _consensus(
     weights = np.array([one.weight for one in choice.chosen])
     mixture = Mixture([parts[one.name] for one in choice.chosen], weights, crowd.tagset)
     known = case.context.known
+    notes = (words,) if choice.confirmation else (NOT_JUDGED, words)
     result = consensus_of(crowd, mixture, decode="mbr", method="auto", known=known, chosen=chosen)
-    return replace(result, memory=choice, families=case.families, notes=(words,))
+    return replace(result, memory=choice, families=case.families, notes=notes)
 
 
 def _plain_tags(
@@ -666,9 +668,9 @@ def _plain_tags(
         every = [np.concatenate(one) for one in likelihoods.values()]
         weights = weigh(every, np.concatenate(items), np.ones(len(parts)))
         scores = [float(np.log(one).mean()) if len(one) else 0.0 for one in every]
-        choice = _choice(crowd, case, parts, scores, weights, bool(len(every[0])))
+        choice = _choice(crowd, case, parts, scores, weights)
         power = sum(powers) / LEAST_CUTS
-        choice = replace(choice, confirmation=(UNSURE,), models_power=power)
+        choice = replace(choice, confirmation=(UNSURE,) * bool(len(every[0])), models_power=power)
     parts = _beside_models(case, parts, choice.models_power)
     labels = np.array([part.marginals(np.inf).probs.argmax(axis=1) for part in parts.values()])
     agreement = float((labels == labels[0]).all(axis=0).mean())

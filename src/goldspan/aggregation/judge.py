@@ -67,7 +67,6 @@ class Choice:
 
     candidates: tuple[Candidate, ...]  # All that were tried, the largest weight first
     n_answers: int  # Of the crowd by which they were judged
-    reasons: tuple[str, ...] = ()  # What is to be said of the choice whenever it is used
     confirmation: tuple[float, ...] = ()  # How right spans are told from wrong ones, in numbers
     is_bold: bool = True  # Whether doubtful families of workers were believed (single labels)
     models_power: float = 0.0  # Power of what models among the workers say, beside people and text
@@ -100,8 +99,7 @@ class Choice:
         True
         """
         own = {one.name: plain[one.name] for one in fields(cls) if one.name in plain}
-        lists = ("reasons", "confirmation", "models")
-        own |= {name: tuple(own.get(name, ())) for name in lists}
+        own |= {name: tuple(own.get(name, ())) for name in ("confirmation", "models")}
         own["candidates"] = tuple(Candidate(**one) for one in plain["candidates"])
         return cls(**own)
 
