@@ -142,4 +142,5 @@ def test_words_of_a_choice_that_is_used_again_are_of_the_new_answers():
     first = goldspan.aggregate(few)
     again = goldspan.aggregate(more, start=first)
     assert again.memory is first.memory
-    assert ", 39, " in again.notes[-1] and ", 39, " not in first.notes[-1]
+    assert ", 39, " in again.notes[-1]
+    assert ", 39, " not in first.notes[-1]
