@@ -122,21 +122,20 @@ FIRST = first=$(OUT)/first-$(1) && rm -rf $$first && .venv-$(1)/bin/goldspan --v
 	.venv-$(1)/bin/goldspan init --example $$first && \
 	.venv-$(1)/bin/goldspan inspect $$first/crowd.tsv --json >$$first/facts.json && \
 	.venv-$(1)/bin/goldspan aggregate $$first/crowd.tsv --method mv-token -o $$first/gold.conll
-PINS = --constraint constraints.txt
 install-test: ## Install the wheel and the sdist of out/dist, each alone, and use them
 	$(MAKE) -j 2 installed-wheel installed-sdist
 
 installed-wheel:
 	rm -rf .venv-wheel
 	$(PYTHON) -m venv .venv-wheel
-	.venv-wheel/bin/python -m pip install --quiet --disable-pip-version-check $(PINS) \
+	.venv-wheel/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt \
 		"$(WHEEL)[server]"
 	$(call FIRST,wheel)
 
 installed-sdist:
 	rm -rf .venv-sdist
 	$(PYTHON) -m venv .venv-sdist
-	.venv-sdist/bin/python -m pip install --quiet --disable-pip-version-check $(PINS) \
+	.venv-sdist/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt \
 		$(SDIST)
 	$(call FIRST,sdist)
 
@@ -155,9 +154,9 @@ CLUSTER := .venv-cluster/.ready
 $(CLUSTER): pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv-cluster
 	.venv-cluster/bin/python -m pip install --quiet --disable-pip-version-check \
-		$(PINS) "pip>=25.1"
+		--constraint constraints.txt "pip>=25.1"
 	.venv-cluster/bin/python -m pip install --quiet --disable-pip-version-check \
-		$(PINS) --editable ".[cluster,campaign]" --group cluster
+		--constraint constraints.txt --editable ".[cluster,campaign]" --group cluster
 	touch $@
 
 test-cluster: $(CLUSTER) ## Run the tests with real Ray: two processes, machines that are taken away
@@ -183,9 +182,9 @@ notebook: $(STAMP) ## Run docs/tutorial.ipynb, and put what it prints into it
 bench: $(STAMP) ## Run all benchmarks against the peers (long), or against OLD=checkout
 	test -x .venv-bench/bin/python || $(PYTHON) -m venv .venv-bench
 	.venv-bench/bin/python -m pip install --quiet --disable-pip-version-check \
-		$(PINS) "pip>=25.1"
+		--constraint constraints.txt "pip>=25.1"
 	.venv-bench/bin/python -m pip install --quiet --disable-pip-version-check \
-		$(PINS) --editable ".[postgres,server]" --group test --group bench
+		--constraint constraints.txt --editable ".[postgres,server]" --group test --group bench
 	.venv-bench/bin/python $(if $(OLD),benchmarks/versions.py $(OLD) . --data $(DATA),benchmarks/run.py)
 
 # NAME= some of `python -m studies --names`; all of them without it, those that take hours last.
