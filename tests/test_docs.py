@@ -272,6 +272,15 @@ def test_the_python_example_of_the_readme_is_ten_lines_at_most():
     assert len([line for line in block.splitlines() if line.strip()]) <= 10
 
 
+def test_the_python_example_of_the_readme_prints_what_stands_there(tmp_path):
+    shown = _blocks(ROOT / "README.md", "text")[0].split()
+    code = _blocks(ROOT / "README.md", "python")[0].replace("gold.jsonl", f"{tmp_path}/gold.jsonl")
+    run = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
+    for word, found in zip(shown, run.stdout.split(), strict=True):
+        is_number = re.fullmatch(r"0\.\d+", word)
+        assert float(found) == pytest.approx(float(word), abs=1e-6) if is_number else found == word
+
+
 def test_the_documentation_builds(tmp_path):
     env = {**os.environ, "NO_MKDOCS_2_WARNING": "1"}
     words = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(tmp_path)]

@@ -114,9 +114,9 @@ class Case:
 
     @property
     def beside_text(self) -> list[str]:
-        """Which of them teach a text model: what takes hours is taught by one."""
-        taught = [name for name in BESIDE_TEXT if self.folds and name in self.names]
-        return taught[-1:] if self.folds and self.folds.is_slow else taught
+        """Which of them teach a text model: one that takes hours is taught by one method."""
+        teachers = ("bsc-seq",) if self.folds and self.folds.is_slow else BESIDE_TEXT
+        return [name for name in teachers if self.folds and name in self.names]
 
     def fit(self, name: str) -> Fit:
         """Fit a method of the engine with its defaults, but for the prior."""
