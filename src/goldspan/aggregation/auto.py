@@ -233,11 +233,11 @@ class Auto(Aggregator):
             return [], case
         who = ", ".join(names)
         if choice is None and teaches_well(case, apart, seed, self.share, progress):
-            return [f"{who} answered nearly everything, and hidden answers say: like people"], case
-        said = (
+            return [f"{who} answered nearly everything; hidden answers show no model"], case
+        said = f"{who}: taken for models as before" if choice else (
             f"{who} answered nearly everything: taken for models, since hidden answers of the "
-            "others are likelier so; name models (models=, --models) to decide it"
-        )
+            "others are likelier so; name models (models=, --param models=) to decide it"
+        )  # fmt: skip
         return [said], apart
 
     def _case(self, crowd: Crowd, context: FitContext, models: Sequence[str]) -> Case:

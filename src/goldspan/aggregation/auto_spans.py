@@ -92,8 +92,8 @@ LITTLE_AGREED = (
     "that they share do not show in answers, and confidences may be too high by .2 and more"
 )
 NOT_JUDGED = (
-    "no item has answers of two workers who err independently: nothing could be judged, and the "
-    "mean of all methods decides"
+    "no item has spans and answers of two workers who err independently: nothing could be judged, "
+    "and the mean of all methods decides"
 )
 
 # --------------------------------------------------------------------------------------------------
@@ -458,7 +458,7 @@ class Confirmation:
     shares: Floats  # [n_candidates], weights of the candidates in the mean confidence, sum 1
     right: Floats  # [2], log-odds with which a right span is given
     wrong: Floats  # [2], and a wrong one
-    tied: Floats  # [1], probability of spans that one of two annotators gave
+    tied: Floats  # [1], of what one of two gave, ½ at least: people miss more than they invent
 
     @classmethod
     def of(cls, cuts: Sequence[Evidence]) -> Confirmation:
@@ -506,7 +506,7 @@ class Confirmation:
         made = cls(centre, scale, own, softmax(among), right, wrong, np.full(1, 0.5))
         first = np.append(made.probs(x, mass, missed)[is_alone], 0.5).mean()
         not_given = np.logaddexp(0, wrong @ (1, 0.5)) - np.logaddexp(0, right @ (1, 0.5))
-        return replace(made, tied=expit(log_odds(first) + not_given)[None])
+        return replace(made, tied=np.maximum(expit(log_odds(first) + not_given), 0.5)[None])
 
     def probs(self, features: Floats, mass: Floats, missed: Floats, is_tied: Any = False) -> Floats:
         """Return how probably spans are right, float64 [n_spans].
@@ -571,8 +571,7 @@ def combine_spans(
     elif cuts:
         confirmation = Confirmation.of(cuts)
     else:
-        none = np.zeros(features.shape[1])
-        even = np.full(len(parts), 1 / len(parts))
+        none, even = np.zeros(features.shape[1]), np.full(len(parts), 1 / len(parts))
         confirmation = Confirmation(
             none, none + 1, np.append(none, 0), even, RIGHT, WRONG, np.full(1, 0.5)
         )
@@ -583,6 +582,7 @@ def combine_spans(
     probs[unasked] = spans.mass[unasked][:, reads].mean(axis=1) if any(reads) else 0.0
     is_known = spans.mean > 1 - 1e-6  # votes alone leave more doubt
     probs[is_known] = 1
+    probs[spans.mean < 1e-6] = 0  # known to be wrong
     chosen = spans.best(probs)
     if choice is None:
         weights = _nearest(spans.mass[~unasked], probs[~unasked])
@@ -618,7 +618,7 @@ def _words(
         for item, a, b, k in spans.rows[first].tolist()
     ]
     agreement = 1 - len(contested) / max(1, int(chosen.sum()))
-    return choice_words(choice.candidates, agreement, names, "spans")
+    return choice_words(choice.candidates, agreement, names, "written spans")
 
 
 def _choice(

@@ -51,7 +51,7 @@ class Candidate:
     """A method that was tried, and what the hidden answers say of it."""
 
     name: str
-    score: float  # Mean log-probability of a hidden label; 0 where nothing could be hidden
+    score: float  # Mean log-probability of a hidden label, of spans log F1; 0 if none was hidden
     temperature: float  # Above 1 it was too sure, and its evidence is discounted
     weight: float  # Its share of the result
 
