@@ -304,9 +304,9 @@ def test_where_everybody_is_of_one_family_nothing_can_be_hidden_and_that_is_said
     assert [one.name for one in found.candidates] == ["votes"]
     spans = {f"w{n}": "a" for n in range(3)}
     found = goldspan.aggregate(names(8), "auto", rounds=1, text="none", families=spans)
-    assert found.notes[0].startswith("no item has answers of two workers who err independently:")
+    assert found.notes[0].startswith("no item has spans and answers of two workers")
     alone = goldspan.aggregate(names(8, n_workers=1), "auto", rounds=1, text="none")
-    assert alone.notes[0].startswith("no item has answers of two workers")
+    assert alone.notes[0].startswith("no item has spans and answers of two workers")
 
 
 def test_of_found_families_a_warning_tells_and_of_given_ones_a_note():
