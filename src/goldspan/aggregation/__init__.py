@@ -79,7 +79,7 @@ def aggregate(
     Args:
         crowd: A `Crowd`, or anything that `read_crowd` reads: a path, bytes, an open file, a
             DataFrame with columns task, worker, label, a list of dicts.
-        method: Name of the method, "auto" by default: it tries many, and averages those that
+        method: Name of the method, "auto" by default: it tries many, and weighs those that
             predict hidden answers best. With `start` the default is the method of that result with
             its parameters. `goldspan.aggregation.methods()` lists all; names by which other
             packages know them do too: "majority-vote", "dawid-skene".

@@ -72,7 +72,7 @@ def aggregate(
     source: Input,
     method: str = option(
         "Method: mv-token (majority vote), ds (Dawid-Skene: learns each worker's errors), bsc-seq"
-        " (for spans) or another of `goldspan methods`; auto averages those that suit.",
+        " (for spans) or another of `goldspan methods`; auto weighs those that suit.",
         "--method",
         "-m",
         default="auto",
