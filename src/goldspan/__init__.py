@@ -13,6 +13,8 @@ from goldspan._version import __version__ as __version__
 if TYPE_CHECKING:
     from goldspan.aggregation import Consensus as Consensus
     from goldspan.aggregation import aggregate as aggregate
+    from goldspan.auditing import audit as audit
+    from goldspan.auditing import draw_audit as draw_audit
     from goldspan.crowd import Crowd as Crowd
     from goldspan.crowd import agreement as agreement
     from goldspan.crowd import read_crowd as read_crowd

@@ -194,7 +194,7 @@ class Auto(Aggregator):
         )  # fmt: skip
         notes = (*found.reasons, *([TOO_FEW] if given and others is None else []))
         if others is not None:
-            notes = (*notes, describe(others, found.models_power))
+            notes = (*notes, describe(others))
         posterior = posterior_of_probs(crowd, found.probs, context.runner)
         result = consensus_of(crowd, posterior, decode="viterbi", method=self.name)
         is_same = choice is not None and made.candidates == choice.candidates
@@ -217,8 +217,7 @@ class Auto(Aggregator):
             said, case = self._undeclared(case, choice, seed, progress)
         made = combine_spans(crowd, case, self.share, seed, progress, choice)
         if case.others is not None:
-            words = describe(case.others, made.memory.models_power)
-            said = [*(one for one in said if one != TOO_FEW), words]
+            said = [*(one for one in said if one != TOO_FEW), describe(case.others)]
         return replace(made, notes=(*made.notes, *said))
 
     def _undeclared(

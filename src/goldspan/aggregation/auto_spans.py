@@ -277,6 +277,8 @@ def spans_of(case: Case, parts: Mapping[str, Posterior]) -> Spans:
     """List the spans of all candidates and annotators."""
     crowd, numbers = case.crowd, Keys(case.crowd)
     every, confident = [given_spans(crowd, crowd.latest)[0]], []
+    if case.others is not None:
+        every.append(given_spans(crowd, case.others.latest)[0])
     for part in parts.values():
         last = part.marginals()
         chosen, _ = best_spans(last.item, last.begin, last.stop, last.mass)
@@ -332,6 +334,7 @@ class Support:
     other: Floats  # [n_spans], who gave an overlapping one of another type only
     by_quality: Floats  # [n_spans, 2], share who gave it, weighted by quality and its square
     quality: Floats  # [n_workers], F1 of the workers' spans against the mean of all methods
+    by_models: Floats  # [n_spans, 2], share of the models who gave it, or an overlapping one
 
     @property
     def share(self) -> Floats:
@@ -361,8 +364,26 @@ def support_of(case: Case, spans: Spans) -> Support:
     n_answers = np.bincount(answers.item, minlength=crowd.n_items)[item].astype(np.float64)
     given = np.bincount(at, minlength=n_spans).astype(np.float64)
     return Support(
-        n_answers, given, alike - given, touched - alike, np.stack(weighted, axis=1), quality
+        n_answers,
+        given,
+        alike - given,
+        touched - alike,
+        np.stack(weighted, axis=1),
+        quality,
+        _by_models(case, spans),
     )
+
+
+def _by_models(case: Case, spans: Spans) -> Floats:
+    """Return which share of the models of an item gave its spans, and others that overlap them."""
+    others, n_spans = case.others, len(spans.keys)
+    if others is None:
+        return np.zeros((n_spans, 0))
+    keys, worker = given_spans(case.crowd, others.latest)
+    exact = np.bincount(np.searchsorted(spans.keys, keys), minlength=n_spans)
+    _, touched = _overlapping(spans.rows, Keys(case.crowd).rows(keys), worker, others.n_workers)
+    n = np.bincount(others.latest.item, minlength=others.n_items)[spans.rows[:, 0]]
+    return np.stack([exact, touched - exact], axis=1) / np.maximum(n, 1)[:, None]
 
 
 FEW = 5.0
@@ -402,6 +423,7 @@ def features_of(names: Sequence[str], spans: Spans, support: Support) -> Floats:
         support.given == 0, length, *support.by_quality.T, spans.mean, spans.missed > 0,
         *(spans.written[:, group].mean(axis=1) for group in groups),
         *(spans.mass[:, group].mean(axis=1) for group in groups),
+        *support.by_models.T,
     ]  # fmt: skip
     return np.stack(columns, axis=1).astype(np.float64)
 
@@ -559,10 +581,10 @@ def combine_spans(
         choice = None
     if crowd.tagset.rules.is_plain:
         return _plain_tags(crowd, case, parts, texts, share, seed, progress, choice)
-    power = choice.models_power if choice else 0.0
     if choice is None:
-        cuts, power = _hide(case, texts, share, seed, progress)
-    parts = _beside_models(case, parts, power)
+        cuts = _hide(case, texts, share, seed, progress)
+    nobody = np.diff(case.crowd.by_item.bounds) == 0
+    parts = _beside_models(case, parts, np.repeat(nobody, np.diff(crowd.offsets))[:, None])
     spans = spans_of(case, parts)
     support = support_of(case, spans)
     features = features_of([*parts], spans, support)
@@ -590,9 +612,7 @@ def combine_spans(
         f1 = 2 * sums / np.maximum(n_written + probs.sum(), 1e-9)
         scores = np.log(np.clip(f1, 1e-9, 1 - 1e-9)) if cuts else np.zeros(len(f1))
         choice = _choice(crowd, case, parts, scores, weights)
-        choice = replace(
-            choice, models_power=power, confirmation=confirmation.numbers if cuts else ()
-        )
+        choice = replace(choice, confirmation=confirmation.numbers if cuts else ())
     confidence = confirmation.confidence(probs, support.share[chosen])
     confidence[is_known] = 1
     item, begin, stop, kind = spans.rows[chosen].T
@@ -678,11 +698,9 @@ def _plain_tags(
     return _consensus(crowd, case, parts, choice, words)
 
 
-def _hide(
-    case: Case, texts: Texts, share: float, seed: int, progress: Steps
-) -> tuple[list[Evidence], float]:
-    """Hide answers several times; return what they confirm, and the power of the models."""
-    crowd, cuts, powers, n_hidden = case.crowd, list[Evidence](), list[float](), 0
+def _hide(case: Case, texts: Texts, share: float, seed: int, progress: Steps) -> list[Evidence]:
+    """Hide answers several times; return what they confirm."""
+    crowd, cuts, n_hidden = case.crowd, list[Evidence](), 0
     family = case.families.number if case.families else None
     for n in range(MOST_CUTS):
         shown, hidden = hold_out(crowd, share=share, family=family, seed=seed + n)
@@ -692,9 +710,6 @@ def _hide(
             continue
         cut = replace(case, crowd=shown)
         parts, _ = fit_all(cut, progress, texts)
-        if case.others is not None:
-            powers.append(judged_power([*parts.values()][-1], case.others, Judge(shown, hidden)))
-            parts = _beside_models(cut, parts, powers[-1])
         spans = spans_of(cut, parts)
         support = support_of(cut, spans)
         keys, _ = given_spans(crowd, hidden)
@@ -711,8 +726,7 @@ def _hide(
                 (support.n_answers == 1)[at] & (support.given == 1)[at],
             )
         )  # fmt: skip
-    cuts = [cut for cut in cuts if len(cut.share)]
-    return cuts, float(np.mean(powers)) if powers else 0.0
+    return [cut for cut in cuts if len(cut.share)]
 
 
 def teaches_well(everybody: Case, people: Case, seed: int, share: float, progress: Steps) -> bool:
@@ -743,8 +757,8 @@ def teaches_well(everybody: Case, people: Case, seed: int, share: float, progres
     )
 
 
-def _beside_models(case: Case, parts: dict[str, Posterior], power: float) -> dict[str, Posterior]:
-    """Add what models say."""
+def _beside_models(case: Case, parts: dict[str, Posterior], power: Any) -> dict[str, Posterior]:
+    """Add what models say, raised to a power, or to one per token, [n_tokens, 1]."""
     if case.others is None:
         return parts
     probs = [*parts.values()][-1].marginals(np.inf).probs

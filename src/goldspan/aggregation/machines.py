@@ -6,11 +6,13 @@ that answers everything is so regular that the labels of the truth drift towards
 crowd one weak model (F1 61) beside all people cost 10 points of F1 (docs/models.md).
 
 So where people and models answer, workers, text and labels are fitted to the people's answers
-alone. Then every model's confusion matrices, given its previous label, are counted against these
-labels, and its answers are added as evidence, raised to a power: models and text share mistakes.
-The power is the one with which the hidden answers of people are predicted best. Several models
-share theirs, too: n of them count as n / (1 + (n - 1) d), d the correlation of their mistakes.
-Single labels are treated alike, without text.
+alone. Which models gave a span is one of the features from which hidden answers of people learn
+how probably it is right (`auto_spans`). For other tags and for items without people's answers every
+model's confusion matrices, given its previous label, are counted against these labels, and its
+answers are added as evidence, raised to the power with which the hidden answers of people are
+predicted best (1 where no people answered). Several models share their mistakes, too: n of them
+count as n / (1 + (n - 1) d), d the correlation of their mistakes. Single labels are treated alike,
+without text.
 """
 
 from __future__ import annotations
@@ -106,13 +108,13 @@ def ids_of(models: Crowd | None) -> tuple[str, ...]:
     return tuple(sorted(models.worker_ids.take(who).to_pylist()))
 
 
-def describe(models: Crowd, power: float) -> str:
+def describe(models: Crowd) -> str:
     """Say how models count."""
     n = len(np.unique(models.latest.worker))
     who = "the answers of 1 model" if n == 1 else f"the answers of {n} models"
     return (
-        f"{who} are not used to fit the models of people and text, and count beside these with "
-        f"power {power:.2f}"
+        f"{who} are not used to fit the models of people and text, and count as far as hidden "
+        "answers of people show that they help"
     )
 
 

@@ -557,6 +557,14 @@ def _side(data: Any, argument: str, reading: Mapping[str, Any]) -> Any:
     return crowd
 
 
+def labels_of(data: Any, argument: str, **reading: Any) -> Crowd:
+    """Return what `score` takes, but for lists of tags, as a crowd with gold."""
+    side = _side(data, argument, reading)
+    if not isinstance(side, Crowd):
+        raise InputError(f"{argument}: lists of tags have no item ids: pass a Crowd or a file")
+    return side
+
+
 def _is_tags(value: Any) -> bool:
     """Return whether a value is the tags of an item, and no single label."""
     return hasattr(value, "__len__") and not isinstance(value, str | bytes | Mapping)

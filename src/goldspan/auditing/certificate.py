@@ -1,0 +1,443 @@
+"""The certificate: how right labels are, from the items that a person checked."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from goldspan._arrays import count_in_rows
+from goldspan.aggregation.consensus import without_answers
+from goldspan.auditing.intervals import Counts, Drawn, Estimate, Floats, estimate
+from goldspan.auditing.plan import LEAST, AuditPlan, Labelled, count_labels, draw_audit, placed_labels
+from goldspan.crowd import Crowd
+from goldspan.crowd.gold import attach_gold, with_same_tokens
+from goldspan.crowd.io import to_crowd
+from goldspan.crowd.options import ReadOptions
+from goldspan.errors import InputError
+from goldspan.spans.notebook import block, counted, data_frame, table
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+SHARES = {
+    "f1": "F1", "precision": "precision", "recall": "recall", "accuracy": "accuracy",
+    "items_right": "items without a mistake",
+}  # fmt: skip
+"""What is estimated, and its name."""
+ENOUGH = 10
+"""Labels of a type that were written or found in checked items, from which it is estimated."""
+N_STEPS = 40
+"""Sizes of the sample for the picture of the interval."""
+
+
+class Disagreement(NamedTuple):
+    """An item that several people checked with different results."""
+
+    item: str
+    labels: Mapping[str, list[str | None]]  # By checker, their tags
+
+
+@dataclass(frozen=True, eq=False)
+class Audit:
+    """How right labels are.
+
+    Items of the plan that nobody checked, although later ones were, and those about which the
+    checkers differ, count as wrong for the lower ends of all intervals and as right for the upper
+    ones.
+
+    Attributes:
+        estimates: By name (of spans `f1`, `precision` and `recall`, of single labels `accuracy`,
+            of both `items_right`), shares in [0, 1].
+        by_type: F1 by type of span or label, where there is enough.
+        calibration: Mean confidence of the items minus the share without a mistake, with its
+            interval; None where there are no confidences.
+        n_items: Items with labels.
+        n_labels: Spans, or single labels, that are written.
+        checked: Ids of the checked items, in the order of the draw.
+        missing: Items of the plan that were not checked, although later ones were.
+        disagreements: Items about which checkers differ.
+        level: Of the intervals.
+        anytime: Whether they hold at every look.
+        plan: The draw.
+        notes: What else a reader should know, in sentences.
+    """
+
+    estimates: Mapping[str, Estimate]
+    by_type: Mapping[str, Estimate]
+    calibration: Estimate | None
+    n_items: int
+    n_labels: int
+    checked: tuple[str, ...]
+    missing: tuple[str, ...]
+    disagreements: tuple[Disagreement, ...]
+    level: float
+    anytime: bool
+    plan: AuditPlan = field(repr=False)
+    notes: tuple[str, ...] = ()
+    _sample: Any = field(default=None, repr=False)
+
+    @property
+    def main(self) -> str:
+        """What the labels are judged by: "f1" or "accuracy"."""
+        return next(iter(self.estimates))
+
+    @property
+    def estimate(self) -> Estimate:
+        """F1 of spans, accuracy of single labels."""
+        return self.estimates[self.main]
+
+    def needed(self, width: float = 0.04) -> int:
+        """Return about how many items must be checked in all for an interval of this width.
+
+        Raises:
+            InputError: The width is not between 0 and 1.
+        """
+        if not 0 < width < 1:
+            raise InputError(f"must be between 0 and 1, not {width}", parameter="width")
+        n, own = len(self.checked), self.estimate.high - self.estimate.low
+        if own <= 0:
+            return n
+        # the variance of n of N items is as 1 / n - 1 / N
+        per_item = own**2 / max(1 / n - 1 / self.n_items, 1e-9)
+        return min(self.n_items, math.ceil(1 / (width**2 / per_item + 1 / self.n_items)))
+
+    @cached_property
+    def history(self) -> list[tuple[int, Estimate]]:
+        """The main estimate after so many checks, as it narrowed."""
+        n = len(self.checked) + len(self.missing)
+        sizes = np.unique(np.linspace(LEAST, n, N_STEPS).astype(int))
+        return [(int(k), self._sample.estimate(self.main, int(k))) for k in sizes]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values for JSON."""
+        shares = {name: one._asdict() for name, one in self.estimates.items()}
+        return {
+            **shares,
+            "by_type": {name: one._asdict() for name, one in self.by_type.items()},
+            "calibration": self.calibration and self.calibration._asdict(),
+            "items": self.n_items, "labels": self.n_labels, "checked": len(self.checked),
+            "missing": list(self.missing),
+            "disagreements": [one._asdict() for one in self.disagreements],
+            "level": self.level, "anytime": self.anytime, "seed": self.plan.seed,
+            "notes": list(self.notes),
+        }  # fmt: skip
+
+    def to_arrow(self) -> pa.Table:
+        """Return a row per measure: measure, type, value, low, high."""
+        rows = [(name, None, *one) for name, one in self.estimates.items()]
+        rows += [("f1", name, *one) for name, one in self.by_type.items()]
+        if self.calibration:
+            rows.append(("calibration", None, *self.calibration))
+        names = ("measure", "type", "value", "low", "high")
+        return pa.table(dict(zip(names, map(list, zip(*rows, strict=True)), strict=True)))
+
+    def to_pandas(self) -> pd.DataFrame:
+        """Return `to_arrow` as a DataFrame."""
+        return data_frame(self.to_arrow())
+
+    def __str__(self) -> str:
+        """Print the certificate."""
+        n = counted(len(self.checked), "checked item")
+        looks = ", valid at every look" if self.anytime else ""
+        lines = [f"{n} of {self.n_items:,}; {self.level:.0%} intervals{looks}"]
+        width = max(len(SHARES[name]) for name in self.estimates)
+        width = max([width, *map(len, self.by_type)])
+        lines += [f"{SHARES[name]:{width}}  {one}" for name, one in self.estimates.items()]
+        if self.by_type:
+            lines += ["F1 by type", *(f"{kind:{width}}  {f1}" for kind, f1 in self.by_type.items())]
+        if self.calibration:
+            lines.append(self.calibration_words())
+        for item, labels in self.disagreements:
+            said = "; ".join(f"{who}: {' '.join(map(str, tags))}" for who, tags in labels.items())
+            lines.append(f"checkers differ on {item}: {said}")
+        return "\n".join([*lines, *self.notes])
+
+    def calibration_words(self) -> str:
+        """Say whether confidences can be believed."""
+        assert self.calibration is not None
+        value, low, high = (100 * one for one in self.calibration)
+        side = "high" if value >= 0 else "low"
+        clearly = "" if low > 0 or high < 0 else ", which may be chance"
+        return (
+            f"confidences of items are {abs(value):.1f} points too {side} on average "
+            f"({low:+.1f} to {high:+.1f}){clearly}"
+        )
+
+    def _repr_html_(self) -> str:
+        rows = [[SHARES[name], *_percent(one)] for name, one in self.estimates.items()]
+        rows += [[f"F1 of {kind}", *_percent(one)] for kind, one in self.by_type.items()]
+        shown = table(["", "value", "from", "to"], rows, len(rows), "measures", len(rows))
+        return block("Audit", [f"{counted(len(self.checked), 'item')} of {self.n_items:,}"], shown)
+
+
+def _percent(one: Estimate) -> list[str]:
+    return [f"{100 * part:.1f} %" for part in one]
+
+
+@dataclass(frozen=True, eq=False)
+class _Sample:
+    """What was checked, as arrays."""
+
+    labels: Labelled
+    drawn: Drawn
+    written: Floats  # [n_items, n_types]
+    right: tuple[Floats, Floats]  # [n_checked, n_types], with what is open as wrong, and as right
+    true: tuple[Floats, Floats]
+    level: float
+    anytime: bool
+
+    def estimate(self, name: str, n: int | None = None, kind: int | None = None) -> Estimate:
+        """Estimate a share from the first n items, of a type or of all."""
+        pick = slice(None) if kind is None else slice(kind, kind + 1)
+        drawn = replace(self.drawn, order=self.drawn.order[:n])
+        share_right = self.labels.share_right
+        written = self.written[:, pick].sum(axis=1)
+        size = self.written.sum()
+        part = written.sum() / size if size else 1.0
+        doubt, ratio = self.labels.doubt * part, "f1"
+        ends = []
+        for right, true in zip(self.right, self.true, strict=True):
+            own, there = right[:n, pick].sum(axis=1), true[:n, pick].sum(axis=1)
+            counts = Counts(
+                written, written * share_right, written * share_right + doubt / 2, own, there
+            )
+            if name == "items_right":
+                order, sure = self.drawn.order[:n], self.labels.confidence
+                sure = np.ones(len(written)) if sure is None else sure
+                is_right = (own == there) & (own == written[order])
+                one = np.ones(len(written))
+                counts = Counts(one, sure, one, is_right.astype(np.float64), one[order])
+                doubt, ratio = sure * (1 - sure), "precision"
+            elif self.labels.crowd.is_classification and kind is None:
+                one = np.ones(len(written))
+                counts = replace(counts, expected_true=one, true=one[self.drawn.order[:n]])
+            if name in ("precision", "recall"):
+                ratio = name
+            ends.append(
+                estimate(drawn, counts, doubt, ratio, level=self.level, anytime=self.anytime)
+            )
+        low, high = ends
+        return Estimate((low.value + high.value) / 2, low.low, high.high)
+
+
+def audit(
+    labels: Any,
+    checked: Any,
+    plan: AuditPlan | None = None,
+    *,
+    level: float = 0.95,
+    anytime: bool = False,
+    **reading: Any,
+) -> Audit:
+    """Find out how right labels are from the items that a person checked.
+
+    Args:
+        labels: As for `draw_audit`; labels that were made without the checked ones.
+        checked: The truth of the drawn items: a path or anything else that `read_crowd` reads, its
+            gold or the answers of one or several checkers; or a mapping from item ids to labels or
+            lists of tags. Other tokens are aligned by characters where the texts are known.
+        plan: The draw; by default that of `draw_audit(labels, n)` with as many items as are
+            checked.
+        level: Of the intervals.
+        anytime: Make intervals that hold at every look: for who checks until the result is good
+            enough. They are about half as wide again.
+        reading: Options of `read_crowd`.
+
+    Raises:
+        InputError: Fewer than ten drawn items are checked, items of the plan have no labels, or
+            something cannot be read.
+
+    References:
+        docs/math.md, section 15.
+
+    >>> import goldspan
+    >>> labels = [{"item": str(i), "label": "yes" if i % 3 else "no"} for i in range(50)]
+    >>> plan = goldspan.draw_audit(labels, n=20)
+    >>> truth = {i: "yes" if int(i) % 3 or i in plan.items[:2] else "no" for i in plan.items}
+    >>> print(goldspan.audit(labels, truth, plan).estimate)
+    95.0 % (74.7 to 99.9)
+    """
+    if not 0 < level < 1:
+        raise InputError(f"must be between 0 and 1, not {level}", parameter="level")
+    found = Labelled.of(labels, **reading)
+    truth, disputed = _truth(found.crowd, checked, reading)
+    if found.crowd.is_classification != truth.is_classification:
+        raise InputError("checked: single labels and spans cannot be compared")
+    mine, theirs = with_same_tokens(found.crowd, truth)
+    found = replace(found, crowd=mine)
+    open_items = {name for name, _ in disputed}
+    known = _known_items(theirs) - open_items
+    plan = plan or draw_audit(labels, max(LEAST, len(known | open_items)), **reading)
+    place = {name: n for n, name in enumerate(mine.item_ids.to_pylist())}
+    lost = [name for name in plan.items if name not in place]
+    if lost:
+        raise InputError(
+            f"labels: {counted(len(lost), 'drawn item')} without labels, {_some(lost)}: "
+            "is this the file that was drawn from?"
+        )
+    strange = sorted((known | open_items) - {*plan.items})
+    notes = []
+    if strange:
+        notes.append(
+            f"{counted(len(strange), 'checked item')} not drawn by this plan, and not counted: "
+            f"{_some(strange)}"
+        )
+    at = [n for n, name in enumerate(plan.items) if name in known or name in open_items]
+    n_known = sum(name in known for name in plan.items)
+    if n_known < LEAST:
+        raise InputError(
+            f"checked: {n_known} of the drawn items {'is' if n_known == 1 else 'are'} checked; "
+            f"an interval needs {LEAST} or more"
+            + (f" ({_some(strange)} not drawn: is it the right plan?)" if strange else "")
+        )
+    asked = plan.items[: at[-1] + 1]
+    missing = tuple(name for name in asked if name not in known and name not in open_items)
+    if missing:
+        notes.append(
+            f"{counted(len(missing), 'drawn item')} not checked although later ones were, "
+            f"{_some(missing)}: counted as wrong for the lower ends, as right for the upper ones"
+        )
+    if plan.labels != found.digest and plan.labels != Labelled.of(labels, **reading).digest:
+        notes.append(
+            "the labels have changed since the draw: this is how right they are now; if the "
+            "checked items helped to make them, the result is too good"
+        )
+    if isinstance(labels_known := getattr(labels, "known", None), np.ndarray):
+        is_given = count_in_rows(labels_known >= 0, labels.crowd.offsets) > 0
+        given = {*labels.crowd.item_ids.filter(pa.array(is_given)).to_pylist()} & {*asked}
+        if given:
+            notes.append(
+                f"{counted(len(given), 'checked item')} known to the method that made the labels: "
+                "the result is too good"
+            )
+    sample = _sample(found, theirs, plan, asked, known, place, level, anytime)
+    names = ("accuracy",) if mine.is_classification else ("f1", "precision", "recall")
+    estimates = {name: sample.estimate(name) for name in (*names, "items_right")}
+    if mine.is_classification:
+        del estimates["items_right"]
+    n_seen = (sample.written[sample.drawn.order] + sample.true[0]).sum(axis=0)
+    every = _types(mine, theirs)
+    by_type = {
+        kind: sample.estimate("f1", kind=n)
+        for n, kind in enumerate(every)
+        if n_seen[n] >= ENOUGH and len(every) > 1
+    }
+    return Audit(
+        estimates, by_type, _calibration(found, sample), mine.n_items, int(sample.written.sum()),
+        tuple(name for name in asked if name in known), missing, disputed, level, anytime, plan,
+        tuple(notes), sample,
+    )  # fmt: skip
+
+
+def _calibration(labels: Labelled, sample: _Sample) -> Estimate | None:
+    """Return by how much the mean confidence of items is too high."""
+    if labels.confidence is None:
+        return None
+    right = sample.estimate("items_right")
+    mean = float(labels.confidence.mean())
+    return Estimate(mean - right.value, mean - right.high, mean - right.low)
+
+
+def _sample(
+    labels: Labelled, truth: Crowd, plan: AuditPlan, asked: tuple[str, ...], known: set[str],
+    place: Mapping[str, int], level: float, anytime: bool,
+) -> _Sample:  # fmt: skip
+    """Compare the labels of the items that were asked with the truth."""
+    ids = labels.crowd.item_ids.to_pylist()
+    weights = np.array([plan.weights.get(name, np.nan) for name in ids])
+    if np.isnan(weights).any():
+        new = [name for name in ids if name not in plan.weights]
+        raise InputError(
+            f"labels: {counted(len(new), 'item')} that were not there at the draw, {_some(new)}: "
+            "draw again"
+        )
+    order = np.array([place[name] for name in asked])
+    own, theirs = _placed(labels.crowd), _placed(truth)
+    names = _types(labels.crowd, truth)
+    column = {name: n for n, name in enumerate(names)}
+    written = np.zeros((len(ids), len(names)))
+    counts = count_labels(labels.crowd)
+    written[:, : counts.shape[1]] = counts
+    right, true = (np.zeros((len(asked), len(names))) for _ in range(2))
+    is_open = np.array([name not in known for name in asked])
+    for row, name in enumerate(asked):
+        for label in theirs.get(name, ()):
+            true[row, column[label[2]]] += 1
+        for label in own.get(name, set()) & theirs.get(name, set()):
+            right[row, column[label[2]]] += 1
+    there = written[order]
+    at = is_open[:, None]
+    rights = np.where(at, 0, right), np.where(at, there, right)
+    trues = np.where(at, there, true), np.where(at, there, true)
+    return _Sample(labels, Drawn(order, weights), written, rights, trues, level, anytime)
+
+
+def _types(*crowds: Crowd) -> list[str]:
+    """Return the types of spans, or the labels, of all crowds; those of the first come first."""
+    return [*dict.fromkeys(name for crowd in crowds for name in placed_labels(crowd)[2])]
+
+
+Placed = dict[str, set[tuple[int, int, str]]]
+
+
+def _placed(crowd: Crowd) -> Placed:
+    """Return first token, one past the last, and type of all labels, by item id."""
+    item, kind, names, start, end = placed_labels(crowd)
+    ids = crowd.item_ids.to_pylist()
+    found: Placed = {}
+    for n, a, b, k in zip(item.tolist(), start.tolist(), end.tolist(), kind.tolist(), strict=True):
+        found.setdefault(ids[n], set()).add((a, b, names[k]))
+    return found
+
+
+def _known_items(crowd: Crowd) -> set[str]:
+    """Return the items whose truth is known throughout."""
+    whole = count_in_rows(crowd.gold_tagged.codes < 0, crowd.offsets) == 0
+    return {*crowd.item_ids.filter(pa.array(whole)).to_pylist()}
+
+
+def _some(names: Sequence[str]) -> str:
+    """Name the first few."""
+    return ", ".join(map(repr, names[:3])) + (" …" if len(names) > 3 else "")
+
+
+def _truth(
+    crowd: Crowd, checked: Any, reading: Mapping[str, Any]
+) -> tuple[Crowd, tuple[Disagreement, ...]]:
+    """Return the checked items with their truth as gold, and those about which checkers differ."""
+    if isinstance(checked, Mapping):
+        bare = replace(without_answers(crowd), gold=None)
+        return attach_gold(bare, checked, ReadOptions()), ()
+    if isinstance(checked, Crowd) or hasattr(type(checked), "as_gold"):
+        found = to_crowd(checked, "checked")
+    else:
+        found = to_crowd(checked, "checked", **reading)
+    if found.gold is not None or not len(found.answers):
+        if found.gold is None:
+            raise InputError("checked: nothing is labelled in it")
+        return found, ()
+    gold, latest = np.full(found.n_tokens, -1, np.int16), found.latest
+    disputed = []
+    ids, workers = found.item_ids.to_pylist(), found.worker_ids.to_pylist()
+    for item in range(found.n_items):
+        own = found.by_item[item]
+        given = {
+            workers[latest.worker[n]]: latest.codes[latest.offset[n] : latest.offset[n + 1]]
+            for n in own.tolist()
+        }
+        if len({codes.tobytes() for codes in given.values()}) > 1:
+            tags = found.tagset.tags
+            labels = {
+                who: [tags[code] if code >= 0 else None for code in codes.tolist()]
+                for who, codes in given.items()
+            }
+            disputed.append(Disagreement(ids[item], labels))
+        elif given:
+            gold[found.offsets[item] : found.offsets[item + 1]] = next(iter(given.values()))
+    return found.with_gold(gold), tuple(disputed)
