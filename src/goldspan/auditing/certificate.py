@@ -14,7 +14,14 @@ import pyarrow as pa
 from goldspan._arrays import count_in_rows
 from goldspan.aggregation.consensus import without_answers
 from goldspan.auditing.intervals import Counts, Drawn, Estimate, Floats, estimate
-from goldspan.auditing.plan import LEAST, AuditPlan, Labelled, count_labels, draw_audit, placed_labels
+from goldspan.auditing.plan import (
+    LEAST,
+    AuditPlan,
+    Labelled,
+    count_labels,
+    draw_audit,
+    placed_labels,
+)
 from goldspan.crowd import Crowd
 from goldspan.crowd.gold import attach_gold, with_same_tokens
 from goldspan.crowd.io import to_crowd
@@ -130,7 +137,7 @@ class Audit:
 
     def to_arrow(self) -> pa.Table:
         """Return a row per measure: measure, type, value, low, high."""
-        rows = [(name, None, *one) for name, one in self.estimates.items()]
+        rows: list[tuple[Any, ...]] = [(name, None, *one) for name, one in self.estimates.items()]
         rows += [("f1", name, *one) for name, one in self.by_type.items()]
         if self.calibration:
             rows.append(("calibration", None, *self.calibration))
@@ -265,7 +272,7 @@ def audit(
     """
     if not 0 < level < 1:
         raise InputError(f"must be between 0 and 1, not {level}", parameter="level")
-    found = Labelled.of(labels, **reading)
+    found = original = Labelled.of(labels, **reading)
     truth, disputed = _truth(found.crowd, checked, reading)
     if found.crowd.is_classification != truth.is_classification:
         raise InputError("checked: single labels and spans cannot be compared")
@@ -303,19 +310,7 @@ def audit(
             f"{counted(len(missing), 'drawn item')} not checked although later ones were, "
             f"{_some(missing)}: counted as wrong for the lower ends, as right for the upper ones"
         )
-    if plan.labels != found.digest and plan.labels != Labelled.of(labels, **reading).digest:
-        notes.append(
-            "the labels have changed since the draw: this is how right they are now; if the "
-            "checked items helped to make them, the result is too good"
-        )
-    if isinstance(labels_known := getattr(labels, "known", None), np.ndarray):
-        is_given = count_in_rows(labels_known >= 0, labels.crowd.offsets) > 0
-        given = {*labels.crowd.item_ids.filter(pa.array(is_given)).to_pylist()} & {*asked}
-        if given:
-            notes.append(
-                f"{counted(len(given), 'checked item')} known to the method that made the labels: "
-                "the result is too good"
-            )
+    notes += _suspicions(labels, original, plan, asked)
     sample = _sample(found, theirs, plan, asked, known, place, level, anytime)
     names = ("accuracy",) if mine.is_classification else ("f1", "precision", "recall")
     estimates = {name: sample.estimate(name) for name in (*names, "items_right")}
@@ -333,6 +328,26 @@ def audit(
         tuple(name for name in asked if name in known), missing, disputed, level, anytime, plan,
         tuple(notes), sample,
     )  # fmt: skip
+
+
+def _suspicions(labels: Any, found: Labelled, plan: AuditPlan, asked: tuple[str, ...]) -> list[str]:
+    """Say what may make the result too good."""
+    notes = []
+    if plan.labels != found.digest:
+        notes.append(
+            "the labels have changed since the draw: this is how right they are now; if the "
+            "checked items helped to make them, the result is too good"
+        )
+    known = getattr(labels, "known", None)
+    if known is not None:
+        is_known = count_in_rows(known >= 0, labels.crowd.offsets) > 0
+        given = {*labels.crowd.item_ids.filter(pa.array(is_known)).to_pylist()} & {*asked}
+        if given:
+            notes.append(
+                f"{counted(len(given), 'checked item')} known to the method that made the labels: "
+                "the result is too good"
+            )
+    return notes
 
 
 def _calibration(labels: Labelled, sample: _Sample) -> Estimate | None:

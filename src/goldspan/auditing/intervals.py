@@ -114,7 +114,7 @@ def estimate(
     def solve() -> tuple[float, float]:
         whole = by_written * written + by_true * max(float(share @ true), 0.0)
         value = by_right * float(share @ right) / whole if whole > 0 else 0.0
-        return min(1.0, max(0.0, value)), whole
+        return float(min(1.0, max(0.0, value))), float(whole)
 
     odds, unexpected = linear(solve()[0])
     noise = (share**2) @ unexpected**2

@@ -122,7 +122,13 @@ def placed_labels(
         return item, kind, list(codec.tags), first, first + 1
     spans = find_spans(Tagged(crowd.gold_tagged.codes, crowd.offsets), codec)
     base, item = crowd.offsets[spans.item], spans.item.astype(np.int64)
-    return item, spans.type.astype(np.int64), list(codec.types), spans.start - base, spans.end - base
+    return (
+        item,
+        spans.type.astype(np.int64),
+        list(codec.types),
+        spans.start - base,
+        spans.end - base,
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -198,15 +204,15 @@ class AuditPlan:
             weights = {str(name): float(one) for name, one in found["weights"].items()}
             items = tuple(str(one["item"]) for one in found["drawn"])
             plan = cls(items, weights, int(found["seed"]), str(found["labels"]))
-            if len({*items}) < len(items) or min(weights.values(), default=1.0) <= 0:
-                raise ValueError("an item twice, or a weight that is not positive")
-            plan.probabilities  # noqa: B018 - all drawn items have a weight
+            chances = plan.probabilities
         except OSError as error:
             raise InputError(f"{path}: cannot be read: {error.strerror}") from None
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             if isinstance(error, InputError):
                 raise
             raise InputError(f"{path}: is no plan of `audit draw` ({error})") from None
+        if len({*items}) < len(items) or not all(0 < one <= 1 for one in chances):
+            raise InputError(f"{path}: an item is drawn twice, or a weight is not positive")
         return plan
 
 
@@ -240,7 +246,8 @@ def draw_audit(labels: Any, n: int = 100, *, random_state: int = 0, **reading: A
     crowd = found.crowd
     size = np.sqrt(found.doubt + PER_LABEL * found.written)
     mean = size.mean()
-    weights = ALIKE + (1 - ALIKE) * (size / mean if mean > 0 else 1.0)
+    relative = size / mean if mean > 0 else np.ones(len(size))
+    weights = ALIKE + (1 - ALIKE) * relative
     ids = crowd.item_ids.to_pylist()
     wait = -np.log1p(-draws(random_state, "audit", keys_of(ids))) / weights
     order = np.lexsort((np.arange(len(ids)), wait))[:n]
