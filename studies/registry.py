@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 STUDIES: dict[str, tuple[str, str]] = {
+    "audit": (
+        "studies.audit:study",
+        "how far the certificate of audited labels can be believed: coverage, width, every look",
+    ),
     "bsc": (
         "studies.bsc:study",
         "Simpson and Gurevych 2019: worker models in Bayesian sequence combination",

@@ -141,7 +141,7 @@ def _expected_effect(
     order, left = drawn.order, drawn.left()
     chance = drawn.weights[order] / left
     units = (by_written * counts.written + by_true * counts.expected_true) / by_right
-    parts = [units, doubt, np.ones(len(units))]
+    parts = [units, doubt if doubt.any() else units, np.ones(len(units))]
     where = sum(k * z / max(z.sum(), 1e-9) for k, z in zip(SPREAD, parts, strict=True))
     first = drawn.weights / drawn.weights.sum()
     ahead = (share * left / drawn.weights.sum()) ** 2

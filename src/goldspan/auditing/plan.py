@@ -90,6 +90,28 @@ class Labelled:
         return np.asarray(np.exp(-self.doubt / (self.written + 1)))
 
     @property
+    def expected(self) -> Floats:
+        """Labels per item that are expected to be right."""
+        return self.written * self.share_right
+
+    @property
+    def expected_true(self) -> Floats:
+        """True labels per item that are expected: half of the mistakes are missed ones."""
+        return (
+            np.ones(len(self.written))
+            if self.crowd.is_classification
+            else self.expected + self.doubt / 2
+        )
+
+    @cached_property
+    def weights(self) -> Floats:
+        """To which the chances of the draw are proportional, float64 [n_items]."""
+        size = np.sqrt(self.doubt + PER_LABEL * self.written)
+        mean = size.mean()
+        relative = size / mean if mean > 0 else np.ones(len(size))
+        return np.asarray(ALIKE + (1 - ALIKE) * relative)
+
+    @property
     def digest(self) -> str:
         """Fingerprint of the items and their labels."""
         found = hashlib.blake2b(digest_size=16)
@@ -244,10 +266,7 @@ def draw_audit(labels: Any, n: int = 100, *, random_state: int = 0, **reading: A
         raise InputError(f"must be {LEAST} or more, not {n}", parameter="n")
     found = Labelled.of(labels, **reading)
     crowd = found.crowd
-    size = np.sqrt(found.doubt + PER_LABEL * found.written)
-    mean = size.mean()
-    relative = size / mean if mean > 0 else np.ones(len(size))
-    weights = ALIKE + (1 - ALIKE) * relative
+    weights = found.weights
     ids = crowd.item_ids.to_pylist()
     wait = -np.log1p(-draws(random_state, "audit", keys_of(ids))) / weights
     order = np.lexsort((np.arange(len(ids)), wait))[:n]
