@@ -124,7 +124,7 @@ NOTES = (
     ),
     (
         f"At every look: audits that look after every item, from {FIRST_LOOK} to {MOST} or all but one "
-        "of the items, and never miss, by the interval that is made for it."
+        "one of the items, and never miss."
     ),
     "Means weigh every source alike, the sets of single labels as one source, and the simulated.",
 )
@@ -159,7 +159,7 @@ def play(data: Path, case: Case, method: str, times: int) -> Run:
     return Run(n_items, score, **found, at_all_looks=float(np.mean(looks)))
 
 
-def _truth(labels: Crowd, truth: Crowd) -> tuple[Floats, Floats]:
+def _truth(labels: Crowd, truth: Crowd) -> tuple[Any, Any]:
     """Return how many labels of every item are right, and how many are true."""
     place = {name: n for n, name in enumerate(truth.item_ids.to_pylist())}
     at = np.array([place[name] for name in labels.item_ids.to_pylist()])
