@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize, nnls
 from scipy.special import expit, logit, softmax
 
+from goldspan._arrays import count_in_rows
 from goldspan.aggregation import get_aggregator
 from goldspan.aggregation.base import FitContext
 from goldspan.aggregation.bsc.engine import EngineInputs
@@ -62,12 +63,14 @@ from goldspan.aggregation.judge import (
 )
 from goldspan.aggregation.machines import beside, evidence, ids_of, judged_power
 from goldspan.aggregation.mixture import Mixture, posterior_of_labels
+from goldspan.aggregation.truth import LEAST_SPANS, Seen, documents, learn, learn_types
 from goldspan.aggregation.votes import TokenVote
 from goldspan.crowd import Crowd
 from goldspan.crowd.model import Answers
 from goldspan.protocols import Runner
 from goldspan.spans import Tagged, find_spans
 from goldspan.spans.corpus import SpanArray
+from goldspan.spans.notebook import counted
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -449,6 +452,9 @@ BELIEVED = 2_000.0
 RIGHT, WRONG = np.array([0.0, 1.0]), np.array([-2.0, 1.0])
 """Log-odds of giving a right and a wrong span that half of the others gave, and what the share of
 these others adds: before anything is seen."""
+SURE = 0.002
+"""Probabilities nearer to 0 or 1 than this are taken as this where known items correct them."""
+KNOWN_HELP = "{} of known items show which spans are right: the probabilities of all are corrected"
 UNSURE = 0.02
 """Confidences nearer to 0 or 1 than this are taken as this."""
 SHARED = 0.43
@@ -547,7 +553,7 @@ class Confirmation:
     def confidence(self, probs: Floats, share: Floats) -> Floats:
         """Return what is believed of written spans, given the mistakes that annotators share."""
         given = expit(self.right[0] + self.right[1] * (share - 0.5))
-        return np.asarray(probs * (1 - SHARED * (1 - given.mean()))) if len(probs) else probs
+        return np.asarray(probs * (1 - SHARED * (1 - given.mean()))) if len(given) else probs.copy()
 
     @property
     def numbers(self) -> tuple[float, ...]:
@@ -597,15 +603,22 @@ def combine_spans(
         confirmation = Confirmation(
             none, none + 1, np.append(none, 0), even, RIGHT, WRONG, np.full(1, 0.5)
         )
-    is_tied = (support.given == 1) & (support.n_answers == 2)
-    probs = confirmation.probs(features, spans.mass, spans.missed, is_tied)
-    unasked = support.n_answers == 0  # only CRFs know of these items
-    reads = [_reads(name) for name in parts]
-    probs[unasked] = spans.mass[unasked][:, reads].mean(axis=1) if any(reads) else 0.0
+    probs = _probs(confirmation, [*parts], spans, support, features)
+    seen, sure, notes = _seen(case, texts, confirmation, progress), None, list[str]()
+    if seen is not None:
+        odds, x = _evidence(confirmation, probs, spans, support, features)
+        sure = confirmation.confidence(probs, support.share[spans.best(probs)])
+        spans, support, probs, sure, notes = _corrected(
+            crowd, case, seen, spans, support, probs, sure, odds, x
+        )
+    unasked = support.n_answers == 0
     is_known = spans.mean > 1 - 1e-6  # votes alone leave more doubt
     probs[is_known] = 1
     probs[spans.mean < 1e-6] = 0  # known to be wrong
     chosen = spans.best(probs)
+    if sure is None:
+        sure = confirmation.confidence(probs, support.share[chosen])
+    sure[is_known] = 1
     if choice is None:
         weights = _nearest(spans.mass[~unasked], probs[~unasked])
         sums, n_written = probs @ spans.written, spans.written.sum(axis=0)
@@ -613,18 +626,104 @@ def combine_spans(
         scores = np.log(np.clip(f1, 1e-9, 1 - 1e-9)) if cuts else np.zeros(len(f1))
         choice = _choice(crowd, case, parts, scores, weights)
         choice = replace(choice, confirmation=confirmation.numbers if cuts else ())
-    confidence = confirmation.confidence(probs, support.share[chosen])
-    confidence[is_known] = 1
     item, begin, stop, kind = spans.rows[chosen].T
     array = spans_at(item, crowd.offsets[item] + begin, crowd.offsets[item] + stop, kind)
     words = _words(crowd, spans, chosen, probs, choice)
     result = _consensus(crowd, case, parts, choice, words, array)
     at, is_ours = _places(spans.keys, Keys(crowd).of_array(result.span_array, crowd.offsets))
-    sure = result.span_confidence.copy()
-    sure[is_ours] = confidence[at[is_ours]]
+    confidence = result.span_confidence.copy()
+    confidence[is_ours] = sure[at[is_ours]]
     again = float(support.by_quality[chosen, 1].mean()) if chosen.any() else 1.0
     cautions = (LITTLE_AGREED.format(again),) if again < LEAST_AGREED else ()
-    return replace(result, span_confidence=sure, cautions=cautions)
+    notes = [*result.notes, *notes]
+    return replace(result, span_confidence=confidence, cautions=cautions, notes=tuple(notes))
+
+
+def _probs(
+    confirmation: Confirmation, names: Sequence[str], spans: Spans, support: Support,
+    features: Floats,
+) -> Floats:  # fmt: skip
+    """Return how probably spans are right by what hidden answers confirm."""
+    is_tied = (support.given == 1) & (support.n_answers == 2)
+    probs = confirmation.probs(features, spans.mass, spans.missed, is_tied)
+    unasked, reads = support.n_answers == 0, [_reads(name) for name in names]
+    # only CRFs know of these items
+    probs[unasked] = spans.mass[unasked][:, reads].mean(axis=1) if any(reads) else 0.0
+    return probs
+
+
+def _evidence(
+    confirmation: Confirmation, probs: Floats, spans: Spans, support: Support, features: Floats
+) -> tuple[Floats, Floats]:
+    """Return log-odds of spans, and what known items are to say of them (`truth`)."""
+    scaled = np.clip((features - confirmation.centre) / confirmation.scale, -5, 5)
+    kinds = np.zeros((len(probs), int(spans.rows[:, 3].max(initial=0)) + 1))
+    kinds[np.arange(len(probs)), spans.rows[:, 3]] = 1
+    odds = logit(np.clip(probs, SURE, 1 - SURE))
+    return odds, np.column_stack([support.given == 0, scaled, kinds])
+
+
+def _seen(case: Case, texts: Texts, confirmation: Confirmation, progress: Steps) -> Seen | None:
+    """Fit all methods as if half of the known items were not known, and then the other half."""
+    crowd, known = case.crowd, case.context.known
+    if known is None:
+        return None
+    is_known = (count_in_rows(known < 0, crowd.offsets) == 0) & (np.diff(crowd.offsets) > 0)
+    true = find_spans(Tagged(known, crowd.offsets), crowd.tagset)
+    true_keys = Keys(crowd).of_array(true, crowd.offsets)[is_known[true.item]]
+    if len(true_keys) < LEAST_SPANS:
+        return None
+    group, found = documents(crowd), []
+    names = np.random.default_rng(0).permutation(np.unique(group[is_known]))
+    for half in (names[::2], names[1::2]):
+        held = is_known & np.isin(group, half)
+        left = np.where(np.repeat(held, np.diff(crowd.offsets)), np.int16(-1), known)
+        cut = replace(case, context=replace(case.context, known=left))
+        parts, _ = fit_all(cut, progress, texts)
+        spans = spans_of(cut, parts)
+        support = support_of(cut, spans)
+        features = features_of([*parts], spans, support)
+        probs = _probs(confirmation, [*parts], spans, support, features)
+        odds, x = _evidence(confirmation, probs, spans, support, features)
+        kept = held[spans.rows[:, 0]]
+        width = 1 + features.shape[1] + max(1, len(crowd.tagset.types))
+        wide = np.pad(x, ((0, 0), (0, width - x.shape[1])))
+        found.append((spans.rows[kept], odds[kept], wide[kept], spans.keys[kept]))
+    rows, odds, x, keys = (np.concatenate(one) for one in zip(*found, strict=True))
+    return Seen(rows, odds, x, np.isin(keys, true_keys), group[rows[:, 0]], len(true_keys))
+
+
+def _corrected(
+    crowd: Crowd, case: Case, seen: Seen, spans: Spans, support: Support, probs: Floats,
+    sure: Floats, odds: Floats, x: Floats,
+) -> tuple[Spans, Support, Floats, Floats, list[str]]:  # fmt: skip
+    """Apply what known items show: which spans are right, and which types are confused."""
+    x = np.pad(x, ((0, 0), (0, seen.features.shape[1] - x.shape[1])))
+    correction, notes = learn(seen), list[str]()
+    is_open, shown = ~np.isin(spans.rows[:, 0], seen.rows[:, 0]), expit(seen.odds)
+    if correction is not None:
+        probs[is_open] = correction.choose(odds, x, is_open)[is_open]
+        sure[is_open] = correction.confidence(odds, x)[is_open]
+        shown = correction.choose(seen.odds, seen.features, np.ones(len(seen.odds), np.bool_))
+        notes.append(KNOWN_HELP.format(counted(seen.n_true, "span")))
+    known = case.context.known
+    assert known is not None
+    types = learn_types(crowd, seen, shown, Tagged(known, crowd.offsets))
+    if types is not None:
+        rows, probs, sure = types.apply(spans.rows, probs, sure, is_open)
+        keys = Keys(crowd).of(*rows.T)
+        order = np.argsort(keys)
+        spans = Spans(
+            keys[order], rows[order], spans.mass[order], spans.written[order], spans.missed[order]
+        )
+        own = {
+            one.name: getattr(support, one.name)[order]
+            for one in fields(support)
+            if one.name != "quality"
+        }
+        support, probs, sure = replace(support, **own), probs[order], sure[order]
+        notes += types.notes
+    return spans, support, probs, sure, notes
 
 
 def _words(
