@@ -37,7 +37,7 @@ SIZES = (20, 50, 100, 200)
 REPEATS = 1000
 LOOKS, MOST = 50, 200
 """Audits that look after every item, and after how many they end."""
-SPANS, LABELS = ("mv-token", "mace", "bsc-seq", "auto"), ("mv-token", "ds", "auto")
+SPANS, LABELS = ("mv-token", "bsc-seq", "auto"), ("mv-token", "ds", "auto")
 FIRST_LOOK = 10
 PARTS = ("sources", "labels", "families")
 Told = Callable[[int, int], None]
