@@ -230,3 +230,20 @@ def test_hard_items_are_shared_out_as_far_as_there_are_any():
     ):
         found = hard_quotas(*map(np.array, (quota, n_hard, n_easy)), total)
         assert found.tolist() == expected
+
+
+def test_by_information_takes_documents_with_most_doubt_per_token_and_needs_no_gold():
+    rows = ["doc\tsent\ttoken\tgold\tw1\tw2"]
+    for doc, differ in (("sure", 0), ("doubtful", 2), ("known", 2)):
+        for sent in range(3):
+            for token in range(20):
+                other = "B-X" if token < differ else "O"
+                rows.append("\t".join([doc, str(sent), "a", "O" if doc == "known" else "?", "O",
+                                       other]))  # fmt: skip
+    crowd = goldspan.read_crowd("\n".join(rows).encode())
+    found = choose_gold_questions(crowd, 4, by="information")
+    groups = found.to_arrow()["group"].to_pylist()
+    assert groups == ["doubtful", "doubtful", "doubtful", "sure"]
+    assert choose_gold_questions(crowd.with_gold(None), 6, by="information").item.max() < 9
+    with pytest.raises(InputError, match="7 items are asked for, but 6"):
+        choose_gold_questions(crowd, 7, by="information")

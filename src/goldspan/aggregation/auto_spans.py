@@ -708,8 +708,8 @@ def _corrected(
         notes.append(KNOWN_HELP.format(counted(seen.n_true, "span")))
     known = case.context.known
     assert known is not None
-    types = learn_types(crowd, seen, shown, Tagged(known, crowd.offsets))
-    if types is not None:
+    types = case.folds and learn_types(crowd, seen, shown, Tagged(known, crowd.offsets))
+    if types:
         rows, probs, sure = types.apply(spans.rows, probs, sure, is_open)
         keys = Keys(crowd).of(*rows.T)
         order = np.argsort(keys)

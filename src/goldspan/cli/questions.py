@@ -140,6 +140,9 @@ def gold_questions(
     source: Input,
     n: int | None = option("How many questions to choose; by default 20.", "-n", min=1),
     hard: float | None = option("Share of hard ones; by default 0.3.", min=0, max=1),
+    by: str | None = option(
+        "With information: items to have checked, which teach most of what the crowd confuses."
+    ),
     seed: int | None = option("Seed of the choice; by default 0."),
     output: str | None = option("Write the questions with their gold.", "--output", "-o"),
     overwrite: Overwrite = False,
@@ -161,9 +164,11 @@ def gold_questions(
 
       goldspan gold-questions answers.csv --gold truth.csv -n 20 -o control.csv
 
+      goldspan gold-questions answers.csv -n 100 --by information -o to-check.csv
+
       goldspan gold-questions answers.csv --gold control.csv --check
     """
-    choosing = {"-n": n, "--hard": hard, "--seed": seed, "-o": output}
+    choosing = {"-n": n, "--hard": hard, "--by": by, "--seed": seed, "-o": output}
     _check_usage({"--max-shown": max_shown}, choosing, check=check)
     check_outputs(output, inputs=[source, reading.gold], overwrite=overwrite)
     check_files(output=output)
@@ -177,9 +182,8 @@ def gold_questions(
         if check:
             found = check_leaks(crowd, **_given(most_shown=max_shown))
         else:
-            found = choose_gold_questions(
-                crowd, 20 if n is None else n, **_given(hard=hard, random_state=seed)
-            )
+            options = _given(hard=hard, by=by, random_state=seed)
+            found = choose_gold_questions(crowd, 20 if n is None else n, **options)
             for what in found.write(output, raw_csv=raw_csv) if output else []:
                 warn(not_held(what))
     lines = [str(found)]

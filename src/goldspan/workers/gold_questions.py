@@ -22,6 +22,7 @@ from goldspan.crowd.grid import csv_text
 from goldspan.errors import InputError, UnknownNameError
 from goldspan.params import check_whole
 from goldspan.spans import find_spans
+from goldspan.spans.notebook import counted
 from goldspan.workers.reliability import group_of
 
 # --------------------------------------------------------------------------------------------------
@@ -117,8 +118,12 @@ def hard_quotas(
 # Choosing gold questions: items whose truth is known, hidden among the others or asked first.
 
 
-BY = ("auto", "label", "type")
-"""What gold questions are spread over."""
+BY = ("auto", "label", "type", "information")
+"""What gold questions are spread over, or what they are chosen for."""
+SHORT = 50
+"""Tokens as which a shorter document counts: a single doubt in few words is not all there is."""
+TO_CHECK = "to check"
+"""Stands for a label that is not known yet."""
 NO_SPANS = "no spans"
 """Items in which there is nothing to find."""
 TOP = 3
@@ -159,7 +164,9 @@ class GoldQuestions:
             self.stratum, self.hardness, self.is_hard, self.is_doubtful, strict=True
         ):
             known = "nobody answered it yet" if math.isnan(value) else f"hardness {value:.2f}"
-            words = f"{name}, {'hard' if hard else 'not hard'}: {known}"
+            words = f"{name}: {known}"
+            if name != TO_CHECK:
+                words = f"{name}, {'hard' if hard else 'not hard'}: {known}"
             found.append(words + ("; most answers contradict its gold: check it" * bool(doubtful)))
         return found
 
@@ -194,7 +201,8 @@ class GoldQuestions:
         if not single:
             return write_crowd(self.questions(), path)
         # The stratum of a single label is its gold.
-        rows = zip(self.item_ids, self.stratum, self.reasons(), strict=True)
+        labels = ["" if one == TO_CHECK else one for one in self.stratum]
+        rows = zip(self.item_ids, labels, self.reasons(), strict=True)
         write_text(path, [csv_text(["item", "label", "reason"], rows, raw=raw_csv)])
         return []
 
@@ -216,6 +224,8 @@ class GoldQuestions:
 
     def __str__(self) -> str:
         """Return what they are."""
+        if self.stratum[:1] == (TO_CHECK,):
+            return f"{counted(len(self), 'item')} to have checked, the most doubtful texts first"
         counts = ", ".join(f"{name} {n}" for name, n in Counter(self.stratum).items())
         words = f"{len(self)} gold questions: {counts}; {int(self.is_hard.sum())} hard"
         doubtful = int(self.is_doubtful.sum())
@@ -234,6 +244,9 @@ def choose_gold_questions(
 ) -> GoldQuestions:
     r"""Choose gold questions among the items whose gold is known at every token.
 
+    Or, by="information", documents to have checked that teach most of what the crowd confuses:
+    those with most doubt per token, until there are n items without gold.
+
     Every label, or type of span, gets the same number as far as there are so many; an item with
     several types stands for the rarest. Within a label, items of documents that have few questions
     so far come first, then chance decides. The order of the items in the crowd does not matter.
@@ -241,7 +254,8 @@ def choose_gold_questions(
     Args:
         crowd: A crowd with gold.
         n: How many.
-        by: "label" (single labels), "type" (of spans), or "auto": what the crowd has.
+        by: "label" (single labels), "type" (of spans), "auto": what the crowd has; or
+            "information".
         hard: Share of hard ones, 0 … 1. The hardest third of the items with gold is hard, as far
             as their answers differ; the seed decides which of equally hard items belong to it.
         result: What says how hard items are, by its confidence; by default the token vote.
@@ -266,6 +280,10 @@ def choose_gold_questions(
     same = seen.item_ids.equals(crowd.item_ids) and np.array_equal(seen.offsets, crowd.offsets)
     if not same:
         raise InputError("the result is of another crowd: its items are not those of this one")
+    if by not in BY:
+        raise UnknownNameError("way to spread gold questions", by, BY)
+    if by == "information":
+        return _informative(crowd, n, result)
     eligible = _known_items(crowd, n)
     names, stratum = _strata(crowd, eligible, by)
     group = group_of(crowd)
@@ -286,6 +304,25 @@ def choose_gold_questions(
     )  # fmt: skip
 
 
+def _informative(crowd: Crowd, n: int, result: Consensus | None) -> GoldQuestions:
+    """Choose whole documents by doubt per token; of the last one the first items."""
+    result = result or TokenVote().fit(crowd).result_
+    doubt = -np.log(np.clip(result.confidence.astype(np.float64), 1e-6, 1))
+    gold = np.full(crowd.n_tokens, -1) if crowd.gold is None else crowd.gold
+    known = count_in_rows(gold >= 0, crowd.offsets) > 0
+    open_items = np.flatnonzero(~known & (np.diff(crowd.by_item.bounds) > 0))
+    if len(open_items) < n:
+        raise InputError(
+            f"{n} items are asked for, but {len(open_items)} are answered without gold"
+        )
+    _, group = np.unique(group_of(crowd)[open_items], return_inverse=True)
+    tokens = np.bincount(group, np.diff(crowd.offsets)[open_items])
+    per_token = np.bincount(group, doubt[open_items]) / np.maximum(tokens, SHORT)
+    chosen = open_items[np.argsort(-per_token[group], kind="stable")][:n]
+    none = np.zeros(n, np.bool_)
+    return GoldQuestions(crowd, chosen, (TO_CHECK,) * n, 1 - np.exp(-doubt[chosen]), none, none)
+
+
 def _known_items(crowd: Crowd, n: int) -> NDArray[np.int64]:
     """Return the items whose gold is known at every token."""
     found = np.flatnonzero(count_in_rows(crowd.gold_tagged.codes < 0, crowd.offsets) == 0)
@@ -301,8 +338,6 @@ def _strata(
     crowd: Crowd, eligible: NDArray[np.int64], by: str
 ) -> tuple[list[str], NDArray[np.int64]]:
     """Return the names of the strata, and every item's stratum, int64 [n_items], −1 for none."""
-    if by not in BY:
-        raise UnknownNameError("way to spread gold questions", by, BY)
     single = crowd.is_classification
     if by == ("type" if single else "label"):
         raise InputError(
