@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import asdict, dataclass
+from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
@@ -105,29 +106,38 @@ def study(
         raise InputError(f"{data}: there are no crowds in it")
     names = {_label(*one): f"audit {times} {Shelf(data).digest(one[0].source)}" for one in work}
     kept = _Journal(None if state is None else Path(state), names)
-    left = [one for one in work if (0, _label(*one)) not in kept.runs]
-    with ProcessPoolExecutor(Threads(threads).n_threads, get_context("spawn")) as pool:
-        jobs = {pool.submit(play, data, *one, times): one for one in left}
-        for n, job in enumerate(as_completed(jobs)):
-            kept.add((0, _label(*jobs[job])), job.result())
-            if progress:
-                progress(len(work) - len(left) + n + 1, len(work))
+    carry_out({(0, _label(*one)): partial(play, data, *one, times) for one in work}, kept, threads,
+              progress)  # fmt: skip
     rows = [(case, method, kept.runs[0, _label(case, method)]) for case, method in work]
     return Study("How far the certificate can be believed", _tables(rows), NOTES)
 
 
 NOTES = (
     (
-        "Coverage: in how many of the audits the 95 % interval holds the F1 or accuracy of all items. "
-        "Width: of the interval, beside that of the same interval from as many items drawn evenly and "
-        "without confidences. Crowds with fewer items than are checked are left out."
+        "Coverage: in how many audits the 95 % interval holds the F1 or accuracy of all items. "
+        "Width: of the interval, beside that of the same interval from as many items drawn evenly "
+        "and without confidences. Crowds with fewer items than are checked are left out."
     ),
     (
-        f"At every look: audits that look after every item, from {FIRST_LOOK} to {MOST} or all but one "
-        "one of the items, and never miss."
+        f"At every look: audits that look after every item, from {FIRST_LOOK} to {MOST} or all "
+        "but one of the items, and never miss."
     ),
     "Means weigh every source alike, the sets of single labels as one source, and the simulated.",
 )
+
+
+def carry_out(
+    work: Mapping[journal.Key, Callable[[], Any]], kept: journal.Journal[Any],
+    threads: int | None, progress: Told | None,
+) -> None:  # fmt: skip
+    """Do the runs that are not in the journal yet, in processes side by side."""
+    left = {key: run for key, run in work.items() if key not in kept.runs}
+    with ProcessPoolExecutor(Threads(threads).n_threads, get_context("spawn")) as pool:
+        jobs = {pool.submit(run): key for key, run in left.items()}
+        for n, job in enumerate(as_completed(jobs)):
+            kept.add(jobs[job], job.result())
+            if progress:
+                progress(len(work) - len(left) + n + 1, len(work))
 
 
 def _label(case: Case, method: str) -> str:

@@ -19,6 +19,10 @@ STUDIES: dict[str, tuple[str, str]] = {
         "studies.forecast:study",
         "how far the forecast cost of a campaign to its target can be trusted",
     ),
+    "known": (
+        "studies.known:study",
+        "what checked items make of the labels of all others",
+    ),
     "li-liu": (
         "studies.li_liu.study:study",
         "Li and Liu 2015: whom to hire within a budget, simulated pools and bluebirds",
