@@ -110,7 +110,7 @@ def study(
 
 NOTES = (
     (
-        "auto with the gold of some items, drawn at random, beside auto without any: F1 or accuracy "
+        "auto with the gold of some items, drawn at random, beside auto without: F1 or accuracy "
         "of all other items, in per cent; of crowd_6056 articles of the val half, and the items of "
         "the test half. ECE: of the spans or labels of the other items, with known ones."
     ),
