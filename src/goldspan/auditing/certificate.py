@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from goldspan._arrays import count_in_rows
 from goldspan.aggregation.consensus import without_answers
@@ -25,6 +26,7 @@ from goldspan.auditing.plan import (
 from goldspan.crowd import Crowd
 from goldspan.crowd.gold import attach_gold, with_same_tokens
 from goldspan.crowd.io import to_crowd
+from goldspan.crowd.model import item_texts
 from goldspan.crowd.options import ReadOptions
 from goldspan.errors import InputError
 from goldspan.spans.notebook import block, counted, data_frame, table
@@ -47,7 +49,7 @@ class Disagreement(NamedTuple):
     """An item that several people checked with different results."""
 
     item: str
-    labels: Mapping[str, list[str | None]]  # By checker, their tags
+    labels: Mapping[str, list[str]]  # By checker, what they found, in words
 
 
 @dataclass(frozen=True, eq=False)
@@ -161,8 +163,8 @@ class Audit:
         if self.calibration:
             lines.append(self.calibration_words())
         for item, labels in self.disagreements:
-            said = "; ".join(f"{who}: {' '.join(map(str, tags))}" for who, tags in labels.items())
-            lines.append(f"checkers differ on {item}: {said}")
+            each = (f"{who}: {', '.join(found) or 'nothing'}" for who, found in labels.items())
+            lines.append(f"checkers differ on {item}: {'; '.join(each)}")
         return "\n".join([*lines, *self.notes])
 
     def calibration_words(self) -> str:
@@ -236,6 +238,7 @@ class _Sample:
 def audit(
     labels: Any,
     checked: Any,
+    /,
     plan: AuditPlan | None = None,
     *,
     level: float = 0.95,
@@ -273,11 +276,14 @@ def audit(
     if not 0 < level < 1:
         raise InputError(f"must be between 0 and 1, not {level}", parameter="level")
     found = original = Labelled.of(labels, **reading)
-    truth, disputed = _truth(found.crowd, checked, reading)
+    truth, disputed, notes = _truth(found.crowd, checked, reading)
     if found.crowd.is_classification != truth.is_classification:
         raise InputError("checked: single labels and spans cannot be compared")
-    mine, theirs = with_same_tokens(found.crowd, truth)
-    found = replace(found, crowd=mine)
+    mine, theirs = found.crowd, truth
+    if not mine.is_classification:
+        mine, theirs = with_same_tokens(_with_texts(mine), _with_texts(truth))
+        _check_tokens(mine, theirs)
+        found = replace(found, crowd=mine)
     open_items = {name for name, _ in disputed}
     known = _known_items(theirs) - open_items
     plan = plan or draw_audit(labels, max(LEAST, len(known | open_items)), **reading)
@@ -289,7 +295,6 @@ def audit(
             "is this the file that was drawn from?"
         )
     strange = sorted((known | open_items) - {*plan.items})
-    notes = []
     if strange:
         notes.append(
             f"{counted(len(strange), 'checked item')} not drawn by this plan, and not counted: "
@@ -310,6 +315,8 @@ def audit(
             f"{counted(len(missing), 'drawn item')} not checked although later ones were, "
             f"{_some(missing)}: counted as wrong for the lower ends, as right for the upper ones"
         )
+    if new := [kind for kind in placed_labels(theirs)[2] if kind not in placed_labels(mine)[2]]:
+        notes.append(f"only the checked items have {', '.join(new)}: are all names spelled alike?")
     notes += _suspicions(labels, original, plan, asked)
     sample = _sample(found, theirs, plan, asked, known, place, level, anytime)
     names = ("accuracy",) if mine.is_classification else ("f1", "precision", "recall")
@@ -424,35 +431,90 @@ def _some(names: Sequence[str]) -> str:
 
 def _truth(
     crowd: Crowd, checked: Any, reading: Mapping[str, Any]
-) -> tuple[Crowd, tuple[Disagreement, ...]]:
-    """Return the checked items with their truth as gold, and those about which checkers differ."""
+) -> tuple[Crowd, tuple[Disagreement, ...], list[str]]:
+    """Return the checked items with their truth as gold, those that checkers differ on, notes."""
     if isinstance(checked, Mapping):
         bare = replace(without_answers(crowd), gold=None)
-        return attach_gold(bare, checked, ReadOptions()), ()
-    if isinstance(checked, Crowd) or hasattr(type(checked), "as_gold"):
-        found = to_crowd(checked, "checked")
-    else:
-        found = to_crowd(checked, "checked", **reading)
-    if found.gold is not None or not len(found.answers):
-        if found.gold is None:
-            raise InputError("checked: nothing is labelled in it")
-        return found, ()
-    gold, latest = np.full(found.n_tokens, -1, np.int16), found.latest
-    disputed = []
-    ids, workers = found.item_ids.to_pylist(), found.worker_ids.to_pylist()
+        return attach_gold(bare, checked, ReadOptions()), (), []
+    is_read = not isinstance(checked, Crowd) and not hasattr(type(checked), "as_gold")
+    found = to_crowd(checked, "checked", **(reading if is_read else {}))
+    found = _named_by_text(found, crowd)
+    report = found.import_report
+    said = len(report.notes) + (len(report.reasons) if report.faults else 0)  # faults say more
+    notes = [f"checked: {remark}" for remark in report.remarks[said:]]
+    gold = np.full(found.n_tokens, -1, np.int16) if found.gold is None else found.gold.copy()
+    latest, workers = found.latest, found.worker_ids.to_pylist()
+    is_model = [found.worker_facts.get(who, {}).get("kind") == "prediction" for who in workers]
+    if any(is_model):
+        notes.append("checked: predictions of models are not checks, and not counted")
+    disputed, ids = [], found.item_ids.to_pylist()
     for item in range(found.n_items):
-        own = found.by_item[item]
+        place = slice(found.offsets[item], found.offsets[item + 1])
+        if (gold[place] >= 0).any():
+            continue
         given = {
             workers[latest.worker[n]]: latest.codes[latest.offset[n] : latest.offset[n + 1]]
-            for n in own.tolist()
+            for n in found.by_item[item].tolist()
+            if not is_model[latest.worker[n]]
         }
-        if len({codes.tobytes() for codes in given.values()}) > 1:
-            tags = found.tagset.tags
-            labels = {
-                who: [tags[code] if code >= 0 else None for code in codes.tolist()]
-                for who, codes in given.items()
-            }
+        whole = {who: codes for who, codes in given.items() if (codes >= 0).all()}
+        if len({codes.tobytes() for codes in whole.values()}) > 1:
+            labels = {who: _words(found, item, codes) for who, codes in whole.items()}
             disputed.append(Disagreement(ids[item], labels))
-        elif given:
-            gold[found.offsets[item] : found.offsets[item + 1]] = next(iter(given.values()))
-    return found.with_gold(gold), tuple(disputed)
+        elif whole:
+            gold[place] = next(iter(whole.values()))
+    if report.format == "doccano" and not found.is_classification:
+        outside = found.tagset.index.get("O", -1)
+        empty = count_in_rows(gold != outside, found.offsets) == 0
+        n_last = int(np.argmin(empty[::-1])) if not empty.all() else found.n_items
+        if n_last:
+            gold[found.offsets[found.n_items - n_last] :] = -1
+            notes.append(
+                f"checked: the last {counted(n_last, 'document')} of doccano's file without a span "
+                "not counted, since those that nobody looked at are like that too"
+            )
+    if not (gold >= 0).any() and not disputed:
+        raise InputError("checked: nothing is labelled in it: are the items still to be checked?")
+    return found.with_gold(gold), tuple(disputed), notes
+
+
+def _named_by_text(found: Crowd, crowd: Crowd) -> Crowd:
+    """Name items by their texts if a tool has given them other ids, and no text comes twice."""
+    ids, known = found.item_ids.to_pylist(), crowd.item_ids.to_pylist()
+    if {*ids} & {*known}:
+        return found
+    mine, theirs = ([own.value for own in item_texts(one)] for one in (crowd, found))
+    name_of = dict(zip(mine, known, strict=True))
+    if len(name_of) < len(mine) or len({*theirs}) < len(theirs) or not {*theirs} <= {*name_of}:
+        return found
+    return replace(found, item_ids=pa.array([name_of[text] for text in theirs]))
+
+
+def _words(crowd: Crowd, item: int, codes: NDArray[np.int16]) -> list[str]:
+    """Return an answer's labels in words."""
+    tags = [crowd.tagset.tags[code] for code in codes.tolist()]
+    if crowd.is_classification:
+        return tags
+    each = zip(crowd.tokens_list[item], tags, strict=True)
+    return [f"{token}/{tag}" for token, tag in each if tag != "O"]
+
+
+def _with_texts(crowd: Crowd) -> Crowd:
+    """Return a crowd with texts, of tokens with blanks between where there are none."""
+    if crowd.texts is not None and crowd.token_start is not None:
+        return crowd
+    texts = [*item_texts(crowd)]
+    starts = np.array([a for own in texts for a, _ in own.bounds], np.int32)
+    return replace(crowd, texts=pa.array([own.value for own in texts]), token_start=starts)
+
+
+def _check_tokens(mine: Crowd, theirs: Crowd) -> None:
+    """Raise an error for checked items whose texts are not those of the labels."""
+    tokens = dict(zip(mine.item_ids.to_pylist(), mine.tokens_list, strict=True))
+    each = zip(theirs.item_ids.to_pylist(), theirs.tokens_list, strict=True)
+    other = [name for name, own in each if tokens.get(name, own) != own]
+    if other:
+        raise InputError(
+            f"checked: {counted(len(other), 'item')} with another text than the labels, "
+            f"{_some(other)}: spans have no place in it"
+        )

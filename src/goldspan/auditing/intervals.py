@@ -104,6 +104,9 @@ def estimate(
         return np.asarray(totals(expected[order]) - expected.sum())
 
     written = counts.written.sum()
+    every = by_written * written + by_true * counts.true.sum()
+    if len(order) == len(drawn.weights) and every > 0:  # nothing is left to chance
+        return Estimate(*3 * (float(by_right * counts.right.sum() / every),))
     right, true = totals(counts.right), totals(counts.true)
     less, fewer = surprise(counts.expected), surprise(counts.expected_true)
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -25,10 +25,13 @@ from numpy.typing import NDArray
 
 from goldspan._arrays import count_in_rows, draws, keys_of
 from goldspan.aggregation.consensus import without_answers
+from goldspan.aggregation.written import read_confidences
 from goldspan.auditing.intervals import Floats
 from goldspan.crowd import Crowd, write_crowd
 from goldspan.crowd.atomic import write_text
+from goldspan.crowd.grid import csv_text
 from goldspan.crowd.measures import labels_of
+from goldspan.crowd.model import item_texts, known_texts
 from goldspan.errors import InputError
 from goldspan.spans import Codec, Tagged, find_spans
 
@@ -36,6 +39,10 @@ ALIKE = 0.5
 """Share of the chances that is the same for all items."""
 PER_LABEL = 0.1
 """Mistakes that are expected per label, whatever the confidence says."""
+ENDINGS = {
+    ".jsonl": "jsonl", ".csv": "csv", ".json": "label-studio", ".parquet": "parquet",
+}  # fmt: skip
+"""Formats of files for whoever checks, by the endings of their names."""
 VERSION = 1
 
 
@@ -47,7 +54,7 @@ class Labelled:
     confidence: Floats | None  # [n_items], that a whole item is right; None if nobody says
 
     @classmethod
-    def of(cls, labels: Any, **reading: Any) -> Labelled:
+    def of(cls, labels: Any, /, **reading: Any) -> Labelled:
         """Take a `Consensus`, or read labels; items without any are left out."""
         crowd = labels_of(labels, "labels", **reading)
         sure = getattr(labels, "confidence", None)
@@ -57,6 +64,9 @@ class Labelled:
             sure = column.to_numpy() if is_number and not column.null_count else None
         if sure is not None and not ((sure >= 0) & (sure <= 1)).all():
             raise InputError("labels: the confidence of an item must be from 0 to 1")
+        if sure is None and crowd.is_classification and isinstance(labels, str | Path):
+            found = read_confidences(str(labels), crowd)  # of a table
+            sure = None if found is None else found.token_confidence
         there = (np.diff(crowd.offsets) > 0) & (
             count_in_rows(crowd.gold_tagged.codes < 0, crowd.offsets) == 0
         )
@@ -133,24 +143,15 @@ def placed_labels(
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], list[str], NDArray[np.int64], NDArray[np.int64]]:
     """Return item, type, names of types, first token and one past the last of all gold labels."""
     codec: Codec = crowd.tagset
-    if crowd.is_classification:
-        none = np.zeros(crowd.n_items, np.int64)
-        kind = crowd.gold_tagged.codes.astype(np.int64)
-        return np.arange(crowd.n_items), kind, list(codec.tags), none, none + 1
     if codec.rules.is_plain:
-        item = np.repeat(np.arange(crowd.n_items), np.diff(crowd.offsets))
-        first = np.arange(crowd.n_tokens) - crowd.offsets[item]
-        kind = crowd.gold_tagged.codes.astype(np.int64)
+        token = np.flatnonzero(crowd.gold_tagged.codes >= 0)
+        item = np.searchsorted(crowd.offsets, token, side="right") - 1
+        first, kind = token - crowd.offsets[item], crowd.gold_tagged.codes[token].astype(np.int64)
         return item, kind, list(codec.tags), first, first + 1
     spans = find_spans(Tagged(crowd.gold_tagged.codes, crowd.offsets), codec)
     base, item = crowd.offsets[spans.item], spans.item.astype(np.int64)
-    return (
-        item,
-        spans.type.astype(np.int64),
-        list(codec.types),
-        spans.start - base,
-        spans.end - base,
-    )
+    kind = spans.type.astype(np.int64)
+    return item, kind, list(codec.types), spans.start - base, spans.end - base
 
 
 @dataclass(frozen=True, eq=False)
@@ -180,25 +181,37 @@ class AuditPlan:
             left -= self.weights[item]
         return found
 
-    def write(self, path: str | Path, format: str | None = None, **how: Any) -> list[str]:  # noqa: A002
+    def write(self, path: str | Path, format: str | None = None, *, first: int = 0) -> None:  # noqa: A002
         """Write the items for whoever checks them, without labels.
 
         Args:
             path: Where to.
-            format: As for `write_crowd`, such as "label-studio", "doccano" or "prodigy"; by default
-                what the ending of the name says.
-            how: Other options of `write_crowd`.
-
-        Returns:
-            What the file cannot hold, in words.
+            format: "jsonl", whose field `gold` is to be filled; "csv" for single labels, whose
+                column `label` is to be filled; "label-studio", "doccano", "prodigy" or "parquet".
+                By default what the ending of the name says; `.json` is Label Studio's.
+            first: How many items to leave out, since whoever checks has them already.
 
         Raises:
-            InputError: The plan was read from a file and has no texts, or the path cannot be
-                written.
+            InputError: The format cannot hold items without labels, the plan was read from a file
+                and has no texts, or the path cannot be written.
         """
         if self.crowd is None:
             raise InputError("this plan was read from a file: draw it again from the labels")
-        return write_crowd(self.crowd, path, format=format, **how)
+        crowd = self.crowd.select_items(np.arange(first, len(self.items)))
+        name = format or ENDINGS.get(Path(path).suffix.lower(), Path(path).suffix)
+        if name in {"jsonl", "spans"}:
+            write_text(path, [json.dumps(row, ensure_ascii=False) + "\n" for row in _rows(crowd)])
+        elif name == "csv" and crowd.is_classification:
+            cells = [[row["item"], row.get("text", ""), ""] for row in _rows(crowd)]
+            write_text(path, [csv_text(["item", "text", "label"], cells)])
+        elif name in {"label-studio", "doccano", "prodigy", "parquet"}:
+            write_crowd(crowd, path, format=name)
+        else:
+            table = ", a .csv table" if crowd.is_classification else ""
+            raise InputError(
+                f"{path}: {name or 'this'} cannot hold items without labels: write .jsonl{table}, "
+                "or choose the format label-studio, doccano, prodigy or parquet"
+            )
 
     def save(self, path: str | Path) -> None:
         """Write the plan as JSON, from which a stranger can compute the certificate again."""
@@ -217,7 +230,7 @@ class AuditPlan:
         """Read a plan.
 
         Raises:
-            InputError: The file is no plan, or cannot be read.
+            InputError: The file is not a plan, or cannot be read.
         """
         try:
             found = json.loads(Path(path).read_text("utf-8"))
@@ -232,13 +245,13 @@ class AuditPlan:
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             if isinstance(error, InputError):
                 raise
-            raise InputError(f"{path}: is no plan of `audit draw` ({error})") from None
+            raise InputError(f"{path}: not a plan of `goldspan audit draw` ({error})") from None
         if len({*items}) < len(items) or not all(0 < one <= 1 for one in chances):
             raise InputError(f"{path}: an item is drawn twice, or a weight is not positive")
         return plan
 
 
-def draw_audit(labels: Any, n: int = 100, *, random_state: int = 0, **reading: Any) -> AuditPlan:
+def draw_audit(labels: Any, /, n: int = 100, *, random_state: int = 0, **reading: Any) -> AuditPlan:
     """Draw the items whose check tells how right the labels are.
 
     Args:
@@ -278,6 +291,20 @@ def draw_audit(labels: Any, n: int = 100, *, random_state: int = 0, **reading: A
         found.digest,
         blind,
     )
+
+
+def _rows(crowd: Crowd) -> Iterator[dict[str, Any]]:
+    """Yield a row per item, as `read_crowd` reads it; its `gold` is left open."""
+    groups = [None] * crowd.n_items if crowd.groups is None else crowd.groups.to_pylist()
+    ids, texts = crowd.item_ids.to_pylist(), known_texts(crowd)
+    each = zip(ids, groups, texts, crowd.tokens_list, item_texts(crowd), strict=True)
+    for name, group, text, tokens, own in each:
+        head = {"item": name, "doc": group, "text": text}
+        row = {key: value for key, value in head.items() if value is not None}
+        row |= {"gold": None, "tokens": tokens}
+        if own.is_own and not crowd.is_classification:
+            row |= {"token_start": [start for start, _ in own.bounds], "unit": "char"}
+        yield row
 
 
 LEAST = 10

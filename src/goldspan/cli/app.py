@@ -50,6 +50,7 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
     "Answers": {
         "aggregate": ("answers", "Combine annotators' answers into labels with a confidence."),
         "score": ("answers", "Measure precision, recall and F1 against the truth."),
+        "audit": ("audit", "Find out how good labels are: a person checks some of them."),
         "agreement": ("answers", "Measure how well the annotators agree."),
         "label": ("labelling", "Let models and functions label a file, without a campaign."),
     },

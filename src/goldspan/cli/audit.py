@@ -1,0 +1,180 @@
+"""How good labels are: which items a person checks, and the certificate."""
+
+from __future__ import annotations
+
+import textwrap
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from goldspan.cli.commands import Commands
+from goldspan.cli.options import AsJson, Overwrite, Reading, argument, flag, option, reads_crowd
+from goldspan.cli.output import (
+    check_ending,
+    check_files,
+    check_outputs,
+    check_part,
+    check_there,
+    print_result,
+    steps,
+)
+from goldspan.errors import InputError
+from goldspan.spans.notebook import counted
+
+if TYPE_CHECKING:
+    from goldspan.auditing import AuditPlan
+
+audit = Commands()
+_LABELS = "The labels: what `goldspan aggregate` wrote, or any file with gold."
+_PLAN = "The plan of the draw; by default beside the labels, such as gold.audit.json."
+
+
+@audit.callback()
+def root() -> None:
+    """Find out how good labels are: check some of them, and get a certificate.
+
+    `draw` chooses the items at random and `report` says how right all labels are, with an interval.
+    """
+
+
+@audit.command(short_help="Draw the items that a person checks, and write them without labels.")
+@reads_crowd()
+def draw(
+    reading: Reading,
+    source: str = argument(_LABELS, "LABELS"),
+    n: int = option("How many items to check in all: 20 give a first idea.", "-n", default=100),
+    output: str = option(
+        "Where to write them: .jsonl, .csv (single labels) or .json (Label Studio).",
+        "--output",
+        "-o",
+        default=...,
+    ),
+    to_format: str | None = option(
+        "Format, if the ending does not show it: label-studio, doccano or prodigy."
+    ),
+    plan: str | None = option(_PLAN.replace("The plan", "Where to write the plan"), metavar="FILE"),
+    seed: int = option("Seed of the draw.", default=0),
+    overwrite: Overwrite = False,
+    json: AsJson = False,
+) -> None:
+    """Draw the items that a person checks, and write them without labels.
+
+    Uncertain items are drawn more often, by chances that the plan records; FILE.jsonl and the plan
+    are all that `goldspan audit report` needs. With the same seed and a larger -n, the list goes
+    on: the new file has only the items that were not drawn before.
+
+    Examples:
+
+      goldspan audit draw gold.jsonl -n 100 -o to-check.jsonl
+
+      goldspan audit draw gold.jsonl -n 200 -o tasks.json --to-format label-studio
+    """
+    where = plan or _beside(source)
+    check_outputs(output, inputs=[source], overwrite=overwrite)
+    check_outputs(where, inputs=[source, output], overwrite=True)  # a longer list goes on from it
+    check_files(output=output, plan=where)
+    check_there(source)
+    from goldspan.auditing import AuditPlan, draw_audit
+
+    before = AuditPlan.load(where) if Path(where).exists() and not overwrite else None
+    with steps(1, quiet=json) as step:
+        step(f"reading {source}")
+        drawn = draw_audit(source, n, random_state=seed, **reading.options())
+        first = 0 if before is None else _first(drawn, before, where, source)
+        drawn.write(output, to_format, first=first)
+        drawn.save(where)
+    n_new, n_all = len(drawn.items) - first, len(drawn.weights)
+    facts = {"output": output, "plan": where, "items": n_new, "drawn": len(drawn.items)}
+    lines = [
+        f"{counted(n_new, 'item')} to check"
+        + (f", after the {first} of before" if first else f" of {n_all:,}"),
+        f"written: {output}",
+        f"written: {where}, which the certificate needs",
+        f"next: label {output} without a look at the labels, in this order, then",
+        f"  goldspan audit report {source} CHECKED" + (f" --plan {plan}" if plan else ""),
+    ]
+    print_result(facts | {"first": first, "seed": seed}, lines, as_json=json)
+
+
+def _beside(labels: str) -> str:
+    """Return the name of the plan of labels."""
+    name = Path(labels).name.removesuffix(".gz")
+    return str(Path(labels).with_name(f"{name.partition('.')[0]}.audit.json"))
+
+
+def _first(drawn: AuditPlan, before: AuditPlan, where: str, labels: str) -> int:
+    """Return how many items of a list were drawn before; the longer list must go on from it."""
+    n = len(before.items)
+    if drawn.labels != before.labels:
+        why = f"{labels} has changed since the draw; `report` still takes the plan"
+    elif drawn.seed != before.seed or drawn.items[:n] != before.items[: len(drawn.items)]:
+        why = f"it is another draw, of seed {before.seed}"
+    elif len(drawn.items) < n:
+        why = f"it has {n} items already, from which only a larger -n goes on"
+    else:
+        return n if len(drawn.items) > n else 0
+    raise InputError(
+        f"{where} exists already, and {why}: name another --plan, or replace it with --overwrite"
+    )
+
+
+@audit.command(short_help="Say how good labels are, from the checked items.")
+@reads_crowd()
+def report(
+    reading: Reading,
+    source: str = argument(_LABELS, "LABELS"),
+    checked: str = argument("The drawn items, labelled: any format that `aggregate` reads."),
+    plan: str | None = option(_PLAN, metavar="FILE"),
+    html: str | None = option("Write a page with a picture, such as certificate.html."),
+    level: float = option("Level of the intervals.", default=0.95),
+    anytime: bool = flag(
+        "Intervals that hold whenever you look, for who checks until the result is good enough.",
+        "--anytime",
+    ),
+    width: float | None = option("Also say how many checks an interval of this width takes."),
+    overwrite: Overwrite = False,
+    json: AsJson = False,
+) -> None:
+    """Say how good labels are, from the checked items, with intervals.
+
+    Items that were checked by several people must agree; those that differ are shown. Drawn items
+    that nobody checked, although later ones were, count as wrong for the lower ends and as right
+    for the upper ends.
+
+    Examples:
+
+      goldspan audit report gold.jsonl checked.jsonl --html certificate.html
+
+      goldspan audit report gold.csv checked.csv --width 0.04
+    """
+    where = plan or _beside(source)
+    check_outputs(html, inputs=[source, checked, where], overwrite=overwrite)
+    check_files(html=html)
+    check_ending("--html", html, ".html")
+    check_there(source, checked)
+    if html:
+        check_part("report")
+    if not Path(where).exists():
+        raise InputError(
+            f"{where}: there is no such plan: name that of the draw with --plan, or begin with "
+            f"goldspan audit draw {source}"
+        )
+    from goldspan.auditing import AuditPlan
+    from goldspan.auditing import audit as certify
+
+    with steps(2, quiet=json) as step:
+        step(f"reading {checked}")
+        found = certify(
+            source, checked, AuditPlan.load(where), level=level, anytime=anytime,
+            **reading.options(),
+        )  # fmt: skip
+        needed = None if width is None else found.needed(width)
+        if html:
+            from goldspan.report.certificate import write_certificate
+
+            step("drawing")
+            write_certificate(found, html, source=source)
+    lines = [textwrap.fill(line, 80, subsequent_indent="  ") for line in str(found).splitlines()]
+    if width is not None:
+        lines.append(f"an interval {100 * width:g} points wide takes about {needed} checked items")
+    lines += [f"written: {html}"] if html else []
+    print_result({**found.to_dict(), "needed": needed, "html": html}, lines, as_json=json)
