@@ -33,6 +33,7 @@ CALLS = {
         "OUT.goldspan",
     ],
     "agreement --plot": ["agreement", "crowd.csv", "--plot", "OUT.svg"],
+    "audit draw": ["audit", "draw", "gold.conll", "-o", "OUT.jsonl"],
     "bill": ["bill", "crowd.csv", "--per-answer", "0.05", "-o", "OUT.csv"],
     "gold-questions": [
         "gold-questions", "crowd.csv", "--gold", "gold.csv", "-n", "4", "-o", "OUT.csv"],
@@ -195,6 +196,7 @@ BLOCKED = {
         ["aggregate", "NONE", "--report", "OUT.html"], ["agreement", "NONE", "--plot", "OUT.svg"],
         ["workers", "NONE", "--plot", "OUT.svg"], ["report", "out"],
         ["desk", "export", "NONE", "report.html"],
+        ["audit", "report", "NONE", "NONE", "--html", "OUT.html"],
     ],
     "jinja2": [["aggregate", "NONE", "--report", "OUT.html"], ["report", "out"],
                ["serve", "NONE", "--out", "new"]],

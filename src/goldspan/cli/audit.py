@@ -150,9 +150,9 @@ def report(
     check_outputs(html, inputs=[source, checked, where], overwrite=overwrite)
     check_files(html=html)
     check_ending("--html", html, ".html")
-    check_there(source, checked)
     if html:
         check_part("report")
+    check_there(source, checked)
     if not Path(where).exists():
         raise InputError(
             f"{where}: there is no such plan: name that of the draw with --plan, or begin with "
