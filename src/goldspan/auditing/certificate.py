@@ -264,7 +264,7 @@ def audit(
             something cannot be read.
 
     References:
-        docs/math.md, section 15.
+        docs/math.md, section 14.
 
     >>> import goldspan
     >>> labels = [{"item": str(i), "label": "yes" if i % 3 else "no"} for i in range(50)]
