@@ -413,6 +413,11 @@ def all_cases() -> dict[str, Case]:
             "score gold.conll names.tsv --wrong --bootstrap 100", needs=("aggregate-conll",)
         ),
         "score-votes": Case("score gold.csv votes-gold.csv", needs=("aggregate-csv",)),
+        "audit-draw": Case(
+            "audit draw gold.csv -n 30 -o drawn.csv", ("drawn.csv", "gold.audit.json"),
+            ("aggregate-csv",),
+        ),
+        "audit-report": Case("audit report gold.csv votes-gold.csv", needs=("audit-draw",)),
         "agree-spans": Case("agreement names.tsv"),
         "agree-votes": Case("agreement votes.csv"),
         "workers-spans": Case("workers names.tsv -m bsc-seq -o team.csv", ("team.csv",)),
@@ -449,7 +454,6 @@ def all_cases() -> dict[str, Case]:
             'simulate --items 20 --labels 3 -w "flip(0.3) x4" -w "spammer(random)" --times '
             "-o labels.csv", ("labels.csv",),
         ),
-        "simulate-list": Case("simulate --list"),
         "train-hmm": Case(
             "train hmm gold.conll -o hmm.goldspan", needs=("aggregate-conll",)
         ),

@@ -129,9 +129,10 @@ def test_a_longer_list_goes_on_from_a_shorter_one():
     assert goldspan.draw_audit(labels, 10).items != lists[0]
 
 
-def test_a_plan_comes_back_from_its_file(tmp_path):
+@pytest.mark.parametrize("n", [20, 50])
+def test_a_plan_comes_back_from_its_file(tmp_path, n):
     labels, truth = span_labels(50)
-    plan = goldspan.draw_audit(labels, 20, random_state=7)
+    plan = goldspan.draw_audit(labels, n, random_state=7)
     plan.save(tmp_path / "plan.json")
     read = AuditPlan.load(tmp_path / "plan.json")
     assert (read.items, read.weights, read.seed, read.labels) == (

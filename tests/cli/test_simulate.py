@@ -7,7 +7,6 @@ import json
 import pytest
 
 import goldspan
-from goldspan.simulation.registry import WORKERS
 
 COMMAND = "simulate"
 
@@ -93,14 +92,6 @@ def test_what_the_format_cannot_hold_is_said(run, gold):
     code, _, err = run(gold, "-w", "perfect", "--times", "-o", "out.tsv")
     assert code == 0
     assert "the submission times of" in err
-
-
-def test_the_kinds_of_workers_are_listed(run):
-    code, out, _ = run("--list")
-    assert code == 0
-    for name, (_, text) in WORKERS.items():
-        assert name in out
-        assert text in out
 
 
 @pytest.mark.parametrize(

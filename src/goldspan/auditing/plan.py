@@ -177,7 +177,7 @@ class AuditPlan:
         """Chance of every drawn item, among those that were left when it was drawn."""
         left, found = sum(self.weights.values()), []
         for item in self.items:
-            found.append(self.weights[item] / left)
+            found.append(min(1.0, self.weights[item] / left))  # of all items the last is sure
             left -= self.weights[item]
         return found
 
@@ -239,14 +239,14 @@ class AuditPlan:
             weights = {str(name): float(one) for name, one in found["weights"].items()}
             items = tuple(str(one["item"]) for one in found["drawn"])
             plan = cls(items, weights, int(found["seed"]), str(found["labels"]))
-            chances = plan.probabilities
+            plan.probabilities  # noqa: B018 - an item without a weight is a KeyError
         except OSError as error:
             raise InputError(f"{path}: cannot be read: {error.strerror}") from None
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             if isinstance(error, InputError):
                 raise
             raise InputError(f"{path}: not a plan of `goldspan audit draw` ({error})") from None
-        if len({*items}) < len(items) or not all(0 < one <= 1 for one in chances):
+        if len({*items}) < len(items) or not all(0 < one < np.inf for one in weights.values()):
             raise InputError(f"{path}: an item is drawn twice, or a weight is not positive")
         return plan
 

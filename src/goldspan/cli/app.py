@@ -96,7 +96,7 @@ def _epilog(name: str) -> str | None:
     if name == "simulate":
         from goldspan.simulation.registry import WORKERS
 
-        return f"Kinds of workers: {', '.join(WORKERS)}. --list says what each does."
+        return f"Kinds of workers: {', '.join(WORKERS)}. `goldspan methods NAME` explains one."
     if name in {"inspect", "convert"}:
         from goldspan.crowd.registry import FORMATS
 

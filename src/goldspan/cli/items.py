@@ -42,8 +42,7 @@ from goldspan.cli.output import (
 from goldspan.crowd.atomic import write_text
 from goldspan.errors import InputError
 from goldspan.runners import Threads, working
-from goldspan.selection.registry import DEFAULT, SELECTORS
-from goldspan.simulation.registry import WORKERS
+from goldspan.selection.registry import DEFAULT
 
 if TYPE_CHECKING:
     from goldspan.crowd import Crowd
@@ -59,12 +58,6 @@ _SHOWN = 10
 _COST, _VALUES, _READING = "Costs", f"{RARE}: attribute values", "Reading"
 
 
-def _show_rules(value: bool) -> None:
-    if value:
-        say(table([[name, text] for name, (_, text) in SELECTORS.items()]))
-        raise typer.Exit
-
-
 @reads_pool
 def select(
     pool: dict[str, Any],
@@ -73,7 +66,7 @@ def select(
         "The budget: 100items, 5000tokens or 12.50money.", "--budget", "-b"
     ),
     number: int | None = option("Choose at most this many items.", "-n", min=0),
-    by: str = option("A rule, or a schedule of rules; --list names them.", default=DEFAULT),
+    by: str = option("A rule of `goldspan methods`, or a schedule of rules.", default=DEFAULT),
     labelled: str | None = option(
         "Items that are labelled already, in the format of POOL.", metavar="FILE"
     ),
@@ -126,7 +119,6 @@ def select(
         panel=_VALUES,
     ),
     seed: int = option("Seed of the random numbers, also for ties.", default=0, panel=MORE),
-    list_: bool = flag("List the rules.", "--list", callback=_show_rules, is_eager=True),
     max_decompressed: MaxDecompressed = None,
     raw_csv: RawCsv = False,
     json: AsJson = False,
@@ -144,7 +136,6 @@ def select(
 
       goldspan select pool.csv -n 100 --labelled gold.conll --model ner.goldspan
     """
-    del list_
     check_ending("-o", output, ".jsonl", ".csv", ".jsonl.gz", ".csv.gz")
     _check_usage_select(attributes, format, templates)
     inputs = [path for path in (source, labelled, errors, *(model or [])) if path]
@@ -299,15 +290,6 @@ _STOPPED = {
 _DRAWN = "Drawn truth"
 
 
-def _show_kinds(value: bool) -> None:
-    if value:
-        from goldspan.simulation.crowd import get_worker, signature
-
-        rows = [[signature(get_worker(name)), text] for name, (_, text) in WORKERS.items()]
-        say(table(rows))
-        raise typer.Exit
-
-
 @reads_crowd(without=("workers",))
 def simulate(
     reading: Reading,
@@ -356,7 +338,6 @@ def simulate(
     ),
     threads: ThreadCount = None,
     runner: RunnerName = None,
-    list_: bool = flag("List the kinds of workers.", "--list", callback=_show_kinds, is_eager=True),
     json: AsJson = False,
 ) -> None:
     """Let simulated workers answer items whose truth is known.
@@ -370,7 +351,6 @@ def simulate(
 
       goldspan simulate --items 1000 --labels 4 -w "flip(0.3) x9" -o labels.csv
     """
-    del list_
     _check_usage_simulate(source, items, classes, shares)
     if worker and workers:
         raise typer.BadParameter("--worker and --workers cannot be used together: choose one")

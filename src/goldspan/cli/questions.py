@@ -36,9 +36,6 @@ if TYPE_CHECKING:
 # goldspan qualification
 
 
-_BAR = 30
-
-
 def qualification(
     w_bad: float = option(
         "How often a bad worker is right; somebody who guesses: 1 / number of labels.",
@@ -58,7 +55,6 @@ def qualification(
     sequential: bool = flag(
         "List when a test that is asked question by question stops.", "--sequential"
     ),
-    plot: bool = flag("Draw the share that passes as bars of characters.", "--plot"),
     json: AsJson = False,
 ) -> None:
     """Compute how many questions tell good workers from bad ones, and the pass mark.
@@ -86,7 +82,7 @@ def qualification(
             f"{costs['sequential_good']} if all are good"
         )
     lines += [str(passed)] if passed else []
-    lines += ["", _curve(plan, plot=plot)]
+    lines += ["", _curve(plan)]
     lines += ["", _limits(plan)] if sequential else []
     print_result({**plan.to_dict(), "cost": costs, "after_passing": after}, lines, as_json=json)
 
@@ -107,14 +103,14 @@ def _costs(plan: QualificationPlan, price: str, candidates: int) -> dict[str, st
     return {"fixed": from_micro(whole), "sequential_bad": bad, "sequential_good": good}
 
 
-def _curve(plan: QualificationPlan, *, plot: bool) -> str:
+def _curve(plan: QualificationPlan) -> str:
     """Lay out the operating characteristic."""
-    rows = [["right", "passes", "one by one", "questions"] + [""] * plot]
+    rows = [["right", "passes", "one by one", "questions"]]
     for row in plan.curve().to_pylist():
         shown = [f"{100 * row['w']:g} %", f"{100 * row['passes']:.1f} %"]
         shown.append(f"{100 * row['sequential_passes']:.1f} %")
         shown.append(f"{row['sequential_questions']:.1f}")
-        rows.append(shown + ["#" * round(_BAR * row["passes"])] * plot)
+        rows.append(shown)
     return table(rows, right=(0, 1, 2, 3))
 
 
