@@ -464,14 +464,15 @@ def _truth(
         elif whole:
             gold[place] = next(iter(whole.values()))
     if report.format == "doccano" and not found.is_classification:
+        # it writes documents that nobody looked at like those without a span
         outside = found.tagset.index.get("O", -1)
         empty = count_in_rows(gold != outside, found.offsets) == 0
-        n_last = int(np.argmin(empty[::-1])) if not empty.all() else found.n_items
-        if n_last:
-            gold[found.offsets[found.n_items - n_last] :] = -1
+        n_last = found.n_items if empty.all() else int(np.argmin(empty[::-1]))
+        gold[found.offsets[found.n_items - n_last] :] = -1
+        if n := int(empty.sum()):
             notes.append(
-                f"checked: the last {counted(n_last, 'document')} of doccano's file without a span "
-                "not counted, since those that nobody looked at are like that too"
+                f"checked: doccano does not say who looked at the {counted(n, 'document')} without "
+                f"a span: the {n_last} at the end are not counted, the {n - n_last} others are"
             )
     if not (gold >= 0).any() and not disputed:
         raise InputError("checked: nothing is labelled in it: are the items still to be checked?")
