@@ -30,7 +30,7 @@ PACKAGES = {
     "store": {"crowd"},
     "auditing": {"crowd", "aggregation"},
     "report": {"campaign", "auditing"},
-    "campaign": {"aggregation", "workers", "selection", "annotators", "store"},
+    "campaign": {"aggregation", "auditing", "workers", "selection", "annotators", "store"},
     "web": {"campaign"},
 }
 # A package may use what the packages that it may import hand on: crowd hands on spans, for example.

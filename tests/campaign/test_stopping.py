@@ -66,18 +66,21 @@ def test_predictions_that_stay_the_same_stop_it():
 def test_every_key_of_the_section_but_rounds_is_a_rule_that_tells_itself():
     keys = [rule.key for rule in RULES]
     assert sorted([*keys, "rounds"]) == sorted(StopSection.model_fields)
-    stop = StopSection(target=0.8, least_gain=0.1, stable=0.9, most_rounds=1)
+    stop = StopSection(
+        certified={"f1": 0.9}, target=0.8, least_gain=0.1, stable=0.9, most_rounds=1
+    )
     assert [rule.key for rule in stop.rules] == keys
     assert all(rule.planned for rule in stop.rules)
     empty = stop.shown([])
-    assert [row["rule"] for row in empty] == ["rounds", "target", "gain", "stable"]
-    assert [row["now"] for row in empty] == ["0", "–", "–", "–"]
+    assert [row["rule"] for row in empty] == ["rounds", "certified", "target", "gain", "stable"]
+    assert [row["now"] for row in empty] == ["0", "no item is drawn yet", "–", "–", "–"]
     assert empty[0]["limit"] == "1 round at most"
-    assert all(row["limit"].endswith(", 2 rounds in a row") for row in empty[1:])
+    assert "in a row" not in empty[1]["limit"]
+    assert all(row["limit"].endswith(", 2 rounds in a row") for row in empty[2:])
     rounds = rounds_of([0.5, 0.6, 0.65, 0.68], stable=[None, 0.1, 0.2, 0.25])
     gain = curve_of(rounds).gain(100) / 10  # 100 items cost 10 here
     shown = stop.shown(rounds)
-    now = ["4", "66.0\u00a0%", f"{100 * gain:.2g} points", "0.250"]
+    now = ["4", "no item is drawn yet", "66.0\u00a0%", f"{100 * gain:.2g} points", "0.250"]
     assert [row["now"] for row in shown] == now
 
 

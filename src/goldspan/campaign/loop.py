@@ -12,6 +12,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from goldspan.aggregation import Consensus
+from goldspan.campaign.auditing import (
+    DRAW,
+    USUAL,
+    certificate,
+    draw,
+    is_due,
+    last_check,
+    last_draw,
+    open_items,
+)
 from goldspan.campaign.changes import begin, reopened
 from goldspan.campaign.crowds import HOUR, Files, Replayed, Simulated
 from goldspan.campaign.inputs import CampaignInputs
@@ -396,6 +406,8 @@ class Steps:
 
 CONTROL = "control"
 """The batch of the gold questions."""
+MINUTE = 60_000
+"""Milliseconds."""
 PLACES = 1_000
 """Places of a gold question where the number of workers is not known."""
 _WHY = {
@@ -515,7 +527,8 @@ class Campaign:
         items = [*picks["items"], *picks.get("more", ())]
         if not items:
             why = _WHY.get(picks["stopped"], picks["stopped"])
-            decision = self._kept("stop", name, lambda: asdict(ended(picks["stopped"], why, {})))
+            end = ended(picks["stopped"], why, {})
+            decision = self._kept("stop", name, lambda: self._told(end))
             self._hear(Decided(decision["stop"], decision["why"]))
             return None
         if self._opened != name:  # as above: whoever answers would wait meanwhile
@@ -524,15 +537,61 @@ class Campaign:
             self._opened = name
         waiting = self._collect(name, items)
         if waiting is not None:
-            return waiting
+            return None if self._is_certified(name) else waiting
         with self.progress.frozen():
             if len(self.progress.crowd.latest):
                 self._judge(name)
+            waiting = self._audit(name)
+            if waiting is not None:
+                return waiting
             facts = self._kept("round", name, lambda: self._facts(number, name))
         self._hear(RoundEnded(number, facts))
         decision = self._kept("stop", name, self._decide)
         self._hear(Decided(decision["stop"], decision["why"]))
         return None
+
+    def certificate(self) -> dict[str, Any] | None:
+        """Return how right the labels are by the audit, None before the first draw."""
+        found = self.progress.result
+        return certificate(self.inputs.plan, self.ledger, found, self.inputs.control)
+
+    def _audit(self, name: str) -> Waiting | None:
+        """Draw for a certificate that the plan wants; wait as long as somebody is checking."""
+        found, control = self.progress.result, self.inputs.control
+        goal, now = self.inputs.plan.stop.certified, self.steps.label.now()
+        if goal is None or found is None:
+            return None
+        if is_due(self.ledger, found, control):
+            before = self.certificate() or {"drawn": 0, "checked": 0, "missing": None}
+            n = max(USUAL, before["drawn"], before["checked"] + (before["missing"] or 0))
+            self._kept(DRAW, name, lambda: draw(found, control, n, self.inputs.plan.seed, now))
+        made, drawn = self.certificate(), last_draw(self.ledger)
+        is_done = made is None or made["certified"] or (made["high"] or 1.0) < goal.target
+        left = [] if is_done or drawn is None else open_items(self.ledger, drawn)
+        minutes = self.inputs.plan.page.lease_minutes
+        if not left or now - last_check(self.ledger) > MINUTE * minutes:
+            return None
+        where = f"checks of the audit, for {minutes:g} minutes after each"
+        return Waiting(len(left), len(left), where)
+
+    def _is_certified(self, name: str) -> bool:
+        """End within a round, where checks have made certain what the plan asks for."""
+        rules = [rule for rule in self.inputs.plan.stop.rules if rule.key == "certified"]
+        why = rules[0].holds([{"certificate": self.certificate()}]) if rules else ""
+        if why:
+            self._release(name)
+            self._kept("stop", name, lambda: asdict(ended(rules[0].name, why, {})))
+            self._hear(Decided(stop=True, why=why))
+        return bool(why)
+
+    def _told(self, decision: Decision) -> dict[str, Any]:
+        """Return a decision; at an end without the certificate that the plan wants, say so."""
+        goal = self.inputs.plan.stop.certified
+        if goal is None or not decision.stop or decision.rule == "certified":
+            return asdict(decision)
+        found = self.certificate()
+        why = found["goal"] if found else f"{goal.shown} is not certain: no item is drawn"
+        return asdict(replace(decision, why=f"{decision.why}; {why}"))
 
     def _pick(self, number: int) -> dict[str, Any]:
         left = self.ledger.totals().left
@@ -657,10 +716,11 @@ class Campaign:
         measure = self.steps.evaluate.measure
         evaluation = Evaluation() if found.note else measure(found.model, found.labelled)
         probe = self._kept("probe", name, lambda: {"labels": found.probe()})
-        wrong: dict[str, Any] = {}
+        made = self.certificate()
+        wrong: dict[str, Any] = {} if made is None else {"certificate": made}
         if self.inputs.plan.select.errors:
             kept = self._kept(ERRORS, name, lambda: self._errors(evaluation))
-            wrong = {"wrong": {"items": len(kept["wrong"]), "of": sum(map(len, kept.values()))}}
+            wrong |= {"wrong": {"items": len(kept["wrong"]), "of": sum(map(len, kept.values()))}}
         return {
             "round": number,
             "picked": len(picks["items"]) + len(picks.get("more", ())),
@@ -702,7 +762,7 @@ class Campaign:
         return {"answers": found.answers, "cost": cost, **right}
 
     def _decide(self) -> dict[str, Any]:
-        return asdict(self.steps.stop.decide(list(self.ledger.records("round").values())))
+        return self._told(self.steps.stop.decide(list(self.ledger.records("round").values())))
 
     def _hear(self, event: CampaignEvent) -> None:
         """Tell the observer of an event; between two steps, the campaign can stop here."""

@@ -70,7 +70,7 @@ def outlook(plan: Plan, rounds: Sequence[Round]) -> dict[str, Any]:
         "gain": curve.gain(NEXT), "cost": round(each * NEXT), "answers": round(answers * NEXT),
     }  # fmt: skip
     facts["per_money"] = _per_money(plan, last, curve)
-    if plan.stop.target is not None:
+    if plan.stop.target is not None and plan.stop.certified is None:
         items = curve.items_to(plan.stop.target)
         more = None if items is None else max(0.0, items - last["items"])
         way = way_to_target(

@@ -436,6 +436,14 @@ def _model(plan: Any) -> Iterator[str]:
         yield f"model: {error}"
 
 
+def _certified(plan: Any) -> Iterator[str]:
+    goal = plan.stop.certified
+    wrong = "accuracy" if plan.task.types else "f1"
+    if goal is not None and getattr(goal, wrong) is not None:
+        right, of = ("f1", "spans") if plan.task.types else ("accuracy", "single labels")
+        yield f"stop.certified: {of} are judged by {right}, not {wrong}: {{ {right} = 0.9 }}"
+
+
 def _evaluate(plan: Any) -> Iterator[str]:
     if (plan.evaluate.by == "test") != (plan.evaluate.file is not None):
         yield 'evaluate.file: belongs to by = "test", which needs one'
@@ -466,6 +474,7 @@ _CHECKS: tuple[Check, ...] = (
     _method_and_rule,
     _model,
     _evaluate,
+    _certified,
 )
 
 

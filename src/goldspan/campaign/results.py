@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from goldspan.aggregation import Consensus
 from goldspan.annotators.base import WorkerEntry
+from goldspan.campaign.auditing import certificate
 from goldspan.campaign.changes import changes, guideline_versions, plan_in_force
 from goldspan.campaign.crowds import HOUR
 from goldspan.campaign.inputs import CampaignInputs
@@ -141,6 +142,8 @@ class CampaignRecord:
             `blind` answers of how many `workers` that rests, how both agree with it, as what an
             assisted answer counts (`rho`), and what became of what was shown: spans `kept`,
             `changed`, `removed` and `added`, answers `unchanged`.
+        certificate: How right the labels are by the audit, see
+            `goldspan.campaign.auditing.certificate`; None without a draw.
         version: Of this form.
     """
 
@@ -165,11 +168,12 @@ class CampaignRecord:
     kinds: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     probes: tuple[Mapping[str, Any], ...] = ()
     suggestions: tuple[Mapping[str, Any], ...] = ()
+    certificate: Mapping[str, Any] | None = None
     version: int = VERSION
 
     @classmethod
-    def of(cls, ledger: SqlLedger) -> CampaignRecord:
-        """Read it from a ledger.
+    def of(cls, ledger: SqlLedger, result: Consensus | None = None) -> CampaignRecord:
+        """Read it from a ledger; the certificate is of the labels that are given.
 
         Raises:
             KeyError: No campaign was ever run over it.
@@ -206,11 +210,12 @@ class CampaignRecord:
             kinds=_kinds(workers),
             probes=tuple(_probes(ledger)),
             suggestions=tuple(suggestion_rows(ledger, crowd)),
+            certificate=certificate(plan, ledger, result, _control(ledger)),
         )
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values, for JSON; what only some campaigns have is left out of others."""
-        some = {"kinds", "probes", "suggestions"}
+        some = {"kinds", "probes", "suggestions", "certificate"}
         return {key: value for key, value in asdict(self).items() if value or key not in some}
 
 
@@ -326,6 +331,11 @@ def _slots(ledger: SqlLedger, *, control: bool) -> list[dict[str, Any]]:
     return [row for row in ledger.slots().to_pylist() if (row["batch"] == "control") == control]
 
 
+def _control(ledger: SqlLedger) -> set[str]:
+    """Return the gold questions."""
+    return {row["item"] for row in _slots(ledger, control=True)}
+
+
 def _money(ledger: SqlLedger, plan: Plan, crowd: Crowd, pool: Crowd) -> dict[str, Any]:
     totals = ledger.totals()
     lengths = (pool.offsets[1:] - pool.offsets[:-1]).tolist()
@@ -405,12 +415,12 @@ class ReportData:
     @classmethod
     def of(cls, ledger: SqlLedger, result: Consensus | None = None) -> ReportData:
         """Read them from a ledger."""
-        record = CampaignRecord.of(ledger)
-        plan = Plan.model_validate(record.plan)
+        plan = Plan.model_validate(plan_in_force(ledger))
         aggregate, crowd = Aggregating(plan, ledger), crowd_for(plan, ledger)
         if not len(crowd.latest):
-            return cls(record, None, None, "")
+            return cls(CampaignRecord.of(ledger), None, None, "")
         made = result or aggregate.labels(crowd)
+        record = CampaignRecord.of(ledger, made)
         hidden = _hidden_gold(ledger, crowd)
         if hidden is not None:
             return cls(record, made, replace(made, crowd=crowd.with_gold(hidden)), HIDDEN)
@@ -437,7 +447,7 @@ def _hidden_gold(ledger: SqlLedger, crowd: Crowd) -> NDArray[np.int16] | None:
     if not kept:
         return None
     labels, index = kept["gold"]["labels"], crowd.tagset.index
-    control = {row["item"] for row in _slots(ledger, control=True)}
+    control = _control(ledger)
     codes = np.full(crowd.n_tokens, -1, np.int16)
     for n, name in enumerate(crowd.item_ids.to_pylist()):
         if name not in control and name in labels:
@@ -448,7 +458,7 @@ def _hidden_gold(ledger: SqlLedger, crowd: Crowd) -> NDArray[np.int16] | None:
 
 def _on_control(ledger: SqlLedger, crowd: Crowd) -> NDArray[np.int16] | None:
     """Return the gold of the gold questions alone, int16 [n_tokens]; None without any."""
-    control = {row["item"] for row in _slots(ledger, control=True)}
+    control = _control(ledger)
     is_control = [name in control for name in crowd.item_ids.to_pylist()]
     if crowd.gold is None or not any(is_control):
         return None
@@ -494,7 +504,7 @@ def write_exports(
     with campaign.progress.frozen():
         written = [*_labels(campaign, folder, raw_csv), *_model(campaign, folder, raw_csv)]
         written += _bill(campaign, folder)
-    record = CampaignRecord.of(campaign.ledger)
+    record = CampaignRecord.of(campaign.ledger, campaign.progress.result)
     rounds = folder / "rounds.jsonl"
     write_text(rounds, [json.dumps(one, ensure_ascii=False) + "\n" for one in record.rounds])
     whole = folder / "record.json"

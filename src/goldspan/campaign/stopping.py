@@ -10,13 +10,13 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field
+from pydantic import Field, model_validator
 
-from goldspan.campaign.section import Count, Section, Share
+from goldspan.campaign.section import Count, Section, Share, newer
 from goldspan.errors import InputError
 from goldspan.money import MICRO
 
@@ -152,11 +152,41 @@ UNKNOWN = "\u2013"
 """What is shown while it is not known how near a rule is."""
 
 
+class Certified(Section):
+    """How right the labels shall be by the audit: F1 of spans, or accuracy of single labels."""
+
+    f1: Share | None = None
+    accuracy: Share | None = None
+    confidence: Annotated[float, Field(ge=0.5, lt=1)] = 0.95
+
+    @model_validator(mode="after")
+    def _one_target(self) -> Self:
+        if (self.f1 is None) == (self.accuracy is None):
+            raise InputError(
+                "set f1 for spans or accuracy for single labels, such as "
+                "certified = { f1 = 0.9, confidence = 0.95 }"
+            )
+        return self
+
+    @property
+    def target(self) -> float:
+        """The share."""
+        return self.accuracy or 0.0 if self.f1 is None else self.f1
+
+    @property
+    def shown(self) -> str:
+        """The target in words."""
+        measure = "accuracy" if self.f1 is None else "F1"
+        return f"{measure} of the labels at least {100 * self.target:g}\u00a0%"
+
+
 class StopSection(Section):
     """When to stop before money, time or the pool run out."""
 
     rounds: Count = 2  # As many rounds in a row a soft rule must hold
-    target: Share | None = None  # Score whose lower bound is high enough
+    # Of the labels, by the audit: ends the campaign at once
+    certified: Certified | None = newer(default=None)
+    target: Share | None = None  # Score of the model whose lower bound is high enough
     # Rise of the score per unit of money that is worth it, by the forecast
     least_gain: Annotated[float, Field(gt=0)] | None = None
     # Kappa of the predictions of two rounds at which nothing changes any more
@@ -193,7 +223,7 @@ class StopRule(ABC):
     per_money: ClassVar[str] = ""  # What it measures per unit of money, in words
     before: ClassVar[str] = UNKNOWN  # What is shown as `now` before the first round has ended
 
-    limit: float  # What the plan says
+    limit: Any  # What the plan says
 
     @abstractmethod
     def holds(self, rounds: Sequence[Round]) -> str:
@@ -233,6 +263,29 @@ class _MostRounds(StopRule):
 
     def now(self, rounds: Sequence[Round]) -> str:
         return f"{len(rounds):,}"
+
+
+class _Certified(StopRule):
+    """The interval of the audit lies above the target."""
+
+    key, name, before = "certified", "certified", "no item is drawn yet"
+    is_hard, needs_model = True, False
+
+    def holds(self, rounds: Sequence[Round]) -> str:
+        found = rounds[-1].get("certificate")
+        return f"{self.limit.shown}: {found['text']}" if found and found["certified"] else ""
+
+    @property
+    def planned(self) -> str:
+        return f"checks make certain that the {self.limit.shown}"
+
+    @property
+    def shown(self) -> str:
+        return f"{self.limit.shown}, with a confidence of {100 * self.limit.confidence:g}\u00a0%"
+
+    def now(self, rounds: Sequence[Round]) -> str:
+        found = rounds[-1].get("certificate")
+        return found["text"] if found else self.before
 
 
 class _Target(StopRule):
@@ -325,5 +378,5 @@ class Stable(StopRule):
         return UNKNOWN if found is None else f"{found:.3f}"
 
 
-RULES: tuple[type[StopRule], ...] = (_MostRounds, _Target, _Gain, Stable)
+RULES: tuple[type[StopRule], ...] = (_MostRounds, _Certified, _Target, _Gain, Stable)
 """All rules, in the order in which they decide."""

@@ -373,6 +373,8 @@ def overview_text(now: dict[str, Any]) -> str:
         f"in the plan file, not in force until `goldspan serve` starts again: {line}"
         for line in now["plan"]["pending"]
     ]
+    audited = now["certificate"] or {"text": "nobody has checked them yet", "goal": ""}
+    lines += [f"labels: {audited['text']}", *([audited["goal"]] if audited["goal"] else [])]
     lines += [_round(one) for one in now["rounds"][-1:]]
     return "\n".join([*lines, *_forecast(now["learning"], money)])
 
@@ -529,7 +531,11 @@ def _is_number(value: float | None) -> bool:
 
 def _round(one: dict[str, Any]) -> str:
     score = one["control"] or one["score"]
-    told = f", score {score['value']:.3f} ({score['low']:.3f}–{score['high']:.3f})" if score else ""
+    told = (
+        f", the model's score {score['value']:.3f} ({score['low']:.3f}–{score['high']:.3f})"
+        if score
+        else ""
+    )
     return f"round {one['round']}: {one['items']} items, {one['answers']} answers{told}"
 
 

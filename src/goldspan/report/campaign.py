@@ -319,6 +319,8 @@ def bill_rows(record: CampaignRecord) -> list[tuple[str, str]]:
     if money["fixed"]:
         fixed = f"{with_unit(record, money['fixed'])} for the labelled items with {k} each"
         rows.append(("Fixed redundancy", fixed))
+    if record.certificate is not None:
+        rows.append(("Audit", f"{record.certificate['text']}; no price in the plan"))
     everything = f"{with_unit(record, money['everything'])} for the whole pool with {k} each"
     return [*rows, ("Everything", everything)]
 
@@ -568,7 +570,11 @@ def lead(record: CampaignRecord) -> str:
 def _quality(
     record: CampaignRecord, result: Consensus | None, score: Score | None, against: str
 ) -> Iterator[Fact]:
-    name = measure_of(record)
+    name, audited = measure_of(record), record.certificate
+    if audited is not None:
+        shown = "–" if audited["value"] is None else percent(audited["value"])
+        about = "; ".join([audited["text"], audited["design"], *audited["notes"]])
+        yield Fact("labels, by the audit", shown, about)
     if score is not None:
         value = score.accuracy if name == "accuracy" else score.f1
         bounds = "" if score.interval is None else _bounds(score.interval)

@@ -102,17 +102,7 @@ def assembled(app: FastAPI, context: ServerContext, routers: Sequence[APIRouter]
 
 
 def _worker_pages(context: ServerContext) -> APIRouter:
-    inputs, sessions = context.service.inputs, context.auth.sessions
-    plan = inputs.plan
-    shown = pages.LabelPage(
-        paid=plan.is_paid,
-        campaign=inputs.key,
-        title=plan.page.title or plan.name,
-        kind="single" if plan.is_single else "spans",
-        labels=plan.task.labels or plan.task.types,
-        instructions=inputs.guideline,
-        skip_reasons=plan.page.skip_reasons,
-    )
+    shown, sessions = pages.LabelPage.of(context.service.inputs), context.auth.sessions
 
     def visitor(request: Request) -> dict[str, str]:
         session = worker_here(request)

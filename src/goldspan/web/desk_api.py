@@ -27,7 +27,15 @@ from goldspan.web.dependencies import (
 )
 from goldspan.web.desk import models as m
 from goldspan.web.errors import Refused
-from goldspan.web.models import refusals
+from goldspan.web.models import (
+    AnswerAnswer,
+    AnswerBody,
+    Done,
+    NextAnswer,
+    NextBody,
+    SkipBody,
+    refusals,
+)
 from goldspan.web.pages import FLAG_REASONS
 from goldspan.web.security.access import MONEY, PEOPLE, RESULTS, REVIEW, Caller
 from goldspan.web.security.sessions import Session
@@ -208,6 +216,42 @@ def adjudicate(
     by, key = _decider(context, caller), _key(caller, key)
     reviews = not caller.may(RESULTS)
     return context.service.desk.adjudicate(item, body.answer, by=by, key=key, reviews=reviews)
+
+
+@router.get("/audit", responses=refusals())
+def audit(caller: Reads, context: ContextHere) -> m.AuditNow:
+    """Return how many items are drawn and open; who only reviews does not see what they say."""
+    found = context.service.desk.checking.progress()
+    return found if caller.may(RESULTS) else found.model_copy(update={"certificate": None})
+
+
+@router.post("/audit/draw", responses=refusals(404))
+def draw_audit(_: Steers, context: ContextHere, body: m.DrawBody) -> m.AuditNow:
+    """Draw items of the labels as they are now, for people to check."""
+    return context.service.desk.draw_audit(body.n)
+
+
+@router.post("/audit/next", responses=refusals())
+def next_check(caller: Reviews, context: ContextHere, _: NextBody) -> NextAnswer:
+    """Return the next drawn item, its text alone."""
+    found = context.service.desk.checking.next(f"audit {caller.id}")
+    return NextAnswer.model_validate(found)
+
+
+@router.post("/audit/answers", responses=refusals(409))
+def check(caller: Reviews, context: ContextHere, body: AnswerBody) -> AnswerAnswer:
+    """Keep what is right in a drawn item; the same key and body again count once."""
+    who, key = (f"audit {caller.id}", _decider(context, caller)), _key(caller, body.key)
+    found = context.service.desk.checking.submit(*who, body.task, key, body.answer)
+    return AnswerAnswer.model_validate(found)
+
+
+@router.post("/audit/skip", responses=refusals(409))
+def pass_check(caller: Reviews, context: ContextHere, body: SkipBody) -> Done:
+    """Keep that nobody can tell what is right in a drawn item."""
+    who, key = (f"audit {caller.id}", _decider(context, caller)), _key(caller, body.key)
+    found = context.service.desk.checking.skip(*who, body.task, key, body.reason)
+    return Done.model_validate(found)
 
 
 @router.post("/pause", responses=refusals(410))

@@ -29,6 +29,7 @@ import pyarrow.compute as pc
 
 from goldspan.aggregation import Consensus
 from goldspan.campaign import Campaign
+from goldspan.campaign.auditing import CHECK, DRAW
 from goldspan.campaign.clock import WallTimes
 from goldspan.campaign.crowds import ENDED
 from goldspan.campaign.inputs import CampaignInputs
@@ -84,6 +85,8 @@ class Live:
     result: Consensus | None = field(default=None, repr=False)
     # The verdict on every worker: verdict, mean, low, high, judged, why
     workers: Mapping[str, Mapping[str, Any]] = field(default_factory=dict, repr=False)
+    # How right the labels are, see `goldspan.campaign.auditing.certificate`
+    certificate: Mapping[str, Any] | None = None
     waiting: Waiting | None = None  # Answers and items that the round waits for
     decision: Decision | None = None  # Why the campaign ended
     error: str = ""  # What failed, until the loop works again
@@ -169,7 +172,7 @@ class Engine:
         self._n_new = 0
         self._thread = threading.Thread(target=self._run, name="goldspan-engine", daemon=True)
         self._next_look, self._stale, self._n_gold = 0.0, False, 0
-        self._n_forgotten = 0
+        self._n_forgotten = self._n_audited = 0
 
     def start(self) -> None:
         """Begin."""
@@ -274,6 +277,8 @@ class Engine:
                 lacks = live.result is None and len(crowd.latest) > 0
                 if stale or crowd is not live.crowd or lacks:
                     self._refresh(crowd, progress.result)
+                elif self._is_audited():
+                    self._publish(certificate=self.campaign.certificate())
         self._keep(looked=(time.monotonic(), time.monotonic() - start))
         self._next_look = time.monotonic() + max(LEAST, REST * (time.thread_time() - begin))
         return self.live
@@ -293,6 +298,12 @@ class Engine:
             self.campaign.progress.forget()
         return stale or is_new
 
+    def _is_audited(self) -> bool:
+        """Whether something was drawn or checked since the last look."""
+        ledger, before = self.campaign.ledger, self._n_audited
+        self._n_audited = ledger.count(DRAW) + ledger.count(CHECK)
+        return self._n_audited != before
+
     def _refresh(self, crowd: Crowd, result: Consensus | None) -> None:
         workers: Mapping[str, Mapping[str, Any]] = {}
         if result is not None:
@@ -306,8 +317,9 @@ class Engine:
         n_control = int(pc.sum(pc.is_in(answered, value_set=control)).as_py() or 0)
         self._publish(
             n_answers=len(crowd.latest), n_labelled=len(answered) - n_control, crowd=crowd,
-            result=result, workers=workers,
+            result=result, workers=workers, certificate=self.campaign.certificate(),
         )  # fmt: skip
+        self._is_audited()
 
     def _end(self, decision: Decision) -> None:
         progress = self.campaign.progress
@@ -325,7 +337,8 @@ class Engine:
                 wait = LEAST if self._stale else AFTER_ERROR
                 self._changed.wait_for(partial(self._is_newer, seen), wait)
                 seen = self._n_new
-            if self._forget_if_stale() or self.campaign.progress.crowd is not self.live.crowd:
+            news = self._forget_if_stale(), self._is_audited()
+            if any(news) or self.campaign.progress.crowd is not self.live.crowd:
                 begin = time.thread_time()
                 self._end(decision)
                 rest = max(LEAST, REST * (time.thread_time() - begin))

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cache
 from hashlib import blake2b
 from importlib.resources import files
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, Self, TypeVar
 from urllib.parse import parse_qsl
 
 from fastapi import APIRouter, Depends, HTTPException, Request, Response
@@ -21,6 +21,7 @@ from markupsafe import Markup, escape
 from pydantic import BaseModel, Field, ValidationError
 
 from goldspan import __version__
+from goldspan.campaign.inputs import CampaignInputs
 from goldspan.web.dependencies import (
     ContextHere,
     ServerContext,
@@ -317,6 +318,37 @@ class LabelPage:
     skip_reasons: tuple[str, ...] = SKIP_REASONS  # Offered to a worker who skips a task
     flag_reasons: tuple[str, ...] = FLAG_REASONS  # Offered to a worker who reports an item
 
+    @classmethod
+    def of(cls, inputs: CampaignInputs) -> Self:
+        """Return the page of a campaign."""
+        plan = inputs.plan
+        return cls(
+            paid=plan.is_paid,
+            campaign=inputs.key,
+            title=plan.page.title or plan.name,
+            kind="single" if plan.is_single else "spans",
+            labels=plan.task.labels or plan.task.types,
+            instructions=inputs.guideline,
+            skip_reasons=plan.page.skip_reasons,
+        )
+
+    @property
+    def common(self) -> dict[str, Any]:
+        """Values of its templates."""
+        return {
+            "title": self.title, "kind": self.kind, "labels": label_keys(self.labels),
+            "paid": self.paid, "instructions": read_instructions(self.instructions, self.labels),
+        }  # fmt: skip
+
+    @property
+    def data(self) -> dict[str, Any]:
+        """Values of its script."""
+        return {
+            "title": self.title, "kind": self.kind, "labels": label_keys(self.labels),
+            "campaign": self.campaign, "skip_reasons": list(self.skip_reasons),
+            "flag_reasons": list(self.flag_reasons),
+        }  # fmt: skip
+
 
 def worker_pages(page: LabelPage, visitor: Callable[[Request], dict[str, str]]) -> APIRouter:
     """Return the routes of a worker's pages.
@@ -328,20 +360,12 @@ def worker_pages(page: LabelPage, visitor: Callable[[Request], dict[str, str]]) 
             the browser and says nothing else.
     """
     router = APIRouter(include_in_schema=False)
-    common: dict[str, Any] = {
-        "title": page.title, "kind": page.kind, "labels": label_keys(page.labels),
-    }  # fmt: skip
-    data = {
-        **common, "campaign": page.campaign, "skip_reasons": list(page.skip_reasons),
-        "flag_reasons": list(page.flag_reasons),
-    }  # fmt: skip
-    common |= {
-        "paid": page.paid, "instructions": read_instructions(page.instructions, page.labels),
-    }  # fmt: skip
+    common, data = page.common, page.data
 
     @router.get("/label", response_class=HTMLResponse)
     def label(request: Request) -> HTMLResponse:
-        return page_answer("label.html.j2", data={**data, **visitor(request)}, **common)
+        values = {**data, **visitor(request)}
+        return page_answer("label.html.j2", data=values, audit=False, **common)
 
     @router.get("/help", response_class=HTMLResponse)
     def help_page(request: Request) -> HTMLResponse:
@@ -368,6 +392,7 @@ router = APIRouter(include_in_schema=False)
 PAGES = {
     "overview": ("/desk", "Overview"),
     "review": ("/desk/review", "Review"),
+    "audit": ("/desk/audit", "Audit"),
     "workers": ("/desk/workers", "Workers"),
     "items": ("/desk/items", "Items"),
     "links": ("/desk/links", "Links"),
@@ -375,6 +400,7 @@ PAGES = {
     "api": ("/desk/api", "API"),
 }
 """The pages in the order of the menu: path and name."""
+FOR_REVIEWERS = ("review", "audit")
 
 
 @router.get("/desk", response_class=HTMLResponse)
@@ -391,6 +417,16 @@ def item(request: Request, context: ContextHere, item: str) -> Response:
     return shown
 
 
+@router.get("/desk/audit/check", response_class=HTMLResponse)
+def check(request: Request, context: ContextHere) -> Response:
+    """Show the labelling page of who checks for the audit."""
+    session, sessions = _session(request, "audit"), context.auth.sessions
+    shown = LabelPage.of(context.service.inputs)
+    visitor = {"scope": f"audit-{sessions.scope(session)}", "csrf": sessions.csrf(session)}
+    data = {**shown.data, **visitor, "api": "/api/desk/audit"}
+    return page_answer("label.html.j2", data=data, audit=True, **shown.common)
+
+
 @router.get("/desk/{name}", response_class=HTMLResponse)
 def page(request: Request, context: ContextHere, name: str) -> Response:
     """Show one of the other pages."""
@@ -400,11 +436,11 @@ def page(request: Request, context: ContextHere, name: str) -> Response:
 
 
 def _session(request: Request, here: str) -> Session:
-    """Return whose page it is: a reviewer has the page of reviews alone."""
+    """Return whose page it is: a reviewer has two pages alone."""
     if session_here(request, DESK):
         return requester_here(request, None)
     is_reviewer = session_here(request, REVIEWER) is not None
-    if is_reviewer and here == "review":
+    if is_reviewer and here in FOR_REVIEWERS:
         return reviewer_here(request)
     place = "/desk/review" if is_reviewer else "/login"
     raise HTTPException(303, headers={"Location": MOUNT.get() + place})
@@ -417,7 +453,7 @@ def _page(
     session = _session(request, here)
     plan, csrf = context.service.inputs.plan, context.auth.sessions.csrf(session)
     reviews = session.role == REVIEWER
-    shown = {here: PAGES[here]} if reviews else PAGES
+    shown = {name: PAGES[name] for name in (FOR_REVIEWERS if reviews else PAGES)}
     data = {
         "csrf": csrf,
         "reviewer": reviews,

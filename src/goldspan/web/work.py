@@ -320,8 +320,8 @@ RECENT = 200
 """Answers of a session that a worker can go back to."""
 MANY = 5_000
 """Items that are counted as still to come; where there are more, a page does not say how many."""
-COUNTED = 60_000
-"""Milliseconds for which a count of what is still to come is kept."""
+MINUTE = 60_000
+"""Milliseconds; as long a count of what is still to come is kept."""
 _SAID = {
     "accepted": "",
     "late": "Your answer came late, and counts.",
@@ -599,7 +599,7 @@ class Work:
         if plan.redundancy.min != plan.redundancy.max or not self.asking.is_ready():
             return None
         now, known = self.clock(), self._counted.get(worker)
-        if known is None or now - known[0] > COUNTED or person.regular < known[1]:
+        if known is None or now - known[0] > MINUTE or person.regular < known[1]:
             known = now, person.regular, self._left(worker)
             self._counted[worker] = known
         left = known[2] - (person.regular - known[1])

@@ -21,7 +21,7 @@ from web.pages.test_states import check
 from web.played import PASSWORD
 from web.serving import answer, open_round, serve
 
-PAGES = ["", "/review", "/workers", "/items", "/links", "/exports", "/api"]
+PAGES = ["", "/review", "/audit", "/workers", "/items", "/links", "/exports", "/api"]
 
 
 @pytest.fixture(scope="module")
@@ -39,11 +39,11 @@ def single(browser, tmp_path_factory):
 
 
 @contextmanager
-def opened(browser, folder, *, spans):
+def opened(browser, folder, *, spans, n=7, **sections):
     """Run a server whose requester has logged in: `open(path)` gives a page."""
-    service = serve(folder, spans=spans, clock=wall_clock, redundancy={"min": 3, "max": 3})
+    service = serve(folder, spans=spans, clock=wall_clock, redundancy={"min": 3, "max": 3}, **sections)
     open_round(service)
-    for _ in range(7):
+    for _ in range(n):
         for worker in ("ann", "bob"):
             answer(service, worker)
     service.start()
@@ -128,6 +128,7 @@ def overview(page, **changes):
 READY = {
     "": "document.querySelector('#people-sub').textContent",
     "/review": "document.querySelector('#queue li')",
+    "/audit": "document.querySelector('#sum').textContent",
     "/workers": "document.querySelector('#rows tr .gauge')",
     "/items": "document.querySelector('#rows tr')",
     "/links": "!document.querySelector('#empty').hidden || document.querySelector('#rows tr')",
@@ -384,7 +385,7 @@ def test_a_reviewer_decides_an_item_and_has_no_other_page(single, browser):
     assert page.url == f"{url}/desk/review"
     sees(page, "document.querySelector('#queue li')")
     assert page.text_content("#state") == "Review"
-    assert page.locator("nav a").count() == 1
+    assert page.locator("nav a").count() == 2
     assert page.locator("#open").is_hidden()
     sees(page, "document.querySelector('#answers .answer')")
     assert "annotator 1" in page.text_content("#answers")

@@ -21,6 +21,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from goldspan.aggregation import Consensus
+from goldspan.campaign.auditing import DRAW, USUAL, draw
 from goldspan.campaign.changes import VERSION, changes, pending, plan_in_force
 from goldspan.campaign.clock import WallTimes
 from goldspan.campaign.crowds import ENDED, HOUR
@@ -36,6 +37,7 @@ from goldspan.store.facts import record
 from goldspan.store.journal import Entry
 from goldspan.store.queries import Asked, Slot, read_records
 from goldspan.web.desk import models as m
+from goldspan.web.desk.audit import Checking
 from goldspan.web.desk.downloads import Download, Downloads, Pseudonyms, Report
 from goldspan.web.desk.models import FoundLabel, FoundSpan, FoundSpans, LabelChoice
 from goldspan.web.engine import Engine, Watcher, end
@@ -226,6 +228,7 @@ class Desk:
         self.inputs, self.ledger, self.people, self.engine = inputs, ledger, people, engine
         self.tasks, self.clock = tasks, clock
         self.search = ItemSearch(ledger, tasks)
+        self.checking = Checking(ledger, engine, tasks, clock)
         known = ledger.pseudonyms if ledger.is_private else None
         self.names = Pseudonyms(keys, inputs.key, known)
         self.downloads = Downloads(inputs, ledger, engine, self.names, clock, report)
@@ -264,6 +267,7 @@ class Desk:
             money=self.money(),
             hours=self._hours(),
             rounds=[_round(number, one) for number, one in enumerate(rounds, 1)],
+            certificate=self.checking.progress().certificate,
             learning=self.learning(rounds),
             flags=self.ledger.count(FLAG),
             warnings=last_warnings(rounds),
@@ -672,6 +676,17 @@ class Desk:
                 raise
             words = "Something else was decided under this Idempotency-Key before."
             raise Refused("conflict", words, 409) from None
+
+    @by_labels
+    def draw_audit(self, n: int = USUAL) -> m.AuditNow:
+        """Draw items of the labels as they are now, for people to check."""
+        result, now = self.engine.live.result, self.clock()
+        if result is None:
+            raise Refused("unknown", "There are no labels yet.", 404)
+        body = draw(result, self.inputs.control, n, self.inputs.plan.seed, now)
+        self.ledger.record(DRAW, new_id(), body, now)
+        self.engine.notify()
+        return self.checking.progress()
 
     def pause(self, *, paused: bool = True) -> m.Paused:
         """Assign no new tasks, or assign them again; answers are taken all the time."""

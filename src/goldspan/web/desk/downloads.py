@@ -213,6 +213,14 @@ class Downloads:
     def write_labels(self, path: Path, shown: Shown) -> list[str]:
         """Write the consensus."""
         lost: list[str] = self._result(shown).write(path, _format(path))
+        audited = self._engine.live.certificate
+        if path.name == "dataset" and audited is not None:
+            lines = [audited["text"], audited["design"], audited["goal"], *audited["notes"]]
+            said = "".join(f"- {line}\n" for line in lines if line)
+            card = (
+                f"# {self._setting.plan.name}\n\nHow right the labels are, by an audit:\n\n{said}"
+            )
+            (path / "README.md").write_text(card, encoding="utf-8")
         return lost
 
     def write_answers(self, path: Path, shown: Shown) -> list[str]:
@@ -241,7 +249,7 @@ class Downloads:
 
     def write_record(self, path: Path, shown: Shown) -> None:
         """Write the record of the campaign."""
-        record = CampaignRecord.of(self._ledger)
+        record = CampaignRecord.of(self._ledger, self._engine.live.result)
         facts = (record if shown.names else self._names.record(record)).to_dict()
         words = json.dumps(facts, ensure_ascii=False, indent=1) + "\n"
         path.write_text(words, encoding="utf-8")

@@ -39,6 +39,12 @@ class GoldBody(LabelsBody):
     """What an item's labels are, by the requester's word."""
 
 
+class DrawBody(Request):
+    """How many items are drawn for the audit."""
+
+    n: Annotated[int, Field(ge=10, le=100_000)] = 100
+
+
 class LinksBody(Request):
     """Workers who are to have a link, and for how many days."""
 
@@ -131,12 +137,41 @@ class Point(View):
 
 
 class Learning(View):
-    """The learning curve: measured points, the curve with its interval, target, forecast."""
+    """The model's learning curve: measured points, curve with its interval, target, forecast."""
 
     points: list[Point]
     curve: dict[str, list[float]] | None
     target: float | None
     forecast: dict[str, dict[str, Any] | None] | None
+
+
+class Certificate(View):
+    """How right the labels are; see `goldspan.campaign.auditing.certificate`."""
+
+    measure: Literal["F1", "accuracy"]
+    value: float | None
+    low: float | None
+    high: float | None
+    level: float
+    checked: int
+    drawn: int
+    items: int
+    new: int
+    seed: int
+    certified: bool | None
+    missing: int | None
+    text: str
+    goal: str
+    design: str
+    notes: list[str]
+
+
+class AuditNow(View):
+    """How many items are drawn, how many of them nobody has checked, and what they say."""
+
+    drawn: int
+    open: int
+    certificate: Certificate | None
 
 
 class PlanNow(View):
@@ -174,6 +209,7 @@ class Overview(View):
     money: Money | None
     hours: Hours
     rounds: list[Round]
+    certificate: Certificate | None
     learning: Learning
     flags: int
     warnings: list[str]

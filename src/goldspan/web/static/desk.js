@@ -145,6 +145,24 @@ export function sure({ title, lead, act, danger = false }) {
   });
 }
 
+/** Show a section with a list, where there is anything in it. */
+export function showLines(section, list, lines) {
+  find(section).hidden = !lines.length;
+  const key = JSON.stringify(lines);
+  if (find(section).dataset.shown === key) return;
+  find(section).dataset.shown = key;
+  find(list).replaceChildren(...lines.map((line) => make("li", {}, line)));
+}
+
+/** Show how right the labels are. */
+export function showCertificate(found) {
+  put("certificate", found ? found.text : "Nobody has checked them yet.");
+  put("goal", found?.goal ? `${found.goal}.` : "");
+  find("goal").hidden = !found?.goal;
+  put("design", found ? `${found.design}.` : "");
+  showLines("audit-notes", "audit-notes", (found?.notes ?? []).map((line) => `${line[0].toUpperCase()}${line.slice(1)}.`));
+}
+
 /** Rows of a table that keep their place, focus and selection while their cells change. */
 export class Rows {
   constructor(body, build, fill) {

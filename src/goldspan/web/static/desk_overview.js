@@ -1,6 +1,6 @@
 // The overview: how far it is, what it has cost, where it leads.
 
-import { ask, attempt, base, count, find, listen, make, many, money, percent, post, put, say, sure, time } from "./desk.js";
+import { ask, attempt, base, count, find, listen, make, many, money, percent, post, put, say, showCertificate, showLines, sure, time } from "./desk.js";
 import { bar, learningCurve } from "./desk_charts.js";
 
 let now = null;
@@ -17,6 +17,7 @@ function show(given) {
   showTiles();
   showCurve(now.learning);
   showForecast(now.learning);
+  showCertificate(now.certificate);
   showRounds(now.rounds);
   showPlan(now.plan);
   showLines("warnings", "warning-lines", now.warnings.map((line) => `${line[0].toUpperCase()}${line.slice(1)}.`));
@@ -113,7 +114,7 @@ function showForecast({ points, target, forecast }) {
   const facts = [];
   const last = points.at(-1);
   const range = ({ low, high }) => `${percent(low, 1)} to ${percent(high, 1)}`;
-  if (last) facts.push(["Score now", percent(last.value, 1), range(last)]);
+  if (last) facts.push(["The model's score now", percent(last.value, 1), range(last)]);
   const next = forecast?.next;
   if (next) facts.push([`With ${count(next.items)} more items`, percent(next.score, 1), `${range(next)}; ${takes(next)}`]);
   const goal = forecast?.to_target;
@@ -137,7 +138,7 @@ const atEnd = (value) => now.money ? money(value) : many(Math.round(value), "ans
 
 function showRounds(rounds) {
   const paid = Boolean(now.money);
-  const head = ["Round", "Items", "Answers", ...(paid ? ["Spent"] : []), "Score", "Model"];
+  const head = ["Round", "Items", "Answers", ...(paid ? ["Spent"] : []), "Model's score", "Model"];
   const box = find("rounds");
   if (Number(box.dataset.n) === rounds.length && box.firstChild) return;
   box.dataset.n = rounds.length;
@@ -154,15 +155,6 @@ function showRounds(rounds) {
 function showPlan({ changes, pending }) {
   const lines = [...changes.map((line) => `Changed: ${line}.`), ...pending.map((line) => `Not in force until goldspan serve starts again: ${line}.`)];
   showLines("plan", "plan-lines", lines);
-}
-
-/** Show a section with a list, where there is anything in it. */
-function showLines(section, list, lines) {
-  find(section).hidden = !lines.length;
-  const key = JSON.stringify(lines);
-  if (find(section).dataset.shown === key) return;
-  find(section).dataset.shown = key;
-  find(list).replaceChildren(...lines.map((line) => make("li", {}, line)));
 }
 
 const score = (found) => found ? `${percent(found.value, 1)} (${percent(found.low, 0)}–${percent(found.high, 0)})` : "–";

@@ -5,7 +5,7 @@ import { Server } from "./sending.js";
 
 export const page = JSON.parse(document.getElementById("page").textContent);
 export const memory = new Memory(page.scope);
-export const server = new Server(page.csrf);
+export const server = new Server(page.csrf, page.api);
 
 // What an earlier visit has left goes first: it may be the answer to the task that would be given.
 let asked = memory.unsent().length ? null : server.post("next", {});

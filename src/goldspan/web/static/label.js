@@ -6,7 +6,7 @@ import { commandOf, ownsKey } from "./keys.js";
 import { newKey } from "./memory.js";
 import { amount, askReason, banner, button, find, make, note, say } from "./panels.js";
 import { RefusedList } from "./refused.js";
-import { insist, Outbox, Refused, wakeUp } from "./sending.js";
+import { base, insist, Outbox, Refused, wakeUp } from "./sending.js";
 import { SpanWidget } from "./spans.js";
 import { gaps, showMarked } from "./text.js";
 
@@ -125,7 +125,7 @@ async function send() {
 
 /** Go to the answer that was sent before the one on the page. */
 async function back() {
-  if (!["task", "past", "message"].includes(phase)) return;
+  if (page.api || !["task", "past", "message"].includes(phase)) return; // who checks goes on
   const from = phase;
   const answers = past?.answers;
   const at = past ? past.at + 1 : 0;
@@ -174,7 +174,8 @@ async function openPast(answers, at) {
 /** Show what belongs to an answer that was sent, or to a text to do. */
 function showPast(sent) {
   const closed = Boolean(past && !past.open);
-  find("skip").hidden = find("flag").hidden = Boolean(past);
+  find("skip").hidden = Boolean(past);
+  find("flag").hidden = Boolean(past || page.api);
   find("forward").hidden = find("past-note").hidden = !past;
   find("back").disabled = Boolean(past && past.at + 1 >= past.answers.length);
   find("work").hidden = closed;
@@ -336,14 +337,16 @@ function showMessage(title, text, more = []) {
 
 function showState(reply) {
   const titles = { wait: "One moment", paused: "A break", done: "Thank you for your work" };
+  if (page.api) titles.done = "Thank you";
   const words = {
     wait: "There is no text for you right now. New ones may come soon.",
     paused: "The campaign is paused. What you have sent is safe.",
     done: "There is nothing left to label.",
   };
   const again = reply.state === "done" ? [] : [make("p", { class: "muted" }, "This page goes on by itself.")];
-  showMessage(titles[reply.state], reply.message || words[reply.state], [...again, ...completion(reply.completion)]);
-  find("look-back").hidden = !done;
+  const back = page.api ? [make("p", {}, make("a", { class: "primary", href: `${base}/desk/audit` }, "To the audit"))] : [];
+  showMessage(titles[reply.state], reply.message || words[reply.state], [...again, ...back, ...completion(reply.completion)]);
+  find("look-back").hidden = Boolean(page.api) || !done;
   waits += 1;
   const wait = waits;
   const goOn = () => { if (wait === waits && phase === "message") attempt(next); };
@@ -403,7 +406,7 @@ function onKey(event) {
   else if (phase !== "task" && !(phase === "past" && past.open)) return;
   else if (command.name === "send") send();
   else if (command.name === "skip" && !past) skip();
-  else if (command.name === "flag" && !past) flag();
+  else if (command.name === "flag" && !past && !page.api) flag();
   else if (!widget.act(command.name, command.label)) return;
   event.preventDefault();
 }

@@ -37,8 +37,8 @@ export class Refused extends Error {
 }
 
 export class Server {
-  constructor(csrf) {
-    this.csrf = csrf;
+  constructor(csrf, api = "/api/work") {
+    Object.assign(this, { csrf, api });
     this.skew = 0;
   }
 
@@ -61,7 +61,7 @@ export class Server {
   }
 
   async ask(path, body, signal) {
-    const reply = await fetch(`${base}/api/work/${path}`, {
+    const reply = await fetch(`${base}${this.api}/${path}`, {
       method: "POST",
       headers: { "Content-Type": "application/json", "X-Goldspan-CSRF": this.csrf },
       body: JSON.stringify(body),

@@ -1,0 +1,185 @@
+"""The audit of a campaign: what was drawn, what people found in it, and the certificate.
+
+Draws and checks are records of the store. A check is no worker's answer: it makes no label, judges
+nobody and is in no export of answers. The certificate is of the labels as they are now, and holds
+whenever somebody looks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+from datetime import UTC, datetime
+from itertools import takewhile
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from goldspan._arrays import count_in_rows
+from goldspan.aggregation import Consensus
+from goldspan.auditing import Audit, AuditPlan, audit, draw_audit
+from goldspan.auditing.plan import LEAST
+from goldspan.campaign.clock import WallTimes
+from goldspan.campaign.plan import Plan
+from goldspan.campaign.stopping import Certified
+from goldspan.crowd import Crowd
+from goldspan.errors import InputError
+
+if TYPE_CHECKING:
+    from goldspan.store import SqlLedger
+
+DRAW, CHECK = "audit", "audit-check"
+"""Kinds of the records: what was drawn, and what a person found in an item of it."""
+USUAL = 100
+"""Items that are drawn where nobody says how many."""
+
+
+def labels_now(result: Consensus, control: Collection[str]) -> Crowd:
+    """Return the labels of whole items as gold of a crowd; gold questions are left out."""
+    whole = count_in_rows(result.codes < 0, result.crowd.offsets) == 0
+    asked = pc.is_in(result.crowd.item_ids, value_set=pa.array([*control], pa.string()))
+    sure = pa.table({"confidence": result.confidence.astype(np.float64)})
+    crowd = replace(result.as_gold(), attributes=sure)
+    return crowd.select_items(whole & ~np.asarray(asked, np.bool_))
+
+
+def draw(
+    result: Consensus, control: Collection[str], n: int, seed: int, now: int
+) -> dict[str, Any]:
+    """Draw items of the labels; return the record."""
+    # One seed for all draws: what was checked before is drawn again as far as chances allow.
+    plan = draw_audit(labels_now(result, control), n, random_state=seed)
+    weights = {item: round(weight, 6) for item, weight in plan.weights.items()}
+    return {
+        "items": plan.items, "weights": weights, "seed": seed, "labels": plan.labels, "time": now,
+    }  # fmt: skip
+
+
+def last_draw(ledger: SqlLedger) -> dict[str, Any] | None:
+    """Return the record of the last draw, None before the first."""
+    draws = list(ledger.records(DRAW).values()) if ledger.count(DRAW) else []
+    return draws[-1] if draws else None
+
+
+def is_due(ledger: SqlLedger, result: Consensus, control: Collection[str]) -> bool:
+    """Whether items were labelled since the last draw."""
+    drawn = last_draw(ledger)
+    known = {} if drawn is None else drawn["weights"]
+    return any(item not in known for item in labels_now(result, control).item_ids.to_pylist())
+
+
+def open_items(ledger: SqlLedger, drawn: Mapping[str, Any]) -> list[str]:
+    """Return the drawn items that nobody has checked or passed, in their order."""
+    closed = {one["item"] for one in ledger.records(CHECK).values()}
+    return [item for item in drawn["items"] if item not in closed]
+
+
+def last_check(ledger: SqlLedger) -> int:
+    """Return when somebody last checked or passed an item, 0 for never."""
+    return max((one["time"] for one in ledger.records(CHECK).values()), default=0)
+
+
+def certificate(
+    plan: Plan, ledger: SqlLedger, result: Consensus | None, control: Collection[str]
+) -> dict[str, Any] | None:
+    """Return how right the labels are, None before the first draw.
+
+    Items count up to the first that is still open; one that was passed, or that two people see
+    otherwise, counts as wrong for the lower end and as right for the upper one.
+
+    Returns:
+        `measure`, `value`, `low` and `high` (None with too few checks), `level`; `checked` and
+        `drawn` items, `items` with labels; `new`: items that were labelled since; `certified`:
+        whether the target of the plan is reached, None without one; `missing`: about how many
+        checks that takes, None where nobody can say; `seed`; `text`, `goal` and `notes` in words.
+    """
+    drawn, goal = last_draw(ledger), plan.stop.certified
+    if drawn is None or result is None:
+        return None
+    labels = labels_now(result, control)
+    covered = np.array([one in drawn["weights"] for one in labels.item_ids.to_pylist()], np.bool_)
+    opened = {*open_items(ledger, drawn)}
+    counted = {*takewhile(lambda item: item not in opened, drawn["items"])}
+    checks = [one for one in ledger.records(CHECK).values() if one["item"] in counted]
+    given: dict[str, list[list[str]]] = {}
+    for one in checks:
+        if one["labels"] is not None and one["labels"] not in given.setdefault(one["item"], []):
+            given[one["item"]].append(one["labels"])
+    truth = {item: found[0] for item, found in given.items() if len(found) == 1}
+    level, notes, found = 0.95 if goal is None else goal.confidence, list[str](), None
+    if len(truth) >= LEAST:
+        chances = AuditPlan(tuple(drawn["items"]), drawn["weights"], drawn["seed"], drawn["labels"])
+        try:
+            part = labels.select_items(covered)
+            found = audit(part, truth, chances, level=level, anytime=True)
+        except InputError as error:  # a drawn item has lost its labels
+            notes.append(str(error))
+    new = int((~covered).sum())
+    if new:
+        notes.append(f"{new:,} items were labelled since the draw and are not covered: draw again")
+    differ = [item for item, labels_of_item in given.items() if len(labels_of_item) > 1]
+    if differ:
+        notes.append(f"checkers differ on {', '.join(differ)}")
+    made = {
+        "measure": "accuracy" if plan.is_single else "F1",
+        **dict.fromkeys(("value", "low", "high")), **(found.estimate._asdict() if found else {}),
+        "level": level, "checked": len(truth), "drawn": len(drawn["items"]),
+        "items": labels.n_items - new, "new": new, "seed": drawn["seed"],
+        "certified": None if goal is None else _is_certified(found, goal, new),
+        "missing": None if goal is None else _missing(found, goal),
+        "notes": [*notes, *(found.notes if found else ())],
+    }  # fmt: skip
+    wall = WallTimes(ledger)
+    days = [f"{datetime.fromtimestamp(wall(one['time']) / 1000, UTC):%Y-%m-%d}"
+            for one in (drawn, *checks[-1:])]  # fmt: skip
+    return {**made, "text": _text(made), "goal": _goal(made, goal), "design": _design(made, days)}
+
+
+def _is_certified(found: Audit | None, goal: Certified, new: int) -> bool:
+    return found is not None and not new and found.estimate.low >= goal.target
+
+
+def _missing(found: Audit | None, goal: Certified) -> int | None:
+    """Return about how many more checks it takes until the lower end is at the target."""
+    if found is None or found.estimate.value <= goal.target:
+        return None
+    value, low, high = found.estimate
+    if low >= goal.target:
+        return 0
+    width = (high - low) * (value - goal.target) / (value - low)
+    return max(1, found.needed(min(width, 0.999)) - len(found.checked))
+
+
+def _text(one: Mapping[str, Any]) -> str:
+    if one["value"] is None:
+        least = f"; an interval needs {LEAST}" if one["checked"] < LEAST else ""
+        return f"{one['checked']:,} of {one['drawn']:,} drawn items checked{least}"
+    value, low, high = (f"{100 * one[end]:.1f}" for end in ("value", "low", "high"))
+    return f"{one['measure']} {value} %, between {low} and {high}, {one['checked']:,} checked"
+
+
+def _goal(one: Mapping[str, Any], goal: Certified | None) -> str:
+    """Say how far the target of the plan is, "" without one."""
+    if goal is None:
+        return ""
+    what = f"{goal.shown} is"
+    if one["certified"]:
+        return f"{what} certain"
+    if one["missing"]:
+        return f"{what} not certain yet: it takes about {one['missing']:,} more checks"
+    if one["value"] is None:
+        return f"{what} not certain: too few drawn items are checked"
+    if one["missing"] == 0:
+        return f"{what} not certain: not all labelled items were there at the draw"
+    return f"{what} out of reach of checks: the estimate is below it, and more answers are needed"
+
+
+def _design(one: Mapping[str, Any], days: list[str]) -> str:
+    until = f", last checked on {days[1]}" if days[1:] else ""
+    return (
+        f"{100 * one['level']:g} % interval that holds at every look; {one['drawn']:,} of "
+        f"{one['items']:,} items drawn on {days[0]}, those of uncertain labels more often, seed "
+        f"{one['seed']}{until}"
+    )

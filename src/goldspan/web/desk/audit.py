@@ -1,0 +1,93 @@
+"""The audit at the desk: drawn items one after the other, on the page on which annotators label.
+
+Whoever checks sees the text alone: no labels, no suggestions, no answers. What they find is kept
+with who and when; it makes no label and judges nobody.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from goldspan.campaign.auditing import CHECK, last_draw, open_items
+from goldspan.campaign.clock import wall_of
+from goldspan.protocols import Lease
+from goldspan.spans import Span
+from goldspan.store import SqlLedger
+from goldspan.store.facts import record
+from goldspan.store.journal import Entry
+from goldspan.store.queries import read_fact
+from goldspan.web.desk import models as m
+from goldspan.web.engine import Engine, Watcher
+from goldspan.web.errors import Refused
+from goldspan.web.work import MINUTE, Tasks
+
+
+class Checking:
+    """What those who check do; the bodies are those of `goldspan.web.work.Work`."""
+
+    def __init__(
+        self, ledger: SqlLedger, engine: Engine | Watcher, tasks: Tasks, clock: Callable[[], int]
+    ) -> None:
+        self.ledger, self.engine, self.tasks, self.clock = ledger, engine, tasks, clock
+        self.hold = round(MINUTE * tasks.inputs.plan.page.lease_minutes)
+        self._held: dict[str, tuple[str, int]] = {}
+
+    def progress(self) -> m.AuditNow:
+        """Return how many items are drawn and open, and the certificate."""
+        drawn, found = last_draw(self.ledger), self.engine.live.certificate
+        left = [] if drawn is None else open_items(self.ledger, drawn)
+        return m.AuditNow(
+            drawn=0 if drawn is None else len(drawn["items"]), open=len(left),
+            certificate=None if found is None else m.Certificate(**found),
+        )  # fmt: skip
+
+    def next(self, who: str) -> dict[str, Any]:
+        """Return the first open item that nobody else has before them."""
+        drawn, now = last_draw(self.ledger), self.clock()
+        for item in [] if drawn is None else open_items(self.ledger, drawn):
+            holder, until = self._held.get(item, (who, 0))
+            if holder != who and until > now:
+                continue
+            self._held[item] = who, now + self.hold
+            lease = Lease(
+                item, who, (), taken=now, expires=wall_of(self.clock)() + self.hold, cost=0
+            )
+            task = self.tasks.show(lease, practice=False)
+            return {"state": "task", "task": task, "me": self._me()}
+        message = "No drawn item is left to check." if drawn else "No items are drawn yet."
+        return {"state": "done", "message": message, "me": self._me()}
+
+    def submit(
+        self, who: str, by: str, task: str, key: str, answer: Sequence[Span] | str
+    ) -> dict[str, Any]:
+        """Keep what somebody found."""
+        item = self.tasks.item(who, task)
+        self._keep(by, key, {"item": item, "labels": self.tasks.labels(item, answer)})
+        return {"status": "accepted", "me": self._me()}
+
+    def skip(self, who: str, by: str, task: str, key: str, reason: str) -> dict[str, Any]:
+        """Keep that somebody cannot tell: the item counts as unknown."""
+        item = self.tasks.item(who, task)
+        self._keep(by, key, {"item": item, "labels": None, "reason": reason})
+        return {"status": "skipped", "me": self._me()}
+
+    def _keep(self, by: str, key: str, found: dict[str, Any]) -> None:
+        """Keep a check; sent again under its key, it changes nothing."""
+        now = self.clock()
+
+        def act(entry: Entry) -> None:
+            there = read_fact(entry.connection, CHECK, key)
+            if there is None:
+                record(entry, CHECK, key, {**found, "by": by, "time": now})
+            elif {name: there.get(name) for name in found} != found:
+                raise Refused("conflict", "Another answer was sent under this key.", 409)
+
+        self.ledger.transact(now, act)
+        self._held.pop(found["item"], None)
+        self.engine.notify()
+
+    def _me(self) -> dict[str, Any]:
+        now = self.progress()
+        facts = {"done": now.drawn - now.open, "total": now.drawn, "drafts": 0}
+        return {**facts, "earned": None, "currency": ""}
