@@ -50,6 +50,11 @@ FAULTS = [
     ({"select": {"by": "mnlpp"}}, "select.by: unknown rule 'mnlpp'"),
     ({"model": {"name": "none"}, "select": {"by": "random, then mnlp"}}, "mnlp needs a model"),
     ({"model": {"name": "none"}, "stop": {"target": 0.9}}, "stop.target: there is no model"),
+    ({"stop": {"certified": {"f1": 0.9}}}, "stop.certified: single labels .* by accuracy, not f1"),
+    ({"stop": {"certified": {}}}, "stop.certified: set f1 for spans or accuracy"),
+    ({"stop": {"certified": {"f1": 0.9, "accuracy": 1}}}, "stop.certified: set f1 for spans or"),
+    ({"stop": {"certified": {"accuracy": 90}}}, "stop.certified.accuracy: must be at most 1"),
+    ({"stop": {"certified": {"confidence": 1}}}, "stop.certified.confidence: must be below 1.0"),
     ({"model": {"name": "crf"}}, "model: unknown model 'crf'"),
     ({"model": {"name": "collections.OrderedDict"}}, "unknown model 'collections.OrderedDict'"),
     (

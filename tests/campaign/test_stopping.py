@@ -66,9 +66,7 @@ def test_predictions_that_stay_the_same_stop_it():
 def test_every_key_of_the_section_but_rounds_is_a_rule_that_tells_itself():
     keys = [rule.key for rule in RULES]
     assert sorted([*keys, "rounds"]) == sorted(StopSection.model_fields)
-    stop = StopSection(
-        certified={"f1": 0.9}, target=0.8, least_gain=0.1, stable=0.9, most_rounds=1
-    )
+    stop = StopSection(certified={"f1": 0.9}, target=0.8, least_gain=0.1, stable=0.9, most_rounds=1)
     assert [rule.key for rule in stop.rules] == keys
     assert all(rule.planned for rule in stop.rules)
     empty = stop.shown([])
@@ -82,6 +80,14 @@ def test_every_key_of_the_section_but_rounds_is_a_rule_that_tells_itself():
     shown = stop.shown(rounds)
     now = ["4", "no item is drawn yet", "66.0\u00a0%", f"{100 * gain:.2g} points", "0.250"]
     assert [row["now"] for row in shown] == now
+
+
+def test_where_a_certificate_is_wanted_no_target_is_forecast():
+    rounds = rounds_of([0.5, 0.6, 0.65, 0.68])
+    found = [outlook(read_plan(plan_of(stop={"target": 0.8, **more})), rounds)["to_target"]
+             for more in ({}, {"certified": {"accuracy": 0.9}})]  # fmt: skip
+    assert found[0]["items"] > 0
+    assert found[1] is None
 
 
 def test_a_curve_without_noise_is_found_again():

@@ -10,6 +10,7 @@ NOW = {
     "title": "Names", "state": "waiting", "why": "", "error": "", "advice": "", "flags": 0,
     "warnings": [],
     "rounds": [], "plan": {"budget": {}, "stop": {}, "changes": [], "pending": []},
+    "certificate": None,
     "learning": {"forecast": None}, "items": {"pool": 159, "picked": 40, "answered": 8},
     "answers": {"counting": 30, "control": 14, "drafts": 0, "workers": 3},
     "money": {"currency": "EUR", "cap": "5.00", "reserved": "0.10", "spent": "0.60",

@@ -76,9 +76,13 @@ def open_items(ledger: SqlLedger, drawn: Mapping[str, Any]) -> list[str]:
     return [item for item in drawn["items"] if item not in closed]
 
 
-def last_check(ledger: SqlLedger) -> int:
-    """Return when somebody last checked or passed an item, 0 for never."""
-    return max((one["time"] for one in ledger.records(CHECK).values()), default=0)
+def last_active(ledger: SqlLedger) -> int:
+    """Return when somebody last checked, or was given a draw after doing all of one; 0: never."""
+    times = [one["time"] for one in ledger.records(CHECK).values()]
+    draws = list(ledger.records(DRAW).values())[-2:]
+    if len(draws) > 1 and not open_items(ledger, draws[0]):
+        times.append(draws[1]["time"])
+    return max(times, default=0)
 
 
 def certificate(

@@ -18,7 +18,7 @@ from goldspan.campaign.auditing import (
     certificate,
     draw,
     is_due,
-    last_check,
+    last_active,
     last_draw,
     open_items,
 )
@@ -569,7 +569,7 @@ class Campaign:
         is_done = made is None or made["certified"] or (made["high"] or 1.0) < goal.target
         left = [] if is_done or drawn is None else open_items(self.ledger, drawn)
         minutes = self.inputs.plan.page.lease_minutes
-        if not left or now - last_check(self.ledger) > MINUTE * minutes:
+        if not left or now - last_active(self.ledger) > MINUTE * minutes:
             return None
         where = f"checks of the audit, for {minutes:g} minutes after each"
         return Waiting(len(left), len(left), where)

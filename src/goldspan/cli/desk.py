@@ -373,8 +373,8 @@ def overview_text(now: dict[str, Any]) -> str:
         f"in the plan file, not in force until `goldspan serve` starts again: {line}"
         for line in now["plan"]["pending"]
     ]
-    audited = now["certificate"] or {"text": "nobody has checked them yet", "goal": ""}
-    lines += [f"labels: {audited['text']}", *([audited["goal"]] if audited["goal"] else [])]
+    audited = now["certificate"] or {"text": "nobody has checked how right they are", "goal": ""}
+    lines += [f"labels: {audited['text']}", *filter(None, [audited["goal"]])]
     lines += [_round(one) for one in now["rounds"][-1:]]
     return "\n".join([*lines, *_forecast(now["learning"], money)])
 

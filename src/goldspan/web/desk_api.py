@@ -231,14 +231,14 @@ def draw_audit(_: Steers, context: ContextHere, body: m.DrawBody) -> m.AuditNow:
     return context.service.desk.draw_audit(body.n)
 
 
-@router.post("/audit/next", responses=refusals())
+@router.post("/audit/next", responses=refusals(), response_model_exclude_unset=True)
 def next_check(caller: Reviews, context: ContextHere, _: NextBody) -> NextAnswer:
     """Return the next drawn item, its text alone."""
     found = context.service.desk.checking.next(f"audit {caller.id}")
     return NextAnswer.model_validate(found)
 
 
-@router.post("/audit/answers", responses=refusals(409))
+@router.post("/audit/answers", responses=refusals(409), response_model_exclude_unset=True)
 def check(caller: Reviews, context: ContextHere, body: AnswerBody) -> AnswerAnswer:
     """Keep what is right in a drawn item; the same key and body again count once."""
     who, key = (f"audit {caller.id}", _decider(context, caller)), _key(caller, body.key)
@@ -246,7 +246,7 @@ def check(caller: Reviews, context: ContextHere, body: AnswerBody) -> AnswerAnsw
     return AnswerAnswer.model_validate(found)
 
 
-@router.post("/audit/skip", responses=refusals(409))
+@router.post("/audit/skip", responses=refusals(409), response_model_exclude_unset=True)
 def pass_check(caller: Reviews, context: ContextHere, body: SkipBody) -> Done:
     """Keep that nobody can tell what is right in a drawn item."""
     who, key = (f"audit {caller.id}", _decider(context, caller)), _key(caller, body.key)

@@ -86,7 +86,7 @@ class Live:
     # The verdict on every worker: verdict, mean, low, high, judged, why
     workers: Mapping[str, Mapping[str, Any]] = field(default_factory=dict, repr=False)
     # How right the labels are, see `goldspan.campaign.auditing.certificate`
-    certificate: Mapping[str, Any] | None = None
+    certificate: dict[str, Any] | None = None
     waiting: Waiting | None = None  # Answers and items that the round waits for
     decision: Decision | None = None  # Why the campaign ended
     error: str = ""  # What failed, until the loop works again

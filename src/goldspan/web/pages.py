@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from hashlib import blake2b
 from importlib.resources import files
 from typing import Annotated, Any, Self, TypeVar
@@ -332,7 +332,7 @@ class LabelPage:
             skip_reasons=plan.page.skip_reasons,
         )
 
-    @property
+    @cached_property
     def common(self) -> dict[str, Any]:
         """Values of its templates."""
         return {
@@ -340,36 +340,29 @@ class LabelPage:
             "paid": self.paid, "instructions": read_instructions(self.instructions, self.labels),
         }  # fmt: skip
 
-    @property
-    def data(self) -> dict[str, Any]:
-        """Values of its script."""
-        return {
+    def answer(self, *, audit: bool, **more: str) -> HTMLResponse:
+        """Return the page; `more` are values of its script."""
+        data = {
             "title": self.title, "kind": self.kind, "labels": label_keys(self.labels),
-            "campaign": self.campaign, "skip_reasons": list(self.skip_reasons),
-            "flag_reasons": list(self.flag_reasons),
+            "campaign": self.campaign, "skip_reasons": self.skip_reasons,
+            "flag_reasons": self.flag_reasons, **more,
         }  # fmt: skip
+        return page_answer("label.html.j2", data=data, audit=audit, **self.common)
 
 
 def worker_pages(page: LabelPage, visitor: Callable[[Request], dict[str, str]]) -> APIRouter:
-    """Return the routes of a worker's pages.
-
-    Args:
-        page: What they show.
-        visitor: Returns of a request `csrf`, which the requests of the page carry in the header
-            `X-Goldspan-CSRF`, and `scope`, which names the drafts of this worker and campaign in
-            the browser and says nothing else.
-    """
+    """Return the routes of a worker's pages."""
+    # `visitor` gives `csrf`, which requests carry in a header, and `scope`, which names the drafts
+    # of this worker and campaign in the browser and says nothing else.
     router = APIRouter(include_in_schema=False)
-    common, data = page.common, page.data
 
     @router.get("/label", response_class=HTMLResponse)
     def label(request: Request) -> HTMLResponse:
-        values = {**data, **visitor(request)}
-        return page_answer("label.html.j2", data=values, audit=False, **common)
+        return page.answer(audit=False, **visitor(request))
 
     @router.get("/help", response_class=HTMLResponse)
     def help_page(request: Request) -> HTMLResponse:
-        return page_answer("help.html.j2", csrf=visitor(request)["csrf"], **common)
+        return page_answer("help.html.j2", csrf=visitor(request)["csrf"], **page.common)
 
     return router
 
@@ -421,10 +414,10 @@ def item(request: Request, context: ContextHere, item: str) -> Response:
 def check(request: Request, context: ContextHere) -> Response:
     """Show the labelling page of who checks for the audit."""
     session, sessions = _session(request, "audit"), context.auth.sessions
-    shown = LabelPage.of(context.service.inputs)
-    visitor = {"scope": f"audit-{sessions.scope(session)}", "csrf": sessions.csrf(session)}
-    data = {**shown.data, **visitor, "api": "/api/desk/audit"}
-    return page_answer("label.html.j2", data=data, audit=True, **shown.common)
+    return LabelPage.of(context.service.inputs).answer(
+        audit=True, api="/api/desk/audit", csrf=sessions.csrf(session),
+        scope=f"audit-{sessions.scope(session)}",
+    )  # fmt: skip
 
 
 @router.get("/desk/{name}", response_class=HTMLResponse)

@@ -41,7 +41,9 @@ def single(browser, tmp_path_factory):
 @contextmanager
 def opened(browser, folder, *, spans, n=7, **sections):
     """Run a server whose requester has logged in: `open(path)` gives a page."""
-    service = serve(folder, spans=spans, clock=wall_clock, redundancy={"min": 3, "max": 3}, **sections)
+    service = serve(
+        folder, spans=spans, clock=wall_clock, redundancy={"min": 3, "max": 3}, **sections
+    )
     open_round(service)
     for _ in range(n):
         for worker in ("ann", "bob"):

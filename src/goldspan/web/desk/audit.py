@@ -39,7 +39,7 @@ class Checking:
         left = [] if drawn is None else open_items(self.ledger, drawn)
         return m.AuditNow(
             drawn=0 if drawn is None else len(drawn["items"]), open=len(left),
-            certificate=None if found is None else m.Certificate(**found),
+            certificate=found,
         )  # fmt: skip
 
     def next(self, who: str) -> dict[str, Any]:

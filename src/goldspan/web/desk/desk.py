@@ -267,7 +267,7 @@ class Desk:
             money=self.money(),
             hours=self._hours(),
             rounds=[_round(number, one) for number, one in enumerate(rounds, 1)],
-            certificate=self.checking.progress().certificate,
+            certificate=live.certificate,
             learning=self.learning(rounds),
             flags=self.ledger.count(FLAG),
             warnings=last_warnings(rounds),

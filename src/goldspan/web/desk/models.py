@@ -145,33 +145,12 @@ class Learning(View):
     forecast: dict[str, dict[str, Any] | None] | None
 
 
-class Certificate(View):
-    """How right the labels are; see `goldspan.campaign.auditing.certificate`."""
-
-    measure: Literal["F1", "accuracy"]
-    value: float | None
-    low: float | None
-    high: float | None
-    level: float
-    checked: int
-    drawn: int
-    items: int
-    new: int
-    seed: int
-    certified: bool | None
-    missing: int | None
-    text: str
-    goal: str
-    design: str
-    notes: list[str]
-
-
 class AuditNow(View):
-    """How many items are drawn, how many of them nobody has checked, and what they say."""
+    """How many items are drawn, how many of them are open, and the certificate."""
 
     drawn: int
     open: int
-    certificate: Certificate | None
+    certificate: dict[str, Any] | None
 
 
 class PlanNow(View):
@@ -193,7 +172,10 @@ class PlanNow(View):
 
 
 class Overview(View):
-    """How far a campaign is; `warnings` say that the last labels ran away from the answers."""
+    """How far a campaign is; `warnings` say that the last labels ran away from the answers.
+
+    `certificate` says how right they are: see `goldspan.campaign.auditing.certificate`.
+    """
 
     campaign: str
     title: str
@@ -209,7 +191,7 @@ class Overview(View):
     money: Money | None
     hours: Hours
     rounds: list[Round]
-    certificate: Certificate | None
+    certificate: dict[str, Any] | None
     learning: Learning
     flags: int
     warnings: list[str]

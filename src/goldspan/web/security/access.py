@@ -43,11 +43,11 @@ PEOPLE, LINKS, MONEY, STEER = "people", "links", "money", "steer"
 SCOPES = {
     PROGRESS: "read how far the campaign is",
     RESULTS: "read labels, items and downloads; annotators have pseudonyms",
-    REVIEW: "read uncertain items, and decide what their labels are",
+    REVIEW: "read uncertain items, decide what their labels are, check for the audit",
     PEOPLE: "read who the annotators are and how good, and decide about them",
     LINKS: "make, list and revoke personal links of annotators",
     MONEY: "read amounts of money, wherever they are shown",
-    STEER: "pause, resume and end the campaign",
+    STEER: "pause, resume and end the campaign, draw for the audit",
 }
 """What each scope allows."""
 ALL = frozenset(SCOPES)

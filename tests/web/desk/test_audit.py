@@ -1,0 +1,115 @@
+"""Drawn items are checked blind; what is found is kept beside the answers."""
+
+from __future__ import annotations
+
+import json
+from io import BytesIO
+from zipfile import ZipFile
+
+import pytest
+
+from goldspan.campaign import CampaignRecord
+from goldspan.campaign.auditing import CHECK, DRAW, last_draw
+from goldspan.report.campaign import render
+from goldspan.store import SqlLedger
+from goldspan.store.ledger import empty_database
+from goldspan.store.verify import replay
+from goldspan.web.errors import Refused
+from web.desk.conftest import worked
+from web.desks import Served
+from web.serving import answer, key, right_answer
+from web.test_reviewer import reviewer
+
+N = 12
+SEEN = {"id", "kind", "tokens", "text", "starts", "expires", "training"}
+
+
+@pytest.fixture(params=[False, True], ids=["single", "spans"])
+def audited(request, tmp_path):
+    """A campaign with a draw."""
+    made = worked(tmp_path, spans=request.param, select={"batch": N + 2})
+    while answer(made, "ann.k") or answer(made, "bob.k"):
+        made.clock.pass_seconds(3)
+    made.engine._next_look = 0
+    made.engine.look()
+    made.desk.draw_audit(N)
+    yield made
+    made.close()
+
+
+def check(service, who):
+    """Check the next item; return it."""
+    found = service.desk.checking.next(who)
+    task = found["task"]["id"]
+    item = service.desk.tasks.item(who, task)
+    service.desk.checking.submit(who, who, task, key(), right_answer(service, item))
+    return item
+
+
+def test_what_is_served_is_the_text_alone(audited):
+    served = Served(service=audited)
+    rita = reviewer(served)
+    told = rita.post("audit/next", json={})
+    assert rita.get(f"{served.settings.public_url}/desk/audit/check").status_code == 200
+    assert told.json()["task"].keys() == SEEN
+    item = last_draw(audited.ledger)["items"][0]
+    assert told.json()["task"]["text"] == audited.desk.tasks.text(item)
+    words = told.text.replace(json.dumps(audited.desk.tasks.text(item)), "")
+    assert not [name for name in (item, "LOC", "rain", "sun", "confidence") if f'"{name}"' in words]
+    assert rita.get("audit").json() == {"drawn": N, "open": N, "certificate": None}
+    assert rita.post("audit/draw", json={}).status_code == 403
+
+
+def test_two_check_different_items_and_each_goes_on_where_they_were(audited):
+    checking, drawn = audited.desk.checking, last_draw(audited.ledger)["items"]
+    first = checking.next("a")["task"]
+    assert checking.next("a")["task"]["id"] == first["id"]
+    assert check(audited, "b") == drawn[1]
+    audited.clock.pass_seconds(60 * audited.inputs.plan.page.lease_minutes + 1)
+    assert check(audited, "b") == drawn[0]
+    with pytest.raises(Refused):
+        audited.desk.tasks.item("b", first["id"])
+
+
+def test_sent_again_a_check_counts_once_and_another_under_its_key_is_refused(audited):
+    checking, sent = audited.desk.checking, key()
+    task = checking.next("a")["task"]["id"]
+    answer = right_answer(audited, audited.desk.tasks.item("a", task))
+    told = [checking.submit("a", "", task, sent, answer) for _ in range(2)]
+    assert told[0] == told[1]
+    assert told[0]["me"]["done"] == len(audited.ledger.records(CHECK)) == 1
+    with pytest.raises(Refused, match="Another answer"):
+        checking.skip("a", "", task, sent, "I am not sure")
+
+
+def test_checks_are_in_the_log_and_nowhere_among_answers(audited, tmp_path):
+    files = [one.name for one in audited.desk.exports()
+             if one.name.startswith(("answers.", "bill", "gold."))]  # fmt: skip
+
+    def known():
+        return (
+            [audited.desk.export(name, names=True).content for name in files],
+            audited.desk.workers(), audited.desk.answer_counts(), audited.desk.money(),
+            audited.ledger.slots().to_pydict(), audited.desk.uncertain(),
+        )  # fmt: skip
+
+    before, version = known(), audited.engine.live.version
+    assert [check(audited, "a") for _ in range(N)] == last_draw(audited.ledger)["items"]
+    assert audited.desk.checking.next("a")["state"] == "done"
+    assert known() == before
+    audited.engine._next_look = 0
+    audited.engine.look()
+    assert audited.engine.live.version > version
+    found = audited.desk.overview().certificate
+    assert found["checked"] == N
+    card = ZipFile(BytesIO(audited.desk.export("dataset.zip").content)).read("README.md").decode()
+    record = json.loads(audited.desk.export("record.json").content)
+    assert found["text"] in card
+    assert found["design"] in card
+    assert record["certificate"] == found
+    assert found["text"] in render(CampaignRecord.of(audited.ledger, audited.engine.live.result))
+    copy = empty_database(tmp_path / "copy.sqlite")
+    replay(audited.ledger.events(), copy)
+    with SqlLedger(copy) as again:
+        for kind in (DRAW, CHECK):
+            assert again.records(kind) == audited.ledger.records(kind)
