@@ -76,7 +76,7 @@ def test_it_stops_when_checks_make_the_target_certain(folder):
 def test_labels_below_the_target_are_never_certified(folder, seed):
     campaign = campaign_of(
         folder, seed=seed, stop={"certified": {"accuracy": 0.8}},
-        crowd={"workers": ["flip(0.3) x5"]}, **SECTIONS,
+        crowd={"workers": ["flip(0.4) x5"]}, **SECTIONS,
     )  # fmt: skip
     found = run(campaign, 4)
     assert true_share(campaign) < 0.8
