@@ -122,6 +122,18 @@ def test_drawn_items_that_are_missing_or_in_dispute_widen_both_ends(case):
     assert goldspan.audit(labels, less, goldspan.draw_audit(labels, 100)).missing == found.missing
 
 
+def test_a_missing_item_without_labels_may_lack_one(case):
+    labels, _, plan, checked = case
+    tags = labels.tagged_by_id()
+    bare = next(n for n in plan.items if set(tags[n]) == {"O"} and tags[n] == checked[n])
+    less = {item: tags for item, tags in checked.items() if item != bare}
+    whole, found = (goldspan.audit(labels, one, plan).estimates for one in (checked, less))
+    for name in ("f1", "recall", "items_right"):
+        assert found[name].low < whole[name].low
+        assert found[name].high == pytest.approx(whole[name].high)
+    assert found["precision"] == pytest.approx(whole["precision"])
+
+
 def test_checkers_who_differ_are_shown(case):
     labels, _, plan, checked = case
     rows = [
@@ -133,7 +145,15 @@ def test_checkers_who_differ_are_shown(case):
     rows[1]["answers"].append(rows[1]["answers"][0] | {"worker": "bob"})
     rows[2]["answers"][0]["skipped"] = [[0, 1]]
     rows[2]["answers"][0]["spans"] = []
+    rows[3]["answers"].append({"worker": "bob", "spans": [], "skipped": [[0, 6]]})
+    rows[4]["gold"] = rows[4]["answers"][0]["spans"]
+    rows[4]["answers"][0] = {"worker": "ann", "spans": spans(["LOC"] * 6)}
     found = goldspan.audit(labels, lines(rows), plan)
+    right = {item: tags for item, tags in checked.items() if item not in plan.items[:3]}
+    assert (
+        found.estimates
+        == goldspan.audit(labels, right | {plan.items[1]: checked[plan.items[1]]}, plan).estimates
+    )
     assert [one.item for one in found.disagreements] == [plan.items[0]]
     tokens = rows[0]["tokens"]
     assert found.disagreements[0].labels["bob"] == [f"{tokens[0]}/B-LOC", f"{tokens[2]}/B-PER"]

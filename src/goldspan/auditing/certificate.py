@@ -198,6 +198,7 @@ class _Sample:
     written: Floats  # [n_items, n_types]
     right: tuple[Floats, Floats]  # [n_checked, n_types], with what is open as wrong, and as right
     true: tuple[Floats, Floats]
+    is_open: NDArray[np.bool_]  # [n_checked]
     level: float
     anytime: bool
 
@@ -210,9 +211,11 @@ class _Sample:
         size = self.written.sum()
         part = written.sum() / size if size else 1.0
         doubt, ratio = self.labels.doubt * part, "f1"
-        ends = []
+        ends: list[Estimate] = []
         for right, true in zip(self.right, self.true, strict=True):
             own, there = right[:n, pick].sum(axis=1), true[:n, pick].sum(axis=1)
+            if not ends:  # an open item without labels may lack one
+                there += self.is_open[:n] & (there == 0)
             counts = Counts(
                 written, written * share_right, written * share_right + doubt / 2, own, there
             )
@@ -397,7 +400,7 @@ def _sample(
     at = is_open[:, None]
     rights = np.where(at, 0, right), np.where(at, there, right)
     trues = np.where(at, there, true), np.where(at, there, true)
-    return _Sample(labels, Drawn(order, weights), written, rights, trues, level, anytime)
+    return _Sample(labels, Drawn(order, weights), written, rights, trues, is_open, level, anytime)
 
 
 def _types(*crowds: Crowd) -> list[str]:
