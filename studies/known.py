@@ -19,7 +19,6 @@ from numpy.typing import NDArray
 
 from goldspan import aggregate
 from goldspan._arrays import count_in_rows
-from goldspan.aggregation.truth import documents
 from goldspan.errors import InputError
 from goldspan.workers import choose_gold_questions
 from studies import journal
@@ -133,7 +132,7 @@ def play(data: Path, case: Case) -> Run:
         assert crowd.attributes is not None
         half = np.array(crowd.attributes["half"].to_pylist())
         scored, items = whole & (half == "test"), np.flatnonzero(whole & (half == "val"))
-        unit, sizes = documents(crowd), ARTICLES
+        unit, sizes = crowd.document_of, ARTICLES
         if case.seed == 0:
             half_crowd = bare.select_items(items)
             result = aggregate(half_crowd, "bsc-seq+crf")

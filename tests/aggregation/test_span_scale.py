@@ -8,7 +8,6 @@ import pytest
 import goldspan
 from goldspan.aggregation.bsc.posterior import scaled
 from goldspan.aggregation.calibration import fit_logistic, fit_span_scale, item_features
-from goldspan.aggregation.conformal import documents_of
 from goldspan.spans import Tagged, find_spans
 from goldspan.spans.confidence import auroc, log_loss
 from goldspan.spans.corpus import SpanArray
@@ -73,7 +72,7 @@ def test_few_documents_choose_nothing():
 def test_features_are_counts_and_their_means_over_the_document():
     text = b"doc\titem\ttoken\tann\nd\ta\tIBM\tO\nd\ta\t3-1\tO\n\nd\tb\tI\tO\n\ne\tc\tno\tO\n"
     crowd = goldspan.read_crowd(text)
-    found = item_features(crowd, documents_of(crowd))
+    found = item_features(crowd, crowd.document_of)
     np.testing.assert_allclose(found[:, 0], np.log([2, 1, 1]))
     np.testing.assert_allclose(found[:, 1], [0.5, 0, 0])
     np.testing.assert_allclose(found[:, 2], [0.5, 0, 0])

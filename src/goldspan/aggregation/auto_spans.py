@@ -63,7 +63,7 @@ from goldspan.aggregation.judge import (
 )
 from goldspan.aggregation.machines import beside, evidence, ids_of, judged_power
 from goldspan.aggregation.mixture import Mixture, posterior_of_labels
-from goldspan.aggregation.truth import LEAST_SPANS, Seen, documents, learn, learn_types
+from goldspan.aggregation.truth import LEAST_SPANS, Seen, learn, learn_types
 from goldspan.aggregation.votes import TokenVote
 from goldspan.crowd import Crowd
 from goldspan.crowd.model import Answers
@@ -673,7 +673,7 @@ def _seen(case: Case, texts: Texts, confirmation: Confirmation, progress: Steps)
     true_keys = Keys(crowd).of_array(true, crowd.offsets)[is_known[true.item]]
     if len(true_keys) < LEAST_SPANS:
         return None
-    group, found = documents(crowd), []
+    group, found = crowd.document_of, []
     names = np.random.default_rng(0).permutation(np.unique(group[is_known]))
     for half in (names[::2], names[1::2]):
         held = is_known & np.isin(group, half)

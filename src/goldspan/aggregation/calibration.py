@@ -21,7 +21,6 @@ from scipy.special import expit, log_expit, logit
 from goldspan._arrays import count_in_rows
 from goldspan.aggregation.bsc.evidence import Tables
 from goldspan.aggregation.bsc.posterior import LOGIT_EDGE, Posterior, SpanScale, scaled
-from goldspan.aggregation.conformal import documents_of
 from goldspan.aggregation.consensus import Consensus
 from goldspan.aggregation.mixture import Mixture
 from goldspan.aggregation.reliability import judged_spans
@@ -275,7 +274,7 @@ def fit_span_scale(
     # mass float64 [n_spans]; right bool [n_spans], which of them are right
     # kept bool [n_spans], of which this is known
     n_types = len(crowd.tagset.types)
-    document = documents_of(crowd)
+    document = crowd.document_of
     features = _standard(item_features(crowd, document), spans.item)
     types = np.eye(n_types)[spans.type]
     own = features[spans.item]

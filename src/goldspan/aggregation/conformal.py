@@ -31,7 +31,6 @@ from numpy.typing import NDArray
 
 from goldspan._arrays import count_between, count_in_rows
 from goldspan.aggregation.bsc.posterior import spans_at
-from goldspan.crowd import Crowd
 from goldspan.errors import InputError
 from goldspan.params import Number
 from goldspan.spans import Codec, Tagged, find_spans
@@ -185,7 +184,7 @@ def conformal_sets(
     is_known = (truth >= 0) | strange
     whole = count_in_rows(~is_known & (result.codes >= 0), crowd.offsets) == 0
     whole &= count_in_rows(is_known, crowd.offsets) > 0
-    document = documents_of(crowd)
+    document = crowd.document_of
     judged = whole[item]
     at = true_options(options, Tagged(truth, crowd.offsets), codec)
     first = options.bounds[:-1]
@@ -345,15 +344,3 @@ def _missed(result: Consensus, truth: NDArray[np.int16], whole: NDArray[np.bool_
     first = np.searchsorted(spans.end, true.start, side="right")
     last = np.searchsorted(spans.start, true.end, side="left")
     return float((first == last).mean()) if len(true) else float("nan")
-
-
-def documents_of(crowd: Crowd) -> NDArray[np.int64]:
-    """Return the number of every item's document; items are their own where there are none."""
-    if crowd.groups is None:
-        return np.arange(crowd.n_items)
-    names = [
-        ("item", n) if name is None else ("document", name)
-        for n, name in enumerate(crowd.groups.to_pylist())
-    ]
-    place = {name: n for n, name in enumerate(dict.fromkeys(names))}
-    return np.array([place[name] for name in names], np.int64)

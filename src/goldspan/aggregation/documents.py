@@ -21,7 +21,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from goldspan._arrays import count_between, count_in_rows
@@ -248,9 +247,7 @@ def _again(crowd: Crowd, found: SpanArray) -> Ints:
     # returns int64 [n_places, 5]
     words = np.asarray(crowd.tokens.flatten().dictionary_encode().indices).astype(np.int64)
     n_words = int(words.max(initial=0)) + 1
-    # An item without a document is one of its own.
-    names = crowd.item_ids if crowd.groups is None else pc.coalesce(crowd.groups, crowd.item_ids)
-    document = np.asarray(names.dictionary_encode().indices).astype(np.int64)
+    document = crowd.document_of
     item = np.repeat(np.arange(crowd.n_items), np.diff(crowd.offsets))
     known = _parts(found)
     # Words one after the other: what is known, and what stands in the text, has a number for its

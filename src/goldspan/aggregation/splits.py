@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 
 from goldspan import __version__
 from goldspan._arrays import count_in_rows, rows_of
-from goldspan.aggregation.conformal import documents_of
 from goldspan.aggregation.consensus import Consensus, without_answers
 from goldspan.crowd import Crowd, agreement, write_crowd
 from goldspan.crowd.atomic import write_folder
@@ -53,7 +52,7 @@ def assign_splits(
     """
     # returns int [n_items], 0 train, 1 dev, 2 test
     wanted = checked_shares(shares)
-    document = documents_of(crowd)
+    document = crowd.document_of
     sizes = np.bincount(document)
     if len(sizes) < np.count_nonzero(wanted):
         raise InputError(f"split: there are only {len(sizes)} documents for the splits")
@@ -155,7 +154,7 @@ def make_card(
     for name, rows in parts.items():
         part = crowd.select_items(rows)
         shown = HUGGING_FACE[name] if format == "datasets" else name
-        n_documents = len(np.unique(documents_of(part)))
+        n_documents = len(np.unique(part.document_of))
         counts = f"{n_documents} | {part.n_items} | {part.n_tokens} | {_n_labels(part)}"
         lines.append(f"| {shown} | {counts} |")
     n_left = result.crowd.n_items - crowd.n_items

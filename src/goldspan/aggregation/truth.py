@@ -186,15 +186,6 @@ def _is_clear(gain: Floats) -> bool:
 # Types that the crowd confuses.
 
 
-def documents(crowd: Crowd) -> Ints:
-    """Return the document of every item, int64 [n_items]; an item without one is its own."""
-    own = np.arange(crowd.n_items)
-    if crowd.groups is None:
-        return own
-    index = crowd.groups.dictionary_encode().indices.fill_null(-1).to_numpy().astype(np.int64)
-    return np.unique(np.where(index >= 0, index, crowd.n_items + own), return_inverse=True)[1]
-
-
 class Words:
     """Features of spans: their words, those around, and those of the document."""
 
@@ -202,7 +193,7 @@ class Words:
         flat = pc.replace_substring_regex(pc.utf8_lower(crowd.tokens.flatten()), "[0-9]+", "0")
         coded = flat.dictionary_encode()
         self.code, self.n = coded.indices.to_numpy().astype(np.int64), len(coded.dictionary)
-        self.offsets, group = crowd.offsets, documents(crowd)
+        self.offsets, group = crowd.offsets, crowd.document_of
         self.group = group
         row = np.repeat(group, np.diff(crowd.offsets))
         counts = csr_matrix((np.ones(len(row)), (row, self.code)), (group.max() + 1, self.n))

@@ -218,6 +218,15 @@ class Crowd:
         """The worker of every label of `latest.codes`, int32 [n_labels]."""
         return np.repeat(self.latest.worker, self.latest.lengths)
 
+    @cached_property
+    def document_of(self) -> NDArray[np.int64]:
+        """The number of every item's document, int64 [n_items]; an item without one is its own."""
+        own = np.arange(self.n_items)
+        if self.groups is None:
+            return own
+        index = self.groups.dictionary_encode().indices.fill_null(-1).to_numpy().astype(np.int64)
+        return np.unique(np.where(index < 0, self.n_items + own, index), return_inverse=True)[1]
+
     @property
     def gold_tagged(self) -> Tagged:
         """The gold as codes and offsets.

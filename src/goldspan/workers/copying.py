@@ -23,7 +23,6 @@ from goldspan.workers.reliability import (
     QualityFlag,
     at_least,
     beside_spread,
-    group_of,
     percent,
 )
 
@@ -355,7 +354,7 @@ def copies(context: FlagContext) -> list[QualityFlag]:
     if not pairs.size:
         return []
     strongest: dict[int, QualityFlag] = {}
-    units, group, copied = _units(context), group_of(context.crowd), np.zeros(0, np.int64)
+    units, group, copied = _units(context), context.crowd.document_of, np.zeros(0, np.int64)
 
     def weigh(workers: Ints) -> _Pair | None:
         # Whoever looks like a copy of these two would confirm what they say

@@ -23,7 +23,6 @@ from goldspan.errors import InputError, UnknownNameError
 from goldspan.params import check_whole
 from goldspan.spans import find_spans
 from goldspan.spans.notebook import counted
-from goldspan.workers.reliability import group_of
 
 # --------------------------------------------------------------------------------------------------
 # Taking items evenly: over strata, over documents, and a share of hard ones.
@@ -286,7 +285,7 @@ def choose_gold_questions(
         return _informative(crowd, n, result)
     eligible = _known_items(crowd, n)
     names, stratum = _strata(crowd, eligible, by)
-    group = group_of(crowd)
+    group = crowd.document_of
     _check_groups(crowd, eligible, group, n)
     if result is None and len(crowd.latest):
         result = TokenVote().fit(crowd).result_
@@ -315,7 +314,7 @@ def _informative(crowd: Crowd, n: int, result: Consensus | None) -> GoldQuestion
         raise InputError(
             f"{n} items are asked for, but {len(open_items)} are answered without gold"
         )
-    _, group = np.unique(group_of(crowd)[open_items], return_inverse=True)
+    _, group = np.unique(crowd.document_of[open_items], return_inverse=True)
     tokens = np.bincount(group, np.diff(crowd.offsets)[open_items])
     per_token = np.bincount(group, doubt[open_items]) / np.maximum(tokens, SHORT)
     chosen = open_items[np.argsort(-per_token[group], kind="stable")][:n]

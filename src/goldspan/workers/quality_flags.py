@@ -20,7 +20,6 @@ from goldspan.workers.reliability import (
     at_most,
     design_effect,
     find_truth,
-    group_of,
     percent,
 )
 
@@ -308,7 +307,7 @@ def _course(context: FlagContext) -> _History:
     share, rest = share[order], rest[order]
     if crowd.groups is None:
         return _History(worker, share, rest)
-    group = group_of(crowd)[answers.item[kept][order]]
+    group = crowd.document_of[answers.item[kept][order]]
     key = worker * 2 * crowd.n_items + group
     first, which = np.unique(key, return_index=True, return_inverse=True)[1:]
     n = np.bincount(which)

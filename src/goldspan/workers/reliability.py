@@ -456,23 +456,13 @@ def _per_cluster(
     crowd: Crowd, judged: Judged
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.int64]]:
     """Sum up by worker and document: right, total, worker of every such cluster."""
-    worker, group = crowd.latest.worker.astype(np.int64), group_of(crowd)[crowd.latest.item]
+    worker, group = crowd.latest.worker.astype(np.int64), crowd.document_of[crowd.latest.item]
     kept = judged.total > 0
     key = worker[kept] * 2 * crowd.n_items + group[kept]
     keys, cluster = np.unique(key, return_inverse=True)
     right = np.bincount(cluster, judged.right[kept], len(keys)).astype(np.float64)
     total = np.bincount(cluster, judged.total[kept], len(keys)).astype(np.float64)
     return right, total, keys // max(1, 2 * crowd.n_items)
-
-
-def group_of(crowd: Crowd) -> NDArray[np.int64]:
-    """Return the document of every item, int64 [n_items], below 2 n_items."""
-    # An item without a document is one of its own
-    own = np.arange(crowd.n_items)
-    if crowd.groups is None:
-        return own
-    index = crowd.groups.dictionary_encode().indices.fill_null(-1).to_numpy().astype(np.int64)
-    return np.where(index >= 0, index, crowd.n_items + own)
 
 
 def _per_worker(crowd: Crowd, judged: Judged) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
