@@ -77,10 +77,16 @@ SPANS = {
 
 def toml(plan):
     """Write a plan as TOML."""
+
+    def words(value):
+        if isinstance(value, dict):
+            return "{ " + ", ".join(f"{key} = {words(v)}" for key, v in value.items()) + " }"
+        return json.dumps(value)
+
     plain = [f"{key} = {json.dumps(v)}" for key, v in plan.items() if not isinstance(v, dict)]
     tables = [(key, value) for key, value in plan.items() if isinstance(value, dict)]
     for name, table in tables:
-        plain += [f"[{name}]", *(f"{key} = {json.dumps(v)}" for key, v in table.items())]
+        plain += [f"[{name}]", *(f"{key} = {words(v)}" for key, v in table.items())]
     return "\n".join(plain) + "\n"
 
 

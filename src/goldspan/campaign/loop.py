@@ -23,7 +23,7 @@ from goldspan.campaign.auditing import (
     open_items,
 )
 from goldspan.campaign.changes import begin, reopened
-from goldspan.campaign.crowds import HOUR, Files, Replayed, Simulated
+from goldspan.campaign.crowds import ENDED, HOUR, Files, Replayed, Simulated
 from goldspan.campaign.inputs import CampaignInputs
 from goldspan.campaign.judging import (
     CHOICE,
@@ -552,14 +552,14 @@ class Campaign:
 
     def certificate(self) -> dict[str, Any] | None:
         """Return how right the labels are by the audit, None before the first draw."""
-        found = self.progress.result
+        found = self.progress.result if self.ledger.count(DRAW) else None
         return certificate(self.inputs.plan, self.ledger, found, self.inputs.control)
 
     def _audit(self, name: str) -> Waiting | None:
         """Draw for a certificate that the plan wants; wait as long as somebody is checking."""
         found, control = self.progress.result, self.inputs.control
         goal, now = self.inputs.plan.stop.certified, self.steps.label.now()
-        if goal is None or found is None:
+        if goal is None or found is None or self.ledger.count(ENDED):
             return None
         if is_due(self.ledger, found, control):
             before = self.certificate() or {"drawn": 0, "checked": 0, "missing": None}
@@ -572,7 +572,7 @@ class Campaign:
         if not left or now - last_active(self.ledger) > MINUTE * minutes:
             return None
         where = f"checks of the audit, for {minutes:g} minutes after each"
-        return Waiting(len(left), len(left), where)
+        return Waiting(0, len(left), where)
 
     def _is_certified(self, name: str) -> bool:
         """End within a round, where checks have made certain what the plan asks for."""

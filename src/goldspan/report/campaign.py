@@ -574,7 +574,7 @@ def _quality(
     if audited is not None:
         shown = "–" if audited["value"] is None else percent(audited["value"])
         about = "; ".join([audited["text"], audited["design"], *audited["notes"]])
-        yield Fact("labels, by the audit", shown, about)
+        yield Fact(f"{name} of the labels, by audit", shown, about)
     if score is not None:
         value = score.accuracy if name == "accuracy" else score.f1
         bounds = "" if score.interval is None else _bounds(score.interval)

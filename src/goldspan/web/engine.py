@@ -250,7 +250,7 @@ class Engine:
         begin, first = time.monotonic(), self._n_new
         while not self._halt:
             n_new = self._n_new - first
-            if n_new >= found.answers or (n_new and time.monotonic() - begin >= LOOK):
+            if n_new >= max(1, found.answers) or (n_new and time.monotonic() - begin >= LOOK):
                 return
             if time.monotonic() - begin >= 6 * LOOK:
                 return

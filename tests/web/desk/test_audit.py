@@ -113,3 +113,43 @@ def test_checks_are_in_the_log_and_nowhere_among_answers(audited, tmp_path):
     with SqlLedger(copy) as again:
         for kind in (DRAW, CHECK):
             assert again.records(kind) == audited.ledger.records(kind)
+
+
+@pytest.fixture
+def wanting(tmp_path):
+    """A campaign that wants a certificate; ann has answered everything."""
+    twice = {"min": 2, "max": 2}
+    made = worked(
+        tmp_path, stop={"certified": {"accuracy": 0.5}}, select={"batch": N}, redundancy=twice
+    )
+    while answer(made, "ann.k"):
+        made.clock.pass_seconds(3)
+    made.campaign.run()
+    made.engine._next_look = 0
+    made.engine.look()
+    yield made
+    made.close()
+
+
+def test_checks_end_a_campaign_within_a_round_and_nobody_is_asked_more(wanting):
+    assert wanting.campaign.run().answers > 0
+    wanting.desk.draw_audit(N)
+    for _ in range(N):
+        check(wanting, "a")
+    found = wanting.campaign.run()
+    assert (found.stop, found.rule) == (True, "certified")
+    assert not wanting.ledger.records("round")
+    assert answer(wanting, "bob.k") is None
+
+
+def test_a_round_waits_for_who_checks_until_they_go_or_the_requester_ends_it(wanting):
+    wanting.desk.draw_audit(N)
+    check(wanting, "a")
+    while answer(wanting, "bob.k"):
+        wanting.clock.pass_seconds(1)
+    waiting = wanting.campaign.run()
+    assert (waiting.answers, waiting.items) == (0, N - 1)
+    wanting.desk.stop()
+    found = wanting.campaign.run()
+    assert found.rule == "requester"
+    assert "too few drawn items are checked" in found.why

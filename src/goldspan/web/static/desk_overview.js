@@ -60,7 +60,8 @@ function showItems() {
   put("items-big", `${count(items.answered)} of ${count(items.pool)}`);
   bar(find("items-bar"), [{ share: items.answered / items.pool, kind: "good" }, { share: over ? 0 : Math.max(0, items.picked - items.answered) / items.pool, kind: "soon" }],
     `${percent(items.answered / items.pool)} of the pool has answers`);
-  const waits = waiting && !over ? `; ${many(waiting.answers, "answer")} awaited` : "";
+  const awaited = waiting?.answers ? many(waiting.answers, "answer") : many(waiting?.items, "check");
+  const waits = waiting && !over ? `; ${awaited} awaited` : "";
   put("items-sub", `${many(answers.counting, "answer")}, ${count(answers.control)} of them to gold questions${waits}`);
 }
 
