@@ -31,6 +31,7 @@ from goldspan.web.engine import Live, LoopFiles
 from goldspan.web.errors import Refused
 from goldspan.web.processes import Child, DeskServer, Hosted, LoopPart, WebPart, loop_folder
 from web.desk.conftest import worked
+from web.desk.test_audit import check
 from web.desks import as_json
 from web.loops import wait_until
 from web.serving import KEYS, answer, plan_file
@@ -80,6 +81,17 @@ def test_what_is_decided_in_one_process_is_seen_in_the_other(apart):
     assert apart.near.engine.live.result.tagged_by_id()[item] == ["rain"]
     (row,) = [one for one in apart.far.desk.workers() if one.worker == "cat.k"]
     assert row.barred
+
+
+def test_what_is_drawn_and_checked_in_one_process_makes_the_certificate_in_the_other(apart):
+    n = apart.far.desk.draw_audit(10).drawn
+    item = check(apart.far, "a")
+    apart.near.engine._next_look = 0
+    apart.near.engine.look()
+    found = apart.far.desk.overview().certificate
+    assert (found["checked"], found["drawn"]) == (1, n)
+    assert found["text"] == f"1 of {n} drawn items checked; an interval needs 10"
+    assert apart.near.desk.checking.next("b")["task"]["text"] != apart.near.desk.tasks.text(item)
 
 
 def test_a_refusal_passes_between_the_processes(apart):
