@@ -18,6 +18,7 @@ from goldspan.campaign.clock import WallTimes
 from goldspan.errors import GoldspanError
 from goldspan.store import SqlLedger
 from goldspan.store.programs import FAILED, SENT, WAITING
+from goldspan.web import models as w
 from goldspan.web.dependencies import (
     BROWSER,
     ContextHere,
@@ -27,15 +28,7 @@ from goldspan.web.dependencies import (
 )
 from goldspan.web.desk import models as m
 from goldspan.web.errors import Refused
-from goldspan.web.models import (
-    AnswerAnswer,
-    AnswerBody,
-    Done,
-    NextAnswer,
-    NextBody,
-    SkipBody,
-    refusals,
-)
+from goldspan.web.models import refusals
 from goldspan.web.pages import FLAG_REASONS
 from goldspan.web.security.access import MONEY, PEOPLE, RESULTS, REVIEW, Caller
 from goldspan.web.security.sessions import Session
@@ -232,26 +225,26 @@ def draw_audit(_: Steers, context: ContextHere, body: m.DrawBody) -> m.AuditNow:
 
 
 @router.post("/audit/next", responses=refusals(), response_model_exclude_unset=True)
-def next_check(caller: Reviews, context: ContextHere, _: NextBody) -> NextAnswer:
+def next_check(caller: Reviews, context: ContextHere, _: w.NextBody) -> w.NextAnswer:
     """Return the next drawn item, its text alone."""
     found = context.service.desk.checking.next(f"audit {caller.id}")
-    return NextAnswer.model_validate(found)
+    return w.NextAnswer.model_validate(found)
 
 
 @router.post("/audit/answers", responses=refusals(409), response_model_exclude_unset=True)
-def check(caller: Reviews, context: ContextHere, body: AnswerBody) -> AnswerAnswer:
+def check(caller: Reviews, context: ContextHere, body: w.AnswerBody) -> w.AnswerAnswer:
     """Keep what is right in a drawn item; the same key and body again count once."""
     who, key = (f"audit {caller.id}", _decider(context, caller)), _key(caller, body.key)
     found = context.service.desk.checking.submit(*who, body.task, key, body.answer)
-    return AnswerAnswer.model_validate(found)
+    return w.AnswerAnswer.model_validate(found)
 
 
 @router.post("/audit/skip", responses=refusals(409), response_model_exclude_unset=True)
-def pass_check(caller: Reviews, context: ContextHere, body: SkipBody) -> Done:
+def pass_check(caller: Reviews, context: ContextHere, body: w.SkipBody) -> w.Done:
     """Keep that nobody can tell what is right in a drawn item."""
     who, key = (f"audit {caller.id}", _decider(context, caller)), _key(caller, body.key)
     found = context.service.desk.checking.skip(*who, body.task, key, body.reason)
-    return Done.model_validate(found)
+    return w.Done.model_validate(found)
 
 
 @router.post("/pause", responses=refusals(410))
