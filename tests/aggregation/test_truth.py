@@ -102,7 +102,9 @@ def test_types_that_the_whole_crowd_confuses_are_learned_from_known_items():
     assert (new[~is_known, 3] == item[~is_known] % 2).mean() > 0.95
     assert (new[is_known] == own).all()
     assert chance.max() <= 0.9
-    assert "reads as LOC and that are ORG; 40 of 40" in found.notes[0]
+    (note,) = found.notes(both.tagset.types, rows[:, 3], new[:, 3], chance)
+    assert note.startswith("80 spans that the crowd reads as LOC: taken for ORG")
+    assert "40 of 40 such changes" in note
 
 
 def test_auto_learns_from_known_items_what_no_answer_shows():

@@ -711,6 +711,7 @@ def _corrected(
     types = case.folds and learn_types(crowd, seen, shown, Tagged(known, crowd.offsets))
     if types:
         rows, probs, sure = types.apply(spans.rows, probs, sure, is_open)
+        notes += types.notes(crowd.tagset.types, spans.rows[:, 3], rows[:, 3], probs)
         keys = Keys(crowd).of(*rows.T)
         order = np.argsort(keys)
         spans = Spans(
@@ -722,7 +723,6 @@ def _corrected(
             if one.name != "quality"
         }
         support, probs, sure = replace(support, **own), probs[order], sure[order]
-        notes += types.notes
     return spans, support, probs, sure, notes
 
 

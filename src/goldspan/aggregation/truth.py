@@ -31,6 +31,7 @@ from scipy.stats import wilcoxon
 
 from goldspan.crowd import Crowd
 from goldspan.spans import Tagged, find_spans
+from goldspan.spans.notebook import counted
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -263,7 +264,7 @@ class Retyper:
     columns: Ints  # Features that known spans have
     weights: Floats  # [n_columns, n_types]
     confusions: Floats  # [n_types, n_types]: read as, true
-    notes: tuple[str, ...]
+    seen: Counter[tuple[int, int, bool]]  # Changes in known items: from, to, whether right
 
     def types(self, places: Places) -> Floats:
         """Return the probabilities of types, float64 [n_places, n_types]."""
@@ -288,6 +289,20 @@ class Retyper:
         probs[which[order]] = share[own, kind] * total[own]
         sure[which[order]] = share[own, kind] * all_sure[own]
         return rows, probs, sure
+
+    def notes(self, types: Sequence[str], old: Ints, new: Ints, probs: Floats) -> list[str]:
+        """Say which types of likely spans changed most, and how many such changes were right."""
+        changed = (old != new) & (probs > 0.5)
+        pairs = Counter(zip(old[changed].tolist(), new[changed].tolist(), strict=True))
+        found = []
+        for (one, other), n in pairs.most_common(3):
+            right, wrong = self.seen[one, other, True], self.seen[one, other, False]
+            found.append(
+                f"{counted(n, 'span')} that the crowd reads as {types[one]}: taken for "
+                f"{types[other]}, as known items show ({right} of {right + wrong} such changes in "
+                "them, left out in turn, are right)"
+            )
+        return found
 
 
 def _types(offset: Floats, features: csr_matrix, weights: Floats, confusions: Floats) -> Floats:
@@ -325,8 +340,10 @@ def learn_types(crowd: Crowd, seen: Seen, probs: Floats, known: Tagged) -> Retyp
     gain = np.log(np.maximum(after[at, kind], 1e-12)) - log_softmax(offset, axis=1)[at, kind]
     if gain.sum() <= 0:
         return None
-    notes = _changes(crowd.tagset.types, offset.argmax(axis=1), after.argmax(axis=1), kind)
-    return Retyper(words, columns, *_fit_types(offset, features, kind), notes)
+    before, new = offset.argmax(axis=1), after.argmax(axis=1)
+    changes = zip(before.tolist(), new.tolist(), (new == kind).tolist(), strict=True)
+    seen_changes = Counter(one for one in changes if one[0] != one[1])
+    return Retyper(words, columns, *_fit_types(offset, features, kind), seen_changes)
 
 
 def _fit_types(offset: Floats, features: csr_matrix, kind: Ints) -> tuple[Floats, Floats]:
@@ -351,19 +368,3 @@ def _fit_types(offset: Floats, features: csr_matrix, kind: Ints) -> tuple[Floats
     return best[: n_columns * n_types].reshape(shape), best[n_columns * n_types :].reshape(
         n_types, n_types
     )
-
-
-def _changes(types: Sequence[str], before: Ints, after: Ints, kind: Ints) -> tuple[str, ...]:
-    """Say of the most frequent changes how many of those in known items are right."""
-    changed = np.flatnonzero(before != after)
-    pairs = Counter(zip(before[changed].tolist(), after[changed].tolist(), strict=True))
-    found = []
-    for (old, new), n in pairs.most_common(3):
-        right = int(
-            (kind[changed][(before[changed] == old) & (after[changed] == new)] == new).sum()
-        )
-        found.append(
-            f"known items: spans that the crowd reads as {types[old]} and that are {types[new]}; "
-            f"{right} of {n} such changes in known items, left out in turn, are right"
-        )
-    return tuple(found)
