@@ -17,6 +17,7 @@ sys.path.insert(0, str(TESTS))
 from campaign.tiny import toml  # noqa: E402
 from goldspan.spans import Span, parse  # noqa: E402
 from goldspan.web.service import open_service  # noqa: E402
+from web.desk.test_audit import check  # noqa: E402
 from web.desks import as_json, running  # noqa: E402
 from web.pages.conftest import FLAGS, LOOKS  # noqa: E402
 from web.pages.test_desk import log_in  # noqa: E402
@@ -133,6 +134,10 @@ def main() -> None:
         for worker in SKILLS:
             service.work.next(worker)
         service.start()
+        time.sleep(5)
+        service.desk.draw_audit(60)
+        for _ in range(60):
+            check(service, "a")
         time.sleep(5)
         draw(service)
         service.close()
