@@ -252,3 +252,26 @@ def test_a_name_that_only_the_checked_items_have_is_told(case):
     }
     found = goldspan.audit(labels, lines(filled(labels, lower)), plan)
     assert "only the checked items have loc, per: are all names spelled alike?" in str(found)
+
+
+def test_labels_that_checked_items_helped_to_make_are_judged_without_them():
+    """A method that repeats what is known and else says nothing right has no right label."""
+    labels, truth = span_labels(120, 1)
+    plan = goldspan.draw_audit(labels, 40)
+    checked = {item: truth[item] for item in plan.items}
+    better = labels.with_gold(_codes(labels, {**labels.tagged_by_id(), **checked}))
+    seen = []
+
+    def refit(known):
+        seen.append({*known.item_ids.to_pylist()})
+        outside = {item: ["O"] * len(tags) for item, tags in labels.tagged_by_id().items()}
+        return labels.with_gold(_codes(labels, {**outside, **known.tagged_by_id()}))
+
+    too_good = goldspan.audit(better, checked, plan)
+    found = goldspan.audit(better, checked, plan, refit=refit)
+    assert "the result is too good" in "\n".join(too_good.notes)
+    assert found.estimates["recall"].value < 0.05
+    assert too_good.estimates["recall"].value > 0.5
+    assert len(seen) == 5
+    assert {*plan.items} == {item for kept in seen for item in kept}
+    assert sorted(len({*plan.items} - kept) for kept in seen) == [8] * 5

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -41,6 +41,8 @@ SHARES = {
 """What is estimated, and its name."""
 ENOUGH = 10
 """Labels of a type that were written or found in checked items, from which it is estimated."""
+N_PARTS = 5
+"""Parts of the checked items that are left out in turn."""
 N_STEPS = 40
 """Sizes of the sample for the picture of the interval."""
 
@@ -246,6 +248,7 @@ def audit(
     *,
     level: float = 0.95,
     anytime: bool = False,
+    refit: Callable[[Crowd], Any] | None = None,
     **reading: Any,
 ) -> Audit:
     """Find out how right labels are from the items that a person checked.
@@ -260,6 +263,9 @@ def audit(
         level: Of the intervals.
         anytime: Make intervals that hold at every look: for who checks until the result is good
             enough. They are about half as wide again.
+        refit: For labels that the checked items helped to make: makes them again from a crowd with
+            some of these as gold. Every checked item is judged by labels that were made without it
+            (cross-fitting, a fifth of them left out at a time).
         reading: Options of `read_crowd`.
 
     Raises:
@@ -291,6 +297,39 @@ def audit(
     known = _known_items(theirs) - open_items
     plan = plan or draw_audit(labels, max(LEAST, len(known | open_items)), **reading)
     place = {name: n for n, name in enumerate(mine.item_ids.to_pylist())}
+    asked, missing, more = _asked(plan, place, known, open_items)
+    notes += more
+    if new := [kind for kind in placed_labels(theirs)[2] if kind not in placed_labels(mine)[2]]:
+        notes.append(f"only the checked items have {', '.join(new)}: are all names spelled alike?")
+    made = {}
+    if refit is None:
+        notes += _suspicions(labels, original, plan, asked)
+    else:
+        made = _made_without(refit, found.crowd, theirs, [one for one in asked if one in known])
+    sample = _sample(found, theirs, plan, asked, known, place, made, level, anytime)
+    names = ("accuracy",) if mine.is_classification else ("f1", "precision", "recall")
+    estimates = {name: sample.estimate(name) for name in (*names, "items_right")}
+    if mine.is_classification:
+        del estimates["items_right"]
+    n_seen = (sample.written[sample.drawn.order] + sample.true[0]).sum(axis=0)
+    every = _types(mine, theirs)
+    by_type = {
+        kind: sample.estimate("f1", kind=n)
+        for n, kind in enumerate(every)
+        if n_seen[n] >= ENOUGH and len(every) > 1
+    }
+    return Audit(
+        estimates, by_type, _calibration(found, sample), mine.n_items, int(sample.written.sum()),
+        tuple(name for name in asked if name in known), missing, disputed, level, anytime, plan,
+        tuple(notes), sample,
+    )  # fmt: skip
+
+
+def _asked(
+    plan: AuditPlan, place: Mapping[str, int], known: set[str], open_items: set[str]
+) -> tuple[tuple[str, ...], tuple[str, ...], list[str]]:
+    """Return the drawn items up to the last that was checked, those that were left out, notes."""
+    notes = []
     lost = [name for name in plan.items if name not in place]
     if lost:
         raise InputError(
@@ -318,26 +357,7 @@ def audit(
             f"{counted(len(missing), 'drawn item')} not checked although later ones were, "
             f"{_some(missing)}: counted as wrong for the lower ends, as right for the upper ones"
         )
-    if new := [kind for kind in placed_labels(theirs)[2] if kind not in placed_labels(mine)[2]]:
-        notes.append(f"only the checked items have {', '.join(new)}: are all names spelled alike?")
-    notes += _suspicions(labels, original, plan, asked)
-    sample = _sample(found, theirs, plan, asked, known, place, level, anytime)
-    names = ("accuracy",) if mine.is_classification else ("f1", "precision", "recall")
-    estimates = {name: sample.estimate(name) for name in (*names, "items_right")}
-    if mine.is_classification:
-        del estimates["items_right"]
-    n_seen = (sample.written[sample.drawn.order] + sample.true[0]).sum(axis=0)
-    every = _types(mine, theirs)
-    by_type = {
-        kind: sample.estimate("f1", kind=n)
-        for n, kind in enumerate(every)
-        if n_seen[n] >= ENOUGH and len(every) > 1
-    }
-    return Audit(
-        estimates, by_type, _calibration(found, sample), mine.n_items, int(sample.written.sum()),
-        tuple(name for name in asked if name in known), missing, disputed, level, anytime, plan,
-        tuple(notes), sample,
-    )  # fmt: skip
+    return asked, missing, notes
 
 
 def _suspicions(labels: Any, found: Labelled, plan: AuditPlan, asked: tuple[str, ...]) -> list[str]:
@@ -371,7 +391,7 @@ def _calibration(labels: Labelled, sample: _Sample) -> Estimate | None:
 
 def _sample(
     labels: Labelled, truth: Crowd, plan: AuditPlan, asked: tuple[str, ...], known: set[str],
-    place: Mapping[str, int], level: float, anytime: bool,
+    place: Mapping[str, int], made: Placed, level: float, anytime: bool,
 ) -> _Sample:  # fmt: skip
     """Compare the labels of the items that were asked with the truth."""
     ids = labels.crowd.item_ids.to_pylist()
@@ -383,12 +403,17 @@ def _sample(
             "draw again"
         )
     order = np.array([place[name] for name in asked])
-    own, theirs = _placed(labels.crowd), _placed(truth)
-    names = _types(labels.crowd, truth)
+    own, theirs = _placed(labels.crowd) | made, _placed(truth)
+    of_made = (label[2] for found in made.values() for label in found)
+    names = [*dict.fromkeys([*_types(labels.crowd, truth), *of_made])]
     column = {name: n for n, name in enumerate(names)}
     written = np.zeros((len(ids), len(names)))
     counts = count_labels(labels.crowd)
     written[:, : counts.shape[1]] = counts
+    for name, found in made.items():
+        written[place[name]] = 0
+        for label in found:
+            written[place[name], column[label[2]]] += 1
     right, true = (np.zeros((len(asked), len(names))) for _ in range(2))
     is_open = np.array([name not in known for name in asked])
     for row, name in enumerate(asked):
@@ -401,6 +426,26 @@ def _sample(
     rights = np.where(at, 0, right), np.where(at, there, right)
     trues = np.where(at, there, true), np.where(at, there, true)
     return _Sample(labels, Drawn(order, weights), written, rights, trues, is_open, level, anytime)
+
+
+def _made_without(
+    refit: Callable[[Crowd], Any], labels: Crowd, truth: Crowd, known: Sequence[str]
+) -> Placed:
+    """Return the labels of checked items by fits that did not know them."""
+    found: Placed = {}
+    for part in (known[n::N_PARTS] for n in range(min(N_PARTS, len(known)))):
+        kept = {*known} - {*part}
+        own = truth.select_items(np.array([one in kept for one in truth.item_ids.to_pylist()]))
+        made = Labelled.of(refit(without_answers(own))).crowd
+        place = {name: n for n, name in enumerate(made.item_ids.to_pylist())}
+        lost = [name for name in part if name not in place]
+        if lost:
+            raise InputError(f"refit: no labels of {_some(lost)} where they are not known")
+        part_crowd = made.select_items(np.array([place[name] for name in part]))
+        _check_tokens(labels, part_crowd)
+        placed = _placed(part_crowd)
+        found |= {name: placed.get(name, set()) for name in part}
+    return found
 
 
 def _types(*crowds: Crowd) -> list[str]:

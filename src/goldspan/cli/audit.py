@@ -131,6 +131,12 @@ def report(
         "--anytime",
     ),
     width: float | None = option("Also say how many checks an interval of this width takes."),
+    answers: str | None = option(
+        "The crowd's answers, for labels that the checked items helped to make (aggregate --known "
+        "CHECKED): each checked item is judged by labels that were made without it.",
+        metavar="FILE",
+    ),
+    method: str = option("With --answers: the method that made the labels.", default="auto"),
     overwrite: Overwrite = False,
     json: AsJson = False,
 ) -> None:
@@ -145,6 +151,8 @@ def report(
       goldspan audit report gold.jsonl checked.jsonl --html certificate.html
 
       goldspan audit report gold.csv checked.csv --width 0.04
+
+      goldspan audit report better.jsonl checked.jsonl --answers crowd.tsv
     """
     where = plan or _beside(source)
     check_outputs(html, inputs=[source, checked, where], overwrite=overwrite)
@@ -152,19 +160,22 @@ def report(
     check_ending("--html", html, ".html")
     if html:
         check_part("report")
-    check_there(source, checked)
+    check_there(source, checked, *([answers] if answers else []))
     if not Path(where).exists():
         raise InputError(
             f"{where}: there is no such plan: name that of the draw with --plan, or begin with "
             f"goldspan audit draw {source}"
         )
+    from goldspan.aggregation import aggregate
     from goldspan.auditing import AuditPlan
     from goldspan.auditing import audit as certify
 
     with steps(2, quiet=json) as step:
         step(f"reading {checked}")
+        crowd = None if answers is None else reading.read(answers)
+        refit = None if crowd is None else (lambda known: aggregate(crowd, method, gold=known))
         found = certify(
-            source, checked, AuditPlan.load(where), level=level, anytime=anytime,
+            source, checked, AuditPlan.load(where), level=level, anytime=anytime, refit=refit,
             **reading.options(),
         )  # fmt: skip
         needed = None if width is None else found.needed(width)
