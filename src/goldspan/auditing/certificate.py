@@ -366,7 +366,7 @@ def _suspicions(labels: Any, found: Labelled, plan: AuditPlan, asked: tuple[str,
     if plan.labels != found.digest:
         notes.append(
             "the labels have changed since the draw: this is how right they are now; if the "
-            "checked items helped to make them, the result is too good"
+            "checked items helped to make them, the result is too good without refit (--answers)"
         )
     known = getattr(labels, "known", None)
     if known is not None:
@@ -375,7 +375,7 @@ def _suspicions(labels: Any, found: Labelled, plan: AuditPlan, asked: tuple[str,
         if given:
             notes.append(
                 f"{counted(len(given), 'checked item')} known to the method that made the labels: "
-                "the result is too good"
+                "the result is too good without refit"
             )
     return notes
 
