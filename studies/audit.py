@@ -30,7 +30,7 @@ from goldspan.runners import Threads
 from goldspan.spans import Tagged, find_spans
 from goldspan.spans.scoring import right_spans
 from studies import journal
-from studies.purity.crowds import SOURCES, Case, Shelf, all_cases, stripped, translated
+from studies.purity.crowds import SIMULATED, SOURCES, Case, Shelf, all_cases, stripped, translated
 from studies.table import Study, Table, check_repeats
 
 SIZES = (20, 50, 100, 200)
@@ -102,7 +102,7 @@ def study(
         for method in (LABELS if case.is_label_set else SPANS)
         if (method in methods if methods else not quick or method != "auto")
     ]
-    if not work:
+    if all(case.source == SIMULATED for case, _ in work):
         raise InputError(f"{data}: there are no crowds in it")
     names = {_label(*one): f"audit {times} {Shelf(data).digest(one[0].source)}" for one in work}
     kept = _Journal(None if state is None else Path(state), names)

@@ -146,3 +146,23 @@ def test_dawid_skene_is_better_than_votes_on_single_labels(data, tmp_path):
     assert list(rows)[:12] == list(TWELVE)
     votes, ours = rows["mean"]
     assert ours > 84.4 > votes
+
+
+@pytest.mark.realdata
+def test_the_studies_of_checked_items_run_in_their_quick_form_and_go_on_after_a_break(
+    data, tmp_path
+):
+    (tmp_path / "classification").mkdir()
+    for name in ("bluebirds", "snow_wsd"):
+        (tmp_path / "classification" / name).symlink_to((data / "classification" / name).resolve())
+    kept = {"state": str(tmp_path / "runs.jsonl"), "threads": 1}
+    study = run_study("audit", tmp_path, quick=True, repeats=20, **kept)
+    each = {row[0]: row for row in study.tables[2].rows}
+    assert {"bluebirds", "snow_wsd"} <= each.keys()
+    assert study.tables[0].rows[0][2] > 85  # mean coverage in per cent
+    seen = []
+    again = run_study("audit", tmp_path, quick=True, repeats=20, progress=seen.append, **kept)
+    assert again.tables == study.tables
+    assert seen == []
+    known = run_study("known", tmp_path, repeats=1, threads=1)
+    assert [row[0] for row in known.tables[0].rows[-2:]] == ["single labels, mean"] * 2
