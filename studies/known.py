@@ -96,6 +96,7 @@ def study(
         and case.source not in (NER, TIMES) and case.source.split("/")[0] != "simulated"
     ]  # fmt: skip
     cases = [case for case in cases if case.source.startswith("btc/a")] if quick else cases
+    cases.sort(key=lambda case: case.source == SPLIT)  # which takes longest
     if not cases:
         raise InputError(f"{data}: there are no crowds in it")
     names = {case.name: f"known {Shelf(data).digest(case.source)}" for case in cases}

@@ -52,12 +52,6 @@ QUOTES: list[tuple[str, str, list[Cell]]] = [
         [*map(mean, ("auto", "mv-token"))],
     ),
     (
-        "docs/index.md",
-        "it has a span F1 of _, where `bsc-seq+words` has _ and majority vote _.",
-        [pico("bsc-seq+crf"), pico("bsc-seq+words"), pico(VOTES)],
-    ),
-    ("docs/index.md", "many methods they confirm, and has _.", [pico("auto")]),
-    (
         "docs/methods.md",
         (
             "| `auto` | `bsc-seq+words` | `mace` | `bsc-seq+crf` | `ds` | `bsc-cm` | votes, ties "
