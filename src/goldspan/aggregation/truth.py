@@ -297,10 +297,11 @@ class Retyper:
         found = []
         for (one, other), n in pairs.most_common(3):
             right, wrong = self.seen[one, other, True], self.seen[one, other, False]
+            how = f"{right} of {right + wrong} such changes in these, left out in turn, are right"
             found.append(
                 f"{counted(n, 'span')} that the crowd reads as {types[one]}: taken for "
-                f"{types[other]}, as known items show ({right} of {right + wrong} such changes in "
-                "them, left out in turn, are right)"
+                f"{types[other]} after known items ("
+                f"{how if right + wrong else 'none of these would change so'})"
             )
         return found
 

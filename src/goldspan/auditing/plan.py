@@ -5,8 +5,9 @@ Items of which the labels are less sure are drawn more often, in proportion to
     1/2 + 1/2 sqrt(v) / mean of sqrt(v),    v = -ln(confidence that the whole item is right)
                                                 + a tenth of its labels.
 
-No item is left out, and nobody who checks sees the labels. The order is random, so that any number
-of items from its beginning is a sample, and a longer list continues a shorter one.
+Of single labels v is c (1 - c), c the confidence, and a tenth. No item is left out, and nobody who
+checks sees the labels. The order is random, so that any number of items from its beginning is a
+sample, and a longer list continues a shorter one. Other labels draw other items.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ from goldspan.crowd.grid import csv_text
 from goldspan.crowd.measures import labels_of
 from goldspan.crowd.model import item_texts, known_texts
 from goldspan.errors import InputError
+from goldspan.params import check_whole
 from goldspan.spans import Codec, Tagged, find_spans
 
 ALIKE = 0.5
@@ -251,7 +253,9 @@ class AuditPlan:
         return plan
 
 
-def draw_audit(labels: Any, /, n: int = 100, *, random_state: int = 0, **reading: Any) -> AuditPlan:
+def draw_audit(
+    labels: Any, /, n: int = 100, *, random_state: int = 0, again: bool = False, **reading: Any
+) -> AuditPlan:
     """Draw the items whose check tells how right the labels are.
 
     Args:
@@ -261,6 +265,9 @@ def draw_audit(labels: Any, /, n: int = 100, *, random_state: int = 0, **reading
         n: How many items, from 10; all if there are fewer. 20 give a first idea, 100 to 200 a
             certificate.
         random_state: Seed. The same seed with a larger `n` continues the list.
+        again: Whether other labels of the same items draw the same items, as far as chances allow,
+            so that earlier checks count again. Only for checks that made no label: where they did,
+            the labels of these items are better than those of the others.
         reading: Options of `read_crowd`.
 
     Returns:
@@ -275,13 +282,16 @@ def draw_audit(labels: Any, /, n: int = 100, *, random_state: int = 0, **reading
     >>> len(plan.items), plan.items == goldspan.draw_audit(labels, n=20).items[:10]
     (10, True)
     """
+    check_whole("n", n, 1)
     if n < LEAST:
         raise InputError(f"must be {LEAST} or more, not {n}", parameter="n")
+    check_whole("random_state", random_state, 0)
     found = Labelled.of(labels, **reading)
     crowd = found.crowd
     weights = found.weights
     ids = crowd.item_ids.to_pylist()
-    wait = -np.log1p(-draws(random_state, "audit", keys_of(ids))) / weights
+    purpose = "audit" if again else f"audit {found.digest}"
+    wait = -np.log1p(-draws(random_state, purpose, keys_of(ids))) / weights
     order = np.lexsort((np.arange(len(ids)), wait))[:n]
     blind = replace(without_answers(crowd.select_items(order)), gold=None, attributes=None)
     return AuditPlan(

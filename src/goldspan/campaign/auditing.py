@@ -50,7 +50,7 @@ def draw(
 ) -> dict[str, Any]:
     """Draw items of the labels; return the record."""
     # One seed for all draws: what was checked before is drawn again as far as chances allow.
-    plan = draw_audit(labels_now(result, control), n, random_state=seed)
+    plan = draw_audit(labels_now(result, control), n, random_state=seed, again=True)
     weights = {item: round(weight, 6) for item, weight in plan.weights.items()}
     return {
         "items": plan.items, "weights": weights, "seed": seed, "labels": plan.labels, "time": now,

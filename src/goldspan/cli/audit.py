@@ -98,7 +98,11 @@ def draw(
 def _beside(labels: str) -> str:
     """Return the name of the plan of labels."""
     name = Path(labels).name.removesuffix(".gz")
-    return str(Path(labels).with_name(f"{name.partition('.')[0]}.audit.json"))
+    if labels == "-":
+        raise InputError(
+            "labels from standard input have no place for the plan: name it with --plan"
+        )
+    return str(Path(labels).with_name(f"{Path(name).stem}.audit.json"))
 
 
 def _first(drawn: AuditPlan, before: AuditPlan, where: str, labels: str) -> int:

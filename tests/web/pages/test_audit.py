@@ -22,7 +22,8 @@ def desk(browser, tmp_path):
 
 def mark(page, spans, done):
     """Mark the spans of a text on the labelling page, and send."""
-    sees(page, f"document.querySelector('#me').textContent.startsWith('{done} of')")
+    sees(page, f"document.querySelector('#me').textContent.startsWith('{done} of')"
+               " && !document.body.classList.contains('busy')")  # fmt: skip
     page.wait_for_selector("#task:not([hidden])")
     for span in spans:
         page.locator(".token").nth(span.start).click()
