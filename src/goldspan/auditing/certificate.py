@@ -282,7 +282,7 @@ def audit(
     >>> plan = goldspan.draw_audit(labels, n=20)
     >>> truth = {i: "yes" if int(i) % 3 or i in plan.items[:2] else "no" for i in plan.items}
     >>> print(goldspan.audit(labels, truth, plan).estimate)
-    94.1 % (70.8 to 99.9)
+    94.2 % (70.8 to 99.9)
     """
     if not 0 < level < 1:
         raise InputError(f"must be between 0 and 1, not {level}", parameter="level")
