@@ -48,7 +48,9 @@ class Estimate(NamedTuple):
     high: float
 
     def __str__(self) -> str:
-        """Print per cent."""
+        """Print per cent; nothing is known where the interval is all there is."""
+        if (self.low, self.high) == (0, 1):
+            return "no estimate from these items"
         return f"{100 * self.value:.1f} % ({100 * self.low:.1f} to {100 * self.high:.1f})"
 
 
