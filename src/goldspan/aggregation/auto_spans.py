@@ -814,6 +814,8 @@ def _hide(case: Case, texts: Texts, share: float, seed: int, progress: Steps) ->
         keys, _ = given_spans(crowd, hidden)
         worker = np.full(crowd.n_items, -1)
         worker[hidden.item] = hidden.worker
+        if case.context.known is not None:  # what is known confirms nothing about the others
+            worker[count_in_rows(case.context.known >= 0, crowd.offsets) > 0] = -1
         asked = worker[spans.rows[:, 0]]
         at = np.flatnonzero(asked >= 0)
         n_hidden += len(keys)
