@@ -241,7 +241,8 @@ def test_by_information_takes_documents_with_most_doubt_per_token_and_needs_no_g
                 rows.append("\t".join([doc, str(sent), "a", "O" if doc == "known" else "?", "O",
                                        other]))  # fmt: skip
     crowd = goldspan.read_crowd("\n".join(rows).encode())
-    found = choose_gold_questions(crowd, 4, by="information")
+    votes = goldspan.aggregate(crowd, "mv-token")
+    found = choose_gold_questions(crowd, 4, by="information", result=votes)
     groups = found.to_arrow()["group"].to_pylist()
     assert groups == ["doubtful", "doubtful", "doubtful", "sure"]
     assert choose_gold_questions(crowd.with_gold(None), 6, by="information").item.max() < 9

@@ -14,7 +14,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from goldspan._arrays import count_in_rows, rows_of
-from goldspan.aggregation import Consensus
+from goldspan.aggregation import Consensus, aggregate
+from goldspan.aggregation.base import has_words
 from goldspan.aggregation.votes import TokenVote
 from goldspan.crowd import Answers, Crowd, write_crowd
 from goldspan.crowd.atomic import write_text
@@ -257,7 +258,8 @@ def choose_gold_questions(
             "information".
         hard: Share of hard ones, 0 … 1. The hardest third of the items with gold is hard, as far
             as their answers differ; the seed decides which of equally hard items belong to it.
-        result: What says how hard items are, by its confidence; by default the token vote.
+        result: What says how hard items are, by its confidence; by default the token vote, for
+            spans by="information" `bsc-seq+crf`.
         random_state: Seed.
 
     Raises:
@@ -305,8 +307,13 @@ def choose_gold_questions(
 
 def _informative(crowd: Crowd, n: int, result: Consensus | None) -> GoldQuestions:
     """Choose whole documents by doubt per token; of the last one the first items."""
-    result = result or TokenVote().fit(crowd).result_
+    if result is None:
+        plain = crowd.is_classification or not has_words(crowd)
+        result = TokenVote().fit(crowd).result_ if plain else aggregate(crowd, "bsc-seq+crf")
     doubt = -np.log(np.clip(result.confidence.astype(np.float64), 1e-6, 1))
+    if result.posterior is not None and not crowd.is_classification:
+        spans = result.posterior.marginals()
+        doubt = np.bincount(spans.item, spans.mass * (1 - spans.mass), crowd.n_items)
     gold = np.full(crowd.n_tokens, -1) if crowd.gold is None else crowd.gold
     known = count_in_rows(gold >= 0, crowd.offsets) > 0
     open_items = np.flatnonzero(~known & (np.diff(crowd.by_item.bounds) > 0))
