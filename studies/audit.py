@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
@@ -56,16 +56,22 @@ class Run:
     at_all_looks: float  # Share of the audits in which no look missed
 
 
-class _Journal(journal.Journal[Run]):
+class RecordJournal(journal.Journal[Any]):
+    """Runs that are records of plain values, all of one class."""
+
     label = "run"
 
-    def plain(self, run: Run) -> dict[str, Any]:
+    def __init__(self, path: Path | None, names: Mapping[str, str], kind: Any) -> None:
+        self._kind = kind
+        super().__init__(path, names)
+
+    def plain(self, run: Any) -> dict[str, Any]:
         """Return a run as values that JSON can hold."""
         return asdict(run)
 
-    def made(self, found: Mapping[str, Any]) -> Run:
+    def made(self, found: Mapping[str, Any]) -> Any:
         """Make a run of what a line holds."""
-        return Run(**{name: found[name] for name in Run.__dataclass_fields__})
+        return self._kind(**{one.name: found[one.name] for one in fields(self._kind)})
 
 
 def study(
@@ -105,7 +111,7 @@ def study(
     if all(case.source == SIMULATED for case, _ in work):
         raise InputError(f"{data}: there are no crowds in it")
     names = {_label(*one): f"audit {times} {Shelf(data).digest(one[0].source)}" for one in work}
-    kept = _Journal(None if state is None else Path(state), names)
+    kept = RecordJournal(None if state is None else Path(state), names, Run)
     carry_out({(0, _label(*one)): partial(play, data, *one, times) for one in work}, kept, threads,
               progress)  # fmt: skip
     rows = [(case, method, kept.runs[0, _label(case, method)]) for case, method in work]

@@ -9,7 +9,7 @@ test half), beside those that the method makes without any gold. With articles t
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -21,8 +21,7 @@ from goldspan import aggregate
 from goldspan._arrays import count_in_rows
 from goldspan.errors import InputError
 from goldspan.workers import choose_gold_questions
-from studies import journal
-from studies.audit import carry_out
+from studies.audit import RecordJournal, carry_out
 from studies.purity.crowds import (
     LABELS,
     NER,
@@ -51,18 +50,6 @@ class Run:
     score: Mapping[str, float]
     without: Mapping[str, float]
     ece: Mapping[str, float]
-
-
-class _Journal(journal.Journal[Run]):
-    label = "run"
-
-    def plain(self, run: Run) -> dict[str, Any]:
-        """Return a run as values that JSON can hold."""
-        return asdict(run)
-
-    def made(self, found: Mapping[str, Any]) -> Run:
-        """Make a run of what a line holds."""
-        return Run(**{name: found[name] for name in Run.__dataclass_fields__})
 
 
 def study(
@@ -100,7 +87,7 @@ def study(
     if not cases:
         raise InputError(f"{data}: there are no crowds in it")
     names = {case.name: f"known {Shelf(data).digest(case.source)}" for case in cases}
-    kept = _Journal(None if state is None else Path(state), names)
+    kept = RecordJournal(None if state is None else Path(state), names, Run)
     work = {(seed, case.name): partial(play, data, replace(case, seed=seed))
             for case in cases for seed in range(times)}  # fmt: skip
     carry_out(work, kept, threads, progress)

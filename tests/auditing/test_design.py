@@ -139,8 +139,9 @@ def test_a_plan_comes_back_from_its_file(tmp_path, n):
         plan.items, plan.weights, plan.seed, plan.labels,
     )  # fmt: skip
     checked = {item: truth[item] for item in plan.items}
-    found = [goldspan.audit(labels, checked, one).to_dict() for one in (plan, read)]
-    assert found[0] == found[1]
+    every = (plan, read, tmp_path / "plan.json")
+    found = [goldspan.audit(labels, checked, one).to_dict() for one in every]
+    assert found[0] == found[1] == found[2]
     with pytest.raises(InputError, match="was read from a file: draw it again"):
         read.write(tmp_path / "x.jsonl")
 

@@ -246,7 +246,7 @@ def audit(
     labels: Any,
     checked: Any,
     /,
-    plan: AuditPlan | None = None,
+    plan: AuditPlan | str | Path | None = None,
     *,
     level: float = 0.95,
     anytime: bool = False,
@@ -260,8 +260,8 @@ def audit(
         checked: The truth of the drawn items: a path or anything else that `read_crowd` reads, its
             gold or the answers of one or several checkers; or a mapping from item ids to labels or
             lists of tags. Other tokens are aligned by characters where the texts are known.
-        plan: The draw; by default that of `draw_audit(labels, n)` with as many items as are
-            checked.
+        plan: The draw, or its file; by default that of `draw_audit(labels, n)` with as many items
+            as are checked.
         level: Of the intervals.
         anytime: Make intervals that hold at every look: for who checks until the result is good
             enough. They are about 60 % wider.
@@ -301,6 +301,8 @@ def audit(
         found = replace(found, crowd=mine)
     open_items = {name for name, _ in disputed}
     known = _known_items(theirs) - open_items
+    if isinstance(plan, str | Path):
+        plan = AuditPlan.load(plan)
     plan = plan or draw_audit(labels, max(LEAST, len(known | open_items)), **reading)
     place = {name: n for n, name in enumerate(mine.item_ids.to_pylist())}
     asked, missing, more = _asked(plan, place, known, open_items)
