@@ -77,6 +77,19 @@ def test_workers_who_miss_nothing_leave_nothing_to_be_found():
     assert find_missed(crowd, fitted(crowd), None) is None
 
 
+def test_what_nobody_ever_marks_but_in_known_items_is_not_looked_for_in_others():
+    crowd = novel()
+    known = np.full((crowd.n_items, 9), -1, np.int16)
+    known[1::8] = crowd.gold_tagged.codes.reshape(-1, 9)[1::8]
+    known[1::8, 2] = crowd.tagset.tags.index("B-PER")  # "said", which all others leave
+    posterior = fitted(crowd)
+    (shard,) = posterior.shards
+    posterior = replace(posterior, shards=[replace(shard, gold=known.ravel())])
+    missed = find_missed(crowd, posterior, None)
+    assert (missed.codes.reshape(-1, 9)[:, 2] < 0).all()
+    assert missed.n_places > 3
+
+
 def test_one_answer_per_item_says_nothing_of_what_all_miss():
     crowd = novel(n_answers=1)
     assert find_missed(crowd, fitted(crowd), None) is None

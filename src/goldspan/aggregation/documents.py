@@ -17,7 +17,6 @@ n0 large and p small; workers who hardly miss anything make f1 small against f2,
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -106,15 +105,16 @@ def find_missed(
     if crowd.tagset.rules.is_plain or not has_words(crowd):
         return None
     last = last or posterior.marginals()
-    likely = last.mass >= LIKELY
+    parts = posterior.parts if isinstance(posterior, Mixture) else [posterior]
+    known = _known(crowd, parts[0])  # what is marked there is no sign: annotators may never do so
+    likely = (last.mass >= LIKELY) & ~known[last.item]
     item, base = last.item[likely], crowd.offsets[last.item[likely]]
     sure = spans_at(item, base + last.begin[likely], base + last.stop[likely], last.kind[likely])
     places = _places(families.thin(crowd) if families else crowd, sure)
     if places is None:
         return None
-    parts = posterior.parts if isinstance(posterior, Mixture) else [posterior]
     weights = posterior.weights if isinstance(posterior, Mixture) else [1.0]
-    untouched = count_between(~_unmarked(crowd, parts), *places.spans[:, 1:3].T) == 0
+    untouched = count_between(~_unmarked(crowd, known), *places.spans[:, 1:3].T) == 0
     clear = (places.marks == places.others) & (places.answers >= 2)
     empty = clear & (places.marks == 0) & ~places.is_taken & untouched
     has_text = [all(len(shard.unary) for shard in part.shards) for part in parts]
@@ -171,16 +171,20 @@ def _by_words(posterior: Posterior, crowd: Crowd, spans: Ints) -> NDArray[np.flo
     return found
 
 
-def _unmarked(crowd: Crowd, parts: Sequence[Posterior]) -> NDArray[np.bool_]:
+def _known(crowd: Crowd, posterior: Posterior) -> NDArray[np.bool_]:
+    """Return of which items something is known, bool [n_items]."""
+    gold = [shard.gold for shard in posterior.shards]
+    if not all(map(len, gold)):
+        return np.zeros(crowd.n_items, np.bool_)
+    return np.asarray(count_in_rows(np.concatenate(gold) >= 0, crowd.offsets) > 0)
+
+
+def _unmarked(crowd: Crowd, known: NDArray[np.bool_]) -> NDArray[np.bool_]:
     """Return which tokens nobody marked, in items of which nothing is known, bool [n_tokens]."""
     codes = crowd.latest.codes
     marked = (codes >= 0) & (codes != crowd.tagset.outside)
     found = np.bincount(crowd.token_of[marked], minlength=crowd.n_tokens) == 0
-    gold = [shard.gold for shard in parts[0].shards]
-    if all(map(len, gold)):
-        known = count_in_rows(np.concatenate(gold) >= 0, crowd.offsets)
-        found &= np.repeat(known == 0, np.diff(crowd.offsets))
-    return np.asarray(found)
+    return np.asarray(found & np.repeat(~known, np.diff(crowd.offsets)))
 
 
 def _chao(marks: Ints, answers: NDArray[np.float64], mistake: NDArray[np.float64]) -> float:
